@@ -1,0 +1,434 @@
+"""The contract: an environment of text, its wrapper, and what one step returns.
+
+An environment is a class with ``reset`` and ``step``. Chance comes from ``self.rng``, which ``super().reset(seed)``
+provides; the episode lives in a dataclass ``self.state``; the rest (saving, forking, sampling streams) follows.
+
+>>> from dataclasses import dataclass, replace
+>>> @dataclass(frozen=True)
+... class Count:
+...     left: int
+>>> class Countdown(Env):
+...     def reset(self, seed=None):
+...         super().reset(seed)
+...         self.state = Count(self.rng.randint(1, 3))
+...         return "Say 'down'.", {}
+...     def step(self, action):
+...         self.state = replace(self.state, left=self.state.left - 1)
+...         return Step("down", terminated=self.state.left == 0)
+>>> with Countdown() as env:
+...     _ = env.reset(seed=1)
+...     fork = env.spawn(same_state=True)
+...     env.step("down") == fork.step("down")
+True
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+import sys
+from collections.abc import Mapping
+from enum import Enum
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
+
+from gem.errors import BadAction, BadValue, UnknownArgument, did_you_mean
+from gem.messages import Observation
+from gem.seeding import check_seed, fresh_seed, stream
+
+Info = dict[str, Any]
+EnvT = TypeVar("EnvT", bound="Env")
+
+# Keys that clients of the gem API merge with their own records; an env that used one would overwrite a reward.
+RESERVED_INFO_KEYS = frozenset(
+    {"observation", "actions_left", "messages", "reward"}
+    | {"llm_response", "prompt_ids", "response_ids", "infer_logprobs"}
+)
+
+
+class StopReason(str, Enum):
+    """Why an episode ended: ``info["stop_reason"]``, the last three with truncated, the others with terminated.
+
+    FAILED is the machinery's failure (see gem.errors.InfraError), which is neither won nor lost.
+    """
+
+    SOLVED = "solved"
+    LOST = "lost"
+    FORMAT = "format"
+    MAX_TURNS = "max_turns"
+    MAX_TOKENS = "max_tokens"
+    FAILED = "failed"
+
+    __str__ = str.__str__
+
+
+class _Step(NamedTuple):
+    observation: Any
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Info
+
+
+class Step(_Step):
+    """What one step returns: Gym's five, by name, and unpackable as a tuple.
+
+    Args:
+        observation: what the agent sees next: str, ``{"text", "images"}`` or a list of messages.
+        reward: of this step alone.
+        terminated: the task is over: won, lost, or an unreadable action where the rules say so.
+        truncated: a limit outside the task was reached.
+        info: a fresh dict when none is given. ``stop_reason`` says why an episode ended, ``invalid`` what was wrong
+            with the action, ``reward_parts`` which named parts sum to the reward.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        observation: Observation,
+        reward: float = 0.0,
+        terminated: bool = False,
+        truncated: bool = False,
+        info: Info | None = None,
+    ) -> Step:
+        return tuple.__new__(cls, (observation, reward, terminated, truncated, {} if info is None else info))
+
+
+class Optimum(NamedTuple):
+    """The best that any policy can do, for learning curves and rules cards.
+
+    success: share of episodes won, 0 to 1. turns: mean turns of won episodes. name: of the policy that does it.
+    """
+
+    success: float
+    turns: float
+    name: str
+
+
+class _InitSignature:
+    def __get__(self, env: object, cls: type) -> inspect.Signature:
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+class Env:
+    """One environment, for one agent, of text (and images).
+
+    Subclasses write ``reset`` and ``step``, and call ``super().reset(seed)`` for ``self.rng``. They need not call
+    ``super().__init__()``. Episodes depend on nothing but constructor arguments, seed and actions: the k-th reset
+    after ``reset(seed=s)`` has a stream of its own, whatever was played before it.
+    """
+
+    env_id: str | None = None
+    entry_point: Any = None
+    rng: random.Random
+    state: Any
+
+    # inspect.signature(SomeEnv) shows what __init__ takes, though __new__ takes anything.
+    __signature__ = _InitSignature()
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+    _first_seed: int | None = None  # from make(seed=…), spent by the first reset
+    _seed: int | None = None
+    _episode: int = 0
+    _action_rng: random.Random | None = None
+
+    def __new__(cls: type[EnvT], *args: Any, **kwargs: Any) -> EnvT:
+        env = super().__new__(cls)
+        env._arguments = (args, kwargs)  # so that spawn() can build another, whatever __init__ does with them
+        return env
+
+    def __init__(self) -> None:
+        pass
+
+    def reset(self, seed: int | None = None) -> tuple[Any, Info]:
+        """Start an episode. Returns the first observation and info.
+
+        seed: an integer >= 0 starts a new sequence of episodes; None goes on to the next episode of the sequence,
+        or starts one from the operating system's randomness. Raises BadValue for any other seed.
+        """
+        if seed is None:
+            seed, self._first_seed = self._first_seed, None
+        if seed is not None:
+            self._seed, self._episode = check_seed(seed), 0
+            if type(self).__module__.partition(".")[0] != "gem":
+                _seed_global_streams(self._seed)
+        elif self._seed is None:
+            self._seed, self._episode = fresh_seed(), 0
+        else:
+            self._episode += 1
+        self.rng = stream(self._seed, self._episode, "world")
+        self._action_rng = None
+        return "", {}
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, Info]:
+        """Take one action. Returns a Step: observation, reward, terminated, truncated, info.
+
+        Raises EpisodeOver before the first reset and after an episode's end, BadAction for an action of a wrong type,
+        InfraError when the machinery behind the environment failed. No text of the agent's raises.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define step(action)")
+
+    def sample_random_action(self) -> str:
+        """A random legal action, drawn from ``self.action_rng`` so that sampling changes no episode."""
+        raise NotImplementedError(f"{type(self).__name__} must define sample_random_action()")
+
+    def optimum(self) -> Optimum | None:
+        """The best any policy can do here; None where it is not known."""
+        return None
+
+    def secrets(self) -> list[str] | None:
+        """What the agent has to find out in the running episode, written as a leak would show it.
+
+        None where the environment declares nothing, which ``gem check`` reports as unchecked.
+        """
+        return None
+
+    def close(self) -> None:
+        """Release what the environment holds: processes, files, connections. Safe to call twice."""
+
+    @property
+    def unwrapped(self) -> Env:
+        return self
+
+    @property
+    def action_rng(self) -> random.Random:
+        """The stream of sampled actions, apart from the world's."""
+        if self._action_rng is None:
+            seed = self._seed if self._seed is not None else fresh_seed()
+            self._action_rng = stream(seed, self._episode, "action")
+        return self._action_rng
+
+    def get_state(self) -> dict[str, Any]:
+        """The whole episode as plain data: ``json.dumps`` takes it, ``set_state`` restores it, streams included."""
+        if not hasattr(self, "state"):
+            raise NotImplementedError(
+                f"{type(self).__name__} has no self.state to save: reset it first; "
+                "an environment that keeps its episode elsewhere defines get_state() and set_state()"
+            )
+        return {
+            "seed": self._seed,
+            "episode": self._episode,
+            "rng": _rng_state(self.rng),
+            "action_rng": _rng_state(self._action_rng),
+            "state": _msgspec().to_builtins(self.state, str_keys=True, order="deterministic"),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go to where get_state() was called, here or in another environment built with the same arguments.
+
+        Raises BadValue when the data does not fit this environment's state.
+        """
+        try:
+            restored = _msgspec().convert(state["state"], self.state_type(), str_keys=True)
+            rng, action_rng = _rng_from(state["rng"]), _rng_from(state["action_rng"])
+        except (KeyError, TypeError, ValueError) as e:
+            raise BadValue(f"not a state of {type(self).__name__}: {type(e).__name__}: {e}") from e
+        self._seed, self._episode = state["seed"], state["episode"]
+        self.state, self._action_rng = restored, action_rng
+        if rng is not None:
+            self.rng = rng
+
+    def state_type(self) -> Any:
+        """The type of ``self.state``: the class annotation ``state: Rules`` or, without one, what reset() made."""
+        for cls in type(self).__mro__:
+            if cls is Env:
+                break
+            if "state" in inspect.get_annotations(cls):
+                return get_type_hints(cls)["state"]
+        if not hasattr(self, "state"):
+            self.reset(seed=0)
+        return type(self.state)
+
+    def spawn(self: EnvT, same_state: bool = False, **overrides: Any) -> EnvT:
+        """Another environment like this one, built from the same constructor arguments.
+
+        Args:
+            same_state: also copy the running episode, so that both play on from here independently.
+            overrides: constructor arguments to change. ``seed`` goes to the first reset where the constructor has none.
+
+        Raises UnknownArgument for an override that the constructor does not take.
+        """
+        env: EnvT = construct(type(self), *_by_name(type(self), *self._arguments), overrides)
+        env.env_id, env.entry_point = self.env_id, self.entry_point
+        if same_state:
+            env.set_state(self.get_state())
+        return env
+
+    def __enter__(self: EnvT) -> EnvT:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.env_id}>" if self.env_id else f"<{type(self).__name__}>"
+
+
+class EnvWrapper(Env):
+    """An environment around another one. Whatever it does not define itself is the inner one's, looked up live.
+
+    Subclasses override ``reset`` and ``step``; what they remember of an episode goes through ``own_state`` and
+    ``set_own_state``, so that saving and forking see it.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for what neither the instance nor its class has. "env" itself is missing while unpickling.
+        if name == "env" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        return cast("tuple[Any, Info]", self.env.reset(seed=seed, **kwargs))
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
+        return cast("tuple[Any, float, bool, bool, Info]", self.env.step(action))
+
+    def sample_random_action(self) -> str:
+        return cast(str, self.env.sample_random_action())
+
+    def optimum(self) -> Optimum | None:
+        return cast("Optimum | None", self.env.optimum())
+
+    def secrets(self) -> list[str] | None:
+        return cast("list[str] | None", self.env.secrets())
+
+    def close(self) -> None:
+        self.env.close()
+
+    @property
+    def env_id(self) -> str | None:
+        return cast("str | None", self.env.env_id)
+
+    @env_id.setter
+    def env_id(self, value: str | None) -> None:
+        self.env.env_id = value
+
+    @property
+    def entry_point(self) -> Any:
+        return self.env.entry_point
+
+    @entry_point.setter
+    def entry_point(self, value: Any) -> None:
+        self.env.entry_point = value
+
+    @property
+    def unwrapped(self) -> Any:
+        return self.env.unwrapped
+
+    @property
+    def action_rng(self) -> random.Random:
+        return cast(random.Random, self.env.action_rng)
+
+    def get_state(self) -> dict[str, Any]:
+        return {"env": self.env.get_state(), "wrapper": self.own_state()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        if "env" not in state or "wrapper" not in state:
+            raise BadValue(f"not a state of {type(self).__name__}: its keys are {sorted(state)}, not env and wrapper")
+        self.env.set_state(state["env"])
+        self.set_own_state(state["wrapper"])
+
+    def own_state(self) -> Any:
+        """What this wrapper remembers of the episode, as plain data."""
+        return None
+
+    def set_own_state(self, state: Any) -> None:
+        """Restore what own_state() returned."""
+
+    def spawn(self: EnvT, same_state: bool = False, **overrides: Any) -> EnvT:
+        """The same wrapper, with its own arguments, around a spawn of the inner environment (which gets overrides)."""
+        this = cast(EnvWrapper, self)
+        args, kwargs = _by_name(type(this), *this._arguments)
+        wrapper = type(self)(*args, **{**kwargs, "env": this.env.spawn(**overrides)})
+        if same_state:
+            wrapper.set_state(self.get_state())
+        return wrapper
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.env!r})"
+
+
+class EndOnTruncation(EnvWrapper):
+    """Sets terminated wherever truncated is set, for callers that end an episode on terminated alone."""
+
+    def step(self, action: Any) -> Step:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return Step(observation, reward, terminated or truncated, truncated, info)
+
+
+def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: dict[str, Any]) -> Any:
+    """Call an environment's class or factory with its arguments, some of them overridden by name.
+
+    ``seed`` is always a valid override: it goes to the constructor or, where that has no such parameter, to the first
+    reset. Raises UnknownArgument, with the closest name, for any other override that the entry does not take.
+    """
+    signature = inspect.signature(entry)
+    parameters = signature.parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    first_seed = overrides.get("seed") if "seed" not in parameters else None
+    wanted = {k: v for k, v in overrides.items() if k != "seed" or "seed" in parameters}
+    for name in wanted:
+        if name not in parameters and not takes_any:
+            raise UnknownArgument(
+                f"{getattr(entry, '__name__', entry)} takes no {name!r}{did_you_mean(name, parameters)}  "
+                f"(it takes: {', '.join(parameters) or 'nothing'})"
+            )
+    env = entry(*args, **{**kwargs, **wanted})
+    if first_seed is not None:
+        env.unwrapped._first_seed = check_seed(first_seed)
+    return env
+
+
+def _by_name(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The same call with every argument given by name, but for ``*args``."""
+    bound = inspect.signature(entry).bind(*args, **kwargs)
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            return args, kwargs  # the names before *args must stay positional
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        else:
+            named[name] = value
+    return (), named
+
+
+def require_text(action: object) -> None:
+    """Raises BadAction unless the action is a str."""
+    if not isinstance(action, str):
+        raise BadAction(f"action must be a str, got {type(action).__name__} {action!r:.80}")
+
+
+def _seed_global_streams(seed: int) -> None:
+    # Environments written for the published package draw from the global streams after super().reset(seed).
+    random.seed(seed)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(seed % 2**32)
+
+
+def _msgspec() -> Any:
+    import msgspec  # third-party, so not at the top: `import gem` is the standard library alone
+
+    return msgspec
+
+
+def _rng_state(rng: random.Random | None) -> list[Any] | None:
+    if rng is None:
+        return None
+    version, internal, gauss = rng.getstate()
+    return [version, list(internal), gauss]
+
+
+def _rng_from(state: list[Any] | None) -> random.Random | None:
+    if state is None:
+        return None
+    rng = random.Random()
+    rng.setstate((state[0], tuple(state[1]), state[2]))
+    return rng

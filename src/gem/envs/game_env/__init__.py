@@ -1,0 +1,1 @@
+"""Games, one file per family; base.py holds what they share."""

@@ -1,0 +1,136 @@
+r"""What every game shares: turns, the unreadable action, the turn limit, the refusal to play on after the end.
+
+A game gives its rules as functions of values and four methods: ``start`` draws the first state, ``rules`` writes
+the card that reset shows, ``read`` turns text into a move or None, ``play`` judges a move.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from gem.core import Env, Info, Step, StopReason, require_text
+from gem.errors import BadValue, EpisodeOver
+
+SUCCESS = 1.0
+FORMAT_ERROR = -0.1  # spec of the published system: LanguageGameReward.format_error_reward
+
+OnUnreadable = Literal["end", "continue"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one readable move.
+
+    Args:
+        line: tells the agent what happened.
+        reward: for this move.
+        stop: SOLVED or LOST ends the game; None plays on.
+        invalid: why the move was not possible, None when it was; the turn is spent all the same.
+        parts: named components of the reward, where there are several.
+    """
+
+    line: str
+    reward: float = 0.0
+    stop: StopReason | None = None
+    invalid: str | None = None
+    parts: Mapping[str, float] | None = None
+
+
+class GameEnv(Env, ABC):
+    r"""A game of text: one move a turn, in ``\boxed{…}``.
+
+    Args:
+        max_turns: turns before the game is truncated.
+        on_unreadable: whether an action without a readable move ends the game; it costs FORMAT_ERROR either way.
+
+    Raises BadValue when max_turns < 1 or on_unreadable is neither word.
+    """
+
+    move_format: str  # one valid action, quoted back at whoever wrote an unreadable one
+
+    def __init__(self, *, max_turns: int, on_unreadable: OnUnreadable = "end") -> None:
+        if max_turns < 1:
+            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        if on_unreadable not in get_args(OnUnreadable):
+            raise BadValue(f"on_unreadable must be 'end' or 'continue', got {on_unreadable!r}")
+        self.max_turns, self.on_unreadable = max_turns, on_unreadable
+        self.turn, self.over = 0, True
+
+    @abstractmethod
+    def start(self) -> Any:
+        """Draw the first state of an episode from self.rng."""
+
+    @abstractmethod
+    def rules(self) -> str:
+        """The rules card: objective, action format with a valid example, limits, rewards, bound."""
+
+    @abstractmethod
+    def read(self, action: str) -> Any | None:
+        """The move that an action asks for, None when it is unreadable. Takes any string and never raises."""
+
+    @abstractmethod
+    def play(self, move: Any) -> Outcome:
+        """Judge a move and set self.state to what follows."""
+
+    def turn_limit(self) -> int:
+        """Turns allowed in this episode: max_turns, or fewer where an instance asks for fewer."""
+        return self.max_turns
+
+    def board(self) -> str:
+        """What the agent sees of the state after every turn; empty where the lines say it all."""
+        return ""
+
+    def reward_at_limit(self) -> float:
+        """Paid on top when the turns run out."""
+        return 0.0
+
+    def reset(self, seed: int | None = None) -> tuple[str, Info]:
+        super().reset(seed)
+        self.turn, self.over = 0, False
+        self.state = self.start()
+        return self._show(self.rules()), {}
+
+    def step(self, action: str) -> Step:
+        require_text(action)
+        if self.over:
+            raise EpisodeOver(f"{self!r} has no game running; call reset()")
+        self.turn += 1
+        move = self.read(action)
+        info: Info = {}
+        if move is None:
+            line, reward, stop = f"no move found; write it like {self.move_format}.", FORMAT_ERROR, None
+            info["invalid"] = "no_action"
+            if self.on_unreadable == "end":
+                stop = StopReason.FORMAT
+        else:
+            outcome = self.play(move)
+            line, reward, stop = outcome.line, outcome.reward, outcome.stop
+            if outcome.invalid is not None:
+                info["invalid"] = outcome.invalid
+            if outcome.parts is not None:
+                info["reward_parts"] = dict(outcome.parts)
+        truncated = stop is None and self.turn >= self.turn_limit()
+        if truncated:
+            stop = StopReason.MAX_TURNS
+            reward += self.reward_at_limit()
+        if stop is not None:
+            info["stop_reason"] = stop
+            self.over = True
+        terminated = self.over and not truncated
+        return Step(self._show(f"Turn {self.turn}: {line}"), reward, terminated, truncated, info)
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "turn": self.turn, "over": self.over}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        if not isinstance(state.get("turn"), int) or not isinstance(state.get("over"), bool):
+            raise BadValue(f"not a state of {type(self).__name__}: no turn and over in it")
+        super().set_state(state)
+        self.turn, self.over = state["turn"], state["over"]
+
+    def _show(self, line: str) -> str:
+        board = self.board()
+        return f"{line}\n{board}" if board else line

@@ -1,0 +1,146 @@
+r"""Guess the Number: find a secret integer from "too low" and "too high".
+
+Action       text holding ``\boxed{n}``; the last box with an integer counts.
+Observation  the rules card on reset, then one hint line per turn.
+Reward       1.0 on the secret; -0.1 for a turn with no readable guess, which ends the game; else 0.0.
+Ends         terminated on the secret or an unreadable turn; truncated when ``max_turns`` guesses are spent.
+Bound        balanced search needs at most ceil(log2(range + 1)) turns.
+
+>>> env = GuessTheNumberEnv(min_number=1, max_number=8)
+>>> _ = env.reset(seed=3)
+>>> env.step(r"\boxed{2}").observation
+'Turn 1: 2 is too low.'
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from gem.core import Optimum, StopReason
+from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome
+from gem.errors import BadValue
+from gem.parsing import last_boxed_int
+
+# Ranges that "-random" draws from: the published min 1..10 and max min+5..min+50.
+RANDOM_MIN, RANDOM_WIDTH = (1, 10), (5, 50)
+
+
+@dataclass(frozen=True)
+class State:
+    low: int
+    high: int
+    secret: int
+
+
+def hint(guess: int, secret: int) -> str:
+    if guess == secret:
+        return "right"
+    return "too high" if guess > secret else "too low"
+
+
+def balanced_search(width: int, turns: int) -> Optimum:
+    """Success rate and mean turns of balanced search over `width` equally likely numbers, in at most `turns` turns.
+
+    A search tree holds 2^(k-1) numbers at depth k, and balanced search fills it from the top.
+    """
+    left, found, weighted = width, 0, 0
+    for depth in range(1, turns + 1):
+        here = min(left, 2 ** (depth - 1))
+        left, found, weighted = left - here, found + here, weighted + depth * here
+    return Optimum(found / width, weighted / found, "balanced search")
+
+
+def default_turns(width: int) -> int:
+    """The published limit of the random variant."""
+    return math.ceil(math.sqrt(width)) + 1
+
+
+class GuessTheNumberEnv(GameEnv):
+    """See the module docstring for the rules.
+
+    Args:
+        min_number, max_number: inclusive range of the secret.
+        max_turns: guesses allowed; None allows ceil(sqrt(width of the range)) + 1.
+        random_range: draw another range for every episode, in place of the one given.
+        on_unreadable: see GameEnv.
+
+    Raises BadValue when the range is empty or max_turns < 1.
+    """
+
+    state: State
+    move_format = r"\boxed{7}"
+
+    def __init__(
+        self,
+        min_number: int = 1,
+        max_number: int = 20,
+        max_turns: int | None = 10,
+        *,
+        random_range: bool = False,
+        on_unreadable: OnUnreadable = "end",
+    ) -> None:
+        if min_number > max_number:
+            raise BadValue(f"min_number must not exceed max_number, got {min_number} > {max_number}")
+        self.min_number, self.max_number = min_number, max_number
+        self.random_range, self.turns_from_range = random_range, max_turns is None
+        width = RANDOM_WIDTH[1] + 1 if random_range else max_number - min_number + 1
+        super().__init__(
+            max_turns=default_turns(width) if max_turns is None else max_turns, on_unreadable=on_unreadable
+        )
+
+    def start(self) -> State:
+        low, high = self.min_number, self.max_number
+        if self.random_range:
+            low = self.rng.randint(*RANDOM_MIN)
+            high = low + self.rng.randint(*RANDOM_WIDTH)
+        return State(low, high, secret=self.rng.randint(low, high))
+
+    def turn_limit(self) -> int:
+        return default_turns(self.state.high - self.state.low + 1) if self.turns_from_range else self.max_turns
+
+    def rules(self) -> str:
+        low, high = self.state.low, self.state.high
+        return (
+            f"Guess the secret integer between {low} and {high}, in at most {self.turn_limit()} turns.\n"
+            rf"Write each guess in a box, like \boxed{{{low}}}. I answer 'too low' or 'too high'."
+        )
+
+    def read(self, action: str) -> int | None:
+        return last_boxed_int(action)
+
+    def play(self, move: int) -> Outcome:
+        if not self.state.low <= move <= self.state.high:
+            line = f"{move} is not between {self.state.low} and {self.state.high}."
+            return Outcome(line, invalid="out_of_range")
+        line = f"{move} is {hint(move, self.state.secret)}."
+        return Outcome(line, SUCCESS, StopReason.SOLVED) if move == self.state.secret else Outcome(line)
+
+    def optimum(self) -> Optimum | None:
+        if self.random_range:
+            return None
+        return balanced_search(self.max_number - self.min_number + 1, self.max_turns)
+
+    def secrets(self) -> list[str]:
+        return [str(self.state.secret)]
+
+    def sample_random_action(self) -> str:
+        return rf"\boxed{{{self.action_rng.randint(self.state.low, self.state.high)}}}"
+
+
+class Oracle:
+    """Balanced search, from the observations alone."""
+
+    def __init__(self, env: GuessTheNumberEnv) -> None:
+        self.low = self.high = self.guess = 0
+
+    def act(self, observation: str) -> str:
+        if bounds := re.match(r"Guess the secret integer between (-?\d+) and (-?\d+)", observation):
+            self.low, self.high = int(bounds[1]), int(bounds[2])
+        elif observation.endswith("too low."):
+            self.low = self.guess + 1
+        elif observation.endswith("too high."):
+            self.high = self.guess - 1
+        self.guess = (self.low + self.high) // 2
+        return rf"\boxed{{{self.guess}}}"

@@ -1,0 +1,6 @@
+"""A published name: the registry under the path that existing callers import."""
+
+from gem.registry import ENV_REGISTRY, EnvSpec, list_envs, make, print_envs, register
+from gem.vector.make import make_vec
+
+__all__ = ["ENV_REGISTRY", "EnvSpec", "list_envs", "make", "make_vec", "print_envs", "register"]

@@ -1,0 +1,109 @@
+r"""Reading model text: boxes, tags, code fences, tool tags. The one place that does it.
+
+Every function takes any string, runs in time linear in its length, and never raises.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+# \{ and \} are LaTeX braces that group nothing, so they neither open nor close a box.
+_BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
+_INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit 64 bits; longer is no move of any game
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
+
+
+class CodeBlock(NamedTuple):
+    """A fenced block: its info word in lower case ("" when bare), its text, and where the block ends in the source."""
+
+    language: str
+    code: str
+    end: int
+
+
+def boxes(text: str) -> list[str]:
+    r"""The contents of every closed ``\boxed{…}``, in the order in which they open; braces inside may nest.
+
+    >>> boxes(r"\boxed{1}, \boxed{\frac{1}{2}} and \boxed{never closed")
+    ['1', '\\frac{1}{2}']
+    """
+    found: list[tuple[int, str]] = []
+    stack: list[int | None] = []  # for each open brace: where its box's content starts, None for a plain brace
+    for match in _BRACES.finditer(text):
+        brace = match.group()
+        if brace == "}":
+            start = stack.pop() if stack else None
+            if start is not None:
+                found.append((start, text[start : match.start()]))
+        elif brace == "{":
+            stack.append(None)
+        elif brace[1] == "b":
+            stack.append(match.end())
+    return [content for _, content in sorted(found)]
+
+
+def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
+    r"""The content of the last ``\boxed{…}``; with a pattern, of the last box that it fully matches. None without one.
+
+    >>> last_boxed(r"not \boxed{up} but \boxed{left}")
+    'left'
+    """
+    for content in reversed(boxes(text)):
+        if pattern is None or pattern.fullmatch(content):
+            return content
+    return None
+
+
+def last_boxed_int(text: str) -> int | None:
+    r"""The integer in the last ``\boxed{…}`` that holds one, of at most 18 ASCII digits. None without one.
+
+    >>> last_boxed_int(r"\boxed{7} then \boxed{ 0 }"), last_boxed_int("7")
+    (0, None)
+    """
+    content = last_boxed(text, _INTEGER)
+    return None if content is None else int(content)
+
+
+def last_tagged(text: str, tag: str) -> str | None:
+    """What stands in the last closed ``<tag>…</tag>``, stripped; the innermost when they nest. None without one.
+
+    >>> last_tagged("<answer>4</answer> no: <answer> 5 </answer>", "answer")
+    '5'
+    """
+    close = text.rfind(f"</{tag}>")
+    if close < 0:
+        return None
+    start = text.rfind(f"<{tag}>", 0, close)
+    return None if start < 0 else text[start + len(tag) + 2 : close].strip()
+
+
+def first_tagged(text: str, tag: str) -> tuple[str, int] | None:
+    """What stands in the first closed ``<tag>…</tag>`` and where the closing tag ends: a tool call. None without one.
+
+    >>> first_tagged("so <python>1+1</python> and more", "python")
+    ('1+1', 23)
+    """
+    start = text.find(f"<{tag}>")
+    if start < 0:
+        return None
+    close = text.find(f"</{tag}>", start)
+    return None if close < 0 else (text[start + len(tag) + 2 : close], close + len(tag) + 3)
+
+
+def code_blocks(text: str, language: str | None = None) -> list[CodeBlock]:
+    r"""The closed fenced blocks of a Markdown text, all of them or those of one language.
+
+    >>> [block.code for block in code_blocks("```python\nprint(1)\n```\n", "python")]
+    ['print(1)\n']
+    """
+    blocks: list[CodeBlock] = []
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif not fence.group(2) and fence.group(1).startswith(opened.group(1)):
+            code = text[min(opened.end() + 1, fence.start()) : fence.start()]
+            blocks.append(CodeBlock(opened.group(2).lower(), code, fence.end()))
+            opened = None
+    return [b for b in blocks if language is None or b.language == language]

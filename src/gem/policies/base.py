@@ -1,0 +1,53 @@
+"""What a policy is asked and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gem.conversation import ChatFormat
+from gem.messages import Observation
+
+
+@dataclass(frozen=True)
+class Request:
+    """One slot's question: what now?
+
+    Args:
+        observation: what the environment showed last.
+        prompt_ids: the whole context in tokens; empty for a policy whose ``chat`` is None.
+        key: (slot, episode, turn). Sampling draws from the stream of this key, so it depends on nothing else.
+        sample_random_action: the environment's own sampler of legal actions.
+    """
+
+    observation: Observation
+    prompt_ids: list[int]
+    key: tuple[int, int, int]
+    sample_random_action: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One slot's answer; the token fields are empty for a policy without tokens. See gem.trajectory.Turn."""
+
+    text: str
+    sampled_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish: str | None = None
+
+
+class Policy(Protocol):
+    """Answers batches of requests.
+
+    chat: how it reads conversations in tokens; None for a policy of text. max_prompt_tokens: longest context it takes,
+    None without a limit. version: how often it has been updated.
+    """
+
+    chat: ChatFormat | None
+    max_prompt_tokens: int | None
+    version: int
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        """One reply per request, in order."""
+        ...

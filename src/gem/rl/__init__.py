@@ -1,0 +1,1 @@
+"""Reasons to roll out: reference algorithms that read as their papers do."""

@@ -1,0 +1,92 @@
+"""One slot's running episode: what it has seen, what it will be fed next, and its record so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gem.conversation import observation_text
+from gem.core import Info, StopReason
+from gem.messages import user
+from gem.policies import Policy, Reply, Request
+from gem.trajectory import Trajectory, Turn
+from gem.vector import VecStep, VectorEnv
+
+
+@dataclass
+class Slot:
+    """An episode under way.
+
+    observation, info: the newest. prompt_ids: the context to feed next; empty before the first and for text policies.
+    """
+
+    trajectory: Trajectory
+    observation: Any
+    info: Info = field(default_factory=dict)
+    prompt_ids: list[int] = field(default_factory=list)
+
+    def request(self, policy: Policy, vec_env: VectorEnv) -> Request:
+        record = self.trajectory
+        if policy.chat is not None and not self.prompt_ids:
+            self.prompt_ids = self._context(policy, vec_env)
+        return Request(
+            self.observation,
+            self.prompt_ids,
+            (record.slot, record.episode, len(record.turns)),
+            lambda: vec_env.sample_random_action(record.slot),
+        )
+
+    def too_long(self, policy: Policy) -> bool:
+        return policy.max_prompt_tokens is not None and len(self.prompt_ids) > policy.max_prompt_tokens
+
+    def record(self, reply: Reply, policy: Policy, reward: float, info: Info, seconds: dict[str, float]) -> None:
+        """Add a turn. info is of the step that the action caused, final_info where the slot was reset at once."""
+        self.trajectory.turns.append(
+            Turn(
+                observation=self.observation,
+                action=reply.text,
+                prompt_ids=self.prompt_ids,
+                sampled_ids=reply.sampled_ids,
+                logprobs=reply.logprobs,
+                loss_mask=[1] * len(reply.sampled_ids),
+                finish=reply.finish,
+                reward=None if "failure" in info else float(reward),
+                reward_parts=dict(info.get("reward_parts", {})),
+                invalid=info.get("invalid"),
+                seconds=seconds,
+                policy_version=policy.version,
+            )
+        )
+        self.prompt_ids = []
+
+    def finish(self, observation: Any, info: Info, terminated: bool, truncated: bool) -> Trajectory:
+        record = self.trajectory
+        record.final_observation, record.terminated, record.truncated = observation, terminated, truncated
+        reason = info.get("stop_reason")
+        record.stop_reason = None if reason is None else str(reason)
+        record.failure = info.get("failure")
+        return record
+
+    def overflow(self) -> Trajectory:
+        """End the episode because the next context would not fit the model."""
+        return self.finish(self.observation, {"stop_reason": StopReason.MAX_TOKENS}, False, True)
+
+    def _context(self, policy: Policy, vec_env: VectorEnv) -> list[int]:
+        assert policy.chat is not None
+        text = observation_text(self.observation, self.info)
+        turns = self.trajectory.turns
+        if not turns or vec_env.shows_history(self.trajectory.slot):
+            return policy.chat.prompt([user(text)])
+        return policy.chat.extend(turns[-1].prompt_ids, turns[-1].sampled_ids, text)
+
+
+def advance(slots: Sequence[Slot], policy: Policy, vec_env: VectorEnv) -> tuple[list[Reply], VecStep, dict[str, float]]:
+    """Ask the policy for all the slots at once and step them. Returns replies, steps and wall-clock seconds."""
+    started = time.perf_counter()
+    replies = policy.act([slot.request(policy, vec_env) for slot in slots])
+    acted = time.perf_counter()
+    step = vec_env.step({slot.trajectory.slot: reply.text for slot, reply in zip(slots, replies, strict=True)})
+    stepped = time.perf_counter()
+    return replies, step, {"policy": acted - started, "env": stepped - acted}

@@ -1,0 +1,7 @@
+"""One change each, around any environment."""
+
+from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
+from gem.wrappers.observation import ObservationWrapper
+from gem.wrappers.wrapper_factory import WRAPPER_FACTORY, get_wrapper_fns
+
+__all__ = ["WRAPPER_FACTORY", "EpisodeTrackingWrapper", "ObservationWrapper", "get_wrapper_fns"]

@@ -1,0 +1,44 @@
+"""Counts steps and sums rewards of an episode, in info."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gem.core import EnvWrapper, Info, Step
+
+
+class EpisodeTrackingWrapper(EnvWrapper):
+    """Adds ``step_counter`` and ``cumulative_rewards`` to info, and on reset those of the episode before.
+
+    After the first episode, reset's info holds ``prev_ep_step_counter`` and ``prev_ep_cumulative_rewards`` too.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.step_counter, self.cumulative_rewards = 0, 0.0
+
+    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        observation, info = self.env.reset(seed=seed, **kwargs)
+        if self.step_counter:
+            info = {
+                **info,
+                "prev_ep_step_counter": self.step_counter,
+                "prev_ep_cumulative_rewards": self.cumulative_rewards,
+            }
+        self.step_counter, self.cumulative_rewards = 0, 0.0
+        return observation, self._with_counts(info)
+
+    def step(self, action: str) -> Step:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.step_counter += 1
+        self.cumulative_rewards += reward
+        return Step(observation, reward, terminated, truncated, self._with_counts(info))
+
+    def own_state(self) -> list[float]:
+        return [self.step_counter, self.cumulative_rewards]
+
+    def set_own_state(self, state: list[float]) -> None:
+        self.step_counter, self.cumulative_rewards = int(state[0]), state[1]
+
+    def _with_counts(self, info: Info) -> Info:
+        return {**info, "step_counter": self.step_counter, "cumulative_rewards": self.cumulative_rewards}

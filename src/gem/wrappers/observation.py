@@ -1,0 +1,105 @@
+"""The whole history as one observation: what a model without memory needs to see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gem.conversation import observation_text
+from gem.core import EnvWrapper, Info, Step
+from gem.errors import BadValue
+from gem.messages import Message, assistant, user
+
+
+class ObservationWrapper(EnvWrapper):
+    r"""Shows the history of the episode in every observation.
+
+    An environment's ``info["prefix"]`` and ``info["suffix"]`` (a board, "your turn") belong to the newest observation:
+    they stand inside the last user message and are gone from it one turn later.
+
+    Args:
+        include_action: the agent's actions too, not observations alone.
+        include_chat_template: write the history as a conversation with the tokenizer's chat template, ready for the
+            model's reply.
+        apply_chat_template_on_reset: write only the first observation with the template; what follows is plain text.
+        max_history_length: keep the first observation and this many of the newest; None keeps all.
+        tokenizer: with a chat template; needed by the two template modes.
+
+    Raises BadValue for a template mode without a tokenizer, both modes at once, and max_history_length < 1.
+
+    >>> import gem
+    >>> env = ObservationWrapper(gem.make("game:GuessTheNumber-v0", seed=0), include_action=True)
+    >>> _ = env.reset()
+    >>> print(env.step(r"\boxed{11}").observation.split("\n", 2)[2])
+    \boxed{11}
+    Turn 1: 11 is too high.
+    """
+
+    shows_history = True  # each observation is a whole prompt, so a rollout feeds it as one
+
+    def __init__(
+        self,
+        env: Any,
+        include_action: bool = False,
+        include_chat_template: bool = False,
+        apply_chat_template_on_reset: bool = False,
+        max_history_length: int | None = None,
+        tokenizer: Any = None,
+    ) -> None:
+        super().__init__(env)
+        if include_chat_template and apply_chat_template_on_reset:
+            raise BadValue("include_chat_template and apply_chat_template_on_reset exclude each other")
+        if (include_chat_template or apply_chat_template_on_reset) and tokenizer is None:
+            raise BadValue("a chat template needs tokenizer=, a Hugging Face tokenizer with a chat template")
+        if max_history_length is not None and max_history_length < 1:
+            raise BadValue(f"max_history_length must be at least 1 or None, got {max_history_length}")
+        self.include_action, self.include_chat_template = include_action, include_chat_template
+        self.apply_chat_template_on_reset = apply_chat_template_on_reset
+        self.max_history_length, self.tokenizer = max_history_length, tokenizer
+        self.observations: list[str] = []
+        self.actions: list[str] = []
+
+    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[str, Info]:
+        observation, info = self.env.reset(seed=seed, **kwargs)
+        self.observations, self.actions = [observation_text(observation, {})], []
+        return self._show(info), info
+
+    def step(self, action: str) -> Step:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        # A tool wrapper tells which part of the text was acted on; the rest was never said, as far as history goes.
+        self.actions.append(str(info.get("parsed_action", action)))
+        self.observations.append(observation_text(observation, {}))
+        return Step(self._show(info), reward, terminated, truncated, info)
+
+    def own_state(self) -> dict[str, list[str]]:
+        return {"observations": list(self.observations), "actions": list(self.actions)}
+
+    def set_own_state(self, state: dict[str, list[str]]) -> None:
+        self.observations, self.actions = list(state["observations"]), list(state["actions"])
+
+    def _show(self, info: Info) -> str:
+        kept = self._kept()
+        says = [self.observations[i] for i in kept]
+        says[-1] = observation_text(says[-1], info)
+        # What the agent said right before each observation that is kept, but for the first.
+        said = [self.actions[i - 1] for i in kept[1:]]
+        if self.include_chat_template:
+            messages: list[Message] = [user(says[0])]
+            for action, observation in zip(said, says[1:], strict=True):
+                messages += [assistant(action), user(observation)]
+            return self._render(messages)
+        if self.apply_chat_template_on_reset:
+            says[0] = self._render([user(says[0])])
+        lines = [says[0]]
+        for action, observation in zip(said, says[1:], strict=True):
+            lines += [action, observation] if self.include_action else [observation]
+        return "\n".join(lines)
+
+    def _kept(self) -> list[int]:
+        """Indices of the observations shown: the first, and the newest max_history_length."""
+        count = len(self.observations)
+        if self.max_history_length is None or count <= self.max_history_length + 1:
+            return list(range(count))
+        return [0, *range(count - self.max_history_length, count)]
+
+    def _render(self, messages: list[Message]) -> str:
+        return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
