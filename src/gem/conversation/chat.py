@@ -72,6 +72,10 @@ class ChatFormat:
         ids = sampled[:-1] if sampled[-1:] == [self.eos_id] else sampled
         return str(self.tokenizer.decode(ids, skip_special_tokens=False))
 
+    def encode_reply(self, text: str) -> list[int]:
+        """The ids of a reply that somebody else wrote, its end token included."""
+        return [*self._encode(text), self.eos_id]
+
     def _render(self, messages: Sequence[Message], reply: bool) -> str:
         return str(self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=reply))
 

@@ -38,15 +38,19 @@ class Reply:
 
 
 class Policy(Protocol):
-    """Answers batches of requests.
+    """Answers batches of requests."""
 
-    chat: how it reads conversations in tokens; None for a policy of text. max_prompt_tokens: longest context it takes,
-    None without a limit. version: how often it has been updated.
-    """
+    @property
+    def chat(self) -> ChatFormat | None:
+        """How it reads conversations in tokens; None for a policy of text."""
 
-    chat: ChatFormat | None
-    max_prompt_tokens: int | None
-    version: int
+    @property
+    def max_prompt_tokens(self) -> int | None:
+        """The longest context it takes; None without a limit."""
+
+    @property
+    def version(self) -> int:
+        """How often it has been updated."""
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
         """One reply per request, in order."""

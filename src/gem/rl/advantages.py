@@ -33,11 +33,16 @@ def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:
     return returns_K
 
 
-def normalize_batch(returns_N: Sequence[float] | Floats) -> Floats:
+def normalize_batch(
+    returns_N: Sequence[float] | Floats, groups_N: Sequence[int] | npt.NDArray[np.int64] | None = None
+) -> Floats:
     """Return batch normalisation, ReBN: (G - mean) / std over all turns of a batch (arXiv 2510.01051, eq. 4).
 
     The population standard deviation, in two passes and float64: sqrt(E[x²] - E[x]²) in float32 gave NaN on constant
     batches. Where all returns are equal (to 1e-12 of their size) there is nothing to prefer: zeros.
+
+    groups_N: when given, each return is compared with the mean of its group instead of the batch's; the scale stays
+    the batch's. With turn indices as groups a lucky first turn is no longer punished for being early.
 
     >>> normalize_batch([0.0, 1.0]).tolist(), normalize_batch([0.1, 0.1, 0.1]).tolist()
     ([-1.0, 1.0], [0.0, 0.0, 0.0])
@@ -45,7 +50,11 @@ def normalize_batch(returns_N: Sequence[float] | Floats) -> Floats:
     returns = np.asarray(returns_N, dtype=np.float64)
     if returns.size == 0:
         return returns
-    centered = returns - returns.mean()
+    groups = np.zeros(returns.size, dtype=np.int64) if groups_N is None else np.asarray(groups_N)
+    centered = np.empty_like(returns)
+    for group in np.unique(groups):
+        members = groups == group
+        centered[members] = returns[members] - returns[members].mean()
     std = np.sqrt(np.mean(centered**2))
     if std <= 1e-12 * max(1.0, float(np.abs(returns).max())):
         return np.zeros_like(returns)

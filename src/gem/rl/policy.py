@@ -92,8 +92,7 @@ class CausalLMPolicy:
     @torch.no_grad()
     def _sample(self, requests: Sequence[Request]) -> list[Reply]:
         device = self.model.device
-        ids_BT, attend_BT = pad([r.prompt_ids for r in requests], self.pad_id, left=True)
-        ids_BT, attend_BT = ids_BT.to(device), attend_BT.to(device)
+        ids_BT, attend_BT = (x.to(device) for x in pad_left([r.prompt_ids for r in requests], self.pad_id))
         uniforms_BT = self._uniforms(requests)
         position_BT = (attend_BT.cumsum(-1) - 1).clamp(min=0)
         running_B = torch.ones(len(requests), dtype=torch.bool, device=device)
@@ -173,16 +172,12 @@ class CausalLMPolicy:
         return logits.float() if self.temperature == 1.0 else logits.float() / self.temperature
 
 
-def pad(rows: Sequence[Sequence[float]], fill: float, *, left: bool = False) -> tuple[Tensor, Tensor]:
-    """Rows of different lengths as one tensor (B, T) and its mask of real entries (1, padding 0), both int64."""
+def pad_left(rows: Sequence[Sequence[int]], fill: int) -> tuple[Tensor, Tensor]:
+    """Prompts of different lengths, ending together, and the mask of real tokens (1, padding 0); both int64 (B, T)."""
     width = max(len(row) for row in rows)
-    values_BT = torch.full((len(rows), width), fill, dtype=torch.long)
-    mask_BT = torch.zeros((len(rows), width), dtype=torch.long)
-    for b, row in enumerate(rows):
-        where = slice(width - len(row), width) if left else slice(0, len(row))
-        values_BT[b, where] = torch.tensor(row, dtype=torch.long)
-        mask_BT[b, where] = 1
-    return values_BT, mask_BT
+    ids_BT = torch.tensor([[*[fill] * (width - len(row)), *row] for row in rows])
+    attend_BT = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+    return ids_BT, attend_BT
 
 
 def nucleus(logp_BV: Tensor, top_p: float) -> Tensor:

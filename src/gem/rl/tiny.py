@@ -6,7 +6,7 @@ tell it from a model named by ``--model``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gem.errors import require
 from gem.registry import make
@@ -21,20 +21,27 @@ CHAT_TEMPLATE = (
 SAMPLE_EPISODES = 300  # of random play, to hear what the environment says
 
 
-def environment_text(env_id: str, seed: int, env_kwargs: dict[str, Any] | None = None) -> list[str]:
-    """What an environment says, and hears, in some episodes of random legal play."""
-    lines: list[str] = []
+class Heard(NamedTuple):
+    """What an environment says and what it takes: observations and legal actions, with repetitions."""
+
+    observations: list[str]
+    actions: list[str]
+
+
+def listen(env_id: str, seed: int, env_kwargs: dict[str, Any] | None = None) -> Heard:
+    """What is said in some episodes of random legal play."""
+    heard = Heard([], [])
     with make(env_id, **(env_kwargs or {})) as env:
         for episode in range(SAMPLE_EPISODES):
             observation, _ = env.reset(seed=derive(seed, "tokenizer", episode))
-            lines.append(str(observation))
+            heard.observations.append(str(observation))
             over = False
             while not over:
-                action = env.sample_random_action()
-                observation, _, terminated, truncated, _ = env.step(action)
-                lines += [action, str(observation)]
+                heard.actions.append(env.sample_random_action())
+                observation, _, terminated, truncated, _ = env.step(heard.actions[-1])
+                heard.observations.append(str(observation))
                 over = terminated or truncated
-    return lines
+    return heard
 
 
 def build_tokenizer(texts: list[str], vocabulary: int = 512) -> Any:

@@ -60,6 +60,7 @@ class Collector:
 
     def get_state(self) -> dict[str, Any]:
         """The vector env, the episodes under way and those not handed out yet, as plain data."""
+        self._start()
         return {
             "vec_env": self.vec_env.get_state(),
             "slots": [
@@ -80,12 +81,7 @@ class Collector:
         self._finished = deque(Trajectory.from_json(t) for t in state["finished"])
 
     def _step(self, policy: Policy) -> None:
-        if not self._slots:
-            observations, infos = self.vec_env.reset()
-            self._slots = [
-                Slot(Trajectory(self.vec_env.env_ids[i], slot=i), o, info)
-                for i, (o, info) in enumerate(zip(observations, infos, strict=True))
-            ]
+        self._start()
         self._end_overflowing(policy)
         replies, step, seconds = advance(self._slots, policy, self.vec_env)
         for i, (slot, reply) in enumerate(zip(self._slots, replies, strict=True)):
@@ -100,6 +96,14 @@ class Collector:
                 slot.finish(info["final_obs"], last, bool(step.terminated_B[i]), bool(step.truncated_B[i]))
             )
             self._slots[i] = self._next(slot, observation, info)
+
+    def _start(self) -> None:
+        if not self._slots:
+            observations, infos = self.vec_env.reset()
+            self._slots = [
+                Slot(Trajectory(self.vec_env.env_ids[i], slot=i), o, info)
+                for i, (o, info) in enumerate(zip(observations, infos, strict=True))
+            ]
 
     def _end_overflowing(self, policy: Policy) -> None:
         # A first prompt that does not fit is nobody's episode: the policy refuses it with its own error.

@@ -1,0 +1,30 @@
+"""Fail unless a training run's policy beats the untrained one by a margin, sampled and greedy alike.
+
+  python scripts/assert_learned.py runs/demo --by 0.15
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--by", type=float, default=0.15, help="least difference of success rates")
+    args = parser.parse_args()
+    trained = json.loads((args.run / "metrics.jsonl").read_text().splitlines()[-1])["eval"]
+    newest = sorted((args.run / "checkpoints").glob("update-*"))[-1]
+    untrained = json.loads((newest / "state.json").read_text())["untrained"]
+    learned = True
+    for mode in ("sampled", "greedy"):
+        before, after = untrained[mode]["success"], trained[mode]["success"]
+        enough = after - before >= args.by
+        learned &= enough
+        print(f"{mode}: success {before:.3f} -> {after:.3f}, {'at least' if enough else 'NOT'} {args.by} better")
+    return 0 if learned else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""Train a policy with reinforcement learning.
+
+Plays batches of episodes, updates the policy after each, and evaluates it on held-out seeds every so often.
+Without --model a tiny language model is made on the spot: after a warm-up that teaches it how an action is written,
+and nothing of how to win, it learns from reward alone. Everything goes to runs/<name>/: config.json, metrics.jsonl,
+trajectories.jsonl, curve.png, checkpoints/.
+
+Ctrl-C finishes the update and saves; --resume goes on where a run stopped, bit for bit.
+
+  gem train
+  gem train --env game:GuessTheNumber-v0-hard --steps 1000
+  gem train --model ./Qwen3-0.6B --learning-rate 1e-6 --max-new-tokens 512
+  gem train --resume runs/demo
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field, fields
+from types import FrameType, TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from gem.core import Optimum
+from gem.errors import BadValue, require
+from gem.rl.config import TrainConfig
+from gem.trajectory import Trajectory
+
+INTERRUPTED = 130  # the exit code of a program that SIGINT ended
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(TrainConfig):
+    resume: str | None = field(default=None, metadata={"help": "folder of a run to go on with; takes no other flag"})
+
+
+def run(config: Config) -> int:
+    require("torch", extra="train")
+    from gem.rl.curve import draw_curve
+    from gem.rl.trainer import Trainer
+
+    console = Console()
+    trainer = Trainer.start(_train_config(config)) if config.resume is None else Trainer.resume(_resumable(config))
+    optimum = trainer.optimum
+    with _Display(console, trainer.config.steps, optimum) as display, _StopOnInterrupt(console) as interrupt:
+        trainer.run(display.update, display.imitation, lambda: interrupt.asked)
+    metrics = trainer.folder.read_metrics()
+    if metrics:
+        draw_curve(trainer.folder.curve, f"{trainer.config.env}, seed {trainer.config.seed}", metrics, optimum)
+    if not trainer.done:
+        console.print(f"Stopped after update {trainer.update}. Go on with: gem train --resume {trainer.folder.path}")
+        return INTERRUPTED
+    console.print(_results(trainer.untrained, metrics[-1]["eval"], optimum))
+    before = Trajectory.from_json(trainer.untrained["game"])
+    console.print(_side_by_side(before, trainer.show_game()))
+    time = metrics[-1]["time"]
+    console.print(
+        f"{trainer.update} updates, {trainer.episodes} episodes, {time['seconds']:.0f} s of wall clock, "
+        f"{time['cpu_seconds']:.0f} s of CPU, {time['peak_memory_mib']:.0f} MiB. "
+        f"Curve, metrics, trajectories and checkpoints: {trainer.folder.path}"
+    )
+    return 0
+
+
+def _train_config(config: Config) -> TrainConfig:
+    return TrainConfig(**{f.name: getattr(config, f.name) for f in fields(TrainConfig)})
+
+
+def _resumable(config: Config) -> str:
+    """The folder to resume. Raises BadValue when other flags were given: a run keeps its configuration."""
+    changed = [f.name for f in fields(TrainConfig) if getattr(config, f.name) != getattr(TrainConfig(), f.name)]
+    if changed:
+        raise BadValue(f"--resume keeps the run's own configuration; drop --{changed[0].replace('_', '-')}")
+    assert config.resume is not None
+    return config.resume
+
+
+class _StopOnInterrupt:
+    """Turns the first Ctrl-C into a request to stop after this update; the second one stops at once."""
+
+    def __init__(self, console: Console) -> None:
+        self.console, self.asked = console, False
+
+    def __enter__(self) -> _StopOnInterrupt:
+        self._before = signal.signal(signal.SIGINT, self._on_interrupt)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        self.console.print(
+            "Finishing this update, then saving. Ctrl-C again stops at once, back to the last checkpoint."
+        )
+
+
+class _Display:
+    """Live progress on a terminal; elsewhere a line per evaluation."""
+
+    def __init__(self, console: Console, updates: int, optimum: Optimum | None) -> None:
+        self.console, self.optimum = console, optimum
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left:"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self.warm_up = self.progress.add_task("warm-up on random play", total=None, visible=False)
+        self.training = self.progress.add_task("updates", total=updates, start=False)
+        self.evaluation = "not yet"
+        self.live = Live(self.progress, console=console, refresh_per_second=4) if console.is_terminal else None
+
+    def __enter__(self) -> _Display:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def imitation(self, done: int, steps: int) -> None:
+        self.progress.update(self.warm_up, completed=done, total=steps, visible=True)
+        if self.live is None and done == steps:
+            self.console.print(f"warm-up: {steps} steps of imitating random legal play (format only)")
+
+    def update(self, metrics: dict[str, Any]) -> None:
+        if not self.progress.tasks[1].started:
+            self.progress.start_task(self.training)
+        self.progress.update(self.training, completed=metrics["update"])
+        if "eval" in metrics:
+            self.evaluation = _score(metrics["eval"]["greedy"], self.optimum)
+        if self.live is not None:
+            self.live.update(self._panel(metrics))
+        elif "eval" in metrics:
+            self.console.print(
+                f"update {metrics['update']}  episodes {metrics['episodes']}  {_score(metrics, self.optimum)}  "
+                f"reward {_number(metrics['reward'])}  entropy {metrics['entropy']:.2f}  "
+                f"{metrics['time']['episodes_per_second']:.0f} episodes/s  held-out: {self.evaluation}",
+                soft_wrap=True,
+            )
+
+    def _panel(self, metrics: dict[str, Any]) -> Table:
+        rows = Table.grid(padding=(0, 2))
+        rows.add_row("episodes", f"{metrics['episodes']}  ({metrics['time']['episodes_per_second']:.0f}/s)")
+        rows.add_row("training", _score(metrics, self.optimum))
+        rows.add_row("held-out", self.evaluation)
+        rows.add_row("reward", _number(metrics["reward"]))
+        rows.add_row("entropy", f"{metrics['entropy']:.3f} nats per token")
+        whole = Table.grid()
+        whole.add_row(rows)
+        whole.add_row(self.progress)
+        return whole
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3f}"
+
+
+def _score(summary: dict[str, Any], optimum: Optimum | None) -> str:
+    """Success and turns of won games, beside what is possible."""
+    turns = summary["turns_when_won"]
+    best = "" if optimum is None else f" (best {optimum.turns:.2f})"
+    return f"success {_number(summary['success'])}, turns when won {'none' if turns is None else f'{turns:.2f}'}{best}"
+
+
+def _results(untrained: dict[str, Any], trained: dict[str, Any], optimum: Optimum | None) -> Table:
+    table = Table(title="Held-out seeds", title_justify="left")
+    table.add_column("policy")
+    table.add_column("success", justify="right")
+    table.add_column("turns when won", justify="right")
+    rows = [
+        (f"{state}, {mode}", scores[mode])
+        for mode in ("sampled", "greedy")
+        for state, scores in (("after the warm-up (format only, no skill)", untrained), ("trained", trained))
+    ]
+    for name, scores in rows:
+        turns = scores["turns_when_won"]
+        table.add_row(name, _number(scores["success"]), "none" if turns is None else f"{turns:.2f}")
+    if optimum is not None:
+        table.add_row(optimum.name, f"{optimum.success:.3f}", f"{optimum.turns:.2f}")
+    return table
+
+
+def _side_by_side(before: Trajectory, after: Trajectory) -> Table:
+    """The same game played by two policies."""
+    table = Table(title="The first held-out game", title_justify="left", show_lines=False)
+    table.add_column("untrained")
+    table.add_column("trained")
+    left, right = _transcript(before), _transcript(after)
+    for i in range(max(len(left), len(right))):
+        table.add_row(*(Text(lines[i]) if i < len(lines) else "" for lines in (left, right)))
+    return table
+
+
+def _transcript(game: Trajectory) -> list[str]:
+    shown = [*[turn.observation for turn in game.turns], game.final_observation]
+    lines = [str(shown[0])]
+    for turn, observation in zip(game.turns, shown[1:], strict=True):
+        lines += [f"> {turn.action}", str(observation)]
+    return [*lines, f"[{game.stop_reason}, reward {game.total_reward:g}]"]

@@ -1,0 +1,76 @@
+"""From finished episodes to the tensors of a gradient step. Axes: B sequences, T tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gem.rl.advantages import discounted_returns, normalize_batch
+from gem.trajectory import TokenSequence, Trajectory
+
+
+@dataclass(frozen=True)
+class Example:
+    """A packed sequence and the advantage of each of its tokens (0 on fed ones)."""
+
+    sequence: TokenSequence
+    advantage_T: list[float]
+
+
+@dataclass(frozen=True)
+class Minibatch:
+    """Right-padded tensors: ids and attend int64, the others float32. mask is 1 on trained tokens."""
+
+    ids_BT: Tensor
+    attend_BT: Tensor
+    mask_BT: Tensor
+    logp_old_BT: Tensor
+    advantage_BT: Tensor
+
+
+def examples(trajectories: Sequence[Trajectory], gamma: float, baseline: Literal["batch", "turn"]) -> list[Example]:
+    """Packed sequences with their advantages, normalised over all turns of all trajectories (none of them failed)."""
+    returns = [discounted_returns(t.rewards_K, gamma) for t in trajectories]
+    turns = np.concatenate([np.arange(len(returns_K)) for returns_K in returns])
+    advantages_N = normalize_batch(np.concatenate(returns), turns if baseline == "turn" else None)
+    packed, start = [], 0
+    for trajectory, returns_K in zip(trajectories, returns, strict=True):
+        advantage_K = advantages_N[start : start + len(returns_K)].tolist()
+        start += len(returns_K)
+        for sequence in trajectory.sequences():
+            packed.append(Example(sequence, [0.0 if k < 0 else advantage_K[k] for k in sequence.turn_T]))
+    return packed
+
+
+def minibatches(batch: Sequence[Example], size: int, pad_id: int, rng: Random | None = None) -> Iterator[Minibatch]:
+    """The examples in minibatches of at most `size`, shuffled when given a stream."""
+    order = list(range(len(batch)))
+    if rng is not None:
+        rng.shuffle(order)
+    for start in range(0, len(order), size):
+        yield collate([batch[i] for i in order[start : start + size]], pad_id)
+
+
+def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:
+    """Pad examples to the longest of them."""
+    sequences = [e.sequence for e in chosen]
+    ids_BT = _padded([s.ids_T for s in sequences], pad_id, torch.long)
+    lengths_B = torch.tensor([len(s.ids_T) for s in sequences])
+    return Minibatch(
+        ids_BT=ids_BT,
+        attend_BT=(torch.arange(ids_BT.shape[1])[None] < lengths_B[:, None]).long(),
+        mask_BT=_padded([s.loss_mask_T for s in sequences], 0, torch.float32),
+        logp_old_BT=_padded([s.logprobs_T for s in sequences], 0, torch.float32),
+        advantage_BT=_padded([e.advantage_T for e in chosen], 0, torch.float32),
+    )
+
+
+def _padded(rows: Sequence[Sequence[float]], fill: float, dtype: torch.dtype) -> Tensor:
+    width = max(len(row) for row in rows)
+    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], dtype=dtype)

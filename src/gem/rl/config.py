@@ -1,0 +1,83 @@
+"""What a training run is told. The command line's flags are these fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gem.errors import BadValue
+
+
+def _option(default: Any, help: str) -> Any:
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """A training run: REINFORCE over turns with return batch normalisation (arXiv 2510.01051), clipped for reuse.
+
+    The defaults are those of the demonstration, found on game:GuessTheNumber-v0-easy with the embedded model.
+    Raises BadValue for a value out of its range, naming it.
+    """
+
+    env: str = _option("game:GuessTheNumber-v0-easy", "environment id (see `gem list`)")
+    env_kwargs: dict[str, Any] = field(
+        default_factory=dict, metadata={"help": "arguments of the environment, e.g. max_number=20"}
+    )
+    wrappers: str = _option("", "comma-separated wrapper names, e.g. concat; none keeps the token history exact")
+    model: str | None = _option(None, "folder or hub id of a causal language model; none builds a tiny one on the spot")
+    name: str | None = _option(None, "name of the run; by default made from environment and seed")
+    out: str = _option("runs", "folder that runs are written to")
+    seed: int = _option(0, "of everything: model, tokenizer, episodes, sampling, minibatches")
+    steps: int = _option(260, "policy updates")
+    batch: int = _option(256, "episodes per update")
+    slots: int | None = _option(None, "environments stepped together; by default as many as batch")
+    gamma: float = _option(0.6, "discount per turn, 0 to 1")
+    baseline: Literal["batch", "turn"] = _option(
+        "turn",
+        "what a return is compared with: the mean of the batch (ReBN), or of the batch's turns of the same index",
+    )
+    clip: float | None = _option(0.2, "PPO clip range of the probability ratio; none is plain REINFORCE, for 1 epoch")
+    epochs: int = _option(3, "passes over each batch")
+    minibatch: int = _option(64, "episodes per gradient step")
+    learning_rate: float = _option(1.5e-3, "peak of AdamW; reached after 10 updates, falling linearly to a tenth of it")
+    entropy: float = _option(0.0, "weight of an entropy bonus, in nats")
+    max_grad_norm: float = _option(1.0, "gradients are scaled down to this norm")
+    temperature: float = _option(1.0, "of sampling while training; evaluation reports greedy play and this")
+    max_new_tokens: int | None = _option(
+        None, "tokens per reply; by default 256, or two more than the longest legal action for the embedded model"
+    )
+    imitation_steps: int | None = _option(
+        None,
+        "warm-up on random legal play, which teaches the format alone; by default 200 for the embedded model, else 0",
+    )
+    eval_every: int = _option(20, "updates between evaluations on held-out seeds")
+    eval_episodes: int = _option(500, "held-out seeds, each played once")
+    checkpoint_every: int = _option(20, "updates between checkpoints")
+    keep_trajectories: int = _option(4, "episodes of each batch written to trajectories.jsonl")
+    device: str = _option("cpu", "torch device of the model, e.g. cuda")
+    threads: int = _option(1, "torch threads; more than one slows small models down")
+
+    def __post_init__(self) -> None:
+        at_least = {
+            1: ["steps", "batch", "slots", "epochs", "minibatch", "max_new_tokens", "eval_every", "eval_episodes"],
+            0: ["seed", "entropy", "imitation_steps", "keep_trajectories"],
+        }
+        at_least[1] += ["checkpoint_every", "threads"]
+        for least, names in at_least.items():
+            for name in names:
+                value = getattr(self, name)
+                if value is not None and value < least:
+                    raise BadValue(f"{name} must be at least {least}, got {value}")
+        for name in ("learning_rate", "max_grad_norm", "temperature", "clip"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise BadValue(f"{name} must be greater than 0, got {value}")
+        if not 0.0 <= self.gamma <= 1.0:
+            raise BadValue(f"gamma must be in [0, 1], got {self.gamma}")
+        if self.baseline not in ("batch", "turn"):
+            raise BadValue(f"baseline must be 'batch' or 'turn', got {self.baseline!r}")
+        if self.clip is None and self.epochs > 1:
+            raise BadValue(f"epochs={self.epochs} needs a clip range: plain REINFORCE is on-policy for one pass only")
+        if self.minibatch > self.batch:
+            raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")

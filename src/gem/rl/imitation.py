@@ -1,0 +1,61 @@
+"""The warm-up: imitate random legal play, so that a model that knows nothing learns how an action is written.
+
+The actions imitated are uniform over what is legal and independent of the history: format is all there is to learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from gem.policies import RandomPolicy, Reply, Request
+from gem.rl.batch import Example, collate
+from gem.rl.losses import cross_entropy
+from gem.rl.policy import CausalLMPolicy
+from gem.rollout import collect
+from gem.vector import VectorEnv
+
+EPISODES_PER_STEP = 32
+LEARNING_RATE = 3e-3
+
+
+class SpokenPolicy:
+    """Random legal play in the tokens of a chat format, as if a model had said it. Its log-probabilities are 0."""
+
+    max_prompt_tokens = None
+    version = 0
+
+    def __init__(self, policy: CausalLMPolicy) -> None:
+        self.chat = policy.chat
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        replies = []
+        for reply in RandomPolicy().act(requests):
+            ids = self.chat.encode_reply(reply.text)
+            replies.append(Reply(reply.text, ids, [0.0] * len(ids), "stop"))
+        return replies
+
+
+def imitate_random_play(
+    policy: CausalLMPolicy, vec_env: VectorEnv, steps: int, on_step: Callable[[int, float], None] | None = None
+) -> None:
+    """Train the policy's model on episodes of random legal play from vec_env.
+
+    on_step: called with the number of steps done and the loss, in nats per token.
+    """
+    optimizer = torch.optim.AdamW(policy.model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.99), weight_decay=0.0)
+    spoken = SpokenPolicy(policy)
+    policy.model.train()
+    for step in range(1, steps + 1):
+        trajectories = collect(vec_env, spoken, episodes=EPISODES_PER_STEP)
+        packed = [Example(s, [0.0] * len(s.ids_T)) for t in trajectories for s in t.sequences()]
+        minibatch = collate(packed, policy.pad_id)
+        device = policy.model.device
+        scores = policy.score(minibatch.ids_BT.to(device), minibatch.attend_BT.to(device))
+        loss = cross_entropy(scores.logp_BT, minibatch.mask_BT.to(device))
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        if on_step is not None:
+            on_step(step, float(loss.detach()))

@@ -1,0 +1,299 @@
+"""The training loop: collect, score, update; evaluate and checkpoint every so often.
+
+Everything random is named by (seed, purpose, index), and a checkpoint holds what is left: model, optimizer, episodes
+under way. So a run depends on its configuration alone, and a resumed one goes on bit for bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gem.core import Optimum
+from gem.errors import BadValue, InfraError
+from gem.registry import make
+from gem.rl import checkpoint
+from gem.rl.batch import Example, examples, minibatches
+from gem.rl.config import TrainConfig
+from gem.rl.imitation import imitate_random_play
+from gem.rl.losses import mean_entropy, policy_gradient
+from gem.rl.model import build_policy, check_model_path, load_pretrained, save_pretrained
+from gem.rl.policy import CausalLMPolicy
+from gem.rl.run_folder import RunFolder
+from gem.rollout import Collector, play_seeds
+from gem.seeding import derive, stream
+from gem.trajectory import Trajectory
+from gem.vector import VectorEnv, make_vec
+from gem.wrappers import get_wrapper_fns
+
+WARMUP_UPDATES = 10  # of the learning rate: Adam's first steps are as long as its last
+FINAL_RATE = 0.1  # of the peak
+IMITATION_STEPS = 200  # of the embedded model
+BETAS = (0.9, 0.99)
+
+Metrics = dict[str, Any]
+
+
+class Trainer:
+    """One training run, in its folder.
+
+    Use ``Trainer.start(config)`` or ``Trainer.resume(path)``, then ``run()``.
+    """
+
+    def __init__(self, config: TrainConfig, folder: RunFolder, policy: CausalLMPolicy) -> None:
+        self.config, self.folder, self.policy = config, folder, policy
+        self.optimizer = torch.optim.AdamW(
+            policy.model.parameters(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
+        )
+        self.collector = Collector(self._vec_env("train", config.slots or config.batch))
+        self._eval_env = self._vec_env("held-out", min(config.eval_episodes, 512), autoreset="disabled")
+        self.update, self.episodes, self.turns = 0, 0, 0
+        self.untrained: Metrics = {}
+        self._seconds_before = self._cpu_before = 0.0
+        self._started, self._cpu_started = time.perf_counter(), time.process_time()
+
+    @classmethod
+    def start(cls, config: TrainConfig) -> Trainer:
+        """A new run: checks all that can be checked, then makes the folder, then the model."""
+        env = make(config.env, **config.env_kwargs)
+        env.close()
+        check_model_path(config.model)
+        torch.set_num_threads(config.threads)
+        folder = RunFolder.create(config)
+        return cls(config, folder, build_policy(config))
+
+    @classmethod
+    def resume(cls, path: str) -> Trainer:
+        """The run in a folder, at its newest checkpoint. Raises BadValue when there is none or it is damaged."""
+        folder, config = RunFolder.open(path)
+        source = checkpoint.newest_checkpoint(folder.checkpoints)
+        torch.set_num_threads(config.threads)
+        state = json.loads((source / "state.json").read_text())
+        model, tokenizer = load_pretrained(source)
+        policy = CausalLMPolicy(
+            model.to(config.device),
+            tokenizer,
+            temperature=config.temperature,
+            max_new_tokens=state["max_new_tokens"],
+            seed=config.seed,
+        )
+        trainer = cls(config, folder, policy)
+        trainer.optimizer.load_state_dict(torch.load(source / "optimizer.pt", weights_only=True))
+        trainer.collector.set_state(state["collector"])
+        trainer.update, trainer.episodes, trainer.turns = state["update"], state["episodes"], state["turns"]
+        trainer.policy.version = trainer.update
+        trainer.untrained = state["untrained"]
+        trainer._seconds_before, trainer._cpu_before = state["seconds"], state["cpu_seconds"]
+        folder.cut_to(state["sizes"])
+        return trainer
+
+    @property
+    def done(self) -> bool:
+        return self.update >= self.config.steps
+
+    @property
+    def optimum(self) -> Optimum | None:
+        """The best that any policy can do in this run's environment, where it is known."""
+        with make(self.config.env, **self.config.env_kwargs) as env:
+            return env.optimum()
+
+    def run(
+        self,
+        on_update: Callable[[Metrics], None] = lambda metrics: None,
+        on_imitation: Callable[[int, int], None] = lambda done, steps: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Train to the end, or until should_stop() says so between two updates; either way a checkpoint is left.
+
+        Args:
+            on_update: gets the metrics of each update as they are written.
+            on_imitation: gets steps done and steps to do of the warm-up.
+
+        Raises InfraError when the folder cannot be written any more; what was complete stays.
+        """
+        if not self.untrained:
+            self._warm_up(on_imitation)
+            self.save()
+        while not self.done and not should_stop():
+            metrics = self.step()
+            on_update(metrics)
+            if self.done or self.update % self.config.checkpoint_every == 0:
+                self.save()
+        self.save()
+
+    def step(self) -> Metrics:
+        """One update: collect a batch, learn from it, evaluate when it is time. Returns what went to metrics.jsonl."""
+        started = time.perf_counter()
+        batch = self.collector.collect(self.policy, episodes=self.config.batch)
+        collected = time.perf_counter()
+        whole = [t for t in batch if t.failure is None and t.turns]
+        if not whole:
+            raise InfraError(f"all {len(batch)} episodes of the batch failed, the last with: {batch[-1].failure}")
+        learned = self._learn(examples(whole, self.config.gamma, self.config.baseline))
+        self.update += 1
+        self.policy.version = self.update
+        self.episodes += len(batch)
+        self.turns += sum(len(t.turns) for t in batch)
+        metrics: Metrics = {
+            "update": self.update,
+            "episodes": self.episodes,
+            "turns": self.turns,
+            **summarize(batch),
+            **learned,
+        }
+        finished = time.perf_counter()
+        if self.done or self.update % self.config.eval_every == 0:
+            metrics["eval"] = self.evaluate(both=self.done)
+        metrics["time"] = {
+            "seconds": round(self.seconds, 3),
+            "cpu_seconds": round(self.cpu_seconds, 3),
+            "collect_seconds": round(collected - started, 3),
+            "learn_seconds": round(finished - collected, 3),
+            "episodes_per_second": round(len(batch) / (finished - started), 1),
+            "peak_memory_mib": peak_memory_mib(),
+        }
+        self.folder.append_trajectories(batch[: self.config.keep_trajectories])
+        self.folder.append_metrics(metrics)
+        return metrics
+
+    def evaluate(self, *, both: bool) -> Metrics:
+        """Success and turns on the held-out seeds, playing greedily and, when both, also as sampled in training."""
+        policies = {"greedy": self.policy.greedy(), **({"sampled": self.policy} if both else {})}
+        return {name: summarize(play_seeds(self._eval_env, p, self.held_out_seeds)) for name, p in policies.items()}
+
+    def show_game(self) -> Trajectory:
+        """The first held-out seed, played by the policy as it is now, greedily."""
+        return play_seeds(self._eval_env, self.policy.greedy(), self.held_out_seeds[:1])[0]
+
+    @property
+    def held_out_seeds(self) -> list[int]:
+        """Seeds of evaluation episodes: the same for every run, and none of them ever trained on."""
+        return [derive("held-out", i) for i in range(self.config.eval_episodes)]
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds of the run, those before a resume included."""
+        return self._seconds_before + time.perf_counter() - self._started
+
+    @property
+    def cpu_seconds(self) -> float:
+        return self._cpu_before + time.process_time() - self._cpu_started
+
+    def save(self) -> Path:
+        """Write a checkpoint of this moment; writing it twice changes nothing. Raises InfraError on a full disk."""
+        try:
+            return checkpoint.save_checkpoint(self.folder.checkpoints, self.update, self._write_checkpoint)
+        except OSError as e:
+            raise InfraError(
+                f"cannot write a checkpoint under {self.folder.checkpoints}: {e.strerror or e}; "
+                f"free some space, then gem train --resume {self.folder.path}"
+            ) from e
+
+    def _write_checkpoint(self, draft: Path) -> None:
+        save_pretrained(self.policy, draft)
+        torch.save(self.optimizer.state_dict(), draft / "optimizer.pt")
+        state = {
+            "update": self.update,
+            "episodes": self.episodes,
+            "turns": self.turns,
+            "untrained": self.untrained,
+            "max_new_tokens": self.policy.max_new_tokens,
+            "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
+            "sizes": self.folder.sizes(),
+            "collector": self.collector.get_state(),
+        }
+        (draft / "state.json").write_text(json.dumps(state))
+
+    def _warm_up(self, on_imitation: Callable[[int, int], None]) -> None:
+        steps = self.config.imitation_steps
+        if steps is None:
+            steps = IMITATION_STEPS if self.config.model is None else 0
+        if steps:
+            vec_env = self._vec_env("imitation", 32)
+            imitate_random_play(self.policy, vec_env, steps, lambda done, loss: on_imitation(done, steps))
+            vec_env.close()
+        self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
+
+    def _learn(self, batch: Sequence[Example]) -> Metrics:
+        """Some epochs of clipped policy gradient over one batch."""
+        config, model = self.config, self.policy.model
+        rate = config.learning_rate * rate_factor(self.update, config.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        # One constant for the whole batch, so that a minibatch of long episodes takes no smaller step per token.
+        tokens_per_example = sum(sum(e.sequence.loss_mask_T) for e in batch) / len(batch)
+        logs: list[dict[str, float]] = []
+        model.train()
+        for epoch in range(config.epochs):
+            order = stream(config.seed, "minibatches", self.update, epoch)
+            for minibatch in minibatches(batch, config.minibatch, self.policy.pad_id, order):
+                on_device = [getattr(minibatch, f.name).to(model.device) for f in dataclasses.fields(minibatch)]
+                ids_BT, attend_BT, mask_BT, logp_old_BT, advantage_BT = on_device
+                scores = self.policy.score(ids_BT, attend_BT)
+                objective = policy_gradient(
+                    scores.logp_BT,
+                    logp_old_BT,
+                    advantage_BT,
+                    mask_BT,
+                    clip=config.clip,
+                    normalizer=tokens_per_example * len(ids_BT),
+                )
+                entropy = mean_entropy(scores.entropy_BT, mask_BT)
+                loss = objective.loss - config.entropy * entropy if config.entropy else objective.loss
+                self.optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
+                if not torch.isfinite(norm):
+                    raise BadValue(f"the gradient is {float(norm)} at update {self.update}; lower the learning rate")
+                self.optimizer.step()
+                logs.append(
+                    {
+                        "loss": float(objective.loss.detach()),
+                        "entropy": float(entropy.detach()),
+                        "clipped": objective.clipped,
+                        "kl": objective.kl,
+                        "grad_norm": float(norm),
+                    }
+                )
+        return {"learning_rate": rate, **{name: statistics.fmean(log[name] for log in logs) for name in logs[0]}}
+
+    def _vec_env(self, purpose: str, slots: int, autoreset: str = "same_step") -> VectorEnv:
+        seeds = [{"seed": derive(self.config.seed, purpose, i)} for i in range(slots)]
+        wrappers = get_wrapper_fns(self.config.wrappers, tokenizer=self.policy.tokenizer)
+        return make_vec(self.config.env, wrappers, seeds, autoreset=autoreset, **self.config.env_kwargs)
+
+
+def rate_factor(update: int, updates: int) -> float:
+    """Share of the peak learning rate at an update: a linear rise, then a linear fall to FINAL_RATE."""
+    rise = min(1.0, (update + 1) / WARMUP_UPDATES)
+    return rise * (1.0 - (1.0 - FINAL_RATE) * update / updates)
+
+
+def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
+    """What a batch of episodes amounts to. Shares and means leave failed episodes out and count them in `failed`."""
+    whole = [t for t in trajectories if t.failure is None]
+    won = [len(t.turns) for t in whole if t.solved]
+    turns = [turn for t in whole for turn in t.turns]
+    return {
+        "success": len(won) / len(whole) if whole else None,
+        "turns_when_won": statistics.fmean(won) if won else None,
+        "reward": statistics.fmean(t.total_reward for t in whole) if whole else None,
+        "invalid": sum(turn.invalid is not None for turn in turns) / len(turns) if turns else None,
+        "failed": len(trajectories) - len(whole),
+    }
+
+
+def peak_memory_mib() -> float:
+    """The most memory that this process has held, in MiB."""
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # getrusage counts bytes on macOS, KiB elsewhere
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)

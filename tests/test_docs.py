@@ -1,0 +1,51 @@
+"""Documents are executed: every Python block of README.md and docs/, and every docstring example of the core."""
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MODULES = [
+    str(path.relative_to(ROOT / "src").with_suffix("")).replace("/", ".")
+    for path in sorted((ROOT / "src" / "gem").rglob("*.py"))
+    if ">>> " in path.read_text()
+]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, monkeypatch, tmp_path):
+    if any("gem.rl" in block for block in blocks(page, "python")):
+        pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for number, block in enumerate(blocks(page, "python"), start=1):
+        exec(compile(block, f"{page.name}, block {number}", "exec"), namespace)
+    assert namespace["gem"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_print_what_they_say(name: str):
+    result = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
+    assert result.attempted > 0 and result.failed == 0
+
+
+def test_the_readme_shows_two_commands_and_both_are_made():
+    shown = [line for block in blocks(ROOT / "README.md", "bash") for line in block.splitlines()]
+    makefile = (ROOT / "Makefile").read_text()
+    assert shown == ["make demo", "make test"]
+    assert all(re.search(rf"^{line.split()[1]}:", makefile, re.MULTILINE) for line in shown)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_between_pages_lead_somewhere(page: Path):
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    missing = [link for link in links if not link.startswith("http") and not (page.parent / link).exists()]
+    assert missing == []
