@@ -21,6 +21,7 @@ check: $(VENV)/.train $(VENV)/.dev  ## ruff, mypy, architecture, imports, docume
 	$(bin)/ruff check .
 	$(bin)/mypy
 	$(bin)/python scripts/docs_cli.py --check
+	$(bin)/python scripts/docs_api.py --check
 	$(bin)/pytest tests/test_architecture.py tests/test_import.py tests/test_docs.py
 
 format: $(VENV)/.dev  ## let ruff rewrite what it can
@@ -29,6 +30,7 @@ format: $(VENV)/.dev  ## let ruff rewrite what it can
 
 docs: $(VENV)/.train $(VENV)/.dev  ## write the generated references anew
 	$(bin)/python scripts/docs_cli.py
+	$(bin)/python scripts/docs_api.py
 
 clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

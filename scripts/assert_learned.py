@@ -1,6 +1,6 @@
 """Fail unless a training run's policy beats the untrained one by a margin, sampled and greedy alike.
 
-  python scripts/assert_learned.py runs/demo --by 0.15
+python scripts/assert_learned.py runs/demo --by 0.15
 """
 
 import argparse

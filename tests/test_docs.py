@@ -12,7 +12,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = [
     str(path.relative_to(ROOT / "src").with_suffix("")).replace("/", ".")
     for path in sorted((ROOT / "src" / "gem").rglob("*.py"))
-    if ">>> " in path.read_text()
+    if re.search(r"^\s*>>> ", path.read_text(), re.MULTILINE)
 ]
 
 

@@ -46,7 +46,9 @@ def __getattr__(name: str) -> Any:
         return value
     try:
         return importlib.import_module(f"gem.{name}")  # `import gem; gem.core.Env` works, as it did
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as e:
+        if e.name != f"gem.{name}":
+            raise
         raise AttributeError(f"module 'gem' has no attribute {name!r}") from None
 
 

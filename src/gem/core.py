@@ -28,6 +28,7 @@ import inspect
 import random
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
@@ -106,6 +107,18 @@ class Optimum(NamedTuple):
     name: str
 
 
+_RngState = tuple[int, tuple[int, ...], float | None]
+
+
+@dataclass(frozen=True)
+class _Saved:
+    seed: int | None
+    episode: int
+    rng: _RngState | None
+    action_rng: _RngState | None
+    state: Any
+
+
 class _InitSignature:
     def __get__(self, env: object, cls: type) -> inspect.Signature:
         signature = inspect.signature(cls.__init__)  # type: ignore[misc]
@@ -147,8 +160,8 @@ class Env:
         seed: an integer >= 0 starts a new sequence of episodes; None goes on to the next episode of the sequence,
         or starts one from the operating system's randomness. Raises BadValue for any other seed.
         """
-        if seed is None:
-            seed, self._first_seed = self._first_seed, None
+        seed = self._first_seed if seed is None else seed
+        self._first_seed = None
         if seed is not None:
             self._seed, self._episode = check_seed(seed), 0
             if type(self).__module__.partition(".")[0] != "gem":
@@ -206,25 +219,28 @@ class Env:
                 f"{type(self).__name__} has no self.state to save: reset it first; "
                 "an environment that keeps its episode elsewhere defines get_state() and set_state()"
             )
-        return {
-            "seed": self._seed,
-            "episode": self._episode,
-            "rng": _rng_state(self.rng),
-            "action_rng": _rng_state(self._action_rng),
-            "state": _msgspec().to_builtins(self.state, str_keys=True, order="deterministic"),
-        }
+        saved = _Saved(
+            self._seed,
+            self._episode,
+            _rng_state(getattr(self, "rng", None)),
+            _rng_state(self._action_rng),
+            self.state,
+        )
+        return cast("dict[str, Any]", _msgspec().to_builtins(saved, str_keys=True))
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go to where get_state() was called, here or in another environment built with the same arguments.
 
-        Raises BadValue when the data does not fit this environment's state.
+        Raises BadValue when the data does not fit this environment's state; nothing is changed then.
         """
+        convert = _msgspec().convert
         try:
-            restored = _msgspec().convert(state["state"], self.state_type(), str_keys=True)
-            rng, action_rng = _rng_from(state["rng"]), _rng_from(state["action_rng"])
-        except (KeyError, TypeError, ValueError) as e:
-            raise BadValue(f"not a state of {type(self).__name__}: {type(e).__name__}: {e}") from e
-        self._seed, self._episode = state["seed"], state["episode"]
+            saved = convert(state, _Saved)
+            restored = convert(saved.state, self.state_type(), str_keys=True)
+            rng, action_rng = _rng_from(saved.rng), _rng_from(saved.action_rng)
+        except (TypeError, ValueError) as e:
+            raise BadValue(f"not a state of {type(self).__name__}: {e}") from e
+        self._seed, self._episode, self._first_seed = saved.seed, saved.episode, None
         self.state, self._action_rng = restored, action_rng
         if rng is not None:
             self.rng = rng
@@ -329,10 +345,12 @@ class EnvWrapper(Env):
         return {"env": self.env.get_state(), "wrapper": self.own_state()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        if "env" not in state or "wrapper" not in state:
-            raise BadValue(f"not a state of {type(self).__name__}: its keys are {sorted(state)}, not env and wrapper")
-        self.env.set_state(state["env"])
-        self.set_own_state(state["wrapper"])
+        try:
+            inner, own = state["env"], state["wrapper"]
+            self.set_own_state(own)
+        except (KeyError, IndexError, TypeError, ValueError) as e:
+            raise BadValue(f"not a state of {type(self).__name__}: {type(e).__name__}: {e}") from e
+        self.env.set_state(inner)
 
     def own_state(self) -> Any:
         """What this wrapper remembers of the episode, as plain data."""
@@ -419,16 +437,13 @@ def _msgspec() -> Any:
     return msgspec
 
 
-def _rng_state(rng: random.Random | None) -> list[Any] | None:
-    if rng is None:
-        return None
-    version, internal, gauss = rng.getstate()
-    return [version, list(internal), gauss]
+def _rng_state(rng: random.Random | None) -> _RngState | None:
+    return None if rng is None else rng.getstate()
 
 
-def _rng_from(state: list[Any] | None) -> random.Random | None:
+def _rng_from(state: _RngState | None) -> random.Random | None:
     if state is None:
         return None
     rng = random.Random()
-    rng.setstate((state[0], tuple(state[1]), state[2]))
+    rng.setstate(state)
     return rng

@@ -11,7 +11,6 @@ from typing import NamedTuple
 # \{ and \} are LaTeX braces that group nothing, so they neither open nor close a box.
 _BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
 _INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit 64 bits; longer is no move of any game
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
 
 
 class CodeBlock(NamedTuple):
@@ -28,19 +27,24 @@ def boxes(text: str) -> list[str]:
     >>> boxes(r"\boxed{1}, \boxed{\frac{1}{2}} and \boxed{never closed")
     ['1', '\\frac{1}{2}']
     """
-    found: list[tuple[int, str]] = []
+    return [text[start:end] for start, end in _box_spans(text)]
+
+
+def _box_spans(text: str) -> list[tuple[int, int]]:
+    # Spans and not their texts: 30,000 nested boxes would be gigabytes of those.
+    found: list[tuple[int, int]] = []
     stack: list[int | None] = []  # for each open brace: where its box's content starts, None for a plain brace
     for match in _BRACES.finditer(text):
         brace = match.group()
         if brace == "}":
             start = stack.pop() if stack else None
             if start is not None:
-                found.append((start, text[start : match.start()]))
+                found.append((start, match.start()))
         elif brace == "{":
             stack.append(None)
         elif brace[1] == "b":
             stack.append(match.end())
-    return [content for _, content in sorted(found)]
+    return sorted(found)
 
 
 def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
@@ -49,9 +53,9 @@ def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
     >>> last_boxed(r"not \boxed{up} but \boxed{left}")
     'left'
     """
-    for content in reversed(boxes(text)):
-        if pattern is None or pattern.fullmatch(content):
-            return content
+    for start, end in reversed(_box_spans(text)):
+        if pattern is None or pattern.fullmatch(text, start, end):
+            return text[start:end]
     return None
 
 
@@ -71,11 +75,13 @@ def last_tagged(text: str, tag: str) -> str | None:
     >>> last_tagged("<answer>4</answer> no: <answer> 5 </answer>", "answer")
     '5'
     """
-    close = text.rfind(f"</{tag}>")
-    if close < 0:
-        return None
-    start = text.rfind(f"<{tag}>", 0, close)
-    return None if start < 0 else text[start + len(tag) + 2 : close].strip()
+    found, start = None, None
+    for match in re.finditer(f"<(/?){re.escape(tag)}>", text):
+        if not match[1]:
+            start = match.end()
+        elif start is not None:
+            found, start = text[start : match.start()], None
+    return None if found is None else found.strip()
 
 
 def first_tagged(text: str, tag: str) -> tuple[str, int] | None:
@@ -98,12 +104,26 @@ def code_blocks(text: str, language: str | None = None) -> list[CodeBlock]:
     ['print(1)\n']
     """
     blocks: list[CodeBlock] = []
-    opened: re.Match[str] | None = None
-    for fence in _FENCE.finditer(text):
+    opened: tuple[str, str, int] | None = None  # fence, language, where the code starts
+    position = 0
+    for line in text.split("\n"):
+        end = position + len(line)
+        fence, word = _fence(line)
         if opened is None:
-            opened = fence
-        elif not fence.group(2) and fence.group(1).startswith(opened.group(1)):
-            code = text[min(opened.end() + 1, fence.start()) : fence.start()]
-            blocks.append(CodeBlock(opened.group(2).lower(), code, fence.end()))
+            if fence:
+                opened = (fence, word.lower(), end + 1)
+        elif fence.startswith(opened[0]) and not word:
+            blocks.append(CodeBlock(opened[1], text[opened[2] : position], end))
             opened = None
+        position = end + 1
     return [b for b in blocks if language is None or b.language == language]
+
+
+def _fence(line: str) -> tuple[str, str]:
+    """The run of three or more backticks or tildes that a line opens with, and the word after it; empty without."""
+    line = line.strip(" \t\r")
+    rest = line.lstrip(line[:1]) if line[:1] in ("`", "~") else line
+    fence = line[: len(line) - len(rest)]
+    if len(fence) < 3 or (fence[0] == "`" and "`" in rest):
+        return "", ""
+    return fence, rest.split(maxsplit=1)[0] if rest else ""

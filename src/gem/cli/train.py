@@ -40,10 +40,8 @@ class Config(TrainConfig):
 
 
 def run(config: Config) -> int:
-    require("torch", extra="train")
-    from gem.rl.curve import draw_curve
-    from gem.rl.trainer import Trainer
-
+    Trainer = require("gem.rl.trainer", extra="train").Trainer
+    draw_curve = require("gem.rl.curve", extra="train").draw_curve
     console = Console()
     trainer = Trainer.start(_train_config(config)) if config.resume is None else Trainer.resume(_resumable(config))
     optimum = trainer.optimum

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from random import Random
 from typing import Literal
 
@@ -17,10 +17,14 @@ from gem.trajectory import TokenSequence, Trajectory
 
 @dataclass(frozen=True)
 class Example:
-    """A packed sequence and the advantage of each of its tokens (0 on fed ones)."""
+    """A packed sequence, the advantage of each of its tokens (0 on fed ones), and what a reference model gives each.
+
+    reference_T: log-probabilities under the reference, None where there is none.
+    """
 
     sequence: TokenSequence
     advantage_T: list[float]
+    reference_T: list[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,10 @@ class Minibatch:
     mask_BT: Tensor
     logp_old_BT: Tensor
     advantage_BT: Tensor
+    reference_BT: Tensor
+
+    def to(self, device: torch.device | str) -> Minibatch:
+        return Minibatch(*(getattr(self, f.name).to(device) for f in fields(self)))
 
 
 def examples(trajectories: Sequence[Trajectory], gamma: float, baseline: Literal["batch", "turn"]) -> list[Example]:
@@ -68,6 +76,7 @@ def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:
         mask_BT=_padded([s.loss_mask_T for s in sequences], 0, torch.float32),
         logp_old_BT=_padded([s.logprobs_T for s in sequences], 0, torch.float32),
         advantage_BT=_padded([e.advantage_T for e in chosen], 0, torch.float32),
+        reference_BT=_padded([e.reference_T or [0.0] * len(e.advantage_T) for e in chosen], 0, torch.float32),
     )
 
 

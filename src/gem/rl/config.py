@@ -29,10 +29,10 @@ class TrainConfig:
     name: str | None = _option(None, "name of the run; by default made from environment and seed")
     out: str = _option("runs", "folder that runs are written to")
     seed: int = _option(0, "of everything: model, tokenizer, episodes, sampling, minibatches")
-    steps: int = _option(260, "policy updates")
+    steps: int = _option(200, "policy updates")
     batch: int = _option(256, "episodes per update")
     slots: int | None = _option(None, "environments stepped together; by default as many as batch")
-    gamma: float = _option(0.6, "discount per turn, 0 to 1")
+    gamma: float = _option(0.8, "discount per turn, 0 to 1")
     baseline: Literal["batch", "turn"] = _option(
         "turn",
         "what a return is compared with: the mean of the batch (ReBN), or of the batch's turns of the same index",
@@ -41,6 +41,9 @@ class TrainConfig:
     epochs: int = _option(3, "passes over each batch")
     minibatch: int = _option(64, "episodes per gradient step")
     learning_rate: float = _option(1.5e-3, "peak of AdamW; reached after 10 updates, falling linearly to a tenth of it")
+    kl: float = _option(
+        0.03, "weight of the divergence from the policy at the start, in nats: keeps the format and goes on exploring"
+    )
     entropy: float = _option(0.0, "weight of an entropy bonus, in nats")
     max_grad_norm: float = _option(1.0, "gradients are scaled down to this norm")
     temperature: float = _option(1.0, "of sampling while training; evaluation reports greedy play and this")
@@ -61,7 +64,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         at_least = {
             1: ["steps", "batch", "slots", "epochs", "minibatch", "max_new_tokens", "eval_every", "eval_episodes"],
-            0: ["seed", "entropy", "imitation_steps", "keep_trajectories"],
+            0: ["seed", "kl", "entropy", "imitation_steps", "keep_trajectories"],
         }
         at_least[1] += ["checkpoint_every", "threads"]
         for least, names in at_least.items():

@@ -6,6 +6,7 @@ under way. So a run depends on its configuration alone, and a resumed one goes o
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import resource
@@ -25,7 +26,7 @@ from gem.rl import checkpoint
 from gem.rl.batch import Example, examples, minibatches
 from gem.rl.config import TrainConfig
 from gem.rl.imitation import imitate_random_play
-from gem.rl.losses import mean_entropy, policy_gradient
+from gem.rl.losses import kl_penalty, mean_entropy, policy_gradient
 from gem.rl.model import build_policy, check_model_path, load_pretrained, save_pretrained
 from gem.rl.policy import CausalLMPolicy
 from gem.rl.run_folder import RunFolder
@@ -58,6 +59,7 @@ class Trainer:
         self._eval_env = self._vec_env("held-out", min(config.eval_episodes, 512), autoreset="disabled")
         self.update, self.episodes, self.turns = 0, 0, 0
         self.untrained: Metrics = {}
+        self.reference: CausalLMPolicy | None = None  # the policy at the start of learning, where config.kl asks for it
         self._seconds_before = self._cpu_before = 0.0
         self._started, self._cpu_started = time.perf_counter(), time.process_time()
 
@@ -88,6 +90,9 @@ class Trainer:
         )
         trainer = cls(config, folder, policy)
         trainer.optimizer.load_state_dict(torch.load(source / "optimizer.pt", weights_only=True))
+        trainer._keep_reference()
+        if trainer.reference is not None:
+            trainer.reference.model.load_state_dict(torch.load(source / "reference.pt", weights_only=True))
         trainer.collector.set_state(state["collector"])
         trainer.update, trainer.episodes, trainer.turns = state["update"], state["episodes"], state["turns"]
         trainer.policy.version = trainer.update
@@ -201,6 +206,8 @@ class Trainer:
     def _write_checkpoint(self, draft: Path) -> None:
         save_pretrained(self.policy, draft)
         torch.save(self.optimizer.state_dict(), draft / "optimizer.pt")
+        if self.reference is not None:
+            torch.save(self.reference.model.state_dict(), draft / "reference.pt")
         state = {
             "update": self.update,
             "episodes": self.episodes,
@@ -222,7 +229,13 @@ class Trainer:
             vec_env = self._vec_env("imitation", 32)
             imitate_random_play(self.policy, vec_env, steps, lambda done, loss: on_imitation(done, steps))
             vec_env.close()
+        self._keep_reference()
         self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
+
+    def _keep_reference(self) -> None:
+        if self.config.kl:
+            model = copy.deepcopy(self.policy.model).requires_grad_(False)
+            self.reference = CausalLMPolicy(model, self.policy.tokenizer, temperature=self.config.temperature)
 
     def _learn(self, batch: Sequence[Example]) -> Metrics:
         """Some epochs of clipped policy gradient over one batch."""
@@ -230,6 +243,8 @@ class Trainer:
         rate = config.learning_rate * rate_factor(self.update, config.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        if self.reference is not None:
+            batch = self._with_reference(batch, self.reference)
         # One constant for the whole batch, so that a minibatch of long episodes takes no smaller step per token.
         tokens_per_example = sum(sum(e.sequence.loss_mask_T) for e in batch) / len(batch)
         logs: list[dict[str, float]] = []
@@ -237,19 +252,24 @@ class Trainer:
         for epoch in range(config.epochs):
             order = stream(config.seed, "minibatches", self.update, epoch)
             for minibatch in minibatches(batch, config.minibatch, self.policy.pad_id, order):
-                on_device = [getattr(minibatch, f.name).to(model.device) for f in dataclasses.fields(minibatch)]
-                ids_BT, attend_BT, mask_BT, logp_old_BT, advantage_BT = on_device
-                scores = self.policy.score(ids_BT, attend_BT)
+                mb = minibatch.to(model.device)
+                normalizer = tokens_per_example * len(mb.ids_BT)
+                scores = self.policy.score(mb.ids_BT, mb.attend_BT)
                 objective = policy_gradient(
                     scores.logp_BT,
-                    logp_old_BT,
-                    advantage_BT,
-                    mask_BT,
+                    mb.logp_old_BT,
+                    mb.advantage_BT,
+                    mb.mask_BT,
                     clip=config.clip,
-                    normalizer=tokens_per_example * len(ids_BT),
+                    normalizer=normalizer,
                 )
-                entropy = mean_entropy(scores.entropy_BT, mask_BT)
-                loss = objective.loss - config.entropy * entropy if config.entropy else objective.loss
+                entropy = mean_entropy(scores.entropy_BT, mb.mask_BT)
+                loss = objective.loss
+                if config.entropy:
+                    loss = loss - config.entropy * entropy
+                if self.reference is not None:
+                    divergence = kl_penalty(scores.logp_BT, mb.reference_BT, mb.mask_BT, normalizer=normalizer)
+                    loss = loss + config.kl * divergence
                 self.optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
@@ -266,6 +286,16 @@ class Trainer:
                     }
                 )
         return {"learning_rate": rate, **{name: statistics.fmean(log[name] for log in logs) for name in logs[0]}}
+
+    @torch.no_grad()
+    def _with_reference(self, batch: Sequence[Example], reference: CausalLMPolicy) -> list[Example]:
+        scored: list[Example] = []
+        for minibatch in minibatches(batch, reference.max_batch, reference.pad_id):
+            mb = minibatch.to(reference.model.device)
+            for row in reference.score(mb.ids_BT, mb.attend_BT).logp_BT.tolist():
+                example = batch[len(scored)]
+                scored.append(dataclasses.replace(example, reference_T=row[: len(example.advantage_T)]))
+        return scored
 
     def _vec_env(self, purpose: str, slots: int, autoreset: str = "same_step") -> VectorEnv:
         seeds = [{"seed": derive(self.config.seed, purpose, i)} for i in range(slots)]

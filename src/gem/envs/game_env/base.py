@@ -134,3 +134,8 @@ class GameEnv(Env, ABC):
     def _show(self, line: str) -> str:
         board = self.board()
         return f"{line}\n{board}" if board else line
+
+
+def share(done: int, total: int) -> float:
+    """done/total in steps of 2^-40, so that differences of shares sum exactly to 1.0, in any order of summation."""
+    return round(done * 2**40 / total) / 2**40

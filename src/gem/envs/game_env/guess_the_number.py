@@ -133,14 +133,15 @@ class Oracle:
     """Balanced search, from the observations alone."""
 
     def __init__(self, env: GuessTheNumberEnv) -> None:
-        self.low = self.high = self.guess = 0
+        self.low = self.high = 0
 
     def act(self, observation: str) -> str:
         if bounds := re.match(r"Guess the secret integer between (-?\d+) and (-?\d+)", observation):
             self.low, self.high = int(bounds[1]), int(bounds[2])
-        elif observation.endswith("too low."):
-            self.low = self.guess + 1
-        elif observation.endswith("too high."):
-            self.high = self.guess - 1
-        self.guess = (self.low + self.high) // 2
-        return rf"\boxed{{{self.guess}}}"
+        elif told := re.match(r"Turn \d+: (-?\d+) is too (low|high)", observation):
+            guess = int(told[1])
+            if told[2] == "low":
+                self.low = max(self.low, guess + 1)
+            else:
+                self.high = min(self.high, guess - 1)
+        return rf"\boxed{{{(self.low + self.high) // 2}}}"

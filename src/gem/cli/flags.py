@@ -1,0 +1,268 @@
+"""Command-line flags from a dataclass: its fields are the flags, its defaults theirs.
+
+A field's type says what the flag takes: str, int, float, Path; bool (``--x`` and ``--no-x``); Literal, or ``choices``;
+list and tuple (several values); dict (``key=value``, each value read as JSON where it is JSON, else kept as text).
+``none`` is None where the type allows it. Underscores become dashes. Any dataclass will do: ``flag`` only shortens
+``field(metadata={"help": ...})``, so a module that knows nothing of command lines can define one.
+
+>>> @dataclass(frozen=True, kw_only=True)
+... class Config:
+...     id: str = flag(REQUIRED, help="environment", positional=True)
+...     max_turns: int = flag(10, help="turns per game")
+>>> parse(Config, ["game:Wordle-v0", "--max-turns", "3"])
+Config(id='game:Wordle-v0', max_turns=3)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import types
+import typing
+from collections.abc import Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
+
+from gem.errors import BadValue, UnknownArgument, did_you_mean
+
+REQUIRED: Any = MISSING
+ConfigT = TypeVar("ConfigT")
+
+_SCALARS = {int: ("an integer", "N"), float: ("a number", "X"), str: ("text", "TEXT"), Path: ("a path", "PATH")}
+_PYTHON = {"True": True, "False": False, "None": None}  # typed by habit where JSON says true, false, null
+
+
+def flag(
+    default: Any,
+    *,
+    help: str,
+    positional: bool = False,
+    choices: Sequence[Any] | None = None,
+    metavar: str | None = None,
+) -> Any:
+    """A dataclass field, with what the command line shows of it.
+
+    Args:
+        default: REQUIRED where there is none. A list or dict is copied for every config.
+        help: half a sentence; the default is added to it.
+        positional: given by place and not by name; a list takes all the places that are left.
+        choices: the allowed values, where the type is not a Literal.
+        metavar: stands for the value in the help.
+    """
+    metadata = {"help": help, "positional": positional, "choices": choices, "metavar": metavar}
+    if isinstance(default, (list, dict)):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def parse(cls: type[ConfigT], argv: Sequence[str], *, prog: str = "gem", description: str = "") -> ConfigT:
+    """The dataclass that the arguments describe.
+
+    Raises UnknownArgument for a flag that is none of its fields, BadValue for a value of the wrong kind and for a
+    missing one. ``-h`` prints the help and raises SystemExit(0).
+    """
+    flags = _flags(cls)
+    given, places = _split(_parser(flags, prog, description), flags, argv)
+    if given.pop("help", False):
+        print(help_text(cls, prog=prog, description=description), end="")
+        raise SystemExit(0)
+    for spec in flags:
+        if spec.positional and places:
+            given[spec.name] = places if spec.container else places[0]
+            places = [] if spec.container else places[1:]
+    if places:
+        raise UnknownArgument(f"{prog} takes no argument {places[0]!r} here{_see(prog)}")
+    missing = [spec.label for spec in flags if spec.default is REQUIRED and spec.name not in given]
+    if missing:
+        raise BadValue(f"{prog} needs {' and '.join(missing)}{_see(prog)}")
+    return cls(**{spec.name: spec.read(given[spec.name]) for spec in flags if spec.name in given})
+
+
+def help_text(cls: type[Any], *, prog: str, description: str = "", width: int | None = None) -> str:
+    """What ``-h`` prints. width: in characters; None asks the terminal."""
+    flags = _flags(cls)
+    parser = _parser(flags, prog, description, width)
+    for spec in flags:
+        if spec.positional:
+            parser.add_argument(spec.name, metavar=spec.metavar, help=spec.help.replace("%", "%%"))
+    return parser.format_help()
+
+
+@dataclass(frozen=True)
+class _Flag:
+    """One field, as the command line sees it.
+
+    kinds: the types that a value may have, one of which must fit; inside a list or tuple, those of an item.
+    container: list, tuple or dict where there are several values, else None.
+    """
+
+    name: str
+    kinds: tuple[Any, ...]
+    container: type[Any] | None
+    default: Any
+    help: str
+    positional: bool
+    metavar: str
+
+    @property
+    def label(self) -> str:
+        return self.metavar if self.positional else f"--{self.name.replace('_', '-')}"
+
+    @property
+    def place(self) -> str:
+        name = self.metavar + (" ..." if self.container else "")
+        return name if self.default is REQUIRED else f"[{name}]"
+
+    @property
+    def switch(self) -> bool:
+        return bool in self.kinds and self.container is None
+
+    def read(self, raw: Any) -> Any:
+        """The field's value for what stood on the command line: a bool, a text or a list of texts."""
+        if isinstance(raw, bool):
+            return raw
+        if self.container is dict:
+            return dict(self._pair(text) for text in raw)
+        if self.container is not None:
+            return self.container(self._value(text) for text in raw)
+        return self._value(raw)
+
+    def _value(self, text: str) -> Any:
+        for kind in self.kinds:
+            try:
+                return _convert(text, kind)
+            except ValueError:
+                continue
+        takes = " or ".join(_expected(kind) for kind in self.kinds)
+        words = [word for kind in self.kinds for word in _words(kind)]
+        raise BadValue(f"{self.label} takes {takes}, got {text!r}{did_you_mean(text, words)}")
+
+    def _pair(self, text: str) -> tuple[str, Any]:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise BadValue(f"{self.label} takes key=value pairs, got {text!r}  (other arguments go before it)")
+        try:
+            return key, _PYTHON[value] if value in _PYTHON else json.loads(value)
+        except (ValueError, RecursionError):
+            return key, value
+
+
+def _flags(cls: type[Any]) -> list[_Flag]:
+    hints = typing.get_type_hints(cls)
+    return [_flag_of(f, hints[f.name]) for f in fields(cls) if f.init]
+
+
+def _flag_of(f: Field[Any], hint: Any) -> _Flag:
+    kinds = _members(hint)
+    container = get_origin(kinds[-1]) if get_origin(kinds[-1]) in (list, tuple, dict) else None
+    if container is not None:
+        kinds = _members(get_args(kinds[-1])[0])
+    if f.metadata.get("choices") is not None:
+        kinds = (*(kind for kind in kinds if kind is types.NoneType), Literal[tuple(f.metadata["choices"])])
+    if not all(kind in _SCALARS or _words(kind) for kind in kinds):
+        raise TypeError(f"no flag can be made of {f.name}: {hint}")
+    default = f.default if f.default_factory is MISSING else f.default_factory()
+    positional = f.metadata.get("positional", False)
+    metavar = f.metadata.get("metavar") or (f.name.upper() if positional else _metavar(kinds[-1], container))
+    help = _with_default(f.metadata.get("help", ""), default)
+    return _Flag(f.name, kinds, container, default, help, positional, metavar)
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, None first (so that "none" is not taken for a text), or the type alone."""
+    members = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return tuple(sorted(members, key=lambda member: member is not types.NoneType))
+
+
+def _words(kind: Any) -> dict[str, Any]:
+    """What may be typed for a type that has only so many values, and what it means; empty for the others."""
+    if get_origin(kind) is Literal:
+        return {str(choice): choice for choice in get_args(kind)}
+    named: dict[Any, dict[str, Any]] = {types.NoneType: {"none": None}, bool: {"true": True, "false": False}}
+    return named.get(kind, {})
+
+
+def _convert(text: str, kind: Any) -> Any:
+    """The text as a value of one type. Raises ValueError when it is none."""
+    if kind in _SCALARS:
+        return kind(text)
+    words = _words(kind)
+    if text not in words:
+        raise ValueError(text)
+    return words[text]
+
+
+def _expected(kind: Any) -> str:
+    words = _words(kind)
+    return ("one of " if len(words) > 1 else "") + ", ".join(words) if words else _SCALARS[kind][0]
+
+
+def _metavar(kind: Any, container: type[Any] | None) -> str:
+    if container is dict:
+        return "KEY=VALUE"
+    return "{" + ",".join(_words(kind)) + "}" if _words(kind) else _SCALARS[kind][1]
+
+
+def _with_default(help: str, default: Any) -> str:
+    if default is REQUIRED:
+        return f"{help} [required]"
+    if default is None or default in ("", [], {}, ()):  # nothing to show; the help says what happens then
+        return help
+    if isinstance(default, bool):
+        default = "yes" if default else "no"
+    elif isinstance(default, (list, tuple)):
+        default = " ".join(map(str, default))
+    return f"{help} [default: {default}]"
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse only splits the line; the values are judged by the fields."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadValue(f"{message.removeprefix('argument ')}{_see(self.prog)}")
+
+
+def _parser(flags: Sequence[_Flag], prog: str, description: str, width: int | None = None) -> _Parser:
+    """A parser of the named flags; it leaves the places to parse(), because argparse mixes the two badly."""
+    places = [spec.place for spec in flags if spec.positional]
+    parser = _Parser(
+        prog=prog,
+        usage=" ".join([prog, *places, "[flags]"]),
+        description=description,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=width, max_help_position=30),
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    parser.add_argument("-h", "--help", action="store_true", help="show this help")
+    for spec in flags:
+        how: dict[str, Any] = {"metavar": spec.metavar}
+        if spec.switch:
+            how = {"action": argparse.BooleanOptionalAction}
+        elif spec.container is not None:
+            how |= {"nargs": "+", "action": "extend"}
+        if not spec.positional:
+            parser.add_argument(spec.label, dest=spec.name, help=spec.help.replace("%", "%%"), **how)
+    return parser
+
+
+def _split(parser: _Parser, flags: Sequence[_Flag], argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """What was given by name, and what by place. Raises UnknownArgument for a name that no flag has."""
+    cut = argv.index("--") if "--" in argv else len(argv)
+    known = ["--help", *(spec.label for spec in flags if not spec.positional)]
+    known += [f"--no-{spec.label[2:]}" for spec in flags if spec.switch]
+    for word in argv[:cut]:
+        name = word.partition("=")[0]
+        if name.startswith("--") and " " not in name and name not in known:
+            raise UnknownArgument(f"{parser.prog} has no flag {name}{did_you_mean(name, known)}{_see(parser.prog)}")
+    namespace, places = parser.parse_known_args(argv[:cut])
+    for word in places:
+        if word.startswith("-") and word != "-":
+            raise UnknownArgument(f"{parser.prog} has no flag {word}{_see(parser.prog)}")
+    return vars(namespace), places + list(argv[cut + 1 :])
+
+
+def _see(prog: str) -> str:
+    return f"  (`{prog} --help` shows what it takes)"

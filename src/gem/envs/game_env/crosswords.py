@@ -1,0 +1,315 @@
+r"""Crosswords: fill a small grid of crossing words, letter by letter, from their clues.
+
+Action       text holding ``\boxed{r c L}``: row and column (from 0) and a letter of either case; the last such box
+             counts.
+Observation  the rules card on reset, then one line per turn; both with the grid and the clues of unfinished words.
+Reward       1/cells for a right letter, so that a full grid has paid 1.0; -0.1 for an unreadable turn, which ends the
+             game. A wrong letter is not entered, pays nothing and costs its turn.
+Ends         terminated when the grid is full or on an unreadable turn; truncated when the turns run out.
+Bound        one turn for each cell. Going through the alphabet takes 13 turns a cell on average, of which the
+             published limits have at most 28 to spare in a whole grid.
+
+>>> env = CrosswordsEnv(num_words=2)
+>>> _ = env.reset(seed=0)
+>>> env.step(r"\boxed{99 99 e}").info
+{'invalid': 'not_a_letter_cell'}
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from string import ascii_uppercase
+from typing import NamedTuple
+
+from gem.core import StopReason
+from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, share
+from gem.errors import BadValue
+from gem.parsing import last_boxed
+
+NUM_WORDS = range(2, 9)
+RANDOM_WORDS = range(2, 6)  # what random_level draws from
+BLANK, OUTSIDE = "_", "."
+
+_MOVE = re.compile(r"\s*[0-9]{1,4}(?:\s*,\s*|\s+)[0-9]{1,4}(?:\s*,\s*|\s+)[A-Za-z]\s*")
+_PART = re.compile(r"[0-9]+|[A-Za-z]")
+
+Letters = dict[tuple[int, int], str]  # cell (row, column) -> letter
+
+
+class Clue(NamedTuple):
+    answer: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A word in the grid: where its first letter stands and whether it runs across or down."""
+
+    answer: str
+    clue: str
+    row: int
+    column: int
+    across: bool
+
+    def cells(self) -> list[tuple[int, int]]:
+        return path(len(self.answer), self.row, self.column, self.across)
+
+
+@dataclass(frozen=True)
+class State:
+    """solution and shown are the rows of the grid, with OUTSIDE where no word runs and, in shown, BLANK for a cell
+    that is still to be filled. num_cells, num_filled: cells of words, in all and filled.
+    """
+
+    entries: tuple[Entry, ...]
+    solution: tuple[str, ...]
+    shown: tuple[str, ...]
+    num_cells: int
+    num_filled: int = 0
+
+
+@cache
+def clues(level: str) -> tuple[Clue, ...]:
+    """The shipped clues of a level, "plain" or "hard"; the file is read once."""
+    lines = (files("gem.envs.game_env") / "data" / "clues.tsv").read_text(encoding="ascii").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    return tuple(Clue(answer, text) for answer, text, of_level in rows if of_level == level)
+
+
+def path(length: int, row: int, column: int, across: bool) -> list[tuple[int, int]]:
+    return [(row, column + k) if across else (row + k, column) for k in range(length)]
+
+
+def fits(letters: Letters, word: str, row: int, column: int, across: bool) -> bool:
+    """Whether a word can run there: it agrees with the letters it crosses, runs along no other word, and touches none
+    beside it or at its ends.
+    """
+    step, side = ((0, 1), (1, 0)) if across else ((1, 0), (0, 1))
+    cells = path(len(word), row, column, across)
+    (last_row, last_column) = cells[-1]
+    if (row - step[0], column - step[1]) in letters or (last_row + step[0], last_column + step[1]) in letters:
+        return False
+    before: str | None = None
+    for (r, c), letter in zip(cells, word, strict=True):
+        there = letters.get((r, c))
+        if there is None:
+            if (r - side[0], c - side[1]) in letters or (r + side[0], c + side[1]) in letters:
+                return False
+        elif there != letter or before is not None:  # two letters in a row belong to a word that runs the same way
+            return False
+        before = there
+    return True
+
+
+def crossings(letters: Letters, word: str) -> Iterator[tuple[int, int, bool]]:
+    """Every row, column and direction in which a word fits and crosses a letter that is there."""
+    for (row, column), letter in letters.items():
+        for k, own in enumerate(word):
+            if own == letter:
+                for spot in ((row, column - k, True), (row - k, column, False)):
+                    if fits(letters, word, *spot):
+                        yield spot
+
+
+def gives_away(clue: Clue, other: Clue) -> bool:
+    """Whether the text of one clue holds the answer of the other."""
+    return clue.answer.lower() in other.text.lower() or other.answer.lower() in clue.text.lower()
+
+
+def lay_out(deck: Sequence[Clue], num_words: int, rng: random.Random) -> tuple[Entry, ...]:
+    """A grid of num_words clues, each crossing an earlier one where a clue of the deck allows it, else two rows below.
+
+    The deck must hold num_words clues of which none gives another away.
+    """
+    waiting = rng.sample(deck, len(deck))
+    letters: Letters = {}
+    entries: list[Entry] = []
+    while len(entries) < num_words:
+        clue, (row, column, across) = _next_entry(letters, waiting, rng)
+        entry = Entry(clue.answer, clue.text, row, column, across)
+        entries.append(entry)
+        letters.update(zip(entry.cells(), clue.answer, strict=True))
+        waiting = [other for other in waiting if other is not clue and not gives_away(clue, other)]
+    top, left = min(row for row, _ in letters), min(column for _, column in letters)
+    moved = [replace(entry, row=entry.row - top, column=entry.column - left) for entry in entries]
+    return tuple(sorted(moved, key=lambda entry: (entry.row, entry.column, not entry.across)))
+
+
+def first_state(entries: tuple[Entry, ...]) -> State:
+    letters = {cell: letter for entry in entries for cell, letter in zip(entry.cells(), entry.answer, strict=True)}
+    rows, columns = max(row for row, _ in letters) + 1, max(column for _, column in letters) + 1
+    solution = tuple("".join(letters.get((r, c), OUTSIDE) for c in range(columns)) for r in range(rows))
+    shown = tuple(re.sub("[A-Z]", BLANK, row) for row in solution)
+    return State(entries, solution, shown, num_cells=len(letters))
+
+
+def fault(state: State, row: int, column: int) -> str | None:
+    """Why no letter can be written in a cell; None when one can."""
+    if row >= len(state.shown) or column >= len(state.shown[0]) or state.shown[row][column] == OUTSIDE:
+        return "not_a_letter_cell"
+    return None if state.shown[row][column] == BLANK else "filled"
+
+
+def filled(state: State, row: int, column: int) -> State:
+    """With the letter of the solution in a cell."""
+    line, letter = state.shown[row], state.solution[row][column]
+    line = f"{line[:column]}{letter}{line[column + 1 :]}"
+    shown = (*state.shown[:row], line, *state.shown[row + 1 :])
+    return State(state.entries, state.solution, shown, state.num_cells, state.num_filled + 1)
+
+
+def letters_shown(state: State, entry: Entry) -> str:
+    """What the grid shows of a word."""
+    if entry.across:
+        return state.shown[entry.row][entry.column : entry.column + len(entry.answer)]
+    return "".join([row[entry.column] for row in state.shown[entry.row : entry.row + len(entry.answer)]])
+
+
+def render(state: State) -> str:
+    """The grid with its row and column numbers, then the clues of the words that are not complete."""
+    columns = len(state.shown[0])
+    between = " " * len(str(columns - 1))
+    lines = [_header(columns)]
+    lines += [f"{r:>2}{between}{between.join(row)}" for r, row in enumerate(state.shown)]
+    for number, entry in enumerate(state.entries, 1):
+        if BLANK in letters_shown(state, entry):
+            start = f"{'across' if entry.across else 'down'} from ({entry.row}, {entry.column})"
+            lines.append(f"{number}. {start}, {len(entry.answer)} letters: {entry.clue}")
+    return "\n".join(lines)
+
+
+class CrosswordsEnv(GameEnv):
+    """See the module docstring for the rules.
+
+    Args:
+        num_words: words in the grid, 2 to 8.
+        hardcore: take the harder clues.
+        max_turns: turns allowed; None allows half as many again as there are cells. A word has up to 9 letters, so
+            fewer than 9 turns a word leave some grids that cannot be filled.
+        random_level: draw 2 to 5 words and plain or harder clues for every episode, in place of those given.
+        on_unreadable: see GameEnv.
+
+    Raises BadValue when num_words is out of its range or max_turns < 1.
+    """
+
+    state: State
+    move_format = r"\boxed{0 2 E}"
+
+    def __init__(
+        self,
+        num_words: int = 3,
+        hardcore: bool = False,
+        max_turns: int | None = None,
+        *,
+        random_level: bool = False,
+        on_unreadable: OnUnreadable = "end",
+    ) -> None:
+        if num_words not in NUM_WORDS:
+            raise BadValue(f"num_words must be an integer from {NUM_WORDS[0]} to {NUM_WORDS[-1]}, got {num_words!r}")
+        self.num_words, self.hardcore, self.random_level = num_words, hardcore, random_level
+        self.turns_from_cells = max_turns is None
+        if max_turns is None:
+            max_turns = default_turns(9 * (RANDOM_WORDS[-1] if random_level else num_words))
+        super().__init__(max_turns=max_turns, on_unreadable=on_unreadable)
+
+    def start(self) -> State:
+        num_words, hardcore = self.num_words, self.hardcore
+        if self.random_level:
+            num_words, hardcore = self.rng.choice(RANDOM_WORDS), self.rng.random() < 0.5
+        return first_state(lay_out(clues("hard" if hardcore else "plain"), num_words, self.rng))
+
+    def turn_limit(self) -> int:
+        return default_turns(self.state.num_cells) if self.turns_from_cells else self.max_turns
+
+    def rules(self) -> str:
+        cells = self.state.num_cells
+        return (
+            f"Crossword: fill the {cells} cells of {len(self.state.entries)} words, in at most {self.turn_limit()} "
+            "turns.\n"
+            rf"Write row, column and letter in a box, like \boxed{{0 2 E}}; rows and columns count from 0 at the top "
+            f"left.\nA right letter is put in and pays 1/{cells}; a wrong one is not put in, pays nothing and costs "
+            f"its turn. In the grid {BLANK} is an empty cell, and {OUTSIDE} is outside all words."
+        )
+
+    def board(self) -> str:
+        return render(self.state)
+
+    def read(self, action: str) -> tuple[int, int, str] | None:
+        content = last_boxed(action, _MOVE)
+        if content is None:
+            return None
+        row, column, letter = _PART.findall(content)
+        return int(row), int(column), letter.upper()
+
+    def play(self, move: tuple[int, int, str]) -> Outcome:
+        state, (row, column, letter) = self.state, move
+        reason = fault(state, row, column)
+        if reason == "not_a_letter_cell":
+            return Outcome(f"no word runs through ({row}, {column}).", invalid=reason)
+        if reason == "filled":
+            return Outcome(f"({row}, {column}) holds {state.shown[row][column]} already.", invalid=reason)
+        if state.solution[row][column] != letter:
+            return Outcome(f"{letter} is wrong at ({row}, {column}).")
+        self.state = after = filled(state, row, column)
+        reward = share(after.num_filled, after.num_cells) - share(state.num_filled, state.num_cells)
+        line = f"{letter} is right at ({row}, {column})."
+        if after.num_filled == after.num_cells:
+            return Outcome(f"{line} Solved.", reward, StopReason.SOLVED)
+        return Outcome(line, reward)
+
+    def secrets(self) -> list[str]:
+        return [entry.answer for entry in self.state.entries]
+
+    def sample_random_action(self) -> str:
+        row, column = self.action_rng.choice(blanks(self.state) or [(0, 0)])
+        return rf"\boxed{{{row} {column} {self.action_rng.choice(ascii_uppercase)}}}"
+
+
+def default_turns(num_cells: int) -> int:
+    return num_cells * 3 // 2
+
+
+def blanks(state: State) -> list[tuple[int, int]]:
+    """The cells still to be filled, as (row, column)."""
+    return [(r, c) for r, row in enumerate(state.shown) for c, shown in enumerate(row) if shown == BLANK]
+
+
+class Oracle:
+    """Copies the solution from the state, cell by cell."""
+
+    def __init__(self, env: CrosswordsEnv) -> None:
+        self.env = env
+
+    def act(self, observation: str) -> str:
+        state = self.env.state
+        row, column = next(iter(blanks(state)), (0, 0))
+        return rf"\boxed{{{row} {column} {state.solution[row][column]}}}"
+
+
+@cache
+def _header(columns: int) -> str:
+    width = len(str(columns - 1))
+    return "   " + " ".join(f"{column:>{width}}" for column in range(columns))
+
+
+def _next_entry(letters: Letters, waiting: list[Clue], rng: random.Random) -> tuple[Clue, tuple[int, int, bool]]:
+    """The next clue of the deck that can be placed, and where: the crossing that keeps the grid smallest."""
+    if not letters:
+        return waiting[0], (0, 0, True)
+    for clue in waiting:
+        spots = list(crossings(letters, clue.answer))
+        if spots:
+            rng.shuffle(spots)
+            return clue, min(spots, key=lambda spot: _area(letters, len(clue.answer), spot))
+    return waiting[0], (max(row for row, _ in letters) + 2, min(column for _, column in letters), True)
+
+
+def _area(letters: Letters, length: int, spot: tuple[int, int, bool]) -> int:
+    cells = [*letters, *path(length, *spot)]
+    rows, columns = [row for row, _ in cells], [column for _, column in cells]
+    return (max(rows) - min(rows) + 1) * (max(columns) - min(columns) + 1)

@@ -1,0 +1,201 @@
+r"""Mastermind: find a secret code of numbers from black and white pegs.
+
+Action       text holding ``\boxed{1 1 2 3}``: numbers apart by blanks or commas; the last box of numbers counts.
+Observation  the rules card on reset, then one line per turn with the pegs of the guess.
+Reward       1 / length for each position right at once beyond the best guess so far, so 1.0 in total for the code;
+             -0.1 for a turn with no readable guess, which ends the game; else 0.0.
+Ends         terminated on the code or an unreadable turn; truncated when the guesses are spent. A guess of another
+             length, out of range or made before spends its turn and earns nothing.
+Bound        always guessing the first code that fits all answers takes at most 5 guesses for 2 of 6 numbers, 6 for
+             4 of 6 and 7 for 4 of 8.
+
+>>> pegs((1, 1, 2, 3), (3, 1, 4, 2))
+(1, 2)
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+
+from gem.core import StopReason
+from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome
+from gem.errors import BadValue
+from gem.parsing import last_boxed
+
+Code = tuple[int, ...]
+
+MAX_LENGTH, MAX_NUMBERS = 8, 20
+DEFAULT_TURNS = 20  # of the published plain id
+# What "-random" draws from: the published (length, numbers, turns).
+RANDOM_SIZES = ((2, 4, 10), (4, 6, 20), (4, 8, 30))
+
+_GUESS = re.compile(r"[\s,]*[0-9]{1,4}(?:[\s,]+[0-9]{1,4}){0,31}[\s,]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class State:
+    """The code is made of 1 to `numbers`; `best` is the most black pegs so far, `paid` the sum of rewards for them."""
+
+    code: Code
+    numbers: int
+    turns: int
+    guesses: tuple[Code, ...] = ()
+    best: int = 0
+    paid: float = 0.0
+
+
+def pegs(guess: Code, code: Code) -> tuple[int, int]:
+    """Black pegs, for numbers right in place, and white ones, for further numbers that the code has elsewhere."""
+    black = sum(map(int.__eq__, guess, code))
+    shared = sum([min(guess.count(n), code.count(n)) for n in set(guess)])
+    return black, shared - black
+
+
+def fault(guess: Code, state: State) -> tuple[str, str] | None:
+    """Why a guess cannot be judged: the reason in a word and in a sentence. None when it can."""
+    if len(guess) != len(state.code):
+        return "wrong_length", f"a guess has {len(state.code)} numbers, this one {len(guess)}."
+    if min(guess) < 1 or max(guess) > state.numbers:
+        return "out_of_range", f"the numbers go from 1 to {state.numbers}."
+    if guess in state.guesses:
+        return "repeated_guess", f"{show(guess)} was guessed before."
+    return None
+
+
+def pay(black: int, state: State) -> float:
+    """The reward of a guess. What was paid before is taken off, so that all rewards sum to exactly 1.0."""
+    return black / len(state.code) - state.paid if black > state.best else 0.0
+
+
+def show(code: Code) -> str:
+    return " ".join(map(str, code))
+
+
+def example(length: int) -> str:
+    r"""``\boxed{1 1 2 3}`` for length 4: no code without duplicates looks like it."""
+    return rf"\boxed{{{show((1, *range(1, length)))}}}"
+
+
+def all_codes(length: int, numbers: int, duplicates: bool) -> Iterator[Code]:
+    pool = range(1, numbers + 1)
+    return product(pool, repeat=length) if duplicates else permutations(pool, length)
+
+
+class MastermindEnv(GameEnv):
+    """See the module docstring for the rules.
+
+    Args:
+        code_length: 1 to 8.
+        num_numbers: the code is made of 1 to this; 2 to 20, and at least code_length without duplicates.
+        max_turns: guesses allowed; None allows 20, or what the drawn size allows.
+        duplicate_numbers: whether a number may occur twice in the code. In a guess it always may.
+        random_size: draw another length, range and limit for every episode, in place of those given.
+        on_unreadable: see GameEnv.
+
+    Raises BadValue outside these ranges.
+    """
+
+    state: State
+
+    def __init__(
+        self,
+        code_length: int = 4,
+        num_numbers: int = 6,
+        max_turns: int | None = None,
+        *,
+        duplicate_numbers: bool = False,
+        random_size: bool = False,
+        on_unreadable: OnUnreadable = "end",
+    ) -> None:
+        if not 1 <= code_length <= MAX_LENGTH:
+            raise BadValue(f"code_length must be 1 to {MAX_LENGTH}, got {code_length}")
+        fewest = 2 if duplicate_numbers else max(2, code_length)
+        if not fewest <= num_numbers <= MAX_NUMBERS:
+            raise BadValue(f"num_numbers must be {fewest} to {MAX_NUMBERS} for such a code, got {num_numbers}")
+        self.sizes = RANDOM_SIZES if random_size else ((code_length, num_numbers, DEFAULT_TURNS),)
+        self.duplicate_numbers, self.turns_from_size = duplicate_numbers, max_turns is None
+        most_turns = max(turns for _, _, turns in self.sizes)
+        super().__init__(max_turns=most_turns if max_turns is None else max_turns, on_unreadable=on_unreadable)
+
+    @property
+    def move_format(self) -> str:  # type: ignore[override]
+        return example(len(self.state.code))
+
+    def start(self) -> State:
+        length, numbers, turns = self.rng.choice(self.sizes)
+        code = self._draw(self.rng, length, numbers)
+        return State(code, numbers, turns if self.turns_from_size else self.max_turns)
+
+    def turn_limit(self) -> int:
+        return self.state.turns
+
+    def rules(self) -> str:
+        length, numbers = len(self.state.code), self.state.numbers
+        kind = "numbers, repeats allowed," if self.duplicate_numbers else "different numbers"
+        return (
+            f"Mastermind: find the secret row of {length} {kind} from 1 to {numbers}, "
+            f"in at most {self.state.turns} guesses.\n"
+            f"Write each guess in a box, like {self.move_format}; a guess may repeat numbers. I answer with black pegs "
+            "(numbers in the right place) and white pegs (further numbers that the secret has in another place).\n"
+            f"Each black peg beyond your best guess so far earns 1/{length}. Repeating a guess wastes the turn."
+        )
+
+    def read(self, action: str) -> Code | None:
+        box = last_boxed(action, _GUESS)
+        return None if box is None else tuple(map(int, box.replace(",", " ").split()))
+
+    def play(self, move: Code) -> Outcome:
+        state = self.state
+        wrong = fault(move, state)
+        if wrong is not None:
+            return Outcome(wrong[1], invalid=wrong[0])
+        black, white = pegs(move, state.code)
+        reward = pay(black, state)
+        self.state = replace(
+            state,
+            guesses=(*state.guesses, move),
+            best=max(state.best, black),
+            paid=state.paid + reward,
+        )
+        line = f"{show(move)}: {black} black, {white} white."
+        return Outcome(line, reward, StopReason.SOLVED if move == state.code else None)
+
+    def secrets(self) -> list[str]:
+        return [show(self.state.code)]
+
+    def sample_random_action(self) -> str:
+        state = self.state
+        guess = self._draw(self.action_rng, len(state.code), state.numbers)
+        while guess in state.guesses and not self.over:
+            guess = self._draw(self.action_rng, len(state.code), state.numbers)
+        return rf"\boxed{{{show(guess)}}}"
+
+    def _draw(self, rng: random.Random, length: int, numbers: int) -> Code:
+        pool = range(1, numbers + 1)
+        return tuple(rng.choices(pool, k=length) if self.duplicate_numbers else rng.sample(pool, length))
+
+
+class Oracle:
+    """Guesses the first code that fits all answers, from the observations alone: one pass over all codes a game."""
+
+    def __init__(self, env: MastermindEnv) -> None:
+        self.codes: Iterator[Code] = iter(())
+        self.seen: list[tuple[Code, tuple[int, int]]] = []
+        self.guess: Code = ()
+
+    def act(self, observation: str) -> str:
+        if card := re.match(r"Mastermind: find the secret row of (\d+) (\w+).* from 1 to (\d+)", observation):
+            self.codes = all_codes(int(card[1]), int(card[3]), duplicates=card[2] != "different")
+            self.seen, self.guess = [], ()
+        elif answer := re.match(r"Turn \d+: ([\d ]+): (\d+) black, (\d+) white", observation):
+            self.seen.append((tuple(map(int, answer[1].split())), (int(answer[2]), int(answer[3]))))
+        if not self.guess or not self._fits(self.guess):
+            self.guess = next(code for code in self.codes if self._fits(code))
+        return rf"\boxed{{{show(self.guess)}}}"
+
+    def _fits(self, code: Code) -> bool:
+        return all(pegs(guess, code) == answer for guess, answer in self.seen)

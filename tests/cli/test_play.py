@@ -1,0 +1,240 @@
+"""gem play, driven through piped moves and through a pretended terminal."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from gem.cli import main
+from gem.cli.play import COMMANDS, Game
+from gem.core import Env
+from gem.errors import BadValue
+from gem.registry import ENV_REGISTRY, make, register
+
+EASY = "game:GuessTheNumber-v0-easy"
+SEED = 7  # whose secret is 8
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Plays piped lines and returns what was printed."""
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def piped(*lines: str, argv: tuple[str, ...] = (EASY, "--seed", str(SEED))) -> str:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        assert main(["play", *argv]) == 0
+        return capsys.readouterr().out
+
+    return piped
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Plays lines typed at a terminal, then ends the input; returns what was printed and the prompts shown."""
+
+    def typed(*lines: str) -> tuple[str, list[str]]:
+        waiting, prompts = list(lines), []
+
+        def answer(prompt: str) -> str:
+            prompts.append(prompt)
+            if not waiting:
+                raise EOFError
+            return waiting.pop(0)
+
+        monkeypatch.setattr(sys, "stdin", type("Keyboard", (io.StringIO,), {"isatty": lambda self: True})())
+        monkeypatch.setattr("builtins.input", answer)
+        assert main(["play", EASY, "--seed", str(SEED)]) == 0
+        return capsys.readouterr().out, prompts
+
+    return typed
+
+
+def test_the_rules_come_first_and_the_result_last(play: Any) -> None:
+    lines = play("5", "8").splitlines()
+    assert lines[0] == f"{EASY}, seed 7"
+    assert lines[2] == "Guess the secret integer between 1 and 10, in at most 4 turns."
+    assert lines[-1] == "Game over (solved): total reward 1 in 2 turns."
+
+
+def test_a_bare_move_is_put_in_a_box_and_a_boxed_one_is_not(play: Any) -> None:
+    assert play("5").count("Turn 1: 5 is too low.") == 1
+    assert "Turn 1: 5 is too low." in play(r"I say \boxed{5}, not 6")
+
+
+def test_a_game_shows_as_a_transcript_when_piped(play: Any) -> None:
+    assert "> 5\nTurn 1: 5 is too low.\n> 8\nTurn 2: 8 is right.\nreward +1\n" in play("5", "8")
+
+
+def test_the_end_of_the_input_leaves_politely(play: Any) -> None:
+    assert play("5").endswith("Left after 1 turn.\n")
+    assert play().endswith("Left after 0 turns.\n")
+
+
+def test_quit_leaves_before_the_end(play: Any) -> None:
+    out = play(":quit", "8")
+    assert out.endswith("> :quit\nLeft after 0 turns.\n")
+
+
+def test_an_empty_line_is_no_move(play: Any) -> None:
+    assert "Turn 1: 8 is right." in play("", "  ", "8")
+
+
+def test_an_unreadable_move_ends_the_game_as_it_does_for_an_agent(play: Any) -> None:
+    assert play("what?").endswith("reward -0.1\nGame over (format): total reward -0.1 in 1 turn.\n")
+
+
+def test_a_truncated_game_says_why(play: Any) -> None:
+    assert play("1", "2", "3", "4").endswith("Game over (max_turns): total reward 0 in 4 turns.\n")
+
+
+def test_lines_after_the_end_of_a_piped_game_are_left_alone(play: Any) -> None:
+    assert play("8", "5").endswith("Game over (solved): total reward 1 in 1 turn.\n")
+
+
+def test_undo_takes_the_last_move_back_and_its_turn_too(play: Any) -> None:
+    out = play("1", "2", ":undo", "8")
+    assert "> :undo\nTurn 1: 1 is too low.\n> 8\nTurn 2: 8 is right.\n" in out
+
+
+def test_undo_before_the_first_move_says_there_is_none(play: Any) -> None:
+    assert "there is no move to take back" in play(":undo")
+
+
+def test_restart_begins_the_same_game_again(play: Any) -> None:
+    out = play("1", "2", ":restart", "8")
+    assert out.count("Guess the secret integer") == 2
+    assert out.endswith("Turn 1: 8 is right.\nreward +1\nGame over (solved): total reward 1 in 1 turn.\n")
+
+
+def test_help_explains_every_command(play: Any) -> None:
+    out = play(":help")
+    assert all(f"{name:<10}{what}\n" in out for name, what in COMMANDS.items())
+
+
+def test_an_unknown_command_is_no_move(play: Any) -> None:
+    out = play(":hnt", "8")
+    assert "no command ':hnt'; did you mean ':hint'?" in out and "Turn 1: 8 is right." in out
+
+
+def test_following_the_hints_wins_within_the_limit() -> None:
+    for seed in range(20):
+        game = Game(make(EASY), seed)
+        while game.stopped is None:
+            game.move(game.hint())
+        assert game.stopped == "solved", seed
+
+
+def test_a_hint_changes_nothing_of_the_game() -> None:
+    game = Game(make(EASY), SEED)
+    game.move("5")
+    before = game.env.get_state()
+    assert game.hint() == game.hint() == "8"
+    assert game.env.get_state() == before
+
+
+def test_a_seed_makes_the_game_reproducible_and_its_absence_shows_one(play: Any) -> None:
+    moves = ("1", "2", "3", "4")
+    first = play(*moves, argv=(EASY,))
+    seed = first.splitlines()[0].rpartition("seed ")[2]
+    assert play(*moves, argv=(EASY, "--seed", seed)) == first
+
+
+def test_arguments_of_the_environment_reach_it(play: Any) -> None:
+    assert "between 1 and 100, in at most 9 turns" in play(argv=(EASY, "--env-kwargs", "max_number=100", "max_turns=9"))
+
+
+def test_output_that_is_no_terminal_has_no_escape_sequences(play: Any) -> None:
+    assert "\x1b" not in play("what?")
+
+
+def test_a_terminal_gets_colours_and_a_card_unless_no_color_is_set(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes any output for a terminal then
+    coloured = play("what?")
+    assert "\x1b[31mreward -0.1" in coloured and "╭" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = play("what?")
+    assert "\x1b" not in plain and "╭" in plain
+
+
+def test_a_terminal_is_asked_for_another_game_with_the_next_seed(terminal: Any) -> None:
+    out, prompts = terminal("8", "maybe", "y", ":quit")
+    assert prompts == ["> ", "Again? (y, n, :undo) ", "Again? (y, n, :undo) ", "> "]
+    assert f"{EASY}, seed 7" in out and f"{EASY}, seed 8" in out
+
+
+@pytest.mark.parametrize("answer", ["n", "", ":quit"])
+def test_no_other_game_is_played_unless_wanted(answer: str, terminal: Any) -> None:
+    out, prompts = terminal("8", answer, "5")
+    assert prompts == ["> ", "Again? (y, n, :undo) "]
+    assert out.endswith("Game over (solved): total reward 1 in 1 turn.\n")
+
+
+def test_the_last_move_of_an_ended_game_can_be_taken_back_at_a_terminal(terminal: Any) -> None:
+    out, _ = terminal("5", "oops", ":undo", "8", "n")
+    assert "Game over (format)" in out and "Game over (solved): total reward 1 in 2 turns." in out
+
+
+def test_the_end_of_the_input_at_a_terminal_leaves_politely(terminal: Any) -> None:
+    out, _ = terminal("5")
+    assert out.endswith("Left after 1 turn.\n")
+
+
+class Echo(Env):
+    """Says what it was told. Nothing of it can be saved, and it has no oracle."""
+
+    def reset(self, seed: int | None = None) -> tuple[str, dict[str, Any]]:
+        super().reset(seed)
+        return "Say something, [bold]:smile: and all.", {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        return f"heard {action}", 0.0, action == "bye", False, {}
+
+
+@pytest.fixture
+def echo() -> Any:
+    register("test:Echo-v0", Echo)
+    yield "test:Echo-v0"
+    del ENV_REGISTRY["test:Echo-v0"]
+
+
+def test_where_the_rules_ask_for_no_box_a_line_is_sent_as_typed(echo: str, play: Any) -> None:
+    out = play("hello", "bye", argv=(echo,))
+    assert "heard hello\n" in out and "Game over (terminated): total reward 0 in 2 turns." in out
+
+
+def test_what_an_environment_says_is_no_markup(echo: str, play: Any) -> None:
+    assert "Say something, [bold]:smile: and all.\n" in play(argv=(echo,))
+
+
+def test_what_cannot_be_done_in_an_environment_is_said_and_the_game_goes_on(echo: str, play: Any) -> None:
+    out = play("a", ":undo", ":hint", "bye", argv=(echo,))
+    assert out.count("this environment cannot be saved") == 2 and "heard bye" in out
+
+
+def test_an_environment_without_an_oracle_has_no_hints() -> None:
+    game = Game(make(EASY), SEED)
+    game.env.env_id = None
+    with pytest.raises(BadValue, match="no oracle is known"):
+        game.hint()
+
+
+def test_an_oracle_at_a_loss_does_not_end_the_game(monkeypatch: pytest.MonkeyPatch, play: Any) -> None:
+    def lost(self: object, observation: str) -> str:
+        raise KeyError("move 7")
+
+    monkeypatch.setattr("gem.envs.game_env.guess_the_number.Oracle.act", lost)
+    out = play(":hint", "8")
+    assert "the oracle cannot follow this game (KeyError: 'move 7')" in out and "Turn 1: 8 is right." in out
+
+
+def test_bytes_that_are_no_text_are_an_unreadable_move() -> None:
+    command = [sys.executable, "-m", "gem", "play", EASY, "--seed", str(SEED)]
+    done = subprocess.run(command, input=b"\xff\xfe\n", capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Game over (format)" in done.stdout

@@ -1,0 +1,256 @@
+import json
+import random
+import re
+from collections import Counter
+from string import ascii_letters, ascii_uppercase
+
+import pytest
+
+from gem.core import StopReason
+from gem.envs.game_env.crosswords import (
+    BLANK,
+    OUTSIDE,
+    Clue,
+    CrosswordsEnv,
+    Entry,
+    Oracle,
+    blanks,
+    clues,
+    crossings,
+    fault,
+    first_state,
+    fits,
+    gives_away,
+    lay_out,
+    render,
+)
+from gem.envs.game_env.base import share
+from gem.errors import BadValue
+
+VARIANTS = {
+    "easy": {"num_words": 3, "max_turns": 30},
+    "hard": {"num_words": 3, "hardcore": True, "max_turns": 40},
+    "random": {"random_level": True},
+}
+CAT = {(0, 0): "C", (0, 1): "A", (0, 2): "T"}
+SMALL = first_state((Entry("CAT", "Purring pet", 0, 0, True), Entry("TEA", "Leaves in a pot", 0, 2, False)))
+UNREADABLE = [
+    "",
+    "0 0 A",
+    r"\boxed{0 0}",
+    r"\boxed{0 0 AB}",
+    r"\boxed{0 0 1}",
+    r"\boxed{-1 0 A}",
+    "\\boxed{0 0 \u212a}",  # the Kelvin sign, a K only to re.IGNORECASE
+    "\\boxed{٠ ٠ A}",
+    "\x00\ud800",
+    "\\boxed{0 0" + " " * 1_000_000 + "}",
+    "\\boxed{" + "9" * 1_000_000 + " 0 A}",
+]
+
+
+def play(env, act, seed):
+    """One episode: the total reward and the last step."""
+    observation, _ = env.reset(seed=seed)
+    total = 0.0
+    while True:
+        step = env.step(act(observation))
+        observation, total = step.observation, total + step.reward
+        if step.terminated or step.truncated:
+            return total, step
+
+
+def small():
+    env = CrosswordsEnv()
+    env.reset(seed=0)
+    env.state = SMALL
+    return env
+
+
+def test_there_are_enough_clues_of_both_levels_and_each_answer_is_there_once():
+    plain, hard = clues("plain"), clues("hard")
+    assert len(plain) >= 200 and len(hard) >= 120
+    assert len({clue.answer for clue in plain + hard}) == len({clue.text for clue in plain + hard}) == len(plain + hard)
+
+
+def test_no_clue_holds_its_answer_and_all_are_short_lines():
+    for answer, text in clues("plain") + clues("hard"):
+        assert re.fullmatch("[A-Z]{3,9}", answer), answer
+        assert answer.lower() not in text.lower(), answer
+        assert 3 <= len(text) <= 90 and text == text.strip(), answer
+
+
+@pytest.mark.parametrize(
+    ("word", "row", "column", "across", "fitting"),
+    [
+        ("TEA", 0, 2, False, True),
+        ("TEA", 0, 1, False, False),  # disagrees
+        ("OWL", 1, 0, True, False),  # beside CAT
+        ("OWL", 2, 0, True, True),
+        ("SAW", 0, 3, True, False),  # prolongs CAT
+        ("SAW", 1, 1, False, False),  # its first letter would touch CAT from below
+        ("CATS", 0, 0, True, False),  # runs along CAT
+    ],
+)
+def test_a_word_fits_where_it_agrees_and_touches_nothing(word, row, column, across, fitting):
+    assert fits(CAT, word, row, column, across) is fitting
+
+
+def test_crossings_are_all_places_where_a_word_shares_a_letter():
+    assert set(crossings(CAT, "TEA")) == {(0, 2, False), (-2, 1, False)}
+    assert list(crossings(CAT, "OWL")) == []
+
+
+def lines_of(state):
+    """Every run of two or more letters in the rows and columns of the solution."""
+    columns = ["".join(column) for column in zip(*state.solution, strict=True)]
+    return sorted(run for line in [*state.solution, *columns] for run in re.findall("[A-Z]{2,}", line))
+
+
+@pytest.mark.parametrize("level", ["plain", "hard"])
+@pytest.mark.parametrize("num_words", [2, 3, 5, 8])
+def test_a_grid_holds_its_words_and_no_other_and_every_word_crosses_one(level, num_words):
+    for seed in range(60):
+        entries = lay_out(clues(level), num_words, random.Random(seed))
+        state = first_state(entries)
+        assert len(entries) == num_words and lines_of(state) == sorted(entry.answer for entry in entries)
+        cells = Counter(cell for entry in entries for cell in entry.cells())
+        assert all(any(cells[cell] == 2 for cell in entry.cells()) for entry in entries)
+        assert not any(gives_away(a, b) for a in texts(entries) for b in texts(entries))
+
+
+def texts(entries):
+    return [Clue(entry.answer, entry.clue) for entry in entries]
+
+
+def test_words_that_cannot_cross_stand_apart():
+    deck = [Clue("OWL", "a"), Clue("HEN", "b"), Clue("CAT", "c")]
+    state = first_state(lay_out(deck, 3, random.Random(0)))
+    assert lines_of(state) == ["CAT", "HEN", "OWL"] and state.num_cells == 9
+
+
+def test_a_cell_outside_the_words_or_filled_takes_no_letter():
+    assert SMALL.solution == ("CAT", "..E", "..A")
+    assert fault(SMALL, 0, 0) is None and fault(SMALL, 2, 2) is None
+    assert fault(SMALL, 1, 0) == fault(SMALL, 3, 0) == fault(SMALL, 0, 9999) == "not_a_letter_cell"
+
+
+def test_a_right_letter_pays_its_share_once_and_a_wrong_one_nothing():
+    env = small()
+    wrong, right, again = (env.step(action) for action in (r"\boxed{0 2 E}", r"\boxed{0 2 t}", r"\boxed{0 2 T}"))
+    assert (wrong.reward, wrong.info) == (0.0, {})
+    assert (right.reward, right.info) == (share(1, 5), {})
+    assert (again.reward, again.info) == (0.0, {"invalid": "filled"})
+    assert right.observation.startswith("Turn 2: T is right at (0, 2).")
+
+
+def test_the_board_shows_the_clues_of_unfinished_words():
+    env = small()
+    assert render(env.state) == (
+        "   0 1 2\n 0 _ _ _\n 1 . . _\n 2 . . _\n"
+        "1. across from (0, 0), 3 letters: Purring pet\n2. down from (0, 2), 3 letters: Leaves in a pot"
+    )
+    for action in (r"\boxed{0 0 C}", r"\boxed{0 1 A}", r"\boxed{0 2 T}"):
+        step = env.step(action)
+    assert step.observation.endswith("\n 0 C A T\n 1 . . _\n 2 . . _\n2. down from (0, 2), 3 letters: Leaves in a pot")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_oracle_fills_every_grid_within_the_limit_for_exactly_one(variant):
+    env = CrosswordsEnv(**VARIANTS[variant])
+    for seed in range(200):
+        total, step = play(env, Oracle(env).act, seed)
+        assert total == 1.0 and step.info == {"stop_reason": StopReason.SOLVED}, seed
+
+
+def test_the_published_limits_leave_turns_to_spare_for_the_longest_words():
+    longest = {level: max(len(clue.answer) for clue in clues(level)) for level in ("plain", "hard")}
+    assert 3 * longest["plain"] < VARIANTS["easy"]["max_turns"]
+    assert 3 * longest["hard"] < VARIANTS["hard"]["max_turns"]
+
+
+def test_the_random_variant_draws_words_and_level_and_allows_half_as_many_turns_again_as_cells():
+    env = CrosswordsEnv(**VARIANTS["random"])
+    drawn = set()
+    for seed in range(150):
+        env.reset(seed=seed)
+        assert env.turn_limit() == env.state.num_cells * 3 // 2 > env.state.num_cells
+        drawn.add((len(env.state.entries), texts(env.state.entries)[0] in clues("hard")))
+    assert drawn == {(words, hard) for words in (2, 3, 4, 5) for hard in (False, True)}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_constant_letter_earns_a_quarter(variant):
+    env = CrosswordsEnv(**VARIANTS[variant])
+    earned = Counter()  # a letter pays at most once, so its pay is its share where the solution has it
+    for seed in range(300):
+        env.reset(seed=seed)
+        for row, column in blanks(env.state):
+            earned[row, column, env.state.solution[row][column]] += 1 / env.state.num_cells
+    assert max(earned.values()) / 300 <= 0.05
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_answer_is_shown_before_it_is_found(variant):
+    env = CrosswordsEnv(**VARIANTS[variant])
+    for seed in range(200):
+        observation, _ = env.reset(seed=seed)
+        shown = observation.lower() + env.step(r"\boxed{99 99 Q}").observation.lower()
+        assert len(env.secrets()) == len(env.state.entries)
+        assert not [answer for answer in env.secrets() if answer.lower() in shown]
+
+
+@pytest.mark.parametrize("text", ["0 2 T", "0,2,t", " 0 , 2 t ", "00 2\nT"])
+def test_a_move_may_be_written_in_several_ways(text):
+    assert CrosswordsEnv().read(rf"\boxed{{4 4 A}} then \boxed{{{text}}} \boxed{{done}}") == (0, 2, "T")
+
+
+@pytest.mark.parametrize("text", UNREADABLE, ids=len)
+def test_other_text_holds_no_move_and_never_raises(text):
+    env = CrosswordsEnv()
+    env.reset(seed=0)
+    step = env.step(text)
+    assert step.reward == -0.1 and step.terminated and step.info["stop_reason"] is StopReason.FORMAT
+
+
+def test_every_letter_can_be_written():
+    env = CrosswordsEnv()
+    assert [env.read(rf"\boxed{{0 0 {letter}}}")[2] for letter in ascii_letters] == [*ascii_uppercase * 2]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_sampled_moves_are_always_legal(variant):
+    env = CrosswordsEnv(**VARIANTS[variant])
+    for seed in range(100):
+        env.reset(seed=seed)
+        total, over = 0.0, False
+        while not over:
+            step = env.step(env.sample_random_action())
+            assert "invalid" not in step.info
+            total, over = total + step.reward, step.terminated or step.truncated
+        assert 0.0 <= total <= 1.0
+
+
+def test_a_saved_episode_goes_on_as_the_original():
+    env, other = CrosswordsEnv(**VARIANTS["hard"]), CrosswordsEnv(**VARIANTS["hard"])
+    env.reset(seed=3)
+    env.step(Oracle(env).act(""))
+    other.set_state(json.loads(json.dumps(env.get_state())))
+    assert other.state == env.state and BLANK in "".join(env.state.shown) and OUTSIDE in env.state.shown[0]
+    for _ in range(12):
+        action = env.sample_random_action()
+        assert other.sample_random_action() == action
+        assert other.step(action) == env.step(action)
+    assert env.reset() == other.reset()
+
+
+def test_a_seed_names_an_episode():
+    env, other = CrosswordsEnv(**VARIANTS["random"]), CrosswordsEnv(**VARIANTS["random"])
+    other.reset(seed=1)
+    assert env.reset(seed=5) == other.reset(seed=5)
+
+
+@pytest.mark.parametrize("bad", [{"num_words": 1}, {"num_words": 9}, {"num_words": 2.5}, {"max_turns": 0}])
+def test_values_out_of_range_are_refused(bad):
+    with pytest.raises(BadValue, match=str(*bad.values())):
+        CrosswordsEnv(**bad)

@@ -1,0 +1,285 @@
+"""Guess the Number: the rules on hand-made cases, the traps closed, every variant sound."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gem
+from gem.core import StopReason
+from gem.envs.game_env.guess_the_number import (
+    GuessTheNumberEnv,
+    Oracle,
+    State,
+    balanced_search,
+    default_turns,
+    hint,
+)
+from gem.errors import BadAction, BadValue
+from gem.policies import oracle
+
+IDS = [spec.id for spec in gem.list_envs("game:GuessTheNumber-v0")]
+SEEDS = range(200)
+
+
+def play(env: Any, seed: int, guesses: Any) -> list[Any]:
+    """The steps of one episode; guesses is a list of actions, or a function of the last observation."""
+    observation, _ = env.reset(seed=seed)
+    steps: list[Any] = []
+    while not steps or not (steps[-1].terminated or steps[-1].truncated):
+        action = guesses(observation) if callable(guesses) else guesses[min(len(steps), len(guesses) - 1)]
+        steps.append(env.step(action))
+        observation = steps[-1].observation
+    return steps
+
+
+def with_secret(secret: int, **kwargs: Any) -> GuessTheNumberEnv:
+    env = GuessTheNumberEnv(**kwargs)
+    env.reset(seed=0)
+    env.state = State(env.min_number, env.max_number, secret)
+    return env
+
+
+# Rules
+
+
+@pytest.mark.parametrize(("guess", "said"), [(3, "too low"), (5, "right"), (9, "too high")])
+def test_a_hint_compares_the_guess_with_the_secret(guess, said):
+    assert hint(guess, secret=5) == said
+
+
+@pytest.mark.parametrize(
+    ("width", "turns", "optimum"),
+    [
+        (10, 4, (1.0, 2.9)),
+        (20, 10, (1.0, (1 + 4 + 12 + 32 + 25) / 20)),
+        (50, 7, (1.0, 4.86)),
+        (1, 1, (1.0, 1.0)),
+        (10, 3, (0.7, (1 + 4 + 12) / 7)),
+        (10, 1, (0.1, 1.0)),
+    ],
+)
+def test_balanced_search_fills_a_tree_from_the_top(width, turns, optimum):
+    found = balanced_search(width, turns)
+    assert (found.success, found.turns) == pytest.approx(optimum)
+
+
+@given(st.integers(1, 60), st.integers(1, 8))
+def test_the_optimum_is_what_the_oracle_reaches(width, turns):
+    env = GuessTheNumberEnv(1, width, turns)
+    player = Oracle(env)
+    won = []
+    for secret in range(1, width + 1):
+        observation, _ = env.reset(seed=0)
+        env.state = State(1, width, secret)
+        step = env.step(player.act(observation))
+        while not (step.terminated or step.truncated):
+            step = env.step(player.act(step.observation))
+        if step.terminated:
+            won.append(env.turn)
+    optimum = balanced_search(width, turns)
+    assert len(won) / width == pytest.approx(optimum.success)
+    assert sum(won) / len(won) == pytest.approx(optimum.turns)
+
+
+@pytest.mark.parametrize(("width", "turns"), [(1, 2), (10, 5), (50, 9), (51, 9)])
+def test_the_random_variant_allows_the_published_number_of_turns(width, turns):
+    assert default_turns(width) == turns >= math.ceil(math.log2(width + 1))
+
+
+def test_the_observation_names_its_turn():
+    env = with_secret(5)
+    assert env.step(r"\boxed{2}").observation == "Turn 1: 2 is too low."
+    assert env.step(r"\boxed{9}").observation == "Turn 2: 9 is too high."
+
+
+def test_the_rules_name_the_range_the_turns_and_the_format():
+    rules, info = GuessTheNumberEnv(3, 9, 4).reset(seed=0)
+    assert "between 3 and 9" in rules and "at most 4 turns" in rules
+    assert r"\boxed{3}" in rules
+    assert info == {}
+
+
+def test_the_secret_wins():
+    step = with_secret(5).step(r"\boxed{5}")
+    assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
+    assert step.info == {"stop_reason": StopReason.SOLVED}
+
+
+def test_the_secret_wins_on_the_last_turn_too():
+    step = with_secret(5, max_turns=1).step(r"\boxed{5}")
+    assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
+
+
+@pytest.mark.parametrize("far", [1, 4, 20])
+def test_the_turn_limit_truncates_and_pays_nothing_for_being_near(far):
+    step = with_secret(5, max_turns=1).step(rf"\boxed{{{far}}}")
+    assert (step.reward, step.terminated, step.truncated) == (0.0, False, True)
+    assert step.info == {"stop_reason": StopReason.MAX_TURNS}
+
+
+def test_zero_is_a_guess():
+    step = with_secret(0, min_number=0).step(r"\boxed{0}")
+    assert step.info["stop_reason"] == StopReason.SOLVED
+    outside = with_secret(5).step(r"\boxed{0}")
+    assert outside.info == {"invalid": "out_of_range"}
+    assert not outside.terminated
+
+
+def test_a_guess_out_of_range_costs_a_turn_and_nothing_else():
+    env = with_secret(5)
+    step = env.step(r"\boxed{99}")
+    assert (step.observation, step.reward) == ("Turn 1: 99 is not between 1 and 20.", 0.0)
+    assert step.info == {"invalid": "out_of_range"}
+    assert env.turn == 1
+
+
+@pytest.mark.parametrize("action", ["", "5", r"\boxed{}", r"\boxed{five}", r"\boxed{5", "\x00", "\ud800", "9" * 99])
+def test_an_unreadable_action_costs_and_ends_the_game(action):
+    step = with_secret(5).step(action)
+    assert (step.reward, step.terminated, step.truncated) == (-0.1, True, False)
+    assert step.info == {"invalid": "no_action", "stop_reason": StopReason.FORMAT}
+    assert r"\boxed{" in step.observation
+
+
+def test_an_unreadable_action_can_be_allowed_to_go_on():
+    env = with_secret(5, on_unreadable="continue", max_turns=2)
+    first, second = env.step("?"), env.step("?")
+    assert (first.reward, first.terminated, first.truncated) == (-0.1, False, False)
+    assert (second.reward, second.terminated, second.truncated) == (-0.1, False, True)
+    assert second.info == {"invalid": "no_action", "stop_reason": StopReason.MAX_TURNS}
+
+
+def test_the_last_box_with_a_number_counts():
+    assert with_secret(5).step(r"not \boxed{3} but \boxed{5}, that is \boxed{it}").terminated
+
+
+@pytest.mark.parametrize("action", [None, 5, b"x", ["x"], {"role": "assistant"}])
+def test_an_action_that_is_no_text_is_the_callers_mistake(action):
+    with pytest.raises(BadAction, match="action must be a str"):
+        with_secret(5).step(action)
+
+
+def test_a_refused_action_spends_no_turn():
+    env = with_secret(5)
+    with pytest.raises(BadAction):
+        env.step(5)
+    assert env.turn == 0
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "says"),
+    [
+        ({"min_number": 9, "max_number": 3}, "min_number must not exceed max_number, got 9 > 3"),
+        ({"max_turns": 0}, "max_turns must be at least 1, got 0"),
+        ({"on_unreadable": "stop"}, "on_unreadable must be 'end' or 'continue', got 'stop'"),
+    ],
+)
+def test_parameters_that_make_no_game_are_refused(kwargs, says):
+    with pytest.raises(BadValue, match=says):
+        GuessTheNumberEnv(**kwargs)
+
+
+# Every variant
+
+
+def test_all_variants_of_the_catalogue_are_registered():
+    assert {i.removeprefix("game:GuessTheNumber-v0") for i in IDS} == {
+        "",
+        "-easy",
+        "-hard",
+        "-hard-no-max-turn",
+        "-random",
+    }
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_oracle_wins_every_game_with_exactly_one(env_id):
+    env = gem.make(env_id)
+    player = oracle(env)
+    for seed in SEEDS:
+        steps = play(env, seed, player.act)
+        assert sum(step.reward for step in steps) == 1.0
+        assert steps[-1].info["stop_reason"] == StopReason.SOLVED
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_always_the_same_answer_earns_no_more_than_the_declared_floor(env_id):
+    env = gem.make(env_id)
+    floor = gem.ENV_REGISTRY[env_id].floors["constant"]
+    for constant in range(61):
+        earned = [sum(s.reward for s in play(env, seed, [rf"\boxed{{{constant}}}"])) for seed in SEEDS[:100]]
+        assert sum(earned) / len(earned) <= floor
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_random_play_is_legal_and_stays_in_the_reward_range(env_id):
+    env = gem.make(env_id)
+    low, high = gem.ENV_REGISTRY[env_id].reward_range
+    for seed in SEEDS:
+        steps = play(env, seed, lambda _: env.sample_random_action())
+        assert all("invalid" not in step.info for step in steps)
+        assert low <= sum(step.reward for step in steps) <= high
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_same_seed_gives_the_same_game_and_seeds_differ(env_id):
+    env, twin = gem.make(env_id), gem.make(env_id)
+    states = []
+    for seed in range(50):
+        assert env.reset(seed=seed) == twin.reset(seed=seed)
+        assert env.state == twin.state
+        states.append(env.state)
+    assert len(set(states)) > 5
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_secrets_are_drawn_from_the_whole_range(env_id):
+    env = gem.make(env_id)
+    env.reset(seed=0)
+    for seed in range(2000):
+        env.reset(seed=seed)
+        assert env.state.low <= env.state.secret <= env.state.high
+    if not env.random_range:
+        drawn = set()
+        for seed in range(2000):
+            env.reset(seed=seed)
+            drawn.add(env.state.secret)
+        assert drawn == set(range(env.min_number, env.max_number + 1))
+
+
+def test_the_random_variant_draws_its_range_within_the_published_bounds():
+    env = gem.make("game:GuessTheNumber-v0-random")
+    ranges = set()
+    for seed in range(500):
+        rules, _ = env.reset(seed=seed)
+        low, high = env.state.low, env.state.high
+        ranges.add((low, high))
+        assert 1 <= low <= 10 and 5 <= high - low <= 50
+        assert f"between {low} and {high}, in at most {math.ceil(math.sqrt(high - low + 1)) + 1} turns" in rules
+    assert len(ranges) > 100
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_a_saved_game_plays_on_identically(env_id):
+    env, other = gem.make(env_id), gem.make(env_id)
+    env.reset(seed=3)
+    env.step(env.sample_random_action())
+    other.set_state(json.loads(json.dumps(env.get_state())))
+    assert other.state == env.state and type(other.state) is State
+    assert env.secrets() == other.secrets() == [str(env.state.secret)]
+    actions = [env.sample_random_action() for _ in range(3)]
+    assert [other.sample_random_action() for _ in range(3)] == actions
+    if not env.over:
+        assert other.step(actions[0]) == env.step(actions[0])
+
+
+@given(st.text())
+def test_no_text_raises(action):
+    step = with_secret(5).step(action)
+    assert step.reward in (-0.1, 0.0, 1.0)

@@ -1,0 +1,226 @@
+import json
+from string import ascii_lowercase
+
+import pytest
+
+from gem.core import StopReason
+from gem.envs.game_env import words
+from gem.envs.game_env.hangman import HangmanEnv, Oracle, State, default_turns, fitting, shown
+from gem.errors import BadValue
+
+VARIANTS = {
+    "": {"word_length": 5, "max_turns": 15},
+    "easy": {"word_length": 3, "max_turns": 10},
+    "hard": {"word_length": 7, "max_turns": 20},
+    "random": {"random_length": True},
+}
+
+
+def play(env, act, seed):
+    """One episode: the total reward and the last step."""
+    observation, _ = env.reset(seed=seed)
+    total = 0.0
+    while True:
+        step = env.step(act(observation))
+        observation, total = step.observation, total + step.reward
+        if step.terminated or step.truncated:
+            return total, step
+
+
+def with_secret(secret, **kwargs):
+    env = HangmanEnv(len(secret), **kwargs)
+    env.reset(seed=0)
+    env.state = State(secret)
+    return env
+
+
+def box(guess):
+    return rf"\boxed{{{guess}}}"
+
+
+def test_a_letter_is_shown_wherever_it_stands():
+    assert (shown("level", ""), shown("level", "xl"), shown("level", "vel")) == ("_____", "l___l", "level")
+
+
+def test_a_right_letter_pays_its_places_and_a_wrong_one_shows_on_the_board():
+    env = with_secret("level")
+    wrong, right = env.step(box("s")), env.step(box("L"))
+    assert (wrong.reward, wrong.observation) == (0.0, "Turn 1: S is not in the word.\n_ _ _ _ _  wrong: S")
+    assert (right.reward, right.observation) == (0.2, "Turn 2: L is in the word.\nL _ _ _ L  wrong: S")
+
+
+def test_the_game_ends_as_soon_as_all_letters_are_shown():
+    env = with_secret("level")
+    steps = [env.step(box(letter)) for letter in "elv"]
+    assert [step.terminated for step in steps] == [False, False, True]
+    assert steps[-1].info == {"stop_reason": StopReason.SOLVED}
+    assert sum(step.reward for step in steps) == 1.0
+
+
+@pytest.mark.parametrize("letters", ["", "l", "le", "xyz", "e"])
+def test_the_whole_word_wins_the_rest_of_one(letters):
+    env = with_secret("level")
+    total = sum(env.step(box(letter)).reward for letter in letters)
+    step = env.step(box("Level"))
+    assert step.terminated and total + step.reward == 1.0
+    assert step.observation.startswith(f"Turn {len(letters) + 1}: LEVEL is the word.\nL E V E L")
+
+
+def test_a_wrong_word_reveals_and_pays_nothing():
+    env = with_secret("level")
+    step = env.step(box("lever"))
+    assert (step.reward, step.info) == (0.0, {})
+    assert step.observation == "Turn 1: LEVER is not the word.\n_ _ _ _ _  wrong: LEVER"
+
+
+@pytest.mark.parametrize(
+    ("guess", "reason"),
+    [("l", "repeated_guess"), ("s", "repeated_guess"), ("lever", "repeated_guess"), ("leve", "wrong_length")],
+)
+def test_an_invalid_guess_spends_the_turn_unpaid(guess, reason):
+    env = with_secret("level")
+    for before in ("l", "s", "lever"):
+        env.step(box(before))
+    state = env.state
+    step = env.step(box(guess))
+    assert (step.reward, step.info, step.terminated) == (0.0, {"invalid": reason}, False)
+    assert env.state == state and env.turn == 4
+
+
+def test_the_board_is_shown_from_the_start_and_after_an_unreadable_turn():
+    env = with_secret("level", on_unreadable="continue")
+    assert env.reset(seed=0)[0].endswith("\n_ _ _ _ _")
+    env.state = State("level", letters="ls")
+    assert env.step("L?").observation.endswith("\nL _ _ _ L  wrong: S")
+
+
+def test_the_board_says_which_words_are_left():
+    assert "level" in fitting("l___l", ("s", "lethl"))
+    assert fitting("_____", ("crane",)) == [word for word in words.common(5) if word != "crane"]
+    assert all("e" not in word for word in fitting("_____", ("e",)))
+    assert "eerie" not in fitting("e___e", ())  # an e would be shown everywhere
+
+
+@pytest.mark.parametrize(("variant", "least"), [("", 200), ("easy", 155), ("hard", 200), ("random", 180)])
+def test_the_oracle_finds_most_words_and_each_for_exactly_one(variant, least):
+    # Many words of 3 letters differ in one letter only, so 10 guesses cannot find all from the observations.
+    env = HangmanEnv(**VARIANTS[variant])
+    oracle = Oracle(env)
+    ends = [play(env, oracle.act, seed) for seed in range(200)]
+    won = [total for total, step in ends if step.info["stop_reason"] is StopReason.SOLVED]
+    assert len(won) >= least and set(won) == {1.0}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_word_can_be_spelt_out_within_the_limit(variant):
+    env = HangmanEnv(**VARIANTS[variant])
+    for seed in range(200):
+        env.reset(seed=seed)
+        letters = dict.fromkeys(env.state.secret)
+        assert len(letters) < env.turn_limit()
+        assert sum(env.step(box(letter)).reward for letter in letters) == 1.0 and env.over
+
+
+@pytest.mark.parametrize("length", words.COMMON_LENGTHS)
+def test_no_letter_or_word_said_every_turn_earns_a_quarter(length):
+    # Repeats are invalid, so a letter pays its places once, and the rest of 1.0 where the word has no other.
+    secrets = words.common(length)
+    paid = {x: sum(word.count(x) / length / 2 + (set(word) == {x}) / 2 for word in secrets) for x in ascii_lowercase}
+    assert max(paid.values()) / len(secrets) <= 0.1
+    assert 1 / len(secrets) <= 0.1  # a word pays where it is the secret
+
+
+def test_a_constant_letter_earns_its_places_once():
+    env = HangmanEnv(**VARIANTS["easy"])
+    totals = [play(env, lambda _: box("e"), seed)[0] for seed in range(300)]
+    assert 0 < sum(totals) / 300 <= 0.1
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_random_actions_are_legal_and_never_earn_more_than_one(variant):
+    env = HangmanEnv(**VARIANTS[variant])
+    for seed in range(300):
+        env.reset(seed=seed)
+        total = 0.0
+        while not env.over:
+            step = env.step(env.sample_random_action())
+            total += step.reward
+            assert "invalid" not in step.info and 0.0 <= total <= 1.0
+        assert (total == 1.0) == (step.info["stop_reason"] is StopReason.SOLVED)
+        assert env.read(env.sample_random_action()) is not None
+
+
+def test_random_actions_stay_legal_until_every_letter_was_tried():
+    env = HangmanEnv(max_turns=50)
+    for seed in range(50):
+        assert play(env, lambda _: env.sample_random_action(), seed)[0] == 1.0
+        assert env.turn <= 26
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_card_states_the_length_the_limit_and_both_formats_but_not_the_word(variant):
+    env = HangmanEnv(**VARIANTS[variant])
+    for seed in range(200):
+        card, _ = env.reset(seed=seed)
+        length, (secret,) = len(env.state.secret), env.secrets()
+        assert f"of {length} letters" in card and f"at most {env.turn_limit()} guesses" in card
+        assert env.move_format in card and "whole word" in card and secret not in card
+        assert "invalid" not in env.step(env.move_format).info
+
+
+@pytest.mark.parametrize(("length", "turns"), [(3, 10), (5, 15), (7, 20)])
+def test_the_default_limits_are_the_published_ones(length, turns):
+    assert default_turns(length) == HangmanEnv(length).max_turns == turns
+
+
+def test_the_random_variant_draws_the_published_lengths_and_limits():
+    env = HangmanEnv(**VARIANTS["random"])
+    drawn = {(len(env.reset(seed=seed) and env.state.secret), env.turn_limit()) for seed in range(60)}
+    assert drawn == {(3, 10), (5, 15), (7, 20)} and env.max_turns == 20
+
+
+def test_running_out_of_turns_truncates_and_keeps_the_secret():
+    env = with_secret("level", max_turns=1)
+    step = env.step(box("e"))
+    assert step.truncated and not step.terminated and "LEVEL" not in step.observation
+
+
+def test_the_last_letter_on_the_last_turn_wins():
+    env = with_secret("level", max_turns=3)
+    steps = [env.step(box(letter)) for letter in "elv"]
+    assert steps[-1].terminated and not steps[-1].truncated
+
+
+def test_the_same_seed_gives_the_same_word_and_other_seeds_others():
+    one, other = HangmanEnv(), HangmanEnv()
+    assert one.reset(seed=7) == other.reset(seed=7) and one.state == other.state
+    assert len({one.reset(seed=seed) and one.state.secret for seed in range(50)}) > 40
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_saved_episode_goes_on_identically_elsewhere(variant):
+    env, other = HangmanEnv(**VARIANTS[variant]), HangmanEnv(**VARIANTS[variant])
+    env.reset(seed=5)
+    for action in (env.sample_random_action(), box("q" * len(env.state.secret)), env.sample_random_action()):
+        env.step(action)
+    other.set_state(json.loads(json.dumps(env.get_state())))
+    assert other.state == env.state and other.turn_limit() == env.turn_limit()
+    while not env.over:
+        action = env.sample_random_action()
+        assert other.sample_random_action() == action and other.step(action) == env.step(action)
+
+
+@pytest.mark.parametrize("action", ["", "e", r"\boxed{}", r"\boxed{3}", "\x00\ud800", "a" * 1_000_000])
+def test_an_unreadable_action_ends_the_game_or_costs_the_turn(action):
+    step = with_secret("level").step(action)
+    assert (step.reward, step.terminated, step.info["stop_reason"]) == (-0.1, True, StopReason.FORMAT)
+    patient = with_secret("level", on_unreadable="continue")
+    assert patient.step(action).terminated is False and patient.step(box("level")).reward == 1.0
+
+
+@pytest.mark.parametrize(
+    "kwargs", [{"word_length": 2}, {"word_length": 9}, {"max_turns": 0}, {"on_unreadable": "ignore"}]
+)
+def test_values_outside_their_range_are_named(kwargs):
+    with pytest.raises(BadValue, match=str(next(iter(kwargs)))):
+        HangmanEnv(**kwargs)

@@ -1,0 +1,123 @@
+"""The embedded model and tokenizer: made on the spot, offline, the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gem.conversation import ChatFormat
+from gem.messages import assistant, user
+from gem.rl.tiny import ASSISTANT, END, PAD, USER, Heard, build_model, build_tokenizer, listen
+
+pytestmark = pytest.mark.train
+
+EASY = "game:GuessTheNumber-v0-easy"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def heard() -> Heard:
+    return listen(EASY, seed=0)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(heard) -> Any:
+    return build_tokenizer([*heard.observations, *heard.actions])
+
+
+def test_listening_hears_the_rules_the_hints_and_legal_actions(heard):
+    assert any(text.startswith("Guess the secret integer") for text in heard.observations)
+    assert any(text.endswith("is too low.") for text in heard.observations)
+    assert {rf"\boxed{{{n}}}" for n in range(1, 11)} == set(heard.actions)
+
+
+def test_listening_hears_the_same_for_the_same_seed(heard):
+    assert listen(EASY, seed=0) == heard
+    assert listen(EASY, seed=1) != heard
+
+
+def test_listening_takes_the_environments_arguments():
+    assert {rf"\boxed{{{n}}}" for n in (3, 4)} == set(listen(EASY, 0, {"min_number": 3, "max_number": 4}).actions)
+
+
+def test_the_tokenizer_is_the_same_every_time(heard, tokenizer):
+    again = build_tokenizer([*heard.observations, *heard.actions])
+    assert again.get_vocab() == tokenizer.get_vocab()
+
+
+def test_the_tokenizer_keeps_digits_apart_and_merges_phrases(tokenizer):
+    assert [tokenizer.decode([t]) for t in tokenizer.encode("1024")] == ["1", "0", "2", "4"]
+    assert len(tokenizer.encode(" is too low.")) == 1
+    assert len(tokenizer.encode(r"\boxed{10}")) == 4
+
+
+def test_a_turn_costs_few_tokens(tokenizer):
+    chat = ChatFormat(tokenizer)
+    fed = chat.prompt([user("rules")])
+    reply = chat.encode_reply(r"\boxed{10}")
+    assert len(chat.extend(fed, reply, "Turn 1: 10 is too high.")) - len(fed) <= 15
+
+
+@settings(deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_any_text_comes_back_as_it_was(tokenizer, text):
+    assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
+
+
+def test_each_control_token_is_one_token_and_end_is_the_end(tokenizer):
+    ids = [tokenizer.encode(token, add_special_tokens=False) for token in (PAD, END, USER, ASSISTANT)]
+    assert all(len(i) == 1 for i in ids)
+    assert len({i[0] for i in ids}) == 4
+    assert [tokenizer.eos_token_id, tokenizer.pad_token_id] == [ids[1][0], ids[0][0]]
+
+
+def test_the_template_writes_turns_and_the_header_of_the_reply(tokenizer):
+    messages = [user("rules"), assistant("7"), user("too low")]
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    assert text == f"{USER}rules{ASSISTANT}7{END}{USER}too low{ASSISTANT}"
+
+
+def test_contexts_extend_as_the_template_writes_them(tokenizer):
+    chat = ChatFormat(tokenizer)
+    fed = chat.prompt([user("rules")])
+    extended = chat.extend(fed, chat.encode_reply("7"), "too low")
+    assert extended == chat.prompt([user("rules"), assistant("7"), user("too low")])
+
+
+def test_the_model_has_about_100_000_parameters(tokenizer):
+    assert 80_000 < build_model(tokenizer, seed=0).num_parameters() < 160_000
+
+
+def test_the_model_depends_on_its_seed_and_on_nothing_else(tokenizer):
+    def weights(seed: int) -> Any:
+        return torch.cat([p.flatten() for p in build_model(tokenizer, seed=seed).parameters()])
+
+    torch.manual_seed(1)
+    first = weights(0)
+    torch.manual_seed(2)
+    assert torch.equal(weights(0), first)
+    assert not torch.equal(weights(1), first)
+
+
+def test_building_a_model_leaves_the_global_stream_alone(tokenizer):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    build_model(tokenizer, seed=0)
+    assert torch.equal(torch.rand(1), expected)

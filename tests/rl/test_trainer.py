@@ -1,0 +1,259 @@
+"""The training loop: reproducible, resumable, and careful with what is on disk."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
+from gem.rl import checkpoint
+from gem.rl.config import TrainConfig
+from gem.rl.run_folder import RunFolder
+from gem.rl.trainer import Trainer, rate_factor
+from gem.trajectory import read_jsonl
+
+pytestmark = pytest.mark.train
+
+SMALL = {
+    "steps": 6,
+    "batch": 16,
+    "minibatch": 8,
+    "imitation_steps": 20,
+    "eval_episodes": 16,
+    "eval_every": 3,
+    "checkpoint_every": 2,
+}
+
+
+def timeless(path: Path) -> list[dict[str, object]]:
+    rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in row.items() if k != "time"} for row in rows]
+
+
+def stop_after(updates: int):
+    """A should_stop that lets so many updates pass."""
+    asked = iter([*[False] * updates, True])
+    return lambda: next(asked)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A short run, from start to end."""
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path_factory.mktemp("runs")), name="whole", **SMALL))
+    trainer.run()
+    return trainer.folder.path
+
+
+def test_a_run_leaves_metrics_trajectories_and_a_loadable_checkpoint(finished: Path):
+    rows = timeless(finished)
+    assert [row["update"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert rows[-1]["episodes"] == 96
+    assert [row["update"] for row in rows if "eval" in row] == [3, 6]
+    assert len(list(read_jsonl(finished / "trajectories.jsonl"))) == 6 * TrainConfig().keep_trajectories
+    newest = checkpoint.newest_checkpoint(finished / "checkpoints")
+    assert newest.name == "update-000006"
+    again = Trainer.start(
+        TrainConfig(out=str(finished.parent), name="again", model=str(newest), **SMALL | {"steps": 1})
+    )
+    assert again.policy.model.num_parameters() > 100_000
+
+
+def test_the_same_seed_writes_the_same_metrics(finished: Path, tmp_path: Path):
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="twin", **SMALL))
+    trainer.run()
+    assert timeless(trainer.folder.path) == timeless(finished)
+
+
+def test_another_seed_writes_other_metrics(finished: Path, tmp_path: Path):
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="other", seed=1, **SMALL))
+    trainer.run()
+    assert timeless(trainer.folder.path) != timeless(finished)
+
+
+def test_a_stopped_run_resumes_bit_for_bit(finished: Path, tmp_path: Path):
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="stopped", **SMALL))
+    trainer.run(should_stop=stop_after(3))
+    assert not trainer.done
+    resumed = Trainer.resume(str(trainer.folder.path))
+    assert resumed.update == 3
+    resumed.run()
+    assert timeless(trainer.folder.path) == timeless(finished)
+    ours, theirs = (list(read_jsonl(path / "trajectories.jsonl")) for path in (trainer.folder.path, finished))
+    assert [t.turns[-1].sampled_ids for t in ours] == [t.turns[-1].sampled_ids for t in theirs]
+
+
+def test_a_run_killed_with_sigkill_resumes_to_the_same_metrics(finished: Path, tmp_path: Path):
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
+    command = [sys.executable, "-m", "gem", "train", "--out", str(tmp_path), "--name", "killed", *flags]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    metrics = tmp_path / "killed" / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while not metrics.exists() or metrics.read_text().count("\n") < 3:  # past the checkpoint of update 2
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    Trainer.resume(str(tmp_path / "killed")).run()
+    assert timeless(tmp_path / "killed") == timeless(finished)
+
+
+def test_resuming_a_finished_run_changes_nothing(finished: Path):
+    before = timeless(finished)
+    Trainer.resume(str(finished)).run()
+    assert timeless(finished) == before
+
+
+def test_after_the_warm_up_the_policy_knows_the_format_and_no_strategy(tmp_path: Path):
+    trainer = Trainer.start(
+        TrainConfig(out=str(tmp_path), name="format", steps=1, batch=16, minibatch=16, eval_episodes=500)
+    )
+    trainer.run()
+    sampled, greedy = trainer.untrained["sampled"], trainer.untrained["greedy"]
+    assert sampled["success"] <= 0.40 and greedy["success"] <= 0.40
+    assert sampled["invalid"] <= 0.05  # nearly every reply can be read
+
+
+def test_a_damaged_checkpoint_is_refused_with_the_way_out(finished: Path, tmp_path: Path):
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="damaged", **SMALL | {"steps": 2}))
+    trainer.run()
+    newest = checkpoint.newest_checkpoint(trainer.folder.checkpoints)
+    weights = newest / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    with pytest.raises(BadValue, match=r"model\.safetensors.*delete it to go on from update-000000"):
+        Trainer.resume(str(trainer.folder.path))
+
+
+@pytest.mark.parametrize("file", ["optimizer.pt", "state.json", "manifest.json"])
+def test_every_file_of_a_checkpoint_is_guarded(file: str, finished: Path, tmp_path: Path):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(finished, copy)
+    newest = checkpoint.newest_checkpoint(copy / "checkpoints")
+    (newest / file).write_bytes((newest / file).read_bytes()[:-10])
+    with pytest.raises(BadValue, match="damaged"):
+        Trainer.resume(str(copy))
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path):
+    with pytest.raises(BadValue, match="is no training run"):
+        Trainer.resume(str(tmp_path))
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Path):
+    def disk_full(draft: Path) -> None:
+        (draft / "half.bin").write_bytes(b"x")
+        raise OSError(28, "No space left on device")
+
+    checkpoint.save_checkpoint(tmp_path, 1, lambda draft: (draft / "a").write_text("1") and None)
+    with pytest.raises(OSError, match="No space left"):
+        checkpoint.save_checkpoint(tmp_path, 2, disk_full)
+    assert checkpoint.newest_checkpoint(tmp_path).name == "update-000001"
+    assert [p.name for p in tmp_path.iterdir()] == ["update-000001"]
+
+
+def test_only_the_newest_checkpoints_are_kept(tmp_path: Path):
+    for update in range(5):
+        checkpoint.save_checkpoint(tmp_path, update, lambda draft: (draft / "a").write_text("1") and None)
+    assert [p.name for p in checkpoint.complete_checkpoints(tmp_path)] == ["update-000003", "update-000004"]
+
+
+def test_a_disk_that_fills_up_leaves_whole_metrics_lines(tmp_path: Path):
+    # A file-size limit fails a write in the middle, as a full disk does.
+    script = f"""
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from pathlib import Path
+from gem.errors import InfraError
+from gem.rl.config import TrainConfig
+from gem.rl.run_folder import RunFolder
+folder = RunFolder.create(TrainConfig(out={str(tmp_path)!r}, name="full"))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    for update in range(100):
+        folder.append_metrics({{"update": update, "padding": "x" * 50}})
+except InfraError as error:
+    print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "cannot write" in result.stdout
+    rows = (tmp_path / "full" / "metrics.jsonl").read_text()
+    assert rows.endswith("\n")
+    assert [json.loads(line)["update"] for line in rows.splitlines()] == list(range(rows.count("\n")))
+
+
+def test_a_batch_in_which_everything_failed_is_an_error_and_not_an_update(tmp_path: Path, monkeypatch):
+    from gem.envs.game_env.guess_the_number import GuessTheNumberEnv
+
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="failing", **SMALL))
+
+    def broken(self, action):
+        raise InfraError("the server is down")
+
+    monkeypatch.setattr(GuessTheNumberEnv, "step", broken)
+    with pytest.raises(InfraError, match=r"all 16 episodes of the batch failed.*the server is down"):
+        trainer.step()
+    assert trainer.update == 0 and timeless(trainer.folder.path) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("steps", -1),
+        ("batch", 0),
+        ("gamma", 1.5),
+        ("learning_rate", 0.0),
+        ("baseline", "median"),
+        ("clip", -0.1),
+        ("minibatch", 1000),
+        ("seed", -1),
+    ],
+)
+def test_a_value_out_of_range_is_named(field: str, value: object):
+    with pytest.raises(BadValue, match=field):
+        TrainConfig(**{field: value})
+
+
+def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path):
+    out = tmp_path / "runs"
+    with pytest.raises(UnknownEnv, match="did you mean 'game:GuessTheNumber-v0-easy'"):
+        Trainer.start(TrainConfig(env="game:GuessTheNumber-v0-esy", out=str(out)))
+    with pytest.raises(UnknownArgument, match="did you mean 'max_turns'"):
+        Trainer.start(TrainConfig(env_kwargs={"max_turn": 3}, out=str(out)))
+    with pytest.raises(BadValue, match=r"no model folder '\./nowhere'"):
+        Trainer.start(TrainConfig(model="./nowhere", out=str(out)))
+    assert not out.exists()
+
+
+def test_an_existing_name_is_not_overwritten(finished: Path):
+    with pytest.raises(BadValue, match="exists; go on with --resume"):
+        Trainer.start(TrainConfig(out=str(finished.parent), name="whole", **SMALL))
+
+
+def test_an_output_path_that_is_a_file_is_refused(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadValue, match="cannot write the run"):
+        RunFolder.create(TrainConfig(out=str(tmp_path / "file"), name="x"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_output_path_without_permission_is_refused(tmp_path: Path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(BadValue, match="cannot write the run"):
+        RunFolder.create(TrainConfig(out=str(tmp_path), name="x"))
+
+
+def test_the_learning_rate_rises_and_then_falls_to_a_tenth():
+    factors = [rate_factor(update, 100) for update in range(100)]
+    assert factors[0] == pytest.approx(0.1)
+    assert max(factors) == factors[9]
+    assert factors[-1] == pytest.approx(0.109)

@@ -1,0 +1,345 @@
+"""Collecting episodes: nothing dropped, nothing re-tokenised, failures told apart.
+
+The policies here speak in characters: a token is a character, \\x01 a user's turn, \\x02 the model's, \\x03 its end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gem.conversation import ChatFormat
+from gem.core import Env, Step, StopReason
+from gem.errors import BadValue, InfraError
+from gem.policies import RandomPolicy, Reply, Request, ScriptedPolicy
+from gem.rollout import Collector, collect
+from gem.trajectory import Trajectory, read_jsonl, write_jsonl
+from gem.vector import SyncVectorEnv, make_vec
+from gem.wrappers import get_wrapper_fns
+
+USER, ASSISTANT, END = "\x01", "\x02", "\x03"
+
+
+class CharTokenizer:
+    chat_template = "see apply_chat_template"
+    eos_token, eos_token_id = END, ord(END)
+
+    def apply_chat_template(self, messages, tokenize, add_generation_prompt):
+        said = {"user": lambda text: USER + text, "assistant": lambda text: ASSISTANT + text + END}
+        text = "".join(said[m["role"]](m["content"]) for m in messages)
+        return text + (ASSISTANT if add_generation_prompt else "")
+
+    def encode(self, text, add_special_tokens):
+        return [ord(c) for c in text]
+
+    def decode(self, ids, skip_special_tokens):
+        return "".join(map(chr, ids))
+
+
+class SpellingPolicy:
+    """Says the turn's number, letter by letter; is cut before its end token at the turns of `cut_at`."""
+
+    max_prompt_tokens: int | None = None
+
+    def __init__(self, cut_at: Sequence[int] = (), version: int = 0) -> None:
+        self.chat = ChatFormat(CharTokenizer())
+        self.cut_at, self.version = cut_at, version
+        self.keys: list[tuple[int, int, int]] = []
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        self.keys += [request.key for request in requests]
+        return [self.reply(request) for request in requests]
+
+    def reply(self, request: Request) -> Reply:
+        text = f"move {request.key[2]}"
+        cut = request.key[2] in self.cut_at
+        ids = [ord(c) for c in text] if cut else self.chat.encode_reply(text)
+        return Reply(text, ids, [-float(len(request.prompt_ids))] * len(ids), "length" if cut else "stop")
+
+
+@dataclass(frozen=True)
+class Walk:
+    length: int
+    turn: int = 0
+
+
+class WalkEnv(Env):
+    """Episodes of 1 or 10 turns, half of them each; says which turn it is, and shows a board in the suffix."""
+
+    state: Walk
+
+    def __init__(self, lengths: tuple[int, ...] = (1, 10), fails_at: int | None = None) -> None:
+        self.lengths, self.fails_at = tuple(lengths), fails_at
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        self.state = Walk(self.rng.choice(self.lengths))
+        return "rules", {"suffix": "board 0"}
+
+    def step(self, action):
+        self.state = state = replace(self.state, turn=self.state.turn + 1)
+        if state.turn == self.fails_at:
+            raise InfraError("the server died")
+        over = state.turn == state.length
+        info: dict[str, Any] = {"suffix": f"board {state.turn}", "reward_parts": {"step": 0.25, "style": -0.05}}
+        if "x" in action:
+            info["invalid"] = "x"
+        if over:
+            info["stop_reason"] = StopReason.SOLVED
+        return Step(f"turn {state.turn}", 0.2, terminated=over, info=info)
+
+    def sample_random_action(self):
+        return self.action_rng.choice(["left", "right", "x"])
+
+
+def walks(slots: int = 2, wrappers: str = "", tokenizer: Any = None, **kwargs: Any) -> SyncVectorEnv:
+    fns = get_wrapper_fns(wrappers, tokenizer=tokenizer)
+
+    def build(seed: int) -> Any:
+        env: Any = WalkEnv(**kwargs).spawn(seed=seed)
+        for wrap in fns:
+            env = wrap(env)
+        return env
+
+    return SyncVectorEnv([partial(build, seed) for seed in range(slots)])
+
+
+def text_of(ids: Sequence[int]) -> str:
+    return "".join(map(chr, ids))
+
+
+def without_clocks(trajectory: Trajectory) -> Trajectory:
+    return replace(trajectory, turns=[replace(turn, seconds={}) for turn in trajectory.turns])
+
+
+# Episodes under way
+
+
+def test_long_episodes_keep_their_true_share():
+    env = walks(slots=16)
+    policy = ScriptedPolicy(["go"])
+    episodes = [t for _ in range(63) for t in collect(env, policy, episodes=16)][:1000]
+    assert {len(t.turns) for t in episodes} == {1, 10}
+    assert sum(len(t.turns) == 10 for t in episodes) / 1000 == pytest.approx(0.5, abs=0.05)
+
+
+def test_no_episode_is_dropped_or_handed_out_twice():
+    env = walks(slots=4)
+    collected = [t for _ in range(20) for t in collect(env, ScriptedPolicy(["go"]), episodes=3)]
+    assert len(collected) == 60
+    for slot in range(4):
+        numbers = [t.episode for t in collected if t.slot == slot]
+        assert numbers == list(range(len(numbers)))
+
+
+def test_an_episode_under_way_goes_on_in_the_next_batch():
+    env = walks(slots=2, lengths=(3,))
+    env.envs[0].lengths = (1,)
+    first = collect(env, SpellingPolicy(version=1), episodes=2)
+    assert [(t.slot, len(t.turns)) for t in first] == [(0, 1), (0, 1)]
+    (long,) = (t for t in collect(env, SpellingPolicy(version=2), episodes=2) if t.slot == 1)
+    assert [turn.policy_version for turn in long.turns] == [1, 1, 2]
+    assert [turn.action for turn in long.turns] == ["move 0", "move 1", "move 2"]
+
+
+def test_a_batch_by_transitions_has_whole_episodes():
+    batch = collect(walks(slots=3), ScriptedPolicy(["go"]), transitions=30)
+    turns = [len(t.turns) for t in batch]
+    assert sum(turns) >= 30 > sum(turns[:-1])
+    assert set(turns) <= {1, 10}
+
+
+@pytest.mark.parametrize(
+    "size",
+    [{}, {"episodes": 1, "transitions": 1}, {"episodes": 0}, {"transitions": 0}, {"episodes": -1}],
+    ids=str,
+)
+def test_exactly_one_size_of_at_least_one_is_asked_for(size):
+    with pytest.raises(BadValue, match="give episodes or transitions, at least 1; got"):
+        collect(walks(), ScriptedPolicy(["go"]), **size)
+
+
+@pytest.mark.parametrize("mode", ["next_step", "disabled"])
+def test_another_autoreset_mode_is_refused(mode):
+    with pytest.raises(BadValue, match=f"autoreset='same_step', got '{mode}'"):
+        Collector(SyncVectorEnv([WalkEnv], mode))
+
+
+def test_resetting_the_vector_by_hand_starts_new_episodes():
+    env = walks(slots=2, lengths=(10,))
+    env.envs[0].lengths = (1,)
+    assert {t.slot for t in collect(env, ScriptedPolicy(["go"]), episodes=3)} == {0}  # slot 1 is under way
+    env.reset(seed=5)
+    long = next(t for t in collect(env, ScriptedPolicy(["go"]), episodes=11) if t.slot == 1)
+    assert [turn.observation.split("\n")[0] for turn in long.turns] == ["rules", *(f"turn {k}" for k in range(1, 10))]
+
+
+def test_a_saved_collector_goes_on_identically():
+    def build() -> SyncVectorEnv:
+        return walks(slots=3, wrappers="concat_with_action, episode_tracking")
+
+    collector, other = Collector(build()), Collector(build())
+    collector.collect(RandomPolicy(), episodes=4)
+    other.set_state(json.loads(json.dumps(collector.get_state())))
+    ahead = [without_clocks(t) for t in collector.collect(RandomPolicy(), episodes=20)]
+    assert [without_clocks(t) for t in other.collect(RandomPolicy(), episodes=20)] == ahead
+
+
+def test_a_saved_collector_feeds_the_same_tokens():
+    collector, other = Collector(walks(slots=2)), Collector(walks(slots=2))
+    collector.collect(SpellingPolicy(cut_at=[3]), transitions=15)
+    other.set_state(json.loads(json.dumps(collector.get_state())))
+    ahead = [without_clocks(t) for t in collector.collect(SpellingPolicy(), episodes=6)]
+    assert [without_clocks(t) for t in other.collect(SpellingPolicy(), episodes=6)] == ahead
+
+
+# Tokens
+
+
+def test_ids_fed_next_are_ids_fed_before_and_ids_sampled_and_new_ones():
+    (trajectory,) = collect(walks(slots=1, lengths=(4,)), SpellingPolicy(), episodes=1)
+    for before, turn in zip(trajectory.turns, trajectory.turns[1:], strict=False):
+        kept = before.prompt_ids + before.sampled_ids
+        assert turn.prompt_ids[: len(kept)] == kept
+        new = text_of(turn.prompt_ids[len(kept) :])
+        assert (new[0], new[-1]) == (USER, ASSISTANT)
+        assert new.count(USER) == new.count(ASSISTANT) == 1
+    assert len(trajectory.sequences()) == 1
+
+
+def test_the_context_is_the_conversation_so_far():
+    (trajectory,) = collect(walks(slots=1, lengths=(2,)), SpellingPolicy(), episodes=1)
+    shown = text_of(trajectory.turns[1].prompt_ids).replace("\nboard 0", "").replace("\nboard 1", "")
+    assert shown == f"{USER}rules{ASSISTANT}move 0{END}{USER}turn 1{ASSISTANT}"
+
+
+def test_a_cut_reply_is_fed_its_end_token_untrained():
+    (trajectory,) = collect(walks(slots=1, lengths=(2,)), SpellingPolicy(cut_at=[0]), episodes=1)
+    first, second = trajectory.turns
+    assert (first.finish, second.finish) == ("length", "stop")
+    assert ord(END) not in first.sampled_ids
+    (sequence,) = trajectory.sequences()
+    at = len(first.prompt_ids) + len(first.sampled_ids)
+    assert sequence.ids_T[at] == ord(END)
+    assert (sequence.loss_mask_T[at], sequence.logprobs_T[at], sequence.turn_T[at]) == (0, 0.0, -1)
+    assert sequence.loss_mask_T[at - 1] == 1
+
+
+def test_what_was_sampled_is_trained_with_its_log_probabilities_and_nothing_else():
+    (trajectory,) = collect(walks(slots=1, lengths=(3,)), SpellingPolicy(), episodes=1)
+    (sequence,) = trajectory.sequences()
+    trained = [i for i, mask in enumerate(sequence.loss_mask_T) if mask]
+    assert text_of([sequence.ids_T[i] for i in trained]) == f"move 0{END}move 1{END}move 2{END}"
+    assert {sequence.turn_T[i] for i in trained} == {0, 1, 2}
+    expected = [logp for turn in trajectory.turns for logp in turn.logprobs]
+    assert [sequence.logprobs_T[i] for i in trained] == expected
+
+
+def test_a_wrapper_that_shows_the_whole_history_forks_a_sequence_per_turn():
+    (trajectory,) = collect(walks(slots=1, lengths=(3,), wrappers="concat"), SpellingPolicy(), episodes=1)
+    assert [s.ids_T for s in trajectory.sequences()] == [t.prompt_ids + t.sampled_ids for t in trajectory.turns]
+    last = text_of(trajectory.turns[2].prompt_ids)
+    assert last.startswith(f"{USER}rules\n")
+    assert last.count(USER) == last.count(ASSISTANT) == 1
+
+
+@pytest.mark.parametrize("wrappers", ["concat_chat", "concat_chat, episode_tracking", "concat_chat_on_reset"])
+def test_an_observation_that_is_a_prompt_already_is_fed_as_it_is(wrappers):
+    env = walks(slots=1, lengths=(3,), wrappers=wrappers, tokenizer=CharTokenizer())
+    (trajectory,) = collect(env, SpellingPolicy(), episodes=1)
+    assert [text_of(turn.prompt_ids) for turn in trajectory.turns] == [turn.observation for turn in trajectory.turns]
+
+
+@pytest.mark.parametrize("wrappers", ["", "concat", "concat_with_action", "concat_chat", "episode_tracking"])
+def test_the_board_of_the_suffix_stands_once_within_the_last_user_message(wrappers):
+    env = walks(slots=1, lengths=(3,), wrappers=wrappers, tokenizer=CharTokenizer())
+    (trajectory,) = collect(env, SpellingPolicy(), episodes=1)
+    for k, turn in enumerate(trajectory.turns):
+        before, _, last = text_of(turn.prompt_ids).rpartition(USER)
+        assert last.endswith(f"\nboard {k}{ASSISTANT}")
+        assert f"board {k}" not in before + last.removesuffix(f"board {k}{ASSISTANT}")
+
+
+def test_every_request_has_a_key_of_its_own():
+    env, policy = walks(slots=3), SpellingPolicy()
+    trajectories = [t for _ in range(5) for t in collect(env, policy, episodes=4)]
+    assert len(set(policy.keys)) == len(policy.keys)
+    for t in trajectories:
+        assert {(t.slot, t.episode, k) for k in range(len(t.turns))} <= set(policy.keys)
+
+
+# Records
+
+
+def test_a_turn_records_what_was_seen_said_and_paid():
+    (trajectory,) = collect(walks(slots=1, lengths=(2,)), ScriptedPolicy(["left", "x"]), episodes=1)
+    first, second = trajectory.turns
+    assert (first.action, first.invalid, second.action, second.invalid) == ("left", None, "x", "x")
+    assert first.reward == 0.2
+    assert first.reward_parts == {"step": 0.25, "style": -0.05}
+    assert first.seconds["policy"] >= 0 and first.seconds["env"] >= 0
+    assert (first.prompt_ids, first.sampled_ids, first.logprobs, first.finish) == ([], [], [], None)
+    assert (trajectory.terminated, trajectory.truncated, trajectory.stop_reason) == (True, False, "solved")
+    assert trajectory.solved
+    assert trajectory.final_observation == "turn 2"
+    assert trajectory.total_reward == pytest.approx(0.4)
+
+
+def test_what_is_recorded_and_asked_is_what_the_agent_saw_with_its_board():
+    seen = []
+
+    class Looking(ScriptedPolicy):
+        def act(self, requests):
+            seen.extend(request.observation for request in requests)
+            return super().act(requests)
+
+    (trajectory,) = collect(walks(slots=1, lengths=(2,)), Looking(["go"]), episodes=1)
+    assert seen == [turn.observation for turn in trajectory.turns] == ["rules\nboard 0", "turn 1\nboard 1"]
+
+
+def test_a_turn_limit_is_recorded_as_a_truncation():
+    env = make_vec("game:GuessTheNumber-v0", num_envs=1, max_turns=2)
+    (trajectory,) = collect(env, ScriptedPolicy([r"\boxed{99}"]), episodes=1)
+    assert (trajectory.env_id, len(trajectory.turns)) == ("game:GuessTheNumber-v0", 2)
+    assert (trajectory.terminated, trajectory.truncated, trajectory.stop_reason) == (False, True, "max_turns")
+    assert trajectory.turns[0].invalid == "out_of_range"
+
+
+def test_a_failed_episode_is_among_the_others_without_a_reward():
+    env = SyncVectorEnv([lambda: WalkEnv((3,)), lambda: WalkEnv((3,), fails_at=2)])
+    batch = collect(env, ScriptedPolicy(["go"]), episodes=2)
+    failed, whole = batch
+    assert (failed.slot, failed.failure, failed.stop_reason) == (1, "InfraError: the server died", "failed")
+    assert [turn.reward for turn in failed.turns] == [0.2, None]
+    assert (failed.terminated, failed.truncated) == (False, True)
+    assert not failed.solved
+    assert (whole.failure, len(whole.turns)) == (None, 3)
+
+
+def test_an_episode_whose_context_outgrows_the_model_is_truncated_and_the_slot_goes_on():
+    policy = SpellingPolicy()
+    policy.max_prompt_tokens = 60
+    first, second = collect(walks(slots=1, lengths=(10,)), policy, episodes=2)
+    assert (first.stop_reason, first.terminated, first.truncated) == ("max_tokens", False, True)
+    assert first.final_observation.startswith(f"turn {len(first.turns)}")
+    assert max(len(turn.prompt_ids) for turn in first.turns) <= 60
+    assert (second.episode, second.turns[0].prompt_ids) == (1, first.turns[0].prompt_ids)
+
+
+def test_collected_episodes_go_through_jsonl_without_loss(tmp_path):
+    batch = collect(walks(slots=3), SpellingPolicy(cut_at=[1]), episodes=9)
+    batch += collect(SyncVectorEnv([lambda: WalkEnv((3,), fails_at=2)]), RandomPolicy(), episodes=2)
+    write_jsonl(tmp_path / "trajectories.jsonl", batch)
+    assert list(read_jsonl(tmp_path / "trajectories.jsonl")) == batch
+
+
+def test_the_same_seeds_give_the_same_episodes():
+    def play() -> list[Trajectory]:
+        return [without_clocks(t) for t in collect(walks(slots=3), RandomPolicy(), episodes=10)]
+
+    assert play() == play()

@@ -1,0 +1,106 @@
+"""Evaluation: every seed once, whatever the number of slots."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import gem
+from gem.core import Env, Step
+from gem.errors import BadValue, InfraError
+from gem.policies import RandomPolicy, Reply, ScriptedPolicy
+from gem.rollout import play_seeds
+from gem.trajectory import Trajectory
+from gem.vector import SyncVectorEnv, make_vec
+
+HARD = "game:GuessTheNumber-v0-hard"
+SCRIPT = [rf"\boxed{{{n}}}" for n in (25, 12, 37, 6, 44, 18, 31)]
+
+
+def games(slots: int, **kwargs: Any) -> SyncVectorEnv:
+    return make_vec(HARD, num_envs=slots, autoreset="disabled", **kwargs)
+
+
+def as_played(trajectory: Trajectory) -> Trajectory:
+    """Without what may differ between runs: the clock, and the slot that happened to be free."""
+    return replace(trajectory, slot=0, turns=[replace(turn, seconds={}) for turn in trajectory.turns])
+
+
+class KeyedPolicy(ScriptedPolicy):
+    """Guesses what its key says, as a model that samples from the stream of its key would."""
+
+    def act(self, requests):
+        return [Reply(rf"\boxed{{{sum(request.key) % 50 + 1}}}") for request in requests]
+
+
+def test_every_seed_is_played_once_in_their_order():
+    seeds = [7, 3, 3, 11, 0]
+    played = play_seeds(games(2), ScriptedPolicy(SCRIPT), seeds)
+    assert [t.seed for t in played] == seeds
+    assert [t.episode for t in played] == [0, 1, 2, 3, 4]
+    assert as_played(replace(played[1], episode=2)) == as_played(played[2])
+
+
+def test_a_seed_is_the_episode_that_make_and_reset_play():
+    (played,) = play_seeds(games(1), ScriptedPolicy(SCRIPT), [5])
+    env = gem.make(HARD)
+    env.reset(seed=5)
+    over, k = False, 0
+    while not over:
+        step = env.step(SCRIPT[min(k, len(SCRIPT) - 1)])
+        assert played.turns[k].reward == step.reward
+        over, k = step.terminated or step.truncated, k + 1
+    assert len(played.turns) == k
+    assert played.final_observation == step.observation
+    assert played.stop_reason == step.info["stop_reason"]
+
+
+@pytest.mark.parametrize("policy", [ScriptedPolicy(SCRIPT), RandomPolicy(), KeyedPolicy(["x"])], ids=["a", "b", "c"])
+def test_the_number_of_slots_changes_nothing(policy):
+    def play(slots: int) -> list[Trajectory]:
+        return [as_played(t) for t in play_seeds(games(slots), policy, range(100, 112))]
+
+    assert play(1) == play(3) == play(20)
+
+
+def test_no_seeds_are_no_episodes():
+    assert play_seeds(games(3), ScriptedPolicy(SCRIPT), []) == []
+
+
+def test_playing_again_on_the_same_slots_gives_the_same_episodes():
+    env = games(3)
+    first = [as_played(t) for t in play_seeds(env, RandomPolicy(), range(7))]
+    assert [as_played(t) for t in play_seeds(env, RandomPolicy(), range(7))] == first
+
+
+@pytest.mark.parametrize("mode", ["same_step", "next_step"])
+def test_another_autoreset_mode_is_refused(mode):
+    with pytest.raises(BadValue, match=f"autoreset='disabled', got '{mode}'"):
+        play_seeds(make_vec(HARD, autoreset=mode), ScriptedPolicy(SCRIPT), [1])
+
+
+class FragileEnv(Env):
+    """Fails at reset for seed 1 and at the first step for seed 2."""
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        self.state = seed
+        if seed == 1:
+            raise InfraError("no server")
+        return "go", {}
+
+    def step(self, action):
+        if self.state == 2:
+            raise InfraError("the server died")
+        return Step("done", 1.0, terminated=True)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_an_episode_that_fails_is_reported_and_the_others_are_played(slots):
+    env = SyncVectorEnv([FragileEnv] * slots, "disabled")
+    played = play_seeds(env, ScriptedPolicy(["go"]), [0, 1, 2, 3])
+    assert [t.failure for t in played] == [None, "InfraError: no server", "InfraError: the server died", None]
+    assert [t.stop_reason for t in played] == [None, "failed", "failed", None]
+    assert [t.total_reward for t in played if t.failure is None] == [1.0, 1.0]

@@ -1,0 +1,84 @@
+"""`import gem` costs nothing: the standard library alone, in silence. Each test asks a fresh interpreter."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+STATEMENTS = {
+    "importing gem": "import gem",
+    "naming its whole surface but make_vec": "import gem; [getattr(gem, n) for n in gem.__all__ if n != 'make_vec']",
+    "making a game": "import gem; gem.make('game:GuessTheNumber-v0')",
+    "playing a game": "import gem; env = gem.make('game:GuessTheNumber-v0', seed=1); env.reset(); env.step('x')",
+    "listing the environments": "import gem; gem.list_envs()",
+}
+
+REPORT = """
+import json, logging, sys
+json.dump({
+    "modules": sorted({name.partition(".")[0] for name in sys.modules}),
+    "handlers": len(logging.getLogger().handlers) + len(logging.getLogger("gem").handlers),
+    "level": logging.getLogger().level,
+}, sys.stderr)
+"""
+
+
+def in_a_fresh_interpreter(code: str) -> subprocess.CompletedProcess[str]:
+    # -S and -E: no site-packages hooks (an editable install's loader would count as a module) and no PYTHON* settings.
+    path = [p for p in sys.path if p]
+    return subprocess.run(
+        [sys.executable, "-S", "-E", "-W", "error", "-c", f"import sys; sys.path[:] = {path!r}\n{code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+@pytest.mark.parametrize("code", STATEMENTS.values(), ids=list(STATEMENTS))
+def test_only_standard_library_modules_are_loaded(code):
+    run = in_a_fresh_interpreter(code + REPORT)
+    loaded = set(json.loads(run.stderr)["modules"])
+    assert loaded - set(sys.stdlib_module_names) == {"gem", "__main__"}
+
+
+@pytest.mark.parametrize("code", STATEMENTS.values(), ids=list(STATEMENTS))
+def test_nothing_is_printed_and_no_log_handler_is_added(code):
+    run = in_a_fresh_interpreter(code + REPORT)
+    report = json.loads(run.stderr)
+    assert run.stdout == ""
+    assert report["handlers"] == 0
+    assert report["level"] == 30  # logging.WARNING, Python's own
+
+
+def test_importing_the_catalogue_imports_no_environment():
+    run = in_a_fresh_interpreter("import sys, gem.envs; print([m for m in sys.modules if m.startswith('gem.envs.')])")
+    assert run.stdout.strip() == "['gem.envs.catalog']"
+
+
+def test_submodules_are_reached_by_attribute_as_they_were():
+    run = in_a_fresh_interpreter("import gem; print(gem.core.Env is gem.Env, gem.errors.GemError.__name__)")
+    assert run.stdout.strip() == "True GemError"
+
+
+def test_a_name_that_gem_does_not_have_is_an_attribute_error():
+    code = "import gem\ntry:\n    gem.mak\nexcept AttributeError as e:\n    print(e)"
+    assert in_a_fresh_interpreter(code).stdout.strip() == "module 'gem' has no attribute 'mak'"
+
+
+def test_a_missing_library_is_not_taken_for_a_missing_name():
+    # Without numpy, gem.vector cannot be imported; saying "gem has no attribute 'vector'" would hide why.
+    code = (
+        "import sys, gem\n"
+        "sys.modules['numpy'] = None\n"
+        "try:\n    gem.vector\n"
+        "except ModuleNotFoundError as e:\n    print(e.name)\n"
+    )
+    assert in_a_fresh_interpreter(code).stdout.strip() == "numpy"
+
+
+def test_dir_shows_the_whole_surface():
+    run = in_a_fresh_interpreter("import gem; print(set(gem.__all__) <= set(dir(gem)), gem.__version__ != '')")
+    assert run.stdout.strip() == "True True"

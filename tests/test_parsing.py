@@ -1,0 +1,254 @@
+r"""Reading model text. What a model may write is any string, so hypothesis writes some."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gem.parsing import boxes, code_blocks, first_tagged, last_boxed, last_boxed_int, last_tagged
+
+# Text made of the pieces that the functions look for, so that they really meet.
+PIECES = [
+    "\\boxed{",
+    "\\boxed {",
+    "{",
+    "}",
+    "\\{",
+    "\\}",
+    "<answer>",
+    "</answer>",
+    "```",
+    "```python\n",
+    "~~~",
+    "\n",
+    "7",
+    " x",
+]
+MODEL_TEXT = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join)
+ODD_STRINGS = [
+    "",
+    "\x00",
+    "\ud800",
+    "\\boxed",
+    "\\boxed{",
+    "}" * 99,
+    "<answer",
+    "</answer>",
+    "```",
+    "\r\n```\r\n",
+    "٣",
+    "\\boxed{٣}",
+]
+
+
+def boxes_by_counting(text: str) -> list[str]:
+    """The slow twin: from each box's opening brace, count braces until they balance."""
+    found = []
+    for start in (match.end() for match in re.finditer(r"\\boxed\s*\{", text)):
+        depth, at = 1, start
+        while at < len(text) and depth:
+            if text.startswith(("\\{", "\\}"), at):
+                at += 2
+                continue
+            depth += {"{": 1, "}": -1}.get(text[at], 0)
+            at += 1
+        if not depth:
+            found.append(text[start : at - 1])
+    return found
+
+
+@given(MODEL_TEXT)
+def test_boxes_agree_with_counting_braces(text):
+    assert boxes(text) == boxes_by_counting(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        (r"\boxed{7}", "7"),
+        (r"first \boxed{1} then \boxed{2}", "2"),
+        (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+        (r"\boxed {7}", "7"),
+        (r"\boxed{a \} b}", r"a \} b"),
+        (r"\boxed{}", ""),
+        ("\\boxed{two\nlines}", "two\nlines"),
+        (r"{ unclosed, and \boxed{7}", "7"),
+        (r"stray } and \boxed{7}", "7"),
+        (r"\boxed{7} and \boxed{never closed", "7"),
+        (r"\boxed{\boxed{1} 2}", "1"),
+        (r"boxed{7}", None),
+        (r"\boxed 7", None),
+        (r"\boxed{7", None),
+        ("", None),
+    ],
+)
+def test_the_last_closed_box_counts(text, content):
+    assert last_boxed(text) == content
+
+
+def test_with_a_pattern_the_last_box_that_fully_matches_counts():
+    moves = re.compile(r"left|right")
+    assert last_boxed(r"\boxed{left} \boxed{right now} \boxed{up}", moves) == "left"
+    assert last_boxed(r"\boxed{leftright}", moves) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (r"\boxed{0}", 0),
+        (r"\boxed{-3}", -3),
+        (r"\boxed{ +7 }", 7),
+        (r"\boxed{007}", 7),
+        (r"\boxed{7} \boxed{up}", 7),
+        (r"\boxed{7.0}", None),
+        (r"\boxed{1,000}", None),
+        (r"\boxed{1_0}", None),
+        (r"\boxed{٣}", None),
+        (r"\boxed{7 8}", None),
+        (r"\boxed{}", None),
+        ("7", None),
+        (rf"\boxed{{{'9' * 18}}}", int("9" * 18)),
+        (rf"\boxed{{{'9' * 19}}}", None),
+    ],
+)
+def test_an_integer_is_at_most_18_ascii_digits_with_a_sign(text, number):
+    assert last_boxed_int(text) == number
+
+
+def test_ten_thousand_digits_are_no_integer_and_no_error():
+    assert last_boxed_int(rf"\boxed{{{'9' * 10_000}}}") is None
+
+
+def test_reading_the_last_box_of_deeply_nested_boxes_takes_little_memory():
+    # The contents of n nested boxes are n²/2 boxes long together; the last one is not.
+    text = r"\boxed{" * 3_000 + "7" + "}" * 3_000
+    tracemalloc.start()
+    try:
+        assert last_boxed_int(text) == 7
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("<answer>4</answer>", "4"),
+        ("<answer> 4\n</answer>", "4"),
+        ("<answer>4</answer> no <answer>5</answer>", "5"),
+        ("<answer>4</answer> and <answer>5", "4"),
+        ("<answer>4</answer> a stray </answer>", "4"),
+        ("<answer>a <answer>b</answer> c</answer>", "b"),
+        ("<answer></answer>", ""),
+        ("</answer>4<answer>", None),
+        ("</answer><answer>4", None),
+        ("<Answer>4</Answer>", None),
+        ("4", None),
+    ],
+)
+def test_the_last_closed_tag_counts_and_the_innermost_of_nested_ones(text, content):
+    assert last_tagged(text, "answer") == content
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("<python>1+1</python> and more", ("1+1", 20)),
+        ("so <python>1</python> <python>2</python>", ("1", 21)),
+        ("<python> keeps \n blanks </python>", (" keeps \n blanks ", 33)),
+        ("<python></python>", ("", 17)),
+        ("</python> <python>1</python>", ("1", 28)),
+        ("<python>never closed", None),
+        ("1+1", None),
+    ],
+)
+def test_the_first_closed_tag_is_a_tool_call(text, found):
+    assert first_tagged(text, "python") == found
+
+
+def test_the_end_of_a_tool_call_is_where_its_closing_tag_ends():
+    text = "so <python>1+1</python> and more"
+    _, end = first_tagged(text, "python")
+    assert text[:end] == "so <python>1+1</python>"
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("```python\nprint(1)\n```", [("python", "print(1)\n")]),
+        ("```\nbare\n```", [("", "bare\n")]),
+        ("```Python\nx\n```", [("python", "x\n")]),
+        ("``` python title=x\nx\n```", [("python", "x\n")]),
+        ("```python\n```", [("python", "")]),
+        ("~~~c\nx\n~~~", [("c", "x\n")]),
+        ("````md\n```python\nx\n```\n````", [("md", "```python\nx\n```\n")]),
+        ("```python\nx\n````", [("python", "x\n")]),
+        ("```python\nx\n~~~\n```", [("python", "x\n~~~\n")]),
+        ("```python\r\nx\r\n```\r\n", [("python", "x\r\n")]),
+        ("```a\n1\n```\n```b\n2\n```", [("a", "1\n"), ("b", "2\n")]),
+        ("```python\nnever closed", []),
+        ("inline ```x``` code", []),
+        ("`x`", []),
+    ],
+)
+def test_closed_fences_are_code_blocks(text, blocks):
+    assert [(b.language, b.code) for b in code_blocks(text)] == blocks
+
+
+def test_code_blocks_can_be_asked_for_by_language():
+    text = "```sh\nls\n```\n```python\nx\n```\n"
+    assert [b.code for b in code_blocks(text, "python")] == ["x\n"]
+
+
+def test_the_end_of_a_block_is_the_end_of_its_closing_fence():
+    text = "```python\nx\n``` and more"
+    closed = "```python\nx\n```\nand more"
+    assert code_blocks(text) == []
+    assert closed[: code_blocks(closed)[0].end] == "```python\nx\n```"
+
+
+@pytest.mark.parametrize("text", ODD_STRINGS, ids=ascii)
+@given(more=MODEL_TEXT)
+def test_no_text_raises(text, more):
+    for given_text in (text, text + more, more + text):
+        assert isinstance(boxes(given_text), list)
+        assert last_boxed_int(given_text) is None or isinstance(last_boxed_int(given_text), int)
+        assert last_tagged(given_text, "answer") is None or "<answer>" not in last_tagged(given_text, "answer")
+        assert first_tagged(given_text, "answer") is None or first_tagged(given_text, "answer")[1] <= len(given_text)
+        assert all(given_text[b.end - 1] in "`~ \t\r" for b in code_blocks(given_text))
+
+
+# Each line is 200,000 characters or so of what would send a backtracking pattern into quadratic time.
+LONG_TEXTS = {
+    "a fence line with a backtick at its end": "'```' + 'a' * 200_000 + '`'",
+    "a fence line of blanks": "'```' + ' ' * 200_000 + '`'",
+    "a fence line of tildes": "'~' * 200_000 + '`'",
+    "many boxes that never open": "'\\\\boxed ' * 25_000",
+    "many open boxes": "'\\\\boxed{' * 25_000",
+    "many open tags": "'<answer>' * 25_000",
+    "many closing tags": "'</answer>' * 25_000",
+    "many fences": "'```\\n' * 50_000",
+    "many indented lines": "(' ' * 99 + '\\n') * 2_000",
+}
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=list(LONG_TEXTS))
+def test_no_long_text_hangs_the_parser(text):
+    code = (
+        "from gem.parsing import *\n"
+        f"text = {text}\n"
+        "last_boxed(text), last_boxed_int(text), last_tagged(text, 'answer'), first_tagged(text, 'answer')\n"
+        "code_blocks(text)\n"
+    )
+    # Linear work takes 0.2 s; the time-out is there to end a run that would take an hour.
+    run = subprocess.run(
+        [sys.executable, "-c", code], timeout=20, env={"PYTHONPATH": ":".join(p for p in sys.path if p)}
+    )
+    assert run.returncode == 0

@@ -1,0 +1,322 @@
+"""Environments by name: registering, making, listing, plug-ins."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import logging
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import gem
+from gem import registry
+from gem.core import Env, Step
+from gem.errors import BadValue, DuplicateEnv, MissingDependency, UnknownArgument, UnknownEnv
+from gem.registry import ENV_REGISTRY, EnvSpec, list_envs, make, print_envs, register, resolve
+
+
+class EchoEnv(Env):
+    def __init__(self, word: str = "echo", times: int = 1) -> None:
+        self.word, self.times = word, times
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        return self.word * self.times, {}
+
+    def step(self, action):
+        return Step(action, terminated=True)
+
+
+@pytest.fixture
+def clean_registry(monkeypatch):
+    """A registry of its own for each test, so that no test sees what another registered."""
+    fresh = registry._Registry()
+    monkeypatch.setattr(registry, "ENV_REGISTRY", fresh)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [])
+    return fresh
+
+
+def plug_in(monkeypatch: pytest.MonkeyPatch, *loads: Any) -> None:
+    """Make these objects (or exceptions) what the entry points of the group gem.envs load."""
+
+    def point(loaded: Any) -> SimpleNamespace:
+        def load() -> Any:
+            if isinstance(loaded, Exception):
+                raise loaded
+            return loaded
+
+        return SimpleNamespace(load=load, value=f"plugin:{getattr(loaded, '__name__', loaded)}")
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point(x) for x in loads])
+
+
+# register
+
+
+@pytest.mark.parametrize("env_id", ["sokoban", "my:Env-v3-hard", "with space", "日本"])
+def test_any_string_is_an_id(clean_registry, env_id):
+    register(env_id, EchoEnv)
+    assert make(env_id).env_id == env_id
+
+
+@pytest.mark.parametrize(
+    "entry_point",
+    [EchoEnv, lambda word="echo", times=1: EchoEnv(word, times)],
+    ids=["class", "factory"],
+)
+def test_the_keywords_of_register_are_the_constructors(clean_registry, entry_point):
+    register("x", entry_point, word="ha", times=2)
+    assert make("x").reset()[0] == "haha"
+    assert make("x", times=3).reset()[0] == "hahaha"
+
+
+def test_an_entry_point_may_be_text_and_is_imported_when_first_made(clean_registry, tmp_path, monkeypatch):
+    (tmp_path / "their_envs.py").write_text("from gem import Env\nclass Theirs(Env):\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    register("theirs", entry_point="their_envs:Theirs")
+    assert "their_envs" not in sys.modules
+    env = make("theirs")
+    assert type(env).__name__ == "Theirs"
+    assert env.entry_point == "their_envs:Theirs"
+
+
+def test_a_whole_spec_can_be_registered(clean_registry):
+    spec = EnvSpec("x", EchoEnv, {"times": 2}, description="Says it twice.")
+    register(spec)
+    assert clean_registry["x"] is spec
+    assert make("x").times == 2
+
+
+def test_a_whole_spec_takes_nothing_beside_it(clean_registry):
+    with pytest.raises(BadValue, match=r"takes nothing else, got None and \{'times': 2\}"):
+        register(EnvSpec("x", EchoEnv), times=2)
+
+
+def test_an_id_is_registered_once(clean_registry):
+    register("x", EchoEnv)
+    with pytest.raises(DuplicateEnv, match=r"'x' is registered already, as .*EchoEnv"):
+        register("x", "other:Env")
+    with pytest.raises(DuplicateEnv, match="game:GuessTheNumber-v0"):
+        register("game:GuessTheNumber-v0", EchoEnv)
+
+
+@pytest.mark.parametrize("entry_point", [None, "no_colon", 7])
+def test_an_entry_point_is_text_with_a_colon_or_callable(clean_registry, entry_point):
+    with pytest.raises(BadValue, match=r"entry_point of 'x' must be 'module:Class' or a callable, got"):
+        register("x", entry_point)
+    assert "x" not in clean_registry
+
+
+@pytest.mark.parametrize("name", ["no_such_module:Env", "json:NoSuchClass", "json:", ":Env"])
+def test_an_entry_point_that_leads_nowhere_is_named(name):
+    with pytest.raises(BadValue, match=f"entry point '{name}' cannot be loaded"):
+        resolve(name)
+
+
+# make
+
+
+def test_an_unknown_id_is_answered_with_the_closest_one():
+    with pytest.raises(UnknownEnv, match=r"no env 'game:GuessTheNumbr-v0'; did you mean 'game:GuessTheNumber-v0"):
+        make("game:GuessTheNumbr-v0")
+
+
+def test_an_unknown_id_is_a_key_error_too():
+    with pytest.raises(KeyError):
+        make("zzz")
+
+
+def test_a_misspelled_argument_is_refused_with_the_right_name():
+    with pytest.raises(UnknownArgument, match=r"takes no 'max_turn'; did you mean 'max_turns'\?.*min_number"):
+        make("game:GuessTheNumber-v0", max_turn=1)
+
+
+def test_making_changes_neither_the_spec_nor_the_callers_arguments(clean_registry):
+    given = {"times": 3}
+    register("x", EchoEnv, times=2)
+    make("x", **given, seed=1)
+    assert given == {"times": 3}
+    assert clean_registry["x"].kwargs == {"times": 2}
+    assert make("x").times == 2
+
+
+def test_any_environment_takes_a_seed_and_a_bad_one_is_refused(clean_registry):
+    class Swallower(EchoEnv):
+        def __init__(self, **_: Any) -> None:
+            super().__init__()
+
+    register("x", EchoEnv)
+    register("y", Swallower)
+    for env_id in ("x", "y"):
+        env = make(env_id, seed=3)
+        env.reset()
+        first = env.rng.random()
+        env.reset(seed=3)
+        assert env.rng.random() == first
+        with pytest.raises(BadValue, match="seed must be an integer"):
+            make(env_id, seed=-3)
+
+
+def test_a_constructor_that_has_a_seed_is_given_it(clean_registry):
+    class Seeded(EchoEnv):
+        def __init__(self, seed: int = 0) -> None:
+            super().__init__()
+            self.seed = seed
+
+    register("x", Seeded)
+    assert make("x", seed=3).seed == 3
+
+
+def test_an_optional_library_that_is_missing_is_named_with_the_pip_line(clean_registry):
+    register(EnvSpec("x", "no_such_library:Env", extra="reasoning"))
+    with pytest.raises(MissingDependency, match=r"no_such_library.*gem-llm\[reasoning\]"):
+        make("x")
+
+
+def test_64_threads_make_256_environments(clean_registry):
+    start = threading.Barrier(64)
+
+    def build(i: int) -> Any:
+        if i < 64:
+            start.wait()
+        env = make("game:GuessTheNumber-v0-easy", seed=i)
+        return env.reset()[0], env.state, env.env_id
+
+    with ThreadPoolExecutor(64) as pool:
+        made = list(pool.map(build, range(256)))
+    alone = [make("game:GuessTheNumber-v0-easy", seed=i) for i in range(256)]
+    assert made == [(env.reset()[0], env.state, env.env_id) for env in alone]
+
+
+# The registry as a mapping
+
+
+def test_the_registry_is_a_mapping_of_specs():
+    spec = ENV_REGISTRY["game:GuessTheNumber-v0"]
+    assert spec.entry_point == "gem.envs.game_env.guess_the_number:GuessTheNumberEnv"
+    assert spec.kwargs == {"min_number": 1, "max_number": 20, "max_turns": 10}
+    assert "game:GuessTheNumber-v0" in ENV_REGISTRY
+    assert "zzz" not in ENV_REGISTRY
+    assert ENV_REGISTRY.get("zzz") is None
+    assert len(ENV_REGISTRY) == len(list(ENV_REGISTRY)) == len(set(ENV_REGISTRY))
+
+
+def test_an_id_of_the_catalogue_can_be_taken_out_before_anything_else_was_asked(clean_registry):
+    del clean_registry["game:GuessTheNumber-v0"]
+    assert "game:GuessTheNumber-v0" not in clean_registry
+    with pytest.raises(KeyError):
+        del clean_registry["game:GuessTheNumber-v0"]
+
+
+def test_what_is_set_by_hand_wins_over_the_catalogue(clean_registry):
+    mine = EnvSpec("game:GuessTheNumber-v0", EchoEnv)
+    clean_registry["game:GuessTheNumber-v0"] = mine
+    assert clean_registry["game:GuessTheNumber-v0"] is mine
+
+
+def test_registering_while_somebody_lists_the_registry_is_safe(clean_registry):
+    ids = iter(clean_registry)
+    seen = [next(ids)]
+    register("x", EchoEnv)  # as another thread may
+    assert "game:GuessTheNumber-v0" in [*seen, *ids]
+
+
+def test_a_spec_cannot_be_changed_by_accident():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ENV_REGISTRY["game:GuessTheNumber-v0"].runs = "process"
+
+
+# Listing
+
+
+def test_list_envs_takes_a_shell_pattern_or_the_beginning_of_an_id():
+    ids = [spec.id for spec in list_envs("game:GuessTheNumber*")]
+    assert ids == sorted(ids)
+    assert ids == [spec.id for spec in list_envs("game:GuessTheNumber")]
+    assert "game:GuessTheNumber-v0" in ids
+    assert list_envs("zzz") == []
+    assert len(list_envs()) == len(ENV_REGISTRY)
+
+
+def test_print_envs_prints_every_id_and_its_description(capsys):
+    print_envs()
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in printed] == sorted(ENV_REGISTRY)
+    assert all(spec.description in line for spec, line in zip(list_envs(), printed, strict=True))
+
+
+@pytest.mark.parametrize("spec", list_envs("game:GuessTheNumber"), ids=lambda s: s.id)
+def test_the_parameters_that_are_listed_are_those_that_make_uses(spec):
+    env = make(spec.id)
+    shown = registry.describe_parameters(spec)
+    assert set(shown) == {"min_number", "max_number", "max_turns", "random_range", "on_unreadable"}
+    assert (env.min_number, env.max_number) == (shown["min_number"], shown["max_number"])
+
+
+# Plug-ins
+
+
+def test_a_plug_in_registers_by_a_function(clean_registry, monkeypatch):
+    plug_in(monkeypatch, lambda: register("plugged:X-v0", EchoEnv))
+    assert make("plugged:X-v0").env_id == "plugged:X-v0"
+
+
+@pytest.mark.parametrize("value", ["their_plugin:register_all", "their_plugin.on_import"])
+def test_an_installed_package_plugs_in_by_its_metadata(tmp_path, value):
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[gem.envs]\ntheirs = {value}\n")
+    package = tmp_path / "their_plugin"
+    package.mkdir()
+    register_all = "import gem\ndef register_all():\n    gem.register('plugged:X-v0', 'their_plugin:X')\n"
+    (package / "__init__.py").write_text(f"{register_all}class X(gem.Env):\n    pass\n")
+    (package / "on_import.py").write_text("import their_plugin\ntheir_plugin.register_all()\n")
+    path = ":".join([str(tmp_path), *filter(None, sys.path)])
+    code = "import gem; print(gem.make('plugged:X-v0').env_id)"
+    run = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("plugged:X-v0\n", "")
+
+
+def test_plug_ins_are_loaded_once_and_not_for_a_built_in_environment(clean_registry, monkeypatch):
+    calls = []
+    plug_in(monkeypatch, lambda: calls.append(1))
+    make("game:GuessTheNumber-v0")
+    assert calls == []
+    list_envs(), list_envs()
+    assert calls == [1]
+
+
+def test_a_plug_in_that_fails_is_logged_and_takes_no_other_down(clean_registry, monkeypatch, caplog):
+    plug_in(monkeypatch, ImportError("half installed"), lambda: register("plugged:X-v0", EchoEnv))
+    with caplog.at_level(logging.WARNING, logger="gem"):
+        assert "plugged:X-v0" in clean_registry
+    assert "half installed" in caplog.text
+    assert "failed to register" in caplog.text
+
+
+def test_a_thread_that_asks_while_plug_ins_load_waits_for_them(clean_registry, monkeypatch):
+    found = []
+    asking = threading.Thread(target=lambda: found.append("plugged:X-v0" in clean_registry))
+
+    def slow_plug_in() -> None:
+        asking.start()
+        asking.join(0.2)  # it must still be waiting: what it asks for is not there yet
+        register("plugged:X-v0", EchoEnv)
+
+    plug_in(monkeypatch, slow_plug_in)
+    list_envs()
+    asking.join()
+    assert found == [True]
+
+
+def test_gem_forwards_to_the_registry():
+    assert gem.make is make
+    assert gem.register is register
+    assert gem.ENV_REGISTRY is ENV_REGISTRY

@@ -1,0 +1,240 @@
+"""The record of an episode: packing into sequences, and JSONL in and out without loss."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gem.core import StopReason
+from gem.errors import BadValue
+from gem.trajectory import TokenSequence, Trajectory, Turn, read_jsonl, write_jsonl
+
+
+def turn(prompt: list[int], sampled: list[int], reward: float | None = 0.0) -> Turn:
+    logprobs = [-0.1 * token for token in sampled]
+    return Turn("obs", "act", prompt, sampled, logprobs, [1] * len(sampled), finish="stop", reward=reward)
+
+
+IDS = st.lists(st.integers(0, 9), max_size=5)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+OBSERVATIONS = st.text() | st.fixed_dictionaries({"text": st.text()}) | st.none()
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[Turn]:
+    """Turns whose contexts mostly extend the one before, and sometimes do not."""
+    before: list[int] = []
+    made = []
+    for _ in range(draw(st.integers(0, 5))):
+        prompt = (before if draw(st.booleans()) else before[: draw(st.integers(0, 3))]) + draw(IDS)
+        sampled = draw(IDS)
+        made.append(
+            Turn(
+                observation=draw(OBSERVATIONS),
+                action=draw(st.text()),
+                prompt_ids=prompt,
+                sampled_ids=sampled,
+                logprobs=[draw(FINITE) for _ in sampled],
+                loss_mask=[draw(st.integers(0, 1)) for _ in sampled],
+                finish=draw(st.sampled_from(["stop", "length", None])),
+                reward=draw(st.none() | FINITE),
+                reward_parts=draw(st.dictionaries(st.text(), FINITE, max_size=2)),
+                invalid=draw(st.none() | st.text()),
+                seconds={"policy": draw(st.floats(0, 9))},
+                policy_version=draw(st.integers(0, 9)),
+            )
+        )
+        before = prompt + sampled
+    return made
+
+
+TRAJECTORIES = st.builds(
+    Trajectory,
+    env_id=st.none() | st.text(),
+    slot=st.integers(0, 9),
+    episode=st.integers(0, 9),
+    seed=st.none() | st.integers(0, 2**62),
+    turns=turns(),
+    final_observation=OBSERVATIONS,
+    terminated=st.booleans(),
+    truncated=st.booleans(),
+    stop_reason=st.none() | st.sampled_from([r.value for r in StopReason]),
+    failure=st.none() | st.text(),
+)
+
+
+# Packing
+
+
+def packed_slowly(turns_K: list[Turn]) -> list[list[tuple[int, int, float, int]]]:
+    """The slow twin: token by token, as (id, mask, logprob, turn)."""
+    packed: list[list[tuple[int, int, float, int]]] = []
+    for k, t in enumerate(turns_K):
+        known = [row[0] for row in packed[-1]] if packed else None
+        if known is None or t.prompt_ids[: len(known)] != known:
+            packed.append([])
+            known = []
+        for token in t.prompt_ids[len(known) :]:
+            packed[-1].append((token, 0, 0.0, -1))
+        for i, token in enumerate(t.sampled_ids):
+            packed[-1].append((token, t.loss_mask[i], t.logprobs[i], k))
+    return packed
+
+
+@given(turns())
+def test_packing_agrees_with_packing_token_by_token(made):
+    packed = Trajectory(turns=made).sequences()
+    rows = [list(zip(s.ids_T, s.loss_mask_T, s.logprobs_T, s.turn_T, strict=True)) for s in packed]
+    assert [r for r in rows if r] == [r for r in packed_slowly(made) if r]
+
+
+def test_contexts_that_extend_each_other_pack_into_one_sequence():
+    first = turn([1, 2], [3, 9])
+    second = turn([1, 2, 3, 9, 4], [5])
+    assert Trajectory(turns=[first, second]).sequences() == [
+        TokenSequence(
+            ids_T=[1, 2, 3, 9, 4, 5],
+            loss_mask_T=[0, 0, 1, 1, 0, 1],
+            logprobs_T=[0.0, 0.0, *first.logprobs, 0.0, *second.logprobs],
+            turn_T=[-1, -1, 0, 0, -1, 1],
+        )
+    ]
+
+
+def test_a_context_that_does_not_extend_the_last_one_forks_a_new_sequence():
+    packed = Trajectory(turns=[turn([1, 2], [3]), turn([1, 4], [5]), turn([1, 4, 5, 6], [7])]).sequences()
+    assert [s.ids_T for s in packed] == [[1, 2, 3], [1, 4, 5, 6, 7]]
+    assert [s.turn_T for s in packed] == [[-1, -1, 0], [-1, -1, 1, -1, 2]]
+
+
+def test_a_context_without_what_was_sampled_forks():
+    # A template that strips thinking: the next context has the prompt, and not the reply as sampled.
+    packed = Trajectory(turns=[turn([1, 2], [3, 4]), turn([1, 2, 4, 5], [6])]).sequences()
+    assert [s.ids_T for s in packed] == [[1, 2, 3, 4], [1, 2, 4, 5, 6]]
+
+
+def test_packing_changes_no_turn():
+    trajectory = Trajectory(turns=[turn([1], [2]), turn([1, 2, 3], [4])])
+    before = trajectory.to_json()
+    trajectory.sequences()
+    assert trajectory.to_json() == before
+
+
+def test_an_episode_without_tokens_has_no_sequences():
+    assert Trajectory(turns=[Turn("obs", "act"), Turn("obs", "act")]).sequences() == []
+    assert Trajectory().sequences() == []
+
+
+# Rewards and outcome
+
+
+def test_the_total_reward_is_the_sum_over_turns():
+    trajectory = Trajectory(turns=[turn([1], [2], 0.25), turn([1], [2], -0.1)])
+    assert trajectory.rewards_K == [0.25, -0.1]
+    assert trajectory.total_reward == pytest.approx(0.15)
+
+
+def test_a_failed_trajectory_has_no_rewards():
+    trajectory = Trajectory(turns=[turn([1], [2], 0.5), turn([1], [2], None)], failure="InfraError: server died")
+    with pytest.raises(BadValue, match="server died"):
+        _ = trajectory.rewards_K
+    with pytest.raises(BadValue, match="server died"):
+        _ = trajectory.total_reward
+
+
+def test_solved_is_what_the_environment_said_and_not_a_reward():
+    assert Trajectory(turns=[turn([1], [2], 0.2)], stop_reason="solved").solved
+    assert not Trajectory(turns=[turn([1], [2], 1.0)], stop_reason="max_turns").solved
+    assert not Trajectory(turns=[turn([1], [2], 1.0)]).solved
+
+
+# JSONL
+
+
+@given(st.lists(TRAJECTORIES, max_size=3))
+def test_json_text_round_trips_without_loss(trajectories):
+    written = [json.dumps(t.to_json()) for t in trajectories]
+    assert [Trajectory.from_json(json.loads(line)) for line in written] == trajectories
+
+
+def test_a_file_round_trips_without_loss_and_is_appended_to(tmp_path):
+    path = tmp_path / "trajectories.jsonl"
+    made = [Trajectory(env_id="a", turns=[turn([1, 2], [3]), turn([1, 2, 3, 4], [5], 1 / 3)]), Trajectory(slot=3)]
+    write_jsonl(path, made[:1])
+    write_jsonl(path, made[1:])
+    assert list(read_jsonl(path)) == made
+    assert path.read_bytes().count(b"\n") == 2
+
+
+def test_a_line_is_ascii_whatever_was_said(tmp_path):
+    path = tmp_path / "trajectories.jsonl"
+    made = [Trajectory(turns=[Turn("日本\u2028", "\ud800 lone surrogate \x00 \n")])]
+    write_jsonl(path, made)
+    assert path.read_bytes().isascii()
+    assert list(read_jsonl(path)) == made
+
+
+def test_a_stop_reason_is_read_back_as_text():
+    trajectory = Trajectory(stop_reason=str(StopReason.MAX_TURNS))
+    assert Trajectory.from_json(json.loads(json.dumps(trajectory.to_json()))).stop_reason == "max_turns"
+
+
+def test_the_file_grows_with_the_tokens_and_not_with_their_square():
+    def size(turns_K: int) -> int:
+        ids: list[int] = []
+        made = []
+        for _ in range(turns_K):
+            made.append(turn([*ids, 1, 2, 3], [4]))
+            ids += [1, 2, 3, 4]
+        return len(json.dumps(Trajectory(turns=made).to_json()))
+
+    assert size(200) < 2.5 * size(100)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        "3",
+        "null",
+        "{}",
+        '{"turns": 3}',
+        '{"turns": [null]}',
+        '{"turns": [{"prompt_ids": []}]}',
+        '{"turns": [{"prompt_ids": {"keeps": "x", "adds": []}, "sampled_ids": []}]}',
+        '{"turns": [], "slot": "first"}',
+    ],
+)
+def test_a_line_that_is_no_trajectory_is_named_by_file_and_number(tmp_path, line):
+    path = tmp_path / "trajectories.jsonl"
+    write_jsonl(path, [Trajectory()])
+    with path.open("a") as file:
+        file.write(line + "\n")
+    reading = read_jsonl(path)
+    assert next(reading) == Trajectory()
+    with pytest.raises(BadValue, match=r"trajectories\.jsonl, line 2: "):
+        next(reading)
+
+
+def test_a_file_that_is_no_text_is_named_too(tmp_path):
+    path = tmp_path / "trajectories.jsonl"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(BadValue, match=r"trajectories\.jsonl, line 1: "):
+        list(read_jsonl(path))
+
+
+def test_a_missing_file_is_said_to_be_missing():
+    with pytest.raises(FileNotFoundError):
+        list(read_jsonl(Path("no/such/file.jsonl")))
+
+
+def test_a_turn_that_failed_is_written_without_a_reward():
+    data = json.loads(json.dumps(Trajectory(turns=[turn([1], [2], None)]).to_json()))
+    assert data["turns"][0]["reward"] is None
+    assert not any(isinstance(v, float) and math.isnan(v) for v in data["turns"][0].values())

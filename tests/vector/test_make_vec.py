@@ -1,0 +1,127 @@
+"""Building vectors from ids."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+import gem
+from gem.core import EnvWrapper
+from gem.errors import BadValue, UnknownArgument, UnknownEnv
+from gem.vector import make_vec
+
+PLAIN, EASY = "game:GuessTheNumber-v0", "game:GuessTheNumber-v0-easy"
+
+
+def states(env: Any) -> list[Any]:
+    env.reset()
+    return [slot.state for slot in env.envs]
+
+
+def test_num_envs_makes_that_many_slots():
+    env = make_vec(PLAIN, num_envs=8)
+    assert env.num_envs == len(env.envs) == len(env.reset()[0]) == 8
+
+
+def test_one_id_alone_makes_one_slot():
+    assert make_vec(PLAIN).num_envs == 1
+
+
+def test_a_list_of_ids_makes_one_slot_each():
+    env = make_vec([PLAIN, EASY, PLAIN])
+    assert [slot.max_number for slot in env.envs] == [20, 10, 20]
+
+
+def test_vec_kwargs_are_arguments_of_one_slot_and_win_over_the_common_ones():
+    env = make_vec(PLAIN, vec_kwargs=[{}, {"max_number": 5}], max_number=9, max_turns=3)
+    assert [slot.max_number for slot in env.envs] == [9, 5]
+    assert [slot.max_turns for slot in env.envs] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("env_ids", "kwargs"),
+    [
+        ([PLAIN, PLAIN], {"num_envs": 3}),
+        ([PLAIN, PLAIN], {"vec_kwargs": [{}]}),
+        (PLAIN, {"num_envs": 2, "vec_kwargs": [{}]}),
+    ],
+)
+def test_lengths_that_disagree_are_refused(env_ids, kwargs):
+    with pytest.raises(BadValue, match="number of slots is given differently"):
+        make_vec(env_ids, **kwargs)
+
+
+@pytest.mark.parametrize(("env_ids", "kwargs"), [([], {}), (PLAIN, {"num_envs": 0}), (PLAIN, {"vec_kwargs": []})])
+def test_a_vector_without_slots_is_refused(env_ids, kwargs):
+    with pytest.raises(BadValue, match="at least one slot"):
+        make_vec(env_ids, **kwargs)
+
+
+def test_the_same_seed_gives_the_same_games_every_time():
+    assert states(make_vec(PLAIN, num_envs=6, seed=0)) == states(make_vec(PLAIN, num_envs=6, seed=0))
+    assert states(make_vec(PLAIN, num_envs=6, seed=0)) != states(make_vec(PLAIN, num_envs=6, seed=100))
+
+
+def test_slot_i_plays_the_games_of_seed_plus_i():
+    alone = []
+    for i in range(4):
+        env = gem.make(PLAIN, seed=10 + i)
+        env.reset()
+        alone.append(env.state)
+    assert states(make_vec(PLAIN, num_envs=4, seed=10)) == alone
+
+
+def test_without_a_seed_the_games_differ_from_run_to_run():
+    assert states(make_vec(PLAIN, num_envs=20, seed=None)) != states(make_vec(PLAIN, num_envs=20, seed=None))
+
+
+def test_a_seed_in_vec_kwargs_wins_and_nothing_is_written_there():
+    given: list[dict[str, Any]] = [{}, {"seed": 7}, {}]
+    before = copy.deepcopy(given)
+    first = states(make_vec(PLAIN, vec_kwargs=given, seed=0))
+    assert given == before
+    assert states(make_vec(PLAIN, vec_kwargs=given, seed=0)) == first
+    assert first[1:2] == states(make_vec(PLAIN, seed=7))
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "1"])
+def test_a_bad_seed_fails_at_once(seed):
+    with pytest.raises(BadValue, match="seed must be an integer"):
+        make_vec(PLAIN, seed=seed)
+
+
+def test_wrappers_go_around_every_slot_innermost_first():
+    class Outer(EnvWrapper):
+        pass
+
+    env = make_vec(PLAIN, wrappers=[EnvWrapper, Outer], num_envs=2)
+    assert all(type(slot) is Outer and type(slot.env) is EnvWrapper for slot in env.envs)
+    assert env.envs[0].unwrapped is not env.envs[1].unwrapped
+
+
+def test_wrappers_named_in_a_string_are_refused_with_the_way_out():
+    with pytest.raises(BadValue, match="get_wrapper_fns"):
+        make_vec(PLAIN, wrappers="concat")
+
+
+def test_wrong_ids_and_arguments_are_refused_as_by_make():
+    with pytest.raises(UnknownEnv, match="did you mean"):
+        make_vec("game:GuessTheNumber-v1", num_envs=2)
+    with pytest.raises(UnknownArgument, match="did you mean 'max_turns'"):
+        make_vec(PLAIN, num_envs=2, max_turn=3)
+    with pytest.raises(UnknownArgument, match="did you mean 'max_turns'"):
+        make_vec(PLAIN, vec_kwargs=[{"max_turn": 3}])
+
+
+def test_an_unknown_autoreset_mode_fails_at_construction():
+    with pytest.raises(BadValue, match="autoreset must be one of"):
+        make_vec(PLAIN, autoreset="sometimes")
+
+
+def test_end_on_truncation_reaches_every_slot():
+    env = make_vec(PLAIN, num_envs=2, max_turns=1, end_on_truncation=True, autoreset="disabled")
+    env.reset()
+    step = env.step([r"\boxed{99}"] * 2)
+    assert step.terminated_B.all() and step.truncated_B.all()

@@ -1,0 +1,151 @@
+"""The history as one observation, in each of its modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import gem
+from gem.core import Env, Step
+from gem.errors import BadValue
+from gem.wrappers import ObservationWrapper
+
+
+class ParrotEnv(Env):
+    """Says what it heard; a board in the suffix, as environments written for the published package do."""
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        self.state = 0
+        return "rules", {"suffix": "board 0"}
+
+    def step(self, action):
+        self.state += 1
+        info = {"prefix": "task", "suffix": f"board {self.state}"}
+        return Step(f"heard {action}", 1.0, terminated=action == "end", info=info)
+
+
+class Template:
+    """A tokenizer as far as templates go."""
+
+    def apply_chat_template(self, messages, tokenize, add_generation_prompt):
+        assert tokenize is False
+        text = "".join(f"<{m['role'][0]}>{m['content']}</{m['role'][0]}>" for m in messages)
+        return text + ("<a>" if add_generation_prompt else "")
+
+
+def observations(*actions: str, **kwargs: Any) -> list[str]:
+    env = ObservationWrapper(ParrotEnv(), **kwargs)
+    return [env.reset(seed=1)[0], *(env.step(action).observation for action in actions)]
+
+
+def test_plain_history_is_all_observations():
+    assert observations("x", "y") == [
+        "rules\nboard 0",
+        "rules\ntask\nheard x\nboard 1",
+        "rules\nheard x\ntask\nheard y\nboard 2",
+    ]
+
+
+def test_history_with_actions_puts_each_before_what_it_brought():
+    assert observations("x", "y", include_action=True)[2] == "rules\nx\nheard x\ny\ntask\nheard y\nboard 2"
+
+
+def test_a_conversation_ends_with_the_header_of_the_reply():
+    assert observations("x", "y", include_chat_template=True, tokenizer=Template()) == [
+        "<u>rules\nboard 0</u><a>",
+        "<u>rules</u><a>x</a><u>task\nheard x\nboard 1</u><a>",
+        "<u>rules</u><a>x</a><u>heard x</u><a>y</a><u>task\nheard y\nboard 2</u><a>",
+    ]
+
+
+def test_the_template_on_reset_alone_writes_the_rest_as_plain_text():
+    shown = observations("x", "y", include_action=True, apply_chat_template_on_reset=True, tokenizer=Template())
+    assert shown[0] == "<u>rules\nboard 0</u><a>"
+    assert shown[2] == "<u>rules</u><a>\nx\nheard x\ny\ntask\nheard y\nboard 2"
+
+
+@pytest.mark.parametrize(
+    ("length", "shown"),
+    [
+        (1, "rules\ny3\nheard y3"),
+        (2, "rules\ny2\nheard y2\ny3\nheard y3"),
+        (3, "rules\ny1\nheard y1\ny2\nheard y2\ny3\nheard y3"),
+        (9, "rules\ny1\nheard y1\ny2\nheard y2\ny3\nheard y3"),
+        (None, "rules\ny1\nheard y1\ny2\nheard y2\ny3\nheard y3"),
+    ],
+)
+def test_a_bounded_history_keeps_the_rules_and_the_newest(length, shown):
+    last = observations("y1", "y2", "y3", include_action=True, max_history_length=length)[-1]
+    assert last.replace("task\n", "").replace("\nboard 3", "") == shown
+
+
+def test_a_reset_forgets_the_episode_before():
+    env = ObservationWrapper(ParrotEnv())
+    env.reset()
+    env.step("x")
+    assert env.reset()[0] == "rules\nboard 0"
+
+
+def test_the_history_holds_what_was_said_and_not_what_a_tool_made_of_it():
+    class Tool(ParrotEnv):
+        def step(self, action):
+            return super().step(action)._replace(info={"parsed_action": "tool part"})
+
+    env = ObservationWrapper(Tool(), include_action=True)
+    env.reset()
+    assert env.step("the whole reply").observation == "rules\nthe whole reply\nheard the whole reply"
+
+
+def test_a_prefix_and_suffix_that_stand_in_the_observation_are_not_given_twice():
+    # Whoever reads the observation and the info (a rollout, ROLL's manager) would show the board twice.
+    env = ObservationWrapper(ParrotEnv())
+    assert "suffix" not in env.reset()[1]
+    assert {"prefix", "suffix"}.isdisjoint(env.step("x").info)
+
+
+def test_reward_end_and_the_rest_of_info_pass_through():
+    env = ObservationWrapper(gem.make("game:GuessTheNumber-v0", max_turns=1))
+    env.reset(seed=1)
+    wrapped = env.step(r"\boxed{99}")
+    plain = gem.make("game:GuessTheNumber-v0", max_turns=1)
+    plain.reset(seed=1)
+    assert wrapped[1:] == plain.step(r"\boxed{99}")[1:]
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "says"),
+    [
+        ({"include_chat_template": True}, "needs tokenizer="),
+        ({"apply_chat_template_on_reset": True}, "needs tokenizer="),
+        (
+            {"include_chat_template": True, "apply_chat_template_on_reset": True, "tokenizer": Template()},
+            "exclude each other",
+        ),
+        ({"max_history_length": 0}, "at least 1 or None, got 0"),
+        ({"max_history_length": -1}, "at least 1 or None, got -1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(kwargs, says):
+    with pytest.raises(BadValue, match=says):
+        ObservationWrapper(ParrotEnv(), **kwargs)
+
+
+def test_observations_that_are_no_text_are_refused():
+    class Pictures(ParrotEnv):
+        def reset(self, seed=None):
+            return {"text": "look", "images": [b""]}, {}
+
+    with pytest.raises(BadValue, match="text observations, got dict"):
+        ObservationWrapper(Pictures()).reset()
+
+
+def test_a_fork_has_its_own_transcript():
+    env = ObservationWrapper(ParrotEnv(), include_action=True)
+    env.reset(seed=1)
+    env.step("x")
+    fork = env.spawn(same_state=True)
+    fork.step("elsewhere")
+    assert "elsewhere" not in env.step("y").observation
+    assert fork.step("z").observation.startswith("rules\nx\nheard x\nelsewhere\nheard elsewhere\nz\n")
