@@ -47,6 +47,10 @@ RESERVED_INFO_KEYS = frozenset(
 )
 
 
+# What plain data of another shape raises when it is read.
+_MISFITS = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+
+
 class StopReason(str, Enum):
     """Why an episode ended: ``info["stop_reason"]``, the last three with truncated, the others with terminated.
 
@@ -152,7 +156,7 @@ class Env:
         return env
 
     def __init__(self) -> None:
-        pass
+        super().__init__()  # of a class mixed in, which may come after this one
 
     def reset(self, seed: int | None = None) -> tuple[Any, Info]:
         """Start an episode. Returns the first observation and info.
@@ -238,7 +242,7 @@ class Env:
             saved = convert(state, _Saved)
             restored = convert(saved.state, self.state_type(), str_keys=True)
             rng, action_rng = _rng_from(saved.rng), _rng_from(saved.action_rng)
-        except (TypeError, ValueError) as e:
+        except _MISFITS as e:
             raise BadValue(f"not a state of {type(self).__name__}: {e}") from e
         self._seed, self._episode, self._first_seed = saved.seed, saved.episode, None
         self.state, self._action_rng = restored, action_rng
@@ -348,7 +352,7 @@ class EnvWrapper(Env):
         try:
             inner, own = state["env"], state["wrapper"]
             self.set_own_state(own)
-        except (KeyError, IndexError, TypeError, ValueError) as e:
+        except _MISFITS as e:
             raise BadValue(f"not a state of {type(self).__name__}: {type(e).__name__}: {e}") from e
         self.env.set_state(inner)
 

@@ -73,6 +73,8 @@ def require(module: str, *, extra: str) -> Any:
     """
     try:
         return importlib.import_module(module)
+    except MissingDependency:
+        raise  # the module asked for an extra of its own
     except ImportError as e:
         raise MissingDependency(
             f"{module} is needed here and could not be imported ({e}); pip install 'gem-llm[{extra}]'"

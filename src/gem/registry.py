@@ -11,6 +11,7 @@ import fnmatch
 import importlib
 import inspect
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -63,6 +64,14 @@ class _Registry(MutableMapping[str, EnvSpec]):
     def __init__(self) -> None:
         self._specs: dict[str, EnvSpec] = {}
         self._catalog_loaded = self._plugins_loaded = False
+        self._loading = threading.RLock()  # a plug-in registers while it is held, other threads wait
+
+    def add(self, spec: EnvSpec) -> None:
+        """Add a spec. Raises DuplicateEnv when its id is taken. Loads no plug-in: it may be one that is calling."""
+        self._load_catalog()
+        if spec.id in self._specs:
+            raise DuplicateEnv(f"env {spec.id!r} is registered already, as {self._specs[spec.id].entry_point!r}")
+        self._specs[spec.id] = spec
 
     def __getitem__(self, env_id: str) -> EnvSpec:
         if env_id not in self:
@@ -74,6 +83,7 @@ class _Registry(MutableMapping[str, EnvSpec]):
         self._specs[env_id] = spec
 
     def __delitem__(self, env_id: str) -> None:
+        self._load_catalog()
         del self._specs[env_id]
 
     def __contains__(self, env_id: object) -> bool:
@@ -84,7 +94,7 @@ class _Registry(MutableMapping[str, EnvSpec]):
 
     def __iter__(self) -> Iterator[str]:
         self._load_plugins()
-        return iter(self._specs)
+        return iter(list(self._specs))
 
     def __len__(self) -> int:
         self._load_plugins()
@@ -98,9 +108,12 @@ class _Registry(MutableMapping[str, EnvSpec]):
 
     def _load_plugins(self) -> None:
         self._load_catalog()
-        if self._plugins_loaded:
-            return
-        self._plugins_loaded = True
+        with self._loading:
+            if not self._plugins_loaded:
+                self._plugins_loaded = True
+                self._call_plugins()
+
+    def _call_plugins(self) -> None:
         from importlib.metadata import entry_points  # 20 ms that make() of a built-in does not pay
 
         for plugin in entry_points(group="gem.envs"):
@@ -112,7 +125,7 @@ class _Registry(MutableMapping[str, EnvSpec]):
                 _log.warning("plug-in %s of the group gem.envs failed to register", plugin.value, exc_info=True)
 
 
-ENV_REGISTRY: MutableMapping[str, EnvSpec] = _Registry()
+ENV_REGISTRY = _Registry()
 
 
 def register(env_id: str | EnvSpec, entry_point: str | Callable[..., Any] | None = None, **kwargs: Any) -> None:
@@ -133,9 +146,7 @@ def register(env_id: str | EnvSpec, entry_point: str | Callable[..., Any] | None
         if not callable(entry_point) and not (isinstance(entry_point, str) and ":" in entry_point):
             raise BadValue(f"entry_point of {env_id!r} must be 'module:Class' or a callable, got {entry_point!r}")
         spec = EnvSpec(env_id, entry_point, kwargs)
-    if spec.id in ENV_REGISTRY:
-        raise DuplicateEnv(f"env {spec.id!r} is registered already, as {ENV_REGISTRY[spec.id].entry_point!r}")
-    ENV_REGISTRY[spec.id] = spec
+    ENV_REGISTRY.add(spec)
 
 
 def make(env_id: str, *, end_on_truncation: bool = False, **kwargs: Any) -> Env:
@@ -173,7 +184,7 @@ def resolve(name: str) -> Any:
         return getattr(importlib.import_module(module_name), attribute)
     except MissingDependency:
         raise
-    except (ImportError, AttributeError) as e:
+    except (ImportError, AttributeError, ValueError) as e:
         raise BadValue(f"entry point {name!r} cannot be loaded: {e}") from e
 
 

@@ -20,7 +20,8 @@ def derive(*parts: int | str) -> int:
     >>> derive(0, "world", 1) == derive(0, "world", 1), derive(0, "world", 1) == derive(0, "world", 2)
     (True, False)
     """
-    text = "\x1f".join(f"{type(p).__name__[0]}{p}" for p in parts)
+    # Doubled inside a part, \x1f stands alone only between two.
+    text = "\x1f".join(f"{type(p).__name__[0]}{p}".replace("\x1f", "\x1f\x1f") for p in parts)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 

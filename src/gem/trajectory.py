@@ -118,7 +118,7 @@ class Trajectory:
             last.loss_mask_T += [0] * len(fed) + turn.loss_mask
             last.logprobs_T += [0.0] * len(fed) + turn.logprobs
             last.turn_T += [-1] * len(fed) + [k] * len(turn.sampled_ids)
-        return packed
+        return [sequence for sequence in packed if sequence.ids_T]  # a policy of text has no tokens
 
     def to_json(self) -> dict[str, Any]:
         """Plain data. A context is written as what it adds to the one before, so size grows with tokens, not turns²."""
@@ -160,11 +160,11 @@ def write_jsonl(path: str | os.PathLike[str], trajectories: Iterable[Trajectory]
 
 def read_jsonl(path: str | os.PathLike[str]) -> Iterator[Trajectory]:
     """The trajectories of a file. Raises BadValue with file and line number for a line that is none."""
-    with Path(path).open(encoding="utf-8") as file:
+    with Path(path).open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 yield Trajectory.from_json(json.loads(line))
-            except (BadValue, json.JSONDecodeError) as e:
+            except ValueError as e:  # no text, no JSON, or no trajectory
                 raise BadValue(f"{path}, line {number}: {e}") from e
 
 

@@ -14,7 +14,7 @@ from gem.core import Info
 from gem.errors import BadValue
 from gem.messages import Message, Observation, assistant, user
 
-_PROBE: list[Message] = [user("a"), assistant("b")]
+_REPLY = "a-reply-to-be-found-again"
 _CACHE = 16_384  # rendered texts kept per format: games say few different things
 
 
@@ -54,6 +54,10 @@ class ChatFormat:
             return list(self._first(messages[0]["content"]))
         return self._encode(self._render(messages, reply=True))
 
+    def raw(self, prompt: str) -> list[int]:
+        """A prompt that was written with the template already."""
+        return self._encode(prompt)
+
     def extend(self, fed: list[int], sampled: list[int], text: str) -> list[int]:
         """The context after a reply and a new user message.
 
@@ -62,7 +66,7 @@ class ChatFormat:
                 gets one, as a fed token.
             text: of the new user message.
 
-        Raises BadValue when the template rewrites earlier turns, so that no context extends the last one.
+        Raises BadValue when the template keeps no earlier replies, so that no context extends the last one.
         """
         closed = sampled[-1:] == [self.eos_id]
         return fed + sampled + ([] if closed else [self.eos_id]) + list(self._delta(text))
@@ -87,13 +91,14 @@ class ChatFormat:
 
     def _encode_delta(self, text: str) -> tuple[int, ...]:
         # What the template writes between the end of a reply and the start of the next, found on a dummy conversation.
+        # (Not by comparing it with the conversation up to the reply: some templates write the last reply differently.)
         eos = self.tokenizer.eos_token
-        before = self._render(_PROBE, reply=False)
-        head = before[: before.rfind(eos) + len(eos)]
-        after = self._render([*_PROBE, user(text)], reply=True)
-        if eos not in before or not after.startswith(head):
+        shown = self._render([user("a"), assistant(_REPLY), user(text)], reply=True)
+        _, found, rest = shown.partition(_REPLY)
+        gap, ended, new = rest.partition(eos)
+        if not found or not ended or gap.strip():
             raise BadValue(
-                "this chat template rewrites earlier turns or does not end them with the eos token, so contexts cannot "
+                "this chat template drops earlier replies or does not end them with the eos token, so contexts cannot "
                 "be extended token by token; use the wrapper concat_chat, which renders every prompt anew"
             )
-        return tuple(self._encode(after[len(head) :]))
+        return tuple(self._encode(new))

@@ -56,7 +56,7 @@ def normalize_batch(
         members = groups == group
         centered[members] = returns[members] - returns[members].mean()
     std = np.sqrt(np.mean(centered**2))
-    if std <= 1e-12 * max(1.0, float(np.abs(returns).max())):
+    if std <= 1e-12 * np.abs(returns).max():
         return np.zeros_like(returns)
     advantages: Floats = centered / std
     return advantages

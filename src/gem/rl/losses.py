@@ -39,7 +39,7 @@ def policy_gradient(
             r = p / p_old (arXiv 1707.06347, eq. 7).
         normalizer: what the sum is divided by. A constant, so that a long answer weighs no more than a short one.
     """
-    log_ratio_BT = (logp_BT - logp_old_BT) * mask_BT
+    log_ratio_BT = ((logp_BT - logp_old_BT) * mask_BT).clamp(-20.0, 20.0)  # exp stays finite in float32
     tokens = mask_BT.sum().clamp(min=1.0)
     if clip is None:
         objective_BT = logp_BT * advantage_BT

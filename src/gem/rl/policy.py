@@ -54,7 +54,7 @@ class CausalLMPolicy:
         seed: int = 0,
         max_batch: int = 512,
     ) -> None:
-        if temperature < 0.0:
+        if not temperature >= 0.0:  # so that NaN is refused too
             raise BadValue(f"temperature must be >= 0, got {temperature}")
         if not 0.0 < top_p <= 1.0:
             raise BadValue(f"top_p must be in (0, 1], got {top_p}")
@@ -71,11 +71,21 @@ class CausalLMPolicy:
         context = getattr(self.model.config, "max_position_embeddings", None)
         return None if context is None else int(context) - self.max_new_tokens
 
+    def variant(self, *, temperature: float | None = None, seed: int | None = None) -> CausalLMPolicy:
+        """The same model, sampling at another temperature or from other streams; None keeps what it is."""
+        return CausalLMPolicy(
+            self.model,
+            self.tokenizer,
+            temperature=self.temperature if temperature is None else temperature,
+            top_p=self.top_p,
+            max_new_tokens=self.max_new_tokens,
+            seed=self.seed if seed is None else seed,
+            max_batch=self.max_batch,
+        )
+
     def greedy(self) -> CausalLMPolicy:
         """The same model, taking the most likely token each time."""
-        return CausalLMPolicy(
-            self.model, self.tokenizer, temperature=0.0, max_new_tokens=self.max_new_tokens, max_batch=self.max_batch
-        )
+        return self.variant(temperature=0.0)
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
         longest = max((len(r.prompt_ids) for r in requests), default=0)

@@ -172,7 +172,9 @@ class Trainer:
 
     def evaluate(self, *, both: bool) -> Metrics:
         """Success and turns on the held-out seeds, playing greedily and, when both, also as sampled in training."""
-        policies = {"greedy": self.policy.greedy(), **({"sampled": self.policy} if both else {})}
+        policies = {"greedy": self.policy.greedy()}
+        if both:  # from streams of its own: training's would make the two correlate
+            policies["sampled"] = self.policy.variant(seed=derive(self.config.seed, "evaluation"))
         return {name: summarize(play_seeds(self._eval_env, p, self.held_out_seeds)) for name, p in policies.items()}
 
     def show_game(self) -> Trajectory:

@@ -99,7 +99,7 @@ class Collector:
 
     def _start(self) -> None:
         if not self._slots:
-            observations, infos = self.vec_env.reset()
+            observations, infos = self.vec_env.reset(ids=range(self.vec_env.num_envs))
             self._slots = [
                 Slot(Trajectory(self.vec_env.env_ids[i], slot=i), o, info)
                 for i, (o, info) in enumerate(zip(observations, infos, strict=True))

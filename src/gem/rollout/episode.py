@@ -30,11 +30,14 @@ def play_seeds(vec_env: VectorEnv, policy: Policy, seeds: Sequence[int]) -> list
     while running:
         for slot in running:
             slot.request(policy, vec_env)
-        stopped = [slot for slot in running if slot.trajectory.turns and slot.too_long(policy)]
-        for slot in stopped:
-            done[slot.trajectory.episode] = slot.overflow()
-        playing = [slot for slot in running if slot not in stopped]
-        freed = [slot.trajectory.slot for slot in stopped]
+        playing: list[Slot] = []
+        freed: list[int] = []
+        for slot in running:
+            if slot.trajectory.turns and slot.too_long(policy):
+                done[slot.trajectory.episode] = slot.overflow()
+                freed.append(slot.trajectory.slot)
+            else:
+                playing.append(slot)
         running = []
         if playing:
             replies, step, seconds = advance(playing, policy, vec_env)

@@ -31,10 +31,12 @@ class Slot:
         record = self.trajectory
         if policy.chat is not None and not self.prompt_ids:
             self.prompt_ids = self._context(policy, vec_env)
+        # An episode from a seed of its own samples alike on every slot, so its key does not name one.
+        slot = record.slot if record.seed is None else 0
         return Request(
-            self.observation,
+            self._shown(),
             self.prompt_ids,
-            (record.slot, record.episode, len(record.turns)),
+            (slot, record.episode, len(record.turns)),
             lambda: vec_env.sample_random_action(record.slot),
         )
 
@@ -45,7 +47,7 @@ class Slot:
         """Add a turn. info is of the step that the action caused, final_info where the slot was reset at once."""
         self.trajectory.turns.append(
             Turn(
-                observation=self.observation,
+                observation=self._shown(),
                 action=reply.text,
                 prompt_ids=self.prompt_ids,
                 sampled_ids=reply.sampled_ids,
@@ -73,8 +75,14 @@ class Slot:
         """End the episode because the next context would not fit the model."""
         return self.finish(self.observation, {"stop_reason": StopReason.MAX_TOKENS}, False, True)
 
+    def _shown(self) -> Any:
+        """The observation with its prefix and suffix, where it is text."""
+        return observation_text(self.observation, self.info) if isinstance(self.observation, str) else self.observation
+
     def _context(self, policy: Policy, vec_env: VectorEnv) -> list[int]:
         assert policy.chat is not None
+        if vec_env.shows_prompt(self.trajectory.slot):
+            return policy.chat.raw(self.observation)
         text = observation_text(self.observation, self.info)
         turns = self.trajectory.turns
         if not turns or vec_env.shows_history(self.trajectory.slot):

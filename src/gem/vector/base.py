@@ -70,9 +70,11 @@ class VectorEnv(ABC):
 
         Args:
             seed: an integer s seeds slot i with s + i; a list holds one seed (or None) per slot reset.
+            ids: the slots to reset. None resets all, and gives up the episodes that rollout.collect has under way here.
             env_kwargs: ``env3_kwargs={…}`` is passed on to the reset of slot 3.
 
-        Returns observations and infos, in the order of ids.
+        Returns observations and infos, in the order of ids. A slot whose machinery fails here says so in
+        ``info["failure"]``, and its episode ends as failed at its first step, whatever the action.
         """
 
     @abstractmethod
@@ -89,6 +91,10 @@ class VectorEnv(ABC):
     @abstractmethod
     def shows_history(self, slot: int) -> bool:
         """Whether a slot's observations hold its whole history (it has an observation wrapper), or what is new."""
+
+    @abstractmethod
+    def shows_prompt(self, slot: int) -> bool:
+        """Whether a slot's observations are prompts already, written with a chat template."""
 
     @abstractmethod
     def get_state(self) -> dict[str, Any]:

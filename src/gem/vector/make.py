@@ -38,6 +38,10 @@ def make_vec(
 
     Raises BadValue when the lengths disagree, and what gem.make raises.
     """
+    if not all(callable(wrap) for wrap in wrappers):
+        raise BadValue(
+            f"wrappers must be callables, got {wrappers!r}; gem.wrappers.get_wrapper_fns turns names into some"
+        )
     if async_mode:
         raise BadValue("async_mode=True is not available yet; async_mode=False steps every slot in this process")
     slots = _slots(env_ids, vec_kwargs, num_envs)

@@ -28,21 +28,22 @@ class SyncVectorEnv(VectorEnv):
         self.num_envs = len(self.envs)
         self.env_ids = [env.env_id for env in self.envs]
         self._done = [False] * self.num_envs  # ended, and not reset since
+        self._failed_resets: dict[int, str] = {}  # slots whose reset failed, and why: their next step will say so
         self._closed = False
 
     def reset(
         self, seed: int | Sequence[int | None] | None = None, *, ids: Sequence[int] | None = None, **env_kwargs: Any
     ) -> tuple[list[Any], list[Info]]:
         self._check_open()
-        ids = range(self.num_envs) if ids is None else ids
+        if ids is None:
+            ids, self.collector = range(self.num_envs), None  # the episodes under way are given up
         self.check_ids(ids)
         unknown = set(env_kwargs) - {f"env{i}_kwargs" for i in ids}
         if unknown:
             raise BadValue(f"reset takes env<slot>_kwargs for the slots it resets, not {sorted(unknown)}")
         observations, infos = [], []
         for slot, slot_seed in zip(ids, self.seeds_for(seed, ids), strict=True):
-            observation, info = self.envs[slot].reset(seed=slot_seed, **env_kwargs.get(f"env{slot}_kwargs", {}))
-            self._done[slot] = False
+            observation, info = self._reset(slot, slot_seed, **env_kwargs.get(f"env{slot}_kwargs", {}))
             observations.append(observation)
             infos.append(info)
         return observations, infos
@@ -67,15 +68,25 @@ class SyncVectorEnv(VectorEnv):
     def shows_history(self, slot: int) -> bool:
         return bool(getattr(self.envs[slot], "shows_history", False))
 
+    def shows_prompt(self, slot: int) -> bool:
+        return bool(getattr(self.envs[slot], "shows_prompt", False))
+
     def get_state(self) -> dict[str, Any]:
-        return {"envs": [env.get_state() for env in self.envs], "done": list(self._done)}
+        failed_resets = [[slot, why] for slot, why in self._failed_resets.items()]
+        return {
+            "envs": [env.get_state() for env in self.envs],
+            "done": list(self._done),
+            "failed_resets": failed_resets,
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        if len(state.get("envs", ())) != self.num_envs:
-            raise BadValue(f"the state is of {len(state.get('envs', ()))} slots, and there are {self.num_envs}")
+        if not isinstance(state, Mapping) or not {"envs", "done", "failed_resets"} <= state.keys():
+            raise BadValue("not a state of a vector env: it lacks envs, done or failed_resets")
+        if len(state["envs"]) != self.num_envs:
+            raise BadValue(f"the state is of {len(state['envs'])} slots, and there are {self.num_envs}")
         for env, env_state in zip(self.envs, state["envs"], strict=True):
             env.set_state(env_state)
-        self._done = list(state["done"])
+        self._done, self._failed_resets = list(state["done"]), dict(state["failed_resets"])
 
     def close(self) -> None:
         if not self._closed:
@@ -83,21 +94,32 @@ class SyncVectorEnv(VectorEnv):
             for env in self.envs:
                 env.close()
 
-    def _step(self, slot: int, action: Any) -> Step:
-        env = self.envs[slot]
-        if self._done[slot]:  # NEXT_STEP, and this is the next step
-            observation, info = env.reset()
-            self._done[slot] = False
-            return Step(observation, info=info)
+    def _reset(self, slot: int, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        self._done[slot] = False
+        self._failed_resets.pop(slot, None)
         try:
-            step = Step(*env.step(action))
-        except InfraError as failure:
-            step = failed(failure)
+            observation, info = self.envs[slot].reset(seed=seed, **kwargs)
+        except InfraError as failure:  # an episode that ends as failed at its first step, whatever the action
+            self._failed_resets[slot] = why = describe(failure)
+            return "", failed(why).info
+        return observation, info
+
+    def _step(self, slot: int, action: Any) -> Step:
+        if self._done[slot]:  # NEXT_STEP, and this is the next step
+            observation, info = self._reset(slot)
+            return Step(observation, info=info)
+        if slot in self._failed_resets:
+            step = failed(self._failed_resets.pop(slot))
+        else:
+            try:
+                step = Step(*self.envs[slot].step(action))
+            except InfraError as failure:
+                step = failed(describe(failure))
         if step.terminated or step.truncated:
             if self.autoreset is not Autoreset.SAME_STEP:
                 self._done[slot] = True
                 return step
-            observation, info = env.reset()
+            observation, info = self._reset(slot)
             return step_into_next(step, observation, info)
         return step
 
@@ -106,13 +128,17 @@ class SyncVectorEnv(VectorEnv):
             raise EpisodeOver("this vector env is closed")
 
 
-def failed(failure: InfraError) -> Step:
+def describe(failure: InfraError) -> str:
+    return f"{type(failure).__name__}: {failure}"
+
+
+def failed(why: str) -> Step:
     """The step of a slot whose machinery failed: no reward, no verdict."""
-    info = {"stop_reason": StopReason.FAILED, "failure": f"{type(failure).__name__}: {failure}"}
+    info = {"stop_reason": StopReason.FAILED, "failure": why}
     return Step("", float("nan"), terminated=False, truncated=True, info=info)
 
 
 def step_into_next(last: Step, observation: Any, info: Info) -> Step:
     """The last step of an episode, showing the next one's first observation (autoreset in the same step)."""
-    info = {**info, "final_obs": last.observation, "final_info": last.info}
+    info = {**(info or {}), "final_obs": last.observation, "final_info": last.info}
     return Step(observation, last.reward, last.terminated, last.truncated, info)

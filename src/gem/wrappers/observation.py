@@ -34,7 +34,7 @@ class ObservationWrapper(EnvWrapper):
     Turn 1: 11 is too high.
     """
 
-    shows_history = True  # each observation is a whole prompt, so a rollout feeds it as one
+    shows_history = True  # so a rollout does not put it after what it fed before
 
     def __init__(
         self,
@@ -61,14 +61,18 @@ class ObservationWrapper(EnvWrapper):
     def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[str, Info]:
         observation, info = self.env.reset(seed=seed, **kwargs)
         self.observations, self.actions = [observation_text(observation, {})], []
-        return self._show(info), info
+        return self._show(info), _without_frame(info)
 
     def step(self, action: str) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        # A tool wrapper tells which part of the text was acted on; the rest was never said, as far as history goes.
-        self.actions.append(str(info.get("parsed_action", action)))
+        self.actions.append(str(action))
         self.observations.append(observation_text(observation, {}))
-        return Step(self._show(info), reward, terminated, truncated, info)
+        return Step(self._show(info), reward, terminated, truncated, _without_frame(info))
+
+    @property
+    def shows_prompt(self) -> bool:
+        """Whether an observation is a prompt already, to be fed as it is."""
+        return self.include_chat_template or self.apply_chat_template_on_reset
 
     def own_state(self) -> dict[str, list[str]]:
         return {"observations": list(self.observations), "actions": list(self.actions)}
@@ -103,3 +107,8 @@ class ObservationWrapper(EnvWrapper):
 
     def _render(self, messages: list[Message]) -> str:
         return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+
+
+def _without_frame(info: Info) -> Info:
+    # They stand in the observation now; whoever reads both would show them twice.
+    return {key: value for key, value in info.items() if key not in ("prefix", "suffix")}
