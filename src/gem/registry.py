@@ -36,7 +36,8 @@ class EnvSpec:
         reward_range: least and greatest sum of rewards over an episode.
         oracle: "module:function" of a policy that plays it perfectly, None where none is known.
         oracle_sees: whether the oracle reads what the agent sees, or the state.
-        floors: policy name → the mean episode reward that it must not exceed, e.g. {"constant": 0.25}.
+        floors: policy name → the mean episode reward that it must not exceed, e.g. {"constant": 0.25}. ``gem check``
+            plays silent, echo, repeat-last, constant and injection.
         description: one line.
     """
 

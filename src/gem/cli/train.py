@@ -60,7 +60,8 @@ def run(config: Config) -> int:
     console.print(
         f"{trainer.update} updates, {trainer.episodes} episodes, {time['seconds']:.0f} s of wall clock, "
         f"{time['cpu_seconds']:.0f} s of CPU, {time['peak_memory_mib']:.0f} MiB. "
-        f"Curve, metrics, trajectories and checkpoints: {trainer.folder.path}"
+        f"Curve, metrics, trajectories and checkpoints: {trainer.folder.path}",
+        soft_wrap=True,
     )
     return 0
 

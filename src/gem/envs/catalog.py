@@ -7,7 +7,7 @@ from typing import Any, Literal
 from gem.registry import EnvSpec
 
 FORMAT_ERROR = -0.1
-CONSTANT_FLOOR = 0.25  # no constant action earns more, of the oracle's 1.0
+FLOOR = 0.25  # what no play without looking and thinking exceeds, of the oracle's 1.0
 
 
 def _game(
@@ -26,7 +26,7 @@ def _game(
             reward_range=(FORMAT_ERROR, 1.0),
             oracle=f"gem.envs.game_env.{module}:Oracle",
             oracle_sees=oracle_sees,
-            floors={"constant": CONSTANT_FLOOR},
+            floors=dict.fromkeys(["constant", "echo", "repeat-last"], FLOOR),
             description=description,
         )
         for variant, kwargs in variants.items()

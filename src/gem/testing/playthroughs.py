@@ -1,0 +1,145 @@
+r"""Golden playthroughs: an episode as a text that people read, and that is played again line by line.
+
+The actions stand in the text, so a replay needs no policy, and shows what an environment says or pays differently.
+
+>>> text = record("game:GuessTheNumber-v0-easy", seed=0)
+>>> print("\n".join(text.split("\n")[:3]))
+playthrough of game:GuessTheNumber-v0-easy
+seed 0
+actions by the oracle
+>>> replay(text)
+[]
+>>> print(*replay(text.replace("Guess the", "Find a")), sep="\n")
+line 6
+  - < Find a secret integer between 1 and 10, in at most 4 turns.
+  + < Guess the secret integer between 1 and 10, in at most 4 turns.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from gem.core import Step
+from gem.errors import BadValue
+from gem.policies import oracle
+from gem.registry import ENV_REGISTRY, make
+from gem.testing.plain import canonical, plain
+
+MAX_TURNS = 2_000  # of a recording whose episode does not end
+_HEADER = re.compile(r"playthrough of (.+)\nseed (\d+)\nactions (.+)\n")
+Choose = Callable[[Any], "str | None"]  # observation → action; None where there are no more
+
+
+class Difference(NamedTuple):
+    """A line that is not as it was recorded. line: its number in the recording, from 1; None: there is no such line."""
+
+    line: int
+    recorded: str | None
+    played: str | None
+
+    def __str__(self) -> str:
+        sides = (("-", self.recorded), ("+", self.played))
+        return "\n".join([f"line {self.line}", *(f"  {sign} {text}" for sign, text in sides if text is not None)])
+
+
+def record(env_id: str, seed: int = 0) -> str:
+    """Play one episode and write it down: the oracle's where the spec names one, else one of random legal actions.
+
+    Raises UnknownEnv.
+    """
+    with make(env_id) as env:
+        if ENV_REGISTRY[env_id].oracle is not None:
+            return _written(env, seed, "by the oracle", oracle(env).act)
+        return _written(env, seed, "at random", lambda observation: env.sample_random_action())
+
+
+def replay(text: str) -> list[Difference]:
+    """Play the recorded actions again. Returns the lines that differ, none where all is as it was.
+
+    Raises BadValue for a text that is no playthrough, UnknownEnv when its environment is gone.
+    """
+    env_id, seed, chosen = header(text)
+    actions = iter(recorded_actions(text))
+    with make(env_id) as env:
+        played = _written(env, seed, chosen, lambda observation: next(actions, None))
+    return list(_differences(text.split("\n"), played.split("\n")))
+
+
+def header(text: str) -> tuple[str, int, str]:
+    """The id, the seed, and how the actions were chosen. Raises BadValue for a text that is no playthrough."""
+    match = _HEADER.match(text)
+    if match is None:
+        raise BadValue(
+            f"not a playthrough: it opens with {text[:40]!r}, not 'playthrough of ID', 'seed N', 'actions …'"
+        )
+    return match[1], int(match[2]), match[3]
+
+
+def recorded_actions(text: str) -> list[str]:
+    """The actions of a playthrough, in order."""
+    actions: list[list[str]] = []
+    for line in text.split("\n"):
+        if re.match(r"turn \d+$", line):
+            actions.append([])
+        elif line.startswith(">") and actions:
+            actions[-1].append(line[2:])
+    return ["\n".join(lines) for lines in actions]
+
+
+def file_name(env_id: str) -> str:
+    """What the file of an id is called: characters that some file system refuses become "_".
+
+    >>> file_name("game:Wordle-v0")
+    'game_Wordle-v0.txt'
+    """
+    return re.sub(r"[^\w.-]", "_", env_id) + ".txt"
+
+
+def _written(env: Any, seed: int, chosen: str, choose: Choose) -> str:
+    lines = [f"playthrough of {env.env_id}", f"seed {seed}", f"actions {chosen}", "", "reset"]
+    observation, info = env.reset(seed=seed)
+    lines += [*_shown(observation), *_facts(info)]
+    total, turn, step = 0.0, 0, None
+    while not (step is not None and (step.terminated or step.truncated)) and turn < MAX_TURNS:
+        action = choose(observation)
+        if action is None:
+            break
+        turn += 1
+        step = Step(*env.step(action))
+        observation, total = step.observation, total + step.reward
+        lines += ["", f"turn {turn}", *_quoted(">", action), *_shown(observation)]
+        lines += [f"reward {step.reward!r}", *_facts(step.info)]
+    return "\n".join([*lines, "", f"end {_ending(step)} after {turn} turns, rewards sum to {total!r}", ""])
+
+
+def _ending(step: Step | None) -> str:
+    if step is None or not (step.terminated or step.truncated):
+        return "not reached"
+    flags = [name for name in ("terminated", "truncated") if getattr(step, name)]
+    reason = step.info.get("stop_reason")
+    return " and ".join(flags) + ("" if reason is None else f" ({plain(reason)})")
+
+
+def _shown(observation: Any) -> list[str]:
+    return list(_quoted("<", observation if isinstance(observation, str) else json.dumps(plain(observation), indent=1)))
+
+
+def _quoted(sign: str, text: str) -> Iterable[str]:
+    return (f"{sign} {line}" if line else sign for line in text.split("\n"))
+
+
+def _facts(info: dict[str, Any]) -> list[str]:
+    told = {key: value for key, value in info.items() if key != "stop_reason"}  # that stands in the last line
+    return [f"info {canonical(told)}"] if told else []
+
+
+def _differences(recorded: list[str], played: list[str]) -> Iterator[Difference]:
+    for tag, a, a_end, b, b_end in difflib.SequenceMatcher(a=recorded, b=played).get_opcodes():
+        if tag != "equal":
+            for offset, (one, other) in enumerate(zip_longest(recorded[a:a_end], played[b:b_end])):
+                yield Difference(min(a + offset, a_end) + 1, one, other)

@@ -1,0 +1,595 @@
+"""A sound little game, and one deliberately broken version of it for everything that can be wrong."""
+
+import os
+import random
+import re
+import socket
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gem.core import Env, Optimum, Step, StopReason
+from gem.errors import EpisodeOver, InfraError
+
+TURNS = 8
+
+
+@dataclass(frozen=True)
+class State:
+    secret: int
+    turn: int = 0
+    over: bool = False
+
+
+class Sound(Env):
+    """Guess a number between 1 and 60, in digits; nothing is wrong with it."""
+
+    state: State
+    running = False
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        self.state = State(self.draw())
+        return "Guess a number between 1 and 60.", self.info()
+
+    def step(self, action):
+        if not hasattr(self, "state") or self.state.over:
+            raise EpisodeOver("call reset()")
+        guess = self.read(action)
+        self.state = replace(self.state, turn=self.state.turn + 1)
+        step = self.judge(action, guess)
+        self.state = replace(self.state, over=step.terminated or step.truncated)
+        return step
+
+    def judge(self, action, guess):
+        if guess is None:
+            return Step("Digits, please.", -0.1, True, info=self.info(invalid="no_action", stop_reason="format"))
+        hint = "low" if guess < self.state.secret else "high"
+        if guess == self.state.secret:
+            return Step("Right.", 1.0, True, info=self.info(stop_reason=StopReason.SOLVED))
+        if self.state.turn == TURNS:
+            return Step(f"Too {hint}.", 0.0, truncated=True, info=self.info(stop_reason=StopReason.MAX_TURNS))
+        return Step(f"Turn {self.state.turn}: {guess} is too {hint}.", info=self.info())
+
+    def draw(self):
+        return self.rng.randint(1, 60)
+
+    def read(self, action):
+        return int(action) if re.fullmatch("[0-9]{1,3}", action) else None
+
+    def info(self, **more):
+        return more
+
+    def secrets(self):
+        return [str(self.state.secret)]
+
+    def sample_random_action(self):
+        return str(self.action_rng.randint(1, 60))
+
+
+class StateOracle:
+    def __init__(self, env):
+        self.env = env
+
+    def act(self, observation):
+        return str(self.env.state.secret)
+
+
+class SearchingOracle:
+    def __init__(self, env):
+        self.low = self.high = self.guess = 0
+
+    def act(self, observation):
+        if observation.startswith("Guess"):
+            self.low, self.high = 1, 60
+        elif observation.endswith("low."):
+            self.low = self.guess + 1
+        else:
+            self.high = self.guess - 1
+        self.guess = (self.low + self.high) // 2
+        return str(self.guess)
+
+
+class LosingOracle(SearchingOracle):
+    def act(self, observation):
+        return "1000"
+
+
+class HastyOracle(SearchingOracle):
+    """Gives up when it has not found the number in four turns."""
+
+    def act(self, observation):
+        action = super().act(observation)
+        return "1000" if "Turn 4" in observation else action
+
+
+# construction
+
+
+class PrintsWhenBuilt(Sound):
+    def __init__(self):
+        print("welcome")
+
+
+class DrawsWhenBuilt(Sound):
+    def __init__(self):
+        self.tag = random.random()
+
+
+class DrawsFromNumpyWhenBuilt(Sound):
+    def __init__(self):
+        self.tag = float(np.random.random())
+
+
+class ConnectsWhenBuilt(Sound):
+    def __init__(self):
+        try:
+            socket.create_connection(("127.0.0.1", 9)).close()
+        except OSError:
+            self.tag = "offline"
+
+
+# protocol
+
+
+class FailsLater(Sound):
+    def judge(self, action, guess):
+        if self.state.turn == 3:
+            raise KeyError("board")
+        return super().judge(action, guess)
+
+
+class FailsWhenSolved(Sound):
+    """Which random play of a few turns hardly ever does."""
+
+    def judge(self, action, guess):
+        if guess == self.state.secret:
+            raise ZeroDivisionError
+        return super().judge(action, guess)
+
+
+class ReturnsTheObservationAlone(Sound):
+    def reset(self, seed=None):
+        return super().reset(seed)[0]
+
+
+class ReturnsFour(Sound):
+    def step(self, action):
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, terminated or truncated, info
+
+
+class ClosesOnce(Sound):
+    closed = False
+
+    def close(self):
+        if self.closed:
+            raise ValueError("closed already")
+        self.closed = True
+
+
+# unknown-argument
+
+
+class TakesAnything(Sound):
+    def __init__(self, **_):
+        pass
+
+
+# types
+
+
+class PaysInText(Sound):
+    def judge(self, action, guess):
+        return super().judge(action, guess)._replace(reward="0.5")
+
+
+class FlagsAreNumbers(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(terminated=int(step.terminated))
+
+
+class ShowsNothing(Sound):
+    def judge(self, action, guess):
+        return super().judge(action, guess)._replace(observation=None)
+
+
+# fresh-info
+
+
+class ReusesInfo(Sound):
+    def draw(self):
+        self.kept = {}
+        return super().draw()
+
+    def set_state(self, state):
+        super().set_state(state)
+        self.kept = {}
+
+    def info(self, **more):
+        self.kept.update(more)
+        return self.kept
+
+
+class SharesAList(Sound):
+    def reset(self, seed=None):
+        self.history = []
+        return super().reset(seed)
+
+    def info(self, **more):
+        self.history.append(len(self.history))
+        return {"history": self.history, **more}
+
+    def get_state(self):
+        return {**super().get_state(), "history": list(self.history)}
+
+    def set_state(self, state):
+        super().set_state(state)
+        self.history = list(state["history"])
+
+
+# reserved-info-keys
+
+
+class UsesAReservedKey(Sound):
+    def info(self, **more):
+        return {"messages": [], **more}
+
+
+# rewards and reward-range
+
+
+class PaysNaN(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(reward=float("nan")) if self.state.turn == 2 else step
+
+
+class PartsDoNotSum(Sound):
+    def info(self, **more):
+        return {"reward_parts": {"progress": 0.3}, **more}
+
+
+class PaysTooMuch(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(reward=-3.0) if self.state.turn == TURNS else step
+
+
+# endings
+
+
+class TruncatesWhatWasSolved(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(terminated=False, truncated=True) if step.reward == 1.0 else step
+
+
+class BothAtTheLimit(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(terminated=True, info={}) if step.truncated else step
+
+
+class StopsWithoutStopping(Sound):
+    def info(self, **more):
+        return {"stop_reason": "max_turns", **more}
+
+
+class MadeUpReason(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(info={"stop_reason": "tired"}) if step.truncated else step
+
+
+# after-the-end
+
+
+class PlaysOn(Sound):
+    def step(self, action):
+        if hasattr(self, "state") and self.state.over:
+            return Step("It is over.", terminated=True, info={"stop_reason": "lost"})
+        return super().step(action)
+
+
+class PlaysBeforeReset(Sound):
+    def step(self, action):
+        return super().step(action) if hasattr(self, "state") else Step("Not yet.")
+
+
+# any-text
+
+
+class ReadsAnyDigit(Sound):
+    def read(self, action):
+        return int(action) if action.isdigit() and len(action) < 4 else None  # "²".isdigit(), and int("²") raises
+
+
+class EncodesStrictly(Sound):
+    def read(self, action):
+        return super().read(action.encode("utf-8").decode())
+
+
+class QuadraticReader(Sound):
+    clock = 0.0  # seconds; a test reads it in place of the time
+
+    def read(self, action):
+        QuadraticReader.clock += 1e-9 * len(action) ** 2
+        return super().read(action)
+
+
+# sampled-legal and sampled-apart
+
+
+class SamplesIllegalActions(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        if guess is not None and guess % 7 == 0 and not (step.terminated or step.truncated):
+            step.info["invalid"] = "seven"
+        return step
+
+
+class SamplesFromTheWorld(Sound):
+    def sample_random_action(self):
+        return str(self.rng.randint(1, 60))
+
+    def judge(self, action, guess):
+        return super().judge(action, guess)._replace(observation=f"{guess}: {self.rng.random()}")
+
+
+class SamplesFromNowhere(Sound):
+    def sample_random_action(self):
+        return str(1 + os.urandom(1)[0] % 60)
+
+
+# chance
+
+
+class StepsAtRandom(Sound):
+    def judge(self, action, guess):
+        return super().judge(action, guess)._replace(observation=os.urandom(4).hex())
+
+
+class IgnoresTheSeed(Sound):
+    def draw(self):
+        return 1 + os.urandom(1)[0] % 60
+
+
+class UsesGlobalRandom(Sound):
+    def draw(self):
+        return random.randint(1, 60)
+
+
+class UsesGlobalNumpy(Sound):
+    def judge(self, action, guess):
+        return super().judge(action, guess)._replace(observation=str(np.random.random()))
+
+
+class SeedsTheGlobals(Sound):
+    def judge(self, action, guess):
+        random.seed(0)
+        return super().judge(action, guess)
+
+
+class KeepsItOnTheClass(Sound):
+    shared = 0
+
+    def reset(self, seed=None):
+        answer = super().reset(seed)
+        KeepsItOnTheClass.shared = self.state.secret
+        return answer
+
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step if step.info else step._replace(observation=f"Class {KeepsItOnTheClass.shared % 5}")
+
+    def get_state(self):
+        return {**super().get_state(), "shared": KeepsItOnTheClass.shared}
+
+    def set_state(self, state):
+        super().set_state(state)
+        KeepsItOnTheClass.shared = state["shared"]
+
+    def secrets(self):
+        return None
+
+
+class DragsChanceAlong(Sound):
+    def reset(self, seed=None):
+        if seed is None and hasattr(self, "state"):
+            self.state = State(self.rng.randint(1, 60))
+            return f"Guess again: {self.rng.random()}", {}
+        return super().reset(seed)
+
+    def judge(self, action, guess):
+        self.rng.random()
+        return super().judge(action, guess)
+
+
+class OrdersASet(Sound):
+    def judge(self, action, guess):
+        return super().judge(action, guess)._replace(observation=" ".join({"red", "blue", "green", "grey", "black"}))
+
+
+# state
+
+
+class ForgetsAField(Sound):
+    def reset(self, seed=None):
+        self.misses = 0
+        return super().reset(seed)
+
+    def judge(self, action, guess):
+        self.misses = getattr(self, "misses", 0) + 1
+        return super().judge(action, guess)._replace(observation=f"Miss {self.misses}")
+
+
+class StateIsNoData(Sound):
+    def get_state(self):
+        return {**super().get_state(), "seen": {1, 2}}
+
+
+class StateIsAlive(Sound):
+    def reset(self, seed=None):
+        self.seen = []
+        return super().reset(seed)
+
+    def judge(self, action, guess):
+        self.seen.append(guess)
+        return super().judge(action, guess)
+
+    def get_state(self):
+        return {**super().get_state(), "seen": self.seen}
+
+    def set_state(self, state):
+        super().set_state(state)
+        self.seen = list(state["seen"])
+
+
+class ForksShareAList(Sound):
+    def reset(self, seed=None):
+        self.seen = []
+        return super().reset(seed)
+
+    def judge(self, action, guess):
+        self.seen.append(guess)
+        return super().judge(action, guess)._replace(observation=f"{len(self.seen)} guesses")
+
+    def get_state(self):
+        return {**super().get_state(), "seen": list(self.seen)}
+
+    def set_state(self, state):
+        super().set_state(state)
+        self.seen = list(state["seen"])
+
+    def spawn(self, same_state=False, **overrides):
+        env = super().spawn(same_state, **overrides)
+        if same_state:
+            env.seen = self.seen
+        return env
+
+
+class HoldsAFunction(Sound):
+    def __init__(self):
+        self.score = lambda guess: guess
+
+
+# oracle: Sound, with an optimum that its oracle does not reach
+
+
+class DeclaresTooMuch(Sound):
+    def optimum(self):
+        return Optimum(success=1.0, turns=1.0, name="clairvoyance")
+
+
+# floors
+
+
+class PaysForSilence(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(reward=0.4) if not action else step
+
+
+class PaysForEchoes(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(reward=0.4) if action.startswith("Guess") else step
+
+
+class PaysForRepeating(Sound):
+    """What it pays for differs between episodes and is what it samples first, so no constant action earns much."""
+
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        if step.terminated:
+            return step._replace(reward=min(step.reward, 1.0 if self.state.turn == 1 else 0.1))
+        return step._replace(reward=0.125 if guess == self.favourite() else 0.0)
+
+    def sample_random_action(self):
+        return str(self.favourite()) if self.state.turn == 0 else super().sample_random_action()
+
+    def favourite(self):
+        return 1 + (7 * self.state.secret + 30) % 60
+
+
+class PaysForOneNumber(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(reward=step.reward + 0.1) if guess == self.favourite and not step.terminated else step
+
+    favourite = 30
+
+    def sample_random_action(self):
+        # Rarely enough that what was sampled first is mostly something else.
+        return "30" if self.action_rng.random() < 0.1 else str(self.action_rng.randint(31, 60))
+
+
+class BelievesTheAgent(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(reward=1.0) if "reward 1.0" in action else step
+
+
+# secrets
+
+
+class LeaksInTheObservation(Sound):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step if step.terminated else step._replace(observation=f"Not {self.state.secret}, no.")
+
+
+class LeaksInInfo(Sound):
+    def info(self, **more):
+        return {"debug": {"target": self.state.secret}, **more}
+
+
+class LeaksNowAndThen(Sound):
+    """In one episode of five, and its secret is a word, which does not stand anywhere by chance."""
+
+    def name(self):
+        return f"w{self.state.secret * 977 % 8192:x}"
+
+    def secrets(self):
+        return [self.name()]
+
+    def info(self, **more):
+        return {"word": self.name(), **more} if self.state.secret % 5 == 0 else more
+
+
+class NamesSecretsBadly(Sound):
+    def secrets(self):
+        return [self.state.secret]
+
+
+# Not broken: nothing is declared, and nothing is known
+
+
+class Bare(Env):
+    def reset(self, seed=None):
+        super().reset(seed)
+        self.left, self.first = 3, self.rng.random()
+        return f"Say something. {self.first}", {}
+
+    def step(self, action):
+        if getattr(self, "left", 0) == 0:
+            raise EpisodeOver("call reset()")
+        self.left -= 1
+        return "Yes.", 0.0, self.left == 0, False, {}
+
+
+class Sized(Sound):
+    def __init__(self, size):
+        self.size = size
+
+
+class ServerIsDown(Sound):
+    def secrets(self):
+        raise InfraError("no answer from the server")
+
+
+class NeedsAServer(Sound):
+    def __init__(self):
+        raise InfraError("no answer from the server")

@@ -1,0 +1,132 @@
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import gem
+from gem.cli import main
+from gem.errors import BadValue, UnknownEnv
+from gem.registry import ENV_REGISTRY, EnvSpec
+from gem.testing import record, replay
+from gem.testing.playthroughs import file_name, recorded_actions
+
+sys.path.insert(0, str(Path(__file__).parent))
+broken = importlib.import_module("broken_envs")
+
+EASY = "game:GuessTheNumber-v0-easy"
+
+
+class Odd(broken.Sound):
+    """Says and samples what a line-by-line format could trip over."""
+
+    def info(self, **more):
+        return {"parts": [1, 2], **more}
+
+    def judge(self, action, guess):
+        return super().judge(action, guess)._replace(observation="\n> quoted\r\nturn 7\n  é\n")
+
+    def sample_random_action(self):
+        return f"think\n\n> {self.action_rng.randint(1, 60)}\nturn 1\n"
+
+
+@pytest.fixture
+def odd():
+    gem.register(EnvSpec("test:Odd", Odd))
+    yield "test:Odd"
+    del ENV_REGISTRY["test:Odd"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    assert main(["replay", str(tmp_path), "--update", "--ids", "game:GuessTheNumber-v0-*"]) == 0
+    return tmp_path
+
+
+def test_a_playthrough_shows_seed_rules_action_observation_reward_and_end():
+    lines = record(EASY, seed=0).split("\n")
+    assert lines[:3] == [f"playthrough of {EASY}", "seed 0", "actions by the oracle"]
+    assert lines[4:6] == ["reset", "< Guess the secret integer between 1 and 10, in at most 4 turns."]
+    assert lines[8:12] == ["turn 1", r"> \boxed{5}", "< Turn 1: 5 is too high.", "reward 0.0"]
+    assert lines[-2:] == ["end terminated (solved) after 3 turns, rewards sum to 1.0", ""]
+
+
+def test_a_replay_of_what_was_recorded_shows_no_difference():
+    for seed in range(5):
+        assert replay(record(EASY, seed)) == []
+
+
+def test_text_of_any_kind_survives(odd):
+    text = record(odd, seed=3)
+    assert "actions at random" in text and 'info {"invalid": "no_action", "parts": [1, 2]}' in text
+    assert replay(text) == []
+    [action] = recorded_actions(text)
+    assert action.startswith("think\n\n> ") and action.endswith("\nturn 1\n")
+
+
+def test_a_changed_reward_is_one_difference(monkeypatch):
+    text = record(EASY, seed=0)
+    differences = replay(text.replace("reward 1.0", "reward 0.5"))
+    assert [(d.recorded, d.played) for d in differences] == [("reward 0.5", "reward 1.0")]
+    assert text.split("\n")[differences[0].line - 1] == "reward 1.0"
+
+
+def test_an_episode_that_ends_sooner_shows_the_lines_that_are_missing():
+    text = record(EASY, seed=0)
+    changed = ENV_REGISTRY[EASY]
+    ENV_REGISTRY[EASY] = replace(changed, kwargs={**changed.kwargs, "max_turns": 2})
+    try:
+        differences = replay(text)
+    finally:
+        ENV_REGISTRY[EASY] = changed
+    assert "turn 3" in [d.recorded for d in differences]
+    assert [d.played for d in differences if d.played][
+        -1
+    ] == "end truncated (max_turns) after 2 turns, rewards sum to 0.0"
+
+
+def test_actions_that_stop_before_the_end_are_no_error():
+    text = record(EASY, seed=0)
+    played = replay(text[: text.index("\nturn 3")])
+    assert played[-1].played is not None and "not reached after 2 turns" in "".join(d.played or "" for d in played)
+
+
+@pytest.mark.parametrize("text", ["", "playthrough of x", "seed 0\nplaythrough of x\nactions y\n"])
+def test_what_is_no_playthrough_is_the_callers_mistake(text):
+    with pytest.raises(BadValue, match="not a playthrough"):
+        replay(text)
+
+
+def test_a_playthrough_of_an_id_that_is_gone_names_it():
+    with pytest.raises(UnknownEnv, match="game:Gone-v0"):
+        replay("playthrough of game:Gone-v0\nseed 0\nactions by the oracle\n")
+
+
+def test_one_command_records_every_id(folder):
+    names = {file_name(i) for i in ENV_REGISTRY if i.startswith("game:GuessTheNumber-v0-")}
+    assert {file.name for file in folder.iterdir()} == names and len(names) == 4
+
+
+def test_gem_replay_of_a_folder_that_holds_exits_with_0(folder, capsys):
+    assert main(["replay", str(folder)]) == 0
+    assert capsys.readouterr().out.count("unchanged ") >= 4
+
+
+def test_gem_replay_shows_what_changed_and_update_records_it(folder, capsys):
+    file = folder / file_name(EASY)
+    recorded = file.read_text()
+    file.write_text(recorded.replace("Guess the secret", "Find a secret"))
+    assert main(["replay", str(file)]) == 1
+    assert "line 6\n  - < Find a secret" in capsys.readouterr().out
+    assert main(["replay", str(file), "--update"]) == 0
+    assert file.read_text() == recorded
+
+
+@pytest.mark.parametrize(
+    "flags", [["no_such_file.txt"], ["."], [".", "--ids", "game:*"], [".", "--update", "--ids", "x"]]
+)
+def test_a_mistake_on_the_command_line_exits_with_2(flags, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["replay", *flags]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
