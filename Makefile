@@ -16,21 +16,24 @@ demo: $(VENV)/.train  ## train an agent on game:GuessTheNumber-v0-easy from noth
 test: $(VENV)/.train $(VENV)/.dev  ## run the tests
 	$(bin)/pytest
 
-check: $(VENV)/.train $(VENV)/.dev  ## ruff, mypy, architecture, imports, documents
+check: $(VENV)/.train $(VENV)/.dev  ## ruff, mypy, architecture, imports, documents, and every game against its promises
 	$(bin)/ruff format --check .
 	$(bin)/ruff check .
 	$(bin)/mypy
 	$(bin)/python scripts/docs_cli.py --check
 	$(bin)/python scripts/docs_api.py --check
 	$(bin)/pytest tests/test_architecture.py tests/test_import.py tests/test_docs.py
+	$(bin)/gem check 'game:*'
+	$(bin)/gem replay tests/playthroughs
 
 format: $(VENV)/.dev  ## let ruff rewrite what it can
 	$(bin)/ruff check --fix .
 	$(bin)/ruff format .
 
-docs: $(VENV)/.train $(VENV)/.dev  ## write the generated references anew
+docs: $(VENV)/.train $(VENV)/.dev  ## write the generated references and recorded games anew
 	$(bin)/python scripts/docs_cli.py
 	$(bin)/python scripts/docs_api.py
+	$(bin)/gem replay tests/playthroughs --update --ids 'game:*'
 
 clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

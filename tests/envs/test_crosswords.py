@@ -7,6 +7,7 @@ from string import ascii_letters, ascii_uppercase
 import pytest
 
 from gem.core import StopReason
+from gem.envs.game_env.base import share
 from gem.envs.game_env.crosswords import (
     BLANK,
     OUTSIDE,
@@ -24,7 +25,6 @@ from gem.envs.game_env.crosswords import (
     lay_out,
     render,
 )
-from gem.envs.game_env.base import share
 from gem.errors import BadValue
 
 VARIANTS = {

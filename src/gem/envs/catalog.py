@@ -130,4 +130,53 @@ SPECS: list[EnvSpec] = [
         "Find listed words that are hidden in a grid of letters.",
         oracle_sees="observation",
     ),
+    *_game(
+        "Minesweeper",
+        "minesweeper",
+        {
+            "": {"rows": 8, "cols": 8, "num_mines": 10, "max_turns": 100},
+            "very-easy": {"rows": 5, "cols": 5, "num_mines": 3, "max_turns": 25},
+            "easy": {"rows": 5, "cols": 5, "num_mines": 5, "max_turns": 25},
+            "hard": {"rows": 8, "cols": 8, "num_mines": 12, "max_turns": 64},
+            "random": {"random_size": True, "max_turns": None},
+        },
+        "Open every cell that hides no mine.",
+        oracle_sees="observation",
+    ),
+    *_game(
+        "FifteenPuzzle",
+        "fifteen_puzzle",
+        {
+            "": {"num_rows": 3, "max_turns": 20},
+            "easy": {"num_rows": 2, "max_turns": 10},
+            "hard": {"num_rows": 4, "max_turns": 50},
+            "random": {"random_size": True, "max_turns": 50},
+        },
+        "Slide the tiles of a square board into order.",
+        oracle_sees="observation",
+    ),
+    *_game(
+        "Game2048",
+        "game2048",
+        {
+            "": {"target_tile": 64, "max_turns": 50},
+            "easy": {"target_tile": 64, "max_turns": 50},
+            "hard": {"target_tile": 512, "max_turns": 400},
+            "extreme-hard": {"target_tile": 2048, "max_turns": 1600},
+            "random": {"random_target": True, "max_turns": 50},
+        },
+        "Slide and merge tiles until one shows the target.",
+        oracle_sees="observation",
+    ),
+    *_game(
+        "Sokoban",
+        "sokoban",
+        {
+            "easy": {"dim_room": (6, 6), "num_boxes": 2, "max_turns": 20},
+            "hard": {"dim_room": (8, 8), "num_boxes": 4, "max_turns": 50},
+            "random": {"random_size": True, "max_turns": 50},
+        },
+        "Push every box onto a target.",
+        oracle_sees="state",
+    ),
 ]

@@ -6,18 +6,22 @@ the card that reset shows, ``read`` turns text into a move or None, ``play`` jud
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.errors import BadValue, EpisodeOver
+from gem.parsing import last_boxed
 
 SUCCESS = 1.0
 FORMAT_ERROR = -0.1  # spec of the published system: LanguageGameReward.format_error_reward
 
 OnUnreadable = Literal["end", "continue"]
+
+_DIRECTION = re.compile(r"\s*(up|down|left|right)\s*", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -139,3 +143,18 @@ class GameEnv(Env, ABC):
 def share(done: int, total: int) -> float:
     """done/total in steps of 2^-40, so that differences of shares sum exactly to 1.0, in any order of summation."""
     return round(done * 2**40 / total) / 2**40
+
+
+def read_direction(action: str) -> str | None:
+    r"""The direction in the last ``\boxed{…}`` that holds one, in lower case. None without one.
+
+    >>> read_direction(r"not \boxed{up} but \boxed{ Left }")
+    'left'
+    """
+    content = last_boxed(action, _DIRECTION)
+    return None if content is None else content.strip().lower()
+
+
+def grid(cells: Sequence[str], cols: int) -> str:
+    """A board of cells, row by row, with blanks between, so that each cell is a token of its own."""
+    return "\n".join([" ".join(cells[start : start + cols]) for start in range(0, len(cells), cols)])

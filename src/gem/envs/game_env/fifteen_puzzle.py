@@ -1,0 +1,256 @@
+r"""Fifteen Puzzle: slide the tiles of a square board into order.
+
+Action       text holding ``\boxed{up}``, down, left or right, in any case: where a tile next to the blank moves; the
+             last such box counts.
+Observation  what the move did, then the board, ``.`` for the blank.
+Reward       1.0 on the ordered board; -0.1 for a turn with no readable move, which ends the game; else 0.0. Tiles in
+             place pay nothing: on the way to the solution they often have to leave it again.
+Ends         terminated on the ordered board or an unreadable turn; truncated when ``max_turns`` are spent.
+Bound        boards are shuffled by a bounded walk, so that many moves always suffice.
+
+>>> env = FifteenPuzzleEnv(num_rows=2, max_turns=10)
+>>> print(env.reset(seed=1)[0].splitlines()[0])
+Fifteen Puzzle: order the tiles 1 to 3 row by row, with the blank last, in at most 10 turns.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal, get_args
+
+from gem.core import StopReason
+from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome, grid, read_direction
+from gem.errors import BadValue
+
+SIZES = range(2, 11)
+RANDOM_TASKS = ((2, 10), (3, 20), (4, 50))  # rows, turns: those of the published fixed variants
+SHUFFLED = 3 / 4  # of max_turns: the rest is for detours
+# The most moves that any board of n rows takes (single-tile moves; known from exhaustive searches).
+FARTHEST = {2: 6, 3: 31, 4: 80}
+BLANK = 0
+
+OPPOSITE = {"up": "down", "down": "up", "left": "right", "right": "left"}
+
+Board = tuple[int, ...]  # tiles row by row
+InitAlgo = Literal["monte_carlo", "pure_random"]
+
+
+@dataclass(frozen=True)
+class State:
+    """within: this many moves suffice from the start."""
+
+    size: int
+    board: Board
+    max_turns: int
+    within: int
+
+
+def goal(size: int) -> Board:
+    return (*range(1, size * size), BLANK)
+
+
+@cache
+def neighbours(size: int) -> tuple[dict[str, int], ...]:
+    """For each cell of the blank: the moves there are, with the cell that the moving tile leaves.
+
+    >>> neighbours(2)[3]
+    {'down': 1, 'right': 2}
+    """
+    tables = []
+    for cell in range(size * size):
+        row, col = divmod(cell, size)
+        sources = {"up": (row + 1, col), "down": (row - 1, col), "left": (row, col + 1), "right": (row, col - 1)}
+        tables.append({d: r * size + c for d, (r, c) in sources.items() if 0 <= r < size and 0 <= c < size})
+    return tuple(tables)
+
+
+def slide(board: Board, size: int, move: str) -> Board | None:
+    """The board after a tile moved that way; None where no tile can."""
+    blank = board.index(BLANK)
+    tile = neighbours(size)[blank].get(move)
+    return None if tile is None else _swap(board, blank, tile)
+
+
+def _swap(board: Board, a: int, b: int) -> Board:
+    cells = list(board)
+    cells[a], cells[b] = cells[b], cells[a]
+    return tuple(cells)
+
+
+def walk(rng: random.Random, size: int, moves: int) -> Board:
+    """A board at most `moves` random moves from the goal, none of them taking back the one before; never the goal."""
+    before = board = goal(size)
+    last = ""
+    for _ in range(moves):
+        blank = board.index(BLANK)
+        sources = neighbours(size)[blank]
+        last = rng.choice([move for move in sources if move != OPPOSITE.get(last)])
+        before, board = board, _swap(board, blank, sources[last])
+    return before if board == goal(size) else board
+
+
+def permute(rng: random.Random, size: int) -> Board:
+    """A board drawn evenly from all that can be solved, the goal excepted."""
+    board = goal(size)
+    while board == goal(size):
+        board = tuple(rng.sample(board, size * size))
+        if not is_solvable(board, size):
+            first, second = [cell for cell, tile in enumerate(board) if tile != BLANK][:2]
+            board = _swap(board, first, second)
+    return board
+
+
+def is_solvable(board: Board, size: int) -> bool:
+    """Whether moves lead to the goal.
+
+    Each move swaps two cells and moves the blank by one, so the parity of the permutation and that of the blank's
+    distance from its corner agree on exactly the boards that can be reached.
+    """
+    swaps = sum(a > b for a, b in itertools.combinations([tile or size * size for tile in board], 2))
+    row, col = divmod(board.index(BLANK), size)
+    return (swaps + row + col) % 2 == 0
+
+
+class FifteenPuzzleEnv(GameEnv):
+    """See the module docstring for the rules.
+
+    Args:
+        num_rows: rows and columns of the board, 2 to 10.
+        max_turns: moves allowed.
+        init_algo: "monte_carlo" shuffles by a random walk from the ordered board; "pure_random" draws evenly from all
+            boards that can be solved, which asks for as many turns as the farthest of them (see FARTHEST).
+        shuffle_moves: greatest length of that walk, 1 to max_turns; None for three quarters of max_turns. The length is
+            drawn for every episode, from a third of it up.
+        random_size: draw rows and turns from RANDOM_TASKS for every episode; max_turns still holds.
+        on_unreadable: see GameEnv.
+
+    Raises BadValue for values outside these ranges.
+    """
+
+    state: State
+    move_format = r"\boxed{up}"
+
+    def __init__(
+        self,
+        num_rows: int = 3,
+        max_turns: int = 20,
+        init_algo: InitAlgo = "monte_carlo",
+        *,
+        shuffle_moves: int | None = None,
+        random_size: bool = False,
+        on_unreadable: OnUnreadable = "end",
+    ) -> None:
+        super().__init__(max_turns=max_turns, on_unreadable=on_unreadable)
+        if num_rows not in SIZES:
+            raise BadValue(f"num_rows must be an integer from {SIZES[0]} to {SIZES[-1]}, got {num_rows!r}")
+        if shuffle_moves is not None and shuffle_moves not in range(1, max_turns + 1):
+            raise BadValue(f"shuffle_moves must be an integer from 1 to max_turns, {max_turns}, got {shuffle_moves!r}")
+        if init_algo not in get_args(InitAlgo):
+            raise BadValue(f"init_algo must be 'monte_carlo' or 'pure_random', got {init_algo!r}")
+        if init_algo == "pure_random" and (random_size or not FARTHEST.get(num_rows, max_turns + 1) <= max_turns):
+            known = ", ".join(f"{turns} turns with {size} rows" for size, turns in FARTHEST.items())
+            raise BadValue(f"pure_random boards can take {known}; got {max_turns} turns with {num_rows} rows")
+        self.num_rows, self.random_size = num_rows, random_size
+        self.init_algo, self.shuffle_moves = init_algo, shuffle_moves
+
+    def start(self) -> State:
+        size, turns = self.rng.choice(RANDOM_TASKS) if self.random_size else (self.num_rows, self.max_turns)
+        turns = min(turns, self.max_turns)
+        if self.init_algo == "pure_random":
+            return State(size, permute(self.rng, size), turns, within=FARTHEST[size])
+        longest = min(turns, self.shuffle_moves or max(1, int(turns * SHUFFLED)))
+        moves = self.rng.randint(max(1, longest // 3), longest)
+        return State(size, walk(self.rng, size, moves), turns, within=min(longest, FARTHEST.get(size, longest)))
+
+    def turn_limit(self) -> int:
+        return self.state.max_turns
+
+    def rules(self) -> str:
+        state = self.state
+        return (
+            f"Fifteen Puzzle: order the tiles 1 to {state.size**2 - 1} row by row, with the blank last, "
+            f"in at most {state.max_turns} turns.\n"
+            "A move slides a tile next to the blank '.' into it and is named for the way the tile goes: 'up' moves the "
+            "tile below the blank.\n"
+            r"Write each move in a box: \boxed{up}, \boxed{down}, \boxed{left} or \boxed{right}."
+            f"\nAn ordered board pays 1. It can be done in {state.within} moves or fewer."
+        )
+
+    def board(self) -> str:
+        return grid([str(tile or ".") for tile in self.state.board], self.state.size)
+
+    def read(self, action: str) -> str | None:
+        return read_direction(action)
+
+    def play(self, move: str) -> Outcome:
+        board = slide(self.state.board, self.state.size, move)
+        if board is None:
+            return Outcome(f"no tile can move {move}.", invalid="no_tile")
+        self.state = replace(self.state, board=board)
+        if board == goal(self.state.size):
+            return Outcome(f"you moved {move}; the tiles are in order.", SUCCESS, StopReason.SOLVED)
+        return Outcome(f"you moved {move}.")
+
+    def secrets(self) -> list[str]:
+        return []
+
+    def sample_random_action(self) -> str:
+        moves = neighbours(self.state.size)[self.state.board.index(BLANK)]
+        return rf"\boxed{{{self.action_rng.choice(list(moves))}}}"
+
+
+def solve(board: Board) -> list[str]:
+    """A shortest solution of a board that has one: A* with the sum of the tiles' distances from their places.
+
+    Up to 4x4 boards some 40 moves from the goal take below a second; the farthest would take days.
+    """
+    size = int(len(board) ** 0.5)
+    places = [divmod(tile - 1, size) for tile in range(size * size)]
+    distance = [
+        [abs(cell // size - row) + abs(cell % size - col) for cell in range(size * size)] for row, col in places
+    ]
+    left = sum(distance[tile][cell] for cell, tile in enumerate(board) if tile != BLANK)
+    moves: dict[Board, str] = {board: ""}  # how each board was reached, by the shortest way seen
+    steps = {board: 0}
+    heap = [(left, left, board)]
+    while True:
+        total, left, here = heapq.heappop(heap)
+        if left == 0:
+            break
+        if total - left > steps[here]:
+            continue  # reached by a shorter way since
+        step, blank = steps[here] + 1, here.index(BLANK)
+        for move, source in neighbours(size)[blank].items():
+            after, tile = _swap(here, blank, source), here[source]
+            if after not in steps or steps[after] > step:
+                moves[after], steps[after] = move, step
+                after_left = left - distance[tile][source] + distance[tile][blank]
+                heapq.heappush(heap, (step + after_left, after_left, after))
+    path = []
+    while moves[here]:
+        path.append(moves[here])
+        blank = here.index(BLANK)
+        here = _swap(here, blank, neighbours(size)[blank][OPPOSITE[moves[here]]])
+    return path[::-1]
+
+
+class Oracle:
+    """Plays a shortest solution, from the observations alone."""
+
+    def __init__(self, env: FifteenPuzzleEnv) -> None:
+        self.plan: list[str] = []
+        self.expected: Board = ()
+
+    def act(self, observation: str) -> str:
+        lines = observation.splitlines()
+        size = len(lines[-1].split())
+        board = tuple(BLANK if tile == "." else int(tile) for line in lines[-size:] for tile in line.split())
+        if board != self.expected:
+            self.plan = solve(board)
+        move = self.plan.pop(0)
+        self.expected = slide(board, size, move) or ()
+        return rf"\boxed{{{move}}}"

@@ -1,0 +1,238 @@
+import json
+import random
+from collections import Counter, deque
+
+import pytest
+
+from gem.core import StopReason
+from gem.envs.game_env.fifteen_puzzle import (
+    FARTHEST,
+    FifteenPuzzleEnv,
+    Oracle,
+    goal,
+    is_solvable,
+    neighbours,
+    permute,
+    slide,
+    solve,
+    walk,
+)
+from gem.errors import BadValue
+
+VARIANTS = {
+    "": {"num_rows": 3, "max_turns": 20},
+    "easy": {"num_rows": 2, "max_turns": 10},
+    "hard": {"num_rows": 4, "max_turns": 50},
+    "random": {"random_size": True, "max_turns": 50},
+}
+MOVES = ["up", "down", "left", "right"]
+UNREADABLE = [
+    "",
+    "up",
+    r"\boxed{}",
+    r"\boxed{north}",
+    r"\boxed{up up}",
+    "\\boxed{r\u0130ght}",  # folds to "right" but for one letter
+    "\\boxed{up",
+    "\x00\ud800",
+    "\\boxed{up" + " " * 1_000_000 + "x}",
+    "\\boxed{" + "9" * 1_000_000 + "}",
+]
+
+
+def play(env, act, seed):
+    """One episode: the total reward and the last step."""
+    observation, _ = env.reset(seed=seed)
+    total = 0.0
+    while True:
+        step = env.step(act(observation))
+        observation, total = step.observation, total + step.reward
+        if step.terminated or step.truncated:
+            return total, step
+
+
+def distances(size):
+    """Moves from every board that can be solved to the goal, by breadth-first search."""
+    found, queue = {goal(size): 0}, deque([goal(size)])
+    while queue:
+        board = queue.popleft()
+        for move in neighbours(size)[board.index(0)]:
+            after = slide(board, size, move)
+            if after not in found:
+                found[after] = found[board] + 1
+                queue.append(after)
+    return found
+
+
+@pytest.fixture
+def three_by_three():
+    env = FifteenPuzzleEnv(num_rows=3)
+    env.reset(seed=0)
+    return env
+
+
+def test_a_direction_is_where_the_tile_moves():
+    board = (1, 2, 3, 4, 0, 5, 7, 8, 6)
+    assert slide(board, 3, "left") == (1, 2, 3, 4, 5, 0, 7, 8, 6)
+    assert slide(board, 3, "right") == (1, 2, 3, 0, 4, 5, 7, 8, 6)
+    assert slide(board, 3, "up") == (1, 2, 3, 4, 8, 5, 7, 0, 6)
+    assert slide(board, 3, "down") == (1, 0, 3, 4, 2, 5, 7, 8, 6)
+
+
+def test_no_tile_comes_from_beyond_the_edge():
+    assert slide(goal(3), 3, "up") is None and slide(goal(3), 3, "left") is None
+    assert slide((1, 2, 0, 3), 2, "right") is None
+
+
+def test_solvable_boards_are_those_that_moves_reach():
+    found = distances(2)
+    assert len(found) == 12 and max(found.values()) == FARTHEST[2]
+    rng = random.Random(0)
+    for _ in range(200):
+        board = tuple(rng.sample(range(4), 4))
+        assert is_solvable(board, 2) == (board in found)
+    assert not is_solvable((2, 1, *range(3, 16), 0), 4)
+
+
+def test_the_farthest_three_by_three_boards_take_31_moves():
+    found = distances(3)
+    assert len(found) == 181_440 and max(found.values()) == FARTHEST[3]
+    for board in random.Random(0).sample(sorted(found), 20):
+        assert len(solve(board)) == found[board]
+
+
+@pytest.mark.parametrize("moves", [1, 2, 12, 13])
+def test_a_walk_never_ends_on_the_goal_and_never_further_than_its_length(moves):
+    found = distances(2)
+    for seed in range(100):
+        assert 1 <= found[walk(random.Random(seed), 2, moves)] <= moves
+
+
+def test_permuted_boards_are_even_over_all_but_the_goal():
+    counts = Counter(permute(random.Random(seed), 2) for seed in range(2_200))
+    assert set(counts) == set(distances(2)) - {goal(2)}
+    assert min(counts.values()) > 140 and max(counts.values()) < 260
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_oracle_solves_every_board_within_the_limit_for_exactly_one(variant):
+    env = FifteenPuzzleEnv(**VARIANTS[variant])
+    oracle = Oracle(env)
+    for seed in range(200):
+        total, step = play(env, oracle.act, seed)
+        assert total == 1.0 and step.info == {"stop_reason": StopReason.SOLVED}, seed
+        assert env.turn <= env.state.within <= env.turn_limit()
+
+
+def test_pure_random_boards_are_solved_within_the_farthest_distance():
+    env = FifteenPuzzleEnv(num_rows=3, max_turns=31, init_algo="pure_random")
+    oracle = Oracle(env)
+    assert all(play(env, oracle.act, seed)[0] == 1.0 for seed in range(30))
+
+
+def test_the_oracle_goes_on_from_any_board():
+    env = FifteenPuzzleEnv(num_rows=3)
+    observation, _ = env.reset(seed=3)
+    oracle = Oracle(env)
+    oracle.act(observation)
+    step = env.step(env.sample_random_action())
+    while not step.terminated:
+        step = env.step(oracle.act(step.observation))
+    assert step.reward == 1.0
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_constant_move_earns_a_quarter(variant):
+    env = FifteenPuzzleEnv(**VARIANTS[variant])
+    for move in MOVES:
+        assert sum(play(env, lambda _, move=move: rf"\boxed{{{move}}}", seed)[0] for seed in range(300)) / 300 <= 0.25
+
+
+def test_no_board_is_solved_at_reset_and_random_sizes_all_come():
+    env = FifteenPuzzleEnv(**VARIANTS["random"])
+    limits = set()
+    for seed in range(300):
+        env.reset(seed=seed)
+        size = env.state.size
+        assert is_solvable(env.state.board, size) and env.state.board != goal(size)
+        limits.add((size, env.turn_limit()))
+    assert limits == {(2, 10), (3, 20), (4, 50)}
+
+
+def test_a_move_off_the_board_is_invalid_and_spends_a_turn():
+    env = FifteenPuzzleEnv(num_rows=2)
+    env.reset(seed=0)
+    before = env.state
+    blocked = next(move for move in MOVES if slide(before.board, 2, move) is None)
+    step = env.step(rf"\boxed{{{blocked}}}")
+    assert (step.info["invalid"], step.reward, env.turn) == ("no_tile", 0.0, 1)
+    assert env.state == before
+
+
+def test_tiles_in_place_pay_nothing_at_the_limit():
+    env = FifteenPuzzleEnv(num_rows=3, max_turns=1, shuffle_moves=1)
+    env.reset(seed=0)
+    wrong = next(move for move in MOVES if slide(env.state.board, 3, move) not in (None, goal(3)))
+    step = env.step(rf"\boxed{{{wrong}}}")
+    assert step.truncated and not step.terminated and step.reward == 0.0
+    assert step.info["stop_reason"] is StopReason.MAX_TURNS
+
+
+@pytest.mark.parametrize("text", ["up", "UP", " Up ", "\tuP\n"])
+def test_a_move_may_be_written_in_any_case(three_by_three, text):
+    assert three_by_three.read(rf"\boxed{{down}} no: \boxed{{{text}}} \boxed{{done}}") == "up"
+
+
+@pytest.mark.parametrize("text", UNREADABLE, ids=len)
+def test_other_text_holds_no_move_and_never_raises(three_by_three, text):
+    step = three_by_three.step(text)
+    assert step.reward == -0.1 and step.terminated and step.info["stop_reason"] is StopReason.FORMAT
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_sampled_moves_are_always_legal(variant):
+    env = FifteenPuzzleEnv(**VARIANTS[variant])
+    for seed in range(75):
+        env.reset(seed=seed)
+        total, over = 0.0, False
+        while not over:
+            step = env.step(env.sample_random_action())
+            assert "invalid" not in step.info
+            total, over = total + step.reward, step.terminated or step.truncated
+        assert total in (0.0, 1.0)
+
+
+def test_a_saved_episode_goes_on_as_the_original():
+    env, other = FifteenPuzzleEnv(**VARIANTS["hard"]), FifteenPuzzleEnv(**VARIANTS["hard"])
+    env.reset(seed=7)
+    env.step(env.sample_random_action())
+    other.set_state(json.loads(json.dumps(env.get_state())))
+    for _ in range(10):
+        action = env.sample_random_action()
+        assert other.sample_random_action() == action
+        assert other.step(action) == env.step(action)
+
+
+def test_a_seed_names_an_episode():
+    env, other = FifteenPuzzleEnv(**VARIANTS["random"]), FifteenPuzzleEnv(**VARIANTS["random"])
+    other.reset(seed=1)
+    assert env.reset(seed=5) == other.reset(seed=5)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"num_rows": 1},
+        {"num_rows": 11},
+        {"max_turns": 0},
+        {"shuffle_moves": 0},
+        {"shuffle_moves": 21},
+        {"init_algo": "random"},
+        {"init_algo": "pure_random"},  # 20 turns are too few for some boards
+        {"init_algo": "pure_random", "num_rows": 5, "max_turns": 1_000},  # how many it takes is not known
+        {"init_algo": "pure_random", "random_size": True, "max_turns": 80},
+    ],
+)
+def test_values_out_of_range_are_refused(bad):
+    with pytest.raises(BadValue, match=next(iter(bad.values())) if "init_algo" in bad else str(*bad.values())):
+        FifteenPuzzleEnv(**bad)
