@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 DEMO_FLAGS ?=
 bin := $(VENV)/bin
-pip := $(bin)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
+# Exported, so that it also holds what builds the package.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .PHONY: help demo test check format docs clean
 
@@ -20,8 +22,7 @@ check: $(VENV)/.train $(VENV)/.dev  ## ruff, mypy, architecture, imports, docume
 	$(bin)/ruff format --check .
 	$(bin)/ruff check .
 	$(bin)/mypy
-	$(bin)/python scripts/docs_cli.py --check
-	$(bin)/python scripts/docs_api.py --check
+	$(bin)/python scripts/docs.py --check
 	$(bin)/pytest tests/test_architecture.py tests/test_import.py tests/test_docs.py
 	$(bin)/gem check 'game:*'
 	$(bin)/gem replay tests/playthroughs
@@ -31,8 +32,7 @@ format: $(VENV)/.dev  ## let ruff rewrite what it can
 	$(bin)/ruff format .
 
 docs: $(VENV)/.train $(VENV)/.dev  ## write the generated references and recorded games anew
-	$(bin)/python scripts/docs_cli.py
-	$(bin)/python scripts/docs_api.py
+	$(bin)/python scripts/docs.py
 	$(bin)/gem replay tests/playthroughs --update --ids 'game:*'
 
 clean:  ## remove the virtual environment and all caches
@@ -40,6 +40,7 @@ clean:  ## remove the virtual environment and all caches
 
 $(VENV)/.train: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	@echo "Installing PyTorch and the rest into $(VENV), once; this takes minutes, and as much as a few GB where pip finds no CPU build."
 	$(pip) --editable '.[train]'
 	touch $@
 

@@ -36,11 +36,10 @@ def main() -> int:
 
 def row(seed: int, run: Path) -> str:
     last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
-    state = json.loads((sorted((run / "checkpoints").glob("update-*"))[-1] / "state.json").read_text())
     greedy, sampled, time = last["eval"]["greedy"], last["eval"]["sampled"], last["time"]
     cells = [
         seed,
-        f"{state['untrained']['sampled']['success']:.3f}",
+        f"{last['untrained']['sampled']['success']:.3f}",
         f"{greedy['success']:.3f}",
         f"{greedy['turns_when_won']:.2f}",
         f"{sampled['success']:.3f}",

@@ -14,12 +14,10 @@ def main() -> int:
     parser.add_argument("run", type=Path)
     parser.add_argument("--by", type=float, default=0.15, help="least difference of success rates")
     args = parser.parse_args()
-    trained = json.loads((args.run / "metrics.jsonl").read_text().splitlines()[-1])["eval"]
-    newest = sorted((args.run / "checkpoints").glob("update-*"))[-1]
-    untrained = json.loads((newest / "state.json").read_text())["untrained"]
+    last = json.loads((args.run / "metrics.jsonl").read_text().splitlines()[-1])
     learned = True
     for mode in ("sampled", "greedy"):
-        before, after = untrained[mode]["success"], trained[mode]["success"]
+        before, after = last["untrained"][mode]["success"], last["eval"][mode]["success"]
         enough = after - before >= args.by
         learned &= enough
         print(f"{mode}: success {before:.3f} -> {after:.3f}, {'at least' if enough else 'NOT'} {args.by} better")

@@ -349,12 +349,21 @@ class EnvWrapper(Env):
         return {"env": self.env.get_state(), "wrapper": self.own_state()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
+        before = self.own_state()
         try:
             inner, own = state["env"], state["wrapper"]
             self.set_own_state(own)
         except _MISFITS as e:
+            self.set_own_state(before)
             raise BadValue(f"not a state of {type(self).__name__}: {type(e).__name__}: {e}") from e
-        self.env.set_state(inner)
+        try:
+            self.env.set_state(inner)
+        except BadValue:
+            self.set_own_state(before)
+            raise
+
+    def state_type(self) -> Any:
+        return self.env.state_type()
 
     def own_state(self) -> Any:
         """What this wrapper remembers of the episode, as plain data."""
@@ -366,8 +375,12 @@ class EnvWrapper(Env):
     def spawn(self: EnvT, same_state: bool = False, **overrides: Any) -> EnvT:
         """The same wrapper, with its own arguments, around a spawn of the inner environment (which gets overrides)."""
         this = cast(EnvWrapper, self)
-        args, kwargs = _by_name(type(this), *this._arguments)
-        wrapper = type(self)(*args, **{**kwargs, "env": this.env.spawn(**overrides)})
+        args, kwargs = this._arguments
+        inner = this.env.spawn(**overrides)
+        wrapper = type(self)(
+            *(inner if value is this.env else value for value in args),
+            **{name: inner if value is this.env else value for name, value in kwargs.items()},
+        )
         if same_state:
             wrapper.set_state(self.get_state())
         return wrapper

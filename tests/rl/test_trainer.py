@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+import gem
+from gem.core import Env
 from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
 from gem.rl import checkpoint
 from gem.rl.config import TrainConfig
@@ -79,7 +81,7 @@ def test_another_seed_writes_other_metrics(finished: Path, tmp_path: Path):
 
 def test_a_stopped_run_resumes_bit_for_bit(finished: Path, tmp_path: Path):
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="stopped", **SMALL))
-    trainer.run(should_stop=stop_after(3))
+    trainer.run(should_stop=stop_after(SMALL["imitation_steps"] + 3))
     assert not trainer.done
     resumed = Trainer.resume(str(trainer.folder.path))
     assert resumed.update == 3
@@ -102,6 +104,27 @@ def test_a_run_killed_with_sigkill_resumes_to_the_same_metrics(finished: Path, t
     process.wait()
     Trainer.resume(str(tmp_path / "killed")).run()
     assert timeless(tmp_path / "killed") == timeless(finished)
+
+
+def test_a_run_stopped_within_the_warm_up_begins_anew_and_comes_to_the_same(finished: Path, tmp_path: Path):
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="early", **SMALL))
+    trainer.run(should_stop=stop_after(5))
+    assert not trainer.untrained and not list(trainer.folder.path.glob("checkpoints/*"))
+    Trainer.resume(str(trainer.folder.path)).run()
+    assert timeless(trainer.folder.path) == timeless(finished)
+
+
+@pytest.mark.parametrize(
+    "more", [{"wrappers": "concat"}, {"wrappers": "concat_chat", "slots": 5}, {"slots": 40}], ids=str
+)
+def test_a_run_with_wrappers_or_other_slots_resumes_bit_for_bit(more: dict[str, object], tmp_path: Path):
+    whole = Trainer.start(TrainConfig(out=str(tmp_path), name="whole", **SMALL, **more))
+    whole.run()
+    stopped = Trainer.start(TrainConfig(out=str(tmp_path), name="stopped", **SMALL, **more))
+    stopped.run(should_stop=stop_after(SMALL["imitation_steps"] + 3))
+    assert stopped.update == 3
+    Trainer.resume(str(stopped.folder.path)).run()
+    assert timeless(stopped.folder.path) == timeless(whole.folder.path)
 
 
 def test_resuming_a_finished_run_changes_nothing(finished: Path):
@@ -161,6 +184,31 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Pat
     assert [p.name for p in tmp_path.iterdir()] == ["update-000001"]
 
 
+def test_a_full_disk_is_told_in_one_line_and_leaves_the_checkpoint_before(tmp_path: Path):
+    # A file-size limit fails the writes of safetensors and torch in the middle, as a full disk does.
+    script = f"""
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from gem.errors import InfraError
+from gem.rl.config import TrainConfig
+from gem.rl.trainer import Trainer
+trainer = Trainer.start(TrainConfig(out={str(tmp_path)!r}, name="full", **{SMALL | {"imitation_steps": 1}}))
+trainer.save()
+trainer.step()
+for limit in (100_000, 700_000):  # too small for the weights; too small for the optimizer
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    try:
+        trainer.save()
+    except InfraError as error:
+        print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    told = result.stdout.splitlines()
+    assert len(told) == 2 and all("cannot write a checkpoint" in line and "--resume" in line for line in told)
+    assert [p.name for p in (tmp_path / "full" / "checkpoints").iterdir()] == ["update-000000"]
+    checkpoint.newest_checkpoint(tmp_path / "full" / "checkpoints")
+
+
 def test_only_the_newest_checkpoints_are_kept(tmp_path: Path):
     for update in range(5):
         checkpoint.save_checkpoint(tmp_path, update, lambda draft: (draft / "a").write_text("1") and None)
@@ -215,6 +263,9 @@ def test_a_batch_in_which_everything_failed_is_an_error_and_not_an_update(tmp_pa
         ("baseline", "median"),
         ("clip", -0.1),
         ("minibatch", 1000),
+        ("kl", float("nan")),
+        ("learning_rate", float("inf")),
+        ("env_kwargs", {"seed": 3}),
         ("seed", -1),
     ],
 )
@@ -231,7 +282,39 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path):
         Trainer.start(TrainConfig(env_kwargs={"max_turn": 3}, out=str(out)))
     with pytest.raises(BadValue, match=r"no model folder '\./nowhere'"):
         Trainer.start(TrainConfig(model="./nowhere", out=str(out)))
+    with pytest.raises(UnknownArgument, match="did you mean 'concat'"):
+        Trainer.start(TrainConfig(wrappers="concatt", out=str(out)))
+    with pytest.raises(BadValue, match="cannot use the device 'abacus'"):
+        Trainer.start(TrainConfig(device="abacus", out=str(out)))
+    with pytest.raises(BadValue, match="leaves no room for a prompt"):
+        Trainer.start(TrainConfig(max_new_tokens=2000, out=str(out)))
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    (damaged / "config.json").write_text("{}")
+    with pytest.raises(BadValue, match="cannot load the model"):
+        Trainer.start(TrainConfig(model=str(damaged), out=str(out)))
     assert not out.exists()
+
+
+def test_an_environment_that_cannot_be_saved_is_refused_before_anything_is_written(tmp_path: Path):
+    class Unsaved(Env):
+        def reset(self, seed=None):
+            super().reset(seed)
+            return "go", {}
+
+    env_id = f"test:Unsaved-{tmp_path.name}"
+    gem.register(env_id, Unsaved)
+    with pytest.raises(BadValue, match=r"cannot train on test:Unsaved.*get_state"):
+        Trainer.start(TrainConfig(env=env_id, out=str(tmp_path / "runs")))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_episodes_that_outgrow_the_model_are_counted(tmp_path: Path):
+    config = TrainConfig(out=str(tmp_path), name="long", env="game:Sudoku-v0", **SMALL | {"steps": 1, "batch": 8})
+    trainer = Trainer.start(config)
+    trainer.run()
+    assert trainer.untrained["sampled"]["overflowed"] is not None
+    assert 0.0 <= timeless(trainer.folder.path)[0]["overflowed"] <= 1.0
 
 
 def test_an_existing_name_is_not_overwritten(finished: Path):

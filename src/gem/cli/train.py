@@ -5,20 +5,21 @@ Without --model a tiny language model is made on the spot: after a warm-up that 
 and nothing of how to win, it learns from reward alone. Everything goes to runs/<name>/: config.json, metrics.jsonl,
 trajectories.jsonl, curve.png, checkpoints/.
 
-Ctrl-C finishes the update and saves; --resume goes on where a run stopped, bit for bit.
+Ctrl-C finishes the update and saves, a second one stops at once; --resume goes on where a run stopped, bit for bit.
 
   gem train
   gem train --env game:GuessTheNumber-v0-hard --steps 1000
   gem train --model ./Qwen3-0.6B --learning-rate 1e-6 --max-new-tokens 512
-  gem train --resume runs/demo
+  gem train --resume runs/game-GuessTheNumber-v0-easy-seed0
 """
 
 from __future__ import annotations
 
+import shlex
 import signal
 from dataclasses import dataclass, field, fields
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
@@ -31,6 +32,9 @@ from gem.errors import BadValue, require
 from gem.rl.config import TrainConfig
 from gem.trajectory import Trajectory
 
+if TYPE_CHECKING:
+    from gem.rl.trainer import Trainer
+
 INTERRUPTED = 130  # the exit code of a program that SIGINT ended
 
 
@@ -40,30 +44,40 @@ class Config(TrainConfig):
 
 
 def run(config: Config) -> int:
-    Trainer = require("gem.rl.trainer", extra="train").Trainer
+    trainer_class = require("gem.rl.trainer", extra="train").Trainer
     draw_curve = require("gem.rl.curve", extra="train").draw_curve
     console = Console()
-    trainer = Trainer.start(_train_config(config)) if config.resume is None else Trainer.resume(_resumable(config))
-    optimum = trainer.optimum
-    with _Display(console, trainer.config.steps, optimum) as display, _StopOnInterrupt(console) as interrupt:
-        trainer.run(display.update, display.imitation, lambda: interrupt.asked)
-    metrics = trainer.folder.read_metrics()
-    if metrics:
-        draw_curve(trainer.folder.curve, f"{trainer.config.env}, seed {trainer.config.seed}", metrics, optimum)
-    if not trainer.done:
-        console.print(f"Stopped after update {trainer.update}. Go on with: gem train --resume {trainer.folder.path}")
-        return INTERRUPTED
-    console.print(_results(trainer.untrained, metrics[-1]["eval"], optimum))
-    before = Trajectory.from_json(trainer.untrained["game"])
-    console.print(_side_by_side(before, trainer.show_game()))
-    time = metrics[-1]["time"]
+    if config.resume is None:
+        trainer = trainer_class.start(_train_config(config))
+    else:
+        trainer = trainer_class.resume(_resumable(config))
+    with trainer:
+        optimum = trainer.optimum
+        with _Display(console, trainer.config.steps, optimum) as display, _StopOnInterrupt(console) as should_stop:
+            trainer.run(display.update, display.imitation, display.untrained, should_stop)
+        metrics = trainer.folder.read_metrics()
+        if metrics:
+            draw_curve(trainer.folder.curve, f"{trainer.config.env}, seed {trainer.config.seed}", metrics, optimum)
+        folder = shlex.quote(str(trainer.folder.path))
+        if not trainer.done:
+            console.print(
+                f"Stopped after update {trainer.update}. Go on with: gem train --resume {folder}", soft_wrap=True
+            )
+            return INTERRUPTED
+        _report(console, trainer, metrics[-1], optimum)
+    return 0
+
+
+def _report(console: Console, trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> None:
+    console.print(_results(trainer.untrained, last["eval"], optimum))
+    console.print(_side_by_side(Trajectory.from_json(trainer.untrained["game"]), trainer.show_game()))
+    time = last["time"]
     console.print(
         f"{trainer.update} updates, {trainer.episodes} episodes, {time['seconds']:.0f} s of wall clock, "
-        f"{time['cpu_seconds']:.0f} s of CPU, {time['peak_memory_mib']:.0f} MiB. "
-        f"Curve, metrics, trajectories and checkpoints: {trainer.folder.path}",
+        f"{time['cpu_seconds']:.0f} s of CPU, {time['peak_memory_mib']:.0f} MiB.\n"
+        f"Curve, metrics, trajectories and checkpoints: {shlex.quote(str(trainer.folder.path))}",
         soft_wrap=True,
     )
-    return 0
 
 
 def _train_config(config: Config) -> TrainConfig:
@@ -80,10 +94,17 @@ def _resumable(config: Config) -> str:
 
 
 class _StopOnInterrupt:
-    """Turns the first Ctrl-C into a request to stop after this update; the second one stops at once."""
+    """Turns the first Ctrl-C into a request to stop after this update; a second one stops at once, without saving."""
 
     def __init__(self, console: Console) -> None:
-        self.console, self.asked = console, False
+        self.console, self.asked, self.told = console, False, False
+
+    def __call__(self) -> bool:
+        """Whether to stop. Says so here and not in the signal handler, which may interrupt any other print."""
+        if self.asked and not self.told:
+            self.told = True
+            self.console.print("Stopping and saving.")
+        return self.asked
 
     def __enter__(self) -> _StopOnInterrupt:
         self._before = signal.signal(signal.SIGINT, self._on_interrupt)
@@ -138,6 +159,13 @@ class _Display:
         if self.live is None and done == steps:
             self.console.print(f"warm-up: {steps} steps of imitating random legal play (format only)")
 
+    def untrained(self, scores: dict[str, Any]) -> None:
+        self.console.print(
+            f"before learning, held-out: sampled {_score(scores['sampled'], self.optimum)}; "
+            f"greedy {_score(scores['greedy'], None)}",
+            soft_wrap=True,
+        )
+
     def update(self, metrics: dict[str, Any]) -> None:
         if not self.progress.tasks[1].started:
             self.progress.start_task(self.training)
@@ -175,7 +203,9 @@ def _score(summary: dict[str, Any], optimum: Optimum | None) -> str:
     """Success and turns of won games, beside what is possible."""
     turns = summary["turns_when_won"]
     best = "" if optimum is None else f" (best {optimum.turns:.2f})"
-    return f"success {_number(summary['success'])}, turns when won {'none' if turns is None else f'{turns:.2f}'}{best}"
+    cut = f", {summary['overflowed']:.0%} cut: too long for the model" if summary["overflowed"] else ""
+    won_in = "none" if turns is None else f"{turns:.2f}"
+    return f"success {_number(summary['success'])}, turns when won {won_in}{best}{cut}"
 
 
 def _results(untrained: dict[str, Any], trained: dict[str, Any], optimum: Optimum | None) -> Table:

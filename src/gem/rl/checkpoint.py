@@ -24,6 +24,7 @@ def save_checkpoint(folder: Path, update: int, write: Callable[[Path], None]) ->
     """Write checkpoint `update` under folder and drop the ones older than the last KEPT.
 
     Args:
+        update: one that has no checkpoint yet.
         write: fills the empty directory it is given.
 
     Returns the checkpoint's path. An OSError from a full or failing disk goes through, and nothing else is touched.
@@ -33,12 +34,11 @@ def save_checkpoint(folder: Path, update: int, write: Callable[[Path], None]) ->
     draft.mkdir(parents=True)
     try:
         write(draft)
-        sums = {file.name: _sha256(file) for file in sorted(draft.iterdir())}
+        files = sorted(path for path in draft.rglob("*") if path.is_file())
+        sums = {str(file.relative_to(draft)): _sha256(file) for file in files}
         (draft / MANIFEST).write_text(json.dumps({"update": update, "sha256": sums}, indent=1))
-        for file in draft.iterdir():
+        for file in [*files, draft / MANIFEST, draft]:
             _sync(file)
-        if target.exists():
-            shutil.rmtree(target)
         draft.rename(target)
         _sync(folder)
     except BaseException:

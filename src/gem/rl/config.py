@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from gem.errors import BadValue
@@ -12,9 +13,16 @@ def _option(default: Any, help: str) -> Any:
     return field(default=default, metadata={"help": help})
 
 
+_LEAST = {
+    **dict.fromkeys(["steps", "batch", "slots", "epochs", "minibatch", "max_new_tokens", "threads"], 1),
+    **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every"], 1),
+    **dict.fromkeys(["seed", "kl", "entropy", "imitation_steps", "keep_trajectories"], 0),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """A training run: REINFORCE over turns with return batch normalisation (arXiv 2510.01051), clipped for reuse.
+    """A training run: REINFORCE over turns with batch-normalised returns (after arXiv 2510.01051), clipped for reuse.
 
     The defaults are those of the demonstration, found on game:GuessTheNumber-v0-easy with the embedded model.
     Raises BadValue for a value out of its range, naming it.
@@ -39,7 +47,7 @@ class TrainConfig:
     )
     clip: float | None = _option(0.2, "PPO clip range of the probability ratio; none is plain REINFORCE, for 1 epoch")
     epochs: int = _option(3, "passes over each batch")
-    minibatch: int = _option(64, "episodes per gradient step")
+    minibatch: int = _option(64, "sequences per gradient step: episodes, or turns where a wrapper shows the history")
     learning_rate: float = _option(1.5e-3, "peak of AdamW; reached after 10 updates, falling linearly to a tenth of it")
     kl: float = _option(
         0.03, "weight of the divergence from the policy at the start, in nats: keeps the format and goes on exploring"
@@ -62,16 +70,13 @@ class TrainConfig:
     threads: int = _option(1, "torch threads; more than one slows small models down")
 
     def __post_init__(self) -> None:
-        at_least = {
-            1: ["steps", "batch", "slots", "epochs", "minibatch", "max_new_tokens", "eval_every", "eval_episodes"],
-            0: ["seed", "kl", "entropy", "imitation_steps", "keep_trajectories"],
-        }
-        at_least[1] += ["checkpoint_every", "threads"]
-        for least, names in at_least.items():
-            for name in names:
-                value = getattr(self, name)
-                if value is not None and value < least:
-                    raise BadValue(f"{name} must be at least {least}, got {value}")
+        for field_ in fields(self):
+            value = getattr(self, field_.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise BadValue(f"{field_.name} must be finite, got {value}")
+            least = _LEAST.get(field_.name)
+            if least is not None and value is not None and value < least:
+                raise BadValue(f"{field_.name} must be at least {least}, got {value}")
         for name in ("learning_rate", "max_grad_norm", "temperature", "clip"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -82,5 +87,7 @@ class TrainConfig:
             raise BadValue(f"baseline must be 'batch' or 'turn', got {self.baseline!r}")
         if self.clip is None and self.epochs > 1:
             raise BadValue(f"epochs={self.epochs} needs a clip range: plain REINFORCE is on-policy for one pass only")
+        if "seed" in self.env_kwargs:
+            raise BadValue("env_kwargs takes no seed: every slot gets its own from the run's seed")
         if self.minibatch > self.batch:
             raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")

@@ -18,16 +18,16 @@ from gem.vector import VectorEnv
 
 EPISODES_PER_STEP = 32
 LEARNING_RATE = 3e-3
+BETAS = (0.9, 0.99)  # of AdamW, here and in the trainer
 
 
 class SpokenPolicy:
     """Random legal play in the tokens of a chat format, as if a model had said it. Its log-probabilities are 0."""
 
-    max_prompt_tokens = None
     version = 0
 
     def __init__(self, policy: CausalLMPolicy) -> None:
-        self.chat = policy.chat
+        self.chat, self.max_prompt_tokens = policy.chat, policy.max_prompt_tokens
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
         replies = []
@@ -38,15 +38,14 @@ class SpokenPolicy:
 
 
 def imitate_random_play(
-    policy: CausalLMPolicy, vec_env: VectorEnv, steps: int, on_step: Callable[[int, float], None] | None = None
+    policy: CausalLMPolicy, vec_env: VectorEnv, steps: int, on_step: Callable[[int], None] = lambda done: None
 ) -> None:
     """Train the policy's model on episodes of random legal play from vec_env.
 
-    on_step: called with the number of steps done and the loss, in nats per token.
+    on_step: called with the number of steps done; what it raises ends the imitation.
     """
-    optimizer = torch.optim.AdamW(policy.model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.99), weight_decay=0.0)
+    optimizer = torch.optim.AdamW(policy.model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=0.0)
     spoken = SpokenPolicy(policy)
-    policy.model.train()
     for step in range(1, steps + 1):
         trajectories = collect(vec_env, spoken, episodes=EPISODES_PER_STEP)
         packed = [Example(s, [0.0] * len(s.ids_T)) for t in trajectories for s in t.sequences()]
@@ -57,5 +56,4 @@ def imitate_random_play(
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        if on_step is not None:
-            on_step(step, float(loss.detach()))
+        on_step(step)

@@ -22,6 +22,15 @@ def check_model_path(model: str | None) -> None:
         raise BadValue(f"no model folder {model!r}; give a folder with config.json, or a hub id like owner/name")
 
 
+def check_device(device: str) -> None:
+    """Raises BadValue for a torch device that is not here."""
+    torch = require("torch", extra="train")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as e:
+        raise BadValue(f"cannot use the device {device!r}: {_first_line(e)}") from e
+
+
 def build_policy(config: TrainConfig) -> CausalLMPolicy:
     """The policy to train. Raises BadValue when the model cannot be loaded, MissingDependency."""
     if config.model is None:
@@ -53,14 +62,18 @@ def load_pretrained(name: str | os.PathLike[str]) -> tuple[Any, Any]:
     check_model_path(os.fspath(name))
     transformers = require("transformers", extra="train")
     torch = require("torch", extra="train")
+    safetensors = require("safetensors", extra="train")
     try:
         with _no_progress_bars() if Path(name).is_dir() else nullcontext():
             model = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
             tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as e:
-        reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-        raise BadValue(f"cannot load the model {os.fspath(name)!r}: {reason}") from e
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, safetensors.SafetensorError) as e:
+        raise BadValue(f"cannot load the model {os.fspath(name)!r}: {_first_line(e)}") from e
     return model, tokenizer
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 @contextmanager

@@ -32,7 +32,9 @@ class CausalLMPolicy:
     """A Hugging Face causal language model that plays.
 
     Args:
-        model, tokenizer: as transformers loads them. The tokenizer needs a chat template.
+        model, tokenizer: as transformers loads them. The tokenizer needs a chat template. The model is put in eval
+            mode, for training too: dropout would draw from the global stream, and score another policy than the one
+            that sampled.
         temperature: 0 takes the most likely token; its recorded log-probability is then 0, that of a sure thing.
         top_p: nucleus mass in (0, 1]; 1 samples from the whole distribution.
         max_new_tokens: tokens per reply, the end token included.
@@ -60,9 +62,11 @@ class CausalLMPolicy:
             raise BadValue(f"top_p must be in (0, 1], got {top_p}")
         if max_new_tokens < 1 or max_batch < 1:
             raise BadValue(f"max_new_tokens and max_batch must be >= 1, got {max_new_tokens} and {max_batch}")
-        self.model, self.tokenizer, self.chat = model, tokenizer, ChatFormat(tokenizer)
+        self.model, self.tokenizer, self.chat = model.eval(), tokenizer, ChatFormat(tokenizer)
         self.temperature, self.top_p, self.max_new_tokens = temperature, top_p, max_new_tokens
         self.seed, self.max_batch, self.version = seed, max_batch, 0
+        if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
+            raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the model's context")
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
 
     @property
@@ -108,7 +112,6 @@ class CausalLMPolicy:
         running_B = torch.ones(len(requests), dtype=torch.bool, device=device)
         drawn: list[Tensor] = []
         scores: list[Tensor] = []
-        self.model.eval()
         cache = None
         for t in range(self.max_new_tokens):
             out = self.model(

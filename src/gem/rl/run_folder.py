@@ -26,18 +26,24 @@ class RunFolder:
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
         """A new folder for a run. Raises BadValue when it exists (by a given name) or cannot be written."""
-        path = Path(config.out) / (config.name or _free_name(config))
-        run = cls(path)
+        run = cls(cls.free_path(config))
+        path = run.path
         try:
             path.mkdir(parents=True)
             run.config_file.write_text(json.dumps(asdict(config), indent=1) + "\n")
             run.metrics.touch()
             run.trajectories.touch()
-        except FileExistsError:
-            raise BadValue(f"{path} exists; go on with --resume {path}, or give another --name") from None
         except OSError as e:
             raise BadValue(f"cannot write the run to {path}: {e.strerror}") from e
         return run
+
+    @staticmethod
+    def free_path(config: TrainConfig) -> Path:
+        """Where a new run goes. Raises BadValue when the name that the configuration gives is taken."""
+        path = Path(config.out) / (config.name or _free_name(config))
+        if path.exists():
+            raise BadValue(f"{path} exists; go on with --resume {path}, or give another --name")
+        return path
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> tuple[RunFolder, TrainConfig]:

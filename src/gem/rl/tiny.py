@@ -18,7 +18,7 @@ CHAT_TEMPLATE = (
     "{% else %}<|user|>{{ m['content'] }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-SAMPLE_EPISODES = 300  # of random play, to hear what the environment says
+SAMPLE_EPISODES, SAMPLE_TURNS = 300, 20_000  # of random play, to hear what the environment says
 
 
 class Heard(NamedTuple):
@@ -36,7 +36,7 @@ def listen(env_id: str, seed: int, env_kwargs: dict[str, Any] | None = None) -> 
             observation, _ = env.reset(seed=derive(seed, "tokenizer", episode))
             heard.observations.append(str(observation))
             over = False
-            while not over:
+            while not over and len(heard.actions) < SAMPLE_TURNS:
                 heard.actions.append(env.sample_random_action())
                 observation, _, terminated, truncated, _ = env.step(heard.actions[-1])
                 heard.observations.append(str(observation))
@@ -74,7 +74,7 @@ def build_tokenizer(texts: list[str], vocabulary: int = 512) -> Any:
 
 
 def build_model(tokenizer: Any, seed: int, *, hidden: int = 64, layers: int = 2, context: int = 1024) -> Any:
-    """A randomly initialised Qwen3 of about 100,000 parameters. Sizes in units and tokens."""
+    """A randomly initialised Qwen3 of about 120,000 parameters. Sizes in units and tokens."""
     torch = require("torch", extra="train")
     transformers = require("transformers", extra="train")
     config = transformers.Qwen3Config(

@@ -10,24 +10,27 @@ import copy
 import dataclasses
 import json
 import resource
+import shlex
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
-from gem.core import Optimum
+from gem.core import Optimum, StopReason
 from gem.errors import BadValue, InfraError
 from gem.registry import make
 from gem.rl import checkpoint
 from gem.rl.batch import Example, examples, minibatches
 from gem.rl.config import TrainConfig
-from gem.rl.imitation import imitate_random_play
+from gem.rl.imitation import BETAS, imitate_random_play
 from gem.rl.losses import kl_penalty, mean_entropy, policy_gradient
-from gem.rl.model import build_policy, check_model_path, load_pretrained, save_pretrained
+from gem.rl.model import build_policy, check_device, check_model_path, load_pretrained, save_pretrained
 from gem.rl.policy import CausalLMPolicy
 from gem.rl.run_folder import RunFolder
 from gem.rollout import Collector, play_seeds
@@ -36,12 +39,17 @@ from gem.trajectory import Trajectory
 from gem.vector import VectorEnv, make_vec
 from gem.wrappers import get_wrapper_fns
 
-WARMUP_UPDATES = 10  # of the learning rate: Adam's first steps are as long as its last
+RISING_UPDATES = 10  # of the learning rate: Adam's first steps are as long as its last
 FINAL_RATE = 0.1  # of the peak
 IMITATION_STEPS = 200  # of the embedded model
-BETAS = (0.9, 0.99)
+IMITATION_SLOTS = 32
+EVAL_SLOTS = 512
 
 Metrics = dict[str, Any]
+
+
+class _Stopped(Exception):
+    """Somebody asked to stop in the middle of the warm-up."""
 
 
 class Trainer:
@@ -50,35 +58,47 @@ class Trainer:
     Use ``Trainer.start(config)`` or ``Trainer.resume(path)``, then ``run()``.
     """
 
-    def __init__(self, config: TrainConfig, folder: RunFolder, policy: CausalLMPolicy) -> None:
+    def __init__(self, config: TrainConfig, folder: RunFolder, policy: CausalLMPolicy, started: float) -> None:
         self.config, self.folder, self.policy = config, folder, policy
         self.optimizer = torch.optim.AdamW(
             policy.model.parameters(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
         )
         self.collector = Collector(self._vec_env("train", config.slots or config.batch))
-        self._eval_env = self._vec_env("held-out", min(config.eval_episodes, 512), autoreset="disabled")
+        eval_slots = min(config.eval_episodes, config.slots or EVAL_SLOTS)
+        self._eval_env = self._vec_env("held-out", eval_slots, autoreset="disabled")
         self.update, self.episodes, self.turns = 0, 0, 0
         self.untrained: Metrics = {}
         self.reference: CausalLMPolicy | None = None  # the policy at the start of learning, where config.kl asks for it
+        self._saved: int | None = None  # the update of the newest checkpoint
         self._seconds_before = self._cpu_before = 0.0
-        self._started, self._cpu_started = time.perf_counter(), time.process_time()
+        self._started, self._cpu_started = started, 0.0  # of this process's CPU time all counts
 
     @classmethod
     def start(cls, config: TrainConfig) -> Trainer:
-        """A new run: checks all that can be checked, then makes the folder, then the model."""
-        env = make(config.env, **config.env_kwargs)
-        env.close()
+        """A new run. What can be wrong with the configuration is found before anything is written."""
+        started = time.perf_counter()
+        check_trainable(config)
         check_model_path(config.model)
+        check_device(config.device)
+        RunFolder.free_path(config)
         torch.set_num_threads(config.threads)
-        folder = RunFolder.create(config)
-        return cls(config, folder, build_policy(config))
+        policy = build_policy(config)
+        get_wrapper_fns(config.wrappers, tokenizer=policy.tokenizer)
+        return cls(config, RunFolder.create(config), policy, started)
 
     @classmethod
     def resume(cls, path: str) -> Trainer:
-        """The run in a folder, at its newest checkpoint. Raises BadValue when there is none or it is damaged."""
+        """The run in a folder, at its newest checkpoint, or at its start when it was stopped before the first.
+
+        Raises BadValue when the folder is no run or the checkpoint is damaged.
+        """
+        started = time.perf_counter()
         folder, config = RunFolder.open(path)
-        source = checkpoint.newest_checkpoint(folder.checkpoints)
         torch.set_num_threads(config.threads)
+        if not checkpoint.complete_checkpoints(folder.checkpoints):
+            folder.cut_to(dict.fromkeys(folder.sizes(), 0))
+            return cls(config, folder, build_policy(config), started)
+        source = checkpoint.newest_checkpoint(folder.checkpoints)
         state = json.loads((source / "state.json").read_text())
         model, tokenizer = load_pretrained(source)
         policy = CausalLMPolicy(
@@ -88,14 +108,14 @@ class Trainer:
             max_new_tokens=state["max_new_tokens"],
             seed=config.seed,
         )
-        trainer = cls(config, folder, policy)
+        trainer = cls(config, folder, policy, started)
         trainer.optimizer.load_state_dict(torch.load(source / "optimizer.pt", weights_only=True))
         trainer._keep_reference()
         if trainer.reference is not None:
             trainer.reference.model.load_state_dict(torch.load(source / "reference.pt", weights_only=True))
         trainer.collector.set_state(state["collector"])
         trainer.update, trainer.episodes, trainer.turns = state["update"], state["episodes"], state["turns"]
-        trainer.policy.version = trainer.update
+        trainer.policy.version = trainer._saved = trainer.update
         trainer.untrained = state["untrained"]
         trainer._seconds_before, trainer._cpu_before = state["seconds"], state["cpu_seconds"]
         folder.cut_to(state["sizes"])
@@ -115,32 +135,54 @@ class Trainer:
         self,
         on_update: Callable[[Metrics], None] = lambda metrics: None,
         on_imitation: Callable[[int, int], None] = lambda done, steps: None,
+        on_untrained: Callable[[Metrics], None] = lambda scores: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Train to the end, or until should_stop() says so between two updates; either way a checkpoint is left.
+        """Train to the end, or until should_stop() says so between two updates or two steps of the warm-up.
+
+        A checkpoint is left, but for a stop within the warm-up, after which resume() begins anew.
 
         Args:
             on_update: gets the metrics of each update as they are written.
             on_imitation: gets steps done and steps to do of the warm-up.
+            on_untrained: gets the scores on held-out seeds after the warm-up, greedy and sampled.
 
-        Raises InfraError when the folder cannot be written any more; what was complete stays.
+        Raises InfraError when the folder cannot be written any more, or the gradient is not finite; what was complete
+        stays.
         """
         if not self.untrained:
-            self._warm_up(on_imitation)
+            try:
+                self._warm_up(on_imitation, should_stop)
+            except _Stopped:
+                return
             self.save()
+            on_untrained(self.untrained)
         while not self.done and not should_stop():
             metrics = self.step()
             on_update(metrics)
-            if self.done or self.update % self.config.checkpoint_every == 0:
+            if self.update % self.config.checkpoint_every == 0:
                 self.save()
         self.save()
+
+    def close(self) -> None:
+        """Close the environments."""
+        self.collector.vec_env.close()
+        self._eval_env.close()
+
+    def __enter__(self) -> Trainer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def step(self) -> Metrics:
         """One update: collect a batch, learn from it, evaluate when it is time. Returns what went to metrics.jsonl."""
         started = time.perf_counter()
         batch = self.collector.collect(self.policy, episodes=self.config.batch)
         collected = time.perf_counter()
-        whole = [t for t in batch if t.failure is None and t.turns]
+        whole = [t for t in batch if t.failure is None]
         if not whole:
             raise InfraError(f"all {len(batch)} episodes of the batch failed, the last with: {batch[-1].failure}")
         learned = self._learn(examples(whole, self.config.gamma, self.config.baseline))
@@ -158,6 +200,8 @@ class Trainer:
         finished = time.perf_counter()
         if self.done or self.update % self.config.eval_every == 0:
             metrics["eval"] = self.evaluate(both=self.done)
+        if self.done:
+            metrics["untrained"] = {mode: self.untrained[mode] for mode in ("greedy", "sampled")}
         metrics["time"] = {
             "seconds": round(self.seconds, 3),
             "cpu_seconds": round(self.cpu_seconds, 3),
@@ -195,15 +239,19 @@ class Trainer:
     def cpu_seconds(self) -> float:
         return self._cpu_before + time.process_time() - self._cpu_started
 
-    def save(self) -> Path:
-        """Write a checkpoint of this moment; writing it twice changes nothing. Raises InfraError on a full disk."""
+    def save(self) -> None:
+        """Write a checkpoint of this moment, unless the newest is one. Raises InfraError when it cannot be written."""
+        if self._saved == self.update:
+            return
         try:
-            return checkpoint.save_checkpoint(self.folder.checkpoints, self.update, self._write_checkpoint)
-        except OSError as e:
+            checkpoint.save_checkpoint(self.folder.checkpoints, self.update, self._write_checkpoint)
+        except (OSError, RuntimeError, SafetensorError) as e:  # the last two are torch's and safetensors' full disk
+            reason = (getattr(e, "strerror", None) or str(e)).splitlines()[0]
             raise InfraError(
-                f"cannot write a checkpoint under {self.folder.checkpoints}: {e.strerror or e}; "
-                f"free some space, then gem train --resume {self.folder.path}"
+                f"cannot write a checkpoint under {self.folder.checkpoints}: {reason}; the one before it stands: "
+                f"make room, then gem train --resume {shlex.quote(str(self.folder.path))}"
             ) from e
+        self._saved = self.update
 
     def _write_checkpoint(self, draft: Path) -> None:
         save_pretrained(self.policy, draft)
@@ -223,14 +271,19 @@ class Trainer:
         }
         (draft / "state.json").write_text(json.dumps(state))
 
-    def _warm_up(self, on_imitation: Callable[[int, int], None]) -> None:
+    def _warm_up(self, on_imitation: Callable[[int, int], None], should_stop: Callable[[], bool]) -> None:
         steps = self.config.imitation_steps
         if steps is None:
             steps = IMITATION_STEPS if self.config.model is None else 0
+
+        def on_step(done: int) -> None:
+            on_imitation(done, steps)
+            if should_stop():
+                raise _Stopped
+
         if steps:
-            vec_env = self._vec_env("imitation", 32)
-            imitate_random_play(self.policy, vec_env, steps, lambda done, loss: on_imitation(done, steps))
-            vec_env.close()
+            with self._vec_env("imitation", IMITATION_SLOTS) as vec_env:
+                imitate_random_play(self.policy, vec_env, steps, on_step)
         self._keep_reference()
         self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
 
@@ -250,7 +303,6 @@ class Trainer:
         # One constant for the whole batch, so that a minibatch of long episodes takes no smaller step per token.
         tokens_per_example = sum(sum(e.sequence.loss_mask_T) for e in batch) / len(batch)
         logs: list[dict[str, float]] = []
-        model.train()
         for epoch in range(config.epochs):
             order = stream(config.seed, "minibatches", self.update, epoch)
             for minibatch in minibatches(batch, config.minibatch, self.policy.pad_id, order):
@@ -276,7 +328,10 @@ class Trainer:
                 loss.backward()  # type: ignore[no-untyped-call]
                 norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
                 if not torch.isfinite(norm):
-                    raise BadValue(f"the gradient is {float(norm)} at update {self.update}; lower the learning rate")
+                    raise InfraError(
+                        f"the gradient of update {self.update + 1} is {float(norm)}; the last checkpoint stands, "
+                        "but a new run needs a lower --learning-rate"
+                    )
                 self.optimizer.step()
                 logs.append(
                     {
@@ -300,19 +355,34 @@ class Trainer:
         return scored
 
     def _vec_env(self, purpose: str, slots: int, autoreset: str = "same_step") -> VectorEnv:
-        seeds = [{"seed": derive(self.config.seed, purpose, i)} for i in range(slots)]
+        slot_kwargs = [{**self.config.env_kwargs, "seed": derive(self.config.seed, purpose, i)} for i in range(slots)]
         wrappers = get_wrapper_fns(self.config.wrappers, tokenizer=self.policy.tokenizer)
-        return make_vec(self.config.env, wrappers, seeds, autoreset=autoreset, **self.config.env_kwargs)
+        return make_vec(self.config.env, wrappers, slot_kwargs, autoreset=autoreset)
+
+
+def check_trainable(config: TrainConfig) -> None:
+    """Raises BadValue when the environment cannot be saved in a checkpoint, or samples no actions to listen to."""
+    with make(config.env, **config.env_kwargs) as env:
+        env.reset(seed=0)
+        try:
+            json.dumps(env.get_state())
+            if config.model is None or config.imitation_steps:
+                env.sample_random_action()
+        except (NotImplementedError, TypeError) as e:
+            raise BadValue(f"cannot train on {config.env}: {e}") from e
 
 
 def rate_factor(update: int, updates: int) -> float:
     """Share of the peak learning rate at an update: a linear rise, then a linear fall to FINAL_RATE."""
-    rise = min(1.0, (update + 1) / WARMUP_UPDATES)
+    rise = min(1.0, (update + 1) / RISING_UPDATES)
     return rise * (1.0 - (1.0 - FINAL_RATE) * update / updates)
 
 
 def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
-    """What a batch of episodes amounts to. Shares and means leave failed episodes out and count them in `failed`."""
+    """What a batch of episodes amounts to. Shares and means leave failed episodes out and count them in `failed`.
+
+    overflowed: the share of episodes cut because the next context would not have fitted the model.
+    """
     whole = [t for t in trajectories if t.failure is None]
     won = [len(t.turns) for t in whole if t.solved]
     turns = [turn for t in whole for turn in t.turns]
@@ -321,6 +391,7 @@ def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
         "turns_when_won": statistics.fmean(won) if won else None,
         "reward": statistics.fmean(t.total_reward for t in whole) if whole else None,
         "invalid": sum(turn.invalid is not None for turn in turns) / len(turns) if turns else None,
+        "overflowed": sum(t.stop_reason == StopReason.MAX_TOKENS for t in whole) / len(whole) if whole else None,
         "failed": len(trajectories) - len(whole),
     }
 

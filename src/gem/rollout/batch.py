@@ -10,8 +10,6 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from gem.errors import BadValue
 from gem.policies import Policy
 from gem.rollout.slot import Slot, advance
@@ -67,7 +65,7 @@ class Collector:
                 {
                     "trajectory": s.trajectory.to_json(),
                     "observation": s.observation,
-                    "info": msgspec.to_builtins(s.info),
+                    "info": s.info,
                 }
                 for s in self._slots
             ],
@@ -90,15 +88,16 @@ class Collector:
             last = info["final_info"] if ended else info
             slot.record(reply, policy, step.rewards_B[i], last, seconds)
             if not ended:
-                slot.observation, slot.info = observation, info
+                slot.see(observation, info)
                 continue
             self._finished.append(
                 slot.finish(info["final_obs"], last, bool(step.terminated_B[i]), bool(step.truncated_B[i]))
             )
-            self._slots[i] = self._next(slot, observation, info)
+            self._slots[i] = _next(slot, observation, info)
 
     def _start(self) -> None:
         if not self._slots:
+            # By ids: a reset of the whole vector is somebody else's, and ends what is collected here.
             observations, infos = self.vec_env.reset(ids=range(self.vec_env.num_envs))
             self._slots = [
                 Slot(Trajectory(self.vec_env.env_ids[i], slot=i), o, info)
@@ -106,17 +105,11 @@ class Collector:
             ]
 
     def _end_overflowing(self, policy: Policy) -> None:
-        # A first prompt that does not fit is nobody's episode: the policy refuses it with its own error.
         for i, slot in enumerate(self._slots):
-            slot.request(policy, self.vec_env)
-            if slot.trajectory.turns and slot.too_long(policy):
+            if slot.overflows(policy, self.vec_env):
                 self._finished.append(slot.overflow())
                 (observation,), (info,) = self.vec_env.reset(ids=[i])
-                self._slots[i] = self._next(slot, observation, info)
-
-    def _next(self, slot: Slot, observation: Any, info: dict[str, Any]) -> Slot:
-        old = slot.trajectory
-        return Slot(Trajectory(old.env_id, slot=old.slot, episode=old.episode + 1), observation, info)
+                self._slots[i] = _next(slot, observation, info)
 
 
 def collect(
@@ -130,3 +123,8 @@ def collect(
         vec_env.collector = Collector(vec_env)
     collector: Collector = vec_env.collector
     return collector.collect(policy, episodes=episodes, transitions=transitions)
+
+
+def _next(slot: Slot, observation: Any, info: dict[str, Any]) -> Slot:
+    old = slot.trajectory
+    return Slot(Trajectory(old.env_id, slot=old.slot, episode=old.episode + 1), observation, info)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 from gem.errors import BadValue
 from gem.policies import Policy
@@ -28,12 +27,10 @@ def play_seeds(vec_env: VectorEnv, policy: Policy, seeds: Sequence[int]) -> list
     done: dict[int, Trajectory] = {}
     running: list[Slot] = _start(vec_env, list(range(vec_env.num_envs)), waiting)
     while running:
-        for slot in running:
-            slot.request(policy, vec_env)
         playing: list[Slot] = []
         freed: list[int] = []
         for slot in running:
-            if slot.trajectory.turns and slot.too_long(policy):
+            if slot.overflows(policy, vec_env):
                 done[slot.trajectory.episode] = slot.overflow()
                 freed.append(slot.trajectory.slot)
             else:
@@ -49,21 +46,20 @@ def play_seeds(vec_env: VectorEnv, policy: Policy, seeds: Sequence[int]) -> list
                     done[slot.trajectory.episode] = slot.finish(observation, info, terminated, truncated)
                     freed.append(slot.trajectory.slot)
                 else:
-                    slot.observation, slot.info = observation, info
+                    slot.see(observation, info)
                     running.append(slot)
         running += _start(vec_env, freed, waiting)
     return [done[i] for i in range(len(seeds))]
 
 
 def _start(vec_env: VectorEnv, free: list[int], waiting: deque[tuple[int, int]]) -> list[Slot]:
-    starting: list[tuple[int, tuple[int, int]]] = []
-    while free and waiting:
-        starting.append((free.pop(0), waiting.popleft()))
-    if not starting:
+    """Begin the episodes of the next seeds on the free slots."""
+    ids = free[: len(waiting)]
+    episodes = [waiting.popleft() for _ in ids]
+    if not ids:
         return []
-    ids: list[int] = [i for i, _ in starting]
-    observations, infos = vec_env.reset(seed=[seed for _, (_, seed) in starting], ids=ids)
-    slots: list[Any] = []
-    for (i, (index, seed)), observation, info in zip(starting, observations, infos, strict=True):
-        slots.append(Slot(Trajectory(vec_env.env_ids[i], slot=i, episode=index, seed=seed), observation, info))
-    return slots
+    observations, infos = vec_env.reset(seed=[seed for _, seed in episodes], ids=ids)
+    return [
+        Slot(Trajectory(vec_env.env_ids[i], slot=i, episode=index, seed=seed), observation, info)
+        for i, (index, seed), observation, info in zip(ids, episodes, observations, infos, strict=True)
+    ]

@@ -19,7 +19,8 @@ from gem.vector import VecStep, VectorEnv
 class Slot:
     """An episode under way.
 
-    observation, info: the newest. prompt_ids: the context to feed next; empty before the first and for text policies.
+    observation: the newest. info: its prefix and suffix, all that is shown of an info. prompt_ids: the context to feed
+    next; empty until it is prepared, and for text policies.
     """
 
     trajectory: Trajectory
@@ -27,10 +28,26 @@ class Slot:
     info: Info = field(default_factory=dict)
     prompt_ids: list[int] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.see(self.observation, self.info)
+
+    def see(self, observation: Any, info: Info | None) -> None:
+        """Take what the environment shows next."""
+        self.observation = observation
+        self.info = {key: info[key] for key in ("prefix", "suffix") if key in info} if info else {}
+
+    def overflows(self, policy: Policy, vec_env: VectorEnv) -> bool:
+        """Whether the episode has to end because its next context does not fit the model.
+
+        Never so for a first prompt: that is nobody's episode, and the policy refuses it with its own error.
+        """
+        self._prepare(policy, vec_env)
+        limit = policy.max_prompt_tokens
+        return bool(self.trajectory.turns) and limit is not None and len(self.prompt_ids) > limit
+
     def request(self, policy: Policy, vec_env: VectorEnv) -> Request:
+        self._prepare(policy, vec_env)
         record = self.trajectory
-        if policy.chat is not None and not self.prompt_ids:
-            self.prompt_ids = self._context(policy, vec_env)
         # An episode from a seed of its own samples alike on every slot, so its key does not name one.
         slot = record.slot if record.seed is None else 0
         return Request(
@@ -39,9 +56,6 @@ class Slot:
             (slot, record.episode, len(record.turns)),
             lambda: vec_env.sample_random_action(record.slot),
         )
-
-    def too_long(self, policy: Policy) -> bool:
-        return policy.max_prompt_tokens is not None and len(self.prompt_ids) > policy.max_prompt_tokens
 
     def record(self, reply: Reply, policy: Policy, reward: float, info: Info, seconds: dict[str, float]) -> None:
         """Add a turn. info is of the step that the action caused, final_info where the slot was reset at once."""
@@ -78,6 +92,10 @@ class Slot:
     def _shown(self) -> Any:
         """The observation with its prefix and suffix, where it is text."""
         return observation_text(self.observation, self.info) if isinstance(self.observation, str) else self.observation
+
+    def _prepare(self, policy: Policy, vec_env: VectorEnv) -> None:
+        if policy.chat is not None and not self.prompt_ids:
+            self.prompt_ids = self._context(policy, vec_env)
 
     def _context(self, policy: Policy, vec_env: VectorEnv) -> list[int]:
         assert policy.chat is not None

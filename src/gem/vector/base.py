@@ -74,7 +74,8 @@ class VectorEnv(ABC):
             env_kwargs: ``env3_kwargs={…}`` is passed on to the reset of slot 3.
 
         Returns observations and infos, in the order of ids. A slot whose machinery fails here says so in
-        ``info["failure"]``, and its episode ends as failed at its first step, whatever the action.
+        ``info["failure"]``, and its episode ends as failed at its first step, whatever the action. (With autoreset in
+        the same step that info comes with the last, sound step of the episode before, whose own is ``final_info``.)
         """
 
     @abstractmethod
