@@ -151,7 +151,7 @@ class Trajectory:
 
 
 def write_jsonl(path: str | os.PathLike[str], trajectories: Iterable[Trajectory]) -> None:
-    """Append trajectories to a file, one line each, each line in one write."""
+    """Append trajectories to a file, one line each."""
     with open(path, "a", encoding="ascii") as file:
         for trajectory in trajectories:
             file.write(json.dumps(trajectory.to_json()) + "\n")

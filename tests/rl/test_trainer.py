@@ -17,6 +17,7 @@ from gem.core import Env
 from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
 from gem.rl import checkpoint
 from gem.rl.config import TrainConfig
+from gem.rl.model import load_pretrained
 from gem.rl.run_folder import RunFolder
 from gem.rl.trainer import Trainer, rate_factor
 from gem.trajectory import read_jsonl
@@ -223,6 +224,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
 from gem.errors import InfraError
 from gem.rl.config import TrainConfig
+from gem.rl.model import load_pretrained
 from gem.rl.run_folder import RunFolder
 folder = RunFolder.create(TrainConfig(out={str(tmp_path)!r}, name="full"))
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -294,6 +296,14 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path):
     with pytest.raises(BadValue, match="cannot load the model"):
         Trainer.start(TrainConfig(model=str(damaged), out=str(out)))
     assert not out.exists()
+
+
+def test_a_folder_without_weights_gives_a_model_drawn_from_the_seed(finished: Path, tmp_path: Path):
+    for file in checkpoint.newest_checkpoint(finished / "checkpoints").iterdir():
+        if file.suffix != ".safetensors":
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    weights = [load_pretrained(tmp_path, seed=seed)[0].get_input_embeddings().weight for seed in (1, 1, 2)]
+    assert weights[0].equal(weights[1]) and not weights[0].equal(weights[2])
 
 
 def test_an_environment_that_cannot_be_saved_is_refused_before_anything_is_written(tmp_path: Path):

@@ -33,7 +33,10 @@ class TrainConfig:
         default_factory=dict, metadata={"help": "arguments of the environment, e.g. max_number=20"}
     )
     wrappers: str = _option("", "comma-separated wrapper names, e.g. concat; none keeps the token history exact")
-    model: str | None = _option(None, "folder or hub id of a causal language model; none builds a tiny one on the spot")
+    model: str | None = _option(
+        None,
+        "folder (without weights: random ones) or hub id of a causal language model; none builds a tiny one",
+    )
     name: str | None = _option(None, "name of the run; by default made from environment and seed")
     out: str = _option("runs", "folder that runs are written to")
     seed: int = _option(0, "of everything: model, tokenizer, episodes, sampling, minibatches")

@@ -12,6 +12,7 @@ from gem.errors import BadValue, require
 from gem.rl.config import TrainConfig
 from gem.rl.policy import CausalLMPolicy
 from gem.rl.tiny import build_model, build_tokenizer, listen
+from gem.seeding import derive
 
 REPLY_TOKENS = 256
 
@@ -39,7 +40,7 @@ def build_policy(config: TrainConfig) -> CausalLMPolicy:
         model = build_model(tokenizer, config.seed)
         reply_tokens = 2 + max(len(tokenizer.encode(action)) for action in set(heard.actions))
     else:
-        model, tokenizer = load_pretrained(config.model)
+        model, tokenizer = load_pretrained(config.model, seed=config.seed)
         reply_tokens = REPLY_TOKENS
     return CausalLMPolicy(
         model.to(config.device),
@@ -57,19 +58,33 @@ def save_pretrained(policy: CausalLMPolicy, folder: Path) -> None:
         policy.tokenizer.save_pretrained(folder)
 
 
-def load_pretrained(name: str | os.PathLike[str]) -> tuple[Any, Any]:
-    """Model (float32) and tokenizer from a folder or the hub. Raises BadValue with the reason when there is none."""
+def load_pretrained(name: str | os.PathLike[str], *, seed: int = 0) -> tuple[Any, Any]:
+    """Model (float32) and tokenizer from a folder or the hub.
+
+    A folder with a config.json and no weights gives a randomly initialised model, drawn from the seed. Raises BadValue
+    with the reason when there is nothing to load.
+    """
     check_model_path(os.fspath(name))
     transformers = require("transformers", extra="train")
     torch = require("torch", extra="train")
     safetensors = require("safetensors", extra="train")
     try:
         with _no_progress_bars() if Path(name).is_dir() else nullcontext():
-            model = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
+            if _has_no_weights(Path(name)):
+                config = transformers.AutoConfig.from_pretrained(name)
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(derive(seed, "model"))
+                    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+            else:
+                model = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
             tokenizer = transformers.AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, safetensors.SafetensorError) as e:
         raise BadValue(f"cannot load the model {os.fspath(name)!r}: {_first_line(e)}") from e
     return model, tokenizer
+
+
+def _has_no_weights(folder: Path) -> bool:
+    return (folder / "config.json").is_file() and not [*folder.glob("*.safetensors"), *folder.glob("*.bin")]
 
 
 def _first_line(error: Exception) -> str:

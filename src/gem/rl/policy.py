@@ -77,7 +77,7 @@ class CausalLMPolicy:
 
     def variant(self, *, temperature: float | None = None, seed: int | None = None) -> CausalLMPolicy:
         """The same model, sampling at another temperature or from other streams; None keeps what it is."""
-        return CausalLMPolicy(
+        twin = CausalLMPolicy(
             self.model,
             self.tokenizer,
             temperature=self.temperature if temperature is None else temperature,
@@ -86,6 +86,8 @@ class CausalLMPolicy:
             seed=self.seed if seed is None else seed,
             max_batch=self.max_batch,
         )
+        twin.chat = self.chat  # with what it has rendered already
+        return twin
 
     def greedy(self) -> CausalLMPolicy:
         """The same model, taking the most likely token each time."""
