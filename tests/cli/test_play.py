@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from typing import Any
@@ -238,3 +239,12 @@ def test_bytes_that_are_no_text_are_an_unreadable_move() -> None:
     done = subprocess.run(command, input=b"\xff\xfe\n", capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Game over (format)" in done.stdout
+
+
+def test_the_frame_breaks_long_rules_and_cuts_none(play, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "50")
+    rules, _ = make("game:Minesweeper-v0-easy").reset(seed=SEED)
+    framed = play(":quit", argv=("game:Minesweeper-v0-easy", "--seed", str(SEED)))
+    words = set(re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", " ", framed).split())
+    assert set(rules.split()) <= words

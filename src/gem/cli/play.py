@@ -161,7 +161,8 @@ class Screen:
 
         title, card = f"{game.env.env_id}, seed {game.seed}", shown(game.now)
         if self.console.is_terminal:
-            self.console.print(Panel(Text(card), title=Text(title), border_style="cyan", expand=False))
+            panel = Panel(Text(card), title=Text(title), border_style="cyan", expand=False)
+            self.console.print(panel, soft_wrap=False)  # inside a frame long lines have to be broken
         else:
             self.say(f"{title}\n\n{card}\n")
         self.say(f"Type a move, or one of {' '.join(COMMANDS)}", "dim")
