@@ -1,4 +1,4 @@
-"""The contract: an environment of text, its wrapper, and what one step returns.
+"""The contract: an environment of text, its wrapper, and what a step returns. One file: each is told by the others.
 
 An environment is a class with ``reset`` and ``step``. Chance comes from ``self.rng``, which ``super().reset(seed)``
 provides; the episode lives in a dataclass ``self.state``; the rest (saving, forking, sampling streams) follows.

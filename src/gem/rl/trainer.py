@@ -9,20 +9,17 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import resource
 import shlex
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
 
-from gem.core import Optimum, StopReason
+from gem.core import Optimum
 from gem.errors import BadValue, InfraError
 from gem.registry import make
 from gem.rl import checkpoint
@@ -30,6 +27,7 @@ from gem.rl.batch import Example, examples, minibatches
 from gem.rl.config import TrainConfig
 from gem.rl.imitation import BETAS, imitate_random_play
 from gem.rl.losses import kl_penalty, mean_entropy, policy_gradient
+from gem.rl.metrics import Metrics, peak_memory_mib, summarize
 from gem.rl.model import build_policy, check_device, check_model_path, load_pretrained, save_pretrained
 from gem.rl.policy import CausalLMPolicy
 from gem.rl.run_folder import RunFolder
@@ -44,8 +42,6 @@ FINAL_RATE = 0.1  # of the peak
 IMITATION_STEPS = 200  # of the embedded model
 IMITATION_SLOTS = 32
 EVAL_SLOTS = 512
-
-Metrics = dict[str, Any]
 
 
 class _Stopped(Exception):
@@ -376,27 +372,3 @@ def rate_factor(update: int, updates: int) -> float:
     """Share of the peak learning rate at an update: a linear rise, then a linear fall to FINAL_RATE."""
     rise = min(1.0, (update + 1) / RISING_UPDATES)
     return rise * (1.0 - (1.0 - FINAL_RATE) * update / updates)
-
-
-def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
-    """What a batch of episodes amounts to. Shares and means leave failed episodes out and count them in `failed`.
-
-    overflowed: the share of episodes cut because the next context would not have fitted the model.
-    """
-    whole = [t for t in trajectories if t.failure is None]
-    won = [len(t.turns) for t in whole if t.solved]
-    turns = [turn for t in whole for turn in t.turns]
-    return {
-        "success": len(won) / len(whole) if whole else None,
-        "turns_when_won": statistics.fmean(won) if won else None,
-        "reward": statistics.fmean(t.total_reward for t in whole) if whole else None,
-        "invalid": sum(turn.invalid is not None for turn in turns) / len(turns) if turns else None,
-        "overflowed": sum(t.stop_reason == StopReason.MAX_TOKENS for t in whole) / len(whole) if whole else None,
-        "failed": len(trajectories) - len(whole),
-    }
-
-
-def peak_memory_mib() -> float:
-    """The most memory that this process has held, in MiB."""
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # getrusage counts bytes on macOS, KiB elsewhere
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
