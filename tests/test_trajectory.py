@@ -238,3 +238,8 @@ def test_a_turn_that_failed_is_written_without_a_reward():
     data = json.loads(json.dumps(Trajectory(turns=[turn([1], [2], None)]).to_json()))
     assert data["turns"][0]["reward"] is None
     assert not any(isinstance(v, float) and math.isnan(v) for v in data["turns"][0].values())
+
+
+def test_a_turn_without_a_reward_is_not_worth_zero():
+    with pytest.raises(BadValue, match="has no rewards"):
+        _ = Trajectory(turns=[Turn("seen", "said", reward=1.0), Turn("seen", "said", reward=None)]).rewards_K

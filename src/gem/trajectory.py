@@ -96,9 +96,10 @@ class Trajectory:
     @property
     def rewards_K(self) -> list[float]:
         """Per-turn rewards. Raises BadValue for a failed trajectory, which has none."""
-        if self.failure is not None:
+        rewards_K = [turn.reward for turn in self.turns if turn.reward is not None]
+        if self.failure is not None or len(rewards_K) < len(self.turns):
             raise BadValue(f"a failed trajectory has no rewards ({self.failure}); drop it or play it again")
-        return [turn.reward or 0.0 for turn in self.turns]
+        return rewards_K
 
     @property
     def total_reward(self) -> float:

@@ -315,11 +315,13 @@ class Trainer:
                 )
                 entropy = mean_entropy(scores.entropy_BT, mb.mask_BT)
                 loss = objective.loss
+                log = {"clipped": objective.clipped, "kl": objective.kl}
                 if config.entropy:
                     loss = loss - config.entropy * entropy
                 if self.reference is not None:
                     divergence = kl_penalty(scores.logp_BT, mb.reference_BT, mb.mask_BT, normalizer=normalizer)
                     loss = loss + config.kl * divergence
+                    log["kl_to_start"] = float(divergence.detach())
                 self.optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
@@ -329,15 +331,8 @@ class Trainer:
                         "but a new run needs a lower --learning-rate"
                     )
                 self.optimizer.step()
-                logs.append(
-                    {
-                        "loss": float(objective.loss.detach()),
-                        "entropy": float(entropy.detach()),
-                        "clipped": objective.clipped,
-                        "kl": objective.kl,
-                        "grad_norm": float(norm),
-                    }
-                )
+                log |= {"loss": float(loss.detach()), "entropy": float(entropy.detach()), "grad_norm": float(norm)}
+                logs.append(log)
         return {"learning_rate": rate, **{name: statistics.fmean(log[name] for log in logs) for name in logs[0]}}
 
     @torch.no_grad()
