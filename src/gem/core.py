@@ -291,7 +291,8 @@ class EnvWrapper(Env):
     """An environment around another one. Whatever it does not define itself is the inner one's, looked up live.
 
     Subclasses override ``reset`` and ``step``; what they remember of an episode goes through ``own_state`` and
-    ``set_own_state``, so that saving and forking see it.
+    ``set_own_state``, so that saving and forking see it. Those that override ``areset`` and ``astep`` too leave an
+    environment that waits in coroutines its way of waiting; around the others it is called on a thread.
     """
 
     def __init__(self, env: Any) -> None:
@@ -308,6 +309,12 @@ class EnvWrapper(Env):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
         return cast("tuple[Any, float, bool, bool, Info]", self.env.step(action))
+
+    async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        return cast("tuple[Any, Info]", await self.env.areset(seed=seed, **kwargs))
+
+    async def astep(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
+        return cast("tuple[Any, float, bool, bool, Info]", await self.env.astep(action))
 
     def sample_random_action(self) -> str:
         return cast(str, self.env.sample_random_action())
@@ -393,7 +400,12 @@ class EndOnTruncation(EnvWrapper):
     """Sets terminated wherever truncated is set, for callers that end an episode on terminated alone."""
 
     def step(self, action: Any) -> Step:
-        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._end(*self.env.step(action))
+
+    async def astep(self, action: Any) -> Step:
+        return self._end(*await self.env.astep(action))
+
+    def _end(self, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
         return Step(observation, reward, terminated or truncated, truncated, info)
 
 
@@ -433,6 +445,35 @@ def _by_name(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
         else:
             named[name] = value
     return (), named
+
+
+def has_coroutines(env: Any) -> bool:
+    """Whether ``await env.astep(action)`` and ``await env.areset(seed)`` do what its step and reset do.
+
+    Not where a class below the one that wrote them overrides step or reset alone.
+    """
+    cls = type(env)
+    if not all(_newest(cls, name, f"a{name}") == f"a{name}" for name in ("step", "reset")):
+        return False
+    return has_coroutines(env.env) if isinstance(env, EnvWrapper) else True
+
+
+def _newest(cls: type, name: str, twin: str) -> str | None:
+    """Which of the two the most derived class that has any of them defines; the twin where it defines both."""
+    return next((twin if twin in vars(c) else name for c in cls.__mro__ if {name, twin} & vars(c).keys()), None)
+
+
+def position_of(env: Any) -> tuple[int | None, int]:
+    """(seed, episode): which episode of which seed an environment is in; (None, 0) where it does not say."""
+    inner = getattr(env, "unwrapped", env)
+    return getattr(inner, "_seed", None), getattr(inner, "_episode", 0)
+
+
+def skip_to(env: Any, seed: int | None, episode: int) -> None:
+    """Make the next reset() without a seed start the episode that follows this position. seed None changes nothing."""
+    inner = getattr(env, "unwrapped", env)
+    if seed is not None and isinstance(inner, Env):
+        inner._seed, inner._episode, inner._first_seed = check_seed(seed), episode, None
 
 
 def require_text(action: object) -> None:

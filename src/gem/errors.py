@@ -10,6 +10,9 @@
     │   ├── EpisodeOver             (RuntimeError)  step() without a running episode: after its end, before reset()
     │   └── MissingDependency       (ImportError)   an extra is not installed
     └── InfraError                  the machinery failed: never a reward
+        ├── EnvFailed               an environment of a vector raised, hung, or died with its worker
+        ├── GraderError             an answer could not be judged: over the time limit, or the grader died
+        └── SandboxError            a sandbox could not be started, or died under a program
 
 The agent's mistakes are no exceptions: they are observations, with their reward and ``info["invalid"]``.
 """
@@ -61,6 +64,18 @@ class MissingDependency(CallerError, ImportError):
 
 class InfraError(GemError):
     """A grader, sandbox, server or worker failed. In a vector slot this ends the episode as failed, with reward NaN."""
+
+
+class EnvFailed(InfraError):
+    """An environment of a vector raised what it must not, hung past its time limit, or died with its worker."""
+
+
+class GraderError(InfraError):
+    """An answer could not be judged: it took longer than it may, or the grader died. It is neither right nor wrong."""
+
+
+class SandboxError(InfraError):
+    """A sandbox could not be started as asked, or its machinery died; what a program does in it is a Result."""
 
 
 def require(module: str, *, extra: str) -> Any:

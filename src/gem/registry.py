@@ -150,18 +150,18 @@ def register(env_id: str | EnvSpec, entry_point: str | Callable[..., Any] | None
     ENV_REGISTRY.add(spec)
 
 
-def make(env_id: str, *, end_on_truncation: bool = False, **kwargs: Any) -> Env:
+def make(env_id: str | EnvSpec, *, end_on_truncation: bool = False, **kwargs: Any) -> Env:
     """Build an environment.
 
     Args:
-        env_id: a registered id.
+        env_id: a registered id; or a spec, registered or not.
         end_on_truncation: also set terminated wherever truncated is set, for callers that look at that alone.
         kwargs: constructor arguments, over those of the spec. ``seed`` works for every env: where the constructor has
             none, the first reset() uses it.
 
     Raises UnknownEnv, UnknownArgument (both with the closest name), MissingDependency.
     """
-    spec = ENV_REGISTRY[env_id]
+    spec = env_id if isinstance(env_id, EnvSpec) else ENV_REGISTRY[env_id]
     env = construct(spec.load(), (), dict(spec.kwargs), kwargs)
     env.env_id, env.entry_point = spec.id, spec.entry_point
     return EndOnTruncation(env) if end_on_truncation else env

@@ -10,7 +10,7 @@ import pytest
 import gem
 from gem.core import EnvWrapper
 from gem.errors import BadValue, UnknownArgument, UnknownEnv
-from gem.vector import make_vec
+from gem.vector import SyncVectorEnv, make_vec
 
 PLAIN, EASY = "game:GuessTheNumber-v0", "game:GuessTheNumber-v0-easy"
 
@@ -118,6 +118,88 @@ def test_wrong_ids_and_arguments_are_refused_as_by_make():
 def test_an_unknown_autoreset_mode_fails_at_construction():
     with pytest.raises(BadValue, match="autoreset must be one of"):
         make_vec(PLAIN, autoreset="sometimes")
+
+
+# Mixtures
+
+
+def test_a_mixture_shares_the_slots_out_by_weight_and_leaves_nobody_out():
+    def counts(weights: dict[str, float], num_envs: int) -> list[int]:
+        ids = make_vec(weights, num_envs=num_envs).env_ids
+        return [ids.count(env_id) for env_id in weights]
+
+    assert counts({PLAIN: 2, EASY: 1}, 9) == [6, 3]
+    assert counts({PLAIN: 2, EASY: 1}, 4) == [3, 1]
+    assert counts({PLAIN: 0.5, EASY: 0.25}, 9) == [6, 3]
+    assert counts({PLAIN: 1000, EASY: 1}, 8) == [7, 1]
+    assert counts({PLAIN: 1}, 3) == [3]
+
+
+def test_a_mixture_without_num_envs_has_one_slot_of_each():
+    assert make_vec({PLAIN: 2, EASY: 1}).env_ids == [PLAIN, EASY]
+
+
+def test_a_mixture_is_the_same_every_time_and_interleaved():
+    ids = make_vec({PLAIN: 1, EASY: 1}, num_envs=6).env_ids
+    assert ids == make_vec({PLAIN: 1, EASY: 1}, num_envs=6).env_ids
+    assert sorted(ids[:2]) == sorted(ids[2:4]) == sorted(ids[4:])
+
+
+@pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), "2", None, True])
+def test_a_weight_is_a_number_above_zero(weight):
+    with pytest.raises(BadValue, match=f"the weight of '{PLAIN}' must be a number above 0, got"):
+        make_vec({PLAIN: weight}, num_envs=2)
+
+
+def test_a_mixture_of_more_ids_than_slots_is_refused():
+    with pytest.raises(BadValue, match="2 ids need at least 2 slots, got num_envs=1"):
+        make_vec({PLAIN: 1, EASY: 1}, num_envs=1)
+
+
+def test_a_mixture_of_nothing_is_refused():
+    with pytest.raises(BadValue, match="at least one slot"):
+        make_vec({})
+
+
+# Backends and their options
+
+
+def test_the_backend_is_sync_unless_another_is_named():
+    assert type(make_vec(PLAIN)) is type(make_vec(PLAIN, backend="sync")) is SyncVectorEnv
+
+
+@pytest.mark.parametrize(("asked", "meant"), [("proces", "process"), ("Thread", "thread")])
+def test_an_unknown_backend_is_refused_with_the_closest(asked, meant):
+    with pytest.raises(BadValue, match=f"no backend '{asked}'; did you mean '{meant}'.*there are: sync, async, thread"):
+        make_vec(PLAIN, backend=asked)
+
+
+def test_async_mode_and_another_backend_contradict_each_other():
+    with pytest.raises(BadValue, match="async_mode=True is backend 'async', and backend='sync' was asked for too"):
+        make_vec(PLAIN, async_mode=True, backend="sync")
+
+
+@pytest.mark.parametrize(
+    ("backend", "options", "message"),
+    [
+        ("sync", {"num_workers": 2}, "num_workers=2 is not for backend 'sync', only for async, thread, process, ray"),
+        ("sync", {"timeout": 2.0}, "takes no timeout"),
+        ("thread", {"address": "auto"}, "address='auto' is not for backend 'thread', only for ray"),
+        ("thread", {"num_workers": 0}, "num_workers must be an integer >= 1, got 0"),
+        ("process", {"num_workers": 1.5}, "num_workers must be an integer >= 1, got 1.5"),
+        ("sync", {"on_failure": "retry"}, "on_failure must be 'raise' or 'restart', got 'retry'"),
+    ],
+)
+def test_an_option_that_is_not_for_the_backend_is_refused(backend, options, message):
+    with pytest.raises(BadValue, match=message):
+        make_vec(PLAIN, backend=backend, **options)
+
+
+@pytest.mark.parametrize("backend", ["thread", "async", "process"])
+@pytest.mark.parametrize("timeout", [0, -1, "1", True])
+def test_a_timeout_is_seconds_above_zero(backend, timeout):
+    with pytest.raises(BadValue, match=r"timeout must be seconds above 0, or None, got"):
+        make_vec(PLAIN, backend=backend, timeout=timeout)
 
 
 def test_end_on_truncation_reaches_every_slot():

@@ -43,6 +43,13 @@ class TrainConfig:
     steps: int = _option(200, "policy updates")
     batch: int = _option(256, "episodes per update")
     slots: int | None = _option(None, "environments stepped together; by default as many as batch")
+    backend: Literal["sync", "async", "thread", "process", "ray"] = _option(
+        "async", "what steps them; async is where each environment's spec says, and the plain loop for light ones"
+    )
+    timeout: float | None = _option(None, "seconds for one step or reset of an environment; none waits for ever")
+    on_failure: Literal["raise", "restart"] = _option(
+        "raise", "of an environment that crashes or hangs: stop, or drop its episode and build it anew"
+    )
     gamma: float = _option(0.8, "discount per turn, 0 to 1")
     baseline: Literal["batch", "turn"] = _option(
         "turn",

@@ -348,7 +348,15 @@ class Trainer:
     def _vec_env(self, purpose: str, slots: int, autoreset: str = "same_step") -> VectorEnv:
         slot_kwargs = [{**self.config.env_kwargs, "seed": derive(self.config.seed, purpose, i)} for i in range(slots)]
         wrappers = get_wrapper_fns(self.config.wrappers, tokenizer=self.policy.tokenizer)
-        return make_vec(self.config.env, wrappers, slot_kwargs, autoreset=autoreset)
+        return make_vec(
+            self.config.env,
+            wrappers,
+            slot_kwargs,
+            backend=self.config.backend,
+            autoreset=autoreset,
+            timeout=self.config.timeout,
+            on_failure=self.config.on_failure,
+        )
 
 
 def check_trainable(config: TrainConfig) -> None:

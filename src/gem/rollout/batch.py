@@ -12,25 +12,32 @@ from typing import Any
 
 from gem.errors import BadValue
 from gem.policies import Policy
-from gem.rollout.slot import Slot, advance
+from gem.rollout.flight import BATCH_WAIT, Flight
+from gem.rollout.slot import Slot
 from gem.trajectory import Trajectory
 from gem.vector import Autoreset, VectorEnv
 
 
 class Collector:
-    """Plays the slots of a vector environment in lock-step and hands out the episodes that end.
+    """Plays the slots of a vector environment and hands out the episodes that end.
 
     Args:
         vec_env: with autoreset in the same step. Its slots are reset at the first collect().
+        batch_wait: seconds to wait for slots that are not back yet before the policy is asked for those that are.
 
-    Raises BadValue for another autoreset mode.
+    Slots that run inline are played in lock-step, so that a run is bit-identical from its seed. Where real waiting
+    decides which slots are asked together, each (slot, episode, turn) still samples from a stream of its own.
+
+    Raises BadValue for another autoreset mode, and a batch_wait below 0.
     """
 
-    def __init__(self, vec_env: VectorEnv) -> None:
+    def __init__(self, vec_env: VectorEnv, batch_wait: float = BATCH_WAIT) -> None:
         if vec_env.autoreset is not Autoreset.SAME_STEP:
             raise BadValue(f"collecting needs autoreset='same_step', got {vec_env.autoreset.value!r}")
+        if not batch_wait >= 0:
+            raise BadValue(f"batch_wait must be seconds >= 0, got {batch_wait!r}")
         self.vec_env = vec_env
-        self._slots: list[Slot] = []
+        self._flight = Flight(vec_env, batch_wait)
         self._finished: deque[Trajectory] = deque()
 
     def collect(
@@ -51,14 +58,16 @@ class Collector:
         counted = 0
         while counted < size:
             while not self._finished:
-                self._step(policy)
+                self._start()
+                self._finished += self._flight.step(policy)
             batch.append(self._finished.popleft())
             counted += 1 if unit == "episodes" else len(batch[-1].turns)
         return batch
 
     def get_state(self) -> dict[str, Any]:
-        """The vector env, the episodes under way and those not handed out yet, as plain data."""
+        """The vector env, the episodes under way and those not handed out yet, as plain data; waits for every slot."""
         self._start()
+        self._finished += self._flight.land()
         return {
             "vec_env": self.vec_env.get_state(),
             "slots": [
@@ -67,49 +76,25 @@ class Collector:
                     "observation": s.observation,
                     "info": s.info,
                 }
-                for s in self._slots
+                for s in self._flight.ready
             ],
             "finished": [t.to_json() for t in self._finished],
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on where get_state() was called."""
+        self._flight.land()
         self.vec_env.set_state(state["vec_env"])
-        self._slots = [Slot(Trajectory.from_json(s["trajectory"]), s["observation"], s["info"]) for s in state["slots"]]
+        self._flight.ready = [
+            Slot(Trajectory.from_json(s["trajectory"]), s["observation"], s["info"]) for s in state["slots"]
+        ]
         self._finished = deque(Trajectory.from_json(t) for t in state["finished"])
 
-    def _step(self, policy: Policy) -> None:
-        self._start()
-        self._end_overflowing(policy)
-        replies, step, seconds = advance(self._slots, policy, self.vec_env)
-        for i, (slot, reply) in enumerate(zip(self._slots, replies, strict=True)):
-            observation, info = step.observations_B[i], step.infos_B[i]
-            ended = bool(step.terminated_B[i] or step.truncated_B[i])
-            last = info["final_info"] if ended else info
-            slot.record(reply, policy, step.rewards_B[i], last, seconds)
-            if not ended:
-                slot.see(observation, info)
-                continue
-            self._finished.append(
-                slot.finish(info["final_obs"], last, bool(step.terminated_B[i]), bool(step.truncated_B[i]))
-            )
-            self._slots[i] = _next(slot, observation, info)
-
     def _start(self) -> None:
-        if not self._slots:
-            # By ids: a reset of the whole vector is somebody else's, and ends what is collected here.
-            observations, infos = self.vec_env.reset(ids=range(self.vec_env.num_envs))
-            self._slots = [
-                Slot(Trajectory(self.vec_env.env_ids[i], slot=i), o, info)
-                for i, (o, info) in enumerate(zip(observations, infos, strict=True))
-            ]
-
-    def _end_overflowing(self, policy: Policy) -> None:
-        for i, slot in enumerate(self._slots):
-            if slot.overflows(policy, self.vec_env):
-                self._finished.append(slot.overflow())
-                (observation,), (info,) = self.vec_env.reset(ids=[i])
-                self._slots[i] = _next(slot, observation, info)
+        if self._flight.empty:
+            # A step that somebody else sent is waited for and dropped; a reset of the whole vector would be theirs.
+            self.vec_env.reset(ids=self.vec_env.under_way)
+            self._flight.begin([Trajectory(env_id, slot=i) for i, env_id in enumerate(self.vec_env.env_ids)])
 
 
 def collect(
@@ -123,8 +108,3 @@ def collect(
         vec_env.collector = Collector(vec_env)
     collector: Collector = vec_env.collector
     return collector.collect(policy, episodes=episodes, transitions=transitions)
-
-
-def _next(slot: Slot, observation: Any, info: dict[str, Any]) -> Slot:
-    old = slot.trajectory
-    return Slot(Trajectory(old.env_id, slot=old.slot, episode=old.episode + 1), observation, info)

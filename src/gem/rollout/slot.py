@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +10,7 @@ from gem.core import Info, StopReason
 from gem.messages import user
 from gem.policies import Policy, Reply, Request
 from gem.trajectory import Trajectory, Turn
-from gem.vector import VecStep, VectorEnv
+from gem.vector import VectorEnv
 
 
 @dataclass
@@ -57,8 +55,11 @@ class Slot:
             lambda: vec_env.sample_random_action(record.slot),
         )
 
-    def record(self, reply: Reply, policy: Policy, reward: float, info: Info, seconds: dict[str, float]) -> None:
-        """Add a turn. info is of the step that the action caused, final_info where the slot was reset at once."""
+    def record(self, reply: Reply, version: int, reward: float, info: Info, seconds: dict[str, float]) -> None:
+        """Add a turn, by the policy of this version.
+
+        info is of the step that the action caused, final_info where the slot was reset at once.
+        """
         self.trajectory.turns.append(
             Turn(
                 observation=self._shown(),
@@ -72,7 +73,7 @@ class Slot:
                 reward_parts=dict(info.get("reward_parts", {})),
                 invalid=info.get("invalid"),
                 seconds=seconds,
-                policy_version=policy.version,
+                policy_version=version,
             )
         )
         self.prompt_ids = []
@@ -106,13 +107,3 @@ class Slot:
         if not turns or vec_env.shows_history(self.trajectory.slot):
             return policy.chat.prompt([user(text)])
         return policy.chat.extend(turns[-1].prompt_ids, turns[-1].sampled_ids, text)
-
-
-def advance(slots: Sequence[Slot], policy: Policy, vec_env: VectorEnv) -> tuple[list[Reply], VecStep, dict[str, float]]:
-    """Ask the policy for all the slots at once and step them. Returns replies, steps and wall-clock seconds."""
-    started = time.perf_counter()
-    replies = policy.act([slot.request(policy, vec_env) for slot in slots])
-    acted = time.perf_counter()
-    step = vec_env.step({slot.trajectory.slot: reply.text for slot, reply in zip(slots, replies, strict=True)})
-    stepped = time.perf_counter()
-    return replies, step, {"policy": acted - started, "env": stepped - acted}

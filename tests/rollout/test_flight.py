@@ -1,0 +1,199 @@
+"""Collecting over slots that wait: nothing stands still for the slowest, and nothing is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gem.core import Env, Step, StopReason
+from gem.errors import BadValue, EnvFailed
+from gem.policies import RandomPolicy, Reply, Request
+from gem.rollout import Collector, collect, play_seeds
+from gem.vector import SyncVectorEnv
+from gem.vector.thread import ThreadVectorEnv
+
+
+class CountEnv(Env):
+    """Ends after two steps; its observations name the seed, the episode and the turn. Waits at a gate if it has one."""
+
+    def __init__(self, gate: threading.Event | None = None, slow_reset: bool = False) -> None:
+        self.gate, self.slow_reset = gate, slow_reset
+
+    def reset(self, seed: int | None = None) -> tuple[str, dict[str, Any]]:
+        super().reset(seed)
+        if self.slow_reset and self.gate is not None:
+            self.gate.wait()
+        self.state = 0
+        return self.look(), {}
+
+    def step(self, action: str) -> Step:
+        if self.gate is not None and not self.slow_reset:
+            self.gate.wait()
+        self.state += 1
+        done = self.state == 2
+        return Step(self.look(), 1.0, terminated=done, info={"stop_reason": StopReason.SOLVED} if done else {})
+
+    def look(self) -> str:
+        return f"{self._seed}.{self._episode}.{self.state}"
+
+    def sample_random_action(self) -> str:
+        return str(self.action_rng.random())
+
+
+class BrokenEnv(CountEnv):
+    def step(self, action: str) -> Step:
+        raise ZeroDivisionError("no")
+
+
+class CountingPolicy(RandomPolicy):
+    """Remembers how many requests came together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[list[int]] = []
+
+    def act(self, requests: Any) -> list[Reply]:
+        self.batches.append([request.key[0] for request in requests])
+        return super().act(requests)
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    gate = threading.Event()
+    yield gate
+    gate.set()  # nothing may wait beyond the test
+
+
+def seeded(make: Any, seed: int) -> Any:
+    def build() -> Env:
+        env: Env = make()
+        env._first_seed = seed
+        return env
+
+    return build
+
+
+def test_a_slot_that_waits_does_not_keep_the_others_waiting(gate):
+    with ThreadVectorEnv([lambda: CountEnv(gate), *[CountEnv] * 3]) as vec_env:
+        collector = Collector(vec_env, batch_wait=0.01)
+        batch = collector.collect(RandomPolicy(), episodes=9)
+        assert {trajectory.slot for trajectory in batch} == {1, 2, 3}
+        gate.set()
+        later = collector.collect(RandomPolicy(), episodes=40)
+        first = next(trajectory for trajectory in later if trajectory.slot == 0)
+        assert first.episode == 0 and len(first.turns) == 2 and first.total_reward == 2.0
+
+
+def test_no_episode_of_any_slot_is_left_out_or_played_twice(gate):
+    gate.set()
+    with ThreadVectorEnv([lambda: CountEnv(gate)] * 4) as vec_env:
+        batch = collect(vec_env, RandomPolicy(), episodes=40)
+        for slot in range(4):
+            episodes = sorted(trajectory.episode for trajectory in batch if trajectory.slot == slot)
+            assert episodes == list(range(len(episodes)))
+
+
+def test_whatever_is_ready_is_asked_in_one_batch_in_the_order_of_the_slots():
+    policy = CountingPolicy()
+    with ThreadVectorEnv([CountEnv] * 4) as vec_env:
+        Collector(vec_env, batch_wait=60.0).collect(policy, episodes=8)
+    assert policy.batches == [[0, 1, 2, 3]] * 4
+
+
+def test_threads_collect_the_same_episodes_as_the_plain_loop():
+    def played(vec_env: Any) -> dict[Any, Any]:
+        with vec_env:
+            batch = collect(vec_env, RandomPolicy(), episodes=24)
+        return {
+            (t.slot, t.episode): [(turn.observation, turn.action, turn.reward) for turn in t.turns]
+            for t in batch
+            if t.episode < 3  # later ones depend on which slot was faster
+        }
+
+    builders = [seeded(CountEnv, slot) for slot in range(6)]
+    assert played(ThreadVectorEnv(builders)) == played(SyncVectorEnv(builders))
+
+
+def test_a_turn_is_timed_from_when_it_was_sent():
+    with SyncVectorEnv([CountEnv]) as vec_env:
+        (trajectory,) = collect(vec_env, RandomPolicy(), episodes=1)
+    assert all(turn.seconds["env"] >= 0 and turn.seconds["policy"] >= 0 for turn in trajectory.turns)
+
+
+def test_the_version_recorded_is_that_of_the_policy_that_acted(gate):
+    policy = RandomPolicy()
+    with ThreadVectorEnv([lambda: CountEnv(gate), CountEnv]) as vec_env:
+        collector = Collector(vec_env, batch_wait=0.01)
+        collector.collect(policy, episodes=3)
+        policy.version = 1
+        gate.set()
+        batch = collector.collect(policy, episodes=20)
+    first = next(trajectory for trajectory in batch if trajectory.slot == 0)
+    assert first.turns[0].policy_version == 0 and first.turns[1].policy_version == 1
+
+
+def test_saving_waits_for_slots_under_way_and_loses_none(gate):
+    with ThreadVectorEnv([lambda: CountEnv(gate), CountEnv]) as vec_env:
+        collector = Collector(vec_env, batch_wait=0.01)
+        collector.collect(RandomPolicy(), episodes=2)
+        gate.set()
+        state = collector.get_state()
+        assert sorted(slot["trajectory"]["slot"] for slot in state["slots"]) == [0, 1]
+        ours = {(t.slot, t.episode): t.turns[0].observation for t in collector.collect(RandomPolicy(), episodes=6)}
+    with SyncVectorEnv([CountEnv] * 2) as copy:
+        restored = Collector(copy)
+        restored.set_state(state)
+        theirs = {(t.slot, t.episode): t.turns[0].observation for t in restored.collect(RandomPolicy(), episodes=6)}
+    assert {key: ours[key] for key in ours.keys() & theirs.keys()} == {
+        key: theirs[key] for key in ours.keys() & theirs.keys()
+    }
+    assert (0, 0) in ours and (0, 0) in theirs
+
+
+def test_an_environment_that_breaks_is_raised_and_collecting_can_start_again():
+    with SyncVectorEnv([BrokenEnv, CountEnv]) as vec_env:
+        collector = Collector(vec_env)
+        with pytest.raises(EnvFailed, match="slot 0"):
+            collector.collect(RandomPolicy(), episodes=1)
+        with pytest.raises(EnvFailed, match="slot 0"):
+            collector.collect(RandomPolicy(), episodes=1)
+
+
+def test_a_broken_environment_that_is_restarted_gives_failed_episodes_only_of_its_own():
+    with SyncVectorEnv([BrokenEnv, CountEnv], on_failure="restart") as vec_env:
+        batch = collect(vec_env, RandomPolicy(), episodes=4)
+    assert {t.slot for t in batch if t.failure} == {0}
+    assert all(t.total_reward == 2.0 for t in batch if t.slot == 1)
+
+
+def test_seeds_are_played_once_each_although_one_slot_waits(gate):
+    with ThreadVectorEnv([lambda: CountEnv(gate, slow_reset=True), *[CountEnv] * 3], "disabled") as vec_env:
+        opener = threading.Timer(0.5, gate.set)
+        opener.start()
+        played = play_seeds(vec_env, RandomPolicy(), range(30), batch_wait=0.01)
+        opener.join()
+    assert [t.seed for t in played] == list(range(30))
+    assert [t.turns[0].observation for t in played] == [f"{seed}.0.0" for seed in range(30)]
+    assert sum(t.slot == 0 for t in played) >= 1
+
+
+@pytest.mark.parametrize("batch_wait", [-1.0, float("nan")])
+def test_a_wait_below_zero_is_refused(batch_wait):
+    with SyncVectorEnv([CountEnv]) as vec_env, pytest.raises(BadValue, match="batch_wait"):
+        Collector(vec_env, batch_wait=batch_wait)
+
+
+def test_requests_name_slot_episode_and_turn():
+    keys: list[tuple[int, int, int]] = []
+
+    class Spy(RandomPolicy):
+        def act(self, requests: Any) -> list[Reply]:
+            keys.extend(request.key for request in requests if isinstance(request, Request))
+            return super().act(requests)
+
+    with SyncVectorEnv([CountEnv] * 2) as vec_env:
+        collect(vec_env, Spy(), episodes=4)
+    assert keys == [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1), (0, 1, 0), (1, 1, 0), (0, 1, 1), (1, 1, 1)]

@@ -1,0 +1,222 @@
+"""Environments that wait, compute, fail, hang and die on command, for tests and benchmarks of the vector.
+
+Worker processes import this module by name, so it holds classes and functions only, and needs no pytest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gem.core import Env, Info, Step, StopReason
+from gem.errors import BadAction, EpisodeOver, InfraError
+from gem.registry import EnvSpec
+from gem.seeding import stream
+
+HANG = 30.0  # seconds: longer than any test, and short enough not to be left behind for ever
+
+
+class Counting(Env):
+    """Ends after `turns` steps. Observations name the turn and how often this instance was reset."""
+
+    def __init__(self, turns: int = 2, fails_at: tuple[int, ...] = (), fails_at_reset: tuple[int, ...] = ()) -> None:
+        self.turns, self.fails_at, self.fails_at_reset = turns, fails_at, fails_at_reset
+        self.resets = self.turn = 0
+        self.closed = 0
+
+    def reset(self, seed: int | None = None, *, greeting: str = "episode") -> tuple[str, Info]:
+        super().reset(seed)
+        self.resets += 1
+        if self.resets in self.fails_at_reset:
+            raise InfraError(f"no server for episode {self.resets}")
+        self.turn = 0
+        return f"{greeting} {self.resets}", {"suffix": "begin"}
+
+    def step(self, action: str) -> Step:
+        if action == "refused":
+            raise BadAction("this action is refused")
+        self.turn += 1
+        if self.turn in self.fails_at:
+            raise InfraError("the server died")
+        over = self.turn == self.turns
+        info = {"correct": True, "stop_reason": StopReason.SOLVED} if over else {}
+        return Step(f"turn {self.turn} of {self.resets}", float(self.turn), terminated=over, info=info)
+
+    def sample_random_action(self) -> str:
+        return str(self.action_rng.randint(0, 99))
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Echo(Env):
+    """Answers with what it was told, for ever, and tells in which process."""
+
+    state: str = ""
+
+    def reset(self, seed: int | None = None) -> tuple[Any, Info]:
+        super().reset(seed)
+        self.state = "hello"
+        return self.state, {}
+
+    def step(self, action: Any) -> Step:
+        self.state = str(action)
+        return Step(action, 1.0, info={"type": type(action).__name__, "pid": os.getpid()})
+
+    def sample_random_action(self) -> str:
+        return "echo"
+
+
+@dataclass(frozen=True)
+class Walk:
+    turns: int
+    turn: int = 0
+    over: bool = False
+
+
+class Walker(Env):
+    """Episodes of 1 to `longest` turns: length, observations, rewards and kind of end all come from the seed.
+
+    seconds, reset_seconds: slept in each step and reset. burns: seconds of CPU time that each step uses.
+    """
+
+    state: Walk
+
+    def __init__(
+        self, longest: int = 6, *, seconds: float = 0.0, reset_seconds: float = 0.0, burns: float = 0.0
+    ) -> None:
+        self.longest, self.seconds, self.reset_seconds, self.burns = longest, seconds, reset_seconds, burns
+
+    def reset(self, seed: int | None = None) -> tuple[str, Info]:
+        super().reset(seed)
+        pause(self.reset_seconds)
+        self.state = Walk(self.rng.randint(1, self.longest))
+        return f"episode {self._episode} of seed {self._seed}", {"draw": self.rng.random()}
+
+    def step(self, action: str) -> Step:
+        if self.state.over:
+            raise EpisodeOver("the walk is over; call reset()")
+        pause(self.seconds)
+        burn(self.burns)
+        turn = self.state.turn + 1
+        self.state = replace(self.state, turn=turn, over=turn == self.state.turns)
+        terminated = self.state.over and self.rng.random() < 0.5
+        info = {"stop_reason": StopReason.SOLVED if terminated else StopReason.MAX_TURNS} if self.state.over else {}
+        observation = f"episode {self._episode} of seed {self._seed}, turn {turn}: {action} {self.rng.randint(0, 999)}"
+        return Step(observation, self.rng.random(), terminated, self.state.over and not terminated, info)
+
+    def sample_random_action(self) -> str:
+        return str(self.action_rng.randint(0, 99))
+
+
+class Faulty(Walker):
+    """A Walker with mishaps, each named for what happens.
+
+    Args:
+        mishaps: (episode, turn) → "raise", "infra", "exit", "hang" or "die"; turn 0 is the reset.
+        rate: the chance of a mishap of `kinds` at each step; it comes from seed, episode and turn alone.
+        hang: seconds that "hang" takes. Its sleep is one call, as that of a stuck library would be.
+        log: a file that gets a line "seed episode turn kind" before each mishap.
+        walker: other arguments of Walker.
+    """
+
+    def __init__(
+        self,
+        mishaps: Mapping[tuple[int, int], str] | None = None,
+        *,
+        rate: float = 0.0,
+        kinds: Iterable[str] = ("raise",),
+        hang: float = HANG,
+        log: str | Path | None = None,
+        **walker: Any,
+    ) -> None:
+        super().__init__(**walker)
+        self.mishaps, self.rate, self.kinds = dict(mishaps or {}), rate, tuple(kinds)
+        self.hang, self.log = hang, log
+
+    def reset(self, seed: int | None = None) -> tuple[str, Info]:
+        answer = super().reset(seed)
+        self._meet(0)
+        return answer
+
+    def step(self, action: str) -> Step:
+        self._meet(self.state.turn + 1)
+        return super().step(action)
+
+    def _meet(self, turn: int) -> None:
+        kind = self.mishaps.get((self._episode, turn))
+        if kind is None and turn and self.rate:
+            chance = stream(self._seed or 0, self._episode, turn, "mishap")
+            kind = chance.choice(self.kinds) if chance.random() < self.rate else None
+        if kind is not None:
+            self._note(f"{self._seed} {self._episode} {turn} {kind}\n")
+            happen(kind, self.hang)
+
+    def _note(self, line: str) -> None:
+        if self.log is not None:
+            with open(self.log, "a", encoding="utf-8") as file:
+                file.write(line)
+
+
+class Waiting(Walker):
+    """A Walker that waits in coroutines of its own: `waits` and `reset_waits` seconds."""
+
+    def __init__(self, *, waits: float = 0.0, reset_waits: float = 0.0, **walker: Any) -> None:
+        super().__init__(**walker)
+        self.waits, self.reset_waits = waits, reset_waits
+
+    async def areset(self, seed: int | None = None) -> tuple[str, Info]:
+        await asyncio.sleep(self.reset_waits)
+        return self.reset(seed)
+
+    async def astep(self, action: str) -> Step:
+        await asyncio.sleep(self.waits)
+        return self.step(action)
+
+
+def happen(kind: str, hang: float) -> None:
+    if kind == "raise":
+        raise ZeroDivisionError("injected")
+    if kind == "infra":
+        raise InfraError("injected")
+    if kind == "exit":
+        raise SystemExit("injected")
+    if kind == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert kind == "hang", kind
+    time.sleep(hang)
+
+
+def pause(seconds: float) -> None:
+    if seconds:
+        time.sleep(seconds)
+
+
+def burn(seconds: float) -> None:
+    """Use so much CPU time of this thread."""
+    if seconds:
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
+            pass
+
+
+def _spec(name: str, **facts: Any) -> EnvSpec:
+    return EnvSpec(f"fixture:{name}-v0", f"fixture_envs:{name.partition('-')[0]}", **facts)
+
+
+SPECS = [
+    _spec("Echo"),
+    _spec("Walker"),
+    _spec("Walker-thread", runs="thread"),
+    _spec("Walker-process", runs="process"),
+    _spec("Waiting", runs="thread"),
+    _spec("Faulty"),
+    _spec("Faulty-thread", runs="thread"),
+    _spec("Faulty-process", runs="process"),
+]

@@ -1,0 +1,533 @@
+"""Each slot where its spec says, inline, awaited on a loop, on a thread or in a process, and all in one vector."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fixture_envs import Counting, Echo, Faulty, Waiting, Walker
+
+from gem.core import EndOnTruncation, Env, EnvWrapper, Info, Step, has_coroutines
+from gem.errors import BadAction, BadValue, EnvFailed
+from gem.vector import SyncVectorEnv, loop, thread
+from gem.vector.async_ import AsyncVectorEnv
+from gem.vector.engine import InlineEngine
+from gem.vector.slots import MAX_FAILURES
+from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper
+
+SOON = 20.0  # seconds within which all that is awaited here has long happened
+LIMIT = 0.3  # seconds that a call may take
+
+
+class Patient(Faulty):
+    """A Faulty in coroutines, whose "hang" waits until it is cancelled, and tells."""
+
+    cancelled = 0
+
+    async def areset(self, seed: int | None = None) -> tuple[str, Info]:
+        await asyncio.sleep(0)
+        answer = Walker.reset(self, seed)
+        await self._await(0)
+        return answer
+
+    async def astep(self, action: str) -> Step:
+        await self._await(self.state.turn + 1)
+        return Walker.step(self, action)
+
+    async def _await(self, turn: int) -> None:
+        if self.mishaps.get((self._episode, turn)) != "hang":
+            self._meet(turn)
+            return
+        try:
+            await asyncio.sleep(SOON)
+        except asyncio.CancelledError:
+            type(self).cancelled += 1
+            raise
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """Every thread and file descriptor of a test is gone soon after it."""
+    files, threads = open_files(), set(threading.enumerate())
+    yield
+    eventually(lambda: set(threading.enumerate()) <= threads)
+    gc.collect()
+    eventually(lambda: open_files() <= files)
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+def eventually(holds: Any) -> None:
+    deadline = time.monotonic() + SOON
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def gem_threads() -> list[str]:
+    return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("gem-"))
+
+
+def is_failed(step: Any, slot: int = 0) -> bool:
+    return bool(math.isnan(step.rewards_B[slot]) and step.truncated_B[slot] and not step.terminated_B[slot])
+
+
+# Where slots run
+
+
+def test_slots_that_all_run_inline_are_the_plain_loop():
+    with AsyncVectorEnv([Walker] * 4, runs=["inline"] * 4) as env:
+        assert type(env.engine) is InlineEngine
+        env.reset(seed=0)
+        env.step(["a"] * 4)
+        assert gem_threads() == []
+
+
+def test_slots_run_on_threads_where_nothing_is_said():
+    with AsyncVectorEnv([Walker] * 4) as env:
+        env.reset(seed=0)
+        assert set(gem_threads()) == {"gem-slots"}
+
+
+def test_with_a_time_limit_inline_slots_run_on_threads():
+    with AsyncVectorEnv(
+        [lambda: Faulty({(0, 1): "hang"}, hang=1.0), Walker], runs=["inline"] * 2, timeout=LIMIT
+    ) as env:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed, match=r"slot 0 failed: took over 0.3 s"):
+            env.step(["a", "a"])
+        assert env.recv().ids_B == [1]
+
+
+def test_slots_that_run_in_processes_do_so():
+    with AsyncVectorEnv([Echo] * 3, runs=["inline", "process", "thread"], num_workers=1) as env:
+        env.reset(seed=0)
+        pids = [info["pid"] for info in env.step(["a"] * 3).infos_B]
+        assert [pid == os.getpid() for pid in pids] == [True, False, True]
+
+
+@pytest.mark.parametrize("place", ["inline", "thread", None])
+def test_environments_with_coroutines_are_awaited_wherever_else_they_would_run(place):
+    with AsyncVectorEnv([Waiting] * 50, runs=None if place is None else [place] * 50) as env:
+        env.reset(seed=0)
+        env.step(["a"] * 50)
+        assert gem_threads() == ["gem-loop"]
+
+
+@pytest.mark.parametrize("runs", [["inline"], ["inline"] * 3, ["inline", "threads"], ["inline", None]])
+def test_runs_is_one_known_place_per_slot(runs):
+    with pytest.raises(BadValue, match="runs"):
+        AsyncVectorEnv([Walker] * 2, runs=runs)
+
+
+def test_slots_here_do_not_wait_for_those_elsewhere():
+    opened = threading.Event()
+
+    class Gate(Walker):
+        def step(self, action):
+            opened.wait(SOON)
+            return super().step(action)
+
+    fns = [Gate, Walker, lambda: Walker(seconds=1.0), Waiting]
+    with AsyncVectorEnv(fns, runs=["thread", "inline", "process", "thread"], num_workers=1) as env:
+        env.reset(seed=0)
+        env.send(["a"] * 4)
+        first = env.recv(min_envs=2)
+        assert sorted(first.ids_B) == [1, 3]
+        assert env.recv().ids_B == [2]
+        opened.set()
+        assert env.recv().ids_B == [0]
+
+
+def test_what_one_engine_answered_is_kept_when_another_can_go_on_no_longer(monkeypatch):
+    monkeypatch.setattr(thread, "MAX_ABANDONED", 0)
+    hung = threading.Event()
+
+    class Stuck(Walker):
+        def step(self, action):
+            hung.wait(SOON)
+
+    with AsyncVectorEnv([Echo, Stuck], runs=["process", "thread"], timeout=LIMIT, num_workers=1) as env:
+        env.reset(seed=0)
+        with pytest.raises(Exception, match="threads are stuck"):
+            env.step(["a", "a"])
+        hung.set()
+        eventually(lambda: env.engine._engines[0]._pool.stuck == 0)
+        with pytest.raises(EnvFailed, match="slot 1 failed"):
+            env.recv(min_envs=2)
+        assert env.recv().ids_B == [0]
+
+
+def test_what_cannot_be_built_in_a_process_leaves_nothing_open_here():
+    first = Counting()
+
+    def fail() -> Any:
+        raise OSError("no memory")
+
+    with pytest.raises(Exception, match="no memory"):
+        AsyncVectorEnv([lambda: first, fail], runs=["thread", "process"])
+    assert first.closed == 1
+
+
+# Environments with coroutines
+
+
+def test_coroutines_wait_all_at_once_on_one_thread():
+    arrived = []
+    all_here = asyncio.Event()
+
+    class Meeting(Waiting):
+        async def astep(self, action):
+            arrived.append(threading.get_ident())
+            if len(arrived) == 500:
+                all_here.set()
+            await all_here.wait()
+            return self.step(action)
+
+    with AsyncVectorEnv([Meeting] * 500) as env:
+        env.reset(seed=0)
+        assert env.step(["a"] * 500).rewards_B.shape == (500,)
+        assert len(set(arrived)) == 1 and gem_threads() == ["gem-loop"]
+
+
+def test_coroutines_are_received_in_the_order_in_which_they_end():
+    with AsyncVectorEnv([lambda waits=waits: Waiting(waits=waits) for waits in (0.9, 0.1, 0.5)]) as env:
+        env.reset(seed=0)
+        env.send(["a"] * 3)
+        assert [env.recv().ids_B for _ in range(3)] == [[1], [2], [0]]
+
+
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step"])
+@pytest.mark.parametrize("on_failure", ["restart", "raise"])
+def test_failures_of_coroutines_are_those_of_the_plain_loop(autoreset, on_failure):
+    mishaps = [
+        {(1, 1): "raise", (3, 2): "raise"},
+        {(0, 0): "infra", (2, 1): "exit"},
+        {(1, 0): "raise", (2, 0): "raise", (3, 0): "infra"},
+        {(2, 0): "exit"},
+    ]
+
+    def play(cls: Any, vector: Any) -> list[Any]:
+        seen: list[Any] = []
+        with vector([lambda own=own: cls(own, longest=2) for own in mishaps], autoreset, on_failure=on_failure) as env:
+            for slot in range(4):
+                seen.append(tried(lambda slot=slot: env.reset(seed=[slot], ids=[slot])))
+                for _ in range(15):
+                    seen.append(tried(lambda slot=slot: env.step({slot: "a"})))
+                    if isinstance(seen[-1], str):
+                        seen.append(tried(lambda slot=slot: env.reset(ids=[slot])))
+        return seen
+
+    assert play(Patient, AsyncVectorEnv) == play(Faulty, SyncVectorEnv)
+
+
+def tried(use: Any) -> Any:
+    try:
+        return [repr(part) if isinstance(part, np.ndarray) else part for part in use()]
+    except EnvFailed as e:
+        return str(e)
+
+
+def test_what_a_coroutine_refuses_is_raised_to_the_caller():
+    class Strict(Waiting):
+        async def astep(self, action):
+            raise BadAction("this action is refused")
+
+    with AsyncVectorEnv([Strict, Waiting]) as env:
+        env.reset(seed=0)
+        with pytest.raises(BadAction, match="refused"):
+            env.step(["a", "a"])
+        assert env.recv().ids_B == [1]
+
+
+@pytest.mark.parametrize("answer", [None, ("text", 0.0, False), ["text", 0.0, True, False]])
+def test_a_coroutine_that_answers_something_else_than_a_step_has_failed(answer):
+    class Odd(Waiting):
+        async def astep(self, action):
+            return answer
+
+    with AsyncVectorEnv([Odd]) as env:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed, match="slot 0 failed"):
+            env.step(["a"])
+
+
+def test_a_coroutine_may_answer_any_five_values():
+    class Listing(Waiting):
+        async def astep(self, action):
+            return ["text", 1.0, True, False, {}]
+
+    with AsyncVectorEnv([Listing]) as env:
+        env.reset(seed=0)
+        assert env.step(["a"]).observations_B == ["episode 1 of seed 0"]
+
+
+def test_a_coroutine_over_its_time_is_cancelled_and_costs_no_thread():
+    Patient.cancelled = 0
+    fns = [lambda: Patient({(0, 1): "hang"})] * 60  # more than the threads that may be left behind
+    with AsyncVectorEnv([*fns, Waiting], timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        step = env.step(["a"] * 61)
+        assert [is_failed(step, slot) for slot in range(61)] == [True] * 60 + [False]
+        assert step.observations_B[1] == "episode 1 of seed 1"
+        assert step.infos_B[0]["final_info"]["failure"] == "took over 0.3 s"
+        assert Patient.cancelled == 60
+        assert not is_failed(env.step(["a"] * 61))
+
+
+def test_a_coroutine_that_hangs_in_the_reset_after_an_episode_does_not_lose_that_episode():
+    with AsyncVectorEnv([lambda: Patient({(1, 0): "hang"}, longest=1)], timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        step = env.step(["a"])
+        assert not is_failed(step) and step.infos_B[0]["final_obs"].startswith("episode 0 of seed 0, turn 1")
+        assert step.infos_B[0]["failure"] == "took over 0.3 s"
+        step = env.step(["a"])
+        assert is_failed(step) and step.observations_B == ["episode 2 of seed 0"]
+
+
+def test_a_coroutine_that_hangs_where_failures_raise_breaks_its_slot_until_it_is_reset():
+    with AsyncVectorEnv([lambda: Patient({(0, 1): "hang"}), Waiting], timeout=LIMIT) as env:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed, match="slot 0 failed: took over"):
+            env.step(["a", "a"])
+        assert env.recv().ids_B == [1]
+        assert env.reset(ids=[0])[0] == ["episode 1 of seed 0"]
+        assert not is_failed(env.step({0: "a"}))
+
+
+def test_coroutines_that_hang_every_time_are_given_up():
+    mishaps = {(episode, 1): "hang" for episode in range(99)}
+    with AsyncVectorEnv([lambda: Patient(mishaps)], timeout=0.05, on_failure="restart") as env:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: took over"):
+            for _ in range(99):
+                env.step(["a"])
+
+
+def test_a_coroutine_that_cancels_itself_has_failed():
+    class Quitter(Waiting):
+        async def astep(self, action):
+            raise asyncio.CancelledError
+
+    with AsyncVectorEnv([Quitter], on_failure="restart") as env:
+        env.reset(seed=0)
+        step = env.step(["a"])
+        assert is_failed(step) and "was cancelled" in step.infos_B[0]["final_info"]["failure"]
+
+
+def test_a_coroutine_that_blocks_the_loop_is_an_error_and_no_deadlock(monkeypatch):
+    monkeypatch.setattr(loop, "ENDING", 0.1)
+    opened = threading.Event()
+
+    class Blocking(Waiting):
+        async def astep(self, action):
+            opened.wait(SOON)
+
+    with AsyncVectorEnv([Blocking, Waiting], timeout=0.1, on_failure="restart") as env:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed, match=r"slot 0 failed 5 times in a row: took over"):
+            for _ in range(99):
+                env.step({0: "a"})
+    opened.set()
+
+
+def test_a_coroutine_that_ignores_its_cancellation_holds_nobody_up(monkeypatch):
+    monkeypatch.setattr(loop, "ENDING", 0.1)
+    release = asyncio.Event()
+    running = []
+
+    class Deaf(Waiting):
+        async def astep(self, action):
+            running.append(asyncio.get_running_loop())
+            while not release.is_set():
+                try:
+                    await release.wait()
+                except asyncio.CancelledError:
+                    continue
+            return self.step(action)
+
+    with AsyncVectorEnv([Deaf, Waiting], timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        step = env.step(["a", "a"])
+        assert [is_failed(step, slot) for slot in range(2)] == [True, False]
+        running[0].call_soon_threadsafe(release.set)
+
+
+def test_states_and_samples_of_awaited_environments_are_their_own():
+    with AsyncVectorEnv([Waiting] * 2) as env, SyncVectorEnv([Waiting] * 2) as plain:
+        env.reset(seed=3), plain.reset(seed=3)
+        assert env.sample_random_action(1) == plain.sample_random_action(1)
+        env.step(["a", "a"]), plain.step(["a", "a"])
+        assert env.get_state() == plain.get_state()
+        env.reset(seed=9)
+        env.set_state(plain.get_state())
+        assert env.step(["b", "b"]).observations_B == plain.step(["b", "b"]).observations_B
+
+
+def test_a_reset_is_passed_its_arguments():
+    class Polite(Echo):
+        async def areset(self, seed=None, *, greeting="hello"):
+            return greeting, {"seed": seed}
+
+        async def astep(self, action):
+            return self.step(action)
+
+    with AsyncVectorEnv([Polite] * 2) as env:
+        assert env.reset(seed=4, env1_kwargs={"greeting": "hi"}) == (["hello", "hi"], [{"seed": 4}, {"seed": 5}])
+
+
+# Which environments have coroutines
+
+
+class Plain(EnvWrapper):
+    def step(self, action: Any) -> Any:
+        return self.env.step(action)
+
+
+class Half(Waiting):
+    def reset(self, seed: int | None = None) -> Any:
+        return super().reset(seed)
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        (Walker(), False),
+        (Waiting(), True),
+        (EnvWrapper(Waiting()), True),
+        (EpisodeTrackingWrapper(EndOnTruncation(ObservationWrapper(Waiting()))), True),
+        (EpisodeTrackingWrapper(Walker()), False),
+        (Plain(Waiting()), False),
+        (EpisodeTrackingWrapper(Plain(Waiting())), False),
+        (Half(), False),
+    ],
+)
+def test_coroutines_count_where_they_do_what_step_and_reset_do(env, expected):
+    assert has_coroutines(env) is expected
+
+
+@pytest.mark.parametrize("wrap", [EndOnTruncation, EpisodeTrackingWrapper, ObservationWrapper])
+def test_a_wrapper_does_the_same_to_an_environment_that_is_awaited(wrap):
+    def play(vector: Any) -> list[Any]:
+        with vector([lambda: wrap(Waiting(longest=3))] * 3) as env:
+            seen: list[Any] = [*env.reset(seed=0)]
+            for _ in range(12):
+                step = env.step(["a"] * 3)
+                seen += [step.observations_B, step.infos_B, step.terminated_B.tolist(), step.truncated_B.tolist()]
+        return seen
+
+    assert play(AsyncVectorEnv) == play(SyncVectorEnv)
+
+
+def test_a_wrapped_environment_is_awaited_on_the_loop():
+    with AsyncVectorEnv([lambda: EpisodeTrackingWrapper(Waiting())] * 3) as env:
+        env.reset(seed=0)
+        env.step(["a"] * 3)
+        assert gem_threads() == ["gem-loop"]
+
+
+# Closing
+
+
+@pytest.mark.parametrize("cls", [Waiting, Walker])
+def test_closing_while_steps_are_under_way_closes_every_environment_once(cls):
+    class Closing(cls):  # type: ignore[misc, valid-type]
+        closings = 0
+
+        def close(self):
+            self.closings += 1
+
+    envs = [Closing(**({"waits": SOON} if cls is Waiting else {"seconds": 0.05})) for _ in range(5)]
+    env = AsyncVectorEnv([lambda env=env: env for env in envs], num_workers=2)
+    env.reset(seed=0)
+    env.send(["a"] * 5)
+    env.close()
+    env.close()
+    assert [env.closings for env in envs] == [1] * 5
+
+
+def test_a_vector_that_nobody_holds_any_more_is_closed():
+    closed = []
+
+    class Closing(Waiting):
+        def close(self):
+            closed.append(1)
+
+    env = AsyncVectorEnv([Closing] * 3)
+    env.reset(seed=0)
+    del env
+    gc.collect()
+    eventually(lambda: len(closed) == 3)
+
+
+PROGRAM = """
+import sys
+sys.path.insert(0, {folder!r})
+from fixture_envs import Echo, Waiting, Walker
+from gem.vector.async_ import AsyncVectorEnv
+
+fns = [lambda: Waiting(waits=60), lambda: Walker(seconds=60), Echo]
+env = AsyncVectorEnv(fns, runs=["thread", "thread", "process"])
+env.reset(seed=0)
+env.send(["a"] * 3)
+print(env.recv().step.infos_B[0]["pid"])
+"""
+
+
+def test_the_end_of_the_program_leaves_nothing_behind():
+    program = PROGRAM.format(folder=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: not Path(f"/proc/{done.stdout.strip()}").exists())
+
+
+def test_ctrl_c_while_receiving_loses_nothing():
+    fns: list[Any] = [lambda: Waiting(waits=1.0), lambda: Walker(seconds=1.0), Walker]
+    with AsyncVectorEnv(fns, runs=["thread", "thread", "inline"]) as env:
+        env.reset(seed=0)
+        env.send(["a"] * 3)
+        threading.Timer(LIMIT, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            env.recv(min_envs=3)
+        assert sorted(env.recv(min_envs=3).ids_B) == [0, 1, 2]
+
+
+def test_an_environment_of_any_kind_may_be_awaited():
+    class Bare:
+        """No gem.Env at all."""
+
+        env_id = None
+
+        def reset(self, seed=None):
+            return "plain", {}
+
+        def step(self, action):
+            return "plain", 0.0, False, False, {}
+
+        async def areset(self, seed=None):
+            return "awaited", {}
+
+        async def astep(self, action):
+            return "awaited", 1.0, True, False, {}
+
+        def close(self):
+            pass
+
+    assert not isinstance(Bare(), Env)
+    with AsyncVectorEnv([Bare]) as env:
+        assert env.reset()[0] == ["awaited"]
+        assert env.step(["a"]).rewards_B.tolist() == [1.0]

@@ -1,0 +1,243 @@
+"""Every backend plays the episodes of the plain loop, in whatever order slots are stepped, sent and received."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixture_envs import HANG
+
+from gem.core import Info
+from gem.vector import VectorEnv, make_vec
+
+RAY = pytest.param("ray", marks=pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is missing"))
+BACKENDS = ["async", "thread", "process", RAY]
+MODES = ["same_step", "next_step", "disabled"]
+IDS = [f"fixture:{name}-v0" for name in ("Walker", "Walker-thread", "Waiting", "Walker-process", "Walker", "Waiting")]
+# One slot of each kind of trouble, all of which the plain loop survives.
+MISHAPS = [
+    {(1, 1): "raise", (3, 2): "raise"},
+    {(0, 0): "infra", (2, 1): "exit"},
+    {(1, 0): "raise", (2, 0): "raise"},
+    {},
+]
+
+Entry = tuple[Any, ...]
+
+
+class Player:
+    """Plays every slot for so many steps, and keeps what each of them answered.
+
+    What is said to a slot depends on its episode and turn alone, and which slots move when on `chance` alone.
+    """
+
+    def __init__(self, env: VectorEnv, chance: random.Random, seed: int = 5) -> None:
+        self.env, self.chance = env, chance
+        self.traces: list[list[Entry]] = [[] for _ in range(env.num_envs)]
+        self.clock = [(0, 0)] * env.num_envs  # (episodes ended, turn)
+        self.over: set[int] = set()
+        self.begin(seed)
+
+    def begin(self, seed: int) -> None:
+        observations, infos = self.env.reset(seed=seed)
+        for slot, (observation, info) in enumerate(zip(observations, infos, strict=True)):
+            self.traces[slot].append((observation, info.get("failure")))
+
+    def play(self, steps: int) -> list[list[Entry]]:
+        due = [len(trace) + steps for trace in self.traces]
+        while busy := [slot for slot, trace in enumerate(self.traces) if len(trace) < due[slot]]:
+            self.move([slot for slot in busy if slot not in self.env.under_way])
+        return self.traces
+
+    def move(self, idle: list[int]) -> None:
+        what = self.chance.choice(["step", "send", "recv"])
+        if self.env.under_way and (what == "recv" or not idle):
+            self.keep(*self.env.recv(min_envs=self.chance.randint(1, len(self.env.under_way))))
+        elif idle:
+            self.start(what, self.chance.sample(idle, self.chance.randint(1, len(idle))))
+
+    def start(self, what: str, slots: list[int]) -> None:
+        ended = [slot for slot in slots if slot in self.over]
+        if self.env.autoreset == "disabled" and ended:
+            self.env.send_reset(ended)
+            return
+        actions = {slot: "{}.{}".format(*self.clock[slot]) for slot in slots}
+        if what == "step":
+            self.keep(list(actions), self.env.step(actions))
+        else:
+            self.env.send(list(actions.values()), ids=list(actions))
+
+    def keep(self, slots: list[int], step: Any) -> None:
+        for slot, *answer in zip(slots, *step, strict=True):
+            self.traces[slot].append(entry(*answer))
+            episode, turn = self.clock[slot]
+            over = bool(answer[2] or answer[3])
+            begins = slot in self.over
+            self.clock[slot] = (episode + 1, 0) if over else (episode, 0 if begins else turn + 1)
+            (self.over.add if over and self.env.autoreset != "same_step" else self.over.discard)(slot)
+
+
+def entry(observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Entry:
+    final = info.get("final_info", {})
+    failure = info.get("failure"), final.get("failure")
+    reward = "no reward" if math.isnan(reward) else float(reward)
+    return (
+        observation,
+        reward,
+        bool(terminated),
+        bool(truncated),
+        info.get("final_obs"),
+        final.get("stop_reason"),
+        failure,
+    )
+
+
+def open_vec(backend: str, env_ids: Any, **options: Any) -> VectorEnv:
+    if backend != "sync":
+        options.setdefault("num_workers", 2)
+    else:
+        options.pop("timeout", None)
+    return make_vec(env_ids, backend=backend, **options)
+
+
+@pytest.fixture(scope="module")
+def vectors(fixture_ids: None) -> Iterator[Any]:
+    """Vectors of IDS by backend and mode, kept open for the module: workers take a while to start."""
+    opened: dict[tuple[str, str], VectorEnv] = {}
+
+    def vec(backend: str, autoreset: str = "same_step") -> VectorEnv:
+        if (backend, autoreset) not in opened:
+            opened[backend, autoreset] = open_vec(backend, IDS, autoreset=autoreset)
+        return opened[backend, autoreset]
+
+    yield vec
+    for env in opened.values():
+        env.close()
+
+
+@pytest.mark.parametrize("backend", ["sync", *BACKENDS])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_slot_plays_the_same_whatever_runs_it_and_in_whatever_order(vectors, backend, mode):
+    expected = Player(vectors("sync", mode), random.Random(0)).play(30)
+    assert any(answer[3] for trace in expected for answer in trace[1:])
+    for order in range(1, 6):
+        assert Player(vectors(backend, mode), random.Random(order)).play(30) == expected
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_statistics_are_those_of_the_plain_loop(backend):
+    def stats(name: str, order: int) -> Any:
+        with open_vec(name, IDS) as env:
+            Player(env, random.Random(order)).play(20)
+            return env.stats()
+
+    theirs, ours = stats(backend, 1), stats("sync", 0)
+    for env_id, own in ours.items():
+        assert theirs[env_id].reward == pytest.approx(own.reward)
+        theirs[env_id].reward = own.reward
+    assert theirs == ours
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_failures_are_the_same_on_every_backend_in_every_order(backend):
+    def play(name: str, order: int) -> list[list[Entry]]:
+        kinds = ["Faulty", "Faulty-thread", "Faulty-process", "Faulty"]
+        ids = [f"fixture:{kind}-v0" for kind in kinds]
+        own = [{"mishaps": mishaps, "longest": 3} for mishaps in MISHAPS]
+        with open_vec(name, ids, vec_kwargs=own, on_failure="restart") as env:
+            return Player(env, random.Random(order)).play(15)
+
+    expected = play("sync", 0)
+    assert sum(answer[1] == "no reward" for trace in expected for answer in trace[1:]) == 6
+    assert play(backend, 1) == expected
+
+
+def completed(traces: list[list[Entry]]) -> list[dict[str, list[Entry]]]:
+    """Per slot, the answers of each episode that ended and did not fail, by its first observation."""
+    by_slot = []
+    for (begun, *_), *steps in traces:
+        episodes: dict[str, list[Entry]] = {}
+        answers: list[Entry] = []
+        for answer in steps:
+            answers.append(answer[1:6])
+            if answer[2] or answer[3]:
+                if answer[1] != "no reward":
+                    episodes[begun] = answers
+                begun, answers = answer[0], []
+        by_slot.append(episodes)
+    return by_slot
+
+
+# What each backend has to survive beside exceptions: a call that hangs, a worker that is killed.
+TROUBLE = [("thread", "hang"), ("async", "hang"), ("process", "hang"), ("process", "die")]
+RAY_TROUBLE = [pytest.param("ray", kind, marks=RAY.marks) for kind in ("hang", "die")]
+
+
+@pytest.mark.parametrize(("backend", "kind"), [*TROUBLE, *RAY_TROUBLE])
+def test_what_hangs_or_dies_costs_its_own_episode_and_changes_no_other(backend, kind, tmp_path):
+    log = tmp_path / "mishaps"
+    mishaps = [{(1, 1): kind}, {}, {(3, 1): "raise"}, {}]
+    own = [{"mishaps": m, "longest": 3, "log": str(log), "hang": HANG} for m in mishaps]
+
+    def play(name: str, vec_kwargs: Any, steps: int) -> list[list[Entry]]:
+        ids = "fixture:Faulty-process-v0" if kind == "die" else "fixture:Faulty-thread-v0"
+        with open_vec(name, ids, vec_kwargs=vec_kwargs, on_failure="restart", timeout=1.0) as env:
+            return Player(env, random.Random(1)).play(steps)
+
+    expected = completed(play("sync", [{"longest": 3}] * 4, 80))
+    traces = play(backend, own, 20)
+    for slot, episodes in enumerate(completed(traces)):
+        assert len(episodes) >= 3
+        assert episodes.items() <= expected[slot].items()
+    assert failed_episodes(traces) >= noted(log)
+    assert noted(log) == {(0, 1), (2, 3)}
+
+
+def failed_episodes(traces: list[list[Entry]]) -> set[tuple[int, int]]:
+    """(slot, episode) of those that ended as failed."""
+    failed = set()
+    ends: dict[int, int] = defaultdict(int)
+    for slot, (_, *steps) in enumerate(traces):
+        for answer in steps:
+            if answer[2] or answer[3]:
+                if answer[1] == "no reward":
+                    failed.add((slot, ends[slot]))
+                ends[slot] += 1
+    return failed
+
+
+def noted(log: Path) -> set[tuple[int, int]]:
+    """(slot, episode) of the mishaps that the environments wrote down. Slot i has seed 5 + i."""
+    lines = [line.split() for line in log.read_text().splitlines()]
+    return {(int(seed) - 5, int(episode)) for seed, episode, *_ in lines}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_state_goes_from_one_backend_to_another_and_back(vectors, backend):
+    here, there = vectors("sync"), vectors(backend)
+    alone = Player(here, random.Random(0))
+    expected = [trace[8:] for trace in alone.play(20)]
+    player = Player(here, random.Random(0))
+    player.play(7)
+    there.set_state(json.loads(json.dumps(here.get_state())))
+    player.env = there
+    player.play(7)
+    here.set_state(json.loads(json.dumps(there.get_state())))
+    player.env = here
+    assert [trace[8:] for trace in player.play(6)] == expected
+
+
+@pytest.mark.parametrize("backend", ["thread", "async"])
+def test_closing_an_idle_vector_leaves_nothing_behind(backend, caplog):
+    for _ in range(100):  # threads end in another order each time
+        with open_vec(backend, ["fixture:Walker-thread-v0", "fixture:Waiting-v0"]) as env:
+            env.reset()
+            env.step(["a", "a"])
+    assert caplog.text == ""

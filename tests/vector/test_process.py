@@ -1,0 +1,519 @@
+"""Worker processes: what they cost when they hang or die, what crosses to them, and that they never outlive anyone."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fixture_envs import Counting, Echo, Faulty
+from worker_envs import Obedient, Unbuildable
+
+from gem.errors import BadAction, BadValue, EnvFailed, MissingDependency, UnknownArgument
+from gem.vector import crew, make_vec, process
+from gem.vector.process import ProcessVectorEnv
+from gem.vector.share import deal
+
+PATIENCE = 20.0  # seconds that anything here may take before it counts as hanging
+SCRIPTS = Path(__file__).parent
+
+
+def vector(slots: int = 4, num_workers: int = 1, **options: Any) -> ProcessVectorEnv:
+    """Of Obedient environments: each does what its action names, and answers with any other."""
+    env = options.pop("env", Obedient)
+    names = ("timeout", "on_failure", "autoreset")
+    own = {name: options.pop(name) for name in names if name in options}
+    return ProcessVectorEnv([partial(env, **options)] * slots, num_workers=num_workers, **own)
+
+
+def pids(vec: ProcessVectorEnv) -> list[int]:
+    """Of the worker of each slot, each of which is reset for it."""
+    return [info["pid"] for info in vec.reset(seed=0)[1]]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def all_gone(*gone: int) -> bool:
+    until = time.monotonic() + PATIENCE
+    while any(map(is_alive, gone)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return not any(map(is_alive, gone))
+
+
+def failures(step: Any) -> list[str | None]:
+    return [info.get("final_info", info).get("failure") for info in step.infos_B]
+
+
+# What is dealt out
+
+
+def test_slots_are_dealt_out_in_contiguous_shares():
+    with vector(5, num_workers=2, env=Echo) as vec:
+        vec.reset()
+        first, *others = [info["pid"] for info in vec.step(["a"] * 5).infos_B]
+    assert others[0] == first
+    assert len(set(others[1:])) == 1 and others[1] != first
+
+
+@pytest.mark.parametrize(
+    ("slots", "count", "sizes"), [(5, 2, [2, 3]), (3, 8, [1, 1, 1]), (7, 3, [2, 2, 3]), (4, 1, [4])]
+)
+def test_no_worker_goes_without_slots(slots, count, sizes):
+    shares = deal(dict.fromkeys(range(slots), Echo), count)
+    assert [len(share) for share in shares] == sizes
+    assert [slot for share in shares for slot in share] == list(range(slots))
+
+
+def test_as_many_workers_start_as_there_are_cpus_to_use():
+    with ProcessVectorEnv([Echo] * 64) as vec:
+        assert len(vec.engine.workers) == min(64, len(os.sched_getaffinity(0)))
+
+
+# What crosses
+
+
+def test_megabytes_cross_in_both_directions_at_once():
+    action = os.urandom(5_000_000)
+    with vector(4, num_workers=2) as vec:
+        vec.reset()
+        assert vec.step([action] * 4).observations_B == [action] * 4
+        for _ in range(2):
+            vec.send(["megabytes"] * 2, ids=[0, 2])
+            vec.send([action] * 2, ids=[1, 3])
+            received = {}
+            while vec.under_way:
+                ids, step = vec.recv()
+                received.update(zip(ids, step.observations_B, strict=True))
+            assert received == {0: b"x" * 5_000_000, 1: action, 2: b"x" * 5_000_000, 3: action}
+
+
+def test_what_is_sent_to_a_busy_worker_waits():
+    with vector(3) as vec:
+        vec.reset()
+        vec.send({0: "nap"})
+        vec.send({1: "", 2: ""})
+        assert sorted(vec.recv(min_envs=3).ids_B) == [0, 1, 2]
+
+
+def test_a_long_call_does_not_hold_up_the_outcomes_before_it():
+    with vector(3) as vec:
+        vec.reset()
+        vec.send(["", "", "nap"])
+        assert vec.recv(min_envs=2).ids_B == [0, 1]
+        assert vec.recv().ids_B == [2]
+
+
+def test_slots_and_actions_may_be_numpy():
+    with vector(2, env=Echo) as vec:
+        vec.reset()
+        assert vec.step({np.int64(1): np.str_("a")}).observations_B == ["a"]
+        assert vec.step(np.array(["a", "b"])).observations_B == ["a", "b"]
+
+
+def test_an_answer_that_cannot_be_pickled_fails_its_slot_alone():
+    with vector(2) as vec:
+        before = pids(vec)
+        with pytest.raises(EnvFailed, match=r"slot 1: its answer to step cannot be pickled: .*lock"):
+            vec.step(["", "lock"])
+        assert vec.recv().ids_B == [0]
+        with pytest.raises(EnvFailed, match=r"slot 1 has failed and was not reset since"):
+            vec.step({1: ""})
+        vec.reset(ids=[1])
+        assert [info["pid"] for info in vec.step(["", ""]).infos_B] == before
+
+
+def test_an_action_that_cannot_be_pickled_is_refused():
+    with vector(2) as vec:
+        vec.reset()
+        with pytest.raises(BadAction, match=r"slot 0: what was sent cannot be pickled: .*generator"):
+            vec.step({0: (i for i in range(3)), 1: ""})
+        assert vec.recv().ids_B == [1]
+        assert vec.step({0: "", 1: ""}).rewards_B.tolist() == [1.0, 1.0]
+
+
+def test_an_error_that_cannot_be_pickled_arrives_as_one_of_its_kind():
+    with vector(1) as vec:
+        vec.reset()
+        with pytest.raises(BadAction, match="refused for a reason"):
+            vec.step(["refuse"])
+        assert vec.step([""]).rewards_B.tolist() == [1.0]
+
+
+def test_what_an_environment_is_built_with_may_be_a_lambda_or_defined_on_the_spot():
+    pytest.importorskip("cloudpickle")
+
+    class Local(Echo):
+        pass
+
+    with ProcessVectorEnv([lambda: Local()] * 2, num_workers=1) as vec:
+        vec.reset()
+        assert vec.step(["a", "b"]).observations_B == ["a", "b"]
+
+
+def test_without_cloudpickle_a_lambda_is_refused_with_the_way_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(MissingDependency, match=r"lambda.*pip install 'gem-llm\[process\]'"):
+        ProcessVectorEnv([lambda: Echo()])
+
+
+def test_a_factory_that_cannot_be_sent_is_named_with_its_slot():
+    with pytest.raises(BadValue, match=r"slot 1: functools.partial\(.*generator.* cannot be sent to a worker"):
+        ProcessVectorEnv([Echo, partial(Counting, fails_at=(i for i in range(3)))])
+
+
+# Building
+
+
+def test_what_building_raises_is_raised_as_it_is():
+    with pytest.raises(UnknownArgument, match="did you mean 'max_turns'") as caught:
+        make_vec("game:GuessTheNumber-v0", num_envs=4, backend="process", max_turn=3)
+    assert "in construct" in str(caught.value.__cause__)
+    with pytest.raises(BadValue, match="got 'refuse'"):
+        vector(env=Unbuildable, how="refuse")
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "message"),
+    [
+        ("awkward", BadAction, "refused for a reason"),
+        ("leave", EnvFailed, "SystemExit: leaving"),
+        ("die", EnvFailed, "slots 0 to 3: the worker died while it built them: exit status 9"),
+    ],
+)
+def test_a_worker_that_ends_while_building_is_an_error_of_the_constructor(how, error, message):
+    with pytest.raises(error, match=message):
+        vector(env=Unbuildable, how=how)
+
+
+# Hanging
+
+
+def test_a_hang_costs_its_slot_alone():
+    with vector(3, timeout=0.5, on_failure="restart") as vec:
+        before = pids(vec)
+        step = vec.step(["", "hang", ""])
+        assert failures(step) == [None, "over the time limit of 0.5 s", None]
+        assert np.isnan(step.rewards_B).tolist() == [False, True, False]
+        assert step.observations_B[1] == "episode 1 of seed 1"
+        assert [info["pid"] for info in vec.step([""] * 3).infos_B] == before
+
+
+def test_a_hang_is_raised_where_failures_are():
+    with vector(2, timeout=0.5) as vec:
+        vec.reset()
+        with pytest.raises(EnvFailed, match=r"slot 1 failed: over the time limit of 0.5 s"):
+            vec.step(["", "hang"])
+        assert vec.recv().ids_B == [0]
+
+
+def test_a_call_has_its_time_from_when_it_starts():
+    with vector(4, timeout=1.5) as vec:  # each naps for 0.5 s, one after the other
+        vec.reset()
+        assert vec.step(["nap"] * 4).observations_B == ["rested"] * 4
+
+
+def test_an_environment_that_swallows_the_interruption_is_interrupted_again():
+    with vector(2, timeout=0.5, on_failure="restart") as vec:
+        before = pids(vec)
+        step = vec.step(["swallow_once", ""])
+        assert step.observations_B[0] == "woken"
+        assert [info["pid"] for info in vec.step(["", ""]).infos_B] == before
+
+
+@pytest.mark.parametrize("how", ["hang_stubbornly", "hang_unreachably", "hang_with_all_threads"])
+def test_a_worker_that_cannot_be_interrupted_is_killed(how, monkeypatch):
+    monkeypatch.setattr(crew, "GRACE", 0.5)
+    with vector(3, timeout=0.5, on_failure="restart") as vec:
+        before = pids(vec)
+        step = vec.step(["", how, ""])
+        why = "its worker died: a call was over the time limit of 0.5 s, and could not be interrupted"
+        assert failures(step)[1:] == [why, why]
+        assert step.observations_B[1:] == ["episode 1 of seed 1", "episode 1 of seed 2"]
+        assert all_gone(*before)
+        assert failures(vec.step({1: "", 2: ""})) == [None, None]
+
+
+# Dying
+
+
+def test_a_killed_worker_costs_the_running_episodes_of_its_slots():
+    with vector(4, num_workers=2, on_failure="restart") as vec:
+        before = pids(vec)
+        vec.step([""] * 4)
+        os.kill(before[0], signal.SIGKILL)
+        step = vec.step([""] * 4)
+        why = "its worker died: killed by signal 9 (SIGKILL)"
+        assert failures(step) == [why, why, None, None]
+        assert step.observations_B[:2] == ["episode 1 of seed 0", "episode 1 of seed 1"]
+        assert step.truncated_B.tolist() == [True, True, False, False]
+        step = vec.step([""] * 4)
+        assert [info["episode"] for info in step.infos_B] == [1, 1, 0, 0]
+        assert vec.stats()[None].failed == 2
+
+
+def test_a_killed_worker_is_raised_for_the_slots_that_it_had():
+    with vector(4, num_workers=2) as vec:
+        before = pids(vec)
+        os.kill(before[0], signal.SIGKILL)
+        assert all_gone(before[0])
+        with pytest.raises(EnvFailed, match=r"worker died: killed by signal 9 .*; and 1 more slots"):
+            vec.step([""] * 4)
+        assert sorted(vec.recv(min_envs=2).ids_B) == [2, 3]
+        assert vec.reset(ids=[0, 1])[0] == ["episode 1 of seed 0", "episode 1 of seed 1"]
+        assert vec.step([""] * 4).rewards_B.tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize(("how", "why"), [("die", "killed by signal 9"), ("leave", "exit status 5")])
+def test_a_worker_that_dies_in_a_call_says_how(how, why):
+    with vector(2) as vec:
+        vec.reset()
+        with pytest.raises(EnvFailed, match=why):
+            vec.step([how, ""])
+
+
+def test_a_death_is_seen_though_a_child_of_the_worker_holds_the_connection_open():
+    with vector(2, on_failure="restart") as vec:
+        vec.reset(seed=0)
+        assert failures(vec.step({1: "die_beside_a_child"})) == ["its worker died: exit status 5"]
+
+
+def test_an_episode_is_lost_where_it_was_restored_to():
+    with vector(1, on_failure="restart") as vec:
+        vec.reset(seed=3)
+        for _ in range(4):
+            vec.step(["finish"])
+        state = vec.get_state()
+        vec.reset(seed=8)
+        vec.set_state(state)
+        assert vec.step(["die"]).observations_B == ["episode 5 of seed 3"]
+
+
+def test_a_slot_that_always_kills_its_worker_is_given_up_and_its_neighbours_play_on():
+    with vector(3, on_failure="restart") as vec:
+        vec.reset(seed=0)
+        with pytest.raises(EnvFailed, match=r"slot 1 is given up: 5 workers in a row died .*killed by signal 9"):
+            for _ in range(20):
+                vec.step({1: "die"})
+        for _ in range(2):
+            with pytest.raises(EnvFailed, match="slot 1 is given up"):
+                vec.step({1: ""})
+        assert {0, 2} == set(vec.send({0: "", 2: ""}))
+        vec.recv(min_envs=2)  # lost with the last worker
+        assert failures(vec.step({0: "", 2: ""})) == [None, None]
+
+
+def test_deaths_now_and_then_give_nobody_up():
+    with vector(2, on_failure="restart") as vec:
+        vec.reset(seed=0)
+        for _ in range(2 * crew.MAX_DEATHS):
+            vec.step(["die", ""])
+            assert failures(vec.step(["", ""])) == [None, None]
+
+
+@pytest.mark.parametrize("mode", ["raise", "restart"])
+def test_slots_that_cannot_be_built_anew_are_given_up(mode, tmp_path):
+    notes = str(tmp_path / "notes")
+    with vector(2, on_failure=mode, notes=notes, dies_from=3) as vec:
+        vec.reset(seed=0)
+        what = r"slots 0 to 1 given up: 3 workers in a row died without an answer, the last: exit status 7"
+        with pytest.raises(EnvFailed, match="killed by signal 9" if mode == "raise" else what):
+            vec.step(["die", ""])
+        until = time.monotonic() + PATIENCE
+        with pytest.raises(EnvFailed, match=what):
+            while time.monotonic() < until:
+                vec.reset(ids=[0])
+        with pytest.raises(EnvFailed, match=what):
+            vec.step({1: ""})
+
+
+def test_workers_that_die_leave_nothing_open():
+    with vector(2, on_failure="restart") as vec:
+        vec.reset(seed=0)
+        vec.step(["die", ""])
+        before = sorted(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            vec.step(["", ""])
+            vec.step(["die", ""])
+        assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_random_mishaps_lose_no_slot_and_change_no_other_episode():
+    mishaps = partial(Faulty, rate=0.03, kinds=("raise", "die", "hang"), longest=3)
+    with ProcessVectorEnv([mishaps] * 6, num_workers=2, timeout=0.3, on_failure="restart") as vec:
+        vec.reset(seed=0)
+        for _ in range(60):
+            step = vec.step([""] * 6)
+            assert all(f" of seed {slot}" in observation for slot, observation in enumerate(step.observations_B))
+        assert vec.stats()[None].failed > 0
+
+
+# Ending
+
+
+def test_closing_lets_the_environments_close(tmp_path):
+    notes = tmp_path / "notes"
+    vec = vector(4, num_workers=2, notes=str(notes))
+    before = pids(vec)
+    vec.close()
+    vec.close()
+    assert notes.read_text().split().count("closed") == 4
+    assert all_gone(*before)
+
+
+@pytest.mark.parametrize("how", ["hang", "hang_unreachably", "hang_with_all_threads"])
+def test_closing_ends_what_hangs(how, tmp_path):
+    notes = tmp_path / "notes"
+    vec = vector(2, notes=str(notes))
+    before = pids(vec)
+    vec.send([how, ""])
+    started = time.monotonic()
+    while how != "hang_unreachably" and "hanging" not in notes.read_text():
+        time.sleep(0.05)
+    vec.close()
+    assert time.monotonic() - started < process.CLOSING + PATIENCE / 2
+    children = [int(number) for number in re.findall(r"\d+", notes.read_text())]
+    assert all_gone(*before, *children)
+
+
+def test_a_vector_that_is_forgotten_takes_its_workers_along():
+    vec = vector(2)
+    before = pids(vec)
+    del vec
+    gc.collect()
+    assert all_gone(*before)
+
+
+# Programs
+
+
+def run(code: str, tmp_path: Path, **options: Any) -> subprocess.Popen[str]:
+    """Run a script of its own; beside it are the fixture environments."""
+    script = tmp_path / "script.py"
+    script.write_text(f"import sys\nsys.path.append({str(SCRIPTS)!r})\n{code}")
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, str(script)], stdout=pipe, stderr=pipe, text=True, **options)
+
+
+def test_a_script_needs_no_main_guard_for_what_it_defines(tmp_path):
+    pytest.importorskip("cloudpickle")
+    (tmp_path / "beside.py").write_text("GREETING = 'hello'\n")
+    code = """
+from dataclasses import dataclass
+import beside
+from gem import Env, register, make_vec
+from gem.core import Step
+
+@dataclass
+class Answer:
+    text: str
+
+class Mine(Env):
+    def reset(self, seed=None):
+        super().reset(seed)
+        return beside.GREETING, {}
+    def step(self, action):
+        return Step("", 1.0, info={"answer": Answer(action.text + beside.GREETING)})
+
+register("mine:Mine-v0", Mine)
+vec = make_vec("mine:Mine-v0", num_envs=3, backend="process", num_workers=2)
+print(vec.reset()[0])
+print(all(isinstance(info["answer"], Answer) for info in vec.step([Answer("a")] * 3).infos_B))
+"""
+    with run(code, tmp_path) as program:
+        out, errors = program.communicate(timeout=PATIENCE)
+    assert (out, errors) == ("['hello', 'hello', 'hello']\nTrue\n", "")
+
+
+def test_workers_print_to_standard_error_and_read_nothing(tmp_path):
+    code = """
+from worker_envs import Obedient
+from gem.vector.process import ProcessVectorEnv
+with ProcessVectorEnv([Obedient]) as vec:
+    vec.reset()
+    print(vec.step(["say"]).observations_B)
+"""
+    with run(code, tmp_path, stdin=subprocess.PIPE) as program:
+        out, errors = program.communicate("typed", timeout=PATIENCE)
+    assert (out, errors) == ("[\"''\"]\n", "something printed\n")
+
+
+BUSY = """
+import time
+from functools import partial
+from worker_envs import Obedient
+from gem.vector.process import ProcessVectorEnv
+vec = ProcessVectorEnv([partial(Obedient, notes="notes")] * 4, num_workers=2)
+print(*{info["pid"] for info in vec.reset()[1]})
+vec.send(["ACTION"] * 4)
+while open("notes").read().count("hanging") < 2:
+    time.sleep(0.05)
+print("busy", flush=True)
+"""
+
+
+@contextlib.contextmanager
+def busy_program(action: str, end: str, tmp_path: Path) -> Any:
+    """(program, pids): both its workers hang in an action, and then it goes on to its end."""
+    program = run(BUSY.replace("ACTION", action) + end, tmp_path, cwd=tmp_path, start_new_session=True)
+    with program:
+        workers = program.stdout.readline().split()
+        assert program.stdout.readline() == "busy\n", program.stderr.read()
+        noted = re.findall(r"\d+", (tmp_path / "notes").read_text())
+        try:
+            yield program, [int(pid) for pid in {*workers, *noted}]
+        finally:
+            program.kill()
+
+
+@pytest.mark.parametrize("action", ["hang", "hang_with_all_threads"])
+def test_workers_and_their_children_end_with_a_program_that_is_killed(action, tmp_path):
+    with busy_program(action, "time.sleep(60)", tmp_path) as (program, workers):
+        program.kill()
+        assert len(workers) == (2 if action == "hang" else 4)
+        assert all_gone(*workers)
+
+
+def test_workers_end_with_a_program_that_does_not_close_them(tmp_path):
+    with busy_program("hang", "", tmp_path) as (program, workers):
+        assert program.wait(PATIENCE) == 0
+        assert all_gone(*workers)
+        assert program.stderr.read() == ""
+
+
+def test_ctrl_c_interrupts_the_program_and_ends_its_workers(tmp_path):
+    with busy_program("hang", "with vec:\n    vec.recv()", tmp_path) as (program, workers):
+        os.killpg(program.pid, signal.SIGINT)
+        assert program.wait(PATIENCE) != 0
+        assert program.stderr.read().rstrip().endswith("KeyboardInterrupt")
+        assert all_gone(*workers)
+
+
+def test_a_fork_of_the_program_leaves_the_workers_alone(tmp_path):
+    end = """
+import os
+with vec:
+    if os.fork() == 0:
+        del vec
+        sys.exit()
+    os.wait()
+    print(vec.engine.collect(), flush=True)
+    print(*(worker._process.poll() for worker in vec.engine.workers))
+"""
+    with busy_program("hang", end.replace("with vec:", "if True:"), tmp_path) as (program, _):
+        assert program.stdout.read() == "[]\nNone None\n"

@@ -1,0 +1,230 @@
+"""Actors of a local Ray cluster: what they cost when they hang or die, and that the cluster is left as it was found."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixture_envs import Echo
+from worker_envs import Obedient, Unbuildable
+
+from gem.errors import BadValue, EnvFailed, MissingDependency, UnknownArgument
+from gem.vector import crew, make_vec
+from gem.vector.ray import RayVectorEnv
+
+PATIENCE = 60.0  # seconds that a program which starts a cluster may take
+pytestmark = pytest.mark.ray
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    """Ray, connected to a cluster of this module's own."""
+    ray = pytest.importorskip("ray")
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield ray
+    ray.shutdown()
+
+
+def vector(slots: int = 4, num_workers: int = 1, env: Any = Obedient, **options: Any) -> RayVectorEnv:
+    own = {name: options.pop(name) for name in ("timeout", "on_failure") if name in options}
+    return RayVectorEnv([partial(env, **options)] * slots, num_workers=num_workers, **own)
+
+
+def failures(step: Any) -> list[str | None]:
+    return [info.get("final_info", info).get("failure") for info in step.infos_B]
+
+
+def pids(vec: RayVectorEnv) -> list[int]:
+    return [info["pid"] for info in vec.reset(seed=0)[1]]
+
+
+def ends(pid: int) -> bool:
+    until = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    return not Path(f"/proc/{pid}").exists()
+
+
+def test_without_ray_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'gem-llm\[ray\]'"):
+        make_vec("game:GuessTheNumber-v0", backend="ray")
+
+
+def test_slots_share_actors_and_large_answers_come_back(ray):
+    action = os.urandom(5_000_000)
+    with vector(3, num_workers=2) as vec:
+        first, *others = pids(vec)
+        assert len(set(others)) == 1 and first not in others
+        assert vec.step([action, "megabytes", action]).observations_B == [action, b"x" * 5_000_000, action]
+
+
+def test_a_long_call_does_not_hold_up_the_outcomes_before_it(ray):
+    with vector(3) as vec:
+        vec.reset()
+        vec.step(["", "nap", "nap"])  # it learns from this whose calls are long
+        vec.send(["", "nap", "nap"])
+        assert vec.recv().ids_B == [0]
+        assert vec.recv().ids_B == [1]
+        assert vec.recv().ids_B == [2]
+
+
+def test_what_building_raises_is_raised_as_it_is(ray):
+    with pytest.raises(UnknownArgument, match="did you mean 'max_turns'"):
+        make_vec("game:GuessTheNumber-v0", num_envs=4, backend="ray", max_turn=3)
+    with pytest.raises(EnvFailed, match="slots 0 to 1: the worker died while it built them: ActorDiedError"):
+        vector(2, env=Unbuildable, how="die")
+
+
+def test_a_hang_costs_its_slot_alone(ray):
+    with vector(3, timeout=0.5, on_failure="restart") as vec:
+        before = pids(vec)
+        step = vec.step(["", "hang", ""])
+        assert failures(step) == [None, "over the time limit of 0.5 s", None]
+        assert [info["pid"] for info in vec.step([""] * 3).infos_B] == before
+
+
+def test_an_actor_that_cannot_be_interrupted_is_killed(ray, monkeypatch):
+    monkeypatch.setattr(crew, "GRACE", 0.5)
+    with vector(2, timeout=0.2, on_failure="restart") as vec:
+        before = pids(vec)
+        why = "its worker died: a call was over the time limit of 0.2 s, and could not be interrupted"
+        assert failures(vec.step({1: "hang_unreachably"})) == [why]
+        assert ends(before[0])
+        assert failures(vec.step({1: ""})) == [None]
+        assert failures(vec.step({0: ""})) == [why]  # lost with its neighbour
+
+
+def test_a_killed_actor_costs_the_running_episodes_of_its_slots(ray):
+    with vector(4, num_workers=2, on_failure="restart") as vec:
+        before = pids(vec)
+        os.kill(before[0], signal.SIGKILL)
+        step = vec.step([""] * 4)
+        assert [why and "its worker died: ActorDiedError" in why for why in failures(step)] == [True, True, None, None]
+        assert step.observations_B[:2] == ["episode 1 of seed 0", "episode 1 of seed 1"]
+        assert [info["episode"] for info in vec.step([""] * 4).infos_B] == [1, 1, 0, 0]
+
+
+def test_a_killed_actor_is_raised_for_the_slots_that_it_had(ray):
+    with vector(2) as vec:
+        vec.reset()
+        with pytest.raises(EnvFailed, match="its worker died"):
+            vec.step({0: "die"})
+        with pytest.raises(EnvFailed, match="slot 1 has failed and was not reset since: its worker died"):
+            vec.step({1: ""})
+        vec.reset()
+        assert failures(vec.step(["", ""])) == [None, None]
+
+
+def test_a_slot_that_always_kills_its_actor_is_given_up(ray):
+    with vector(2, on_failure="restart") as vec:
+        vec.reset(seed=0)
+        with pytest.raises(EnvFailed, match=r"slot 1 is given up: 5 workers in a row died"):
+            for _ in range(20):
+                vec.step({1: "die"})
+        vec.step({0: ""})  # lost with the last worker
+        assert failures(vec.step({0: ""})) == [None]
+
+
+def test_closing_ends_the_actors_and_lets_environments_close(ray, tmp_path):
+    notes = tmp_path / "notes"
+    vec = vector(2, notes=str(notes))
+    before = pids(vec)
+    vec.close()
+    vec.close()
+    assert notes.read_text().split().count("closed") == 2
+    assert all(map(ends, before))
+    assert ray.is_initialized()  # whoever called ray.init still has it
+
+
+def test_closing_ends_an_actor_that_hangs(ray):
+    vec = vector(2)
+    before = pids(vec)
+    vec.send({0: "hang_unreachably"})
+    vec.close()
+    assert all(map(ends, before))
+
+
+def test_an_address_is_refused_where_ray_is_connected_already(ray):
+    with pytest.raises(BadValue, match=r"Ray is connected already, so address='10\.0\.0\.1:6379' cannot be taken"):
+        RayVectorEnv([Echo], address="10.0.0.1:6379")
+
+
+def test_an_address_where_nobody_listens_is_refused_at_once(ray, monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(BadValue, match=r"cannot connect to a Ray cluster with address='127.*refused"):
+            RayVectorEnv([Echo], address=f"127.0.0.1:{taken.getsockname()[1]}")
+
+
+SCRIPT = """
+import sys
+sys.path.append({path!r})
+from worker_envs import Obedient
+from gem.vector.ray import RayVectorEnv
+
+first = RayVectorEnv([lambda: Obedient()] * 3, num_workers=2, address="local")
+second = RayVectorEnv([Obedient], num_workers=1, address="local")
+first.close()
+print(*second.reset()[1][0].values(), flush=True)
+{end}
+"""
+
+
+def start(end: str, tmp_path: Path) -> subprocess.Popen[str]:
+    """A program that starts a cluster of its own, and prints the pid of its actor before it goes on to its end."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(path=str(Path(__file__).parent), end=end))
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, str(script)], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def ancestors(pid: int) -> list[int]:
+    """A process and those above it, up to the one that is a test's."""
+    found = []
+    while pid not in (0, 1, os.getpid()):
+        found.append(pid)
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return found
+
+
+def test_a_cluster_that_gem_started_ends_with_its_last_vector(ray, tmp_path):
+    end = """
+second.close()
+import ray
+print(ray.is_initialized(), flush=True)
+sys.stdin.read()
+"""
+    with start(end, tmp_path) as program:
+        actor = int(program.stdout.readline())
+        assert program.stdout.readline() == "False\n"
+        assert ends(actor)
+        program.stdin.close()
+        assert (program.wait(PATIENCE), program.stderr.read()) == (0, "")
+
+
+@pytest.mark.parametrize("end", ["", "second.send(['hang_unreachably'])"])
+def test_a_cluster_that_gem_started_ends_with_its_program(ray, end, tmp_path):
+    with start(f"sys.stdin.read()\n{end}", tmp_path) as program:
+        actor, raylet, script = ancestors(int(program.stdout.readline()))
+        assert script == program.pid
+        program.stdin.close()
+        assert program.wait(PATIENCE) == 0
+        assert ends(actor) and ends(raylet)
+
+
+def test_a_cluster_that_gem_started_ends_with_a_program_that_is_killed(ray, tmp_path):
+    with start("second.step(['hang_unreachably'])", tmp_path) as program:
+        actor, raylet, _ = ancestors(int(program.stdout.readline()))
+        program.kill()
+        assert ends(actor) and ends(raylet)

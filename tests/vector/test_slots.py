@@ -1,0 +1,392 @@
+"""What becomes of a slot whose environment fails, hangs or dies. Every backend plays its slots through SlotGroup."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from fixture_envs import Counting, Echo, Faulty, Walker
+
+from gem.core import Env, Step, StopReason
+from gem.errors import BadAction, BadValue, EnvFailed, InfraError
+from gem.vector import EnvStats, SyncVectorEnv
+from gem.vector.slots import MAX_FAILURES, Call, SlotGroup
+
+
+def faulty(
+    *mishaps: dict[tuple[int, int], str], autoreset: str = "same_step", on_failure: Any = "restart", **walker: Any
+):
+    fns = [lambda own=own: Faulty(own, **{"longest": 1, **walker}) for own in mishaps]
+    return SyncVectorEnv(fns, autoreset, on_failure=on_failure)
+
+
+def is_failed(step: Any, slot: int = 0) -> bool:
+    return bool(math.isnan(step.rewards_B[slot]) and step.truncated_B[slot] and not step.terminated_B[slot])
+
+
+# The machinery behind an environment fails: an InfraError
+
+
+def test_a_slot_that_fails_is_no_reward_and_does_not_stop_the_others():
+    env = SyncVectorEnv([Counting, lambda: Counting(5, fails_at=(1,)), Counting], "disabled")
+    env.reset()
+    step = env.step(["a"] * 3)
+    assert np.isnan(step.rewards_B).tolist() == [False, True, False]
+    assert (step.terminated_B[1], step.truncated_B[1]) == (False, True)
+    assert step.infos_B[1]["stop_reason"] == StopReason.FAILED
+    assert step.infos_B[1]["failure"] == "InfraError: the server died"
+    assert step.observations_B[2] == "turn 1 of 1"
+
+
+@pytest.mark.parametrize("on_failure", ["raise", "restart"])
+def test_a_failed_slot_starts_its_next_episode_like_any_other(on_failure):
+    env = SyncVectorEnv([lambda: Counting(5, fails_at=(1,))], on_failure=on_failure)
+    env.reset()
+    before = env.envs[0]
+    step = env.step(["a"])
+    assert step.observations_B == ["episode 2"]
+    assert step.infos_B[0]["final_info"]["failure"] == "InfraError: the server died"
+    assert env.envs[0] is before
+
+
+def test_a_failure_within_autoreset_loses_neither_the_ended_episode_nor_the_others():
+    env = SyncVectorEnv([lambda: Counting(1, fails_at_reset=(2,)), lambda: Counting(9)])
+    env.reset()
+    step = env.step(["a", "a"])
+    assert step.rewards_B.tolist() == [1.0, 1.0]
+    assert step.infos_B[0]["final_info"]["correct"] is True
+    after = env.step(["a", "a"])  # the episode that could not start: it ends as failed, and the next one starts
+    assert is_failed(after)
+    assert after.infos_B[0]["final_info"]["failure"] == "InfraError: no server for episode 2"
+    assert after.observations_B == ["episode 3", "turn 2 of 1"]
+
+
+# on_failure="raise"
+
+
+@pytest.mark.parametrize("kind", ["raise", "exit"])
+def test_a_bug_in_an_environment_is_raised_with_its_cause_and_place(kind):
+    env = faulty({(0, 1): kind}, on_failure="raise")
+    env.reset(seed=0)
+    with pytest.raises(EnvFailed, match=r"slot 0 failed: \w+: injected \(.*fixture_envs\.py:\d+\)") as caught:
+        env.step(["a"])
+    assert isinstance(caught.value, InfraError)
+    assert type(caught.value.__cause__) is (ZeroDivisionError if kind == "raise" else SystemExit)
+
+
+def test_the_slots_that_did_not_fail_keep_their_steps():
+    env = faulty({}, {(0, 1): "raise"}, {}, on_failure="raise", longest=1)
+    env.reset(seed=0)
+    with pytest.raises(EnvFailed, match="slot 1 failed"):
+        env.step(["a"] * 3)
+    received = env.recv(min_envs=2)
+    assert received.ids_B == [0, 2]
+    assert [info["final_obs"].split(":")[0] for info in received.step.infos_B] == [
+        "episode 0 of seed 0, turn 1",
+        "episode 0 of seed 2, turn 1",
+    ]
+
+
+def test_several_failures_at_once_are_one_error_that_says_how_many():
+    env = faulty({(0, 1): "raise"}, {(0, 1): "raise"}, {(0, 1): "raise"}, on_failure="raise")
+    env.reset(seed=0)
+    with pytest.raises(EnvFailed, match=r"slot 0 failed: .*; and 2 more slots"):
+        env.step(["a"] * 3)
+    assert env.under_way == []
+
+
+def test_a_slot_that_failed_is_refused_until_it_is_reset():
+    env = faulty({(0, 1): "raise"}, {}, on_failure="raise", autoreset="disabled", longest=3)
+    env.reset(seed=0)
+    with pytest.raises(EnvFailed):
+        env.step(["a", "a"])
+    env.recv()
+    with pytest.raises(EnvFailed, match="slot 0 has failed and was not reset since: ZeroDivisionError"):
+        env.step({0: "a"})
+    before = env.envs[0]
+    assert env.reset(ids=[0])[0] == ["episode 1 of seed 0"]
+    assert env.envs[0] is not before
+    assert env.step({0: "a"}).observations_B[0].startswith("episode 1 of seed 0, turn 1")
+    assert env.stats()[None].failed == 1
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_each_failure_counts_once_however_the_slot_is_reset(sent):
+    env = faulty({(0, 1): "raise", (1, 1): "raise"}, on_failure="raise")
+    env.reset(seed=0)
+    for failures in (1, 2):
+        for _ in range(3):  # the first fails, the others are refused
+            with pytest.raises(EnvFailed):
+                env.step(["a"])
+        assert env.stats()[None].failed == failures
+        if sent:
+            env.send_reset([0])
+            env.recv()
+        else:
+            env.reset()
+
+
+def test_a_reset_that_raises_leaves_the_others_reset():
+    env = faulty({(0, 0): "raise"}, {}, on_failure="raise")
+    with pytest.raises(EnvFailed, match="slot 0 failed"):
+        env.reset(seed=0)
+    received = env.recv()
+    assert (received.ids_B, received.step.observations_B) == ([1], ["episode 0 of seed 1"])
+    assert env.reset(ids=[0])[0] == ["episode 1 of seed 0"]
+    assert env.step(["a", "a"]).rewards_B.shape == (2,)
+
+
+# on_failure="restart"
+
+
+def test_restart_ends_the_episode_as_failed_and_plays_the_next_one_of_the_same_seed():
+    env = faulty({(1, 1): "raise"}, {}, longest=1)
+    env.reset(seed=3)
+    steps = [env.step(["a", "a"]) for _ in range(3)]
+    assert [is_failed(step) for step in steps] == [False, True, False]
+    assert [step.observations_B[0] for step in steps] == [f"episode {e} of seed 3" for e in (1, 2, 3)]
+    assert [step.observations_B[1] for step in steps] == [f"episode {e} of seed 4" for e in (1, 2, 3)]
+    last = steps[1].infos_B[0]["final_info"]
+    assert last["stop_reason"] == StopReason.FAILED and last["failure"].startswith("ZeroDivisionError: injected (")
+    assert env.stats()[None].failed == 1
+
+
+def test_an_environment_that_failed_is_closed():
+    class Raising(Counting):
+        def step(self, action):
+            raise ZeroDivisionError
+
+    env = SyncVectorEnv([Raising], on_failure="restart")
+    env.reset()
+    before = env.envs[0]
+    env.step(["a"])
+    assert (before.closed, env.envs[0].closed) == (1, 0)
+
+
+@pytest.mark.parametrize("mode", ["next_step", "disabled"])
+def test_restart_works_under_every_autoreset(mode):
+    env = faulty({(0, 1): "raise"}, autoreset=mode)
+    env.reset(seed=3)
+    step = env.step(["a"])
+    assert is_failed(step) and "failure" in step.infos_B[0]
+    begun = env.reset(ids=[0])[0] if mode == "disabled" else env.step(["a"]).observations_B
+    assert begun == ["episode 1 of seed 3"]
+
+
+def test_a_reset_that_raises_fails_the_episode_at_its_first_step():
+    env = faulty({(0, 0): "raise"}, {})
+    observations, infos = env.reset(seed=0)
+    assert observations == ["", "episode 0 of seed 1"]
+    assert infos[0]["failure"].startswith("ZeroDivisionError: injected")
+    step = env.step(["a", "a"])
+    assert is_failed(step) and not is_failed(step, 1)
+    assert step.observations_B[0] == "episode 1 of seed 0"
+
+
+def test_a_failure_of_the_reset_within_autoreset_loses_no_episode():
+    env = faulty({(1, 0): "raise"})
+    env.reset(seed=0)
+    step = env.step(["a"])
+    assert not is_failed(step) and "failure" not in step.infos_B[0]["final_info"]
+    assert step.infos_B[0]["failure"].startswith("ZeroDivisionError")
+    step = env.step(["a"])
+    assert is_failed(step) and step.observations_B == ["episode 2 of seed 0"]
+    assert env.stats()[None] == EnvStats(slots=1, episodes=1, failed=1, turns=1, **reward_and_solved(seed=0))
+
+
+def reward_and_solved(seed: int) -> dict[str, Any]:
+    env = Walker(longest=1)
+    env.reset(seed=seed)
+    step = env.step("a")
+    return {"reward": step.reward, "solved": int(step.terminated)}
+
+
+def test_failures_change_no_other_episode():
+    sound = faulty({}, longest=3)
+    broken = faulty({(1, 2): "raise", (2, 1): "infra", (4, 0): "raise"}, longest=3)
+
+    def episodes(env: SyncVectorEnv, steps: int) -> dict[str, float]:
+        begun, rewards = env.reset(seed=5)[0][0], {}
+        total = 0.0
+        for _ in range(steps):
+            step = env.step(["a"])
+            total += step.rewards_B[0]
+            if step.terminated_B[0] or step.truncated_B[0]:
+                rewards[begun], begun, total = total, step.observations_B[0], 0.0
+        return rewards
+
+    whole, part = episodes(sound, 120), episodes(broken, 60)
+    completed = {name: reward for name, reward in part.items() if not math.isnan(reward)}
+    assert len(completed) >= 10 and completed.items() <= whole.items()
+    assert len(part) - len(completed) == 3
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_a_slot_that_always_fails_is_given_up(turn):
+    env = faulty({(episode, turn): "raise" for episode in range(99)}, {})
+    failures = 0
+    with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: ZeroDivisionError"):
+        env.reset(seed=0)
+        for _ in range(3 * MAX_FAILURES):
+            failures += is_failed(env.step(["a", "a"]))
+    assert failures == MAX_FAILURES - (1 if turn else 2)  # the first failed reset was no step
+
+
+def test_a_sound_step_between_starts_the_count_anew():
+    env = faulty({(episode, 2): "raise" for episode in range(99)}, longest=50)
+    env.reset(seed=0)
+    for _ in range(8 * MAX_FAILURES):
+        env.step(["a"])
+    assert env.stats()[None].failed > MAX_FAILURES
+
+
+def test_an_environment_that_cannot_be_built_anew_says_both_reasons():
+    built = []
+
+    def build() -> Faulty:
+        if built:
+            raise OSError("no memory")
+        built.append(1)
+        return Faulty({(0, 1): "raise"})
+
+    env = SyncVectorEnv([build], on_failure="restart")
+    env.reset(seed=0)
+    with pytest.raises(EnvFailed, match=r"failed \(ZeroDivisionError.*\) and cannot be built anew: OSError: no memory"):
+        env.step(["a"])
+
+
+def test_an_action_that_the_environment_refuses_is_no_failure():
+    env = SyncVectorEnv([Counting], on_failure="restart")
+    env.reset()
+    before = env.envs[0]
+    with pytest.raises(BadAction, match="refused"):
+        env.step(["refused"])
+    assert env.envs[0] is before and env.stats()[None].failed == 0
+    assert env.step(["a"]).observations_B == ["turn 1 of 1"]
+
+
+@pytest.mark.parametrize("on_failure", ["ignore", None, True])
+def test_an_unknown_on_failure_is_refused(on_failure):
+    with pytest.raises(BadValue, match="on_failure must be 'raise' or 'restart'"):
+        SyncVectorEnv([Counting], on_failure=on_failure)
+
+
+def test_an_environment_that_answers_something_else_than_five_values_has_failed():
+    class Four(Echo):
+        def step(self, action):
+            return "text", 0.0, False, {}
+
+    env = SyncVectorEnv([Four])
+    env.reset()
+    with pytest.raises(EnvFailed, match="ValueError"):
+        env.step(["a"])
+
+
+# What an engine tells a group
+
+
+def group(*mishaps: dict[tuple[int, int], str], on_failure: Any = "restart", same_step: bool = True) -> SlotGroup:
+    built = {slot: (lambda own=own: Faulty(own, longest=50)) for slot, own in enumerate(mishaps)}
+    made = SlotGroup(built, same_step=same_step, on_failure=on_failure)
+    for slot in built:
+        made.perform(Call(slot, "reset", (slot, {})))
+    return made
+
+
+def test_a_call_that_was_given_up_ends_as_failed_and_the_environment_is_never_called_again():
+    slots = group({})
+    before = slots.envs[0]
+    outcome = slots.fail(Call(0, "step", "a"), "took over 2 s")
+    assert outcome.error is None and outcome.position == (0, 1)
+    assert outcome.value.observation == "episode 1 of seed 0"
+    assert outcome.value.info["final_info"]["failure"] == "took over 2 s"
+    assert slots.envs[0] is not before
+
+
+def test_a_call_that_was_given_up_is_an_error_where_failures_raise():
+    slots = group({}, on_failure="raise")
+    outcome = slots.fail(Call(0, "step", "a"), "took over 2 s")
+    assert isinstance(outcome.error, EnvFailed) and "slot 0 failed: took over 2 s" in str(outcome.error)
+    assert isinstance(slots.perform(Call(0, "step", "a")).error, EnvFailed)
+    assert slots.perform(Call(0, "reset", (None, {}))).value[0] == "episode 1 of seed 0"
+
+
+def test_what_a_call_answers_after_it_was_given_up_is_dropped():
+    class Slow(Walker):
+        def step(self, action):
+            slots.fail(Call(0, "step", action), "took over 2 s")  # as a timer would, meanwhile
+            return super().step(action)
+
+    slots = SlotGroup({0: Slow}, same_step=True, on_failure="restart")
+    slots.perform(Call(0, "reset", (0, {})))
+    assert "given up" in str(slots.perform(Call(0, "step", "a")).error)
+
+
+@pytest.mark.parametrize("same_step", [True, False])
+def test_a_slot_taken_over_from_a_dead_worker_fails_once_and_goes_on_after_its_last_position(same_step):
+    slots = group({}, same_step=same_step)
+    slots.lose(0, "its worker was killed", (7, 4))
+    outcome = slots.perform(Call(0, "step", "a"))
+    last = outcome.value.info["final_info"] if same_step else outcome.value.info
+    assert last["failure"] == "its worker was killed" and math.isnan(outcome.value.reward)
+    begun = outcome.value.observation if same_step else slots.perform(Call(0, "reset", (None, {}))).value[0]
+    assert begun == "episode 5 of seed 7"
+    assert slots.perform(Call(0, "step", "a")).value.observation.startswith("episode 5 of seed 7, turn 1")
+
+
+def test_a_slot_taken_over_where_failures_raise_raises_until_it_is_reset():
+    slots = group({}, on_failure="raise")
+    slots.lose(0, "its worker was killed", (7, 4))
+    assert "its worker was killed" in str(slots.perform(Call(0, "step", "a")).error)
+    assert slots.perform(Call(0, "reset", (None, {}))).value[0] == "episode 5 of seed 7"
+
+
+def test_a_reset_of_a_slot_taken_over_starts_a_sound_episode():
+    slots = group({})
+    slots.lose(0, "its worker was killed", (7, 4))
+    assert slots.perform(Call(0, "reset", (9, {}))).value[0] == "episode 0 of seed 9"
+    assert not math.isnan(slots.perform(Call(0, "step", "a")).value.reward)
+
+
+def test_a_failure_that_is_still_to_be_told_survives_saving():
+    env = faulty({(0, 0): "infra"})
+    env.reset(seed=0)
+    state = json.loads(json.dumps(env.get_state()))
+    other = faulty({})
+    other.set_state(state)
+    step = other.step(["a"])
+    assert is_failed(step) and step.observations_B == ["episode 1 of seed 0"]
+
+
+def test_one_environment_that_fails_to_close_does_not_keep_the_others_open(caplog):
+    class Stuck(Counting):
+        def close(self):
+            raise OSError("busy")
+
+    slots = SlotGroup({0: Stuck, 1: Counting}, same_step=True, on_failure="raise")
+    slots.close()
+    assert slots.envs[1].closed == 1
+    assert "slot 0 failed to close" in caplog.text
+
+
+def test_what_was_built_is_closed_when_a_later_slot_cannot_be_built():
+    first = Counting()
+
+    def fail() -> Env:
+        raise OSError("no memory")
+
+    with pytest.raises(OSError, match="no memory"):
+        SlotGroup({0: lambda: first, 1: fail}, same_step=True, on_failure="raise")
+    assert first.closed == 1
+
+
+def test_a_step_without_an_answer_of_its_own_is_a_step_all_the_same():
+    class Plain(Echo):
+        def step(self, action):
+            return action, 1.0, False, False, {}
+
+    slots = SlotGroup({0: Plain}, same_step=True, on_failure="raise")
+    assert isinstance(slots.perform(Call(0, "step", "a")).value, Step)

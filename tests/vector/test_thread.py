@@ -1,0 +1,573 @@
+"""Slots on threads: nobody waits for the slowest, what hangs is left behind, and nothing stays when all is closed."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fixture_envs import Counting, Faulty, Walker
+
+from gem.core import Step
+from gem.errors import BadAction, BadValue, EnvFailed, InfraError
+from gem.vector import SyncVectorEnv, thread
+from gem.vector.slots import MAX_FAILURES
+from gem.vector.thread import ThreadVectorEnv
+
+SOON = 20.0  # seconds within which all that is awaited here has long happened
+LIMIT = 0.3  # seconds that a call may take
+
+
+class Gate(Walker):
+    """A Walker whose steps and resets of chosen (episode, turn) wait until the gate is opened; turn 0 is the reset."""
+
+    def __init__(self, *closed: tuple[int, int], longest: int = 50) -> None:
+        super().__init__(longest)
+        self.closed_at, self.closings = set(closed), 0
+        self.reached, self.opened = threading.Event(), threading.Event()
+
+    def reset(self, seed: int | None = None) -> Any:
+        answer = super().reset(seed)
+        self._wait(0)
+        return answer
+
+    def step(self, action: str) -> Step:
+        self._wait(self.state.turn + 1)
+        return super().step(action)
+
+    def close(self) -> None:
+        self.closings += 1
+
+    def _wait(self, turn: int) -> None:
+        if (self._episode, turn) in self.closed_at:
+            self.reached.set()
+            self.opened.wait(SOON)
+
+
+class Gates:
+    """Builds Gates, and remembers them."""
+
+    def __init__(self, *closed: tuple[int, int], longest: int = 50) -> None:
+        self.closed, self.longest, self.built = closed, longest, list[Gate]()
+
+    def __call__(self) -> Gate:
+        self.built.append(Gate(*self.closed, longest=self.longest))
+        return self.built[-1]
+
+    def open(self) -> None:
+        for gate in self.built:
+            gate.opened.set()
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """Every thread and file descriptor of a test is gone soon after it."""
+    files, threads = open_files(), set(threading.enumerate())
+    yield
+    eventually(lambda: set(threading.enumerate()) <= threads)
+    gc.collect()
+    eventually(lambda: open_files() <= files)
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+def eventually(holds: Any) -> None:
+    deadline = time.monotonic() + SOON
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def gem_threads() -> int:
+    return sum(thread.name == "gem-slots" for thread in threading.enumerate())
+
+
+def is_failed(step: Any, slot: int = 0) -> bool:
+    return bool(math.isnan(step.rewards_B[slot]) and step.truncated_B[slot] and not step.terminated_B[slot])
+
+
+# Nobody waits for the slowest
+
+
+def test_what_ended_is_received_while_one_slot_still_waits():
+    slow = Gates((0, 1))
+    with ThreadVectorEnv([slow, *[Walker] * 15]) as env:
+        env.reset(seed=0)
+        env.send(["a"] * 16)
+        received = env.recv(min_envs=15)
+        assert sorted(received.ids_B) == list(range(1, 16))
+        env.send(["a"] * 15, ids=received.ids_B)
+        assert len(env.recv(min_envs=15).ids_B) == 15
+        assert env.under_way == [0]
+        slow.open()
+        assert env.recv().ids_B == [0]
+
+
+def test_steps_are_received_in_the_order_in_which_they_end():
+    gates = [Gates((0, 1)) for _ in range(4)]
+    with ThreadVectorEnv(gates) as env:
+        env.reset(seed=0)
+        env.send(["a"] * 4)
+        for slot in (2, 0, 3, 1):
+            gates[slot].open()
+            assert env.recv().ids_B == [slot]
+
+
+def test_resets_run_all_at_once():
+    together = threading.Barrier(16)
+
+    class Meeting(Walker):
+        def reset(self, seed=None):
+            together.wait(SOON)
+            return super().reset(seed)
+
+    with ThreadVectorEnv([Meeting] * 16) as env:
+        assert len(env.reset(seed=0)[0]) == 16
+
+
+def test_recv_gives_what_there_is_when_its_time_is_over():
+    slow = Gates((0, 1))
+    with ThreadVectorEnv([slow, Walker]) as env:
+        env.reset(seed=0)
+        env.send(["a", "a"])
+        assert env.recv(min_envs=2, timeout=LIMIT).ids_B == [1]
+        assert env.recv(timeout=0.0).ids_B == []
+        slow.open()
+
+
+def test_threads_start_when_they_are_needed_and_are_used_again():
+    with ThreadVectorEnv([Walker] * 8) as env:
+        assert gem_threads() == 0
+        env.reset(ids=[0])
+        assert gem_threads() == 1
+        env.reset()
+        for _ in range(20):
+            env.step(["a"] * 8)
+        assert gem_threads() <= 8
+
+
+def test_no_more_calls_run_at_once_than_there_are_workers():
+    running, most = [0], [0]
+    lock = threading.Lock()
+
+    class Watched(Walker):
+        def step(self, action):
+            with lock:
+                running[0] += 1
+                most[0] = max(most[0], running[0])
+            time.sleep(0.005)
+            with lock:
+                running[0] -= 1
+            return super().step(action)
+
+    with ThreadVectorEnv([Watched] * 8, num_workers=3) as env:
+        env.reset(seed=0)
+        assert env.step(["a"] * 8).rewards_B.shape == (8,)
+        assert most[0] == gem_threads() == 3
+
+
+def test_more_slots_than_threads_can_be_had_are_played_all_the_same(monkeypatch):
+    monkeypatch.setattr(thread, "MAX_THREADS", 4)
+    with ThreadVectorEnv([Walker] * 200) as env:
+        env.reset(seed=0)
+        assert not np.isnan(env.step(["a"] * 200).rewards_B).any()
+        assert gem_threads() <= 4
+
+
+def test_the_episodes_are_those_of_the_plain_loop():
+    with ThreadVectorEnv([Walker] * 5) as env, SyncVectorEnv([Walker] * 5) as plain:
+        assert env.reset(seed=3) == plain.reset(seed=3)
+        for _ in range(20):
+            mine, theirs = env.step(["a"] * 5), plain.step(["a"] * 5)
+            assert mine.observations_B == theirs.observations_B
+            assert mine.rewards_B.tolist() == theirs.rewards_B.tolist()
+        assert json.dumps(env.get_state()) == json.dumps(plain.get_state())
+
+
+# Calls that take too long
+
+
+def test_a_call_over_its_time_is_an_error_of_its_slot_alone():
+    slow = Gates((0, 1))
+    with ThreadVectorEnv([slow, Walker], timeout=LIMIT) as env:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed, match=r"slot 0 failed: took over 0.3 s"):
+            env.step(["a", "a"])
+        assert env.recv().ids_B == [1]
+        with pytest.raises(EnvFailed, match="slot 0 has failed and was not reset since"):
+            env.step({0: "a"})
+        assert env.reset(ids=[0])[0] == ["episode 1 of seed 0"]
+        assert not math.isnan(env.step({0: "a"}).rewards_B[0])
+        slow.open()
+
+
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
+def test_restart_ends_the_episode_that_hung_and_goes_on_with_the_next(autoreset):
+    slow = Gates((0, 1))
+    with ThreadVectorEnv([slow, Walker], autoreset, timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=3)
+        step = env.step(["a", "a"])
+        info = step.infos_B[0]["final_info"] if autoreset == "same_step" else step.infos_B[0]
+        assert is_failed(step) and not is_failed(step, 1)
+        assert info["failure"] == "took over 0.3 s"
+        if autoreset == "same_step":
+            begun = step.observations_B[0]
+        else:
+            begun = env.reset(ids=[0])[0][0] if autoreset == "disabled" else env.step({0: "a"}).observations_B[0]
+        assert begun == "episode 1 of seed 3"
+        assert env.stats()[None].failed == 1
+        slow.open()
+
+
+def test_what_a_call_answers_after_its_time_is_dropped_and_its_environment_closed():
+    slow = Gates((0, 1))
+    with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        env.step(["a"])
+        assert [gate.closings for gate in slow.built] == [0, 0]
+        slow.open()
+        eventually(lambda: slow.built[0].closings == 1)
+        assert env.step(["a"]).observations_B[0].startswith("episode 1 of seed 0, turn 1")
+        assert len(slow.built) == 2
+    assert [gate.closings for gate in slow.built] == [1, 1]
+
+
+def test_a_call_that_fails_after_its_time_starts_nothing():
+    class Late(Gate):
+        def step(self, action):
+            super().step(action)
+            raise OSError("the connection was reset")
+
+    built = []
+
+    def build() -> Late:
+        built.append(Late((0, 1)))
+        return built[-1]
+
+    with ThreadVectorEnv([build], timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        env.step(["a"])
+        built[0].opened.set()
+        eventually(lambda: built[0].closings == 1)
+        assert len(built) == 2
+
+
+def test_a_reset_that_hangs_fails_its_episode_at_the_first_step():
+    slow = Gates((0, 0), longest=1)
+    with ThreadVectorEnv([slow, Walker], timeout=LIMIT, on_failure="restart") as env:
+        observations, infos = env.reset(seed=7)
+        assert observations == ["", "episode 0 of seed 8"]
+        assert infos[0]["failure"] == "took over 0.3 s"
+        step = env.step(["a", "a"])
+        assert is_failed(step) and step.observations_B[0] == "episode 1 of seed 7"
+        slow.open()
+
+
+def test_a_reset_that_hangs_before_it_takes_its_seed_is_followed_by_the_episodes_of_that_seed():
+    opened = threading.Event()
+
+    class Asleep(Walker):
+        def reset(self, seed=None):
+            if seed == 7:
+                opened.wait(SOON)
+            return super().reset(seed)
+
+    with ThreadVectorEnv([Asleep], timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        env.reset(seed=7)
+        assert env.step(["a"]).observations_B == ["episode 1 of seed 7"]
+        opened.set()
+
+
+def test_a_reset_that_hangs_after_the_end_of_an_episode_does_not_lose_that_episode():
+    slow = Gates((1, 0), longest=1)
+    with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        step = env.step(["a"])
+        assert not is_failed(step) and step.infos_B[0]["final_obs"].startswith("episode 0 of seed 0, turn 1")
+        assert "failure" not in step.infos_B[0]["final_info"]
+        assert step.infos_B[0]["failure"] == "took over 0.3 s"
+        step = env.step(["a"])
+        assert is_failed(step) and step.observations_B == ["episode 2 of seed 0"]
+        assert (env.stats()[None].episodes, env.stats()[None].failed) == (1, 1)
+        slow.open()
+
+
+def test_a_reset_that_hangs_after_a_hang_costs_one_more_episode():
+    slow = Gates((0, 1), (1, 0))
+    with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        step = env.step(["a"])
+        assert is_failed(step) and step.infos_B[0]["failure"] == "took over 0.3 s"
+        step = env.step(["a"])
+        assert is_failed(step) and step.observations_B == ["episode 2 of seed 0"]
+        assert not is_failed(env.step(["a"]))
+        assert env.stats()[None].failed == 2
+        slow.open()
+
+
+def test_an_environment_that_hangs_every_time_is_given_up():
+    slow = Gates(*[(episode, 1) for episode in range(99)])
+    with ThreadVectorEnv([slow], timeout=0.05, on_failure="restart") as env:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: took over"):
+            for _ in range(99):
+                env.step(["a"])
+        slow.open()
+
+
+def test_building_anew_is_bounded_too():
+    opened, built = threading.Event(), []
+
+    def build() -> Gate:
+        if built:
+            opened.wait(SOON)
+        built.append(Gate((0, 1)))
+        return built[-1]
+
+    with ThreadVectorEnv([build, Walker], timeout=0.1, on_failure="restart") as env:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed, match="slot 0 failed 5 times in a row"):
+            env.step(["a", "a"])
+        assert env.recv().ids_B == [1]
+        opened.set()
+        built[0].opened.set()
+
+
+@pytest.mark.parametrize("what", ["sample", "state"])
+def test_other_questions_are_bounded_too(what):
+    opened = threading.Event()
+
+    class Mute(Walker):
+        def sample_random_action(self):
+            opened.wait(SOON)
+
+        def get_state(self):
+            opened.wait(SOON)
+
+    with ThreadVectorEnv([Mute], timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed, match="slot 0 failed: took over"):
+            env.sample_random_action(0) if what == "sample" else env.get_state()
+        with pytest.raises(EnvFailed, match="not reset since"):
+            env.step(["a"])
+        with pytest.raises(EnvFailed, match="hung, and was not reset since"):
+            env.get_state()
+        assert env.reset()[0] == ["episode 1 of seed 0"]
+        opened.set()
+
+
+def test_a_slot_that_hung_can_be_given_a_state():
+    slow = Gates((0, 1))
+    with ThreadVectorEnv([slow], timeout=LIMIT) as env, SyncVectorEnv([lambda: Walker(50)]) as other:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed):
+            env.step(["a"])
+        other.reset(seed=9)
+        other.reset()
+        env.set_state(other.get_state())
+        assert env.step(["a"]).observations_B == other.step(["a"]).observations_B
+        slow.open()
+
+
+def test_the_time_of_a_call_begins_when_it_starts_and_not_when_it_is_sent():
+    with ThreadVectorEnv([lambda: Walker(seconds=0.1)] * 12, num_workers=1, timeout=0.8) as env:
+        env.reset(seed=0)
+        assert not np.isnan(env.step(["a"] * 12).rewards_B).any()
+
+
+def test_calls_that_wait_for_a_thread_get_one_when_others_are_stuck():
+    slow = Gates((0, 1))
+    with ThreadVectorEnv([slow, Walker, Walker], num_workers=1, timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        step = env.step(["a"] * 3)
+        assert [is_failed(step, slot) for slot in range(3)] == [True, False, False]
+        slow.open()
+
+
+def test_too_many_left_behind_are_an_error_until_they_come_back(monkeypatch):
+    monkeypatch.setattr(thread, "MAX_ABANDONED", 2)
+    slow = [Gates((0, 1)) for _ in range(3)]
+    with ThreadVectorEnv([*slow, Walker], timeout=LIMIT, on_failure="restart") as env:
+        env.reset(seed=0)
+        with pytest.raises(InfraError, match="3 threads are stuck in environments that hang; at most 2"):
+            env.step(["a"] * 4)
+        for gates in slow:
+            gates.open()
+        eventually(lambda: all(gates.built[0].closings for gates in slow))
+        eventually(lambda: gem_threads() <= 4)
+        received = env.recv(min_envs=4)
+        assert sorted(received.ids_B) == [0, 1, 2, 3]
+        assert np.isnan(received.step.rewards_B).sum() == 3
+        assert not np.isnan(env.step(["a"] * 4).rewards_B).any()
+
+
+@pytest.mark.parametrize("timeout", [0, -1, True, "1"])
+def test_a_timeout_is_seconds_above_zero(timeout):
+    with pytest.raises(BadValue, match="timeout must be seconds above 0"):
+        ThreadVectorEnv([Walker], timeout=timeout)
+
+
+# Failures
+
+
+def test_nothing_that_an_environment_raises_ends_a_thread():
+    class Rude(Walker):
+        def step(self, action):
+            raise KeyboardInterrupt("not by the user")
+
+    with ThreadVectorEnv([Rude, Walker], num_workers=1) as env:
+        env.reset(seed=0)
+        with pytest.raises(EnvFailed, match="slot 0: KeyboardInterrupt: not by the user"):
+            env.step(["a", "a"])
+        assert env.recv().ids_B == [1]
+        assert env.reset(seed=0)[0] == ["episode 0 of seed 0", "episode 0 of seed 1"]
+
+
+def test_what_an_environment_refuses_is_raised_to_the_caller():
+    with ThreadVectorEnv([Counting, Counting]) as env:
+        env.reset()
+        with pytest.raises(BadAction, match="refused"):
+            env.step(["refused", "a"])
+        assert env.recv().ids_B == [1]
+
+
+def test_an_environment_that_cannot_be_built_leaves_nothing_open():
+    first = Counting()
+
+    def fail() -> Any:
+        raise OSError("no memory")
+
+    with pytest.raises(OSError, match="no memory"):
+        ThreadVectorEnv([lambda: first, fail])
+    assert first.closed == 1
+
+
+# Closing
+
+
+def test_closing_closes_every_environment_once():
+    envs = [Counting() for _ in range(5)]
+    with ThreadVectorEnv([lambda env=env: env for env in envs]) as env:
+        env.reset()
+    env.close()
+    assert [env.closed for env in envs] == [1] * 5
+
+
+def test_closing_waits_for_a_call_that_is_about_to_end():
+    slow = Gates((0, 1))
+    env = ThreadVectorEnv([slow, Walker], num_workers=1)
+    env.reset(seed=0)
+    env.send(["a", "a"])
+    slow.built[0].reached.wait(SOON)
+    threading.Timer(LIMIT, slow.open).start()
+    env.close()
+    assert slow.built[0].closings == 1
+
+
+def test_closing_does_not_wait_for_what_hangs(caplog, monkeypatch):
+    monkeypatch.setattr("gem.vector.pool.CLOSING", 0.2)
+    slow, last = Gates((0, 1)), Gates()
+    env = ThreadVectorEnv([slow, last])
+    env.reset(seed=0)
+    env.send(["a", "a"])
+    slow.built[0].reached.wait(SOON)
+    env.close()
+    assert "1 environments are busy still" in caplog.text
+    assert (slow.built[0].closings, last.built[0].closings) == (0, 1)
+    slow.open()
+    eventually(lambda: slow.built[0].closings == 1)
+
+
+def test_an_environment_that_hangs_while_it_closes_does_not_keep_the_others_open(monkeypatch):
+    monkeypatch.setattr("gem.vector.pool.CLOSING", 0.2)
+    opened, last = threading.Event(), Gates()
+
+    class Clinging(Walker):
+        def close(self):
+            opened.wait(SOON)
+
+    env = ThreadVectorEnv([Clinging, last])
+    env.close()
+    assert last.built[0].closings == 1
+    opened.set()
+
+
+def test_a_vector_that_nobody_holds_any_more_is_closed():
+    gates = Gates()
+    env = ThreadVectorEnv([gates] * 3)
+    env.reset(seed=0)
+    del env
+    gc.collect()
+    eventually(lambda: [gate.closings for gate in gates.built] == [1] * 3)
+
+
+PROGRAM = """
+import os, sys
+sys.path.insert(0, {folder!r})
+from fixture_envs import Faulty
+from gem.vector.thread import ThreadVectorEnv
+
+class Loud(Faulty):
+    def close(self):
+        os.write(1, b"closed\\n")
+
+env = ThreadVectorEnv([lambda: Loud({{(0, 1): "hang"}}, hang=60), Loud, Loud], timeout=0.2)
+if "reset" in sys.argv:
+    env.reset(seed=0)
+if "hang" in sys.argv:
+    env.send(["a"] * 3)
+    env.recv(min_envs=2)
+if "raise" in sys.argv:
+    raise OSError("on purpose")
+"""
+
+
+@pytest.mark.parametrize(("how", "closed"), [("", 3), ("reset", 3), ("reset hang", 2), ("reset hang raise", 2)])
+def test_the_end_of_the_program_closes_what_it_can_and_is_not_held_up(how, closed):
+    program = PROGRAM.format(folder=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", program, *how.split()], capture_output=True, text=True, timeout=40)
+    assert done.stdout.split() == ["closed"] * closed
+    assert done.returncode == (1 if "raise" in how else 0)
+    assert ("OSError: on purpose" in done.stderr) == ("raise" in how)
+
+
+def test_ctrl_c_while_receiving_loses_nothing():
+    slow = Gates((0, 1))
+    with ThreadVectorEnv([slow, Walker]) as env:
+        env.reset(seed=0)
+        env.send(["a", "a"])
+        threading.Timer(LIMIT, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            env.recv(min_envs=2)
+        slow.open()
+        assert sorted(env.recv(min_envs=2).ids_B) == [0, 1]
+
+
+def test_faults_in_many_slots_are_all_accounted_for(tmp_path):
+    log = tmp_path / "mishaps"
+
+    def build(slot: int) -> Faulty:
+        return Faulty(rate=0.05, kinds=("raise", "infra", "hang"), hang=0.6, log=log, longest=8)
+
+    with ThreadVectorEnv(
+        [lambda slot=slot: build(slot) for slot in range(16)], timeout=0.3, on_failure="restart"
+    ) as env:
+        env.reset(seed=0)
+        for _ in range(20):
+            env.step(["a"] * 16)
+        failed = env.stats()[None].failed
+    assert failed == len(log.read_text().splitlines()) > 3

@@ -1,0 +1,139 @@
+"""Environments that take their worker process to its limits. Workers import this module by name."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fixture_envs import HANG, Walker
+
+from gem.core import Step
+from gem.errors import BadAction, BadValue
+
+
+class Obedient(Walker):
+    """A Walker with one very long episode that does what an action names, then tells in which process it is."""
+
+    def __init__(self, notes: str | None = None, dies_from: int | None = None, **walker: Any) -> None:
+        super().__init__(**walker)
+        self.notes = None if notes is None else Path(notes)
+        self.note("built")
+        if dies_from is not None and self.count("built") >= dies_from:
+            os._exit(7)
+
+    def reset(self, seed: int | None = None) -> Any:
+        super().reset(seed)
+        return f"episode {self._episode} of seed {self._seed}", {"pid": os.getpid()}
+
+    def step(self, action: Any) -> Step:
+        answer = getattr(self, action)() if isinstance(action, str) and action else action
+        info = {"pid": os.getpid(), "episode": self._episode}
+        return Step(answer, 1.0, terminated=action == "finish", info=info)
+
+    def close(self) -> None:
+        self.note("closed")
+
+    def note(self, word: str) -> None:
+        if self.notes is not None:
+            with self.notes.open("a") as file:
+                file.write(f"{word}\n")
+
+    def count(self, word: str) -> int:
+        return 0 if self.notes is None else self.notes.read_text().split().count(word)
+
+    def finish(self) -> str:
+        return "finished"
+
+    def nap(self) -> str:
+        time.sleep(0.5)
+        return "rested"
+
+    def hang(self) -> str:
+        self.note("hanging")
+        time.sleep(HANG)
+        return "woken"
+
+    def hang_stubbornly(self) -> str:
+        until = time.monotonic() + HANG
+        while time.monotonic() < until:
+            with suppress(BaseException):  # what is to end it, too
+                time.sleep(HANG)
+        return "woken"
+
+    def swallow_once(self) -> str:
+        for _ in range(2):
+            try:
+                time.sleep(HANG)
+            except BaseException:
+                continue
+        return "woken"
+
+    def hang_unreachably(self) -> str:
+        """As a C library would that blocks signals and does not return."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        time.sleep(HANG)
+        return "woken"
+
+    def hang_with_all_threads(self) -> str:
+        """In C code that keeps the interpreter to itself, beside a process of its own."""
+        child = subprocess.Popen(["sleep", str(HANG)])
+        self.note(f"{os.getpid()} {child.pid} hanging")
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        ctypes.PyDLL(None).sleep(int(HANG))
+        return "woken"
+
+    def die(self) -> str:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return "alive"
+
+    def leave(self) -> str:
+        os._exit(5)
+
+    def die_beside_a_child(self) -> str:
+        """Which holds everything open that its parent had."""
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(3)
+            os._exit(0)
+        os._exit(5)
+
+    def say(self) -> str:
+        print("something printed")
+        sys.stdout.flush()
+        return repr(sys.stdin.read())
+
+    def megabytes(self) -> bytes:
+        return b"x" * 5_000_000
+
+    def lock(self) -> Any:
+        return threading.Lock()
+
+    def refuse(self) -> str:
+        raise Awkward("refused", {"with": threading.Lock()})
+
+
+class Awkward(BadAction):
+    """Cannot be pickled, and could not be unpickled."""
+
+    def __init__(self, what: str, why: object) -> None:
+        super().__init__(f"{what} for a reason")
+        self.why = why
+
+
+class Unbuildable(Walker):
+    def __init__(self, how: str) -> None:
+        if how == "refuse":
+            raise BadValue("how must be something else, got 'refuse'")
+        if how == "awkward":
+            raise Awkward("refused", {"with": threading.Lock()})
+        if how == "leave":
+            raise SystemExit("leaving")
+        os._exit(9)
