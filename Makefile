@@ -33,6 +33,7 @@ format: $(VENV)/.dev  ## let ruff rewrite what it can
 docs: $(VENV)/.train $(VENV)/.dev  ## write the generated references and recorded games anew
 	$(bin)/python scripts/docs.py
 	$(bin)/gem replay tests/playthroughs --update --ids 'game:*'
+	$(bin)/gem replay tests/playthroughs --update --ids 'code:Warmup-*'
 
 clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -44,5 +45,5 @@ $(VENV)/.train: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.train
-	$(pip) --editable '.[train,dev]'
+	$(pip) --editable '.[train,dev,ray,data,math,vision]'
 	touch $@

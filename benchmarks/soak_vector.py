@@ -173,8 +173,12 @@ class Soak:
                 self.ends[slot] += 1
 
     def quiet_reading(self, vec_env: VectorEnv) -> Reading:
-        assert not vec_env.under_way
-        time.sleep(HANG - TIMEOUT + 0.2)  # until what was abandoned has ended
+        """When a step of all slots went well, so that every thread of a pool is there, and what hung has ended."""
+        failed = -1
+        while failed != len(self.failed):
+            failed = len(self.failed)
+            self.keep(list(range(SLOTS)), vec_env.step(["a"] * SLOTS))
+        time.sleep(HANG - TIMEOUT + 0.4)
         return Reading.take()
 
     def account(self, vec_env: VectorEnv) -> None:

@@ -53,7 +53,7 @@ def command_line() -> str:
 
 def environments() -> str:
     head = "# Environments\n\n<!-- Written by scripts/docs.py from the catalogue and the modules' docstrings. -->\n"
-    families = groupby(list_envs("game:*"), key=lambda spec: spec.id.split("-v0")[0])
+    families = groupby(list_envs(), key=lambda spec: spec.id.split("-v0")[0])
     return head + "".join(family(list(specs)) for _, specs in families)
 
 
@@ -63,7 +63,7 @@ def family(specs: list[EnvSpec]) -> str:
         f"| `{s.id}` | {', '.join(f'{k}={v!r}' for k, v in s.kwargs.items())} | {game(s)} |" for s in specs
     )
     return (
-        f"\n## {first.id.split(':')[1].split('-v0')[0]}\n\n```text\n{about(first)}\n```\n\n"
+        f"\n## {first.id.split('-v0')[0].removeprefix('game:')}\n\n```text\n{about(first)}\n```\n\n"
         f"The oracle sees the {first.oracle_sees}.\n\n| id | arguments | a recorded game |\n|---|---|---|\n{rows}\n"
     )
 

@@ -12,6 +12,7 @@
     └── InfraError                  the machinery failed: never a reward
         ├── EnvFailed               an environment of a vector raised, hung, or died with its worker
         ├── GraderError             an answer could not be judged: over the time limit, or the grader died
+        ├── EndpointError           a chat endpoint gave no usable answer, after all retries
         └── SandboxError            a sandbox could not be started, or died under a program
 
 The agent's mistakes are no exceptions: they are observations, with their reward and ``info["invalid"]``.
@@ -72,6 +73,10 @@ class EnvFailed(InfraError):
 
 class GraderError(InfraError):
     """An answer could not be judged: it took longer than it may, or the grader died. It is neither right nor wrong."""
+
+
+class EndpointError(InfraError):
+    """A chat endpoint refused, was down or too slow, or answered with nonsense; after all retries."""
 
 
 class SandboxError(InfraError):

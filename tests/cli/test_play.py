@@ -209,6 +209,15 @@ def test_where_the_rules_ask_for_no_box_a_line_is_sent_as_typed(echo: str, play:
     assert "heard hello\n" in out and "Game over (terminated): total reward 0 in 2 turns." in out
 
 
+def test_a_fenced_block_is_one_move_of_several_lines(echo: str, play: Any) -> None:
+    out = play("```python", "if True:", "    pass", "", "```", argv=(echo,))
+    assert "heard ```python\nif True:\n    pass\n\n```\n" in out and "Left after 1 turn." in out
+
+
+def test_a_fenced_block_that_the_input_ends_is_a_move_too(echo: str, play: Any) -> None:
+    assert "heard ~~~\n  1\n```\n" in play("~~~", "  1", "```", argv=(echo,))
+
+
 def test_what_an_environment_says_is_no_markup(echo: str, play: Any) -> None:
     assert "Say something, [bold]:smile: and all.\n" in play(argv=(echo,))
 

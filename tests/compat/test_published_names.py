@@ -36,6 +36,7 @@ NAMES = [
     "gem.envs.registration:make",
     "gem.envs.registration:make_vec",
     "gem.envs.registration:print_envs",
+    "gem.envs.code_env:CodeEnv",
     "gem.envs.game_env.guess_the_number:GuessTheNumberEnv",
     "gem.wrappers.wrapper_factory:WRAPPER_FACTORY",
     "gem.wrappers.wrapper_factory:get_wrapper_fns",

@@ -17,7 +17,8 @@ from fixture_envs import HANG
 from gem.core import Info
 from gem.vector import VectorEnv, make_vec
 
-RAY = pytest.param("ray", marks=pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is missing"))
+MISSING_RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is missing")
+RAY = pytest.param("ray", marks=[pytest.mark.ray, MISSING_RAY])
 BACKENDS = ["async", "thread", "process", RAY]
 MODES = ["same_step", "next_step", "disabled"]
 IDS = [f"fixture:{name}-v0" for name in ("Walker", "Walker-thread", "Waiting", "Walker-process", "Walker", "Waiting")]

@@ -80,6 +80,12 @@ def test_no_worker_goes_without_slots(slots, count, sizes):
     assert [slot for share in shares for slot in share] == list(range(slots))
 
 
+@pytest.mark.parametrize("num_workers", [0, -1])
+def test_there_is_at_least_one_worker(num_workers):
+    with pytest.raises(BadValue, match="num_workers must be an integer >= 1"):
+        ProcessVectorEnv([Echo], num_workers=num_workers)
+
+
 def test_as_many_workers_start_as_there_are_cpus_to_use():
     with ProcessVectorEnv([Echo] * 64) as vec:
         assert len(vec.engine.workers) == min(64, len(os.sched_getaffinity(0)))
@@ -258,7 +264,7 @@ def test_a_killed_worker_costs_the_running_episodes_of_its_slots():
         vec.step([""] * 4)
         os.kill(before[0], signal.SIGKILL)
         step = vec.step([""] * 4)
-        why = "its worker died: killed by signal 9 (SIGKILL)"
+        why = "its worker died: killed by signal 9 (Killed)"
         assert failures(step) == [why, why, None, None]
         assert step.observations_B[:2] == ["episode 1 of seed 0", "episode 1 of seed 1"]
         assert step.truncated_B.tolist() == [True, True, False, False]

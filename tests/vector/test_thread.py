@@ -516,12 +516,18 @@ def test_a_vector_that_nobody_holds_any_more_is_closed():
 
 
 PROGRAM = """
-import os, sys
+import os, sys, threading
 sys.path.insert(0, {folder!r})
 from fixture_envs import Faulty
 from gem.vector.thread import ThreadVectorEnv
 
+together = threading.Barrier(3)
+
 class Loud(Faulty):
+    def step(self, action):
+        together.wait(10)
+        return super().step(action)
+
     def close(self):
         os.write(1, b"closed\\n")
 

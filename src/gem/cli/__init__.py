@@ -21,6 +21,8 @@ COMMANDS = {
     "play": ("gem.cli.play", "Play an environment yourself, in the terminal."),
     "check": ("gem.cli.check", "Check that environments keep their promises."),
     "replay": ("gem.cli.replay", "Replay recorded games and show what changed."),
+    "bench": ("gem.cli.bench", "Measure how fast environments step."),
+    "sandbox": ("gem.cli.sandbox", "Run untrusted programs contained, and see what containment holds on this machine."),
     "train": ("gem.cli.train", "Train a policy with reinforcement learning."),
 }
 CALLER_ERROR, FAILED, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141  # the last two as a shell reports SIGINT and SIGPIPE

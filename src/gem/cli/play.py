@@ -2,6 +2,7 @@ r"""Play an environment yourself, in the terminal.
 
 You read what an agent reads. Where moves go in a box, type the bare move: 5 is sent as \boxed{5}. At the prompt,
 :hint asks the oracle, :undo takes the last move back, :restart begins the same game again and :quit leaves.
+A line that opens a fenced block, as ```python, goes on until the block is closed: that is how programs are typed.
 
 A seed makes the game reproducible; without one, the seed drawn is shown. Moves may be piped in, one a line.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -176,15 +178,28 @@ class Screen:
             self.say(game.ending(), _STYLES.get(game.stopped, "bold yellow"))
 
     def ask(self, prompt: str) -> str | None:
-        """The next line, stripped; None at the end of the input. A piped line is shown as if it had been typed."""
+        """The next line, stripped, with all of the fenced block that it opens; None at the end of the input."""
+        line = self._line(prompt)
+        if line is None:
+            return None
+        lines = [line.strip()]
+        if fence := re.match("`{3,}|~{3,}", lines[0]):
+            while (line := self._line("| ")) is not None:
+                lines.append(line)
+                if line.strip() == fence[0]:
+                    break
+        return "\n".join(lines)
+
+    def _line(self, prompt: str) -> str | None:
+        """The next line, None at the end of the input. A piped line is shown as if it had been typed."""
         if not self.interactive:
             line = sys.stdin.readline()
-            self.say(f"{prompt}{line.strip()}")
-            return line.strip() if line else None
+            self.say(f"{prompt}{line.rstrip()}")
+            return line.rstrip() if line else None
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401  gives input() editing and a history
         try:
-            return input(prompt).strip()
+            return input(prompt)
         except EOFError:
             self.say("")
             return None

@@ -64,6 +64,9 @@ class JsonLines(Rows):
             raise BadValue(f"{self.where(index)} should be a JSON object, got {line[:60]!r}")
         return row
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return read_file, (self._path,)  # in another process it is opened anew
+
     def __len__(self) -> int:
         return len(self._starts)
 
@@ -91,6 +94,9 @@ class Parquet(Rows):
             index -= self._counts[group]
             group += 1
         return self._rows(group)[index]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return read_file, (self._path,)  # in another process it is opened anew
 
     def __len__(self) -> int:
         return sum(self._counts)

@@ -14,6 +14,7 @@ from gem.datasets.rows import ListRows, Mixed, Rows
 from gem.errors import BadValue
 
 GEM_DATA = "GEM_DATA"  # environment variable: the folder of local copies
+HUB_S = 10.0  # seconds for the hub to answer at all
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -83,9 +84,13 @@ def _hub(name: str, split: str | None, config: str | None) -> Rows:
     ways = f"{first} to load it from the hub, put a copy in $GEM_DATA/{name}, or give the rows as dataset="
     if not installed:
         raise BadValue(f"data set {name!r} is not here; {ways}")
+    from huggingface_hub import HfApi, constants
+
     from datasets import load_dataset
 
     try:
+        if not constants.HF_HUB_OFFLINE:  # load_dataset would retry for most of a minute
+            HfApi().dataset_info(name, timeout=HUB_S)
         return ListRows(load_dataset(name, config, split=split), name)
     except Exception as e:  # whatever the network, the hub or the library raise
         raise BadValue(f"data set {name!r} cannot be loaded ({type(e).__name__}); {ways}") from e

@@ -33,6 +33,46 @@ def _game(
     ]
 
 
+def _generated(env_id: str, entry: str, kwargs: dict[str, Any], floors: float, extra: str | None, text: str) -> EnvSpec:
+    """A family of questions drawn from a seed. floors: what no play without thinking exceeds."""
+    return EnvSpec(
+        id=env_id,
+        entry_point=f"gem.envs.generated:{entry}",
+        kwargs=kwargs,
+        extra=extra,
+        reward_range=(FORMAT_ERROR, 1.0),
+        oracle="gem.envs.generated:Oracle",
+        oracle_sees="state",
+        floors=dict.fromkeys(["constant", "echo", "repeat-last"], floors),
+        description=text,
+    )
+
+
+def _data(
+    family: str,
+    module: str,
+    entry: str,
+    names: dict[str, tuple[str, str]],
+    text: str,
+    *,
+    extra: str | None = None,
+    **kwargs: Any,
+) -> list[EnvSpec]:
+    """Environments over data sets of the hub. names: of the id → (data set, split)."""
+    return [
+        EnvSpec(
+            id=f"{family}:{name}",
+            entry_point=f"gem.envs.{module}:{entry}",
+            kwargs={"dataset_name": dataset, "split": split, **kwargs},
+            extra=extra,
+            runs="thread",
+            reward_range=(FORMAT_ERROR, 1.0),
+            description=f"{text} Data set {dataset}, split {split}.",
+        )
+        for name, (dataset, split) in names.items()
+    ]
+
+
 SPECS: list[EnvSpec] = [
     *_game(
         "GuessTheNumber",
@@ -178,5 +218,112 @@ SPECS: list[EnvSpec] = [
         },
         "Push every box onto a target.",
         oracle_sees="state",
+    ),
+    EnvSpec(
+        id="code:Warmup-v0",
+        entry_point="gem.envs.code_env:CodeEnv",
+        kwargs={"dataset_name": "gem:code/warmup.jsonl"},
+        runs="thread",
+        reward_range=(FORMAT_ERROR, 1.0),
+        oracle="gem.envs.code_warmup:Oracle",
+        oracle_sees="state",
+        floors=dict.fromkeys(["constant", "echo", "repeat-last"], FLOOR),
+        description="Ten small programming tasks that come with gem, judged by hidden tests.",
+    ),
+    _generated("math:Arithmetic", "MathFamilyEnv", {"family": "arithmetic"}, FLOOR, "math", "Reckoning, exactly."),
+    _generated("math:Algebra", "MathFamilyEnv", {"family": "algebra"}, FLOOR, "math", "Equations and polynomials."),
+    _generated("math:NumberTheory", "MathFamilyEnv", {"family": "number_theory"}, FLOOR, "math", "Whole numbers."),
+    _generated("math:Geometry", "MathFamilyEnv", {"family": "geometry"}, FLOOR, "math", "Lengths, areas, angles."),
+    _generated("logic:Rules", "LogicRulesEnv", {}, 0.65, None, "What follows from facts and rules?"),
+    _generated("vision:Geometry", "VisionFamilyEnv", {"family": "geometry"}, FLOOR, "vision", "Figures, measured."),
+    _generated("vision:Charts", "VisionFamilyEnv", {"family": "charts"}, FLOOR, "vision", "Charts and tables, read."),
+    *_data(
+        "math",
+        "math_env",
+        "MathEnv",
+        {
+            "ASDiv2K": ("axon-rl/ASDIV-2k", "train"),
+            "GSM8K": ("axon-rl/GSM-8k", "train"),
+            "Math12K": ("axon-rl/MATH-12k", "train"),
+            "Math8K-3to5": ("axon-rl/MATH-lvl3to5-8k", "train"),
+            "Orz57K": ("axon-rl/ORZ-57k", "train"),
+            "DeepScaleR40K": ("axon-rl/DeepScaleR-40K", "train"),
+        },
+        "Questions of mathematics.",
+        extra="math",
+    ),
+    *_data(
+        "math",
+        "math_visual_env",
+        "MathVisualEnv",
+        {"Geometry3K": ("axon-rl/geometry3k", "train")},
+        "Geometry with figures.",
+        extra="vision",
+    ),
+    *_data(
+        "code",
+        "code_env",
+        "CodeEnv",
+        {
+            "CodeContest": ("axon-rl/CodeContest", "train"),
+            "Taco8k": ("axon-rl/TACO-8k", "train"),
+            "PrimeIntellect15k": ("axon-rl/PrimeIntellect-15k", "train"),
+        },
+        "Programming tasks, judged by hidden tests.",
+    ),
+    *_data(
+        "qa",
+        "qa_env",
+        "QaEnv",
+        {
+            "NaturalQuestions": ("axon-rl/NaturalQuestions", "train"),
+            "HotpotQA": ("axon-rl/HotpotQA", "train"),
+        },
+        "Questions with short answers.",
+    ),
+    *_data(
+        "logic",
+        "qa_env",
+        "QaEnv",
+        {f"RuleTaker-d{depth}": (f"axon-rl/RuleTaker-d{depth}-70k", "train") for depth in (0, 1, 2, 3, 5)},
+        "Is a statement true, given facts and rules?",
+        extract_boxed=True,
+    ),
+    *_data(
+        "eval",
+        "math_env",
+        "MathEnv",
+        {
+            "MATH500": ("axon-rl/math-eval", "math"),
+            "AMC": ("axon-rl/math-eval", "amc"),
+            "OlympiadBench": ("axon-rl/math-eval", "olympiad_bench"),
+            "Minerva": ("axon-rl/math-eval", "minerva"),
+            "AIME24": ("axon-rl/math-eval", "aime24"),
+        },
+        "Questions of mathematics, for evaluation.",
+        extra="math",
+    ),
+    *_data(
+        "eval",
+        "code_env",
+        "CodeEnv",
+        {"CodeContest": ("axon-rl/CodeContest", "test")},
+        "Programming tasks, for evaluation.",
+    ),
+    *_data(
+        "eval",
+        "qa_env",
+        "QaEnv",
+        {
+            "QaOpen": ("google-research-datasets/nq_open", "validation"),
+            "2Wiki": ("axon-rl/search-eval", "2wiki"),
+            "PopQA": ("axon-rl/search-eval", "popqa"),
+            "TriviaQA": ("axon-rl/search-eval", "triviaqa"),
+            "HotpotQA": ("axon-rl/search-eval", "hotpotqa"),
+            "Bamboogle": ("axon-rl/search-eval", "bamboogle"),
+            "NaturalQuestions": ("axon-rl/search-eval", "nq"),
+            "Musique": ("axon-rl/search-eval", "musique"),
+        },
+        "Questions with short answers, for evaluation.",
     ),
 ]

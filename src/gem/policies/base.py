@@ -8,6 +8,7 @@ from typing import Protocol
 
 from gem.conversation import ChatFormat
 from gem.messages import Observation
+from gem.trajectory import Turn
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,14 @@ class Request:
         prompt_ids: the whole context in tokens; empty for a policy whose ``chat`` is None.
         key: (slot, episode, turn). Sampling draws from the stream of this key, so it depends on nothing else.
         sample_random_action: the environment's own sampler of legal actions.
+        turns: of the episode so far; empty where the observation shows the history itself.
     """
 
     observation: Observation
     prompt_ids: list[int]
     key: tuple[int, int, int]
     sample_random_action: Callable[[], str]
+    turns: Sequence[Turn] = ()
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ class Slot:
             self.prompt_ids,
             (slot, record.episode, len(record.turns)),
             lambda: vec_env.sample_random_action(record.slot),
+            () if vec_env.shows_history(record.slot) else record.turns,
         )
 
     def record(self, reply: Reply, version: int, reward: float, info: Info, seconds: dict[str, float]) -> None:

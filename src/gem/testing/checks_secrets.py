@@ -43,7 +43,7 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Grade:
     """leaks: the episodes in which secrets stand. chance: of a stranger's secret standing there. count: of episodes."""
 
     leaks: list[Heard]
@@ -74,7 +74,7 @@ def secrets(lab: Lab) -> str | None:
     return f"looked for in {verdict.count} episodes"
 
 
-def _judge(heard: Sequence[Heard], scripts: Sequence[list[str]]) -> Verdict:
+def _judge(heard: Sequence[Heard], scripts: Sequence[list[str]]) -> Grade:
     own = [h for h in heard if h.secret is not None]
     leaks, strangers, found = [], 0, 0
     for i, here in enumerate(own):
@@ -86,7 +86,7 @@ def _judge(heard: Sequence[Heard], scripts: Sequence[list[str]]) -> Verdict:
             if stranger.secret not in (here.secret, partner.secret):
                 strangers += 1
                 found += _stands(stranger, here, partner, scripts)
-    return Verdict(leaks, (found + 1) / (strangers + 2), len(own))
+    return Grade(leaks, (found + 1) / (strangers + 2), len(own))
 
 
 def _stands(owner: Heard, here: Heard, partner: Heard, scripts: Sequence[list[str]]) -> bool:
@@ -101,7 +101,7 @@ def _stands(owner: Heard, here: Heard, partner: Heard, scripts: Sequence[list[st
     return False
 
 
-def _leak(lab: Lab, verdict: Verdict, scripts: Sequence[list[str]]) -> Broken:
+def _leak(lab: Lab, verdict: Grade, scripts: Sequence[list[str]]) -> Broken:
     """The shortest episode that shows its secret."""
     share = f"so do {len(verdict.leaks)} of {verdict.count} episodes, where {verdict.chance:.1%} would by chance"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -48,27 +48,17 @@ class AsyncVectorEnv(VectorEnv):
         check_slots(env_fns, on_failure, timeout)
         places = ["thread"] * len(env_fns) if runs is None else list(runs)
         _check_places(places, len(env_fns))
-        away = {slot: build for slot, build in enumerate(env_fns) if places[slot] == "process"}
-        here = {slot: build for slot, build in enumerate(env_fns) if slot not in away}
-        threaded = {slot for slot in here if places[slot] == "thread" or timeout is not None}
-        same_step = mode is Autoreset.SAME_STEP
-        with ExitStack() as opened:
-            engines: list[Engine] = []
-            if here:
-                loop = Loop()
-                built = {slot: partial(on_loop, build, loop) for slot, build in here.items()}
-                group = SlotGroup(built, same_step=same_step, on_failure=on_failure)
-                engines += split(group, threaded, loop, timeout=timeout, num_workers=num_workers)
-                for engine in engines:
-                    opened.callback(engine.close)
-            if away:
-                engines.append(
-                    _processes(
-                        away, same_step=same_step, on_failure=on_failure, timeout=timeout, num_workers=num_workers
-                    )
-                )
-            opened.pop_all()
-        super().__init__(engines[0] if len(engines) == 1 else CompositeEngine(engines), mode)
+        if timeout is not None:
+            places = ["thread" if place == "inline" else place for place in places]
+        engine = _assemble(
+            env_fns,
+            places,
+            same_step=mode is Autoreset.SAME_STEP,
+            on_failure=on_failure,
+            timeout=timeout,
+            num_workers=num_workers,
+        )
+        super().__init__(engine, mode)
 
 
 class CompositeEngine(Engine):
@@ -108,33 +98,47 @@ class CompositeEngine(Engine):
                 closing.callback(engine.close)
 
 
-def split(
-    group: SlotGroup, threaded: set[int], loop: Loop, *, timeout: float | None, num_workers: int | None
-) -> list[Engine]:
-    """Engines for the slots of a group: inline, but for those that have coroutines or are to run on threads."""
-    moved = [slot for slot, env in group.envs.items() if slot in threaded or isinstance(env, Awaited)]
-    parts = {slot: group.part(slot) for slot in moved}
-    for slot in moved:
-        del group.envs[slot]
-    engines: list[Engine] = [InlineEngine(group)] if group.envs else []
-    if parts:
-        engines.append(AsyncEngine(parts, timeout=timeout, num_workers=num_workers, loop=loop))
-    return engines
-
-
-def _processes(
-    factories: Mapping[int, Factory],
+def _assemble(
+    env_fns: Sequence[Factory],
+    places: Sequence[str],
     *,
     same_step: bool,
     on_failure: OnFailure,
     timeout: float | None,
     num_workers: int | None,
 ) -> Engine:
-    from gem.vector.process import ProcessEngine  # whoever needs no process need not wait for its imports
+    """The engine for all slots, each in its place."""
+    here = {slot: build for slot, build in enumerate(env_fns) if places[slot] != "process"}
+    away = {slot: build for slot, build in enumerate(env_fns) if places[slot] == "process"}
+    engines: list[Engine] = []
+    try:
+        if here:
+            loop = Loop()
+            awaited = {slot: partial(on_loop, build, loop) for slot, build in here.items()}
+            group = SlotGroup(awaited, same_step=same_step, on_failure=on_failure)
+            parts = _part_with(group, {slot for slot in here if places[slot] == "thread"})
+            engines += [InlineEngine(group)] if group.envs else []
+            engines += [AsyncEngine(parts, timeout=timeout, num_workers=num_workers, loop=loop)] if parts else []
+        if away:
+            from gem.vector.process import ProcessEngine  # whoever needs no process need not wait for its imports
 
-    return ProcessEngine(
-        factories, same_step=same_step, on_failure=on_failure, timeout=timeout, num_workers=num_workers
-    )
+            engines.append(
+                ProcessEngine(
+                    away, same_step=same_step, on_failure=on_failure, timeout=timeout, num_workers=num_workers
+                )
+            )
+    except BaseException:
+        CompositeEngine(engines).close()
+        raise
+    return engines[0] if len(engines) == 1 else CompositeEngine(engines)
+
+
+def _part_with(group: SlotGroup, slots: set[int]) -> dict[int, SlotGroup]:
+    """Take those slots out of a group, and those that are awaited wherever they are; each into a group of its own."""
+    parts = {slot: group.part(slot) for slot, env in group.envs.items() if slot in slots or isinstance(env, Awaited)}
+    for slot in parts:
+        del group.envs[slot]
+    return parts
 
 
 def _check_places(places: list[str], count: int) -> None:

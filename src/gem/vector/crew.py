@@ -11,7 +11,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
-from gem.errors import BadAction, EnvFailed
+from gem.errors import BadAction, BadValue, EnvFailed
 from gem.vector.engine import GLANCE, Engine
 from gem.vector.share import CannotBuild, Share, Worker, WorkerDied, deal
 from gem.vector.slots import MAX_FAILURES, Call, Factory, OnFailure, Outcome, describe
@@ -33,7 +33,7 @@ class Crew(Engine):
         count: how many workers, at most one per slot.
 
     Raises what building an environment raised; BadValue and MissingDependency for factories that cannot be sent to a
-    worker; EnvFailed where a worker died while it was building.
+    worker; BadValue for a count below 1; EnvFailed where a worker died while it was building.
     """
 
     def __init__(
@@ -45,6 +45,8 @@ class Crew(Engine):
         timeout: float | None,
         count: int,
     ) -> None:
+        if count < 1:
+            raise BadValue(f"num_workers must be an integer >= 1, got {count!r}")
         self._same_step, self._on_failure, self._timeout = same_step, on_failure, timeout
         self._ended: list[Outcome] = []
         self._given_up: dict[int, str] = {}  # slot → why

@@ -123,7 +123,8 @@ class Pool:
             threads = [*self._threads, *(job.thread for job in begun if job.thread is not None)]
         self._queue.put(None)
         for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():  # one that is only being started ends by itself
+                thread.join(max(0.0, deadline - time.monotonic()))
         if left := sum(thread.is_alive() for thread in threads):
             _log.warning("%d environments are busy still, and their threads were left behind", left)
         self.mailbox.close()
@@ -149,16 +150,20 @@ class Pool:
         self.stuck += 1
 
     def _hire(self) -> None:
-        with self._lock:
-            while len(self._threads) < min(self._limit, len(self._waiting) + self._busy):
+        while True:  # looking anew each time: threads that started may have done it all
+            with self._lock:
+                if len(self._threads) >= min(self._limit, len(self._waiting) + self._busy):
+                    return
                 thread = threading.Thread(target=self._work, name="gem-slots", daemon=True)
-                try:
-                    thread.start()
-                except RuntimeError as e:
+                self._threads.add(thread)
+            try:
+                thread.start()
+            except RuntimeError as e:
+                with self._lock:
+                    self._threads.discard(thread)
                     if self._threads:
                         return
-                    raise InfraError(f"no thread can be started for the environments: {e}") from e
-                self._threads.add(thread)
+                raise InfraError(f"no thread can be started for the environments: {e}") from e
 
     def _work(self) -> None:
         me = threading.current_thread()

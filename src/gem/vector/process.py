@@ -89,7 +89,7 @@ class ProcessEngine(Crew):
     ) -> None:
         self._hired: list[ProcessWorker] = []
         self._finalizer = weakref.finalize(self, _kill_all, self._hired, os.getpid())
-        count = num_workers or usable_cpus()
+        count = usable_cpus() if num_workers is None else num_workers
         super().__init__(factories, same_step=same_step, on_failure=on_failure, timeout=timeout, count=count)
 
     def hire(self, task: Task) -> ProcessWorker:
@@ -126,9 +126,9 @@ class ProcessWorker(Worker):
             sock, their_sock = socket.socketpair()
             theirs.callback(their_sock.close)
             ours.callback(sock.close)
-            their_lifeline, self._lifeline = os.pipe()
+            their_lifeline, lifeline = os.pipe()  # held, and never written to
             theirs.callback(os.close, their_lifeline)
-            ours.callback(os.close, self._lifeline)
+            ours.callback(os.close, lifeline)
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START, str(their_sock.fileno()), str(their_lifeline), *sys.path],
                 stdin=subprocess.DEVNULL,
@@ -198,7 +198,7 @@ class ProcessWorker(Worker):
             status = self._process.wait(1.0)
         except subprocess.TimeoutExpired:
             return "it closed its connection"
-        return f"killed by signal {-status} ({signal.Signals(-status).name})" if status < 0 else f"exit status {status}"
+        return f"killed by signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"exit status {status}"
 
 
 def _kill_all(workers: list[ProcessWorker], owner: int) -> None:

@@ -112,8 +112,9 @@ class RayEngine(Crew):
         self._ray = CONNECTION.take(address)
         self._hired: list[RayWorker] = []
         self._finalizer = weakref.finalize(self, _let_go, self._ray, self._hired)
-        count = num_workers or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        super().__init__(factories, same_step=same_step, on_failure=on_failure, timeout=timeout, count=count)
+        if num_workers is None:
+            num_workers = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        super().__init__(factories, same_step=same_step, on_failure=on_failure, timeout=timeout, count=num_workers)
 
     def hire(self, task: Task) -> RayWorker:
         self._hired[:] = [worker for worker in self._hired if worker.alive]

@@ -17,7 +17,7 @@ from gem.vector.worker import Report
 
 
 class WorkerDied(Exception):
-    """Why: "killed by signal 9 (SIGKILL)"."""
+    """Why: "killed by signal 9 (Killed)"."""
 
 
 class CannotBuild(WorkerDied):

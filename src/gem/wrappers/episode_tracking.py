@@ -18,7 +18,24 @@ class EpisodeTrackingWrapper(EnvWrapper):
         self.step_counter, self.cumulative_rewards = 0, 0.0
 
     def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
-        observation, info = self.env.reset(seed=seed, **kwargs)
+        return self._begin(*self.env.reset(seed=seed, **kwargs))
+
+    async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        return self._begin(*await self.env.areset(seed=seed, **kwargs))
+
+    def step(self, action: str) -> Step:
+        return self._count(*self.env.step(action))
+
+    async def astep(self, action: str) -> Step:
+        return self._count(*await self.env.astep(action))
+
+    def own_state(self) -> list[float]:
+        return [self.step_counter, self.cumulative_rewards]
+
+    def set_own_state(self, state: list[float]) -> None:
+        self.step_counter, self.cumulative_rewards = int(state[0]), state[1]
+
+    def _begin(self, observation: Any, info: Info) -> tuple[Any, Info]:
         if self.step_counter:
             info = {
                 **info,
@@ -28,17 +45,10 @@ class EpisodeTrackingWrapper(EnvWrapper):
         self.step_counter, self.cumulative_rewards = 0, 0.0
         return observation, self._with_counts(info)
 
-    def step(self, action: str) -> Step:
-        observation, reward, terminated, truncated, info = self.env.step(action)
+    def _count(self, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
         self.step_counter += 1
         self.cumulative_rewards += reward
         return Step(observation, reward, terminated, truncated, self._with_counts(info))
-
-    def own_state(self) -> list[float]:
-        return [self.step_counter, self.cumulative_rewards]
-
-    def set_own_state(self, state: list[float]) -> None:
-        self.step_counter, self.cumulative_rewards = int(state[0]), state[1]
 
     def _with_counts(self, info: Info) -> Info:
         return {**info, "step_counter": self.step_counter, "cumulative_rewards": self.cumulative_rewards}

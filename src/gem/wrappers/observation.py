@@ -59,15 +59,16 @@ class ObservationWrapper(EnvWrapper):
         self.actions: list[str] = []
 
     def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[str, Info]:
-        observation, info = self.env.reset(seed=seed, **kwargs)
-        self.observations, self.actions = [observation_text(observation, {})], []
-        return self._show(info), _without_frame(info)
+        return self._begin(*self.env.reset(seed=seed, **kwargs))
+
+    async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[str, Info]:
+        return self._begin(*await self.env.areset(seed=seed, **kwargs))
 
     def step(self, action: str) -> Step:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        self.actions.append(str(action))
-        self.observations.append(observation_text(observation, {}))
-        return Step(self._show(info), reward, terminated, truncated, _without_frame(info))
+        return self._add(action, *self.env.step(action))
+
+    async def astep(self, action: str) -> Step:
+        return self._add(action, *await self.env.astep(action))
 
     @property
     def shows_prompt(self) -> bool:
@@ -79,6 +80,15 @@ class ObservationWrapper(EnvWrapper):
 
     def set_own_state(self, state: dict[str, list[str]]) -> None:
         self.observations, self.actions = list(state["observations"]), list(state["actions"])
+
+    def _begin(self, observation: Any, info: Info) -> tuple[str, Info]:
+        self.observations, self.actions = [observation_text(observation, {})], []
+        return self._show(info), _without_frame(info)
+
+    def _add(self, action: str, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
+        self.actions.append(str(action))
+        self.observations.append(observation_text(observation, {}))
+        return Step(self._show(info), reward, terminated, truncated, _without_frame(info))
 
     def _show(self, info: Info) -> str:
         kept = self._kept()

@@ -1,0 +1,235 @@
+"""What contained execution costs, against spawning an interpreter, and what thousands of live sessions cost.
+
+  python benchmarks/sandbox.py                 level ns, on two cores
+  python benchmarks/sandbox.py --level lsm --rounds 3 --sessions 100
+
+Every line compares two ways of doing the same in the same run. A round measures each way once, one after the other; the
+ratio is the baseline's time by the sandbox's, and the line has the median, least and greatest ratio of all rounds.
+
+The baselines: ``python -c``, waited for; and, for programs with tests, the scheme of the published system: five threads
+that spawn an interpreter for each test. The sandbox does the same contained, with its answers compared with the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gem.sandbox import Case, Limits, Sandbox, Session, make_sandbox
+
+CORES = 2
+SPAWNING_THREADS = 5  # of the published system
+MEMORY_AIM = 8 << 20  # bytes per session
+CELL = "import time, numpy, sympy; x = sympy.Symbol('x'); print(numpy.arange(3).sum())"
+PROGRAM = """
+import sys
+from collections import Counter
+
+def main():
+    numbers = list(map(int, sys.stdin.read().split()))
+    print(sum(sorted(numbers)[: len(numbers) // 2]), Counter(numbers).most_common(1)[0][1])
+
+main()
+"""
+
+
+@dataclass
+class Comparison:
+    """Two ways of doing one thing.
+
+    Args:
+        baseline, contained: do it ``repeats`` times in one round. They raise where the answer is wrong.
+        aim: the ratio that is wanted at level ns. None: there is no aim.
+    """
+
+    name: str
+    baseline: Callable[[], object]
+    contained: Callable[[], object]
+    repeats: int
+    aim: float | None = None
+    seconds: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
+
+    def measure(self) -> None:
+        for way, spent in zip((self.baseline, self.contained), self.seconds, strict=True):
+            start = time.perf_counter()
+            for _ in range(self.repeats):
+                way()
+            spent.append((time.perf_counter() - start) / self.repeats)
+
+    def ratios(self) -> list[float]:
+        return [slow / fast for slow, fast in zip(*self.seconds, strict=True)]
+
+    def line(self) -> list[str]:
+        ratios, times = self.ratios(), [f"{1e3 * statistics.median(spent):.2f}" for spent in self.seconds]
+        median = statistics.median(ratios)
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        aim = ["-", "-"] if self.aim is None else [f"{self.aim:g}", "yes" if median >= self.aim else "**no**"]
+        return [self.name, *times, f"{median:.2f}", spread, *aim]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--level", default="ns", choices=("ns", "lsm", "basic"))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--sessions", type=int, default=1000, help="live at once; 0 leaves them out")
+    args = parser.parse_args()
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    print(
+        f"# The sandbox at level {args.level} (Python {sys.version.split()[0]}, {CORES} cores, {args.rounds} rounds)\n"
+    )
+    with make_sandbox("zygote", level=args.level, limits=Limits(wall_s=60)) as sandbox, sandbox.session() as session:
+        comparisons = all_comparisons(sandbox, session)
+        for comparison in comparisons:
+            comparison.contained()  # what starts when it is first needed
+        for _ in range(args.rounds):
+            for comparison in comparisons:
+                comparison.measure()
+    row("", "baseline, ms", "sandbox, ms", "times faster", "least to greatest", "aim", "met")
+    print("|" + "---|" * 7)
+    for comparison in comparisons:
+        row(*comparison.line())
+    missed = [c.name for c in comparisons if c.aim is not None and statistics.median(c.ratios()) < c.aim]
+    if args.sessions:
+        missed += live_sessions(args.level, args.sessions)
+    print("\nBelow the aims: " + ", ".join(missed) if missed else "\nAll aims are met.")
+    return int(bool(missed))
+
+
+def all_comparisons(sandbox: Sandbox, session: Session) -> list[Comparison]:
+    def once(code: str, out: str, repeats: int, name: str, aim: float) -> Comparison:
+        return Comparison(
+            name, lambda: same(spawn(code), out), lambda: same(sandbox.run(code).stdout, out), repeats, aim
+        )
+
+    return [
+        once("print(1)", "1\n", 20, "`print(1)`", 1.3),
+        once("import numpy; print(numpy.arange(3).sum())", "3\n", 6, "`import numpy`", 10),
+        once("import sympy; print(sympy.Symbol('x'))", "x\n", 3, "`import sympy`", 35),
+        Comparison(
+            "a cell of a session",
+            lambda: same(spawn("print(1)"), "1\n"),
+            lambda: same(session.run("print(1)").stdout, "1\n"),
+            20,
+            20,
+        ),
+        program_with_tests(sandbox, 12, repeats=2, aim=4),
+        program_with_tests(sandbox, 100, repeats=1, aim=6),
+    ]
+
+
+def program_with_tests(sandbox: Sandbox, tests: int, repeats: int, aim: float) -> Comparison:
+    inputs = [" ".join(str((test * 7919 + k * k) % 1000) for k in range(200)) for test in range(tests)]
+    outputs = [spawn(PROGRAM, text) for text in inputs[:3]]
+    cases = [Case(stdin=text) for text in inputs]
+
+    def published() -> None:
+        with ThreadPoolExecutor(SPAWNING_THREADS) as pool:
+            same(list(pool.map(lambda text: spawn(PROGRAM, text), inputs))[:3], outputs)
+
+    def contained() -> None:
+        results = sandbox.run_tests(PROGRAM, cases)
+        same([result.stdout for result in results if result is not None and result.ok][:3], outputs)
+        same(sum(result is not None and result.ok for result in results), tests)
+
+    return Comparison(f"a program with {tests} tests", published, contained, repeats, aim)
+
+
+def spawn(code: str, stdin: str = "") -> str:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=True).stdout
+
+
+def same(found: object, wanted: object) -> None:
+    if found != wanted:
+        raise AssertionError(f"a wrong answer: {found!r:.300}, not {wanted!r:.300}")
+
+
+def live_sessions(level: str, count: int) -> list[str]:
+    """Sessions that are all alive, each with numpy and sympy imported, sleeping. Prints; returns the aims missed."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
+    with make_sandbox("zygote", level=level, limits=Limits(wall_s=60)) as sandbox:
+        with sandbox.session() as first:
+            same(first.run(CELL).stdout, "3\n")
+            before, available = pss_bytes(), available_bytes()
+            start = time.perf_counter()
+            sessions = [started(sandbox) for _ in range(count)]
+            seconds = time.perf_counter() - start
+            per_session = (pss_bytes() - before) / count, (available - available_bytes()) / count
+        for session in sessions:
+            same(session.run("print(x)").stdout, "x\n")  # all of them live, and kept their variables
+            session.close()
+    met = max(per_session) <= MEMORY_AIM
+    print(f"\n# {count:,} sessions alive at once, each with numpy and sympy imported\n")
+    row("", "measured", "aim", "met")
+    print("|---|---|---|---|")
+    row(
+        "memory per session, MiB: proportional set size",
+        f"{per_session[0] / 2**20:.2f}",
+        f"{MEMORY_AIM >> 20}",
+        yes(met),
+    )
+    row("what the machine has less, the kernel's included", f"{per_session[1] / 2**20:.2f}", "", "")
+    row("starts per second, from one thread, first cell done", f"{count / seconds:.0f}", "-", "-")
+    return [] if met else ["memory per session"]
+
+
+def started(sandbox: Sandbox) -> Session:
+    session = sandbox.session()
+    same(session.run(CELL).stdout, "3\n")
+    return session
+
+
+def pss_bytes() -> int:
+    """Proportional set size of this process's descendants: what they share is counted once in all."""
+    total = 0
+    for pid in descendants():
+        try:
+            found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+        except OSError:
+            continue  # it ended meanwhile
+        total += int(found[1]) << 10 if found else 0
+    return total
+
+
+def descendants() -> list[int]:
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+        children.setdefault(parent, []).append(int(entry.name))
+    found, waiting = [], [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def available_bytes() -> int:
+    found = re.search(r"^MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return int(found[1]) << 10 if found else 0
+
+
+def yes(met: bool) -> str:
+    return "yes" if met else "**no**"
+
+
+def row(*cells: object) -> None:
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

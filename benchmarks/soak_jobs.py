@@ -1,0 +1,141 @@
+"""The runs of soak_sandbox.py: each does something in a sandbox, and knows what has to come of it."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gem.graders.code import CodeGrader
+from gem.graders.code_tests import read_tests
+from gem.sandbox import Limits, Sandbox, Status
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "sandbox"))
+
+from envelope.programs import FOLDERS, load
+
+LIMITS = Limits(wall_s=1.0)
+LATE_S = 5.0  # over its limit: several runs share the processors
+# Programs of the corpus that would not harm this machine, were they not contained: time, output, leaks, confusion.
+HOSTILE = (5, 9, 10, 11, 12, 14, 16, 17, 18, 19, 20, 21, 39, 45, 46, 47, 48, 49, 52, 53, 54, 58, 59, 60, 61, 62, 65, 68)
+HOSTILE += (70, 72, 84, 86, 88, 90)
+
+Job = Callable[[Sandbox, random.Random], str]  # does something and returns what was wrong, empty where nothing was
+
+
+def arithmetic(sandbox: Sandbox, rng: random.Random) -> str:
+    a, b = rng.randrange(10**6), rng.randrange(10**6)
+    result = sandbox.run(f"print({a} * {b})")
+    return wrong(result, result.ok and result.stdout == f"{a * b}\n")
+
+
+def echo(sandbox: Sandbox, rng: random.Random) -> str:
+    lines = [f"{rng.random()} é 世" for _ in range(rng.randrange(1, 400))]
+    result = sandbox.run("import sys\nfor line in sys.stdin: print(line.strip()[::-1])", stdin="\n".join(lines))
+    return wrong(result, result.ok and result.stdout.splitlines() == [line[::-1] for line in lines])
+
+
+def failing(sandbox: Sandbox, rng: random.Random) -> str:
+    number = rng.randrange(1, 100)
+    program = rng.choice([f"import sys; print('so far'); sys.exit({number})", f"print('so far'); 1 // ({number} * 0)"])
+    result = sandbox.run(program)
+    code = number if "exit" in program else 1
+    return wrong(result, (result.status, result.exit_code, result.stdout) == (Status.ERROR, code, "so far\n"))
+
+
+def files_in_and_out(sandbox: Sandbox, rng: random.Random) -> str:
+    text = str(rng.random())
+    program = "import os; print(sorted(os.listdir()), open('in/data.txt').read()); open('out', 'w').write('x' * 9999)"
+    result = sandbox.run(program, files={"in/data.txt": text})
+    return wrong(result, result.ok and result.stdout == f"['in'] {text}\n")
+
+
+def long_output(sandbox: Sandbox, rng: random.Random) -> str:
+    length = rng.randrange(LIMITS.output_bytes + 1000, 8 * LIMITS.output_bytes)
+    result = sandbox.run(f"print('a' * {length} + 'the end')")
+    return wrong(result, result.ok and result.truncated and result.stdout.endswith("the end\n"))
+
+
+def scientific(sandbox: Sandbox, rng: random.Random) -> str:
+    n = rng.randrange(5, 500)
+    result = sandbox.run(f"import numpy as np; print(int(np.arange({n}).sum()))")
+    return wrong(result, result.ok and result.stdout == f"{n * (n - 1) // 2}\n")
+
+
+def too_long(sandbox: Sandbox, rng: random.Random) -> str:
+    result = sandbox.run("import time; print('before', flush=True); time.sleep(60)")
+    return wrong(result, result.status is Status.TIMEOUT and result.stdout == "before\n")
+
+
+def too_large(sandbox: Sandbox, rng: random.Random) -> str:
+    result = sandbox.run("x = bytearray(4 << 30)\nprint('PWNED')")
+    return wrong(result, result.status is Status.MEMORY)
+
+
+def command(sandbox: Sandbox, rng: random.Random) -> str:
+    word = f"word{rng.random()}"
+    result = sandbox.exec(f"echo {word} | tr a-z A-Z") if rng.random() < 0.5 else sandbox.exec(["echo", word.upper()])
+    return wrong(result, result.ok and result.stdout == f"{word.upper()}\n")
+
+
+def cells(sandbox: Sandbox, rng: random.Random) -> str:
+    number = rng.randrange(1000)
+    with sandbox.session() as session:
+        session.run(f"x = {number}")
+        failed = session.run("x += 1; raise SystemExit(3)")
+        result = session.run("print(x)")
+    return wrong(result, failed.status is Status.ERROR and result.stdout == f"{number + 1}\n")
+
+
+def tests_of_a_script(sandbox: Sandbox, rng: random.Random) -> str:
+    return graded(sandbox, rng, "n = int(input())\nprint(n * n if n != {bad} else -1)", None)
+
+
+def tests_of_a_function(sandbox: Sandbox, rng: random.Random) -> str:
+    return graded(sandbox, rng, "def f(n):\n    return n * n if n != {bad} else -1", "f")
+
+
+def graded(sandbox: Sandbox, rng: random.Random, program: str, function: str | None) -> str:
+    """A program that is right, or wrong on one of its inputs."""
+    numbers = rng.sample(range(1000), rng.randrange(2, 12))
+    bad = rng.choice([-1, numbers[0]])
+    tests = {"inputs": [f"{n}\n" for n in numbers], "outputs": [str(n * n) for n in numbers]}
+    if function:
+        tests = {"inputs": [[n] for n in numbers], "outputs": [n * n for n in numbers], "fn_name": function}
+    grader = CodeGrader(limits=LIMITS, reward="fraction", early_exit=False)
+    verdict = grader.grade(program.replace("{bad}", str(bad)), read_tests(tests), sandbox)
+    wanted = ["wrong" if n == bad else "passed" for n in numbers]
+    return "" if verdict.details["tests"] == wanted else f"{verdict}, not {wanted}"
+
+
+def hostile(sandbox: Sandbox, rng: random.Random) -> str:
+    path = rng.choice([path for path in sorted(FOLDERS[0].glob("*.py")) if int(path.name[:2]) in HOSTILE])
+    program = load(path)
+    start = time.monotonic()
+    result = sandbox.run(program.source, stdin=program.stdin)
+    late = time.monotonic() - start - LIMITS.wall_s
+    if late > LATE_S:
+        return f"{path.name} was {late:.1f} s late"
+    return f"{path.name}: {result.stdout[-200:]}" if "PWNED" in result.stdout else ""
+
+
+def wrong(result: object, right: bool) -> str:
+    return "" if right else f"{result!r:.600}"
+
+
+HARMLESS: dict[Job, float] = {  # job → weight
+    arithmetic: 30,
+    echo: 15,
+    failing: 15,
+    files_in_and_out: 10,
+    scientific: 8,
+    tests_of_a_script: 8,
+    tests_of_a_function: 6,
+    cells: 4,
+    command: 4,
+    long_output: 2,
+    too_large: 1,
+    too_long: 0.5,
+}

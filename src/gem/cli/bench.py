@@ -1,0 +1,138 @@
+"""Measure how fast environments step.
+
+`vec` steps a vector of environments in lock-step on each backend, beside the plain loop (sync). The backends take
+turns, so that a busy moment of the machine hits all of them; the ratio is the median over those turns. Actions are
+random legal ones, drawn beforehand. What each backend is for, and other measurements: docs/vector.md.
+
+  gem bench vec
+  gem bench vec --env game:Wordle-v0 --num-envs 256 --wrappers concat --backends async process
+  gem bench vec --markdown >> notes.md
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from gem.cli.flags import REQUIRED, flag
+from gem.errors import BadValue
+from gem.vector import VectorEnv, make_vec
+from gem.vector.make import BACKENDS
+from gem.wrappers import get_wrapper_fns
+
+DRAWN = 8  # actions of each slot, said one after another and then again
+HEADER = ("backend", "env-steps/s, median", "min", "max", "of sync")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    what: str = flag(REQUIRED, help="what to measure", positional=True, choices=["vec"])
+    env: str = flag("game:GuessTheNumber-v0", help="environment")
+    num_envs: int = flag(64, help="slots")
+    steps: int = flag(20_000, help="env-steps of one measurement")
+    backends: list[str] = flag(
+        ["async", "thread", "process"], help="what to compare with sync", choices=[name for name in BACKENDS]
+    )
+    wrappers: str = flag("", help="names, such as 'concat, episode_tracking'")
+    repeats: int = flag(5, help="measurements of each backend")
+    markdown: bool = flag(False, help="print the table as Markdown, with machine and settings")
+
+
+def run(config: Config) -> int:
+    for name in ("num_envs", "steps", "repeats"):
+        if getattr(config, name) < 1:
+            raise BadValue(f"--{name.replace('_', '-')} must be at least 1, got {getattr(config, name)}")
+    rates = measure(config)
+    rows = [row(name, own, rates["sync"]) for name, own in rates.items()]
+    if config.markdown:
+        print(markdown(rows, config))
+    else:
+        Console().print(_table(rows, config))
+    return 0
+
+
+def measure(config: Config) -> dict[str, list[float]]:
+    """Backend → env-steps per second of each repeat; sync is always among them, first."""
+    names = list(dict.fromkeys(["sync", *config.backends]))
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    rates: dict[str, list[float]] = {name: [] for name in names}
+    with (
+        ExitStack() as opened,
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
+    ):
+        task = bar.add_task("starting", total=config.repeats * len(names))
+        vec_envs = {name: opened.enter_context(_open(name, config)) for name in names}
+        actions = _draw_actions(vec_envs["sync"])
+        for _ in range(config.repeats):
+            for name, vec_env in vec_envs.items():
+                bar.update(task, description=name)
+                rates[name].append(steps_per_second(vec_env, actions, config.steps))
+                bar.advance(task)
+    return rates
+
+
+def steps_per_second(vec_env: VectorEnv, actions: Sequence[Sequence[str]], steps: int) -> float:
+    """Env-steps per second of wall clock, in lock-step.
+
+    Args:
+        vec_env: is reset first, and stepped once with each of actions; neither is counted.
+        actions: lists of one action per slot, used in turn.
+        steps: env-steps at least; whole steps of the vector are made.
+    """
+    vec_env.reset(seed=0)
+    for whole in actions:
+        vec_env.step(whole)
+    rounds = -(-steps // vec_env.num_envs)
+    start = time.perf_counter()
+    for i in range(rounds):
+        vec_env.step(actions[i % len(actions)])
+    return rounds * vec_env.num_envs / (time.perf_counter() - start)
+
+
+def row(name: str, rates: Sequence[float], baseline: Sequence[float]) -> tuple[str, ...]:
+    """The cells of one line of the table. rates and baseline were measured in turn, pair by pair."""
+    ratio = statistics.median(own / base for own, base in zip(rates, baseline, strict=True))
+    return (name, *(f"{f(rates):,.0f}" for f in (statistics.median, min, max)), f"{ratio:.2f}")
+
+
+def markdown(rows: Sequence[Sequence[str]], config: Config) -> str:
+    lines = [HEADER, ["---"] * len(HEADER), *rows]
+    table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    return f"{_title(config)}, {_machine()}\n\n{table}"
+
+
+def _open(backend: str, config: Config) -> VectorEnv:
+    return make_vec(config.env, get_wrapper_fns(config.wrappers), num_envs=config.num_envs, backend=backend)
+
+
+def _draw_actions(vec_env: VectorEnv) -> list[list[str]]:
+    vec_env.reset(seed=0)
+    return [[vec_env.sample_random_action(slot) for slot in range(vec_env.num_envs)] for _ in range(DRAWN)]
+
+
+def _table(rows: Sequence[Sequence[str]], config: Config) -> Table:
+    table = Table(title=_title(config), caption=_machine())
+    for name in HEADER:
+        table.add_column(name, justify="left" if name == HEADER[0] else "right")
+    for cells in rows:
+        table.add_row(*cells)
+    return table
+
+
+def _title(config: Config) -> str:
+    wrappers = f" with {config.wrappers}" if config.wrappers else ""
+    return f"{config.num_envs} × {config.env}{wrappers}, {config.steps:,} steps, {config.repeats} times"
+
+
+def _machine() -> str:
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}"

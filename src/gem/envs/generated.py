@@ -1,0 +1,154 @@
+"""Questions drawn from a seed, as many as one likes: nothing to download, and exact answers.
+
+A family is a data set of a million rows, each drawn when it is asked for from a stream of its own (family, level, row).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from gem.datasets import Row, Rows
+from gem.envs.answer_format import Kind
+from gem.envs.logic_rules import MAX_DEPTH, draw
+from gem.envs.math_env import MathEnv
+from gem.envs.math_families.template import MAX_LEVEL
+from gem.envs.math_visual_env import MathVisualEnv
+from gem.envs.qa_env import QaEnv
+from gem.errors import BadValue, did_you_mean
+from gem.seeding import derive, stream
+
+ROWS = 1_000_000
+MATH_FAMILIES = {
+    name: f"gem.envs.math_families.{name}" for name in ("arithmetic", "algebra", "number_theory", "geometry")
+}
+VISION_FAMILIES = {name: f"gem.envs.vision.{name}" for name in ("geometry", "charts")}
+
+
+class Generated(Rows):
+    """Rows drawn one by one.
+
+    Args:
+        name: of the family; with it, a level and a number a row is always the same.
+        templates: each takes a random.Random and the level, and returns a named tuple with the row's columns.
+        level: handed to the templates.
+        count: rows.
+    """
+
+    def __init__(self, name: str, templates: Sequence[Callable[..., Any]], level: int, count: int = ROWS) -> None:
+        self.name, self._templates, self._level, self._count = name, templates, level, count
+
+    def row(self, index: int) -> Row:
+        template = self._templates[derive(self.name, index, "template") % len(self._templates)]
+        drawn = template(stream(self.name, self._level, index), self._level)
+        kind = getattr(template, "__name__", self.name)
+        return {"id": f"{self.name}-{self._level}-{index}", "kind": kind, **drawn._asdict()}
+
+    def __len__(self) -> int:
+        return self._count
+
+
+class MathFamilyEnv(MathEnv):
+    """Generated questions of mathematics.
+
+    Args:
+        family: "arithmetic", "algebra", "number_theory" or "geometry".
+        level: 1 (small numbers, few steps) to 5.
+        seed, answer_format, timeout: see MathEnv.
+
+    Raises BadValue for a family or level that there is not.
+    """
+
+    def __init__(
+        self,
+        family: str,
+        level: int = 3,
+        *,
+        seed: int | None = None,
+        answer_format: Kind = "boxed",
+        timeout: float | None = None,
+    ) -> None:
+        self.family, self.level = family, level
+        rows = Generated(f"math:{family}", _templates(MATH_FAMILIES, family), _checked("level", level, MAX_LEVEL))
+        super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format, timeout=timeout)
+
+
+class VisionFamilyEnv(MathVisualEnv):
+    """Generated pictures with a question about each.
+
+    Args:
+        family: "geometry" or "charts".
+        level: 1 to 5.
+        seed, answer_format, timeout: see MathEnv.
+
+    Raises BadValue for a family or level that there is not, MissingDependency without the extra [vision].
+    """
+
+    def __init__(
+        self,
+        family: str,
+        level: int = 3,
+        *,
+        seed: int | None = None,
+        answer_format: Kind = "boxed",
+        timeout: float | None = None,
+    ) -> None:
+        self.family, self.level = family, level
+        rows = Generated(f"vision:{family}", _templates(VISION_FAMILIES, family), _checked("level", level, MAX_LEVEL))
+        super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format, timeout=timeout)
+
+
+class LogicRulesEnv(QaEnv):
+    """Facts, rules, and a statement that takes a chain of them.
+
+    Args:
+        depth: rules in a row that the statement takes, 0 to 8.
+        distractors: facts and rules that do not matter.
+        seed, answer_format: see QaEnv.
+
+    Raises BadValue for a depth that there is not, or distractors below 0.
+    """
+
+    def __init__(
+        self, depth: int = 3, distractors: int = 6, *, seed: int | None = None, answer_format: Kind = "tag"
+    ) -> None:
+        self.depth, self.distractors = _checked("depth", depth, MAX_DEPTH, least=0), distractors
+        if isinstance(distractors, bool) or not isinstance(distractors, int) or distractors < 0:
+            raise BadValue(f"distractors must be an integer >= 0, got {distractors!r}")
+        rows = Generated(f"logic:Rules-{distractors}", [partial(_statement, distractors)], depth)
+        super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format)
+
+    def sample_random_action(self) -> str:
+        return self.format.write(self.action_rng.choice(["True", "False"]))
+
+
+class Oracle:
+    """Says the gold answer of the open task, which it knows by the state."""
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+
+    def act(self, observation: Any) -> str:
+        gold = self.env.answer
+        written: str = self.env.format.write(gold if isinstance(gold, str) else gold[0])
+        return written
+
+
+def _statement(distractors: int, rng: Any, depth: int) -> Any:
+    return draw(rng, depth, distractors)
+
+
+def _templates(families: dict[str, str], family: str) -> Sequence[Callable[..., Any]]:
+    if family not in families:
+        near = did_you_mean(str(family), families)
+        raise BadValue(f"no family {family!r}{near}  (there are: {', '.join(families)})")
+    templates: Sequence[Callable[..., Any]] = importlib.import_module(families[family]).TEMPLATES
+    return templates
+
+
+def _checked(name: str, value: int, most: int, *, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise BadValue(f"{name} must be an integer from {least} to {most}, got {value!r}")
+    return value

@@ -1,0 +1,96 @@
+r"""Questions in words: one short answer, right where it is one of the gold ones after normalisation.
+
+Action       text holding the answer in the format that the prompt asks for: the last ``<answer>…</answer>`` by default.
+Observation  the question and how to answer; after the answer, whether it was right.
+Reward       1.0 for an exact match (see gem.graders.exact), else 0.0; with ``reward="f1"`` the F1 score. -0.1 where no
+             answer is found.
+Ends         terminated on the answer, whatever it is.
+
+>>> env = QaEnv(dataset=[{"question": "Who wrote Faust?", "answer": ["Goethe", "J. W. von Goethe"]}])
+>>> _ = env.reset(seed=0)
+>>> env.step("<answer>goethe</answer>").reward
+1.0
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from gem.datasets import Row
+from gem.envs.answer_format import AnswerFormat, Kind
+from gem.envs.dataset_env import DatasetEnv, text_in
+from gem.envs.math_env import answers_in
+from gem.errors import BadValue
+from gem.graders import Grade
+from gem.graders.exact import exact_match, f1
+
+
+class QaEnv(DatasetEnv):
+    """See the module docstring. The arguments before the asterisk are the published ones.
+
+    Args:
+        dataset_name, split, dataset, seed, shuffle, skip_bad_rows: see DatasetEnv.
+        question_key, answer_key: columns of the question and of its answer, or list of right answers.
+        extract_boxed: the answer stands in a box, as with answer_format="boxed".
+        load_from_cache_file: without effect: nothing is cached.
+        answer_format: see AnswerFormat.
+        reward: "exact" or "f1".
+
+    Raises BadValue for another reward, and for extract_boxed with another format.
+    """
+
+    def __init__(
+        self,
+        dataset_name: str = "",
+        split: str | None = None,
+        dataset: Any = None,
+        question_key: str = "question",
+        answer_key: str = "answer",
+        seed: int | None = None,
+        extract_boxed: bool = False,
+        load_from_cache_file: bool = True,
+        *,
+        shuffle: bool = True,
+        skip_bad_rows: bool = False,
+        answer_format: Kind | None = None,
+        reward: Literal["exact", "f1"] = "exact",
+    ) -> None:
+        if extract_boxed and answer_format not in (None, "boxed"):
+            raise BadValue(f"extract_boxed=True is answer_format='boxed', and {answer_format!r} was asked for too")
+        if reward not in ("exact", "f1"):
+            raise BadValue(f"reward must be 'exact' or 'f1', got {reward!r}")
+        self.question_key, self.answer_key, self.reward = question_key, answer_key, reward
+        self.extract_boxed, self.load_from_cache_file = extract_boxed, load_from_cache_file
+        self.format = AnswerFormat(answer_format or ("boxed" if extract_boxed else "tag"))
+        self.answer_format = self.format.how
+        super().__init__(dataset_name, split, dataset, seed=seed, shuffle=shuffle, skip_bad_rows=skip_bad_rows)
+
+    def open(self, row: Row) -> str:
+        self.question, self.answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
+        return f"{self.question}\n\nThink first if you like, then {self.format.how}"
+
+    def judge(self, action: str) -> Grade | None:
+        answer = self.extractor(action)
+        if answer is None:
+            return None
+        return (exact_match if self.reward == "exact" else f1)(answer, self.answer)
+
+    def revealed(self) -> dict[str, Any]:
+        return {"answer": self.answer}
+
+    def extractor(self, action: str) -> str | None:
+        """A published name: the answer in a text, None without one."""
+        return self.format.read(action)
+
+    @staticmethod
+    def check_correct(model_answer: str, gold: str | list[str]) -> bool:
+        """A published name: whether an answer is one of the gold ones."""
+        return exact_match(model_answer, gold).correct
+
+    def secrets(self) -> list[str]:
+        """The gold answers that the question does not name."""
+        golds = [self.answer] if isinstance(self.answer, str) else self.answer
+        return [gold for gold in golds if len(gold) >= 6 and gold.lower() not in self.question.lower()]
+
+    def sample_random_action(self) -> str:
+        return self.format.write(self.action_rng.choice(["yes", "no", "a river", "in 1900"]))

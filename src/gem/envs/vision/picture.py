@@ -1,0 +1,57 @@
+"""A picture with a question about it, and the few strokes that pictures are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gem.errors import require
+
+SIZE = (448, 336)  # pixels, a multiple of the 14 and 28 pixel patches of the usual vision encoders
+INK, PAPER = (20, 24, 32), (255, 255, 255)
+PALETTE = {
+    "red": (204, 51, 51),
+    "blue": (51, 90, 204),
+    "green": (44, 140, 70),
+    "orange": (226, 130, 30),
+    "purple": (130, 70, 170),
+    "gray": (120, 120, 120),
+}
+
+
+class Picture(NamedTuple):
+    """image: a PIL image, RGB, SIZE pixels. text: the question. answer: exact, in LaTeX where it is a number."""
+
+    image: Any
+    text: str
+    answer: str
+
+
+class Canvas:
+    """An empty sheet to draw on. Coordinates are pixels from the top left corner."""
+
+    def __init__(self) -> None:
+        self._fonts = require("PIL.ImageFont", extra="vision")
+        self.image = require("PIL.Image", extra="vision").new("RGB", SIZE, PAPER)
+        self._pen = require("PIL.ImageDraw", extra="vision").Draw(self.image)
+
+    def line(self, points: Sequence[tuple[float, float]], color: tuple[int, int, int] = INK, width: int = 3) -> None:
+        self._pen.line(list(points), fill=color, width=width, joint="curve")
+
+    def polygon(self, points: Sequence[tuple[float, float]], fill: tuple[int, int, int] | None = None) -> None:
+        self._pen.polygon(list(points), fill=fill, outline=INK, width=3)
+
+    def circle(self, x: float, y: float, radius: float, fill: tuple[int, int, int] | None = None) -> None:
+        self._pen.ellipse([x - radius, y - radius, x + radius, y + radius], fill=fill, outline=INK, width=3)
+
+    def box(self, left: float, top: float, right: float, bottom: float, fill: tuple[int, int, int]) -> None:
+        self._pen.rectangle([left, top, right, bottom], fill=fill, outline=INK, width=2)
+
+    def slice(self, x: float, y: float, radius: float, start: float, end: float, fill: tuple[int, int, int]) -> None:
+        """A piece of a pie; angles in degrees, clockwise from three o'clock."""
+        corners = [x - radius, y - radius, x + radius, y + radius]
+        self._pen.pieslice(corners, start, end, fill=fill, outline=INK, width=2)
+
+    def write(self, x: float, y: float, text: str, size: int = 18, anchor: str = "mm") -> None:
+        """Text at a point; anchor as PIL has it: "mm" is the text's middle."""
+        self._pen.text((x, y), text, fill=INK, font=self._fonts.load_default(size), anchor=anchor)

@@ -1,0 +1,92 @@
+"""Comparing what a program printed or returned with what was expected of it. All of it happens outside the sandbox.
+
+Printed text is compared line by line, and a line token by token: blank lines and the width of blanks do not count.
+Tokens are equal as they stand; or both are decimal numbers, the expected one is written with a point or an exponent,
+and they differ by no more than the tolerance. So "3" answers "3.0", and "3.0" does not answer "3".
+
+Returned values are compared as JSON, by type: true is not 1, and a tuple is a list. The same holds of numbers: where a
+float is expected, an int or a float within the tolerance is right; where an int is expected, that int alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from decimal import Context, Decimal
+from typing import Any
+
+TOLERANCE = 1e-6  # absolute, or relative to the expected number where that is above 1
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_LONGEST = 400  # characters of a number that is compared as one; a longer token has to be equal
+
+
+def same_output(printed: str, expected: str, tolerance: float = TOLERANCE) -> bool:
+    r"""Whether a printed text is the expected one.
+
+    >>> same_output("1  2 \n\n3.14159265\n", "1 2\n3.141593"), same_output("1 2", "1\n2")
+    (True, False)
+    """
+    if printed == expected:
+        return True
+    lines, others = (_tokens(text) for text in (printed, expected))
+    return len(lines) == len(others) and all(
+        len(line) == len(other) and all(_same_token(a, b, tolerance) for a, b in zip(line, other, strict=True))
+        for line, other in zip(lines, others, strict=True)
+    )
+
+
+def same_value(returned: str | None, expected: Any, tolerance: float = TOLERANCE) -> bool:
+    """Whether the JSON text of a returned value is the expected value.
+
+    returned: None, and text that is no JSON, equal nothing.
+
+    >>> same_value("[1, 2.0000001]", [1, 2.0]), same_value("1.0", 1), same_value("true", 1)
+    (True, False, False)
+    """
+    if returned is None:
+        return False
+    try:
+        value = json.loads(returned)
+    except (ValueError, RecursionError):
+        return False
+    return _same(value, expected, tolerance)
+
+
+def _tokens(text: str) -> list[list[str]]:
+    return [tokens for tokens in map(str.split, text.split("\n")) if tokens]
+
+
+def _same_token(token: str, expected: str, tolerance: float) -> bool:
+    if token == expected:
+        return True
+    if max(len(token), len(expected)) > _LONGEST or not (set(".eE") & set(expected)):
+        return False
+    if not (_NUMBER.fullmatch(token) and _NUMBER.fullmatch(expected)):
+        return False
+    number, wanted, exact = Decimal(token), Decimal(expected), Context(prec=50)
+    scale = max(Decimal(1), exact.abs(wanted))
+    return exact.abs(exact.subtract(number, wanted)) <= exact.multiply(Decimal(repr(tolerance)), scale)
+
+
+def _same(value: Any, expected: Any, tolerance: float) -> bool:
+    if isinstance(expected, float) and type(value) in (int, float):
+        return _close(value, expected, tolerance)
+    if type(value) is not type(expected):
+        return False
+    if isinstance(expected, list):
+        return len(value) == len(expected) and all(_same(a, b, tolerance) for a, b in zip(value, expected, strict=True))
+    if isinstance(expected, dict):
+        return value.keys() == expected.keys() and all(_same(value[k], expected[k], tolerance) for k in expected)
+    return bool(value == expected)
+
+
+def _close(value: float, expected: float, tolerance: float) -> bool:
+    if value == expected:
+        return True
+    if math.isnan(expected):
+        return isinstance(value, float) and math.isnan(value)
+    try:
+        return abs(value - expected) <= tolerance * max(1.0, abs(expected)) < math.inf
+    except OverflowError:  # an int that no float holds
+        return False

@@ -1,0 +1,17 @@
+"""Running untrusted code: one contract, several backends."""
+
+from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session, Status
+from gem.sandbox.choose import get_sandbox, make_sandbox
+
+__all__ = [
+    "Case",
+    "Files",
+    "Limits",
+    "Report",
+    "Result",
+    "Sandbox",
+    "Session",
+    "Status",
+    "get_sandbox",
+    "make_sandbox",
+]

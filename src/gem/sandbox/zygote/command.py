@@ -1,0 +1,19 @@
+"""Becomes a command, in a process that is already contained."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes of a shell
+
+
+def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
+    """Execute ``options["command"]``, a list of arguments. Descriptors are the standard streams."""
+    command = options["command"]
+    try:
+        os.execvp(command[0], command)
+    except OSError as e:
+        os.write(2, f"{command[0]}: {e.strerror}\n".encode("utf-8", "replace"))
+        os._exit(NOT_EXECUTABLE if isinstance(e, PermissionError) else NOT_FOUND)

@@ -1,0 +1,64 @@
+"""What keeps a test from its siblings and from the driver, which run as the same user in the same sandbox.
+
+A test changes files in its own folder alone, and cannot signal, trace or read processes that it did not start
+(Landlock). It cannot leave its process group, so that one kill ends all of it (seccomp). Without namespaces a kernel
+from before Linux 6.12, whose Landlock knows no signals, lets it signal itself and its group only. Where the kernel has
+no Landlock at all, a program may disturb its own other tests; but not read the driver, which is not dumpable then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+from gem.sandbox.zygote import landlock, linux, seccomp
+from gem.sandbox.zygote.syscalls import NUMBERS
+
+_RULE_BENEATH = 1
+# Rights to change files, by the version of Landlock that brought them: all but to execute and to read.
+_CHANGES = {1: 0x1FF2, 2: 0x3FF2, 3: 0x7FF2}
+_SCOPES, _SCOPES_SINCE = 3, 6  # abstract sockets and signals
+
+_restrict_self = ctypes.CDLL(None, use_errno=True).syscall
+_restrict_self.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long)  # converted in C: see tests_driver on copies
+_restrict_self.restype = ctypes.c_long
+
+
+class Fence:
+    """Prepared in the driver, as far as that goes; a test closes it behind itself.
+
+    Args:
+        folder: the one that a test may write to.
+        level: of the sandbox. There is no fence at "basic".
+
+    holds: whether there is one, so that what a test started is all in its process group.
+    """
+
+    def __init__(self, folder: str, level: str) -> None:
+        self.holds = level != "basic"
+        version = landlock.version() if self.holds else 0
+        self.ruleset = _ruleset(folder, version) if version else None
+        if self.ruleset is None:
+            linux.set_dumpable(False)
+        guard = level == "lsm" and version < _SCOPES_SINCE
+        self.filter = seccomp.GroupFilter(guard_signals=guard) if self.holds else None
+
+    def close_behind(self) -> None:
+        """Confine this process and whatever it starts. Raises OSError."""
+        if self.ruleset is not None:
+            linux.checked(_restrict_self(NUMBERS["landlock_restrict_self"], self.ruleset, 0), "landlock_restrict_self")
+        if self.filter is not None:
+            self.filter.install()
+
+
+def _ruleset(folder: str, version: int) -> int:
+    """A descriptor of rules to write below a folder, and to devices, and nowhere else."""
+    changes = _CHANGES[min(version, max(_CHANGES))]
+    attributes = struct.pack("QQQ", changes, 0, _SCOPES)[: 24 if version >= _SCOPES_SINCE else 8]
+    ruleset = linux.syscall("landlock_create_ruleset", attributes, len(attributes), 0)
+    for path in (folder, "/dev"):
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        linux.syscall("landlock_add_rule", ruleset, _RULE_BENEATH, struct.pack("=Qi", changes, place), 0)
+        os.close(place)
+    return ruleset

@@ -1,0 +1,307 @@
+"""The host's side of one fork server: starts it, has it fork runs, and hears how they ended.
+
+Each run has a socket of its own to the server, so that no thread has to sort answers: it is readable when the run is
+over, and at its end when the server is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from gem.errors import SandboxError
+from gem.sandbox.base import Files, Limits, Status
+from gem.sandbox.running import Ending
+from gem.sandbox.running import status_of as status_of_ending
+from gem.sandbox.scripted import checked_files
+from gem.sandbox.zygote.wire import CONTROL, Order, Settings, job_file
+
+START_S = 120.0  # to import a tier on a busy machine
+DEATH_S = 10.0  # for a server that was hung up on
+_GEM = Path(__file__).parent.parent.parent
+# Runs server.py with nothing of gem imported but its own folder.
+_BOOT = """
+import json, sys, types
+for name, path in json.loads(sys.argv[3]).items():
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [path]
+from gem.sandbox.zygote import server, wire
+server.main(int(sys.argv[1]), wire.Settings(**json.loads(sys.argv[2])))
+"""
+_PACKAGES = {
+    "gem": str(_GEM),
+    "gem.sandbox": str(_GEM / "sandbox"),
+    "gem.sandbox.zygote": str(_GEM / "sandbox" / "zygote"),
+}
+# Threads of numerical libraries would make forks unsound; arenas of malloc would take address space per thread.
+_ENVIRONMENT = {
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "MALLOC_ARENA_MAX": "2",
+    "MPLBACKEND": "Agg",
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+}
+
+
+@dataclass(frozen=True)
+class Exit(Ending):
+    """How a run ended. why: the limit that it was stopped for, None where it ended by itself."""
+
+    why: Status | None = None
+
+
+def status_of(ended: Exit, limits: Limits) -> Status:
+    return ended.why or status_of_ending(ended, limits, 0.0)
+
+
+class ServerDied(SandboxError):
+    """The fork server ended, and the run with it. began: whether the program may have."""
+
+    def __init__(self, message: str, *, began: bool) -> None:
+        super().__init__(message)
+        self.began = began
+
+
+class Launch:
+    """One run under way. It ends when this is closed.
+
+    server: that runs it.
+    """
+
+    def __init__(self, channel: socket.socket, server: Zygote) -> None:
+        self.server = server
+        self._channel = channel
+        self._heard = b""
+        self._began = False
+        self._exit: Exit | None = None
+
+    def fileno(self) -> int:
+        """Readable when the run is over; also once when it begins, which wait() takes note of."""
+        return self._channel.fileno()
+
+    def kill(self, why: Status) -> None:
+        """End every process of the run now. Nothing happens when it is over."""
+        with contextlib.suppress(OSError):
+            self._channel.send(why.encode())
+
+    def wait(self, timeout: float | None) -> Exit | None:
+        """How the run ended; None where it has not after `timeout` seconds.
+
+        Raises ServerDied when it ended with the server, SandboxError where it could not be started.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        while self._exit is None:
+            if not _readable(self._channel, until):
+                return None
+            self._hear()
+        return self._exit
+
+    def over(self) -> bool:
+        """Whether it has ended; waits for nothing. Raises as wait() does."""
+        return self.wait(0) is not None
+
+    def await_beginning(self) -> None:
+        """Wait until the server takes it on: then its clock starts. Raises as wait() does."""
+        until = time.monotonic() + START_S
+        while not self._began and self._exit is None:
+            if not _readable(self._channel, until):
+                raise SandboxError(f"the sandbox's fork server started no run in {START_S:g} s")
+            self._hear()
+
+    def _hear(self) -> None:
+        try:
+            part = self._channel.recv(4096)
+        except ConnectionError:
+            part = b""
+        if not part:
+            raise ServerDied("the sandbox's fork server died under a run", began=self._began)
+        *lines, self._heard = (self._heard + part).split(b"\n")
+        for line in lines:
+            self._take(json.loads(line))
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        self._began |= "began" in message
+        if "failed" in message:
+            raise SandboxError(f"a run could not be set up: {message['failed']}")
+        if "ended" in message:
+            ended = message["ended"]
+            code, why = ended["code"], ended["why"]
+            self._exit = Exit(
+                exit_code=code if code >= 0 else None,
+                signal=-code if code < 0 else None,
+                cpu_s=ended["cpu_s"],
+                max_rss_bytes=ended["max_rss_bytes"],
+                why=None if why is None else Status(why),
+            )
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+class Launcher(Protocol):
+    """Starts a contained run: Zygote.launch, of whichever zygote is to serve it."""
+
+    def __call__(
+        self, entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
+    ) -> Launch: ...
+
+
+class Zygote:
+    """One fork server. It starts in the background; the first launch waits for it.
+
+    Args:
+        level: "ns", "lsm" or "basic".
+        modules: imported once, for all runs, when the first comes.
+        network: whether its runs may reach any.
+
+    Raises SandboxError where no interpreter can be started.
+    """
+
+    def __init__(self, level: str, *, modules: Sequence[str] = (), network: bool = False) -> None:
+        self.level = level
+        self._lock, self._ready = threading.Lock(), False
+        settings = Settings(level, list(modules), readable_folders(), program_path(), tempfile.gettempdir(), network)
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, CONTROL)
+        try:
+            with theirs:
+                self._process = _start(theirs.fileno(), settings)
+        except BaseException:
+            self._control.close()
+            raise
+        self.pid = self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it serves, as far as is known here."""
+        if self._process.returncode is not None or self._control.fileno() < 0:
+            return False
+        with self._lock:
+            return not self._ready or (self._process.poll() is None and not _readable(self._control, 0.0))
+
+    def await_ready(self) -> None:
+        """Wait until it serves. Raises SandboxError where the level cannot be set up."""
+        with self._lock:
+            if not self._ready:
+                self._await_ready()
+                self._ready = True
+
+    def _await_ready(self) -> None:
+        if not _readable(self._control, time.monotonic() + START_S):
+            raise SandboxError(f"the fork server of level {self.level!r} was not ready after {START_S:g} s")
+        try:
+            answer = self._control.recv(4096)
+        except ConnectionError:
+            answer = b""
+        if not answer:
+            raise SandboxError(f"the fork server of level {self.level!r} died as it started")
+        message = json.loads(answer)
+        if "failed" in message:
+            raise SandboxError(f"level {self.level!r} does not hold here: {message['failed']}")
+
+    def launch(
+        self, entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
+    ) -> Launch:
+        """Fork a contained child that becomes one of the server's ENTRIES.
+
+        Args:
+            options: plain data, for the entry.
+            fds: what the child has as 0, 1, 2, 3 and so on. They stay the caller's to close.
+
+        Raises ServerDied where the server is gone, SandboxError where descriptors ran out.
+        """
+        self.await_ready()
+        order = Order(entry, limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.disk_bytes)
+        try:
+            ours, theirs = socket.socketpair()
+            job = job_file(options, checked_files(files))
+        except OSError as e:
+            raise SandboxError(f"no run could be started: {e}") from e
+        try:
+            self._send(order.packed(), [theirs.fileno(), job, *fds])
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            os.close(job)
+        return Launch(ours, self)
+
+    def _send(self, data: bytes, fds: Sequence[int]) -> None:
+        while True:
+            try:
+                socket.send_fds(self._control, [data], fds)
+                return
+            except OSError as e:
+                if e.errno != errno.ETOOMANYREFS:  # descriptors under way: the server is about to take them
+                    raise ServerDied(f"the sandbox's fork server is gone: {e}", began=False) from e
+                time.sleep(0.001)
+
+    def abandon(self) -> None:
+        """In a forked process: let go of the parent's server."""
+        self._lock = threading.Lock()
+        self._control.close()
+        self._process.returncode = 0  # it is not ours to wait for
+
+    def close(self, patience_s: float = DEATH_S) -> None:
+        """End the server with all its runs. Safe to call twice."""
+        self._control.close()
+        with self._lock:
+            if self._process.returncode is None:
+                try:
+                    self._process.wait(patience_s)
+                except subprocess.TimeoutExpired:
+                    self._process.kill()
+                    self._process.wait()
+
+
+def _start(control: int, settings: Settings) -> subprocess.Popen[bytes]:
+    arguments = [str(control), json.dumps(asdict(settings)), json.dumps(_PACKAGES)]
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-X", "utf8", "-c", _BOOT, *arguments],
+            pass_fds=[control],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**_ENVIRONMENT, "PATH": settings.path},
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError as e:
+        raise SandboxError(f"{sys.executable} could not be started: {e}") from e
+
+
+def _readable(channel: socket.socket, until: float | None) -> bool:
+    """Wait until something can be read, or the time has come. until: by time.monotonic(); None is for ever."""
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    return bool(poll.poll(None if until is None else max(0.0, until - time.monotonic()) * 1000))
+
+
+def readable_folders() -> list[str]:
+    """The interpreter's and its libraries', by the names they are imported by and by their real ones."""
+    paths = sysconfig.get_paths()
+    folders = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
+    folders += [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders.append(os.path.dirname(os.path.realpath(sys.executable)))
+    both = [found for folder in folders for found in (folder, os.path.realpath(folder))]
+    shortest_first = sorted(set(both), key=len)
+    return [folder for folder in shortest_first if folder != "/" and os.path.isdir(folder)]
+
+
+def program_path() -> str:
+    return f"{os.path.dirname(sys.executable)}:/usr/local/bin:/usr/bin:/bin"

@@ -1,0 +1,103 @@
+"""The limits that the kernel keeps for a run, and the files that it starts with."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import time
+from collections.abc import Mapping
+
+from gem.sandbox.zygote import watch
+from gem.sandbox.zygote.wire import Order
+
+OPEN_FILES = 256
+_COUNT_S = 1.0  # a count of the user's tasks is good for so long
+
+
+def set_limits(order: Order, *, processes: int, image_bytes: int) -> None:
+    """Set hard limits on this process and on each that it starts.
+
+    Args:
+        processes: RLIMIT_NPROC, which counts all tasks of a user, per user namespace.
+        image_bytes: address space that was taken before the run began.
+    """
+    cpu_s = math.ceil(order.cpu_s)
+    limits = {
+        "RLIMIT_AS": order.memory_bytes + image_bytes,
+        "RLIMIT_FSIZE": order.disk_bytes,
+        "RLIMIT_CPU": cpu_s,
+        "RLIMIT_NPROC": processes,
+        "RLIMIT_NOFILE": OPEN_FILES,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_RTPRIO": 0,
+    }
+    if image_bytes == 0:
+        del limits["RLIMIT_AS"]  # not to be had on this system
+    for name, value in limits.items():
+        number = getattr(resource, name, None)
+        if number is not None:
+            hard = resource.getrlimit(number)[1]
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(number, (value, value))
+
+
+def image_bytes() -> int:
+    """Address space of this process; 0 where it is not known, nor limited."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * watch.PAGE
+    except OSError:
+        return 0
+
+
+class UserTasks:
+    """Counts the tasks of this process's user, for a limit that is to leave room above them.
+
+    Those of other containers count for the kernel and are not seen: how many they are is found out once.
+    """
+
+    def __init__(self) -> None:
+        self._seen, self._when = 0, -math.inf
+        self._hidden = max(0, _measured() - self._visible())
+
+    def count(self) -> int:
+        return self._visible() + self._hidden
+
+    def _visible(self) -> int:
+        now = time.monotonic()
+        if now - self._when > _COUNT_S:
+            self._seen, self._when = watch.tasks_of_user(os.getuid()), now
+        return self._seen
+
+
+def _measured() -> int:
+    """The user's tasks as the kernel counts them: the least limit under which a process may still fork, less one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    low, high = 0, hard if 0 < hard < 1 << 17 else 1 << 17
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _can_fork(middle) else (middle + 1, high)
+    resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+    return low - 1
+
+
+def _can_fork(limit: int) -> bool:
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
+    try:
+        pid = os.fork()
+    except OSError:
+        return False
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return True
+
+
+def lay_out(files: Mapping[str, bytes]) -> None:
+    """Write files below the working directory. Raises OSError where there is no room."""
+    for path, content in files.items():
+        if os.path.dirname(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content)

@@ -1,0 +1,143 @@
+"""What the kernel offers and Python does not wrap: namespaces, mounts, capabilities, and the like, by ctypes.
+
+Every function raises OSError where the kernel refuses. On other systems the module can be imported, and not used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import struct
+
+from gem.sandbox.zygote.syscalls import NUMBERS
+
+NEW_MOUNTS, NEW_UTS, NEW_IPC = 0x00020000, 0x04000000, 0x08000000
+NEW_USER, NEW_PIDS, NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
+
+READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC, REMOUNT = 1, 2, 4, 8, 32
+BIND, RECURSIVE, PRIVATE = 1 << 12, 1 << 14, 1 << 18
+DETACH = 2
+
+CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID = 0, 1, 2, 6, 7
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP = 1, 4, 8, 24
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 36, 38, 47, 2
+_CAPABILITY_VERSION_3 = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def checked(result: int, what: str) -> int:
+    """The result of a C function; OSError where it is negative."""
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+    return result
+
+
+def syscall(name: str, *arguments: object) -> int:
+    """A system call by its name. Integers are passed as the kernel's long."""
+    longs = (ctypes.c_long(a) if isinstance(a, int) else a for a in arguments)
+    return checked(_libc.syscall(ctypes.c_long(NUMBERS[name]), *longs), name)
+
+
+def unshare(flags: int) -> None:
+    """Move into new namespaces; with NEW_PIDS, the children to come."""
+    checked(_libc.unshare(flags), f"unshare({flags:#x})")
+
+
+def setns(fd: int, kind: int) -> None:
+    checked(_libc.setns(fd, kind), "setns")
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
+    arguments = [text.encode() or None for text in (source, target, kind)]
+    checked(_libc.mount(*arguments, ctypes.c_ulong(flags), data.encode() or None), f"mount on {target}")
+
+
+def set_read_only(target: str) -> None:
+    """Make a mount and all those below it read-only, without devices and set-user-id programs."""
+    attributes = struct.pack("QQQQ", READ_ONLY | NO_SUID | NO_DEVICES, 0, 0, 0)
+    at_cwd, at_recursive = -100, 0x8000
+    try:
+        syscall("mount_setattr", at_cwd, target.encode(), at_recursive, attributes, len(attributes))
+    except OSError:  # before Linux 5.12
+        mount("", target, flags=BIND | REMOUNT | READ_ONLY | NO_SUID | NO_DEVICES)
+
+
+def change_root(folder: str) -> None:
+    """Make a mounted folder the root of this mount namespace; what was there before is out of reach."""
+    os.chdir(folder)
+    syscall("pivot_root", b".", b".")
+    unmount(".")
+    os.chdir("/")
+
+
+def unmount(target: str) -> None:
+    """Take a mount away; what is in use of it stays."""
+    checked(_libc.umount2(target.encode(), DETACH), f"umount {target}")
+
+
+def set_hostname(name: str) -> None:
+    checked(_libc.sethostname(name.encode(), len(name)), "sethostname")
+
+
+def close_from(first: int) -> None:
+    """Close all descriptors from this one on."""
+    try:
+        syscall("close_range", first, 0x7FFFFFFF, 0)
+    except (OSError, KeyError):  # before Linux 5.9, or elsewhere
+        os.closerange(first, 4096)
+
+
+def prctl(option: int, *arguments: int) -> None:
+    padded = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
+    checked(_libc.prctl(option, *padded), f"prctl({option})")
+
+
+def die_with_parent(signum: int = signal.SIGKILL) -> None:
+    """Have this process sent a signal when its parent ends. A later change of user or capabilities undoes it."""
+    prctl(_PR_SET_PDEATHSIG, signum)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def set_dumpable(dumpable: bool = True) -> None:
+    """Own /proc/self again, which a change of user took away; or give it away, so that no other process reads it."""
+    prctl(_PR_SET_DUMPABLE, int(dumpable))
+
+
+def gain_no_privileges() -> None:
+    """From here on no program that is started gains privileges, whatever its file's mode."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def has_capability(number: int) -> bool:
+    """Whether this process holds a capability, effectively."""
+    with open("/proc/self/status") as file:
+        line = next(line for line in file if line.startswith("CapEff:"))
+    return bool(int(line.split()[1], 16) >> number & 1)
+
+
+def keep_capabilities() -> None:
+    """Let the permitted capabilities outlive the next change of user."""
+    prctl(_PR_SET_KEEPCAPS, 1)
+
+
+def drop_capabilities(keep: int | None = None) -> None:
+    """Give up all capabilities for good, but one.
+
+    keep: the number of the one that programs started later have as well.
+    """
+    for number in range(64):
+        if number != keep and _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:
+            break  # past the last one, or not allowed to
+    mask = 0 if keep is None else 1 << keep
+    header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
+    sets = struct.pack("IIIIII", mask, mask, mask, 0, 0, 0)  # effective, permitted, inheritable; low and high halves
+    checked(_libc.capset(header, sets), "capset")
+    if keep is not None:
+        prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, keep)

@@ -1,0 +1,163 @@
+"""How a run is contained without namespaces: level "basic", and on top of it "lsm".
+
+A level is used in this order: leave_host() by the server's guardian, settle() by the server before it imports what
+programs use, prepare() after that. Then for every run: new_folder() and fork() by the server, contain() by the child
+before it becomes the program, kill() and clear() by the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping
+
+from gem.sandbox.zygote import limits, linux, watch
+from gem.sandbox.zygote.landlock import Rules
+from gem.sandbox.zygote.removal import remove_tree
+from gem.sandbox.zygote.seccomp import Filter
+from gem.sandbox.zygote.semaphores import replace_semaphores
+from gem.sandbox.zygote.wire import Order, Settings
+
+ON_LINUX = sys.platform.startswith("linux")
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
+CONFIGURATION = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/ssl", "/etc/mime.types")
+NETWORK_CONFIGURATION = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services", "/etc/gai.conf")
+DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
+FIRST_SLOT, SLOTS = 60_000, 5_000  # user ids, each for one run at a time, where root runs the sandbox
+NEW_USERS = (linux.CAP_SETUID, linux.CAP_SETGID, linux.CAP_CHOWN)
+TRUSTED = "tests"  # the entry whose own filter holds its programs in their groups
+TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # versions of Landlock
+
+
+def readable_paths(settings: Settings) -> list[str]:
+    """What programs may read besides their working directory."""
+    network = NETWORK_CONFIGURATION if settings.network else ()
+    return [*SYSTEM, *CONFIGURATION, *network, *settings.readable]
+
+
+class Basic:
+    """Limits, a session and a folder of its own. As root: a user of its own for each run, where that is possible."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.base = ""
+        self.count = os.getpid() % SLOTS
+
+    def leave_host(self) -> None:
+        self.base = tempfile.mkdtemp(prefix="gem-", dir=self.settings.folder)
+        os.chmod(self.base, 0o711)
+        if ON_LINUX:
+            linux.adopt_orphans()
+
+    def settle(self) -> None:
+        if ON_LINUX:
+            linux.adopt_orphans()
+            linux.die_with_parent(signal.SIGTERM)
+
+    def prepare(self) -> None:
+        self.image_bytes = limits.image_bytes()
+        self.reads_all = False
+        self.new_users = ON_LINUX and all(map(linux.has_capability, NEW_USERS))
+        if self.new_users and not all(map(_open_to_all, [*self.settings.readable, self.base])):
+            self.reads_all = self.new_users = linux.has_capability(linux.CAP_DAC_READ_SEARCH)
+        self.tasks = limits.UserTasks() if ON_LINUX and not self.new_users else None
+
+    def new_folder(self) -> str:
+        self.count += 1
+        folder = f"{self.base}/{self.count}"
+        os.mkdir(folder, 0o700)
+        return folder
+
+    def fork(self, *, with_init: bool) -> tuple[int, int | None]:
+        """Returns the child's id, 0 in the child; and that of a process beside it that is to be killed in its place.
+
+        with_init: whether the child must not be process 1.
+        """
+        self.others = self.tasks.count() if self.tasks else 0
+        return os.fork(), None
+
+    def contain(self, order: Order, folder: str, files: Mapping[str, bytes]) -> None:
+        os.setsid()
+        os.environ.update(HOME=folder, TMPDIR=folder)
+        os.chdir(folder)
+        limits.set_limits(order, processes=order.processes + self.others, image_bytes=self.image_bytes)
+        if self.new_users:
+            self._become_user(FIRST_SLOT + self.count % SLOTS, folder)
+        limits.lay_out(files)
+        if ON_LINUX:
+            linux.drop_capabilities(linux.CAP_DAC_READ_SEARCH if self.reads_all else None)
+            linux.gain_no_privileges()
+            linux.die_with_parent()
+        self._confine(order, folder)
+
+    def _become_user(self, uid: int, folder: str) -> None:
+        os.chown(folder, uid, uid)
+        if self.reads_all:
+            linux.keep_capabilities()
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        linux.set_dumpable()
+
+    def _confine(self, order: Order, folder: str) -> None:
+        pass
+
+    def kill(self, pid: int) -> None:
+        for kill in (os.killpg, os.kill):  # it may not have come to have a group
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                kill(pid, signal.SIGKILL)
+
+    def clear(self, folder: str) -> None:
+        remove_tree(folder)
+
+    def leave(self) -> None:
+        """When the server is over: end what is left of its runs, which is this process's by now, and their files."""
+        while left := watch.children(os.getpid()):
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+        remove_tree(self.base)
+
+
+class Lsm(Basic):
+    """Landlock for files, seccomp for the rest of the kernel; runs are held together by their process group."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        readable = readable_paths(self.settings)
+        self.rules = Rules(readable, DEVICES, network=self.settings.network)
+        if self.rules.abi == 0:
+            raise OSError("the kernel has no Landlock")
+        guard = self.rules.abi < SIGNALS_SINCE and not self.new_users
+        self.filters = {
+            trusted: Filter(
+                network=self.settings.network,
+                fake_groups=not trusted,
+                guard_signals=guard and not trusted,
+                fake_attributes=not self.new_users,
+                guard_truncation=self.rules.abi < TRUNCATION_SINCE,
+            )
+            for trusted in (False, True)
+        }
+        replace_semaphores()
+
+    def _confine(self, order: Order, folder: str) -> None:
+        self.rules.restrict(folder)
+        self.filters[order.entry == TRUSTED].install()
+
+
+def _open_to_all(path: str) -> bool:
+    """Whether every user may look into a folder."""
+    while True:
+        try:
+            if not os.stat(path).st_mode & 0o001:
+                return False
+        except OSError:
+            return False
+        if path == os.path.dirname(path):
+            return True
+        path = os.path.dirname(path)

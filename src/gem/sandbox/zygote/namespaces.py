@@ -1,0 +1,209 @@
+"""Level "ns": every run in namespaces of its own, with a root of its own; the program is process 1 there.
+
+The order of calls matters. The server's user namespace owns its mounts and process namespaces, so that a child, still
+with the server's capabilities, can mount its own folders and /proc; only then it moves to a last user namespace,
+which counts its processes and in which it gives up what it can do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator, Mapping
+
+from gem.sandbox.zygote import limits, linux
+from gem.sandbox.zygote.lockdown import DEVICES, readable_paths
+from gem.sandbox.zygote.seccomp import Filter
+from gem.sandbox.zygote.watch import MAX_FILES
+from gem.sandbox.zygote.wire import Order, Settings
+
+USER = 1000  # what programs see
+OUTSIDE_USER = 60_000  # whom they are outside, where root runs the sandbox: the kernel's limits do not bind root
+HOME = "/tmp"
+BOX = "/box"  # where the one file system lies that all of a run's files are on
+ROOT_PLACES = ("/sys", "/mnt", "/media", "/srv", "/opt")  # any folder that hides nothing of what is to be shown
+NEW_ROOT = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_PIDS
+QUIET = linux.NO_SUID | linux.NO_DEVICES
+
+
+class Namespaces:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.base = ""
+        self.privileged = os.getuid() == 0 and all(map(linux.has_capability, (linux.CAP_SETUID, linux.CAP_SETGID)))
+
+    def leave_host(self) -> None:
+        users = [(USER, os.getuid(), os.getgid())]
+        if self.privileged:
+            users = [(0, 0, 0), (USER, OUTSIDE_USER, OUTSIDE_USER)]
+            os.setgroups([])
+        flags = NEW_ROOT | linux.NEW_USER | (0 if self.settings.network else linux.NEW_NETWORK)
+        with _mapped(users):
+            linux.unshare(flags)
+
+    def settle(self) -> None:
+        linux.die_with_parent()
+        linux.mount("", "/", flags=linux.RECURSIVE | linux.PRIVATE)
+        shown = readable_paths(self.settings)
+        root = next(p for p in ROOT_PLACES if os.path.isdir(p) and not any(_within(path, p) for path in shown))
+        linux.mount("tmpfs", root, "tmpfs", QUIET, "size=1m,mode=755")
+        _furnish(root, shown)
+        linux.mount("proc", f"{root}/proc", "proc", QUIET | linux.NO_EXEC)
+        linux.change_root(root)
+        linux.mount("", "/", flags=linux.REMOUNT | linux.BIND | linux.READ_ONLY | QUIET)
+        linux.set_hostname("sandbox")
+        os.environ.update(HOME=HOME, TMPDIR=HOME)
+
+    def prepare(self) -> None:
+        self.own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self.image_bytes = limits.image_bytes()
+        self.filter = Filter(network=self.settings.network, own_pids=True, fake_groups=False)
+
+    def new_folder(self) -> str:
+        return ""
+
+    def fork(self, *, with_init: bool) -> tuple[int, int | None]:
+        linux.unshare(linux.NEW_PIDS)
+        init = pid = None
+        try:
+            if with_init and (init := os.fork()) == 0:
+                _hold_together()
+            pid = os.fork()
+            return pid, init
+        finally:
+            if pid != 0:
+                linux.setns(self.own_pids, linux.NEW_PIDS)
+            if pid is None and init:
+                os.kill(init, signal.SIGKILL)
+
+    def contain(self, order: Order, folder: str, files: Mapping[str, bytes]) -> None:
+        os.setsid()
+        linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
+        linux.mount("tmpfs", BOX, "tmpfs", QUIET, f"size={order.disk_bytes},nr_inodes={MAX_FILES},mode=755")
+        for name, place in (("home", HOME), ("shm", "/dev/shm")):
+            os.mkdir(f"{BOX}/{name}")
+            os.chmod(f"{BOX}/{name}", 0o1777)
+            linux.mount(f"{BOX}/{name}", place, flags=linux.BIND)
+        linux.mount("proc", "/proc", "proc", QUIET | linux.NO_EXEC)
+        linux.unmount(BOX)
+        os.chdir(HOME)
+        self._become_user()
+        limits.lay_out(files)
+        limits.set_limits(order, processes=order.processes, image_bytes=self.image_bytes)
+        linux.gain_no_privileges()
+        linux.drop_capabilities()
+        self.filter.install()
+
+    def _become_user(self) -> None:
+        if self.privileged:
+            os.setresgid(USER, USER, USER)
+            os.setresuid(USER, USER, USER)
+            linux.set_dumpable()
+        linux.unshare(linux.NEW_USER)
+        _write_maps("self", [(USER, USER, USER)])
+
+    def kill(self, pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def clear(self, folder: str) -> None:
+        pass
+
+    def leave(self) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def _mapped(users: list[tuple[int, int, int]]) -> Iterator[None]:
+    """In this context a process enters a user namespace; then its users are mapped, by a helper that stayed behind."""
+    process = os.getpid()
+    ready, entered = os.pipe()
+    helper = os.fork()
+    if helper == 0:
+        exit_code = 1
+        try:
+            os.close(entered)
+            if os.read(ready, 1):
+                _write_maps(str(process), users)
+                exit_code = 0
+        finally:
+            os._exit(exit_code)
+    os.close(ready)
+    try:
+        yield
+        os.write(entered, b".")
+    finally:
+        os.close(entered)
+        _, status = os.waitpid(helper, 0)
+    if status:
+        raise OSError("the users of a new namespace could not be mapped")
+
+
+def _write_maps(process: str, users: list[tuple[int, int, int]]) -> None:
+    """Map users and groups of a process's user namespace.
+
+    users: (inside, user outside, group outside) of each.
+    """
+    if len(users) == 1:
+        _write(f"/proc/{process}/setgroups", "deny")
+    _write(f"/proc/{process}/uid_map", "".join(f"{inside} {uid} 1\n" for inside, uid, _ in users))
+    _write(f"/proc/{process}/gid_map", "".join(f"{inside} {gid} 1\n" for inside, _, gid in users))
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def _furnish(root: str, shown: list[str]) -> None:
+    """Fill a new root: what is shown of the host, read-only, and the few files that programs expect."""
+    os.mkdir(f"{root}/etc")
+    done: list[str] = []
+    for path in shown:
+        if os.path.exists(path) and not any(_within(path, other) for other in done):
+            _show(path, root)
+            done.append(path)
+    for name in ("dev", "proc", BOX.strip("/"), HOME.strip("/")):
+        os.makedirs(f"{root}/{name}", exist_ok=True)
+    os.mkdir(f"{root}/dev/shm")
+    for path in filter(os.path.exists, DEVICES):
+        open(root + path, "w").close()
+        linux.mount(path, root + path, flags=linux.BIND)
+    for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
+        os.symlink(f"/proc/self/fd{target}", f"{root}/dev/{name}")
+    files = {"passwd": f"user:x:{USER}:{USER}::{HOME}:/bin/sh\n", "group": f"user:x:{USER}:\n"}
+    files["hosts"] = "127.0.0.1 localhost sandbox\n"
+    for name, text in files.items():
+        if not os.path.exists(f"{root}/etc/{name}"):
+            with open(f"{root}/etc/{name}", "w") as file:
+                file.write(text)
+
+
+def _show(path: str, root: str) -> None:
+    if os.path.islink(path) and "/" not in path[1:]:  # /bin, /lib, where they are links
+        os.symlink(os.readlink(path), root + path)
+        return
+    if os.path.isdir(path):
+        os.makedirs(root + path, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(root + path), exist_ok=True)
+        open(root + path, "w").close()
+    linux.mount(path, root + path, flags=linux.BIND | linux.RECURSIVE)
+    linux.set_read_only(root + path)
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _hold_together() -> None:
+    """Process 1 of a run: reaps orphans until it is killed, which ends the run."""
+    linux.close_from(0)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        signal.pause()

@@ -1,0 +1,56 @@
+"""Removing what a program left behind, whatever it is: unreadable folders, paths without end, links that lead out."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import secrets
+from collections.abc import Iterator
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder with all that is in it. Follows no links and raises nothing; nobody else may be changing it.
+
+    Folders are moved up to the top before they are emptied, so that no path grows long and nothing recurses.
+    """
+    with contextlib.suppress(OSError):
+        empty_folder(path)
+        os.rmdir(path)
+
+
+def empty_folder(path: str) -> None:
+    """Remove all that is in a folder. Raises OSError where the folder itself cannot be opened."""
+    os.chmod(path, 0o700)
+    top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    prefix = secrets.token_hex(8)  # a name that is taken would stop the renaming
+    names = (f"{prefix}.{number}" for number in itertools.count())
+    try:
+        pending = _cleared(top, top, names)
+        while pending:
+            name = pending.pop()
+            with contextlib.suppress(OSError):
+                folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+                try:
+                    pending += _cleared(folder, top, names)
+                finally:
+                    os.close(folder)
+                os.rmdir(name, dir_fd=top)
+    finally:
+        os.close(top)
+
+
+def _cleared(folder: int, top: int, names: Iterator[str]) -> list[str]:
+    """Unlink the files of an open folder and move its folders to the top. Returns their new names."""
+    moved: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in list(entries):
+            with contextlib.suppress(OSError):
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.name, dir_fd=folder)
+                    continue
+                os.chmod(entry.name, 0o700, dir_fd=folder)  # it is no link
+                name = next(names)
+                os.rename(entry.name, name, src_dir_fd=folder, dst_dir_fd=top)
+                moved.append(name)
+    return moved

@@ -1,0 +1,339 @@
+"""The fork server: a process with libraries already imported, of which every run is a fork.
+
+It is single-threaded, so that its forks are sound, and imports nothing of gem but this folder. A guardian, its parent,
+cleans up after it when it is killed. It ends, with every run, when the host's end of the control socket is closed, which
+the kernel does when the host dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import importlib
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from gem.sandbox.zygote import linux, watch
+from gem.sandbox.zygote.lockdown import ON_LINUX, Basic, Lsm
+from gem.sandbox.zygote.namespaces import Namespaces
+from gem.sandbox.zygote.wire import MAX_FDS, ORDER_BYTES, Order, Settings, read_job
+
+LEVELS: dict[str, Callable[[Settings], Basic | Namespaces]] = {"ns": Namespaces, "lsm": Lsm, "basic": Basic}
+ENTRIES = {
+    "program": "gem.sandbox.zygote.program",
+    "exec": "gem.sandbox.zygote.command",
+    "tests": "gem.sandbox.zygote.tests_driver",
+    "session": "gem.sandbox.zygote.cells",
+}
+WITH_INIT = ("exec",)  # commands expect to be killed by their own signals, which process 1 is not
+TICK_S, SHARE = 0.05, 0.1  # how often runs are looked at, and how much of the time at most
+FAILED = 125  # exit code of a child that did not become its program
+TASK_SLACK = 16  # above twice the limit, a run is stopped: where the kernel does not keep it
+
+
+def main(control_fd: int, settings: Settings) -> NoReturn:
+    """Serve until the host hangs up. Where that cannot begin, says why over the control socket."""
+    control = socket.socket(fileno=control_fd)
+    level = LEVELS[settings.level](settings)
+    pid = 0
+    try:
+        for name in ENTRIES.values():
+            importlib.import_module(name)  # later this folder may be out of sight
+        _raise_limit()
+        os.environ.update(PATH=settings.path, HOME="/", LANG="C.UTF-8", LC_ALL="C.UTF-8")
+        os.umask(0o022)
+        level.leave_host()
+        pid = os.fork()
+        if pid == 0:
+            level.settle()
+            _serve(control, level, settings)
+        control.close()
+        _guard(pid)
+    except BaseException as e:
+        with contextlib.suppress(OSError):
+            _say(control, failed=f"{type(e).__name__}: {e}")
+    finally:
+        if pid:
+            level.leave()
+        os._exit(0)
+
+
+def _raise_limit() -> None:
+    """Each run takes a descriptor of the server."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _guard(server: int) -> None:
+    """Wait for the server's end."""
+    while True:
+        try:
+            if os.wait()[0] == server:
+                return
+        except ChildProcessError:
+            return
+
+
+def _serve(control: socket.socket, level: Basic | Namespaces, settings: Settings) -> NoReturn:
+    server = Server(control, level)
+    _say(control, ready=level.base)
+    try:
+        server.serve()
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for run in list(server.runs.values()):
+            server.kill(run)
+        level.leave()
+        os._exit(0)
+
+
+def load(modules: Iterable[str]) -> None:
+    """Import what children will use, and put it where the garbage collector does not write to it."""
+    for name in modules:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    sys.dont_write_bytecode = True
+    gc.collect()
+    gc.freeze()
+
+
+def _say(where: socket.socket, **message: Any) -> None:
+    where.sendall(json.dumps(message).encode() + b"\n")
+
+
+@dataclass(eq=False)
+class Run:
+    """One run. init: process 1 of it, where that is not the program. why: the limit it was ended for."""
+
+    pid: int
+    init: int | None
+    channel: socket.socket
+    order: Order
+    folder: str
+    born: float = field(default_factory=time.monotonic)
+    why: str | None = None
+    orphans_cpu_s: float = 0.0
+
+
+class Server:
+    """Forks runs as the host asks, watches them, and reports their ends."""
+
+    def __init__(self, control: socket.socket, level: Basic | Namespaces) -> None:
+        self.control, self.level = control, level
+        self.loaded = False
+        self.runs: dict[int, Run] = {}
+        self.looked, self.pause_s = time.monotonic(), TICK_S
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(control, selectors.EVENT_READ)
+        self.woken, waker = socket.socketpair()
+        for end in (self.woken, waker):
+            end.setblocking(False)
+        self.selector.register(self.woken, selectors.EVENT_READ)
+        self.waker = waker
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, _stop)
+        signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+
+    def serve(self) -> None:
+        """Returns when the host has hung up."""
+        while True:
+            for key, _ in self.selector.select(self.pause_s if self.runs else None):
+                if key.fileobj is self.control:
+                    if not self._accept():
+                        return
+                elif key.fileobj is self.woken:
+                    self._reap()
+                elif isinstance(key.data, Run) and key.data.pid in self.runs:
+                    self._hear(key.data)
+            self._look()
+
+    # ---- starting
+
+    def _accept(self) -> bool:
+        """Start the run that the host asks for; False when it has hung up."""
+        try:
+            data, fds, _, _ = socket.recv_fds(self.control, ORDER_BYTES, MAX_FDS)
+        except ConnectionError:
+            return False
+        if not data:
+            return False
+        channel = socket.socket(fileno=fds.pop(0))
+        try:
+            self._start(Order.of(data), channel, fds)
+        except OSError as e:
+            with contextlib.suppress(OSError):
+                _say(channel, failed=f"the fork server could not start a run: {e}")
+            channel.close()
+        finally:
+            for fd in fds:
+                os.close(fd)
+        return True
+
+    def _load_once(self) -> None:
+        if not self.loaded:
+            self.loaded = True
+            load(self.level.settings.modules)
+            self.level.prepare()
+
+    def _start(self, order: Order, channel: socket.socket, fds: list[int]) -> None:
+        self._load_once()
+        with contextlib.suppress(OSError):  # the host may have gone
+            _say(channel, began=True)
+        folder = self.level.new_folder()
+        try:
+            pid, init = self.level.fork(with_init=order.entry in WITH_INIT)
+        except OSError:
+            self.level.clear(folder)
+            raise
+        if pid == 0:
+            self._become(order, channel.fileno(), fds, folder)
+        run = self.runs[pid] = Run(pid, init, channel, order, folder)
+        self.selector.register(channel, selectors.EVENT_READ, run)
+
+    def _become(self, order: Order, report: int, fds: list[int], folder: str) -> NoReturn:
+        """In the child: be contained, then be what was asked for. What goes wrong before that is the machinery's."""
+        try:
+            signal.set_wakeup_fd(-1)
+            for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(signum, signal.SIG_DFL)
+            job, *given = fds
+            options, files = read_job(job)
+            report = _rearranged(given, report)
+            self.level.contain(order, folder, files)
+            run = sys.modules[ENTRIES[order.entry]].run
+            _leave_no_stubs()
+            os.close(report)
+        except BaseException as e:
+            os.write(report, json.dumps({"failed": f"{type(e).__name__}: {e}"}).encode() + b"\n")
+            os._exit(FAILED)
+        try:
+            run(options, range(len(given)))
+        finally:
+            os._exit(FAILED)
+
+    # ---- ending
+
+    def _hear(self, run: Run) -> None:
+        """The host ends a run, and says why unless it has lost interest."""
+        try:
+            why = run.channel.recv(64)
+        except ConnectionError:
+            why = b""
+        if not why:
+            self.selector.unregister(run.channel)
+        self.kill(run, why.decode() or None)
+
+    def kill(self, run: Run, why: str | None = None) -> None:
+        run.why = run.why or why
+        self.level.kill(run.init or run.pid)
+
+    def _reap(self) -> None:
+        """Take note of every process that ended."""
+        with contextlib.suppress(BlockingIOError):
+            self.woken.recv(4096)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                if pid in self.runs:
+                    self._finish(self.runs[pid], status, usage)
+        if not self.level.settings.level == "ns":
+            self._end_strays()
+
+    def _finish(self, run: Run, status: int, usage: resource.struct_rusage) -> None:
+        """The program is over: end what it left behind, and report."""
+        self.level.kill(run.init or run.pid)
+        cpu_s = usage.ru_utime + usage.ru_stime + self._reap_rest(run)
+        self.level.clear(run.folder)
+        del self.runs[run.pid]
+        code = os.waitstatus_to_exitcode(status)
+        if code == -signal.SIGSYS:
+            code = -signal.SIGKILL  # the filter's answer to a process 1 that kills itself
+        with contextlib.suppress(KeyError):
+            self.selector.unregister(run.channel)
+        with contextlib.suppress(OSError):
+            peak = usage.ru_maxrss * (1024 if ON_LINUX else 1)
+            _say(run.channel, ended={"code": code, "cpu_s": cpu_s, "max_rss_bytes": peak, "why": run.why})
+        run.channel.close()
+
+    def _reap_rest(self, run: Run) -> float:
+        """Wait for the rest of a killed run; returns the CPU seconds that it took."""
+        cpu_s = 0.0
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                _, _, usage = os.wait4(run.init or -run.pid, 0)
+                cpu_s += usage.ru_utime + usage.ru_stime
+        return cpu_s
+
+    def _end_strays(self) -> None:
+        """Kill what left its run's group and then lost its parent, and what such processes leave in turn."""
+        for pid in set(watch.children(os.getpid())) - set(self.runs):
+            found = watch.process(pid)
+            if found is not None and found.group not in self.runs:
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                    os.kill(pid, signal.SIGKILL)
+
+    # ---- watching
+
+    def _look(self) -> None:
+        """Stop the runs that used up what they may; at times, and never for more than a share of the time."""
+        now = time.monotonic()
+        if now - self.looked < self.pause_s:
+            return
+        orphans = [found for pid in watch.children(os.getpid()) if pid not in self.runs and (found := watch.process(pid))]
+        for run in list(self.runs.values()):
+            if now - run.born > TICK_S / 2 and run.why is None:
+                roots = [run.pid, *(p.pid for p in orphans if p.group == run.pid)]
+                why = overrun(run.order, run.folder, roots if run.init is None else [run.pid, run.init])
+                if why is not None:
+                    self.kill(run, why)
+        self.looked = time.monotonic()
+        self.pause_s = max(TICK_S, (self.looked - now) / SHARE)
+
+
+def overrun(order: Order, folder: str, roots: Iterable[int]) -> str | None:
+    """The Status of the limit that a tree of processes is beyond, if any."""
+    processes = list(watch.tree(roots))
+    if sum(p.cpu_s for p in processes) > order.cpu_s:
+        return "timeout"
+    if watch.memory(processes, order.memory_bytes) > order.memory_bytes:
+        return "memory"
+    if sum(p.tasks for p in processes) > 2 * order.processes + TASK_SLACK:
+        return "killed"
+    if folder:
+        unlinked = sum(watch.unlinked_files(p.pid) for p in processes)
+        if unlinked + watch.files(folder, order.disk_bytes) > order.disk_bytes:
+            return "killed"
+    return None
+
+
+def _rearranged(given: list[int], report: int) -> int:
+    """Give a child its descriptors, from 0 on, and none but these. Returns where its last one, to the host, is now."""
+    above = len(given) + 64
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) for fd in (*given, report)]
+    for number, fd in enumerate(high):
+        os.dup2(fd, number, inheritable=number < 3)
+    linux.close_from(len(high))
+    return len(given)
+
+
+def _leave_no_stubs() -> None:
+    """Let a program that imports gem have the whole of it."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "gem"]:
+        del sys.modules[name]
+
+
+def _stop(*_: object) -> NoReturn:
+    raise SystemExit

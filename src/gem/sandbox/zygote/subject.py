@@ -1,0 +1,64 @@
+"""A program under test, inside its test's process: run as a script, or one of its functions called."""
+
+from __future__ import annotations
+
+import json
+import os
+import types
+from typing import Any
+
+from gem.sandbox.zygote import program, values
+from gem.sandbox.zygote.tests_wire import ARGUMENTS, VALUE
+
+
+class Script:
+    """The program as __main__. Calling this returns the exit code."""
+
+    def __init__(self, code: types.CodeType) -> None:
+        self.code = code
+
+    def __call__(self) -> int:
+        return program.execute(lambda: program.run_as(self.code, "__main__"))
+
+
+class Call:
+    """A call of one of the program's functions. Calling this returns the exit code.
+
+    function: ``name``, also looked for in a class Solution, or ``Class.method``, called on a new instance.
+    """
+
+    def __init__(self, code: types.CodeType, function: str) -> None:
+        self.code, self.function = code, function
+
+    def __call__(self) -> int:
+        return program.execute(self._call)
+
+    def _call(self) -> None:
+        with open(ARGUMENTS, "rb") as file:
+            arguments = json.load(file)
+        module = program.run_as(self.code, "program")
+        value = named(module, self.function)(*arguments)
+        try:
+            text = values.encode(value)
+        except values.NotPlain as e:
+            raise SystemExit(f"the value of {self.function} {e}") from None
+        write_all(VALUE, text.encode())
+
+
+def named(module: types.ModuleType, function: str) -> Any:
+    """Raises SystemExit, with a message, where the program has no such function."""
+    owner, _, name = function.rpartition(".")
+    if not owner and not hasattr(module, name) and hasattr(module, "Solution"):
+        owner = "Solution"
+    if owner and not hasattr(module, owner):
+        raise SystemExit(f"the program has no class {owner}")
+    holder = getattr(module, owner)() if owner else module
+    if not hasattr(holder, name):
+        raise SystemExit(f"the program has no function {function}")
+    return getattr(holder, name)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]

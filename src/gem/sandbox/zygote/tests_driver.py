@@ -1,0 +1,275 @@
+"""Many tests of one program in one sandbox: the program is compiled once, and each test is a fork of this process.
+
+The host sends a test's number and its streams. This driver forks the test, ends it at its time limit, kills whatever it
+left behind, removes its files, and reports how it ended; that report is the kernel's word, not the program's. A test
+holds no descriptor of the driver's, and its fence keeps it from signalling or reading the driver and its siblings.
+
+A page that a fork writes to is copied, and that is most of a test's cost: what can be done before the fork is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import resource
+import select
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from gem.sandbox.zygote import linux, program, watch
+from gem.sandbox.zygote.fence import Fence
+from gem.sandbox.zygote.removal import empty_folder, remove_tree
+from gem.sandbox.zygote.subject import Call, Script
+from gem.sandbox.zygote.tests_wire import (
+    BROKEN,
+    CHANNEL,
+    COMPILED,
+    MESSAGE_BYTES,
+    SOURCE,
+    TEST_FDS,
+    UNCLEAN,
+    Order,
+    Report,
+)
+
+DEATH_S = 5.0  # for killed processes to be gone
+SHARED = "/dev/shm"
+
+
+def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
+    """Run tests until the host hangs up.
+
+    options: ``function`` to call, or None; ``level`` of the sandbox; tests at once in ``parallel``; and ``wall_s``,
+        ``cpu_s``, ``memory_bytes`` and ``disk_bytes`` of each.
+    fds: standard streams, a SOCK_SEQPACKET socket to the host, the program's source.
+    """
+    exit_code = 1
+    try:
+        driver = Driver(options, socket.socket(fileno=fds[CHANNEL]))
+        driver.serve(read_all(fds[SOURCE]))
+        exit_code = 0
+    except Unclean:
+        exit_code = UNCLEAN
+    except BaseException:
+        program.show_exception()
+    finally:
+        os._exit(exit_code)
+
+
+class Unclean(Exception):
+    """A test left something that could not be cleared away."""
+
+
+class Place:
+    """Where one test at a time runs: a folder that is empty when it starts, and a fence around it."""
+
+    def __init__(self, folder: str, level: str) -> None:
+        os.mkdir(folder, 0o700)
+        self.folder = folder
+        self.fence = Fence(folder, level)
+
+    def clear(self) -> None:
+        """Raises Unclean."""
+        try:
+            if os.listdir(self.folder):
+                empty_folder(self.folder)
+            os.chmod(self.folder, 0o700)
+            if not os.listdir(self.folder):
+                return
+        except OSError:
+            pass
+        raise Unclean
+
+
+@dataclass
+class Test:
+    """One under way. start, deadline: by time.monotonic()."""
+
+    index: int
+    pid: int
+    pidfd: int
+    place: Place
+    start: float
+    deadline: float
+
+
+class Driver:
+    """Starts tests as the host asks, and waits for all of them at once."""
+
+    def __init__(self, options: Mapping[str, Any], channel: socket.socket) -> None:
+        self.options, self.channel = options, channel
+        linux.adopt_orphans()
+        self.home = os.getcwd()
+        self.places = [Place(f"{self.home}/{n}", options["level"]) for n in range(options["parallel"])]
+        self.live: dict[int, Test] = {}  # by pidfd
+        self.trouble = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # where a fork says that it could not become a test
+        self.poll = select.poll()
+        self.poll.register(channel, select.POLLIN)
+
+    def serve(self, source: bytes) -> None:
+        """Returns when the program does not compile, or the host has hung up."""
+        code = program.compiled(source)
+        self.channel.send(BROKEN if code is None else COMPILED)
+        if code is None:
+            return
+        function = self.options["function"]
+        self.play = Script(code) if function is None else Call(code, function)
+        self._set_limits()
+        program.open_streams()
+        while self._obey_and_await():
+            now = time.monotonic()
+            for test in [test for test in self.live.values() if test.deadline <= now]:
+                self._finish(test, overdue=True)
+
+    def _set_limits(self) -> None:
+        """Those that this process can share with its tests, and the end of the descriptors."""
+        lower(resource.RLIMIT_AS, self.options["memory_bytes"])
+        lower(resource.RLIMIT_FSIZE, self.options["disk_bytes"])
+        self.cpu_limit = lowered(resource.RLIMIT_CPU, self.options["cpu_s"])
+        self.last_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+    def _obey_and_await(self) -> bool:
+        """Wait for orders and for the ends of tests; False when the host has hung up."""
+        patience_s = min((test.deadline for test in self.live.values()), default=math.inf) - time.monotonic()
+        for fd, _ in self.poll.poll(None if patience_s == math.inf else max(0.0, patience_s * 1000)):
+            if fd == self.channel.fileno() and not self._obey():
+                return False
+            if fd in self.live:  # not stopped by an order meanwhile
+                self._finish(self.live[fd])
+        return True
+
+    def _obey(self) -> bool:
+        """Start a test, or stop one; False when the host has hung up."""
+        data, fds, _, _ = socket.recv_fds(self.channel, MESSAGE_BYTES, TEST_FDS)
+        if not data:
+            return False
+        order = Order.of(data)
+        if order.start:
+            self._start(order.index, fds)
+        else:
+            for test in [test for test in self.live.values() if test.index == order.index]:
+                self._finish(test)
+        return True
+
+    def _start(self, index: int, fds: Sequence[int]) -> None:
+        place = self.places.pop()
+        os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = place.folder
+        os.chdir(place.folder)
+        pid = os.fork()
+        if pid == 0:
+            self._become_test(place, fds)
+        for fd in fds:
+            os.close(fd)
+        start = time.monotonic()
+        test = Test(index, pid, os.pidfd_open(pid), place, start, start + self.options["wall_s"])
+        self.live[test.pidfd] = test
+        self.poll.register(test.pidfd, select.POLLIN)
+
+    def _become_test(self, place: Place, fds: Sequence[int]) -> NoReturn:
+        exit_code = 1
+        try:
+            os.setpgid(0, 0)
+            resource.setrlimit(resource.RLIMIT_CPU, self.cpu_limit)
+            place.fence.close_behind()
+            for number, fd in enumerate(fds):
+                os.dup2(fd, number)
+            os.closerange(len(fds), self.last_fd)
+        except BaseException as e:
+            os.write(self.trouble[1], f"a test could not be set up: {e!r}".encode())
+            os._exit(1)
+        try:
+            exit_code = self.play()
+        finally:
+            os._exit(exit_code)
+
+    def _finish(self, test: Test, overdue: bool = False) -> None:
+        """End a test, if it has not ended, with everything that it started; report it, and clear its place."""
+        for kill in (os.killpg, os.kill):  # it may not have come to have a group
+            with contextlib.suppress(ProcessLookupError):
+                kill(test.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(test.pid, 0)
+        wall_s = time.monotonic() - test.start
+        del self.live[test.pidfd]
+        self.poll.unregister(test.pidfd)
+        os.close(test.pidfd)
+        code, cpu_s = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+        report = Report(test.index, code, overdue, wall_s, cpu_s, usage.ru_maxrss * 1024, self._trouble())
+        self.channel.send(report.packed())
+        self._reap(test)
+        test.place.clear()
+        self.places.append(test.place)
+        self._clear_shared()
+
+    def _trouble(self) -> bytes:
+        try:
+            return os.read(self.trouble[0], MESSAGE_BYTES // 2)
+        except BlockingIOError:
+            return b""
+
+    def _reap(self, test: Test) -> None:
+        """Wait until every process of a killed group is gone; those orphaned became children of this one."""
+        patience = time.monotonic() + DEATH_S
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-test.pid, os.WNOHANG)[0] or time.monotonic() < patience:
+                time.sleep(0.0005)
+            raise Unclean
+        if not test.place.fence.holds:
+            self._kill_strays(patience)
+
+    def _kill_strays(self, patience: float) -> None:
+        """Kill what left the group of an ended test and became a child of this process."""
+        while strays := set(watch.children(os.getpid())) - {test.pid for test in self.live.values()}:
+            for pid in strays:
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+            if time.monotonic() > patience:
+                raise Unclean
+
+    def _clear_shared(self) -> None:
+        """Remove what lies where all tests may write. While one runs it may be in use: then no other is started."""
+        strays = self._strays()
+        if strays and not self.live:
+            for path in strays:
+                remove(path)
+            if self._strays():
+                raise Unclean
+        self.poll.register(self.channel, 0 if strays and self.live else select.POLLIN)
+
+    def _strays(self) -> list[str]:
+        shared = [self.home]
+        if self.options["level"] == "ns":
+            shared.append(SHARED)  # at the other levels it is the host's
+        own = {str(number) for number in range(self.options["parallel"])}
+        return [f"{folder}/{name}" for folder in shared for name in os.listdir(folder) if name not in own]
+
+
+def remove(path: str) -> None:
+    """A file or a folder, as far as possible."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+        return
+    remove_tree(path)
+
+
+def lowered(limit: int, value: float) -> tuple[int, int]:
+    """A limit of this process as it would be after lowering it to a value, rounded up."""
+    hard = resource.getrlimit(limit)[1]
+    wanted = math.ceil(value)
+    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    return wanted, wanted
+
+
+def lower(limit: int, value: float) -> None:
+    resource.setrlimit(limit, lowered(limit, value))
+
+
+def read_all(fd: int) -> bytes:
+    with open(fd, "rb") as file:
+        return file.read()

@@ -1,0 +1,96 @@
+"""Many tests of one program, seen from the host: which runs next, and what became of each.
+
+Where a whole driver dies, by a memory limit for instance, it may be the doing of any test that ran in it. Each of these
+is run once more, in a sandbox where it is alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from gem.errors import BadValue, SandboxError
+from gem.sandbox.base import Case, Limits, Result
+from gem.sandbox.zygote.host import Launcher
+from gem.sandbox.zygote.tests_link import Broken, Job, Link, Lost
+
+MAX_PARALLEL = 4
+
+
+def run_tests(
+    launch: Launcher,
+    program: bytes,
+    cases: Sequence[Case],
+    *,
+    level: str,
+    function: str | None = None,
+    limits: Limits,
+    stop: Callable[[int, Result], bool] | None = None,
+    parallel: int | None = None,
+) -> list[Result | None]:
+    """See Sandbox.run_tests.
+
+    level: of the sandboxes that launch() makes.
+    parallel: tests at once; None is one per CPU, at most four.
+
+    Raises SandboxError, and BadValue for a case without arguments where a function is to be called.
+    """
+    if function is not None and (bare := [i for i, case in enumerate(cases) if case.arguments is None]):
+        raise BadValue(f"cases {bare} have no arguments to call {function} with")
+    if parallel is None:
+        parallel = min(MAX_PARALLEL, len(os.sched_getaffinity(0)))
+    job, batch = Job(program, function, limits, level), _Batch(cases, stop)
+    while batch.waiting and not batch.stopped:
+        with Link(launch, job, parallel) as link:
+            batch.run_in_company(link)
+    while batch.suspects and not batch.stopped:
+        with Link(launch, job, 1) as link:
+            batch.run_alone(link)
+    return batch.results
+
+
+class _Batch:
+    """The tests of one program: which wait, which are to run alone, and the results of the others."""
+
+    def __init__(self, cases: Sequence[Case], stop: Callable[[int, Result], bool] | None) -> None:
+        self.cases, self.stop, self.stopped = cases, stop, False
+        self.waiting, self.suspects = deque(range(len(cases))), deque[int]()
+        self.results: list[Result | None] = [None] * len(cases)
+
+    def run_in_company(self, link: Link) -> None:
+        """Run what waits, until nothing does, stop() says so, or the driver is lost."""
+        try:
+            self._run(link, self.waiting)
+        except Broken as broken:
+            while self.waiting and not self.stopped:
+                self._keep(self.waiting.popleft(), broken.result)
+        except Lost as lost:
+            if lost.result is None:
+                (self.waiting if lost.unclean else self.suspects).extend(link.running)
+            for index in link.running if lost.result is not None else ():
+                self._keep(index, lost.result)
+
+    def run_alone(self, link: Link) -> None:
+        """Run one suspect. What ends the driver now is this test's doing."""
+        index = self.suspects.popleft()
+        try:
+            self._run(link, deque([index]))
+        except Broken as broken:
+            self._keep(index, broken.result)
+        except Lost as lost:
+            if lost.result is None:
+                raise SandboxError(str(lost)) from lost
+            self._keep(index, lost.result)
+
+    def _run(self, link: Link, queue: deque[int]) -> None:
+        link.await_compiled()
+        while not self.stopped and (queue or link.running):
+            while queue and len(link.running) < link.parallel:
+                link.start(queue[0], self.cases[queue[0]])
+                queue.popleft()
+            self._keep(*link.next_result())
+
+    def _keep(self, index: int, result: Result) -> None:
+        self.results[index] = result
+        self.stopped = self.stop is not None and self.stop(index, result)

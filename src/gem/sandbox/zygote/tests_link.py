@@ -1,0 +1,241 @@
+"""One driver of tests, as the host holds it: the orders it gets, its reports, and the streams of its tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gem.errors import SandboxError
+from gem.sandbox.base import Case, Limits, Result, Status
+from gem.sandbox.zygote import values
+from gem.sandbox.zygote.host import Exit, Launcher, status_of
+from gem.sandbox.zygote.listener import Listener
+from gem.sandbox.zygote.tests_wire import BROKEN, MESSAGE_BYTES, UNCLEAN, Order, Report
+
+LATE_S = 5.0  # beyond a time limit, for the driver to speak
+HANGUP_S = 1.0  # for a driver that hung up to be gone
+DEATH_S = 10.0  # for a killed driver to be gone
+DRIVER_CPU_S = 1e6  # the driver's own; its tests have their limit
+NO_VALUE = b"\n[the program ended without handing back a value]\n"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all tests share.
+
+    Args:
+        function: None runs the program as a script.
+        limits: of each test.
+        level: of the sandbox.
+    """
+
+    program: bytes
+    function: str | None
+    limits: Limits
+    level: str
+
+    def options(self, parallel: int) -> dict[str, Any]:
+        limits = {name: getattr(self.limits, name) for name in ("wall_s", "memory_bytes", "disk_bytes")}
+        limits["cpu_s"] = self.limits.cpu_seconds
+        return {"function": self.function, "level": self.level, "parallel": parallel, **limits}
+
+    def driver_limits(self, parallel: int) -> Limits:
+        shared = {name: getattr(self.limits, name) * parallel for name in ("memory_bytes", "processes", "disk_bytes")}
+        return replace(self.limits, cpu_s=DRIVER_CPU_S, **shared)
+
+
+class Broken(Exception):
+    """The program does not compile. result: of that, and so of each test."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(result.stderr)
+        self.result = result
+
+
+class Lost(Exception):
+    """The driver is gone, and the tests with it that were under way.
+
+    Args:
+        result: of the one that is to blame; None where any or none may be.
+        unclean: whether the driver gave up after another one, and these have no part in it.
+    """
+
+    def __init__(self, message: str, result: Result | None, *, unclean: bool) -> None:
+        super().__init__(f"the driver of the tests is gone: {message}")
+        self.result, self.unclean = result, unclean
+
+
+@dataclass
+class Test:
+    """One under way.
+
+    pipes: of stdout, stderr and, of a call, the value. flooded: it was stopped for writing without end.
+    """
+
+    pipes: Sequence[int]
+    deadline: float
+    flooded: bool = False
+
+
+class Link:
+    """Starts a driver; a context manager that ends it, and every test with it."""
+
+    def __init__(self, launch: Launcher, job: Job, parallel: int) -> None:
+        self.job, self.parallel = job, parallel
+        self.running: dict[int, Test] = {}
+        self.listener = Listener()
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            self.channel, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours.callback(self.channel.close)
+            theirs.callback(channel.close)
+            ours.callback(self.listener.close)
+            self.said, said = self.listener.pipe(job.limits.output_bytes)
+            theirs.callback(os.close, said)
+            null, source = (closed_by(theirs, in_memory(data)) for data in (b"", job.program))
+            fds = [null, said, said, channel.fileno(), source]
+            self.launch = launch("tests", job.options(parallel), fds, job.driver_limits(parallel), None)
+            ours.callback(self.launch.close)
+            self.resources = ours.pop_all()
+        self.listener.watch(self.channel.fileno())
+        self.listener.watch(self.launch.fileno())
+
+    def __enter__(self) -> Link:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.launch.kill(Status.KILLED)
+            self.launch.wait(DEATH_S)
+        finally:
+            self.resources.close()
+
+    def await_compiled(self) -> None:
+        """Raises Broken where the program does not compile within its limits, SandboxError where the driver failed."""
+        message = self._receive(time.monotonic() + self.job.limits.wall_s)
+        if not message:
+            ended = self._ended(Status.TIMEOUT if message is None else None)
+            if ended.exit_code is not None:
+                raise SandboxError(f"the driver of the tests failed: {self._words() or ended}")
+            raise Broken(Result(status=status_of(ended, self.job.limits), signal=ended.signal, stderr=self._words()))
+        if message == BROKEN:
+            self._ended(None)
+            raise Broken(Result(status=Status.ERROR, exit_code=1, stderr=self._words()))
+
+    def start(self, index: int, case: Case) -> None:
+        """Have a test started. To a driver that is gone nothing is sent: next_result() will notice."""
+        given, sizes = [case.stdin], [self.job.limits.output_bytes] * 2
+        if self.job.function is not None:
+            given.append(case.arguments or "")
+            sizes.append(values.VALUE_BYTES)
+        with contextlib.ExitStack() as theirs:
+            inputs = [closed_by(theirs, in_memory(as_bytes(data))) for data in given]
+            pipes = [self.listener.pipe(size) for size in sizes]
+            writers = [closed_by(theirs, writer) for _, writer in pipes]
+            fds = [inputs[0], *writers[:2], *inputs[1:], *writers[2:]]
+            self.running[index] = Test(
+                [reader for reader, _ in pipes], time.monotonic() + self.job.limits.wall_s + LATE_S
+            )
+            self._send(Order(True, index), fds)
+
+    def next_result(self) -> tuple[int, Result]:
+        """The index and the result of the next test to end. Raises Lost where the driver is gone."""
+        message = self._receive(min(test.deadline for test in self.running.values()))
+        if not message:
+            raise self._lost(late=message is None)
+        report = Report.of(message)
+        if report.trouble:
+            raise SandboxError(report.trouble.decode("utf-8", "replace"))
+        test = self.running.pop(report.index)
+        result = self._result(report, test)
+        self.listener.close(*test.pipes)
+        return report.index, result
+
+    def _result(self, report: Report, test: Test) -> Result:
+        signal = -report.code if report.code < 0 else None
+        usage = {"cpu_s": report.cpu_s, "max_rss_bytes": report.max_rss_bytes}
+        ended = Exit(exit_code=report.code if signal is None else None, signal=signal, why=None, **usage)
+        status = status_of(ended, self.job.limits)
+        if test.flooded or report.overdue:
+            status = Status.OUTPUT_LIMIT if test.flooded else Status.TIMEOUT
+        return self._seen(test, status, exit_code=ended.exit_code, signal=signal, wall_s=report.wall_s, **usage)
+
+    def _seen(self, test: Test, status: Status, **found: Any) -> Result:
+        """A result, with what a test wrote; of a call also its value, without which it was no success."""
+        self.listener.drain(*test.pipes)
+        out, err, *returned = (self.listener.captures[fd] for fd in test.pipes)
+        value = None
+        if returned and status is Status.OK:
+            value = values.checked(bytes(returned[0].head + returned[0].tail))
+            if value is None:
+                status = Status.ERROR
+                err.add(NO_VALUE)
+        truncated = out.truncated or err.truncated
+        return Result(status=status, stdout=out.text(), stderr=err.text(), truncated=truncated, value=value, **found)
+
+    def _receive(self, deadline: float) -> bytes | None:
+        """The driver's next message; empty where it is gone, None where it is silent until the deadline."""
+        while time.monotonic() < deadline:
+            ready = self.listener.wait(deadline)
+            if self.channel.fileno() in ready or (ready and self.launch.over()):
+                with contextlib.suppress(OSError):
+                    return self.channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
+                return b""
+            self._stop_floods()
+        return None
+
+    def _stop_floods(self) -> None:
+        for index, test in self.running.items():
+            if not test.flooded and self.listener.flooded(*test.pipes):
+                test.flooded = True
+                self._send(Order(False, index))
+
+    def _send(self, order: Order, fds: Sequence[int] = ()) -> None:
+        with contextlib.suppress(OSError):
+            socket.send_fds(self.channel, [order.packed()], fds)
+
+    def _lost(self, *, late: bool) -> Lost:
+        ended = self._ended(Status.KILLED if late else None)
+        result = None
+        if self.parallel == 1 and not late and ended.exit_code is None:
+            (test,) = self.running.values()
+            result = self._seen(test, status_of(ended, self.job.limits), signal=ended.signal, cpu_s=ended.cpu_s)
+        return Lost(self._words() or f"{ended}", result, unclean=ended.exit_code == UNCLEAN)
+
+    def _ended(self, kill: Status | None) -> Exit:
+        """How the driver ended, which is brought about where kill says why. Raises SandboxError when it lives on."""
+        ended = self.launch.wait(HANGUP_S) if kill is None else None
+        if ended is None:
+            self.launch.kill(kill or Status.KILLED)
+            ended = self.launch.wait(DEATH_S)
+        if ended is None:
+            raise SandboxError(f"a killed driver of tests was not gone after {DEATH_S:g} s")
+        return ended
+
+    def _words(self) -> str:
+        """What the driver wrote to its stderr."""
+        self.listener.drain(self.said)
+        return self.listener.captures[self.said].text()
+
+
+def in_memory(data: bytes) -> int:
+    """A descriptor from which this can be read."""
+    fd = os.memfd_create("gem", os.MFD_CLOEXEC)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def closed_by(stack: contextlib.ExitStack, fd: int) -> int:
+    stack.callback(os.close, fd)
+    return fd
+
+
+def as_bytes(text: str | bytes) -> bytes:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text

@@ -1,0 +1,119 @@
+"""The fork servers of one sandbox: one for each set of imported libraries, started together and replaced when dead."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from gem.errors import SandboxError
+from gem.sandbox.base import Files, Limits
+from gem.sandbox.zygote.host import Launch, Launcher, ServerDied, Zygote
+
+COMMON = """array ast base64 bisect cmath collections contextlib copy csv ctypes dataclasses datetime decimal enum fractions
+    functools hashlib heapq inspect io itertools json linecache math numbers operator pathlib pickle queue random re
+    shutil statistics string struct subprocess tempfile textwrap threading time traceback typing uuid""".split()
+# What is imported for programs that name the key; the last that fits is taken.
+TIERS = {"": COMMON, "numpy": [*COMMON, "numpy"], "sympy": [*COMMON, "numpy", "sympy"]}
+_NEEDS_NUMPY = ("scipy", "pandas")
+_IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+([^\n]*)", re.MULTILINE)
+_WORD = re.compile(rb"[a-z_]+")
+
+
+def tier_of(source: bytes) -> str:
+    """Which tier has what a program imports, by a look at its text: for speed alone.
+
+    >>> tier_of(b"import math, numpy as np"), tier_of(b"print('import numpy')"), tier_of(b"from sympy import Symbol")
+    ('numpy', '', 'sympy')
+    """
+    words = {word.decode() for line in _IMPORTS.findall(source) for word in _WORD.findall(line)}
+    if words.intersection(_NEEDS_NUMPY):
+        words.add("numpy")
+    return next((tier for tier in reversed(TIERS) if tier in words), "")
+
+
+class Tiers:
+    """Usable from any thread. A forked process has its own, and starts them when it needs them."""
+
+    def __init__(self, level: str) -> None:
+        self.level = level
+        self._lock, self._closed = threading.Lock(), False
+        self._zygotes: dict[tuple[str, bool], Zygote] = {}
+        _all.add(self)
+
+    def launcher(self, source: bytes) -> Launcher:
+        """What starts runs where a program's imports are at hand. A server that died meanwhile is replaced."""
+        tier = tier_of(source)
+
+        def launch(
+            entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
+        ) -> Launch:
+            try:
+                return self._zygote(tier, limits.network).launch(entry, options, fds, limits, files)
+            except ServerDied:  # nothing was started
+                return self._zygote(tier, limits.network).launch(entry, options, fds, limits, files)
+
+        return launch
+
+    def start(self) -> None:
+        """Start the servers, and wait for one. Raises SandboxError where the level does not hold."""
+        self._zygote("", False).await_ready()
+
+    def zygotes(self) -> list[Zygote]:
+        """Those that were started."""
+        with self._lock:
+            return list(self._zygotes.values())
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            zygotes, self._zygotes = self._zygotes, {}
+        for zygote in zygotes.values():
+            zygote.close()
+
+    def abandon(self) -> None:
+        """In a forked process: the parent's servers are the parent's."""
+        zygotes, self._zygotes = self._zygotes, {}
+        self._lock = threading.Lock()
+        for zygote in zygotes.values():
+            zygote.abandon()
+
+    def _zygote(self, tier: str, network: bool) -> Zygote:
+        with self._lock:
+            if self._closed:
+                raise SandboxError("this sandbox is closed")
+            for name in self._missing(network):
+                self._zygotes[name, network] = Zygote(self.level, modules=TIERS[name], network=network)
+            return self._zygotes[tier if (tier, network) in self._zygotes else "", network]
+
+    def _missing(self, network: bool) -> list[str]:
+        """Tiers without a server that lives. All are started at once, so that none starts while a program runs."""
+        missing = []
+        for tier in filter(installed, TIERS):
+            zygote = self._zygotes.get((tier, network))
+            if zygote is None or not zygote.alive:
+                missing.append(tier)
+                if zygote is not None:
+                    zygote.close()
+        return missing
+
+
+def installed(tier: str) -> bool:
+    """Whether the library is there, for this interpreter."""
+    return not tier or importlib.util.find_spec(tier) is not None
+
+
+_all: weakref.WeakSet[Tiers] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for tiers in list(_all):
+        tiers.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,167 @@
+"""Servers that tests talk to in place of real ones.
+
+FakeEndpoint is a chat endpoint with a script, on a free port of this machine. Needs the extra [eval].
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from gem.errors import BadValue, require
+from gem.policies.background import Background
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the endpoint does with one request.
+
+    Args:
+        text, finish: of the reply.
+        delay: seconds before it.
+        status, headers: of the response.
+        body: sent as it is in place of a reply; what no client can read, for one.
+        drop: cut the connection instead, after the delay.
+    """
+
+    text: str = ""
+    finish: str | None = "stop"
+    delay: float = 0.0
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str | None = None
+    drop: bool = False
+
+
+@dataclass(frozen=True)
+class Received:
+    """A request as it came. body: its JSON. headers: by name, in lower case."""
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+    @property
+    def last(self) -> str:
+        """The text of the last message."""
+        return str(self.body["messages"][-1]["content"])
+
+
+Script: TypeAlias = Sequence[str | Answer] | Callable[[Received], str | Answer]
+
+
+class FakeEndpoint:
+    """A chat endpoint that answers by a script, from entering it to leaving it.
+
+    Args:
+        script: texts and Answers, given out in the order in which requests come, the last one from then on; or a
+            function of a request, which may be called by several at once.
+
+    ``requests`` are those that came, in order, retries included; ``most_at_once`` is how many were open together. A
+    function that raises answers with status 500 and leaves its exception in ``errors``; leaving the endpoint raises
+    the first one, unless something else is being raised. Raises BadValue for an empty script.
+
+    >>> from gem.policies.endpoint import Endpoint
+    >>> with FakeEndpoint(["four"]) as fake, Endpoint(fake.url, "any") as endpoint:
+    ...     endpoint.complete([{"role": "user", "content": "2 + 2?"}]).text, fake.requests[0].last
+    ('four', '2 + 2?')
+    """
+
+    def __init__(self, script: Script) -> None:
+        if isinstance(script, str) or (not callable(script) and not script):
+            raise BadValue(f"a script is a list of at least one answer, or a function, got {script!r}")
+        self.requests: list[Received] = []
+        self.errors: list[Exception] = []
+        self.most_at_once = self._open = 0
+        self._answers = script if callable(script) else _in_order(list(script))
+        self._background: Background[str] | None = None
+
+    @property
+    def url(self) -> str:
+        """For Endpoint's base_url."""
+        if self._background is None:
+            raise BadValue("the fake endpoint is not running; enter it with `with`")
+        return self._background.resource
+
+    def __enter__(self) -> FakeEndpoint:
+        aiohttp_web = require("aiohttp.web", extra="eval")
+        self._background = Background(lambda: self._serving(aiohttp_web))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if self._background is not None:
+            self._background.close()
+        self._background = None
+        if self.errors and kind is None:
+            raise self.errors[0]
+
+    @asynccontextmanager
+    async def _serving(self, web: Any) -> AsyncIterator[str]:
+        app = web.Application(client_max_size=1 << 28)
+        app.router.add_post("/v1/chat/completions", lambda request: self._handle(web, request))
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        finally:
+            await runner.cleanup()
+
+    async def _handle(self, web: Any, request: Any) -> Any:
+        self._open += 1
+        self.most_at_once = max(self.most_at_once, self._open)
+        try:
+            headers = {name.lower(): value for name, value in request.headers.items()}
+            received = Received(json.loads(await request.read()), headers)
+            self.requests.append(received)
+            answer = await self._answer(received)
+            await asyncio.sleep(answer.delay)
+            if answer.drop:
+                request.transport.abort()
+            text = json.dumps(_completion(received, answer)) if answer.body is None else answer.body
+            kind = {"Content-Type": "application/json"}
+            return web.Response(text=text, status=answer.status, headers={**kind, **answer.headers})
+        finally:
+            self._open -= 1
+
+    async def _answer(self, received: Received) -> Answer:
+        try:
+            # In a thread: a script may wait for what another request does.
+            answer = await asyncio.to_thread(self._answers, received)
+        except Exception as e:
+            self.errors.append(e)
+            return Answer(status=500, body=f"the script raised {type(e).__name__}: {e}")
+        return Answer(text=answer) if isinstance(answer, str) else answer
+
+
+def _in_order(answers: list[str | Answer]) -> Callable[[Received], str | Answer]:
+    lock = threading.Lock()
+
+    def answer(received: Received) -> str | Answer:
+        with lock:
+            return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    return answer
+
+
+def _completion(received: Received, answer: Answer) -> dict[str, Any]:
+    """The reply in the form of the protocol; a "token" is a word."""
+    prompt = sum(len(str(message.get("content")).split()) for message in received.body["messages"])
+    words = len(answer.text.split())
+    return {
+        "id": "fake",
+        "object": "chat.completion",
+        "model": received.body["model"],
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": answer.text},
+                "finish_reason": answer.finish,
+            }
+        ],
+        "usage": {"prompt_tokens": prompt, "completion_tokens": words, "total_tokens": prompt + words},
+    }

@@ -1,0 +1,146 @@
+"""gem sandbox report, run, selftest and serve."""
+
+import http.client
+import io
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from gem.cli import main
+
+BACKEND = ["--backend", "subprocess"]
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Writes a program; returns its path."""
+
+    def write(code):
+        path = tmp_path / "program.py"
+        path.write_text(code)
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """Sets what the standard input holds."""
+
+    def give(data):
+        stream = io.TextIOWrapper(io.BytesIO(data))
+        monkeypatch.setattr(sys, "stdin", stream)
+
+    give(b"")
+    return give
+
+
+def error_of(capsys, *argv):
+    assert main(["sandbox", *argv]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_report_shows_what_holds_and_what_does_not(capsys):
+    assert main(["sandbox", "report", *BACKEND]) == 0
+    shown = capsys.readouterr().out
+    assert "backend  subprocess\nlevel    it has none\n" in shown
+    assert "  network    NOT ENFORCED\n" in shown and "\n- Nothing is contained" in shown
+
+
+def test_run_passes_both_outputs_on_and_exits_as_the_program_does(program, typed, capsys):
+    typed(b"input\n")
+    path = program("import sys; print(input()); print('err', file=sys.stderr); sys.exit(5)")
+    assert main(["sandbox", "run", path, *BACKEND]) == 5
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("input\n", "err\n")
+
+
+def test_a_program_may_come_from_the_standard_input_and_then_it_reads_eof(typed, capsys):
+    typed(b"import sys; print(repr(sys.stdin.read()))")
+    assert main(["sandbox", "run", "-", *BACKEND]) == 0
+    assert capsys.readouterr().out == "''\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "flags", "exit_code", "said"),
+    [
+        ("print('kept'); import time; time.sleep(60)", ["--wall-s", "0.5"], 124, "gem: stopped: it used up its time\n"),
+        ("while True: print('kept')", ["--output-bytes", "1000"], 137, "gem: stopped: it wrote without end\n"),
+        ("print('kept', flush=True); import ctypes; ctypes.string_at(0)", [], 139, ""),
+    ],
+)
+def test_what_stopped_a_program_is_said_and_shown_by_the_exit_code(
+    code, flags, exit_code, said, program, typed, capsys
+):
+    assert main(["sandbox", "run", program(code), *BACKEND, *flags]) == exit_code
+    captured = capsys.readouterr()
+    assert captured.out.startswith("kept\n") and captured.err == said
+
+
+def test_selftest_shows_a_line_for_each_promise_and_the_score(capsys):
+    assert main(["sandbox", "selftest", *BACKEND]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("passed     streams ") for line in lines)
+    assert any(line.startswith("unchecked  network ") for line in lines)
+    assert lines[-1].startswith("subprocess: 24 of 33 promises kept, 0 broken, ")
+
+
+def test_selftest_fails_where_a_promise_is_broken(capsys, monkeypatch):
+    from gem.sandbox.subprocess_ import SubprocessSandbox
+
+    honest = SubprocessSandbox.report
+    monkeypatch.setattr(
+        SubprocessSandbox,
+        "report",
+        lambda self: SimpleNamespace(**{**vars(honest(self)), "guarantees": {"network": "so it says"}}),
+    )
+    assert main(["sandbox", "selftest", *BACKEND]) == 1
+    shown = capsys.readouterr().out
+    assert "FAILED     network" in shown and "a connection arrived" in shown
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["run"], "gem sandbox run needs a file, or - for the standard input"),
+        (["report", "x.py"], "gem sandbox report takes no file, got 'x.py'"),
+        (["raport"], "did you mean 'report'?"),
+        (["run", "missing.py", *BACKEND], "missing.py: No such file or directory"),
+        (["report", "--backend", "zygot"], "did you mean 'zygote'?"),
+        (["report", "--level", "nss"], "did you mean 'ns'?"),
+        (["report", *BACKEND, "--level", "ns"], "the sandbox subprocess has no option 'level'"),
+        (["report", "--backend", "remote"], "the sandbox remote needs url="),
+        (["report", *BACKEND, "--wall-s", "-1"], "limit wall_s must be a finite number above 0, got -1.0"),
+        (["serve", *BACKEND], "needs a token in GEM_SANDBOX_TOKEN"),
+    ],
+)
+def test_a_mistake_is_one_line(argv, said, capsys, typed, monkeypatch):
+    monkeypatch.delenv("GEM_SANDBOX_TOKEN", raising=False)
+    assert said in error_of(capsys, *argv)
+
+
+def test_a_failure_of_the_machinery_is_one_line_and_exit_code_1(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["sandbox", "report", "--backend", "docker"]) == 1
+    assert capsys.readouterr().err == "gem: error: docker is not installed; install it, or use another sandbox\n"
+
+
+def test_serve_lends_the_sandbox_until_it_is_interrupted():
+    argv = [sys.executable, "-m", "gem", "sandbox", "serve", *BACKEND, "--port", "0"]
+    environment = {**os.environ, "GEM_SANDBOX_TOKEN": "t"}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as server:
+        try:
+            host, port = server.stdout.readline().split("//")[1].split(";")[0].split(":")
+            connection = http.client.HTTPConnection(host, int(port), timeout=30)
+            connection.request("GET", "/report", headers={"Authorization": "Bearer t"})
+            assert b'"subprocess"' in connection.getresponse().read()
+            connection.close()
+            server.send_signal(2)
+            assert server.wait(30) == 0
+        finally:
+            server.kill()

@@ -1,0 +1,151 @@
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gem.graders.code_compare import same_output, same_value
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("3\n", "3"),
+        ("3", "3\n\n"),
+        ("1 2 3", " 1   2\t3  \n"),
+        ("a\r\nb\r\n", "a\nb"),
+        ("a\n\n\nb\n", "a\nb\n"),
+        ("", "\n  \n"),
+        ("Yes", "Yes"),
+    ],
+)
+def test_blank_lines_and_the_width_of_blanks_do_not_count(printed, expected):
+    assert same_output(printed, expected) and same_output(expected, printed)
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("1 2", "1\n2"),
+        ("1\n2", "1 2"),
+        ("12", "1 2"),
+        ("1 2 3", "1 2"),
+        ("1", "1\n2"),
+        ("yes", "Yes"),
+        ("a, b", "a,b"),
+        ("", "0"),
+        ("-1", "1"),
+        ("answer: 3", "3"),
+    ],
+)
+def test_other_tokens_and_other_lines_are_another_output(printed, expected):
+    assert not same_output(printed, expected)
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("3.14159265", "3.141593"),
+        ("3", "3.0"),
+        ("0.3333333333", "0.333333"),
+        ("-0", "0.0"),
+        ("1000000.5", "1.0000005e6"),
+        ("1234567890.4", "1234567890.5"),
+        (".5", "0.50"),
+        ("1e-9", "0.0"),
+        ("100", "1e2"),
+        ("1." + "3" * 30, "1.33333333"),
+    ],
+)
+def test_numbers_that_are_expected_with_a_point_may_differ_by_a_millionth(printed, expected):
+    assert same_output(printed, expected)
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("3.0", "3"),
+        ("3e0", "3"),
+        ("007", "7"),
+        ("+7", "7"),
+        ("0.33", "0.333333"),
+        ("1.00001", "1.0"),
+        ("1_0.0", "10.0"),
+        ("٣.0", "3.0"),
+        ("nan", "0.0"),
+        ("inf", "1e400"),
+        ("1e99999999999", "1.5"),
+        ("nan", "NaN"),
+        ("1.0.0", "1.00.0"),
+        ("e", "1.0"),
+        ("1234567890", "1234567891"),
+    ],
+)
+def test_numbers_that_are_expected_without_a_point_are_tokens_like_any_other(printed, expected):
+    assert not same_output(printed, expected)
+
+
+def test_the_tolerance_can_be_set():
+    assert same_output("1.1", "1.0", tolerance=0.2) and not same_output("1.1", "1.0", tolerance=0.05)
+    assert same_value("1.1", 1.0, tolerance=0.2) and not same_value("1.1", 1.0, tolerance=0.05)
+
+
+def test_numbers_too_long_to_compare_have_to_be_equal():
+    digits = "1" * 1_000_000
+    assert same_output(f"0.{digits}", f"0.{digits}") and not same_output(f"0.{digits}2", f"0.{digits}")
+
+
+@given(PLAIN)
+def test_a_value_is_the_same_as_itself(value):
+    assert same_value(json.dumps(value), value)
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [("3", 3.0), ("3.0000001", 3.0), ("[1, [2.0]]", [1, [2.0]]), ('{"a": 1}', {"a": 1}), ("null", None)],
+)
+def test_a_value_within_the_tolerance_is_right(returned, expected):
+    assert same_value(returned, expected)
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        ("3.0", 3),
+        ("true", 1),
+        ("1", True),
+        ("true", 1.0),
+        ("0", None),
+        ('"3"', 3),
+        ("3", "3"),
+        ("[1, 2]", [1]),
+        ("[1]", [1, 2]),
+        ("[1]", 1),
+        ("[[1, 2]]", [[2, 1]]),
+        ('{"a": 1}', {"a": 1, "b": 2}),
+        ('{"a": 1}', {"b": 1}),
+        ('"a "', "a"),
+        ("NaN", 1.0),
+        ("Infinity", 1.0),
+        ("1.0", math.inf),
+        ("1" + "0" * 400, 1.0),
+    ],
+)
+def test_values_are_compared_by_type(returned, expected):
+    assert not same_value(returned, expected)
+
+
+def test_what_is_no_number_equals_itself_alone():
+    assert same_value("NaN", math.nan) and same_value("Infinity", math.inf) and not same_value("-Infinity", math.inf)
+
+
+@pytest.mark.parametrize("returned", [None, "", "print", "[" * 100_000, "9" * 100_000, "\ud800"])
+def test_what_is_no_value_equals_nothing(returned):
+    assert not any(same_value(returned, expected) for expected in (None, 0, "", [], [[]]))

@@ -1,0 +1,69 @@
+"""Short answers in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from gem.errors import BadValue
+from gem.graders.exact import exact_match, f1, normalize
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ("The Eiffel Tower.", "eiffel tower"),
+        ("  an   apple ", "Apple"),
+        ("U.S.A.", "USA"),
+        ("Café", "CAFE\u0301"),
+        ("the who", "The Who"),
+        ("The", "the"),
+        ("!", "!"),
+    ],
+)
+def test_spelling_case_and_articles_do_not_matter(answer, gold):
+    assert exact_match(answer, gold).correct and exact_match(answer, gold).reward == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ("the", "a"),
+        ("", "The"),
+        ("", "!"),
+        ("The", "!"),
+        ("theory", "ory"),
+        ("apples", "apple"),
+        ("Paris France", "Paris"),
+    ],
+)
+def test_different_words_stay_different(answer, gold):
+    assert not exact_match(answer, gold).correct and exact_match(answer, gold).reward == 0.0
+
+
+def test_one_of_several_golds_suffices():
+    assert exact_match("NYC", ["New York", "NYC"]).correct
+    assert f1("NYC", ["New York City", "NYC"]).reward == 1.0
+
+
+def test_f1_counts_the_words_shared():
+    assert f1("the big red dog", "red dog").reward == pytest.approx(2 * 2 / 5)
+    assert f1("dog dog", "dog").reward == pytest.approx(2 / 3)
+    assert f1("cat", "dog").reward == 0.0
+    assert f1("", "dog").reward == 0.0
+
+
+def test_only_a_perfect_f1_is_correct():
+    assert f1("A red dog", "red dog!").correct
+    assert not f1("red", "red dog").correct
+
+
+@pytest.mark.parametrize("gold", ["", " ", [], ["", "x"], None, [3]])
+def test_a_gold_answer_that_is_none_is_the_callers_mistake(gold):
+    with pytest.raises(BadValue, match="gold answer"):
+        exact_match("x", gold)
+
+
+def test_nothing_normalizes_to_nothing_unless_it_is_empty():
+    assert normalize("The a an") == "the a an"
+    assert normalize("?!") == "?!"
+    assert normalize("   ") == ""

@@ -1,0 +1,212 @@
+"""Answers in mathematics: a labelled corpus, the pairs that fooled others, and what nobody should try to work out."""
+
+from __future__ import annotations
+
+import collections
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gem.errors import BadValue, GraderError
+from gem.graders.math import MathGrader, grade_math, quick_grade
+from gem.graders.math_text import MAX_CHARS, MAX_DEPTH, clean, over_caps, split
+from gem.graders.pool import GraderPool
+
+pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+
+ROWS = [json.loads(line) for line in (Path(__file__).parent / "math_cases.jsonl").read_text("utf-8").splitlines()]
+CLASSES = sorted({row["class"] for row in ROWS})
+
+
+def test_the_corpus_is_large_and_half_of_it_unequal():
+    assert len(ROWS) >= 600 and len(CLASSES) >= 25
+    counts = collections.Counter((row["class"], row["equal"]) for row in ROWS)
+    assert all(counts[name, True] == counts[name, False] >= 10 for name in CLASSES)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_is_graded_as_labelled(name):
+    rows = [row for row in ROWS if row["class"] == name]
+    wrong = [row for row in rows if grade_math(row["answer"], row["gold"]).correct is not row["equal"]]
+    assert len(wrong) <= 0.05 * len(rows), wrong
+
+
+def test_the_whole_corpus_is_graded_as_labelled():
+    wrong = [row for row in ROWS if grade_math(row["answer"], row["gold"]).correct is not row["equal"]]
+    assert len(wrong) <= 0.01 * len(ROWS), wrong
+
+
+def test_the_quick_path_never_disagrees():
+    for row in ROWS:
+        quick = quick_grade(row["answer"], row["gold"])
+        assert quick is None or quick.correct is row["equal"], row
+
+
+UNEQUAL = [
+    ("a+b", "c+b"),
+    ("m+1", "s+1"),
+    ("y=5", "x=5"),
+    ("10 miles", "10 km"),
+    ("5 g", "5 kg"),
+    ("50 %", "50"),
+    ("(1,234)", "1234"),
+    ("a+1", "h+1"),
+    ("m-2", "s-2"),
+    (r"\frac{a}{2}", r"\frac{h}{2}"),
+    ("1.41421356", r"\sqrt{2}"),
+    ("3 hours", "3 minutes"),
+    ("1011_2", "1011_3"),
+    ("5 cm^2", "5 cm"),
+    (r"\sqrt{x^2}", "x"),
+    ("1, 2", "(1, 2)"),
+]
+EQUAL = [
+    ("50 %", "0.5"),
+    ("1,234", "1234"),
+    ("2 1/2", r"\frac{5}{2}"),
+    ("5.", "5"),
+    ("3e5", "300000"),
+    (r"0.\overline{3}", r"\frac13"),
+    ("3,14", "3.14"),
+    ("0.30000000000000004", "0.3"),
+    ("x < 2", r"(-\infty, 2)"),
+    (r"0 \le x < 1", "[0, 1)"),
+    (r"\cos 60^\circ", r"\frac12"),
+    ("five", "5"),
+    (r"\text{5 apples}", "5 apples"),
+]
+
+
+@pytest.mark.parametrize(("answer", "gold"), UNEQUAL)
+def test_what_others_took_for_equal_is_not(answer, gold):
+    assert not grade_math(answer, gold).correct
+    assert not grade_math(gold, answer).correct
+
+
+@pytest.mark.parametrize(("answer", "gold"), EQUAL)
+def test_what_others_took_for_different_is_equal(answer, gold):
+    assert grade_math(answer, gold).correct
+    assert grade_math(gold, answer).correct
+
+
+POISONS = [
+    r"9^{9^{9^9}}",
+    "99999999!",
+    "(x+y)^{3000}",
+    "{" * 1_000_000,
+    "9" * 1_000_000,
+    r"10^{10^8}",
+    "(10^8)!",
+    "2**(10**9)",
+    "9**9**9",
+    "2**2**2**2**2**2",
+    r"\binom{10^9}{5*10^8}",
+    r"\frac{" * 60 + "1" + "}{2}" * 60,
+    "((((" * 100,
+    "a" * 1_000_000,
+    "3!!!!!!",
+    "(3!)!",
+    "the answer is " * 10_000,
+    "x^{10^{10}}",
+    "7^{7^{7}}",
+]
+
+
+@pytest.mark.parametrize("poison", POISONS, ids=lambda poison: poison[:24])
+def test_what_is_beyond_the_caps_is_wrong_and_never_worked_out(poison):
+    grade = quick_grade(poison, "12345")
+    assert grade is not None and not grade.correct and "equal" not in grade.reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("9" * 1001, "digits"),
+        ("(" * (MAX_DEPTH + 1), "nested"),
+        ("a" * (MAX_CHARS + 1), "characters"),
+        ("2^{100000}", "exponent"),
+        ("5000!", "factorial"),
+    ],
+)
+def test_the_reason_names_the_cap(answer, reason):
+    assert reason in (over_caps(answer) or "")
+
+
+@pytest.mark.parametrize(
+    "answer", ["2^{100}", r"10^{-3}", "20!", r"\binom{10}{3}", "x^{2n+1}", "2^{3^2}", "e^{-x^2/2}"]
+)
+def test_what_mathematicians_write_is_within_the_caps(answer):
+    assert over_caps(answer) is None
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "   ", "I do not know", r"\frac{1}{", "}{", "\x00", "🙂", r"\undefinedmacro{3}"]
+)
+def test_nonsense_is_wrong_and_raises_nothing(answer):
+    assert not grade_math(answer, r"\sqrt{7}+1").correct
+
+
+def test_one_of_several_golds_suffices():
+    assert grade_math("0.5", ["1/3", "1/2"]).correct
+    assert not grade_math("0.5", ["1/3", "1/4"]).correct
+
+
+@pytest.mark.parametrize("gold", ["", [], [""], None])
+def test_a_gold_answer_that_is_none_is_the_callers_mistake(gold):
+    with pytest.raises(BadValue, match="gold answer"):
+        grade_math("1", gold)
+
+
+def test_a_grade_says_what_was_read_and_why():
+    grade = grade_math(r"\boxed{ \dfrac12 }", "0.5")
+    assert (grade.correct, grade.reward, grade.parsed) == (True, 1.0, r"\frac{1}{2}")
+    assert "0.5" in grade.reason
+
+
+@pytest.fixture(scope="module")
+def grader() -> Iterator[MathGrader]:
+    with GraderPool(2, timeout=20.0, modules=["gem.graders.math_engine", "latex2sympy2_extended"]) as pool:
+        yield MathGrader(pool)
+
+
+def test_the_pool_agrees_with_the_function(grader):
+    for row in ROWS[::40]:
+        assert grader.grade(row["answer"], row["gold"]) == grade_math(row["answer"], row["gold"])
+
+
+def test_graders_work_in_threads(grader):
+    wrong: list[object] = []
+
+    def judge() -> None:
+        wrong.extend(row for row in ROWS[::60] if grader.grade(row["answer"], row["gold"]).correct is not row["equal"])
+
+    threads = [threading.Thread(target=judge) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_an_answer_that_takes_for_ever_is_a_failure_and_not_wrong():
+    hard = r"\int_0^1 \sqrt{\sin(x^{7})+\cos(x^{5})+e^{x^{3}}} dx"
+    with GraderPool(1, modules=["gem.graders.math_engine", "latex2sympy2_extended"]) as pool:
+        grader = MathGrader(pool, timeout=1.0)
+        started = time.monotonic()
+        with pytest.raises(GraderError, match="took over 1 s"):
+            grader.grade(hard, r"\sqrt{2}+x")
+        assert time.monotonic() - started < 60  # a guard against hanging
+        assert grader.grade(r"\sqrt{8}", r"2\sqrt{2}").correct
+
+
+def test_cleaning_keeps_the_meaning():
+    assert clean(r"$\left( \dfrac12,\; 1{,}000 \right).$") == r"(\frac{1}{2}, 1000)"
+    assert clean("3×10²") == r"3\cdot 10^2"
+
+
+def test_splitting_respects_brackets():
+    assert split(r"1, (2, 3), \{4, 5\}", ",") == ["1", "(2, 3)", r"\{4, 5\}"]

@@ -1,0 +1,3 @@
+# CLASS: host-confusion   SEVERITY: must   TRANSFORM: surrogate
+# EXPECT: source with half a surrogate pair is no exception in the host.
+print("x")

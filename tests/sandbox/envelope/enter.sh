@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Runs a command where nothing that it does reaches the machine, and tells with its exit status how the command ended.
+#
+#   enter.sh UID FOLDER... -- COMMAND...
+#
+# UID      whom the command runs as, without any capability; 0, for which it takes root, keeps those of root in a container
+# FOLDER   what it needs of the machine besides the system itself: seen at its own path, read-only
+#
+# The command has namespaces of its own for mounts, processes, the network, SysV IPC and the host's name. Whatever could
+# be written is an empty tmpfs of limited size, and so are all homes; everything else is read-only. Needs util-linux and
+# iproute2, and root or user namespaces for everybody. When the first process here is killed, all that it holds dies.
+set -euo pipefail
+
+namespaces=(--mount --pid --fork --net --ipc --uts --kill-child=KILL)
+if [ "$(id -u)" -ne 0 ]; then namespaces+=(--user --map-root-user); fi
+
+# What follows runs as the root of these namespaces.
+exec unshare "${namespaces[@]}" bash -euo pipefail -c '
+outside=$1 uid=$2; shift 2
+folders=()
+while [ "$1" != -- ]; do folders+=("$1"); shift; done
+shift
+
+mount --make-rprivate /
+mount -t proc proc /proc
+held=()  # a folder that is held open can still be bound when an empty tmpfs hides its place
+for folder in "${folders[@]}"; do exec {fd}<"$folder"; held+=("$fd"); done
+
+mount -o remount,bind,ro / 2>/dev/null || true  # not everywhere without root, where little could be written anyway
+empty() { if [ -d "$1" ]; then mount -t tmpfs -o "size=$2,mode=1777,nosuid,nodev" tmpfs "$1"; fi; }
+empty /tmp 1400m
+for place in /root /home /srv /media /mnt /run /var/tmp; do empty "$place" 400m; done
+for folder in "${folders[@]}"; do
+  top=/$(echo "$folder" | cut -d/ -f2)
+  case $top in
+    /usr | /lib* | /bin | /sbin | /etc | /opt | /var | /proc | /dev | /sys | /tmp | /root | /home | /srv | /media | /mnt | /run) ;;
+    *) mountpoint -q "$top" && [ "$(stat -f -c %T "$top")" = tmpfs ] || empty "$top" 400m ;;
+  esac
+done
+for i in "${!folders[@]}"; do
+  mkdir -p "${folders[i]}" 2>/dev/null || true
+  mount --no-canonicalize --bind "/proc/self/fd/${held[i]}" "${folders[i]}"
+  mount -o remount,bind,ro,nosuid "${folders[i]}"
+  exec {held[i]}<&-
+done
+
+mkdir /tmp/dev
+mount -t tmpfs -o mode=755,nosuid tmpfs /tmp/dev
+mkdir /tmp/dev/pts /tmp/dev/shm
+for device in null zero full random urandom tty; do
+  touch "/tmp/dev/$device"
+  mount --bind "/dev/$device" "/tmp/dev/$device"
+done
+mount --move /tmp/dev /dev
+rmdir /tmp/dev
+mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts /dev/pts
+ln -s pts/ptmx /dev/ptmx
+for name in fd:fd stdin:fd/0 stdout:fd/1 stderr:fd/2; do ln -s "/proc/self/${name#*:}" "/dev/${name%:*}"; done
+mount -o remount,bind,ro /dev
+empty /dev/shm 400m
+if [ -d /sys/fs/cgroup ]; then mount -t tmpfs -o ro tmpfs /sys/fs/cgroup; fi
+ip link set lo up
+ip address add 169.254.169.254/32 dev lo  # where clouds keep their metadata
+echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start
+
+cd /tmp
+if [ "$uid" -eq 0 ]; then
+  for place in /proc/sys /proc/sysrq-trigger /sys; do
+    if [ -e "$place" ]; then mount --bind "$place" "$place" && mount -o remount,bind,ro "$place"; fi
+  done
+  kept=chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+net_raw,+sys_chroot,+mknod,+setfcap
+  exec setpriv --bounding-set="-all,+$kept" --inh-caps=-all "$@"
+fi
+if [ "$outside" -eq 0 ]; then
+  exec setpriv --reuid="$uid" --regid="$uid" --clear-groups --bounding-set=-all --inh-caps=-all "$@"
+fi
+exec unshare --user --map-user="$uid" --map-group="$uid" "$@"
+' enter "$(id -u)" "$@"

@@ -1,0 +1,187 @@
+"""A host worth attacking, and what can be seen of it: before and after a program ran, that must be the same."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import select
+import socket
+import subprocess
+import sys
+import termios
+import threading
+from pathlib import Path
+
+HOME = Path("/tmp/v/home")
+WORK = Path("/tmp/v/work")  # the trainer's working directory
+EXPECTED_OUTPUT = "CANARY_EXPECTED_51cc"
+SECRETS = {
+    ".ssh/id_rsa": "CANARY_SSH_9f3a",
+    ".aws/credentials": "CANARY_AWS_11",
+    ".netrc": "CANARY_NETRC_1",
+    "important.txt": "CANARY_FILE_2",
+    ".bashrc": "# rc",
+}
+ENVIRONMENT = {
+    "HOME": str(HOME),
+    "LANG": "C.UTF-8",
+    "USER": "u",
+    "OPENAI_API_KEY": "CANARY_ENV_77aa",
+    "HF_TOKEN": "CANARY_ENV_hf22",
+    "AWS_SECRET_ACCESS_KEY": "CANARY_ENV_aws3",
+}
+STDIN = "CANARY_STDIN_secret\n"
+CANARY = re.compile(r"CANARY_(?:SSH|AWS|FILE|NETRC|ENV|CMDLINE|NET|STDIN)\w*")
+WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/root", "/home", "/srv", "/media", "/mnt", "/work")
+
+
+def take_terminal() -> tuple[int, int]:
+    """Become the leader of a session with a controlling terminal, as a child: the parent stays to bury orphans.
+
+    Returns the two ends of the terminal, master and slave.
+    """
+    master, slave = os.openpty()
+    child = os.fork()
+    if child:
+        bury_until(child)
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    return master, slave
+
+
+def bury_until(child: int) -> None:
+    """Wait for every process that ends, until this one does; then end like it."""
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+class Host:
+    """Files, an environment, a terminal, listeners, another process: all with canaries. ``hits``: who was reached."""
+
+    def __init__(self, master: int, slave: int) -> None:
+        self.master, self.slave = master, slave
+        self.hits: set[str] = set()
+        write_files()
+        os.chdir(WORK)
+        self.listeners = listen(self.hits)
+        self.neighbour = subprocess.Popen(
+            [sys.executable, "-S", "-c", "import time; time.sleep(1000)", "--api-key=CANARY_CMDLINE_1b"],
+            stdin=subprocess.DEVNULL,
+        )
+
+    def snapshot(self) -> dict[str, object]:
+        """What must be the same after a run."""
+        return {
+            "files": files(),
+            "SysV IPC": [Path(f"/proc/sysvipc/{kind}").read_text().count("\n") for kind in ("shm", "sem", "msg")],
+            "mounts": Path("/proc/self/mountinfo").read_text(),
+            "terminal": (termios.tcgetattr(self.slave), os.tcgetpgrp(self.slave), waiting(self.slave), self._written()),
+            "stdin": waiting(0),
+            "neighbour": self._neighbour(),
+            "limits": limits(),
+            "environment": dict(os.environ),
+            "working directory": WORK.is_dir() and os.path.samefile(".", WORK),
+            "reached": frozenset(self.hits),
+        }
+
+    def _written(self) -> bool:
+        """Whether anything was ever written to the terminal."""
+        return bool(select.select([self.master], [], [], 0)[0])
+
+    def _neighbour(self) -> str:
+        if self.neighbour.poll() is not None:
+            return "killed"
+        return "stopped" if processes()[self.neighbour.pid].endswith((":T", ":t")) else "well"
+
+
+def waiting(fd: int) -> int:
+    """Bytes that can be read from a descriptor now."""
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4), sys.byteorder)
+
+
+def write_files() -> None:
+    for name, content in SECRETS.items():
+        (HOME / name).parent.mkdir(parents=True, exist_ok=True)
+        (HOME / name).write_text(content + "\n")
+    WORK.mkdir(parents=True)
+    (WORK / "tests.json").write_text(f'{{"inputs": ["1"], "outputs": ["{EXPECTED_OUTPUT}"]}}')
+
+
+def listen(hits: set[str]) -> list[socket.socket]:
+    """Services that answer everybody with a canary, and note that they were reached."""
+    addresses = {
+        "loopback": (socket.AF_INET, ("127.0.0.1", 8765)),
+        "metadata service": (socket.AF_INET, ("169.254.169.254", 80)),
+        "abstract socket": (socket.AF_UNIX, "\0gem_abstract"),
+        "unix socket": (socket.AF_UNIX, str(HOME / "docker.sock")),
+    }
+    listeners = []
+    for name, (family, address) in addresses.items():
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.bind(address)
+        listener.listen(8)
+        threading.Thread(target=answer, args=(listener, name, hits), daemon=True).start()
+        listeners.append(listener)
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagrams.bind(("127.0.0.1", 8766))
+    threading.Thread(target=receive, args=(datagrams, hits), daemon=True).start()
+    return [*listeners, datagrams]
+
+
+def answer(listener: socket.socket, name: str, hits: set[str]) -> None:
+    while True:
+        connection, _ = listener.accept()
+        hits.add(name)
+        with connection, contextlib.suppress(OSError):
+            connection.settimeout(1)
+            connection.recv(100)
+            connection.sendall(b"HTTP/1.0 200 OK\r\n\r\nCANARY_NET_TOKEN\n")
+
+
+def receive(datagrams: socket.socket, hits: set[str]) -> None:
+    while True:
+        datagrams.recvfrom(100)
+        hits.add("datagrams")
+
+
+def files() -> dict[str, object]:
+    """Every file and folder that could have been written: path → what tells a change."""
+    seen: dict[str, object] = {}
+    for root in WRITABLE:
+        for folder, folders, names in os.walk(root):
+            folders[:] = [name for name in folders if not os.path.ismount(os.path.join(folder, name))]
+            for path in (os.path.join(folder, name) for name in [*folders, *names]):
+                with contextlib.suppress(OSError):
+                    facts = os.lstat(path)
+                    is_folder = os.path.isdir(path) and not os.path.islink(path)
+                    times = () if is_folder else (facts.st_size, facts.st_mtime_ns)
+                    seen[path] = (facts.st_mode, facts.st_uid, facts.st_nlink if times else 0, *times)
+    return seen
+
+
+def processes() -> dict[int, str]:
+    """Every process: id → "name:state"."""
+    seen = {}
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.isdigit():
+                line = Path(f"/proc/{entry}/stat").read_text(errors="replace")
+                name = line[line.index("(") + 1 : line.rindex(")")]
+                seen[int(entry)] = f"{name}:{line[line.rindex(')') + 2 :].split()[0]}"
+    return seen
+
+
+def peak_bytes() -> int:
+    """The most memory that this process ever had resident."""
+    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10  # type: ignore[index]
+
+
+def limits() -> object:
+    import resource
+
+    names = [name for name in dir(resource) if name.startswith("RLIMIT_")]
+    return {name: resource.getrlimit(getattr(resource, name)) for name in names}, os.getpriority(os.PRIO_PROCESS, 0)

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Stands for docker and podman: writes down how it was called, and runs what a container would run right here."""
+
+import json
+import os
+import sys
+import tempfile
+
+HOME = os.path.dirname(os.path.abspath(__file__))
+SWITCHES = {"--rm", "--interactive", "--init", "--read-only"}
+
+
+def main():
+    with open(f"{HOME}/calls.jsonl", "a") as calls:
+        calls.write(json.dumps(sys.argv[1:]) + "\n")
+    verb = sys.argv[1]
+    if os.path.exists(f"{HOME}/down"):
+        sys.exit("Cannot connect to the daemon")
+    if verb == "image" and sys.argv[3] == "missing":
+        sys.exit("No such image: missing")
+    if verb == "run":
+        become(sys.argv[2:])
+
+
+def become(arguments):
+    while arguments[0].startswith("--"):
+        del arguments[: 1 if arguments[0] in SWITCHES else 2]
+    image, *command = arguments
+    if image == "no-python":
+        sys.stderr.write("exec: python3: executable file not found in $PATH\n")
+        sys.exit(127)
+    folder = tempfile.mkdtemp(dir=HOME)
+    os.chdir(folder)
+    os.execve(sys.executable if command[0] == "python3" else "/usr/bin/timeout", command, {"PATH": os.environ["PATH"]})
+
+
+main()

@@ -1,0 +1,236 @@
+"""One sandbox used from everywhere at once, and what is left of it when it closes, or its process ends or is killed.
+
+Each test runs a small host program of its own, so that the end of a whole process can be watched. Processes that it
+leaves behind become children of the test, and are seen.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from gem.errors import SandboxError
+from gem.sandbox import make_sandbox
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
+CHILD_SUBREAPER = 36  # of prctl: orphans become this process's children
+PATIENCE_S = 120  # a bound against hanging, not a measurement
+START = """
+import asyncio, json, os, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from gem.sandbox import Case, Limits, make_sandbox
+
+def square(n):
+    result = sandbox.run(f"print({n} ** 2)")
+    return result.stdout.strip()
+
+sandbox = make_sandbox("zygote", level=sys.argv[1], limits=Limits(wall_s=60))
+"""
+
+
+@pytest.fixture(params=["ns", "lsm", "basic"])
+def level(request):
+    try:
+        make_sandbox("zygote", level=request.param).close()
+    except SandboxError as e:
+        pytest.skip(f"level {request.param} cannot hold here: {e}")
+    return request.param
+
+
+@pytest.fixture
+def orphanage():
+    """While this lives, orphans of the programs that a test starts are its children."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(CHILD_SUBREAPER, 1, 0, 0, 0)
+    yield
+    prctl(CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+@pytest.fixture
+def host(level, orphanage, tmp_path):
+    """Starts a host program at a level, its temporary files in tmp_path."""
+    started = []
+
+    def start(program):
+        command = [sys.executable, "-c", START + textwrap.dedent(program), level]
+        environment = {**os.environ, "TMPDIR": str(tmp_path)}
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def finish(process):
+    """What it printed. It must end by itself, and well."""
+    out, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    return out
+
+
+def children():
+    """Of this process: id → command line."""
+    found = {}
+    for thread in Path("/proc/self/task").iterdir():
+        for pid in (thread / "children").read_text().split():
+            found[int(pid)] = command_of(pid)
+    return found
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") or "(ended)"
+    return "(gone)"
+
+
+def left_behind(wait_s=10.0):
+    """The orphans still alive after a while; those that ended are buried."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        for pid in children():
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        if not children() or time.monotonic() > deadline:
+            return children()
+        time.sleep(0.05)
+
+
+def test_threads_an_event_loop_and_a_forked_process_share_one_sandbox(host):
+    process = host(
+        """
+        async def loop():
+            results = await asyncio.gather(*(sandbox.arun(f"print({n} ** 3)") for n in range(20)))
+            return [result.stdout.strip() for result in results]
+
+        cubes = []
+        looping = threading.Thread(target=lambda: cubes.extend(asyncio.run(loop())))
+        with ThreadPoolExecutor(32) as pool:
+            squares = [pool.submit(square, n) for n in range(96)]
+            looping.start()
+            time.sleep(0.05)
+            read, write = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.write(write, json.dumps([square(n) for n in range(1000, 1004)]).encode())
+                os._exit(0)
+            status = os.waitpid(child, 0)[1]
+            squares = [future.result() for future in squares]
+        looping.join()
+        print(json.dumps([squares, cubes, json.loads(os.read(read, 10000)), status]))
+        sandbox.close()
+        """
+    )
+    squares, cubes, forked, status = json.loads(finish(process))
+    assert squares == [str(n**2) for n in range(96)]
+    assert cubes == [str(n**3) for n in range(20)]
+    assert forked == [str(n**2) for n in range(1000, 1004)] and status == 0
+    assert left_behind() == {}
+
+
+def test_a_forked_process_that_closes_the_sandbox_leaves_its_parents_running(host):
+    process = host(
+        """
+        session = sandbox.session()
+        session.run("x = 41")
+        if os.fork() == 0:
+            sandbox.close()
+            sys.exit(0)
+        os.wait()
+        print(square(3), session.run("print(x + 1)").stdout.strip())
+        session.close()
+        sandbox.close()
+        """
+    )
+    assert finish(process) == "9 42\n"
+
+
+def test_close_leaves_no_process_descriptor_or_file(host, tmp_path):
+    process = host(
+        """
+        sandbox.close()
+
+        def everything():
+            global sandbox
+            sandbox = make_sandbox("zygote", level=sys.argv[1], limits=Limits(wall_s=60))
+            assert square(2) == "4"
+            results = sandbox.run_tests("print(input())", [Case(stdin="a"), Case(stdin="b")])
+            assert [result.stdout for result in results] == ["a\\n", "b\\n"]
+            with sandbox.session() as session:
+                session.run("x = 1")
+            sandbox.exec("true")
+            sandbox.close()
+
+        everything()
+        before = sorted(os.listdir("/proc/self/fd"))
+        everything()
+        same = sorted(os.listdir("/proc/self/fd")) == before
+        children = open(f"/proc/self/task/{os.getpid()}/children").read().split()
+        print(same, children, threading.active_count(), os.listdir(os.environ["TMPDIR"]))
+        """
+    )
+    assert finish(process) == "True [] 1 []\n"
+    assert left_behind() == {}
+
+
+def test_the_interpreters_exit_leaves_nothing_although_nobody_closed(host, tmp_path):
+    process = host(
+        """
+        session = sandbox.session()
+        print(session.run("import os; os.fork() or __import__('time').sleep(600)", wall_s=0.5).status, square(2))
+        """
+    )
+    assert finish(process).split()[1] == "4"
+    assert left_behind() == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_host_killed_without_warning_leaves_no_process(host):
+    process = host(
+        """
+        session = sandbox.session()
+        session.run("x = 1")
+        program = "import os, time; os.fork(); os.fork(); print('up', flush=True); time.sleep(600)"
+        for _ in range(3):
+            threading.Thread(target=sandbox.run, args=(program,), daemon=True).start()
+        threading.Thread(target=sandbox.run_tests, args=(program, [Case(), Case()]), daemon=True).start()
+        time.sleep(1)
+        print("ready", flush=True)
+        time.sleep(600)
+        """
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait(PATIENCE_S)
+    assert left_behind() == {}
+
+
+def test_closing_in_the_middle_ends_the_runs_of_other_threads(host):
+    process = host(
+        """
+        from gem.errors import SandboxError
+
+        def outcome():
+            try:
+                return str(sandbox.run("import time; time.sleep(600)").status)
+            except SandboxError:
+                return "SandboxError"
+
+        with ThreadPoolExecutor(8) as pool:
+            runs = [pool.submit(outcome) for _ in range(8)]
+            time.sleep(1)
+            sandbox.close()
+            print(*sorted({run.result(timeout=30) for run in runs}))
+        """
+    )
+    assert set(finish(process).split()) <= {"SandboxError", "killed"}
+    assert left_behind() == {}

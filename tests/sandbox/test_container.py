@@ -1,0 +1,191 @@
+"""Docker and podman by their command lines, and for real where there is an engine with the image.
+
+The fake engine writes down how it was called and runs the command without a container, so these tests say that the
+right things were asked for; that an engine then does them, only the last test can say. It takes the image of
+GEM_TEST_IMAGE where that is set.
+"""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from gem.errors import SandboxError, UnknownArgument
+from gem.sandbox import Case, Limits, Status, make_sandbox
+from gem.testing.check_sandbox import check_sandbox
+
+FAKE = Path(__file__).with_name("fake_engine.py")
+
+
+class Engine:
+    """A fake engine. calls: the arguments of every call so far."""
+
+    def __init__(self, folder, name):
+        self.folder, self.name = folder, name
+        program = FAKE.read_text().replace("#!/usr/bin/env python3", f"#!{sys.executable} -S", 1)
+        (folder / name).write_text(program)
+        (folder / name).chmod(0o755)
+
+    @property
+    def calls(self):
+        return [json.loads(line) for line in (self.folder / "calls.jsonl").read_text().splitlines()]
+
+    def runs(self):
+        return [call for call in self.calls if call[0] == "run"]
+
+
+@pytest.fixture(params=["docker", "podman"])
+def engine(request, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return Engine(tmp_path, request.param)
+
+
+@pytest.fixture
+def sandbox(engine):
+    with make_sandbox(engine.name, image="an-image") as made:
+        yield made
+
+
+def options_of(call):
+    """Flag → value of a run, and the command after the image."""
+    options, rest = {}, call[1:]
+    while rest[0].startswith("--"):
+        bare = rest[0] in ("--rm", "--interactive", "--init", "--read-only")
+        options.setdefault(rest[0], []).append(None if bare else rest[1])
+        rest = rest[1 if bare else 2 :]
+    return options, rest
+
+
+def test_a_run_is_a_container_with_nothing_that_it_does_not_need(engine, sandbox):
+    limits = Limits(wall_s=2.5, memory_bytes=256 << 20, processes=7, disk_bytes=8 << 20)
+    result = sandbox.run("print(input())", stdin="in\n", limits=limits)
+    assert (result.status, result.stdout) == (Status.OK, "in\n")
+    options, command = options_of(engine.runs()[-1])
+    once = {name: values[0] for name, values in options.items() if len(values) == 1}
+    expected = {
+        "--network": "none",
+        "--cap-drop": "ALL",
+        "--security-opt": "no-new-privileges",
+        "--user": "65534:65534",
+        "--memory": f"{256 << 20}b",
+        "--memory-swap": f"{256 << 20}b",
+        "--pids-limit": "7",
+        "--shm-size": f"{1 << 20}b",
+        "--tmpfs": f"/tmp:rw,exec,nosuid,nodev,mode=1777,size={7 << 20}",
+        "--log-driver": "none",
+        "--pull": "never",
+        "--workdir": "/tmp",
+    }
+    assert expected.items() <= once.items()
+    assert {"--rm", "--init", "--read-only", "--interactive", "--label", "--name"} <= set(options)
+    assert command[:6] == ["an-image", "timeout", "--kill-after=1", "5", "python3", "-I"]
+
+
+def test_no_program_and_no_secret_is_on_the_command_line(engine, sandbox, monkeypatch):
+    monkeypatch.setenv("SECRET_OF_HOST", "hunter2")
+    sandbox.run("print('a secret program')", files={"f": "a secret file"}, stdin="a secret input")
+    assert "secret" not in json.dumps(engine.runs())
+    assert "hunter2" not in json.dumps(engine.runs())
+
+
+def test_the_network_is_there_when_it_is_asked_for(engine, sandbox):
+    sandbox.run("1", limits=Limits(network=True))
+    assert "--network" not in options_of(engine.runs()[-1])[0]
+
+
+def test_another_runtime_can_be_asked_for(engine):
+    with make_sandbox(engine.name, image="an-image", runtime="runsc") as sandbox:
+        sandbox.run("1")
+    assert options_of(engine.runs()[-1])[0]["--runtime"] == ["runsc"]
+
+
+def test_a_run_that_overruns_has_its_container_removed_by_name(engine, sandbox):
+    result = sandbox.run("print('before', flush=True)\nimport time\ntime.sleep(60)", limits=Limits(wall_s=0.5))
+    assert (result.status, result.stdout) == (Status.TIMEOUT, "before\n")
+    name = options_of(engine.runs()[-1])[0]["--name"][0]
+    assert ["rm", "--force", name] in engine.calls
+
+
+def test_a_session_is_one_container_without_a_time_limit_of_its_own(engine, sandbox):
+    with sandbox.session() as session:
+        session.run("x = 1")
+        assert session.run("x").stdout == "1\n"
+        assert len(engine.runs()) == 1
+        assert options_of(engine.runs()[0])[1][:2] == ["an-image", "python3"]
+        name = options_of(engine.runs()[0])[0]["--name"][0]
+    assert ["rm", "--force", name] in engine.calls
+
+
+def test_a_function_is_called_in_a_container(sandbox):
+    [result] = sandbox.run_tests("def f(a): return [a]", [Case(arguments='["x"]')], function="f")
+    assert (result.status, result.value) == (Status.OK, '["x"]')
+
+
+def test_closing_removes_whatever_bears_its_label(engine):
+    sandbox = make_sandbox(engine.name, image="an-image")
+    sandbox.run("1")
+    sandbox.close()
+    label = options_of(engine.runs()[0])[0]["--label"][0]
+    assert engine.calls[-1] == ["ps", "--all", "--quiet", "--filter", f"label={label}"]
+
+
+def test_an_exit_code_above_128_is_a_signal_and_a_kill_is_for_want_of_memory(sandbox):
+    ended = {code: sandbox.run(f"import sys; sys.exit({code})") for code in (3, 124, 128 + 11, 128 + 9)}
+    assert [(r.status, r.exit_code, r.signal) for r in ended.values()] == [
+        (Status.ERROR, 3, None),
+        (Status.ERROR, 124, None),
+        (Status.KILLED, None, 11),
+        (Status.MEMORY, None, 9),
+    ]
+
+
+def test_a_missing_image_is_named_with_the_command_that_fetches_it(engine):
+    with pytest.raises(SandboxError, match=rf"`{engine.name} pull missing`"):
+        make_sandbox(engine.name, image="missing")
+
+
+def test_an_image_without_python_is_the_machinerys_failure(engine):
+    with make_sandbox(engine.name, image="no-python") as sandbox, pytest.raises(SandboxError, match="not found"):
+        sandbox.run("1")
+
+
+def test_an_engine_that_goes_down_is_the_machinerys_failure(engine, sandbox):
+    (engine.folder / "down").touch()
+    with pytest.raises(SandboxError, match="Cannot connect"):
+        sandbox.run("1")
+    with pytest.raises(SandboxError, match="Cannot connect"):
+        make_sandbox(engine.name, image="an-image")
+
+
+def test_exit_code_125_is_the_programs_while_the_engine_answers(engine, sandbox):
+    assert sandbox.run("import sys; sys.exit(125)").exit_code == 125
+    with pytest.raises(SandboxError, match="Cannot connect"):
+        sandbox.run(f"import sys; open({str(engine.folder / 'down')!r}, 'w').close(); sys.exit(125)")
+
+
+def test_without_the_engine_the_error_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxError, match="docker is not installed"):
+        make_sandbox("docker")
+
+
+def test_an_option_that_it_does_not_have_is_an_error(engine):
+    with pytest.raises(UnknownArgument, match="did you mean 'image'"):
+        make_sandbox(engine.name, imag="x")
+
+
+@pytest.mark.parametrize("name", ["docker", "podman"])
+def test_it_keeps_every_promise(name):
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed: no container was run")
+    try:
+        sandbox = make_sandbox(name, image=os.environ.get("GEM_TEST_IMAGE"))
+        sandbox.run("1")
+    except SandboxError as e:
+        pytest.skip(f"no container was run: {e}")
+    with sandbox:
+        findings = check_sandbox(sandbox)
+    assert [(finding.name, finding.detail) for finding in findings if finding.status != "passed"] == []

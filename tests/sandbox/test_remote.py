@@ -1,0 +1,249 @@
+"""A sandbox over HTTP: the adapter against the reference server, and against servers that misbehave."""
+
+import base64
+import http.client
+import json
+import os
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gem.errors import BadValue, SandboxError
+from gem.sandbox import Case, Limits, Status, make_sandbox
+from gem.sandbox.base import Result
+from gem.sandbox.remote_server import SandboxServer
+from gem.testing.check_sandbox import check_sandbox
+
+
+@pytest.fixture(scope="module")
+def inner():
+    with make_sandbox("subprocess") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(inner):
+    with SandboxServer(inner, token="right") as running:
+        yield running
+
+
+@pytest.fixture
+def remote(server):
+    with make_sandbox("remote", url=server.url, token="right") as made:
+        yield made
+
+
+def ask(server, method, path, body=None, token="right"):
+    """What a client that knows nothing of gem does."""
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=30)
+    try:
+        connection.request(method, path, body, {"Authorization": f"Bearer {token}"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+class Misbehaving:
+    """Accepts connections, reads one request of each, and answers with these bytes. requests: how many came."""
+
+    def __init__(self, answer):
+        self.answer, self.requests = answer, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.thread = threading.Thread(target=self._serve)
+
+    def _serve(self):
+        while True:
+            connection, _ = self.listener.accept()
+            with connection:
+                if not connection.recv(65536):
+                    return
+                self.requests += 1
+                connection.sendall(self.answer)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        with socket.create_connection(self.listener.getsockname()) as last:
+            last.shutdown(socket.SHUT_WR)
+            self.thread.join(30)
+        self.listener.close()
+
+
+def test_it_keeps_the_promises_of_what_is_behind_it(remote):
+    findings = check_sandbox(remote)
+    assert [(finding.name, finding.detail) for finding in findings if finding.status == "failed"] == []
+
+
+def test_the_report_is_that_of_what_is_behind_it(remote, inner):
+    assert remote.report() == inner.report()
+
+
+def test_the_protocol_is_what_its_documentation_says(server):
+    program = base64.b64encode(b"print(input())").decode()
+    body = {"program": program, "stdin": base64.b64encode(b"hi").decode(), "limits": {"wall_s": 5}}
+    status, result = ask(server, "POST", "/run", json.dumps(body))
+    assert (status, result["status"], result["stdout"]) == (200, "ok", "hi\n")
+    assert ask(server, "POST", "/exec", json.dumps({"command": "exit 3"}))[1]["exit_code"] == 3
+    status, opened = ask(server, "POST", "/sessions", "{}")
+    assert ask(server, "POST", f"/sessions/{opened['id']}/cells", '{"code": "1 + 1"}')[1]["stdout"] == "2\n"
+    assert ask(server, "DELETE", f"/sessions/{opened['id']}") == (200, {})
+    assert ask(server, "POST", f"/sessions/{opened['id']}/cells", '{"code": "1"}')[0] == 503
+    assert ask(server, "GET", "/report")[1]["backend"] == "subprocess"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/nothing", "{}", 404),
+        ("GET", "/run", "{}", 404),
+        ("POST", "/run", "{}", 400),
+        ("POST", "/run", "no json", 400),
+        ("POST", "/run", "[]", 400),
+        ("POST", "/run", '{"program": "%%%"}', 400),
+        ("POST", "/run", '{"program": "", "limits": {"wal_s": 1}}', 400),
+        ("POST", "/run", '{"program": "", "limits": {"wall_s": -1}}', 400),
+        ("POST", "/run", '{"program": "", "files": {"../x": ""}}', 400),
+    ],
+)
+def test_a_request_that_does_not_keep_to_the_protocol_is_told_why(server, method, path, body, status):
+    found, answer = ask(server, method, path, body)
+    assert found == status and answer["error"]
+
+
+def test_a_wrong_token_runs_nothing(server):
+    assert ask(server, "POST", "/run", "{}", token="wrong") == (401, {"error": "wrong token"})
+    with make_sandbox("remote", url=server.url, token="wrong") as stranger, pytest.raises(SandboxError, match="401"):
+        stranger.run("print(1)")
+
+
+def test_a_server_without_a_token_is_refused(inner):
+    with pytest.raises(BadValue, match="token"):
+        SandboxServer(inner, token="")
+
+
+def test_the_callers_mistakes_are_the_callers_here_too(remote):
+    with pytest.raises(BadValue, match="relative"):
+        remote.run("", files={"/x": ""})
+
+
+def test_the_token_may_come_from_the_environment(server, monkeypatch):
+    monkeypatch.setenv("GEM_SANDBOX_TOKEN", "right")
+    with make_sandbox("remote", url=server.url) as remote:
+        assert remote.run("print(1)").stdout == "1\n"
+
+
+def test_limits_of_the_sandbox_go_with_every_call(server):
+    with make_sandbox("remote", url=server.url, token="right", limits=Limits(wall_s=0.5)) as remote:
+        assert remote.run("while True: pass").status is Status.TIMEOUT
+
+
+def test_connections_are_kept_and_shared_between_threads(remote):
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda n: remote.run(f"print({n})").stdout, range(24))) == [f"{n}\n" for n in range(24)]
+    before = list(remote._idle)
+    assert 1 <= len(before) <= 8
+    remote.run("1")
+    assert remote._idle == before
+
+
+def test_a_forked_process_does_not_speak_on_the_parents_connection(remote):
+    remote.run("1")
+    before = list(remote._idle)
+    remote._owner = os.getpid() + 1  # as a child finds it
+    assert remote.run("print(2)").stdout == "2\n"
+    assert not set(remote._idle) & set(before)
+    for connection in before:
+        connection.close()
+
+
+@pytest.mark.parametrize("url", ["localhost:1", "ftp://x", "http://", ""])
+def test_a_url_that_is_none_is_the_callers_mistake(url):
+    with pytest.raises(BadValue, match="url must be"):
+        make_sandbox("remote", url=url, token="t")
+
+
+def test_a_url_is_needed():
+    with pytest.raises(BadValue, match="needs url="):
+        make_sandbox("remote")
+
+
+def test_a_server_that_is_not_there_is_the_machinerys_failure():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with make_sandbox("remote", url=f"http://127.0.0.1:{port}", token="t") as remote:
+        for work in (lambda: remote.run("1"), remote.session, remote.report):
+            with pytest.raises(SandboxError, match="Connection"):
+                work()
+
+
+OBJECT = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+ANSWERS = [b"", b"nonsense\r\n\r\n", OBJECT, OBJECT.replace(b"{}", b"[]"), OBJECT.replace(b"{}", b"!!")]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_answer_that_is_none_is_the_machinerys_failure_and_nothing_is_sent_twice(answer):
+    with Misbehaving(answer) as server, make_sandbox("remote", url=server.url, token="t") as remote:
+        with pytest.raises(SandboxError):
+            remote.run("1")
+        assert server.requests == 1
+
+
+def test_a_server_that_restarts_is_found_again(inner):
+    with SandboxServer(inner, token="t") as first:
+        port = first.server_address[1]
+        remote = make_sandbox("remote", url=first.url, token="t")
+        assert remote.run("print(1)").stdout == "1\n"
+    for connection in remote._idle:  # as when the server's machine closed it
+        connection.sock.shutdown(socket.SHUT_RDWR)
+    with SandboxServer(inner, token="t", port=port), remote:
+        assert remote.run("print(2)").stdout == "2\n"
+
+
+def test_a_failure_behind_the_server_is_a_sandbox_error_here(inner):
+    closed = make_sandbox("subprocess")
+    closed.close()
+    with (
+        SandboxServer(closed, token="t") as server,
+        make_sandbox("remote", url=server.url, token="t") as remote,
+        pytest.raises(SandboxError, match=r"answered 503: this SubprocessSandbox is closed"),
+    ):
+        remote.run("1")
+
+
+def test_with_stop_the_tests_after_it_are_not_run(remote):
+    seen = []
+    cases = [Case(stdin=str(n)) for n in range(4)]
+    results = remote.run_tests("print(input())", cases, stop=lambda index, result: seen.append(index) or index == 1)
+    assert seen == [0, 1]
+    assert [result and result.stdout for result in results] == ["0\n", "1\n", None, None]
+
+
+def test_an_idle_session_makes_room(inner, monkeypatch):
+    monkeypatch.setattr("gem.sandbox.remote_server.SESSION_IDLE_S", 0.1)
+    with SandboxServer(inner, token="t") as server, make_sandbox("remote", url=server.url, token="t") as remote:
+        left = remote.session()
+        left.run("1")
+        time.sleep(0.2)
+        with remote.session() as other:
+            assert other.run("2").stdout == "2\n"
+            with pytest.raises(SandboxError, match="idle"):
+                left.run("1")
+        left.close()
+
+
+def test_a_closed_session_and_a_closed_sandbox_refuse(server):
+    remote = make_sandbox("remote", url=server.url, token="right")
+    session = remote.session()
+    assert isinstance(session.run("1"), Result)
+    remote.close()
+    session.close()
+    for work in (lambda: remote.run("1"), lambda: session.run("1")):
+        with pytest.raises(SandboxError, match="closed"):
+            work()

@@ -1,0 +1,441 @@
+"""Many tests of one program in one sandbox: each apart from the others, and none able to say how it ended."""
+
+import json
+import sys
+import time
+
+import pytest
+
+from gem.errors import BadValue, SandboxError
+from gem.sandbox import Case, Limits, Status, make_sandbox
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
+LIMITS = Limits(wall_s=20, memory_bytes=512 << 20)
+PATIENCE_S = 60  # a bound against hanging, not a measurement
+
+
+@pytest.fixture(scope="module", params=["ns", "lsm", "basic"])
+def sandbox(request):
+    try:
+        made = make_sandbox("zygote", level=request.param, limits=LIMITS)
+    except SandboxError as e:
+        pytest.skip(f"level {request.param} cannot hold here: {e}")
+    with made:
+        yield made
+
+
+@pytest.fixture
+def contained(sandbox):
+    """A sandbox that holds programs off each other, which basic does not promise."""
+    if sandbox.report().level == "basic":
+        pytest.skip("level basic keeps tests apart by their folders and process groups only")
+    return sandbox
+
+
+def run(sandbox, program, stdins, **options):
+    return sandbox.run_tests(program, [Case(stdin=stdin) for stdin in stdins], **options)
+
+
+def call(sandbox, program, function, *arguments):
+    return sandbox.run_tests(program, [Case(arguments=json.dumps(a)) for a in arguments], function=function)
+
+
+# --- scripts ---
+
+
+def test_each_test_reads_its_own_input_and_results_come_in_order(sandbox):
+    results = run(sandbox, "print(int(input()) ** 2)", [str(n) for n in range(25)])
+    assert [result.stdout for result in results] == [f"{n * n}\n" for n in range(25)]
+    assert all(result.ok and result.exit_code == 0 and result.value is None for result in results)
+
+
+def test_every_kind_of_end_is_told_from_the_others(sandbox):
+    program = """
+        import os, sys, time
+        match input():
+            case "ok": print("fine")
+            case "exit": sys.exit(3)
+            case "zero": sys.exit(0)
+            case "message": sys.exit("no luck")
+            case "raise": 1 / 0
+            case "signal": os.kill(os.getpid(), 15)
+            case "sleep": print("before", flush=True); time.sleep(600)
+    """
+    kinds = ["ok", "exit", "zero", "message", "raise", "signal", "sleep"]
+    program = "\n".join(line[8:] for line in program.splitlines())
+    results = dict(zip(kinds, run(sandbox, program, kinds, limits=Limits(wall_s=2)), strict=True))
+    assert results["ok"].stdout == "fine\n"
+    ends = {kind: (result.status, result.exit_code) for kind, result in results.items()}
+    assert ends == {
+        "ok": (Status.OK, 0),
+        "exit": (Status.ERROR, 3),
+        "zero": (Status.OK, 0),
+        "message": (Status.ERROR, 1),
+        "raise": (Status.ERROR, 1),
+        "signal": (Status.KILLED, None),
+        "sleep": (Status.TIMEOUT, None),
+    }
+    assert results["message"].stderr == "no luck\n"
+    assert "ZeroDivisionError" in results["raise"].stderr
+    assert "1 / 0" in results["raise"].stderr and "tests_driver" not in results["raise"].stderr
+    assert results["signal"].signal == 15
+    assert results["sleep"].stdout == "before\n"
+
+
+def test_a_program_that_does_not_compile_fails_every_test_with_the_error(sandbox):
+    results = run(sandbox, "def f(:\n  pass", ["1", "2"])
+    assert [result.status for result in results] == [Status.ERROR] * 2
+    assert all("SyntaxError" in result.stderr and result.exit_code == 1 for result in results)
+
+
+def test_bytes_that_are_no_python_are_the_programs_error(sandbox):
+    for program in (b"\xff\xfe\x00", b"x = 1\0", "x = '\ud800'"):
+        assert [result.status for result in run(sandbox, program, [""])] == [Status.ERROR]
+
+
+def test_the_program_is_main(sandbox):
+    program = "import sys\nif __name__ == '__main__': print(sys.modules['__main__'].__dict__ is globals())"
+    assert run(sandbox, program, [""])[0].stdout == "True\n"
+
+
+def test_18_megabytes_of_input_arrive_whole(sandbox):
+    program = "import sys, zlib; data = sys.stdin.buffer.read(); print(len(data), zlib.crc32(data))"
+    import zlib
+
+    data = bytes(range(256)) * (18_000_000 // 256)
+    assert [r.stdout for r in run(sandbox, program, [data] * 3)] == [f"{len(data)} {zlib.crc32(data)}\n"] * 3
+
+
+def test_the_input_can_be_opened_by_name_and_ends(sandbox):
+    program = "print(open('/dev/stdin').read() + open(0).read(), input)"
+    assert (
+        run(sandbox, "import sys; print(repr(sys.stdin.read()), repr(sys.stdin.read()))", [""])[0].stdout == "'' ''\n"
+    )
+    assert run(sandbox, program, ["x"])[0].stdout.startswith("x")
+
+
+def test_hundreds_of_tests_run(sandbox):
+    results = run(sandbox, "print(input())", [str(n) for n in range(300)])
+    assert [result.stdout for result in results] == [f"{n}\n" for n in range(300)]
+
+
+def test_no_tests_are_no_results(sandbox):
+    assert sandbox.run_tests("print(1)", []) == []
+
+
+def test_output_is_kept_from_head_and_tail(sandbox):
+    program = "import sys; print('a' * 5000 + 'b' * 5000); print('e' * 10, file=sys.stderr)"
+    result = run(sandbox, program, [""], limits=Limits(output_bytes=1000))[0]
+    assert result.ok and result.truncated and result.stderr == "e" * 10 + "\n"
+    assert result.stdout.startswith("aaa") and result.stdout.endswith("bbb\n") and "9001 bytes cut" in result.stdout
+
+
+def test_a_test_that_prints_without_end_hurts_no_other(sandbox):
+    program = "import sys\nif input() == '1':\n    while True: print('x' * 1000)\nprint('done')"
+    results = run(sandbox, program, list("010100"))
+    expected = [Status.OK, Status.OUTPUT_LIMIT, Status.OK, Status.OUTPUT_LIMIT, Status.OK, Status.OK]
+    assert [result.status for result in results] == expected
+    assert all(result.stdout == "done\n" for result in results if result.ok)
+
+
+def test_stop_ends_the_rest(sandbox):
+    seen = []
+
+    def stop(index, result):
+        seen.append(index)
+        return not result.ok
+
+    program = "import time\nn = int(input())\nif n == 3: raise SystemExit(1)\nif n > 3: time.sleep(600)"
+    start = time.monotonic()
+    results = sandbox.run_tests(program, [Case(stdin=str(n)) for n in range(50)], stop=stop)
+    assert time.monotonic() - start < PATIENCE_S
+    assert seen[-1] == 3 and sorted(seen) == [0, 1, 2, 3]
+    assert [result.ok for result in results[:4]] == [True, True, True, False]
+    assert results[4:] == [None] * 46
+
+
+def test_what_stop_raises_reaches_the_caller_and_the_sandbox_lives_on(sandbox):
+    def stop(index, result):
+        raise KeyError(index)
+
+    with pytest.raises(KeyError):
+        sandbox.run_tests("print(1)", [Case()], stop=stop)
+    assert run(sandbox, "print(2)", [""])[0].stdout == "2\n"
+
+
+def test_the_working_directory_is_empty_at_every_start(sandbox):
+    program = """
+import os
+print(os.listdir("."), os.listdir(os.environ["TMPDIR"]))
+os.makedirs("a/b")
+open("a/b/c", "w").close()
+os.chmod("a", 0)
+os.mkdir("z", 0)
+"""
+    assert [r.stdout for r in run(sandbox, program, [""] * 9)] == ["[] []\n"] * 9
+
+
+def test_a_daemon_does_not_outlive_its_test(sandbox):
+    program = """
+import os, sys, time
+if input() == "leave":
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            while True:
+                time.sleep(0.01)
+                os.write(1, b"still here\\n")
+        os._exit(0)
+    os.wait()
+    print("left", flush=True)
+else:
+    time.sleep(0.3)
+    print("quiet")
+"""
+    results = run(sandbox, program, ["leave", "stay", "leave", "stay"])
+    assert [result.status for result in results] == [Status.OK] * 4
+    assert [result.stdout for result in results[1::2]] == ["quiet\n"] * 2
+    assert all("left\n" in result.stdout for result in results[::2])
+
+
+def test_a_memory_hog_is_stopped_and_hurts_no_other(sandbox):
+    program = "x = bytearray(3 << 30) if input() == '1' else b''\nprint(len(x))"
+    results = run(sandbox, program, list("0100"))
+    assert [result.ok for result in results] == [True, False, True, True]
+    assert results[1].status in (Status.MEMORY, Status.ERROR)
+
+
+def test_the_cpu_time_of_a_test_is_limited(sandbox):
+    result = run(sandbox, "while True: pass", [""], limits=Limits(wall_s=30, cpu_s=1))[0]
+    assert result.status is Status.TIMEOUT and result.wall_s < 25
+
+
+def test_threads_and_processes_of_ones_own_work(sandbox):
+    program = """
+import os, subprocess, threading
+thread = threading.Thread(target=print, args=("thread",), kwargs={"flush": True})
+thread.start()
+thread.join()
+print(subprocess.run(["/bin/sh", "-c", "echo process"], capture_output=True, text=True).stdout, end="")
+pid = os.fork()
+if pid == 0:
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    result = run(sandbox, program, [""])[0]
+    assert (result.stdout, result.stderr) == ("thread\nprocess\n7\n", "")
+
+
+# --- what a test may do to others ---
+
+
+def test_nothing_of_the_driver_is_within_reach(contained):
+    program = """
+import os, signal
+driver = os.getppid()
+def attempt(name, action):
+    try:
+        print(name, action())
+    except OSError:
+        print(name, "refused")
+def write(path):
+    with open(path, "r+b", buffering=0) as file:
+        return file.seek(4096)
+attempt("memory", lambda: write(f"/proc/{driver}/mem"))
+for number in range(16):
+    attempt("descriptor", lambda: os.open(f"/proc/{driver}/fd/{number}", os.O_RDWR))
+attempt("environment", lambda: open(f"/proc/{driver}/environ").read())
+attempt("write", lambda: open("../stray", "w"))
+for fd in range(3, 64):
+    try:
+        os.fstat(fd)
+        print("open", fd)
+    except OSError:
+        pass
+"""
+    assert run(contained, program, [""])[0].stdout.split() == [
+        word for name in ("memory", *["descriptor"] * 16, "environment", "write") for word in (name, "refused")
+    ]
+
+
+def test_killing_all_that_can_be_killed_changes_no_other_result(contained):
+    program = """
+import os, signal, time
+if input() == "kill":
+    for pid in (os.getppid(), -os.getppid(), 1, -1):
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            try:
+                os.kill(pid, number)
+            except OSError:
+                pass
+    time.sleep(0.1)
+else:
+    time.sleep(0.5)
+print("alive")
+"""
+    results = run(contained, program, ["stay", "kill", "stay", "kill", "kill", "stay"])
+    assert [results[index].stdout for index in (0, 2, 5)] == ["alive\n"] * 3
+    assert all(results[index].status in (Status.OK, Status.KILLED) for index in (1, 3, 4))
+
+
+def test_an_exit_status_is_the_kernels_word(sandbox):
+    # Whatever a program writes where a driver might listen, it has exited with 1.
+    program = """
+import os
+for fd in range(256):
+    for words in (b"compiled", b'{"index": 0, "code": 0}', b"\\0" * 29):
+        try:
+            os.write(fd, words)
+        except OSError:
+            pass
+os._exit(1)
+"""
+    assert [(r.status, r.exit_code) for r in run(sandbox, program, [""] * 3)] == [(Status.ERROR, 1)] * 3
+
+
+def test_shared_memory_is_gone_when_the_next_test_starts(contained):
+    program = """
+import os
+n = int(input())
+try:
+    found = os.listdir("/dev/shm")
+    open(f"/dev/shm/left{n}", "w").close()
+except OSError:
+    found = []
+print(*[name for name in found if int(name.removeprefix("left")) < n - 8])
+"""
+    # Those before it by more than the greatest number of tests at once have ended for sure.
+    assert [result.stdout for result in run(contained, program, [str(n) for n in range(30)])] == ["\n"] * 30
+
+
+def test_a_fork_bomb_ends_with_its_test(contained):
+    program = "import os, sys\nif input() == '1':\n    while True: os.fork()\nprint('fine')"
+    start = time.monotonic()
+    results = run(contained, program, list("0101"), limits=Limits(wall_s=1))
+    assert time.monotonic() - start < PATIENCE_S
+    assert [results[index].stdout for index in (0, 2)] == ["fine\n"] * 2
+    assert all(not results[index].ok for index in (1, 3))
+    assert run(contained, "print(1)", [""])[0].stdout == "1\n"
+
+
+# --- functions ---
+
+
+def test_a_function_is_called_with_json_and_its_value_comes_back_as_json(sandbox):
+    program = "def add(a, b=10):\n    print('noise')\n    return a + b"
+    results = call(sandbox, program, "add", [1, 2], [5], ["x", "y"], [[1], [2]])
+    assert [result.value for result in results] == ["3", "15", '"xy"', "[1,2]"]
+    assert [result.stdout for result in results] == ["noise\n"] * 4
+
+
+def test_functions_are_found_in_classes(sandbox):
+    program = """
+class Solution:
+    calls = 0
+    def solve(self, x):
+        self.calls += 1
+        return [x, self.calls]
+class Other:
+    def solve(self, x):
+        return "other"
+"""
+    assert [r.value for r in call(sandbox, program, "solve", [1], [2])] == ["[1,1]", "[2,1]"]
+    assert call(sandbox, program, "Other.solve", [1])[0].value == '"other"'
+
+
+def test_a_module_called_for_a_function_is_not_main(sandbox):
+    program = "def f(): return __name__\nif __name__ == '__main__': raise SystemExit('ran as a script')"
+    assert call(sandbox, program, "f", [])[0].ok
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("None", "null"),
+        ("True", "true"),
+        ("10 ** 30", str(10**30)),
+        ("0.1", "0.1"),
+        ("float('inf')", "Infinity"),
+        ("'é\\n'", '"\\u00e9\\n"'),
+        ("(1, (2, []))", "[1,[2,[]]]"),
+        ("{'b': 1, 'a': (2,)}", '{"a":[2],"b":1}'),
+        ("{2: 'x', 10: 'y'}", '{"10":"y","2":"x"}'),
+        ("__import__('collections').Counter('aab')", '{"a":2,"b":1}'),
+        ("__import__('enum').IntEnum('Colour', 'red').red", "1"),
+    ],
+)
+def test_plain_data_come_back_as_canonical_json(sandbox, expression, value):
+    result = call(sandbox, f"def f(): return {expression}", "f", [])[0]
+    assert (result.status, result.value, result.stderr) == (Status.OK, value, "")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["{1}", "object()", "b'x'", "1j", "{(1, 2): 3}", "{1: 'a', '1': 'b'}", "10 ** 5000", "[print]", "'x' * (17 << 20)"],
+)
+def test_other_values_are_an_error_that_says_why(sandbox, expression):
+    result = call(sandbox, f"def f(): return {expression}", "f", [])[0]
+    assert (result.status, result.value) == (Status.ERROR, None)
+    assert result.stderr.startswith("the value of f ")
+
+
+def test_values_nested_too_deep_are_an_error(sandbox):
+    program = "def f(depth):\n    value = []\n    for _ in range(depth): value = [value]\n    return value"
+    fine, deep, endless = call(sandbox, program, "f", [90], [200], [100_000])
+    assert fine.ok and fine.value == "[" * 91 + "]" * 91
+    assert [(r.status, r.value) for r in (deep, endless)] == [(Status.ERROR, None)] * 2
+
+
+def test_values_that_agree_with_everything_come_back_as_what_they_hold(sandbox):
+    program = """
+class Liar(str):
+    def __eq__(self, other): return True
+    def __hash__(self): return 0
+    def __str__(self): return "42"
+    def __repr__(self): return "42"
+    __class__ = property(lambda self: int)
+class List(list):
+    def __iter__(self): return iter([42])
+    def __len__(self): return 1
+class Dict(dict):
+    def items(self): return [("x", 42)]
+class Int(int):
+    def __int__(self): return 42
+    def __index__(self): return 42
+class Float(float):
+    def __float__(self): return 42.0
+def f(): return [Liar("41"), List([1, 2]), Dict(a=1), Int(41), Float(41.5)]
+"""
+    assert call(sandbox, program, "f", [])[0].value == '["41",[1,2],{"a":1},41,41.5]'
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import os\ndef f(): os._exit(0)",
+        "import os\nos._exit(0)",
+        "import sys\ndef f(): sys.exit(0)",
+        "import os\ndef f():\n    os.write(4, b'[42')\n    os._exit(0)",
+        "import os\ndef f():\n    os.write(4, b'[' * 100000)\n    os._exit(0)",
+    ],
+)
+def test_ending_without_a_value_is_an_error(sandbox, program):
+    result = call(sandbox, program, "f", [])[0]
+    assert (result.status, result.value) == (Status.ERROR, None)
+    assert "without handing back a value" in result.stderr
+
+
+def test_a_function_that_is_not_there_is_the_programs_error(sandbox):
+    for function in ("g", "Class.g", "Solution.g"):
+        result = call(sandbox, "class Solution: pass", function, [])[0]
+        assert result.status is Status.ERROR and "the program has no" in result.stderr
+
+
+def test_a_function_needs_arguments(sandbox):
+    with pytest.raises(BadValue, match=r"cases \[1\] have no arguments to call f with"):
+        sandbox.run_tests("def f(): pass", [Case(arguments="[]"), Case()], function="f")
+
+
+def test_functions_can_read_their_input(sandbox):
+    cases = [Case(stdin="some input", arguments="[]")]
+    assert sandbox.run_tests("def f(): return input()", cases, function="f")[0].value == '"some input"'

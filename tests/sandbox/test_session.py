@@ -1,0 +1,318 @@
+"""An interpreter that keeps its variables: what a cell shows, what may go wrong in it, and what is lost by that."""
+
+import contextlib
+import gc
+import os
+import sys
+import threading
+import time
+
+import pytest
+
+from gem.errors import BadValue, SandboxError
+from gem.sandbox import Limits, Status, make_sandbox
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
+LIMITS = Limits(wall_s=20, memory_bytes=512 << 20)
+PATIENCE_S = 60  # a bound against hanging, not a measurement
+
+
+@pytest.fixture(scope="module", params=["ns", "lsm", "basic"])
+def sandbox(request):
+    try:
+        made = make_sandbox("zygote", level=request.param, limits=LIMITS)
+    except SandboxError as e:
+        pytest.skip(f"level {request.param} cannot hold here: {e}")
+    with made:
+        yield made
+
+
+@pytest.fixture
+def session(sandbox):
+    with sandbox.session() as session:
+        yield session
+
+
+def shown(result):
+    """What a cell that went well printed."""
+    assert (result.status, result.exit_code, result.stderr, result.state_lost) == (Status.OK, 0, "", False)
+    return result.stdout
+
+
+def test_variables_are_kept(session):
+    assert shown(session.run("x = 20\ndef double(y): return 2 * y")) == ""
+    assert shown(session.run("print(double(x) + 2)")) == "42\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "output"),
+    [
+        ("1 + 1", "2\n"),
+        ("'a\\n'", "'a\\n'\n"),
+        ("None", ""),
+        ("x = 3", ""),
+        ("x = 3; x", "3\n"),
+        ("if True:\n    5\n", ""),
+        ("print('p')\n[1]\n\n# a comment", "p\n[1]\n"),
+        ("", ""),
+        ("# nothing", ""),
+        ("for i in range(2): print(i)", "0\n1\n"),
+        ("'é' + chr(0x1F600)", "'é😀'\n"),
+        ("'\\ud800'", "'\\ud800'\n"),
+    ],
+)
+def test_the_value_of_a_last_expression_is_printed(session, cell, output):
+    assert shown(session.run(cell)) == output
+
+
+def test_an_error_shows_the_cells_and_nothing_of_the_machinery(session):
+    session.run("import json\ndef f(x):\n    return 1 / x")
+    result = session.run("y = 0\nf(y)")
+    assert (result.status, result.exit_code, result.state_lost) == (Status.ERROR, 1, False)
+    lines = [line for line in result.stderr.splitlines() if set(line) - set(" ^~")]
+    assert lines == [
+        "Traceback (most recent call last):",
+        '  File "cell 2", line 2, in <module>',
+        "    f(y)",
+        '  File "cell 1", line 3, in f',
+        "    return 1 / x",
+        "ZeroDivisionError: division by zero",
+    ]
+    assert shown(session.run("y")) == "0\n"
+
+
+def test_a_cell_that_does_not_parse_is_an_error(session):
+    result = session.run("x = 1\ndef f(:")
+    assert result.status is Status.ERROR and 'File "cell 1", line 2' in result.stderr and "SyntaxError" in result.stderr
+    for cell in ("x = 1\0", "x = '\ud800'", "(" * 10_000):
+        assert session.run(cell).status is Status.ERROR
+    assert session.run("x").status is Status.ERROR
+
+
+@pytest.mark.parametrize(
+    ("cell", "exit_code", "stderr"),
+    [
+        ("raise SystemExit", 0, ""),
+        ("exit()", 0, ""),
+        ("import sys; sys.exit(0)", 0, ""),
+        ("import sys; sys.exit(3)", 3, ""),
+        ("import sys; sys.exit('bye')", 1, "bye\n"),
+    ],
+)
+def test_leaving_ends_the_cell_and_keeps_the_variables(session, cell, exit_code, stderr):
+    session.run("x = 1")
+    result = session.run(cell)
+    assert (result.ok, result.exit_code, result.stderr, result.state_lost) == (not exit_code, exit_code, stderr, False)
+    assert shown(session.run("x, input")).startswith("(1, ")
+
+
+def test_input_is_empty(session):
+    assert "EOFError" in session.run("input()").stderr
+    assert shown(session.run("import sys; sys.stdin.read()")) == "''\n"
+
+
+def test_a_cell_that_overruns_is_interrupted_and_the_variables_are_kept(session):
+    session.run("import time; x = 5")
+    result = session.run("print('started', end='')\ntime.sleep(600)", wall_s=0.5)
+    assert (result.status, result.stdout, result.state_lost) == (Status.TIMEOUT, "started", False)
+    assert "KeyboardInterrupt" in result.stderr and "time.sleep(600)" in result.stderr
+    assert shown(session.run("x")) == "5\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["while True: pass", "import re; re.match('(a+)+$', 'a' * 50 + 'b')", "import os; os.system('sleep 600')"],
+)
+def test_loops_matching_and_commands_are_interrupted(session, cell):
+    session.run("x = 5")
+    result = session.run(cell, wall_s=0.5)
+    assert (result.status, result.state_lost) == (Status.TIMEOUT, False)
+    assert shown(session.run("x")) == "5\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('deaf', flush=True)\ntime.sleep(600)",
+        "import time\nprint('deaf', flush=True)\nwhile True:\n    try: time.sleep(600)\n    except BaseException: pass",
+    ],
+)
+def test_a_cell_that_heeds_no_interrupt_costs_the_variables(session, cell):
+    session.run("x = 5")
+    start = time.monotonic()
+    result = session.run(cell, wall_s=0.5)
+    assert time.monotonic() - start < PATIENCE_S
+    assert (result.status, result.stdout, result.state_lost) == (Status.TIMEOUT, "deaf\n", True)
+    assert "all variables" in result.stderr and "timeout" in result.stderr
+    after = session.run("x")
+    assert "NameError" in after.stderr and not after.state_lost and '"cell 3"' in after.stderr
+    assert shown(session.run("y = 1; y")) == "1\n"
+
+
+def test_a_handler_of_a_cells_own_holds_for_that_cell_alone(session):
+    session.run("import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN)")
+    result = session.run("time.sleep(600)", wall_s=0.5)
+    assert (result.status, result.state_lost) == (Status.TIMEOUT, False)
+
+
+@pytest.mark.parametrize(
+    ("cell", "status", "exit_code"),
+    [
+        ("print('last words')\nimport os; os._exit(3)", Status.ERROR, 3),
+        ("print('last words')\nimport os; os._exit(0)", Status.ERROR, 0),
+        ("print('last words')\nimport ctypes; ctypes.string_at(0)", Status.KILLED, None),
+        ("print('last words')\nimport os; os.abort()", Status.KILLED, None),
+        ("print('last words')\nimport os; os.closerange(3, 1024)", Status.ERROR, 1),
+    ],
+)
+def test_the_end_of_the_interpreter_is_said_and_the_next_cell_has_a_new_one(session, cell, status, exit_code):
+    session.run("x = 5")
+    result = session.run(cell)
+    assert (result.status, result.exit_code, result.state_lost) == (status, exit_code, True)
+    assert result.stdout == "last words\n" and "the interpreter is gone, with all variables" in result.stderr
+    assert shown(session.run("'x' in globals()")) == "False\n"
+
+
+def test_memory_is_limited(session):
+    result = session.run("x = bytearray(3 << 30)")
+    assert result.status in (Status.MEMORY, Status.ERROR) and not result.ok
+    assert shown(session.run("1")) == "1\n"
+
+
+def test_closed_and_replaced_streams_are_back_in_the_next_cell(session):
+    session.run("import os, sys")
+    for cell in (
+        "os.close(0); os.close(1); os.close(2)",
+        "sys.stdout.close(); sys.stderr.close(); sys.stdin.close()",
+        "import io; sys.stdout = sys.stderr = io.StringIO(); print('nowhere')",
+        "sys.stdout = sys.stderr = sys.stdin = None",
+        "del sys.stdout, sys.stderr",
+        "sys.stdout = 5",
+        "os.dup2(os.open('/dev/null', os.O_WRONLY), 1)",
+    ):
+        assert not session.run(cell).state_lost
+        assert shown(session.run("print('out'); 7")) == "out\n7\n"
+        assert session.run("print('err', file=sys.stderr)").stderr == "err\n"
+
+
+def test_output_of_threads_goes_to_the_cell_that_runs(session):
+    session.run(
+        "import threading, time\ngo, end = threading.Event(), threading.Event()\n"
+        "def work():\n    go.wait()\n    print('from the thread')\n    end.set()\n"
+        "threading.Thread(target=work, daemon=True).start()"
+    )
+    assert shown(session.run("go.set(); end.wait(); print('from the cell')")) == "from the thread\nfrom the cell\n"
+
+
+def test_threads_that_never_end_and_children_do_not_stop_the_next_cell(session):
+    session.run("import threading, time, os\nthreading.Thread(target=time.sleep, args=(600,)).start()")
+    session.run("if os.fork() == 0: time.sleep(600)", wall_s=5)
+    session.run("import subprocess; child = subprocess.Popen(['sleep', '600'])")
+    assert shown(session.run("2")) == "2\n"
+    assert shown(session.run("child.kill() if 0 else child.poll()")) == ""
+
+
+def test_the_child_of_a_cell_that_forked_answers_no_cell(session):
+    result = session.run("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nprint('parent' if pid else 'child')")
+    assert sorted(result.stdout.split()) == ["child", "parent"] and result.ok
+    assert shown(session.run("print('once')")) == "once\n"
+
+
+def test_commands_print_into_the_cell(session):
+    result = session.run("import os\nos.system('echo out; echo err >&2; echo named > /dev/stdout')")
+    assert (result.stdout, result.stderr) == ("out\nnamed\n0\n", "err\n")
+
+
+def test_output_without_end_is_stopped_and_cut(sandbox):
+    with sandbox.session(limits=Limits(wall_s=20, output_bytes=1000)) as session:
+        result = session.run("x = 1\nwhile True: print('spam')")
+        assert (result.status, result.truncated, result.state_lost) == (Status.OUTPUT_LIMIT, True, False)
+        assert result.stdout.startswith("spam\nspam\n") and "bytes cut" in result.stdout and len(result.stdout) < 2000
+        assert shown(session.run("x")) == "1\n"
+
+
+def test_garbage_on_the_channel_is_no_answer(session):
+    cell = """
+import os, time
+for fd in range(3, 256):
+    try: os.write(fd, b'{"exit_code": "0"}' * 500 + b"\\n")
+    except OSError: pass
+time.sleep(600)
+"""
+    result = session.run(cell, wall_s=5)
+    assert result.state_lost and not result.ok
+    assert shown(session.run("1")) == "1\n"
+
+
+def test_sessions_are_apart(sandbox):
+    with sandbox.session() as one, sandbox.session() as two:
+        one.run("x = 1; open('file', 'w').close()")
+        assert shown(two.run("import os; 'x' in globals(), os.path.exists('file')")) == "(False, False)\n"
+        assert shown(one.run("import os; os.path.exists('file')")) == "True\n"
+
+
+def test_code_of_any_length_runs(session):
+    assert shown(session.run(f"x = {'7' * 10!r}\nlen({'a' * 2_000_000!r})")) == "2000000\n"
+
+
+def test_many_sessions_live_at_once_without_a_thread_each(sandbox):
+    before = threading.active_count()
+    with contextlib.ExitStack() as stack:
+        sessions = [stack.enter_context(sandbox.session()) for _ in range(40)]
+        for number, session in enumerate(sessions):
+            session.run(f"x = {number}")
+        assert threading.active_count() <= before + 2
+        assert [shown(session.run("x")) for session in sessions] == [f"{number}\n" for number in range(40)]
+
+
+def test_a_session_that_nobody_closed_gives_back_its_descriptors(sandbox):
+    sandbox.session().run("x = 1")
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        sandbox.session().run("x = 1")
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_a_closed_session_runs_nothing(session):
+    session.run("x = 1")
+    session.close()
+    session.close()
+    with pytest.raises(SandboxError, match="closed"):
+        session.run("x")
+
+
+def test_closing_ends_a_cell_that_another_thread_waits_for(sandbox):
+    session = sandbox.session()
+    results = []
+    waiting = threading.Thread(target=lambda: results.append(session.run("import time; time.sleep(600)", wall_s=600)))
+    waiting.start()
+    time.sleep(0.5)
+    session.close()
+    waiting.join(PATIENCE_S)
+    assert [result.state_lost for result in results] == [True]
+
+
+def test_a_forked_process_may_not_use_its_parents_session(session):
+    session.run("x = 1")
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            session.run("x = 2")
+        except SandboxError as e:
+            os.write(write, str(e).encode())
+        session.close()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    os.close(write)
+    with open(read, "rb") as file:
+        assert b"stays with the process that made it" in file.read()
+    assert shown(session.run("x")) == "1\n"
+
+
+@pytest.mark.parametrize("wall_s", [0, -1, float("inf"), float("nan")])
+def test_a_cells_limit_is_a_finite_number_above_zero(session, wall_s):
+    with pytest.raises(BadValue, match="wall_s must be a finite number above 0"):
+        session.run("1", wall_s=wall_s)

@@ -1,0 +1,200 @@
+"""The backend that contains nothing, and the machinery that it shares with all that can only start commands."""
+
+import logging
+import os
+import sys
+import threading
+import time
+import warnings
+
+import pytest
+
+from gem.errors import BadValue, SandboxError
+from gem.sandbox import Case, Limits, Status, make_sandbox, subprocess_
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with make_sandbox("subprocess", limits=Limits(wall_s=10)) as made:
+        yield made
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] != "Z"
+
+
+def gone(pid, patience_s=5.0):
+    deadline = time.monotonic() + patience_s
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not alive(pid)
+
+
+def test_a_program_runs_with_this_interpreter_and_its_libraries(sandbox):
+    result = sandbox.run("import sys, numpy; print(sys.prefix)")
+    assert (result.status, result.stdout, result.stderr) == (Status.OK, f"{sys.prefix}\n", "")
+
+
+def test_the_processes_of_a_run_that_overruns_are_ended(sandbox):
+    code = "import os, time\nif os.fork() == 0:\n    print(os.getpid(), flush=True)\ntime.sleep(600)"
+    result = sandbox.run(code, limits=Limits(wall_s=0.5))
+    assert result.status is Status.TIMEOUT and result.signal == 9
+    assert gone(int(result.stdout))
+
+
+def test_a_daemon_that_holds_stdout_is_not_waited_for(sandbox):
+    code = "import os, time\npid = os.fork()\nif pid == 0: time.sleep(600)\nprint(pid)"
+    result = sandbox.run(code)
+    assert result.ok and result.wall_s < 5
+    assert gone(int(result.stdout))
+
+
+def test_the_working_directory_is_removed_even_when_it_is_locked(sandbox):
+    result = sandbox.run("import os\nprint(os.getcwd())\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)")
+    assert result.ok and not os.path.exists(result.stdout.strip())
+
+
+def test_a_command_that_is_not_there_fails_as_in_a_shell(sandbox):
+    assert sandbox.exec(["no-such-command"]).exit_code == 127
+    assert sandbox.exec(["/etc"]).exit_code == 126
+
+
+@pytest.mark.parametrize("command", [[], ["a\0b"], [1]])
+def test_a_command_that_no_shell_could_give_is_the_callers_mistake(sandbox, command):
+    with pytest.raises(BadValue, match="a command is"):
+        sandbox.exec(command)
+
+
+def test_a_function_that_returns_no_plain_data_has_no_value(sandbox):
+    [result] = sandbox.run_tests("def f(): return {1}", [Case(arguments="[]")], function="f")
+    assert result.value is None and result.status is Status.ERROR and "set" in result.stderr
+
+
+def test_a_function_may_exit_and_then_it_has_no_value(sandbox):
+    program = "import os, sys\ndef leave(n): sys.exit(n)\ndef vanish(n): os._exit(n)"
+    for function in ("leave", "vanish"):
+        [result] = sandbox.run_tests(program, [Case(arguments="[4]")], function=function)
+        assert (result.status, result.exit_code, result.value) == (Status.ERROR, 4, None)
+
+
+def test_a_long_value_comes_back_whole(sandbox):
+    [result] = sandbox.run_tests("def f(n): return 'x' * n", [Case(arguments="[3000000]")], function="f")
+    assert result.status is Status.OK and result.value == '"' + "x" * 3_000_000 + '"'
+
+
+def test_a_method_of_a_class_is_called_on_a_new_instance(sandbox):
+    program = "class Box:\n    def __init__(self): self.n = 0\n    def add(self, k): self.n += k; return self.n"
+    cases = [Case(arguments="[2]"), Case(arguments="[3]")]
+    assert [result.value for result in sandbox.run_tests(program, cases, function="Box.add")] == ["2", "3"]
+
+
+def test_a_want_of_memory_is_told_from_other_errors(sandbox):
+    [called] = sandbox.run_tests("def f(): raise MemoryError", [Case(arguments="[]")], function="f")
+    assert called.status is Status.MEMORY
+    with sandbox.session() as session:
+        assert session.run("bytearray(1 << 60)").status is Status.MEMORY
+
+
+def test_a_cell_says_what_cpu_it_used(sandbox):
+    with sandbox.session() as session:
+        assert session.run("for _ in range(3_000_000): pass").cpu_s > 0.001
+
+
+def test_a_cell_that_ends_its_interpreter_loses_the_state(sandbox):
+    with sandbox.session() as session:
+        session.run("x = 1")
+        result = session.run("print('last words')\nimport os\nos._exit(7)")
+        assert (result.exit_code, result.stdout, result.state_lost) == (7, "last words\n", True)
+        assert session.run("'x' in globals()").stdout == "False\n"
+
+
+def test_what_a_session_started_ends_with_it(sandbox):
+    with sandbox.session() as session:
+        pid = int(session.run("import os, time\npid = os.fork()\nif pid == 0: time.sleep(600)\npid").stdout)
+        assert alive(pid)
+    assert gone(pid)
+
+
+def test_closing_a_session_ends_a_cell_that_runs_in_another_thread(sandbox):
+    session, results = sandbox.session(), []
+    session.run("1")
+    thread = threading.Thread(target=lambda: results.append(session.run("import time; time.sleep(600)", wall_s=600)))
+    thread.start()
+    time.sleep(0.3)
+    session.close()
+    thread.join(30)
+    assert not thread.is_alive() and results[0].state_lost
+
+
+def test_a_closed_sandbox_refuses(sandbox):
+    other = make_sandbox("subprocess")
+    other.close()
+    other.close()
+    for work in (lambda: other.run("1"), lambda: other.exec("true"), lambda: other.session().run("1")):
+        with pytest.raises(SandboxError, match="closed"):
+            work()
+
+
+def test_closing_the_sandbox_ends_runs_of_other_threads():
+    other, results = make_sandbox("subprocess"), []
+    thread = threading.Thread(target=lambda: results.append(other.run("import time; time.sleep(600)")))
+    thread.start()
+    time.sleep(0.5)
+    other.close()
+    thread.join(30)
+    assert not thread.is_alive() and results[0].status is Status.KILLED
+
+
+def test_many_runs_leave_no_descriptor_behind(sandbox):
+    sandbox.run("1")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        sandbox.run("1")
+        with sandbox.session() as session:
+            session.run("1")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_forked_process_uses_the_sandbox_too(sandbox):
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 minds forks where there are threads
+        pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(writer, sandbox.run("print('forked')").stdout.encode())
+            sandbox.close()
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        assert file.read() == "forked\n"
+    os.waitpid(pid, 0)
+    assert sandbox.run("print('parent')").stdout == "parent\n"
+
+
+def test_an_interpreter_that_cannot_start_is_the_machinerys_failure(sandbox, monkeypatch):
+    for executable, said in (("/no/such/python", "could not be started"), ("/bin/false", "failed")):
+        monkeypatch.setattr(sys, "executable", executable)
+        with pytest.raises(SandboxError, match=said):
+            sandbox.run("1")
+
+
+def test_it_warns_once_that_it_contains_nothing(monkeypatch, caplog):
+    monkeypatch.setattr(subprocess_, "_warned", False)
+    with caplog.at_level(logging.WARNING, "gem.sandbox"):
+        for _ in range(2):
+            make_sandbox("subprocess").close()
+    assert [record.message for record in caplog.records if "contains nothing" in record.message] == [
+        "the subprocess sandbox contains nothing: programs run with your rights, files and network"
+    ]
+
+
+def test_its_report_promises_next_to_nothing(sandbox):
+    promised = {name for name, means in sandbox.report().guarantees.items() if means}
+    assert promised == {"wall", "output"}
