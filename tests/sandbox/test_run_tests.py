@@ -149,9 +149,9 @@ def test_stop_ends_the_rest(sandbox):
     start = time.monotonic()
     results = sandbox.run_tests(program, [Case(stdin=str(n)) for n in range(50)], stop=stop)
     assert time.monotonic() - start < PATIENCE_S
-    assert seen[-1] == 3 and sorted(seen) == [0, 1, 2, 3]
-    assert [result.ok for result in results[:4]] == [True, True, True, False]
-    assert results[4:] == [None] * 46
+    assert seen[-1] == 3 and set(seen) <= {0, 1, 2, 3}  # those that ran beside it may not have ended
+    assert [index for index, result in enumerate(results) if result is not None] == sorted(seen)
+    assert [index for index in seen if not results[index].ok] == [3]
 
 
 def test_what_stop_raises_reaches_the_caller_and_the_sandbox_lives_on(sandbox):

@@ -22,7 +22,8 @@ import json
 from typing import Any
 
 from gem.core import position_of
-from gem.envs.dataset_env import DatasetEnv, Row
+from gem.datasets import Row
+from gem.envs.dataset_env import DatasetEnv
 from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.code import CodeGrader, Reward

@@ -56,6 +56,7 @@ class Background(Generic[Resource]):
         try:
             self._loop.run_until_complete(self._until_closed())
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
         except BaseException as e:
             if self._entered.done():
                 raise

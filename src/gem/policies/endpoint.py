@@ -182,7 +182,7 @@ class Endpoint:
         raise AssertionError
 
     def _pause(self, attempt: int, asked: float) -> float:
-        own = self.backoff * 2**attempt * self._chance.uniform(0.5, 1.0)
+        own = self.backoff * 2.0**attempt * self._chance.uniform(0.5, 1.0)
         return min(max(own, asked), LONGEST_PAUSE_S)
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from gem.errors import BadValue, require
@@ -77,7 +77,7 @@ class FakeEndpoint:
         self.requests: list[Received] = []
         self.errors: list[Exception] = []
         self.most_at_once = self._open = 0
-        self._answers = script if callable(script) else _in_order(list(script))
+        self._script = script if callable(script) else list(script)
         self._background: Background[str] | None = None
 
     @property
@@ -102,7 +102,7 @@ class FakeEndpoint:
     @asynccontextmanager
     async def _serving(self, web: Any) -> AsyncIterator[str]:
         app = web.Application(client_max_size=1 << 28)
-        app.router.add_post("/v1/chat/completions", lambda request: self._handle(web, request))
+        app.router.add_post("/v1/chat/completions", partial(self._handle, web))
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
         await runner.setup()
         try:
@@ -130,22 +130,14 @@ class FakeEndpoint:
 
     async def _answer(self, received: Received) -> Answer:
         try:
-            # In a thread: a script may wait for what another request does.
-            answer = await asyncio.to_thread(self._answers, received)
+            if callable(self._script):  # in a thread, for it may wait for what another request does
+                answer = await asyncio.to_thread(self._script, received)
+            else:
+                answer = self._script[min(len(self.requests), len(self._script)) - 1]
         except Exception as e:
             self.errors.append(e)
             return Answer(status=500, body=f"the script raised {type(e).__name__}: {e}")
         return Answer(text=answer) if isinstance(answer, str) else answer
-
-
-def _in_order(answers: list[str | Answer]) -> Callable[[Received], str | Answer]:
-    lock = threading.Lock()
-
-    def answer(received: Received) -> str | Answer:
-        with lock:
-            return answers.pop(0) if len(answers) > 1 else answers[0]
-
-    return answer
 
 
 def _completion(received: Received, answer: Answer) -> dict[str, Any]:

@@ -181,7 +181,7 @@ def kinship(text: str) -> str:
     """
     rows = [line.split() for line in text.strip().split("\n")]
     children = int(rows[0][0])
-    parent = dict(rows[1 : children + 1])
+    parent = {child: elder for child, elder in rows[1 : children + 1]}
     answers = []
     for one, other in rows[children + 1 :]:
         steps, here = {one: 0}, one
@@ -245,8 +245,8 @@ TASKS: tuple[Task, ...] = (
     Script(
         first_build_order,
         draw_parts,
-        ("4 3\nmain ui core log\nmain ui\nui core\ncore log\n", "log core ui main"),
-        edges=["1 0\na\n", "1 1\na\na a\n", "3 2\nc a b\na b\na b\n"],
+        ("4 3\nmain ui core log\nmain ui\nui core\nmain log\n", "core log ui main"),
+        edges=["1 0\na\n", "2 2\na b\na b\nb a\n", "3 2\nc a b\na b\na b\n"],
         difficulty=3,
     ),
     Function(

@@ -210,9 +210,7 @@ TASKS: tuple[Task, ...] = (
         edges=["3 3 0\n*..\n...\n..*\n", "6 6 24\n.*....\n..*...\n***...\n......\n......\n......\n"],
         difficulty=2,
     ),
-    Script(
-        turned_picture, draw_picture, ("RV\n2\nabc\nde.\n", ".c\neb\nda"), edges=["L\n1\nxyz\n", "HV\n2\nab\ncd\n"]
-    ),
+    Script(turned_picture, draw_picture, ("RV\n2\nabc\nde.\n", ".c\neb\nda"), edges=["L\n1\nxyz\n", "HV\n2\nab\ncd\n"]),
     Function(
         mountain_passes,
         draw_heights,

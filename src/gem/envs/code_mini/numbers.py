@@ -170,9 +170,7 @@ def repeating_decimal(text: str) -> str:
 
 
 TASKS: tuple[Task, ...] = (
-    Function(
-        climbing_numbers, draw_range, ([10, 30], 17), edges=[[0, 0], [0, 10], [0, 10**9], [99, 99]], difficulty=3
-    ),
+    Function(climbing_numbers, draw_range, ([10, 30], 17), edges=[[0, 0], [0, 10], [0, 10**9], [99, 99]], difficulty=3),
     Script(
         balanced_scale,
         draw_weights,

@@ -182,14 +182,14 @@ TASKS: tuple[Task, ...] = (
     Script(
         river_crossing,
         draw_river,
-        ("3 4\n3 9 9 1\n5 8 2 8\n9 1 9 9\n", "9".replace("9", "9")),
+        ("3 4\n3 9 9 1\n5 8 2 8\n9 1 9 9\n", "9"),
         edges=["1 1\n7\n", "1 3\n1 2 3\n", "3 1\n5\n2\n4\n"],
         difficulty=2,
     ),
     Function(
         fullest_backpack,
         draw_things,
-        ([[[3, 5], [4, 6], [2, 4], [6, 9]], 7], [10, 7].copy()),
+        ([[[3, 5], [4, 6], [2, 4]], 8], [11, 7]),
         edges=[[[], 5], [[[3, 9]], 2], [[[2, 3], [3, 3], [5, 6]], 5], [[[4, 1]], 0]],
         difficulty=2,
     ),
@@ -203,7 +203,7 @@ TASKS: tuple[Task, ...] = (
     Function(
         ways_to_read,
         draw_reading,
-        (["ninenines", ["nine", "ni", "ne", "s", "nines"]], 4),
+        (["ninenines", ["nine", "ni", "ne", "s", "nines"]], 6),
         edges=[["a", []], ["a", ["a"]], ["aaaa", ["a", "aa"]], ["ab", ["b"]]],
         difficulty=2,
     ),

@@ -61,9 +61,7 @@ def race_table(text: str) -> str:
     Print one line for each player: place, name and points.
     """
     tokens = text.split()[1:]
-    players = sorted(
-        (-int(points), name) for name, points in zip(tokens[::2], tokens[1::2], strict=True)
-    )
+    players = sorted((-int(points), name) for name, points in zip(tokens[::2], tokens[1::2], strict=True))
     totals = [total for total, _ in players]
     return "\n".join(f"{bisect_left(totals, total) + 1} {name} {-total}" for total, name in players)
 

@@ -93,7 +93,7 @@ class Interpreter:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(raw), encoding="utf-8", errors="replace")
         sys.stdout = _writer(1, "replace")
         sys.stderr = _writer(2, "backslashreplace")
-        sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+        sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
 
     def _take_interrupts(self) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -143,7 +143,7 @@ def _execute(code: str, name: str, variables: dict[str, Any]) -> BaseException |
 
 def _execute_as_notebook(code: str, name: str, variables: dict[str, Any]) -> None:
     """Run the statements; a last expression is shown by sys.displayhook."""
-    tree = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    tree: Any = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)  # ast.parse would be in tracebacks
     last = tree.body[-1:]
     if last and isinstance(last[0], ast.Expr):
         del tree.body[-1]

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import select
 import socket
 import subprocess
@@ -19,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,6 +33,8 @@ from gem.sandbox.zygote.wire import CONTROL, Order, Settings, job_file
 
 START_S = 120.0  # to import a tier on a busy machine
 DEATH_S = 10.0  # for a server that was hung up on
+# The last line of an uncaught exception's traceback. Who fakes it changes one failure for another.
+_OUT_OF_MEMORY = re.compile(r"^[\w.]*MemoryError\b.*\n*\Z", re.MULTILINE)
 _GEM = Path(__file__).parent.parent.parent
 # Runs server.py with nothing of gem imported but its own folder.
 _BOOT = """
@@ -64,7 +67,10 @@ class Exit(Ending):
     why: Status | None = None
 
 
-def status_of(ended: Exit, limits: Limits) -> Status:
+def status_of(ended: Exit, limits: Limits, stderr: str = "") -> Status:
+    """What an end amounts to. stderr: what the program wrote there."""
+    if ended.exit_code == 1 and _OUT_OF_MEMORY.search(stderr):
+        ended = replace(ended, out_of_memory=True)
     return ended.why or status_of_ending(ended, limits, 0.0)
 
 

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable
 
 from gem.sandbox.zygote import linux
+from gem.sandbox.zygote.syscalls import words
 
 _RULE_BENEATH = 1
 _VERSION = 1  # asks for the interface's version
@@ -18,6 +19,8 @@ _MAKE_DEVICES_AND_SOCKETS = 1 << 6 | 1 << 9 | 1 << 11  # character and block dev
 _TCP = 3  # bind and connect
 _SCOPES = 3  # abstract sockets and signals
 READ_RIGHTS = _EXECUTE | _READ | _READ_DIR
+# Not all of /proc/self: it holds what every process can see of the network, for one.
+_OWN_PROC = words("cmdline comm cgroup environ fd fdinfo io limits maps mem oom_score smaps stat statm status")
 
 
 def version() -> int:
@@ -50,15 +53,15 @@ class Rules:
         self._places += [(path, _READ | _WRITE) for path in writable if os.path.exists(path)]
 
     def restrict(self, folder: str) -> None:
-        """Confine this process and its children to the rules, its own /proc, and a folder to write in. Raises OSError.
+        """Confine this process and its children to the rules and a folder to write in. Raises OSError.
 
-        Children's /proc/self is not theirs to read: the rule is for the folder of this process.
+        This process may also read its own /proc, but no child may read its own.
         """
         attributes = struct.pack("QQQ", self._all, 0 if self._network else _TCP, _SCOPES)
         size = 24 if self.abi >= 6 else 16 if self.abi >= 4 else 8
         ruleset = linux.syscall("landlock_create_ruleset", attributes[:size], size, 0)
-        own = [(folder, self._all & ~_MAKE_DEVICES_AND_SOCKETS), ("/proc/self", READ_RIGHTS)]
-        for path, rights in (*self._places, *own):
+        own = [(f"/proc/self/{name}", READ_RIGHTS) for name in _OWN_PROC]
+        for path, rights in (*self._places, *own, (folder, self._all & ~_MAKE_DEVICES_AND_SOCKETS)):
             self._allow(ruleset, path, rights)
         linux.syscall("landlock_restrict_self", ruleset, 0)
         os.close(ruleset)

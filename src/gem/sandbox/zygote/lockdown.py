@@ -25,6 +25,7 @@ ON_LINUX = sys.platform.startswith("linux")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
 CONFIGURATION = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/ssl", "/etc/mime.types")
 NETWORK_CONFIGURATION = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services", "/etc/gai.conf")
+MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/proc/version")
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 FIRST_SLOT, SLOTS = 60_000, 5_000  # user ids, each for one run at a time, where root runs the sandbox
 NEW_USERS = (linux.CAP_SETUID, linux.CAP_SETGID, linux.CAP_CHOWN)
@@ -129,7 +130,7 @@ class Lsm(Basic):
     def prepare(self) -> None:
         super().prepare()
         readable = readable_paths(self.settings)
-        self.rules = Rules(readable, DEVICES, network=self.settings.network)
+        self.rules = Rules([*readable, *MACHINE], DEVICES, network=self.settings.network)
         if self.rules.abi == 0:
             raise OSError("the kernel has no Landlock")
         guard = self.rules.abi < SIGNALS_SINCE and not self.new_users

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import builtins
 import contextlib
+import io
 import linecache
 import os
 import sys
@@ -12,7 +13,7 @@ import threading
 import traceback
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 NAME = "main.py"
 _OWN_FILES = os.path.dirname(__file__) + os.sep
@@ -27,9 +28,9 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
 
 def open_streams() -> None:
     """Make the standard streams anew, with the encoding of UTF-8 mode. A printed line is on its way at once."""
-    sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
-    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="surrogateescape", closefd=False)
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stdin = _stream(0, "r", "surrogateescape")
+    sys.stdout = _stream(1, "w", "surrogateescape")
+    sys.stderr = _stream(2, "w", "backslashreplace")
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
 
 
@@ -84,6 +85,10 @@ def show_exception() -> None:
             traceback.print_exception(kind, error, trace)
     except BaseException:  # stderr was replaced, or there is no memory to print with
         os.write(2, f"{getattr(kind, '__name__', kind)}\n".encode())
+
+
+def _stream(fd: int, mode: str, errors: str) -> io.TextIOWrapper:
+    return cast(io.TextIOWrapper, open(fd, mode, buffering=1, encoding="utf-8", errors=errors, closefd=False))
 
 
 def _exit_code(error: SystemExit) -> int:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from gem.errors import BadValue, SandboxError, did_you_mean
@@ -25,8 +23,6 @@ from gem.sandbox.zygote.tiers import Tiers
 from gem.sandbox.zygote.wire import in_memory
 
 DEATH_S = 30.0  # for a killed run to be gone, on a machine that is busy
-# The last line of an uncaught exception's traceback. Who fakes it changes one failure for another.
-_OUT_OF_MEMORY = re.compile(r"^[\w.]*MemoryError\b.*\n*\Z", re.MULTILINE)
 _logger = logging.getLogger(__name__)
 _warned = False
 
@@ -86,8 +82,15 @@ class ZygoteSandbox(Sandbox):
         stop: Callable[[int, Result], bool] | None = None,
     ) -> list[Result | None]:
         source = as_bytes(program)
-        options = {"level": self.level, "function": function, "limits": limits or self.limits, "stop": stop}
-        return run_tests(self._tiers.launcher(source), source, cases, **options)
+        return run_tests(
+            self._tiers.launcher(source),
+            source,
+            cases,
+            level=self.level,
+            function=function,
+            limits=limits or self.limits,
+            stop=stop,
+        )
 
     def session(self, *, limits: Limits | None = None) -> Session:
         return ZygoteSession(self._tiers.launcher(b""), limits or self.limits)
@@ -166,10 +169,8 @@ def _ended(run: Launch, listener: Listener, deadline: float) -> Exit:
 
 def _result(ended: Exit, limits: Limits, wall_s: float, out: Capture, err: Capture) -> Result:
     stdout, stderr = out.text(), err.text()
-    if ended.exit_code == 1 and _OUT_OF_MEMORY.search(stderr):
-        ended = replace(ended, out_of_memory=True)
     return Result(
-        status=status_of(ended, limits),
+        status=status_of(ended, limits, stderr),
         exit_code=ended.exit_code,
         signal=ended.signal,
         stdout=stdout,

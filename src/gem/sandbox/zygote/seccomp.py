@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterable
 
 from gem.sandbox.zygote import linux
-from gem.sandbox.zygote.syscalls import MACHINE, NUMBERS
+from gem.sandbox.zygote.syscalls import MACHINE, NUMBERS, words
 
 Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, constant
 
@@ -27,21 +27,25 @@ _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _INSTRUCTION = struct.Struct("HBBI")
 
 # Rarely needed and often exploited, or reaching beyond the run.
-REFUSED = """ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise process_mrelease
+REFUSED = words(
+    """ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise process_mrelease
     bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register add_key request_key keyctl
     unshare setns mount umount2 pivot_root chroot open_tree open_tree_attr move_mount fsopen fsconfig fsmount fspick
     mount_setattr name_to_handle_at open_by_handle_at mknod mknodat quotactl quotactl_fd fanotify_init inotify_init
     inotify_init1 kexec_load kexec_file_load init_module finit_module delete_module iopl ioperm modify_ldt swapon
     swapoff reboot sethostname setdomainname settimeofday clock_settime adjtimex clock_adjtime acct vhangup syslog
-    lookup_dcookie uselib migrate_pages move_pages shmget semget msgget mq_open""".split()
+    lookup_dcookie uselib migrate_pages move_pages shmget semget msgget mq_open"""
+)
 # glibc and others have something else to turn to. What is written to a memfd is in no process's resident memory.
 UNKNOWN = ["clone3", "memfd_create", "memfd_secret"]
 NETWORK = ["bind", "listen", "connect", "accept", "accept4"]
 # Without a process namespace the process group is what holds a run together.
 FAKED_GROUPS = ["setsid", "setpgid"]
 # Landlock does not cover these, and the files of whoever runs the sandbox are theirs to change.
-FAKED_ATTRIBUTES = """chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat
-    setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr""".split()
+FAKED_ATTRIBUTES = words(
+    """chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat
+    setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr"""
+)
 
 _NEW_NAMESPACES = 0x7E020000
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
@@ -90,7 +94,7 @@ class Filter:
             code += _answer(FAKED_ATTRIBUTES, _PRETEND)
         if guard_truncation:
             code += _guarded_truncation()
-        code += _answer(REFUSED, _REFUSE) + [(_RETURN, 0, 0, _ALLOW)]
+        code += [*_answer(REFUSED, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
         self._guarded = guard_signals
         self._code = code
         self._bytes = _assembled(code)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import importlib
 import mmap
 import threading
 import time
@@ -98,6 +99,5 @@ class SemLock:
 
 def replace_semaphores() -> None:
     """Have multiprocessing use these, here and in all forks."""
-    import _multiprocessing
-
-    _multiprocessing.SemLock = SemLock
+    synchronize: Any = importlib.import_module("_multiprocessing")
+    synchronize.SemLock = SemLock

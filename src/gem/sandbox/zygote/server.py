@@ -1,8 +1,8 @@
 """The fork server: a process with libraries already imported, of which every run is a fork.
 
 It is single-threaded, so that its forks are sound, and imports nothing of gem but this folder. A guardian, its parent,
-cleans up after it when it is killed. It ends, with every run, when the host's end of the control socket is closed, which
-the kernel does when the host dies.
+cleans up after it when it is killed. It ends, with every run, when the host's end of the control socket is closed; the
+kernel does that when the host dies.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class Server:
                     break
                 if pid in self.runs:
                     self._finish(self.runs[pid], status, usage)
-        if not self.level.settings.level == "ns":
+        if self.level.settings.level != "ns":
             self._end_strays()
 
     def _finish(self, run: Run, status: int, usage: resource.struct_rusage) -> None:
@@ -292,11 +292,12 @@ class Server:
         now = time.monotonic()
         if now - self.looked < self.pause_s:
             return
-        orphans = [found for pid in watch.children(os.getpid()) if pid not in self.runs and (found := watch.process(pid))]
+        orphans = list(map(watch.process, set(watch.children(os.getpid())) - set(self.runs)))
         for run in list(self.runs.values()):
             if now - run.born > TICK_S / 2 and run.why is None:
-                roots = [run.pid, *(p.pid for p in orphans if p.group == run.pid)]
-                why = overrun(run.order, run.folder, roots if run.init is None else [run.pid, run.init])
+                adopted = [p.pid for p in orphans if p is not None and p.group == run.pid]
+                roots = [run.pid, *adopted] if run.init is None else [run.pid, run.init]
+                why = overrun(run.order, run.folder, roots)
                 if why is not None:
                     self.kill(run, why)
         self.looked = time.monotonic()

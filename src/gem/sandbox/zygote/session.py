@@ -119,6 +119,7 @@ class _Interpreter:
 
     def run(self, name: str, code: str, wall_s: float) -> Result:
         """Run a cell. Raises SandboxError when the machinery died."""
+        self.launch.await_beginning()
         start = time.monotonic()
         self.listener.renew(*self.outputs)
         self._send({"name": name, "code": code}, wall_s)

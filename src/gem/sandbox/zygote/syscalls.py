@@ -135,6 +135,9 @@ _COLUMNS = {"x86_64": 0, "aarch64": 1}
 MACHINE = os.uname().machine
 SUPPORTED = MACHINE in _COLUMNS
 
-NUMBERS = {
-    name: number for name, row in _TABLE.items() if SUPPORTED and (number := row[_COLUMNS[MACHINE]]) is not None
-}
+NUMBERS = {name: number for name, row in _TABLE.items() if SUPPORTED and (number := row[_COLUMNS[MACHINE]]) is not None}
+
+
+def words(text: str) -> list[str]:
+    """The names in a text."""
+    return text.split()

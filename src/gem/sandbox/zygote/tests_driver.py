@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from gem.sandbox.zygote import linux, program, watch
+from gem.sandbox.zygote import limits, linux, program, watch
 from gem.sandbox.zygote.fence import Fence
 from gem.sandbox.zygote.removal import empty_folder, remove_tree
 from gem.sandbox.zygote.subject import Call, Script
@@ -129,9 +129,10 @@ class Driver:
 
     def _set_limits(self) -> None:
         """Those that this process can share with its tests, and the end of the descriptors."""
-        lower(resource.RLIMIT_AS, self.options["memory_bytes"])
+        lower(resource.RLIMIT_AS, self.options["memory_bytes"] + limits.image_bytes())
         lower(resource.RLIMIT_FSIZE, self.options["disk_bytes"])
-        self.cpu_limit = lowered(resource.RLIMIT_CPU, self.options["cpu_s"])
+        cpu_s = math.ceil(self.options["cpu_s"])
+        self.cpu_limit = (cpu_s, cpu_s + 1)  # a signal at the first, death at the second
         self.last_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
     def _obey_and_await(self) -> bool:
@@ -151,15 +152,16 @@ class Driver:
             return False
         order = Order.of(data)
         if order.start:
-            self._start(order.index, fds)
+            self._start(order.number, fds)
         else:
-            for test in [test for test in self.live.values() if test.index == order.index]:
+            for test in [test for test in self.live.values() if test.index == order.number]:
                 self._finish(test)
         return True
 
     def _start(self, index: int, fds: Sequence[int]) -> None:
         place = self.places.pop()
-        os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = place.folder
+        os.environ["HOME"] = os.environ["TMPDIR"] = place.folder
+        tempfile.tempdir = None  # it remembers
         os.chdir(place.folder)
         pid = os.fork()
         if pid == 0:
@@ -258,16 +260,11 @@ def remove(path: str) -> None:
     remove_tree(path)
 
 
-def lowered(limit: int, value: float) -> tuple[int, int]:
-    """A limit of this process as it would be after lowering it to a value, rounded up."""
+def lower(limit: int, value: int) -> None:
+    """Lower a limit of this process; where it is lower already, nothing happens."""
     hard = resource.getrlimit(limit)[1]
-    wanted = math.ceil(value)
-    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    return wanted, wanted
-
-
-def lower(limit: int, value: float) -> None:
-    resource.setrlimit(limit, lowered(limit, value))
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(limit, (value, value))
 
 
 def read_all(fd: int) -> bytes:

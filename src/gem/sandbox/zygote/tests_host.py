@@ -68,8 +68,9 @@ class _Batch:
         except Lost as lost:
             if lost.result is None:
                 (self.waiting if lost.unclean else self.suspects).extend(link.running)
-            for index in link.running if lost.result is not None else ():
-                self._keep(index, lost.result)
+            else:
+                for index in link.running:  # the only one
+                    self._keep(index, lost.result)
 
     def run_alone(self, link: Link) -> None:
         """Run one suspect. What ends the driver now is this test's doing."""

@@ -12,10 +12,12 @@ from typing import Any
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Case, Limits, Result, Status
+from gem.sandbox.scripted import as_bytes
 from gem.sandbox.zygote import values
 from gem.sandbox.zygote.host import Exit, Launcher, status_of
 from gem.sandbox.zygote.listener import Listener
 from gem.sandbox.zygote.tests_wire import BROKEN, MESSAGE_BYTES, UNCLEAN, Order, Report
+from gem.sandbox.zygote.wire import in_memory
 
 LATE_S = 5.0  # beyond a time limit, for the driver to speak
 HANGUP_S = 1.0  # for a driver that hung up to be gone
@@ -78,7 +80,7 @@ class Test:
     """
 
     pipes: Sequence[int]
-    deadline: float
+    start: float
     flooded: bool = False
 
 
@@ -116,6 +118,7 @@ class Link:
 
     def await_compiled(self) -> None:
         """Raises Broken where the program does not compile within its limits, SandboxError where the driver failed."""
+        self.launch.await_beginning()
         message = self._receive(time.monotonic() + self.job.limits.wall_s)
         if not message:
             ended = self._ended(Status.TIMEOUT if message is None else None)
@@ -144,38 +147,51 @@ class Link:
 
     def next_result(self) -> tuple[int, Result]:
         """The index and the result of the next test to end. Raises Lost where the driver is gone."""
-        message = self._receive(min(test.deadline for test in self.running.values()))
+        oldest = min(test.start for test in self.running.values())
+        message = self._receive(oldest + self.job.limits.wall_s + LATE_S)
         if not message:
             raise self._lost(late=message is None)
         report = Report.of(message)
         if report.trouble:
             raise SandboxError(report.trouble.decode("utf-8", "replace"))
-        test = self.running.pop(report.index)
+        test = self.running.pop(report.number)
         result = self._result(report, test)
         self.listener.close(*test.pipes)
-        return report.index, result
+        return report.number, result
 
     def _result(self, report: Report, test: Test) -> Result:
-        signal = -report.code if report.code < 0 else None
-        usage = {"cpu_s": report.cpu_s, "max_rss_bytes": report.max_rss_bytes}
-        ended = Exit(exit_code=report.code if signal is None else None, signal=signal, why=None, **usage)
-        status = status_of(ended, self.job.limits)
-        if test.flooded or report.overdue:
-            status = Status.OUTPUT_LIMIT if test.flooded else Status.TIMEOUT
-        return self._seen(test, status, exit_code=ended.exit_code, signal=signal, wall_s=report.wall_s, **usage)
+        why = Status.OUTPUT_LIMIT if test.flooded else Status.TIMEOUT if report.overdue else None
+        ended = Exit(
+            exit_code=report.code if report.code >= 0 else None,
+            signal=-report.code if report.code < 0 else None,
+            cpu_s=report.cpu_s,
+            max_rss_bytes=report.max_rss_bytes,
+            why=why,
+        )
+        return self._seen(test, ended, report.wall_s)
 
-    def _seen(self, test: Test, status: Status, **found: Any) -> Result:
-        """A result, with what a test wrote; of a call also its value, without which it was no success."""
+    def _seen(self, test: Test, ended: Exit, wall_s: float) -> Result:
+        """What became of a test that is over; a call without a value was no success."""
         self.listener.drain(*test.pipes)
         out, err, *returned = (self.listener.captures[fd] for fd in test.pipes)
-        value = None
+        status, value = status_of(ended, self.job.limits, err.text()), None
         if returned and status is Status.OK:
             value = values.checked(bytes(returned[0].head + returned[0].tail))
             if value is None:
                 status = Status.ERROR
                 err.add(NO_VALUE)
-        truncated = out.truncated or err.truncated
-        return Result(status=status, stdout=out.text(), stderr=err.text(), truncated=truncated, value=value, **found)
+        return Result(
+            status=status,
+            exit_code=ended.exit_code,
+            signal=ended.signal,
+            stdout=out.text(),
+            stderr=err.text(),
+            truncated=out.truncated or err.truncated,
+            wall_s=wall_s,
+            cpu_s=ended.cpu_s,
+            max_rss_bytes=ended.max_rss_bytes,
+            value=value,
+        )
 
     def _receive(self, deadline: float) -> bytes | None:
         """The driver's next message; empty where it is gone, None where it is silent until the deadline."""
@@ -203,7 +219,7 @@ class Link:
         result = None
         if self.parallel == 1 and not late and ended.exit_code is None:
             (test,) = self.running.values()
-            result = self._seen(test, status_of(ended, self.job.limits), signal=ended.signal, cpu_s=ended.cpu_s)
+            result = self._seen(test, ended, time.monotonic() - test.start)
         return Lost(self._words() or f"{ended}", result, unclean=ended.exit_code == UNCLEAN)
 
     def _ended(self, kill: Status | None) -> Exit:
@@ -222,20 +238,6 @@ class Link:
         return self.listener.captures[self.said].text()
 
 
-def in_memory(data: bytes) -> int:
-    """A descriptor from which this can be read."""
-    fd = os.memfd_create("gem", os.MFD_CLOEXEC)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
-
-
 def closed_by(stack: contextlib.ExitStack, fd: int) -> int:
     stack.callback(os.close, fd)
     return fd
-
-
-def as_bytes(text: str | bytes) -> bytes:
-    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text

@@ -21,7 +21,7 @@ class Order(NamedTuple):
     """From the host: start a test, whose descriptors come along, or stop it."""
 
     start: bool
-    index: int
+    number: int
 
     def packed(self) -> bytes:
         return _ORDER.pack(*self)
@@ -38,7 +38,7 @@ class Report(NamedTuple):
     it could not be begun, or nothing.
     """
 
-    index: int
+    number: int
     code: int
     overdue: bool
     wall_s: float
@@ -51,4 +51,4 @@ class Report(NamedTuple):
 
     @classmethod
     def of(cls, message: bytes) -> Report:
-        return cls(*_REPORT.unpack_from(message), message[_REPORT.size :])
+        return cls._make((*_REPORT.unpack_from(message), message[_REPORT.size :]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
@@ -13,10 +14,13 @@ from typing import Any
 from gem.errors import SandboxError
 from gem.sandbox.base import Files, Limits
 from gem.sandbox.zygote.host import Launch, Launcher, ServerDied, Zygote
+from gem.sandbox.zygote.syscalls import words
 
-COMMON = """array ast base64 bisect cmath collections contextlib copy csv ctypes dataclasses datetime decimal enum fractions
+COMMON = words(
+    """array ast base64 bisect cmath collections contextlib copy csv ctypes dataclasses datetime decimal enum fractions
     functools hashlib heapq inspect io itertools json linecache math numbers operator pathlib pickle queue random re
-    shutil statistics string struct subprocess tempfile textwrap threading time traceback typing uuid""".split()
+    shutil statistics string struct subprocess tempfile textwrap threading time traceback typing uuid"""
+)
 # What is imported for programs that name the key; the last that fits is taken.
 TIERS = {"": COMMON, "numpy": [*COMMON, "numpy"], "sympy": [*COMMON, "numpy", "sympy"]}
 _NEEDS_NUMPY = ("scipy", "pandas")
@@ -59,10 +63,6 @@ class Tiers:
 
         return launch
 
-    def start(self) -> None:
-        """Start the servers, and wait for one. Raises SandboxError where the level does not hold."""
-        self._zygote("", False).await_ready()
-
     def zygotes(self) -> list[Zygote]:
         """Those that were started."""
         with self._lock:
@@ -86,22 +86,29 @@ class Tiers:
         with self._lock:
             if self._closed:
                 raise SandboxError("this sandbox is closed")
-            for name in self._missing(network):
-                self._zygotes[name, network] = Zygote(self.level, modules=TIERS[name], network=network)
+            self._replace_dead(network)
             return self._zygotes[tier if (tier, network) in self._zygotes else "", network]
 
-    def _missing(self, network: bool) -> list[str]:
-        """Tiers without a server that lives. All are started at once, so that none starts while a program runs."""
-        missing = []
-        for tier in filter(installed, TIERS):
-            zygote = self._zygotes.get((tier, network))
-            if zygote is None or not zygote.alive:
-                missing.append(tier)
-                if zygote is not None:
-                    zygote.close()
-        return missing
+    def _replace_dead(self, network: bool) -> None:
+        """Start what is missing, all at once, so that no server starts while a program runs. Returns when all serve."""
+        started = {}
+        try:
+            for tier in filter(installed, TIERS):
+                zygote = self._zygotes.get((tier, network))
+                if zygote is None or not zygote.alive:
+                    started[tier, network] = Zygote(self.level, modules=TIERS[tier], network=network)
+                    if zygote is not None:
+                        zygote.close()
+            for zygote in started.values():
+                zygote.await_ready()
+        except BaseException:
+            for zygote in started.values():
+                zygote.close()
+            raise
+        self._zygotes.update(started)
 
 
+@functools.cache
 def installed(tier: str) -> bool:
     """Whether the library is there, for this interpreter."""
     return not tier or importlib.util.find_spec(tier) is not None
