@@ -188,7 +188,7 @@ def test_a_file_is_read_once_for_all_environments(tmp_path):
 
 def test_a_data_set_that_comes_with_gem_is_named_by_its_path_there():
     assert len(Sums("gem:code/warmup.jsonl").dataset) == 10
-    with pytest.raises(BadValue, match="none.jsonl"):
+    with pytest.raises(BadValue, match=r"none\.jsonl"):
         Sums("gem:none.jsonl")
 
 

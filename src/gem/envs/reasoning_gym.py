@@ -103,10 +103,12 @@ class ReasoningGymEnv(Env):
         return None if gold is None else str(gold)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        before = getattr(self, "state", None)
+        try:
+            self._check(state["state"]["dataset"], state["state"]["index"])
+        except (KeyError, TypeError) as e:
+            raise BadValue(f"not a state of {type(self).__name__}: no state that names a question") from e
         super().set_state(state)
-        if before is None or (before.dataset, before.index) != (self.state.dataset, self.state.index):
-            self._open(self.state)
+        self._open(self.state)
 
     def secrets(self) -> list[str]:
         """The gold answer, where it is long enough to be no chance and not in the question."""
@@ -117,17 +119,20 @@ class ReasoningGymEnv(Env):
         return self.format.write(str(self.action_rng.randint(0, 99)))
 
     def _open(self, state: State) -> None:
-        if not 0 <= state.dataset < SEEDS or not 0 <= state.index < self.size:
-            raise BadValue(f"no question {state.index} of data set {state.dataset} here")
         if self._dataset is None or self._dataset.seed != state.dataset:
             self._dataset = self._source.dataset(state.dataset)
         self.entry = self._dataset.entry(state.index)
         self.state = state
 
+    def _check(self, dataset: int, index: int) -> None:
+        if not 0 <= dataset < SEEDS or not 0 <= index < self.size:
+            raise BadValue(f"no question {index!r} of data set {dataset!r} here: size is {self.size}")
+
     def _score(self, answer: str) -> float:
-        if not may_be_scored(self.name, answer):
+        own = answer == self.answer
+        if not own and not may_be_scored(self.name, answer):
             return 0.0
-        if takes_algebra(self.name) and answer != self.answer:
+        if not own and takes_algebra(self.name):
             question = (self.state.dataset, self.state.index, self.size)
             score: float = _workers.run(f"{score_once.__module__}:score_once", *self._made_of, *question, answer)
             return score

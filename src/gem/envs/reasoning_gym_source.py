@@ -13,6 +13,7 @@ import random
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Source:
             factory = require("reasoning_gym.factory", extra=EXTRA)
         if name not in factory.DATASETS:
             raise BadValue(f"reasoning-gym has no generator {name!r}{did_you_mean(name, factory.DATASETS)}")
-        self.name = name
+        self.name, self._key = name, (name, size, level, repr(sorted(config.items())))
         self._dataset_class, config_class = factory.DATASETS[name]
         _known_fields(name, config_class, config)
         config = _with_specs(config) if name == "composite" else dict(config)
@@ -55,9 +56,21 @@ class Source:
             _validate(self.config)
 
     def dataset(self, seed: int) -> DataSet:
-        """The data set of a seed, 0 to 2**31 - 1. Raises BadValue, MissingDependency."""
+        """The data set of a seed, 0 to 2**31 - 1. Raises BadValue, MissingDependency.
+
+        The last few are kept, for all environments of the process: a group of them often asks for the same one.
+        """
+        return _dataset(self, seed)
+
+    def build(self, seed: int) -> DataSet:
         with apart(seed), _bad_values(self.name):
             return DataSet(self.name, self._dataset_class(dataclasses.replace(self.config, seed=seed)), seed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
 
 class DataSet:
@@ -98,6 +111,11 @@ class DataSet:
         if score != score:
             raise ValueError("it gave NaN")
         return min(1.0, max(0.0, score))
+
+
+@lru_cache(maxsize=16)  # of up to 20 MB each; building takes some generators 0.3 s
+def _dataset(source: Source, seed: int) -> DataSet:
+    return source.build(seed)
 
 
 def score_once(

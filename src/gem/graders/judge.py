@@ -182,7 +182,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _golds(gold: str | Sequence[str]) -> list[str]:
-    golds = [gold] if isinstance(gold, str) else list(gold)
+    golds = [gold] if isinstance(gold, str) or not isinstance(gold, Sequence) else list(gold)
     if not all(isinstance(each, str) and each.strip() for each in golds):
         raise BadValue(f"a gold answer is text, got {gold!r:.80}")
     return golds

@@ -185,12 +185,12 @@ class _Comparison:
             return ours == theirs or (a.decimal and g.decimal and abs(ours - theirs) <= ROUNDING * abs(theirs))
         ours_latex, theirs_latex = _latex(a), _latex(g)
         if factor != 1:
-            ours_latex = rf"\frac{{{factor.numerator}}}{{{factor.denominator}}}\cdot\left({ours_latex}\right)"
+            ours_latex = rf"\frac{{{factor.numerator}}}{{{factor.denominator}}}\cdot({ours_latex})"
         if {a.unit, g.unit} == {"", "degree"} and "\\pi" in (theirs_latex if a.unit else ours_latex):
             if a.unit:
-                ours_latex = rf"\left({ours_latex}\right)\cdot\frac{{\pi}}{{180}}"
+                ours_latex = rf"({ours_latex})\cdot\frac{{\pi}}{{180}}"
             else:
-                theirs_latex = rf"\left({theirs_latex}\right)\cdot\frac{{\pi}}{{180}}"
+                theirs_latex = rf"({theirs_latex})\cdot\frac{{\pi}}{{180}}"
         return self._formulas(ours_latex, theirs_latex)
 
     def _formulas(self, a: str, g: str) -> bool:

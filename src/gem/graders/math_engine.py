@@ -45,7 +45,7 @@ def parse(latex: str) -> Any:
     text = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}", r"\1", latex)
     text = _DEGREES.sub(r"{\1\\cdot\\frac{\\pi}{180}}", text)
     try:
-        expression = latex2sympy(text)
+        expression = latex2sympy(text, normalization_config=None)  # which would drop units and open boxes
         imaginary = [symbol for symbol in expression.free_symbols if symbol.name == "i"]
         expression = expression.subs({symbol: sympy.I for symbol in imaginary})
         expression = expression.subs({s: sympy.Symbol(s.name) for s in expression.free_symbols})  # without assumptions

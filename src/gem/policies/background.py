@@ -22,11 +22,12 @@ class Background(Generic[Resource]):
     Args:
         enter: makes it, in that thread.
 
-    ``resource`` is what entering it gave. Raises what entering it raises.
+    ``resource`` is what entering it gave; ``closing`` tells a coroutine that is cancelled whether close() did it.
+    Raises what entering it raises.
     """
 
     def __init__(self, enter: Callable[[], AbstractAsyncContextManager[Resource]]) -> None:
-        self.pid = os.getpid()
+        self.pid, self.closing = os.getpid(), False
         self._enter = enter
         self._entered: Future[Resource] = Future()
         self._loop = asyncio.new_event_loop()
@@ -34,11 +35,6 @@ class Background(Generic[Resource]):
         self._thread = threading.Thread(target=self._live, name="gem-background", daemon=True)
         self._thread.start()
         self.resource = self._entered.result()
-
-    @property
-    def closing(self) -> bool:
-        """Whether what runs is being cancelled because of close()."""
-        return self._end.is_set()
 
     def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
         """Run a coroutine on the loop. Not after close()."""
@@ -68,6 +64,7 @@ class Background(Generic[Resource]):
         async with self._enter() as resource:
             self._entered.set_result(resource)
             await self._end.wait()
+            self.closing = True
             running = asyncio.all_tasks() - {asyncio.current_task()}
             for task in running:
                 task.cancel()

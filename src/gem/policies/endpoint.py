@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -159,7 +160,7 @@ class Endpoint:
 
     def _opened(self) -> Background[_Client]:
         aiohttp = require("aiohttp", extra="eval")
-        background = Background(lambda: _client(aiohttp, self.concurrency))
+        background = Background(partial(_client, aiohttp, self.concurrency))
         weakref.finalize(self, background.close)  # for who forgets close(), at the latest when Python ends
         return background
 

@@ -29,7 +29,7 @@ from envelope import cgroups, host, programs
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[2]
 AT_ONCE = 4  # most of a run is waiting for limits
-HUNG_S = 120  # after which an envelope is torn down
+HUNG_S = 60  # after which an envelope is torn down
 FIRST_UID = 61_000  # of envelopes started as root: one for each, since the kernel counts processes by user
 AS_ROOT = "-root"  # ends a level that is tried by the root of an ordinary container, not by a user without rights
 MEMORY_PEAK = 2600 << 20  # bytes: the sandbox's limit of 1 GiB, the host and the images of the fork server
@@ -144,7 +144,7 @@ def cannot_run() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("levels", nargs="+", help="ns, lsm, basic, or a backend's name; with -root: by a container's root")
+    parser.add_argument("levels", nargs="+", help="ns, lsm, basic, or a backend; ending in -root: as in a container")
     parser.add_argument("--only", nargs="*", default=[""], help="programs whose names begin so")
     parser.add_argument("--at-once", type=int, default=AT_ONCE)
     args = parser.parse_args(arguments)

@@ -27,6 +27,7 @@ WALL_S = 3.0  # limit of a program that states none
 BENIGN_WALL_S = 20.0  # and of a harmless one: several share the machine
 GRACE_S = 2.0  # a call returns within its limit and this
 SETTLE_S = 0.7  # for what a program left behind to show
+QUIET = 5  # looks at the machine in a row, 0.1 s apart, that show the same
 BURIAL_S = 0.2  # for the parent of all orphans to notice that one ended
 HOST_GROWTH = 300 << 20  # bytes
 TEXT_KEPT = 8_000_000  # characters of output, at most
@@ -176,10 +177,14 @@ def open_sandbox(level: str) -> Sandbox:
 
 
 def warm_up(sandbox: Sandbox) -> None:
-    """What starts when it is first needed is no leftover of the program."""
+    """What starts when it is first needed, or in the background, is no leftover of the program."""
     result = sandbox.run("print('warm')")
     if result.stdout != "warm\n":
         raise Unavailable(f"the first run went wrong: {result}")
+    seen: list[object] = []
+    while len(seen) < QUIET or any(look != seen[-1] for look in seen[-QUIET:]):
+        seen.append((sorted(host.processes()), sorted(host.files())))
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

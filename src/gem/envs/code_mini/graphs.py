@@ -53,8 +53,8 @@ def cheapest_journey(text: str) -> str:
     _, departure, arrival = first.split()
     buses = defaultdict(list)
     for line in rest:
-        start, end, price = line.split()
-        buses[start].append((int(price), end))
+        start, end, fare = line.split()
+        buses[start].append((int(fare), end))
     queue, done = [(0, departure)], set()
     while queue:
         paid, town = heapq.heappop(queue)

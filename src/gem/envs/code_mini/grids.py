@@ -154,7 +154,7 @@ def largest_square(plan: list[str]) -> int:
     """
     best, above = 0, [0] * len(plan[0])
     for row in plan:
-        sides = []
+        sides: list[int] = []
         for j, field in enumerate(row):
             around = min(above[j], above[j - 1], sides[j - 1]) if j else 0
             sides.append(around + 1 if field == "." else 0)

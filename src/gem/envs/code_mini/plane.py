@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 from gem.envs.code_mini.task import Function, Script, Task, lines
 
@@ -15,7 +16,7 @@ def painted_area(posters: list[list[int]]) -> int:
     """
     columns = sorted({x for left, _, right, _ in posters for x in (left, right)})
     covered = 0
-    for start, end in zip(columns, columns[1:], strict=False):
+    for start, end in pairwise(columns):
         reached = -10001
         for bottom, top in sorted((b, t) for left, b, right, t in posters if left <= start and end <= right):
             covered += (end - start) * max(0, top - max(bottom, reached))
@@ -88,7 +89,8 @@ def crossing_paths(paths: list[list[int]]) -> int:
 
 
 def draw_paths(rng: random.Random, size: int) -> list[list[list[int]]]:
-    paths, edge = [], rng.choice([4, 12, 30])
+    paths: list[list[int]] = []
+    edge = rng.choice([4, 12, 30])
     while len(paths) < min(size, 60):
         path = [rng.randint(0, edge) for _ in range(4)]
         if path[:2] != path[2:]:
@@ -129,10 +131,11 @@ def draw_nails(rng: random.Random, size: int) -> list[list[list[int]]]:
 
 
 def folded_ruler(text: str) -> str:
-    """A folding ruler has links of different lengths. Laid on a table, each link goes on from the end of the one before,
-    in the direction N, E, S or W. It crosses itself where a point of the grid is reached more than once.
+    """A folding ruler has links of different lengths. On a table, each link goes on from the end of the one before, in
+    the direction N, E, S or W, and may lie on others.
 
-    One line holds the links, 1 to 300 of them, with blanks between them: a direction and a length from 1 to 50, like N3.
+    One line holds the links, 1 to 300 of them, with blanks between them: a direction and a length from 1 to 50, as in
+    N3.
 
     Print how many points of the grid (points with two whole coordinates) the ruler touches, and the largest number of
     times that one of them is reached. The start counts as reached once, and so does every further point for each step

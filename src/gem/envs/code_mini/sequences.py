@@ -141,7 +141,7 @@ def overtakings(text: str) -> str:
 
 
 def draw_runners(rng: random.Random, size: int) -> str:
-    count = size * size // 6 + 2
+    count = 10 * size
     return lines(count, rng.sample(range(1, count + 1), count), rng.sample(range(1, count + 1), count))
 
 
@@ -156,7 +156,7 @@ TASKS: tuple[Task, ...] = (
         calm_stretch,
         lambda rng, size: [integers(rng, size * 4, -30, 30), rng.randint(0, 40)],
         ([[5, 8, 6, 2, 4, 3, 7], 4], 4),
-        edges=[[[], 3], [[1, 1, 2, 2, 2], 0], [[1, 2, 3, 4], 9], [[*range(3000), *range(3000, 0, -1)], 1500]],
+        edges=[[[], 3], [[1, 1, 2, 2, 2], 0], [[1, 2, 3, 4], 9], [[*range(900), *range(900, 0, -1)], 400]],
         difficulty=3,
     ),
     Script(race_table, draw_race, ("3\nzoe 5\nann 5\nbob 9\n", "1 bob 9\n2 ann 5\n2 zoe 5"), edges=["1\na 0\n"]),
@@ -184,7 +184,7 @@ TASKS: tuple[Task, ...] = (
         overtakings,
         draw_runners,
         ("4\n2 1 3 4\n1 4 2 3\n", "3"),
-        edges=["1\n1\n1\n", lines(3000, [*range(1, 3001)], [*range(3000, 0, -1)])],
+        edges=["1\n1\n1\n", lines(900, [*range(1, 901)], [*range(900, 0, -1)])],
         difficulty=3,
     ),
 )

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SIZES = (3, 5, 8, 12, 20, 40, 80, 150)  # one input of each is drawn; what is counted is the task's own business
+SIZES = (3, 5, 8, 12, 20, 40, 80, 150)  # of inputs drawn; what is counted is the task's own business
+MOST_TESTS = 12  # as many as CodeEnv runs of a task; of a larger suite it would leave out the shortest, the edges
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,10 @@ class Task(ABC):
         return "\n\n".join([*(" ".join(paragraph.split()) for paragraph in paragraphs), self.shown()])
 
     def inputs(self, rng: random.Random) -> list[Any]:
-        """The example, the edges and one input of each size, without what came before."""
-        found: list[Any] = []
-        for given in [self.example[0], *self.edges, *(self.draw(rng, size) for size in SIZES)]:
+        """The example, the edges and an input of each size, the smallest sizes left out where that makes too many."""
+        found = [self.example[0], *self.edges]
+        for size in SIZES[max(0, len(found) + len(SIZES) - MOST_TESTS) :]:
+            given = self.draw(rng, size)
             if given not in found:
                 found.append(given)
         return found
@@ -68,7 +70,7 @@ class Task(ABC):
         """The reference as a program that passes the tests."""
 
     def _source(self) -> str:
-        return f"{_imports(inspect.getsourcefile(self.solve) or '')}\n\n\n{inspect.getsource(self.solve)}"
+        return f"{_imports(inspect.getsourcefile(self.solve) or '')}\nimport sys\n\n\n{inspect.getsource(self.solve)}"
 
 
 class Script(Task):
@@ -86,7 +88,7 @@ class Script(Task):
         return {"inputs": inputs, "outputs": [self.answer(given) for given in inputs]}
 
     def program(self) -> str:
-        return f"{self._source()}\n\nprint({self.solve.__name__}(open(0).read()))\n"
+        return f"{self._source()}\n\nprint({self.solve.__name__}(sys.stdin.read()))\n"
 
 
 class Function(Task):

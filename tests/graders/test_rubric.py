@@ -1,0 +1,89 @@
+"""Several graders as one."""
+
+from __future__ import annotations
+
+import pytest
+
+from gem.errors import BadValue, GraderError
+from gem.graders.base import Grade
+from gem.graders.exact import exact_match, f1
+from gem.graders.rubric import Part, Rubric
+
+
+def says(reward: float) -> Part:
+    return Part(lambda answer, gold: Grade(reward=reward, correct=reward == 1, reason=f"{answer} for {gold}"))
+
+
+def weighted(**parts: tuple[float, float]) -> Grade:
+    rubric = Rubric({name: Part(says(reward).grade, weight) for name, (reward, weight) in parts.items()})
+    return rubric.grade("a", "b")
+
+
+def test_the_reward_is_the_weighted_mean():
+    assert weighted(first=(1.0, 3), second=(0.0, 1)).reward == 0.75
+    assert weighted(first=(0.5, 1), second=(0.25, 1)).reward == 0.375
+
+
+def test_the_parts_are_told_and_sum_to_the_reward():
+    grade = weighted(first=(1.0, 2), second=(0.5, 6))
+    assert grade.details["reward_parts"] == {"first": 0.25, "second": 0.375}
+    assert sum(grade.details["reward_parts"].values()) == grade.reward
+    assert grade.details["parts"]["second"] == {"reward": 0.5, "weight": 6, "reason": "a for b", "details": {}}
+    assert grade.reason == "first 1: a for b; second 0.5: a for b"
+
+
+@pytest.mark.parametrize("weights", [(0.1, 0.2, 0.7), (1e-30, 1.0, 3.3), (1 / 3, 1 / 7, 1 / 11)])
+def test_all_right_is_exactly_one_and_anything_less_is_not(weights):
+    assert weighted(a=(1.0, weights[0]), b=(1.0, weights[1]), c=(1.0, weights[2])).reward == 1.0
+    almost = weighted(a=(0.0, weights[0]), b=(1.0, weights[1]), c=(1.0, weights[2]))
+    assert almost.reward < 1.0 and not almost.correct
+
+
+def test_a_part_without_weight_is_reported_alone():
+    grade = weighted(counts=(1.0, 1), told=(0.0, 0))
+    assert grade.correct and grade.details["parts"]["told"]["reward"] == 0.0
+
+
+def test_real_graders_are_parts():
+    rubric = Rubric({"exact": Part(exact_match), "words": Part(f1, weight=3)})
+    assert rubric.grade("red dog", "The red dog").correct
+    assert rubric.grade("dog", "red dog").reward == pytest.approx(0.75 * 2 / 3)
+
+
+def test_rubrics_are_parts_of_rubrics():
+    inner = Rubric({"a": says(1.0), "b": says(0.0)})
+    grade = Rubric({"inner": Part(inner.grade), "c": says(1.0)}).grade("x", "y")
+    assert grade.reward == 0.75 and grade.details["parts"]["inner"]["details"]["reward_parts"] == {"a": 0.5, "b": 0.0}
+
+
+def test_the_question_goes_to_the_parts_that_take_it():
+    def asked(answer: str, gold: str, *, question: str) -> Grade:
+        return Grade(reward=1.0, correct=True, reason=question)
+
+    rubric = Rubric({"asked": Part(asked, takes_question=True), "exact": Part(exact_match)})
+    assert rubric.grade("4", "4", question="2 + 2?").details["parts"]["asked"]["reason"] == "2 + 2?"
+
+
+def test_a_part_that_cannot_grade_leaves_no_grade():
+    def down(answer: str, gold: str) -> Grade:
+        raise GraderError("down")
+
+    with pytest.raises(GraderError, match="down"):
+        Rubric({"right": says(1.0), "down": Part(down, weight=0)}).grade("a", "b")
+
+
+@pytest.mark.parametrize("parts", [{}, {"a": Part(exact_match, weight=0)}])
+def test_a_rubric_needs_a_part_that_counts(parts):
+    with pytest.raises(BadValue, match="weight above 0"):
+        Rubric(parts)
+
+
+@pytest.mark.parametrize("weight", [-1, float("nan"), float("inf"), True])
+def test_a_weight_that_is_none_is_named(weight):
+    with pytest.raises(BadValue, match="weight must be a number >= 0"):
+        Part(exact_match, weight)
+
+
+def test_a_part_that_is_no_function_is_named():
+    with pytest.raises(BadValue, match="is a function"):
+        Part("exact")  # type: ignore[arg-type]

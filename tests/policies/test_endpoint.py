@@ -1,0 +1,285 @@
+"""The client of a chat endpoint, against a server that fails as told."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import multiprocessing
+import os
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+pytest.importorskip("aiohttp", reason="needs the extra [eval]")
+
+from gem.errors import BadValue, EndpointError, InfraError
+from gem.policies.endpoint import LONGEST_PAUSE_S, Completion, Endpoint
+from gem.testing.fakes import Answer, FakeEndpoint, Received
+
+ASK = [{"role": "user", "content": "2 + 2?"}]
+KEY = "sk-a-very-secret-key"
+
+
+def client(fake: FakeEndpoint, **settings: Any) -> Endpoint:
+    return Endpoint(fake.url, "m", **{"backoff": 0.001, **settings})
+
+
+def workers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "gem-background"]
+
+
+def test_a_reply_comes_with_its_end_and_its_tokens():
+    with FakeEndpoint([Answer(text="4", finish="length")]) as fake, client(fake) as endpoint:
+        usage = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
+        assert endpoint.complete(ASK, temperature=0.5, stop=["\n"]) == Completion("4", "length", usage)
+    assert fake.requests[0].body == {"model": "m", "messages": ASK, "temperature": 0.5, "stop": ["\n"]}
+
+
+def test_event_loops_await_it():
+    async def both(endpoint: Endpoint) -> list[Completion]:
+        return await asyncio.gather(endpoint.acomplete(ASK), endpoint.acomplete(ASK))
+
+    with FakeEndpoint(["4"]) as fake, client(fake) as endpoint:
+        assert [c.text for c in asyncio.run(both(endpoint))] == ["4", "4"]
+        assert [c.text for c in asyncio.run(both(endpoint))] == ["4", "4"]  # another loop, the same connections
+
+
+def test_threads_share_it():
+    with FakeEndpoint(lambda request: request.last) as fake, client(fake) as endpoint, ThreadPoolExecutor(8) as threads:
+        asked = [[{"role": "user", "content": str(i)}] for i in range(64)]
+        assert [c.text for c in threads.map(endpoint.complete, asked)] == [str(i) for i in range(64)]
+        assert len(workers()) == 2  # its own and the server's
+
+
+PASSING = {
+    "too many requests": Answer(status=429),
+    "a bad gateway": Answer(status=502, body="<html>"),
+    "overloaded": Answer(status=529),
+    "broken JSON": Answer(body='{"choices": [{"mess'),
+    "an error with status 200": Answer(body='{"error": {"message": "no workers"}}'),
+    "no choices": Answer(body='{"choices": []}'),
+    "not an object": Answer(body="[1]"),
+    "content of another type": Answer(body='{"choices": [{"message": {"content": 3}}]}'),
+    "nesting without end": Answer(body="[" * 100_000),
+    "a dropped connection": Answer(drop=True),
+}
+
+
+@pytest.mark.parametrize("answer", PASSING.values(), ids=PASSING)
+def test_what_may_pass_is_tried_again(answer):
+    with FakeEndpoint([answer, answer, "4"]) as fake, client(fake) as endpoint:
+        assert endpoint.complete(ASK).text == "4"
+    assert len(fake.requests) == 3
+
+
+@pytest.mark.parametrize("answer", PASSING.values(), ids=PASSING)
+def test_what_does_not_pass_is_an_endpoint_error(answer):
+    why = r"'m' at http://127.*3 attempts"
+    with FakeEndpoint([answer]) as fake, client(fake, retries=2) as endpoint, pytest.raises(EndpointError, match=why):
+        endpoint.complete(ASK)
+    assert len(fake.requests) == 3
+
+
+def test_an_endpoint_error_is_the_machinerys():
+    assert issubclass(EndpointError, InfraError)
+
+
+def test_a_reply_that_does_not_come_is_given_up_and_tried_again():
+    with FakeEndpoint([Answer(delay=3600), "4"]) as fake, client(fake, timeout=0.3) as endpoint:
+        assert endpoint.complete(ASK).text == "4"
+    with FakeEndpoint([Answer(delay=3600)]) as fake, client(fake, timeout=0.1, retries=0) as twin:
+        failure = twin.submit(ASK).exception()
+    assert isinstance(failure, EndpointError) and "no reply in 0.1 s" in str(failure)
+
+
+def test_a_server_that_is_not_there_is_an_endpoint_error():
+    with FakeEndpoint(["4"]) as fake:
+        url = fake.url
+    with Endpoint(url, "m", retries=1, backoff=0.001) as endpoint, pytest.raises(EndpointError, match="2 attempts"):
+        endpoint.complete(ASK)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422, 302])
+def test_what_a_retry_cannot_help_fails_at_once(status):
+    answer = Answer(status=status, body="context too long", headers={"Location": "/elsewhere"})
+    with FakeEndpoint([answer]) as fake, client(fake) as endpoint:
+        failure = endpoint.submit(ASK).exception()
+    assert isinstance(failure, EndpointError) and str(failure).endswith(f"status {status}: context too long")
+    assert len(fake.requests) == 1
+
+
+def test_pauses_grow_and_differ_and_heed_the_server():
+    endpoint = Endpoint("http://127.0.0.1/v1", "m", backoff=0.5)
+    for attempt in range(4):
+        pauses = {endpoint._pause(attempt, 0.0) for _ in range(200)}
+        assert 0.25 * 2**attempt <= min(pauses) < max(pauses) <= 0.5 * 2**attempt and len(pauses) > 100
+    assert endpoint._pause(0, 7.0) == 7.0
+    assert endpoint._pause(60, 0.0) == endpoint._pause(0, 1e9) == LONGEST_PAUSE_S
+
+
+def test_retry_after_is_waited_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Endpoint, "_pause", lambda self, attempt, after: asked.append((attempt, after)) or 0.0)
+    answers = [Answer(status=429, headers={"Retry-After": "3"}), Answer(status=503, headers={"Retry-After": "Mon"})]
+    with FakeEndpoint([*answers, "4"]) as fake, client(fake) as endpoint:
+        endpoint.complete(ASK)
+    assert asked == [(0, 3.0), (1, 0.0)]
+
+
+def test_no_more_are_in_flight_than_allowed():
+    with FakeEndpoint([Answer(text="4", delay=0.05)]) as fake, client(fake, concurrency=3) as endpoint:
+        futures = [endpoint.submit(ASK) for _ in range(12)]
+        assert [future.result().text for future in futures] == ["4"] * 12
+    assert fake.most_at_once == 3
+
+
+def test_a_reply_without_text_is_empty():
+    body = '{"choices": [{"message": {"content": null}}], "usage": null}'
+    with FakeEndpoint([Answer(body=body)]) as fake, client(fake) as endpoint:
+        assert endpoint.complete(ASK) == Completion("", None, {})
+
+
+def test_the_key_is_sent_and_never_told(monkeypatch, caplog):
+    monkeypatch.setenv("MY_KEY", KEY + "\n")
+    refusal = Answer(status=500, body=f"no such key: {KEY}")
+    with caplog.at_level(logging.DEBUG), FakeEndpoint([refusal, refusal, Answer(body=KEY)]) as fake:
+        with client(fake, api_key_env="MY_KEY", retries=2) as endpoint, pytest.raises(EndpointError) as raised:
+            endpoint.complete(ASK)
+        told = [repr(endpoint), repr(vars(endpoint)), str(pickle.dumps(endpoint)), str(raised.value), caplog.text]
+        told += [repr(raised.value.__cause__), repr(raised.value.__context__)]
+    assert "no such key: …" in caplog.text
+    assert not [text for text in told if KEY in text]
+    assert [request.headers["authorization"] for request in fake.requests] == [f"Bearer {KEY}"] * 3
+
+
+def test_without_a_variable_no_key_is_sent(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with FakeEndpoint(["4"]) as fake, client(fake) as endpoint:
+        endpoint.complete(ASK)
+    assert "authorization" not in fake.requests[0].headers
+
+
+@pytest.mark.parametrize("value", [None, "", " ", "a\nb", "é"])
+def test_a_key_that_is_none_names_its_variable(monkeypatch, value):
+    monkeypatch.delenv("MY_KEY", raising=False)
+    if value is not None:
+        monkeypatch.setenv("MY_KEY", value)
+    with pytest.raises(BadValue, match="environment variable MY_KEY"):
+        Endpoint("http://127.0.0.1/v1", "m", api_key_env="MY_KEY").complete(ASK)
+
+
+def test_closing_fails_what_is_under_way_and_leaves_no_thread():
+    with FakeEndpoint([Answer(delay=3600)]) as fake:
+        endpoint = client(fake)
+        futures = [endpoint.submit(ASK) for _ in range(3)]
+        endpoint.close()
+        for future in futures:
+            with pytest.raises(EndpointError, match="was closed while"):
+                future.result(timeout=30)
+        endpoint.close()
+        assert len(workers()) == 1  # the server's
+
+
+def test_the_next_request_after_closing_opens_anew():
+    with FakeEndpoint(["4"]) as fake, client(fake) as endpoint:
+        endpoint.complete(ASK)
+        endpoint.close()
+        assert endpoint.complete(ASK).text == "4"
+
+
+def test_a_client_that_is_forgotten_leaves_no_thread():
+    with FakeEndpoint(["4"]) as fake:
+        client(fake).complete(ASK)
+        gc.collect()
+        assert len(workers()) == 1  # the server's
+
+
+def test_a_request_that_is_given_up_is_cut_off():
+    with FakeEndpoint([Answer(delay=3600), "4"]) as fake, client(fake, concurrency=1) as endpoint:
+        stuck = endpoint.submit(ASK)
+        while not fake.requests:
+            pass
+        stuck.cancel()
+        assert endpoint.complete(ASK).text == "4"  # though only one may be in flight
+
+
+def test_a_pickled_client_opens_its_own_connections():
+    with FakeEndpoint(["4"]) as fake, client(fake, retries=2) as endpoint:
+        endpoint.complete(ASK)
+        with pickle.loads(pickle.dumps(endpoint)) as twin:
+            assert twin.complete(ASK).text == "4" and twin.retries == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_client_opens_its_own_connections():
+    with FakeEndpoint(["4"]) as fake, client(fake) as endpoint:
+        endpoint.complete(ASK)
+        child = multiprocessing.get_context("fork").Process(target=_asks, args=(endpoint,))
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+        assert endpoint.complete(ASK).text == "4"
+
+
+def _asks(endpoint: Endpoint) -> None:
+    assert endpoint.complete(ASK).text == "4"
+    endpoint.close()
+
+
+@pytest.mark.parametrize("name", ["model", "messages", "stream", "n"])
+def test_what_the_client_sets_itself_cannot_be_set(name):
+    endpoint = Endpoint("http://127.0.0.1/v1", "m")
+    with pytest.raises((BadValue, TypeError), match=name):
+        endpoint.complete(ASK, **{name: 1})
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}])
+def test_what_is_no_json_is_the_callers_mistake(value):
+    with pytest.raises(BadValue, match="sent as JSON"):
+        Endpoint("http://127.0.0.1/v1", "m").complete(ASK, temperature=value)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"timeout": 0}, {"timeout": float("nan")}, {"backoff": -1}, {"concurrency": 0}, {"retries": -1}]
+)
+def test_settings_out_of_range_are_named(settings):
+    with pytest.raises(BadValue, match=next(iter(settings))):
+        Endpoint("http://127.0.0.1/v1", "m", **settings)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:8000", "ftp://host/v1", "http://", "http://host:port/v1", "http://[::1"]
+)
+def test_a_base_url_that_is_none_is_named(url):
+    with pytest.raises(BadValue, match="base_url should be like"):
+        Endpoint(url, "m")
+
+
+@pytest.mark.parametrize("url", [f"https://user:{KEY}@host/v1", f"https://host/v1?key={KEY}"])
+def test_a_secret_in_the_url_is_refused_and_not_repeated(url):
+    with pytest.raises(BadValue, match="api_key_env") as raised:
+        Endpoint(url, "m")
+    assert KEY not in str(raised.value)
+
+
+def test_the_path_of_the_base_url_is_kept():
+    with FakeEndpoint(["4"]) as fake, Endpoint(fake.url + "/", "m") as endpoint:
+        assert endpoint.complete(ASK).text == "4"
+
+
+def test_nothing_is_opened_before_the_first_request():
+    before = len(workers())
+    Endpoint("http://127.0.0.1:1/v1", "m").close()
+    assert len(workers()) == before
+
+
+def test_a_conversation_is_sent_whole():
+    seen: list[Received] = []
+    with FakeEndpoint(lambda request: seen.append(request) or "4") as fake, client(fake) as endpoint:
+        endpoint.complete([*ASK, {"role": "assistant", "content": "4"}, {"role": "user", "content": "sure?"}])
+    assert [message["role"] for message in seen[0].body["messages"]] == ["user", "assistant", "user"]

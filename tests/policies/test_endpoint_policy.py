@@ -1,0 +1,130 @@
+"""A model behind an endpoint, playing."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import pytest
+
+pytest.importorskip("aiohttp", reason="needs the extra [eval]")
+
+import gem
+from gem.errors import BadValue, EndpointError
+from gem.policies import Reply, Request
+from gem.policies.endpoint import Endpoint
+from gem.policies.endpoint_policy import EndpointPolicy
+from gem.rollout import collect
+from gem.testing.fakes import Answer, FakeEndpoint, Received
+from gem.trajectory import Turn
+from gem.wrappers import ObservationWrapper
+
+
+def request(observation: object = "obs", slot: int = 0, turns: tuple[Turn, ...] = ()) -> Request:
+    return Request(observation, [], (slot, 0, len(turns)), lambda: "left", turns)  # type: ignore[arg-type]
+
+
+def offline() -> Endpoint:
+    return Endpoint("http://127.0.0.1/v1", "m")
+
+
+def test_a_batch_is_asked_at_once_and_answered_in_order():
+    def script(asked: Received) -> Answer:
+        return Answer(text=asked.last.upper(), delay=0.2 if asked.last == "a" else 0.0)
+
+    with FakeEndpoint(script) as fake, Endpoint(fake.url, "m") as endpoint:
+        replies = EndpointPolicy(endpoint).act([request("a"), request("b"), request("c")])
+    assert replies == [Reply(text, finish="stop") for text in "ABC"]
+    assert fake.most_at_once == 3
+
+
+def test_the_episode_is_sent_as_a_conversation():
+    turns = (Turn("rules", "left"), Turn("wall", "right"))
+    assert EndpointPolicy(offline(), system="Play.").messages(request("door", turns=turns)) == [
+        {"role": "system", "content": "Play."},
+        {"role": "user", "content": "rules"},
+        {"role": "assistant", "content": "left"},
+        {"role": "user", "content": "wall"},
+        {"role": "assistant", "content": "right"},
+        {"role": "user", "content": "door"},
+    ]
+
+
+def test_messages_are_sent_as_they_are():
+    messages = [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]
+    assert EndpointPolicy(offline()).messages(request(messages)) == messages
+
+
+def test_pictures_are_sent_with_their_text():
+    image = pytest.importorskip("PIL.Image", reason="needs the extra [vision]")
+    picture = image.new("RGB", (2, 1), (255, 0, 0))
+    (message,) = EndpointPolicy(offline()).messages(request({"text": "what colour?", "images": [picture]}))
+    shown, text = message["content"]
+    assert text == {"type": "text", "text": "what colour?"}
+    kind, _, data = shown["image_url"]["url"].partition(",")
+    assert kind == "data:image/png;base64"
+    with image.open(io.BytesIO(base64.b64decode(data))) as read:
+        assert read.getpixel((1, 0)) == (255, 0, 0)
+    assert EndpointPolicy(offline()).messages(request({"text": "b", "images": []})) == [
+        {"role": "user", "content": "b"}
+    ]
+
+
+@pytest.mark.parametrize("observation", [3, {"pixels": 1}, ["a"], {"text": "a", "images": ["path.png"]}])
+def test_what_an_endpoint_does_not_take_is_named(observation):
+    with pytest.raises(BadValue, match=r"should be a PIL image|takes text"):
+        EndpointPolicy(offline()).messages(request(observation))
+
+
+def test_each_turn_of_each_slot_samples_from_a_seed_of_its_own():
+    def seeds() -> list[int]:
+        with FakeEndpoint(["x"]) as fake, Endpoint(fake.url, "m", concurrency=1) as endpoint:
+            policy = EndpointPolicy(endpoint, seed=3, temperature=1.0)
+            policy.act([request(slot=0), request(slot=1), request(turns=(Turn("a", "b"),))])
+        assert {asked.body["temperature"] for asked in fake.requests} == {1.0}
+        return [asked.body["seed"] for asked in fake.requests]
+
+    assert seeds() == seeds() and len(set(seeds())) == 3
+
+
+def test_an_endpoint_that_fails_is_an_error_and_the_others_are_given_up():
+    def script(asked: Received) -> Answer:
+        return Answer(status=400) if asked.last == "bad" else Answer(delay=3600)
+
+    with FakeEndpoint(script) as fake, Endpoint(fake.url, "m") as endpoint, pytest.raises(EndpointError):
+        EndpointPolicy(endpoint).act([request("a"), request("bad"), request("b")])
+
+
+def test_no_requests_are_no_replies():
+    assert EndpointPolicy(offline()).act([]) == []
+
+
+def bisect(asked: Received) -> str:
+    """The next guess, told from the whole conversation: it wins only where the history is sent."""
+    low, high = 1, 10
+    messages = asked.body["messages"]
+    for reply, hint in zip(messages[1::2], messages[2::2], strict=True):
+        guess = int(reply["content"].removeprefix(r"\boxed{").rstrip("}"))
+        low, high = (guess + 1, high) if "too low" in hint["content"] else (low, guess - 1)
+    return rf"\boxed{{{(low + high) // 2}}}"
+
+
+def test_a_model_with_the_history_wins_a_game_over_several_turns():
+    with (
+        FakeEndpoint(bisect) as fake,
+        Endpoint(fake.url, "m") as endpoint,
+        gem.make_vec("game:GuessTheNumber-v0-easy", num_envs=3, seed=0) as vec_env,
+    ):
+        episodes = collect(vec_env, EndpointPolicy(endpoint), episodes=6)
+    assert [sum(turn.reward or 0 for turn in episode.turns) for episode in episodes] == [1.0] * 6
+    assert max(len(episode.turns) for episode in episodes) > 1
+
+
+def test_an_observation_that_shows_the_history_is_sent_alone():
+    with (
+        FakeEndpoint([r"\boxed{1}"]) as fake,
+        Endpoint(fake.url, "m") as endpoint,
+        gem.make_vec("game:GuessTheNumber-v0-easy", num_envs=1, seed=0, wrappers=[ObservationWrapper]) as vec_env,
+    ):
+        collect(vec_env, EndpointPolicy(endpoint), episodes=1)
+    assert {len(asked.body["messages"]) for asked in fake.requests} == {1} and len(fake.requests) > 1
