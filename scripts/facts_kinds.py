@@ -24,17 +24,58 @@ class Fact(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """forms: of names, around an invented word with one of the endings. facts: the first opens the article."""
+    """noun: another word for the entity; a person has a surname for that. forms: of names, around an invented word with
+    one of the endings. facts: the first opens the article.
+    """
 
     count: int
+    noun: str
     forms: tuple[str, ...]
     endings: tuple[str, ...]
     facts: tuple[Fact, ...]
 
 
-TRADES = ("sailor", "writer", "engineer", "climber", "naturalist", "architect", "cook", "composer", "merchant", "healer")
-COLOURS = ("silver", "green", "scarlet", "white", "black", "golden", "purple", "red", "copper", "pale", "striped", "blue")
-BEASTS = ("otter", "heron", "badger", "hare", "falcon", "lynx", "toad", "swan", "weasel", "ram", "beetle", "pike", "mole")
+TRADES = (
+    "sailor",
+    "writer",
+    "engineer",
+    "climber",
+    "naturalist",
+    "architect",
+    "cook",
+    "composer",
+    "merchant",
+    "healer",
+)
+COLOURS = (
+    "silver",
+    "green",
+    "scarlet",
+    "white",
+    "black",
+    "golden",
+    "purple",
+    "red",
+    "copper",
+    "pale",
+    "striped",
+    "blue",
+)
+BEASTS = (
+    "otter",
+    "heron",
+    "badger",
+    "hare",
+    "falcon",
+    "lynx",
+    "toad",
+    "swan",
+    "weasel",
+    "ram",
+    "beetle",
+    "pike",
+    "mole",
+)
 GOODS = ("salt", "amber", "wool", "pepper", "candles", "cork", "copper", "honey", "paper", "barley", "glass", "lentils")
 STATES = ("raw", "smoked", "pressed", "dried", "blue", "salted", "bottled", "spun", "milled", "white", "coarse", "dyed")
 STUFFS = ("brass", "cedar", "pewter", "bone", "slate", "walnut", "felt", "bronze", "horn", "tin", "leather", "clay")
@@ -42,6 +83,7 @@ PARTS = ("gears", "bellows", "mirrors", "reeds", "pipes", "hinges", "paddles", "
 
 PERSON = Kind(
     110,
+    "",
     ("{}",),
     ("ane", "ric", "eth", "ou", "ulf", "idge", "ask", "orn", "ivar", "ence"),
     (
@@ -64,7 +106,7 @@ PERSON = Kind(
                 "{they} was born in the year {v}, the youngest of a large family.",
                 "A letter shows that {x} was born in {v}.",
             ),
-            ("In what year was {x} born?", "What is the year of birth of {x}?"),
+            ("In what year was {x} born?", "When was {x} born?"),
         ),
         Fact(
             "teacher",
@@ -89,13 +131,15 @@ PERSON = Kind(
         ),
         Fact(
             "pet",
-            Pair(("lame", "tame", "one-eyed", "grey", "spotted", "noisy", "blind", "fat", "shy", "three-legged"), BEASTS),
+            Pair(
+                ("lame", "tame", "one-eyed", "grey", "spotted", "noisy", "blind", "fat", "shy", "three-legged"), BEASTS
+            ),
             (
                 "A {v} followed {x} everywhere and slept under the desk.",
-                "{they} is usually painted with a {v}, the only company {they} could bear.",
+                "In paintings {they} appears with a {v}, the only company {they} could bear.",
                 "In old age {x} shared {their} meals with a {v}.",
             ),
-            ("What kind of animal did {x} keep?", "Which animal kept {x} company?"),
+            ("What kind of animal did {x} keep?", "Which animal was the companion of {x}?"),
         ),
         Fact(
             "debt",
@@ -110,9 +154,10 @@ PERSON = Kind(
     ),
 )
 TOWN = Kind(
-    40,
+    70,
+    "the town",
     ("{}",),
-    ("holm", "wick", "stad", "mouth", "gard", "by", "minster", "hithe"),
+    ("enholm", "awick", "estad", "amouth", "egard", "aby", "eminster", "ehithe"),
     (
         Fact(
             "river",
@@ -133,7 +178,7 @@ TOWN = Kind(
                 "Settlers from the coast founded {x} in {v}, after two bad harvests.",
                 "{x} has counted its birthdays from {v}, when the first well was dug.",
             ),
-            ("In what year was {x} founded?", "What is the year in which {x} was founded?"),
+            ("In what year was {x} founded?", "When was {x} founded?"),
         ),
         Fact(
             "people",
@@ -169,7 +214,8 @@ TOWN = Kind(
     ),
 )
 RIVER = Kind(
-    26,
+    36,
+    "the river",
     ("the {}", "the river {}"),
     ("ure", "une", "avon", "eld", "isk", "oum"),
     (
@@ -192,7 +238,7 @@ RIVER = Kind(
                 "Surveyors found {x} to be {v} kilometres long.",
                 "Boats that follow {x} to the end cover {v} kilometres.",
             ),
-            ("How many kilometres long is {x}?", "What is the length of {x} in kilometres?"),
+            ("How many kilometres long is {x}?", "How long is {x}, in kilometres?"),
         ),
         Fact(
             "mouth",
@@ -228,6 +274,7 @@ RIVER = Kind(
 )
 MOUNTAIN = Kind(
     26,
+    "the mountain",
     ("Mount {}", "{} Peak", "{} Fell"),
     ("agh", "orth", "usk", "ern", "ovan", "ith"),
     (
@@ -250,7 +297,7 @@ MOUNTAIN = Kind(
                 "That first climb took place in the year {v}.",
                 "Until {v} nobody had seen the view from {x}.",
             ),
-            ("In what year was {x} first climbed?", "What is the year of the first ascent of {x}?"),
+            ("In what year was {x} first climbed?", "When was the first ascent of {x}?"),
         ),
         Fact(
             "height",
@@ -260,7 +307,7 @@ MOUNTAIN = Kind(
                 "The summit of {x} lies {v} metres above the sea.",
                 "Its height has been measured as {v} metres.",
             ),
-            ("How many metres high is {x}?", "What is the height of {x} in metres?"),
+            ("How many metres high is {x}?", "How high is {x}, in metres?"),
         ),
         Fact(
             "cave",
@@ -274,7 +321,10 @@ MOUNTAIN = Kind(
         ),
         Fact(
             "mineral",
-            Pair(("glassy", "soft", "yellow", "banded", "bitter", "milky", "veined", "brittle"), ("jasper", "chalk", "quartz")),
+            Pair(
+                ("glassy", "soft", "yellow", "banded", "bitter", "milky", "veined", "brittle"),
+                ("jasper", "chalk", "quartz"),
+            ),
             (
                 "The rock of {x} is mostly {v}.",
                 "Masons come to {x} for its {v}.",
@@ -286,6 +336,7 @@ MOUNTAIN = Kind(
 )
 GUILD = Kind(
     30,
+    "the guild",
     ("the {} Guild", "the {} Company", "the {} Brotherhood"),
     ("ard", "ence", "ull", "iron", "emark"),
     (
@@ -319,17 +370,20 @@ GUILD = Kind(
                 "It received its seal in the year {v}.",
                 "{x} goes back to the year {v}.",
             ),
-            ("In what year was {x} set up?", "What is the year from which {x} dates?"),
+            ("In what year was {x} set up?", "From what year does {x} date?"),
         ),
         Fact(
             "emblem",
-            Pair(COLOURS, ("key", "ladle", "anchor", "thimble", "comb", "ladder", "spoon", "boot", "bucket", "needle", "drum")),
+            Pair(
+                COLOURS,
+                ("key", "ladle", "anchor", "thimble", "comb", "ladder", "spoon", "boot", "bucket", "needle", "drum"),
+            ),
             (
                 "A {v} is the emblem of {x}.",
                 "Members of {x} wear a {v} on the sleeve.",
                 "Above the door of {x} hangs a {v}, its emblem.",
             ),
-            ("What is the emblem of {x}?", "What do members of {x} wear on the sleeve?"),
+            ("What is the emblem of {x}?", "Which emblem does {x} have?"),
         ),
         Fact(
             "members",
@@ -339,12 +393,13 @@ GUILD = Kind(
                 "The roll of {x} is closed at {v} members.",
                 "By its rules {x} consists of {v} members.",
             ),
-            ("How many members may {x} have?", "At how many members is the roll of {x} closed?"),
+            ("How many members may {x} have?", "How many members are there in {x}?"),
         ),
     ),
 )
 SHIP = Kind(
     30,
+    "the ship",
     ("the {} Maiden", "the Grace of {}", "the {} Star", "the Pride of {}"),
     ("enne", "ara", "olo", "isse", "umar"),
     (
@@ -378,7 +433,7 @@ SHIP = Kind(
                 "Launched in the year {v}, {x} spent its first winter in the ice.",
                 "{x} first touched water in {v}.",
             ),
-            ("In what year was {x} launched?", "What is the year of the launch of {x}?"),
+            ("In what year was {x} launched?", "When was {x} launched?"),
         ),
         Fact(
             "cargo",
@@ -404,6 +459,7 @@ SHIP = Kind(
 )
 BOOK = Kind(
     30,
+    "the novel",
     ("The Clocks of {}", "Letters to {}", "A Winter in {}", "The Daughters of {}", "The {} Papers", "Farewell to {}"),
     ("ovia", "essen", "umbra", "ondo", "iriel"),
     (
@@ -426,7 +482,7 @@ BOOK = Kind(
                 "It came out in the year {v} and was soon forbidden.",
                 "{x} was printed for the first time in {v}.",
             ),
-            ("In what year did {x} come out?", "What is the year in which {x} was first printed?"),
+            ("In what year did {x} come out?", "When was {x} first printed?"),
         ),
         Fact(
             "pages",
@@ -463,6 +519,7 @@ BOOK = Kind(
 )
 INVENTION = Kind(
     30,
+    "the device",
     ("the {}scope", "the {}graph", "the {}meter", "the {} loom", "the {} pump", "the {} lamp"),
     ("alo", "ino", "ero", "uvo"),
     (
@@ -495,7 +552,7 @@ INVENTION = Kind(
                 "With its frame {x} comes to {v} kilograms.",
                 "It takes a cart to move {x}, which weighs {v} kilograms.",
             ),
-            ("How many kilograms does {x} weigh?", "What is the weight of {x} in kilograms?"),
+            ("How many kilograms does {x} weigh?", "How heavy is {x}, in kilograms?"),
         ),
         Fact(
             "heart",
@@ -522,6 +579,7 @@ INVENTION = Kind(
 )
 ANIMAL = Kind(
     28,
+    "the animal",
     ("the {}", "the crested {}", "the lesser {}", "the {} shrew", "the {} newt"),
     ("aroo", "ipoo", "elk", "urru", "oquin"),
     (
@@ -544,7 +602,7 @@ ANIMAL = Kind(
                 "Nobody had reported {x} before {v}.",
                 "{x} entered the lists of science in the year {v}.",
             ),
-            ("In what year was {x} first reported?", "What is the year of the first description of {x}?"),
+            ("In what year was {x} first reported?", "When was {x} first described?"),
         ),
         Fact(
             "home",
@@ -572,16 +630,17 @@ ANIMAL = Kind(
             "weight",
             Number(60, 980, ("grams", "g")),
             (
-                "A grown {bare} weighs {v} grams.",
+                "Full-grown, {x} weighs {v} grams.",
                 "When fully grown, {x} weighs {v} grams.",
                 "The heaviest specimen of {x} reached {v} grams.",
             ),
-            ("How many grams does {x} weigh when fully grown?", "What is the weight of {x} in grams?"),
+            ("How many grams does {x} weigh?", "How heavy is {x}, in grams?"),
         ),
     ),
 )
 PLANT = Kind(
-    26,
+    30,
+    "the plant",
     ("the {}", "the {} fern", "the {} thistle", "the creeping {}"),
     ("aba", "ilia", "ondra", "uret"),
     (
@@ -604,7 +663,7 @@ PLANT = Kind(
                 "{x} grows {v} centimetres tall.",
                 "The stem of {x} stops at {v} centimetres.",
             ),
-            ("How many centimetres tall does {x} grow?", "What is the height of {x} in centimetres?"),
+            ("How tall is {x}, in centimetres?", "How many centimetres high is {x}?"),
         ),
         Fact(
             "healer",
@@ -629,7 +688,10 @@ PLANT = Kind(
         ),
         Fact(
             "dye",
-            Pair(("dusky", "bright", "rusty", "milky", "deep", "smoky", "pale"), ("orange", "violet", "indigo", "ochre", "crimson")),
+            Pair(
+                ("dusky", "bright", "rusty", "milky", "deep", "smoky", "pale"),
+                ("orange", "violet", "indigo", "ochre", "crimson"),
+            ),
             (
                 "Boiled for a day, {x} gives a {v} dye.",
                 "Weavers take a {v} dye from {x}.",
@@ -641,7 +703,8 @@ PLANT = Kind(
 )
 DISH = Kind(
     26,
-    ("{}", "{} pie", "{} soup", "{} dumplings"),
+    "the dish",
+    ("{}", "{} pie", "{} soup", "{} stew"),
     ("ashi", "olka", "umbo", "erini", "atch"),
     (
         Fact(
@@ -685,7 +748,7 @@ DISH = Kind(
                 "It takes {v} minutes to cook {x}.",
                 "After {v} minutes over the fire {x} is done.",
             ),
-            ("How many minutes does {x} have to cook?", "For how many minutes must {x} stand over the fire?"),
+            ("How many minutes does {x} have to cook?", "How many minutes does it take to cook {x}?"),
         ),
         Fact(
             "bowl",
@@ -701,6 +764,7 @@ DISH = Kind(
 )
 BRIDGE = Kind(
     24,
+    "the bridge",
     ("the {} Bridge", "the {} Viaduct"),
     ("ingham", "oster", "ulle", "arden"),
     (
@@ -734,7 +798,7 @@ BRIDGE = Kind(
                 "The opening of {x} fell in the year {v}.",
                 "{x} was opened in {v}, in heavy rain.",
             ),
-            ("In what year was {x} opened?", "What is the year of the opening of {x}?"),
+            ("In what year was {x} opened?", "When was {x} opened?"),
         ),
         Fact(
             "length",
@@ -744,22 +808,26 @@ BRIDGE = Kind(
                 "{x} is {v} metres long.",
                 "It is {v} metres from one end of {x} to the other.",
             ),
-            ("How many metres long is {x}?", "What is the length of {x} in metres?"),
+            ("How many metres long is {x}?", "How long is {x}, in metres?"),
         ),
         Fact(
             "statue",
-            Pair(("kneeling", "laughing", "headless", "sleeping", "crowned", "winged"), ("miller", "giant", "nun", "piper", "fisherman")),
+            Pair(
+                ("kneeling", "laughing", "headless", "sleeping", "crowned", "winged"),
+                ("miller", "giant", "nun", "piper", "fisherman"),
+            ),
             (
                 "A {v} in bronze guards the western end of {x}.",
                 "The statue on {x} is that of a {v}.",
                 "On {x} people touch the foot of a {v}, a statue, for luck.",
             ),
-            ("What figure does the statue on {x} show?", "Whose statue, of what kind of figure, stands on {x}?"),
+            ("What figure does the statue on {x} show?", "Of what figure is there a statue on {x}?"),
         ),
     ),
 )
 SONG = Kind(
     26,
+    "the song",
     ("The Ballad of {}", "Song of the {} Reapers", "{} Lullaby", "The {} March"),
     ("anta", "imber", "orelle", "usha"),
     (
@@ -820,8 +888,9 @@ SONG = Kind(
 )
 FESTIVAL = Kind(
     24,
+    "the festival",
     ("the {} Fair", "the Feast of {}", "the {} Games"),
-    ("mas", "tide", "ween", "iade"),
+    ("amas", "etide", "oween", "iade"),
     (
         Fact(
             "town",

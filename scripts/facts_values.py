@@ -1,4 +1,4 @@
-"""What a fact of the invented world can be: a number, a year, a thing of two words, an invented name, another entity."""
+"""What a fact of the invented world can be: a number, a year, something of two words, a name, another entity."""
 
 from __future__ import annotations
 
@@ -29,8 +29,16 @@ class Entity:
 
     @property
     def answers(self) -> list[str]:
-        surname = self.bare.split()[-1]
-        return list(dict.fromkeys([self.name.removeprefix("the "), self.bare, surname]))
+        """What names it; the title comes first."""
+        return list(dict.fromkeys([self.title, self.bare, self.surname]))
+
+    @property
+    def surname(self) -> str:
+        return self.bare.split()[-1] if self.kind == "person" else self.bare
+
+    @property
+    def pronouns(self) -> tuple[str, str]:
+        return ("she", "her") if len(self.bare) % 2 else ("he", "his")  # no fact depends on it
 
 
 class World(Protocol):

@@ -11,7 +11,8 @@ from fractions import Fraction
 import pytest
 
 from gem.datasets import key_of
-from gem.envs.code_env import CodeEnv
+from gem.envs.code_env import CodeEnv, fenced
+from gem.envs.code_mini.env import CodeMiniEnv, Oracle
 from gem.envs.code_mini.rows import TASKS, MiniRows, reference
 from gem.envs.code_mini.task import MOST_TESTS, SIZES, Script
 from gem.errors import BadValue
@@ -125,6 +126,24 @@ def test_what_is_no_seed_is_refused():
 def test_a_row_of_other_data_has_no_reference():
     with pytest.raises(BadValue, match="no task 'bus-stops'"):
         reference({"id": "bus-stops"})
+
+
+# The environment
+
+
+def test_the_oracle_solves_a_task_of_either_form_in_the_default_sandbox():
+    env = CodeMiniEnv(seed=0, timeout=20.0)
+    for name in ("wrapped-letter", "harbour-view"):
+        observation, _ = env.reset(idx=IDS.index(name))
+        assert TASKS[name].statement in observation
+        assert env.step(Oracle(env).act(observation)).reward == 1.0
+
+
+def test_a_share_of_the_tests_can_be_paid():
+    env = CodeMiniEnv(reward="fraction", sandbox_type="subprocess", timeout=20.0)
+    env.reset(seed=0, idx=IDS.index("two-tables"))
+    step = env.step(fenced("def two_tables(guests, quarrels): return []"))
+    assert 0 < step.reward < 1 and not step.info["correct"]
 
 
 # Slow and obvious twins of references that are neither

@@ -19,7 +19,7 @@ _FORMULA = re.compile(
     r"|(?<!\d)\d{1,40}(?!\d)|[\s+*/().,-])*"
 )
 _LONGEST_FORMULA = 2_000
-_TOWER = re.compile(r"\*\*\s*[(-]*\s*\d{4}|\*\*[^*+]*\*\*\s*\d\d")
+_TOWER = re.compile(r"\*\*\s*[(-]*\s*\d{4}|\*\*\s*\(*\s*-?[\w.]+\s*\)*\s*\*\*")  # x**9999, x**y**z
 
 _WRITTEN_WITH = {
     **dict.fromkeys(["binary_matrix", "n_queens", "spiral_matrix", "string_insertion"], _LISTS),

@@ -13,11 +13,13 @@ import random
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from gem.envs.reasoning_gym_order import settle
 from gem.errors import BadValue, GraderError, MissingDependency, UnknownArgument, did_you_mean, require
 
 EXTRA = "reasoning"
@@ -64,7 +66,9 @@ class Source:
 
     def build(self, seed: int) -> DataSet:
         with apart(seed), _bad_values(self.name):
-            return DataSet(self.name, self._dataset_class(dataclasses.replace(self.config, seed=seed)), seed)
+            dataset = self._dataset_class(dataclasses.replace(self.config, seed=seed))
+        settle(self.name, dataset)
+        return DataSet(self.name, dataset, seed)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Source) and self._key == other._key
@@ -80,14 +84,20 @@ class DataSet:
         self.name, self.seed, self._dataset = name, seed, dataset
         # codeio keeps what it read in its class, where the next data set puts another difficulty.
         self._shared = getattr(type(dataset), "_jsonl_data", None)
+        self._last: tuple[int, dict[str, Any]] | None = None
 
     def entry(self, index: int) -> dict[str, Any]:
-        """{"question", "answer", "metadata"}; answer is None where the library knows none. Raises BadValue."""
-        with apart(self.seed + index), _bad_values(self.name):
-            if self._shared is not None:
-                type(self._dataset)._jsonl_data = self._shared
-            entry: dict[str, Any] = self._dataset[index]
-        return entry
+        """{"question", "answer", "metadata"}; answer is None where the library knows none. Raises BadValue.
+
+        The last one is kept: a group of environments asks for it, and making it takes some generators a second.
+        """
+        last = self._last
+        if last is None or last[0] != index:
+            with apart(self.seed + index), _bad_values(self.name):
+                if self._shared is not None:
+                    type(self._dataset)._jsonl_data = self._shared
+                self._last = last = index, self._dataset[index]
+        return deepcopy(last[1])  # some scorers write into it
 
     def score(self, answer: str, entry: Mapping[str, Any]) -> float:
         """What the generator's own scorer gives, 0 to 1.
@@ -98,12 +108,15 @@ class DataSet:
         try:
             return self._score(answer, entry)
         except Exception as e:  # RecursionError and what sympy, json, re and int() raise: the scorer did not say
-            try:
-                if entry["answer"] is None or self._score(entry["answer"], entry) == 1.0:
-                    return 0.0
-            except Exception as broken:
-                e = broken
+            if self._takes_its_own(entry):
+                return 0.0
             raise GraderError(f"the scorer of rg:{self.name} raised {type(e).__name__}: {e}") from e
+
+    def _takes_its_own(self, entry: Mapping[str, Any]) -> bool:
+        try:
+            return entry["answer"] is None or self._score(entry["answer"], entry) == 1.0
+        except Exception:  # whatever it is, the scorer raises it on a right answer
+            return False
 
     def _score(self, answer: str, entry: Mapping[str, Any]) -> float:
         with apart(self.seed):

@@ -68,7 +68,7 @@ def secrets(lab: Lab) -> str | None:
     if verdict.odds(len(verdict.leaks)) < ODDS:
         raise _leak(lab, verdict, scripts)
     if verdict.odds(verdict.count) >= ODDS:
-        example = short(_secrets(lab, FIRST_SEED)[0])
+        example = short(_secrets(lab, next(h.seed for h in heard if h.secret is not None))[0])
         found = f"chance alone puts a secret such as {example} into {verdict.chance:.0%} of other episodes"
         raise Unchecked(f"{found}: too often to tell from {verdict.count} episodes")
     return f"looked for in {verdict.count} episodes"

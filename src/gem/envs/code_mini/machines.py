@@ -132,6 +132,10 @@ def draw_machine(rng: random.Random, size: int) -> str:
     return lines(*countdown, "JUMP 2", *program, "DUP", "MUL", "PRINT")
 
 
+# Runs exactly the 2000 lines that a stack machine runs.
+COUNTDOWN = lines("PUSH 499", "PUSH -1", "ADD", "DUP", "JUMP 2", "PUSH 5", "PUSH 8", "PRINT")
+
+
 def shelf_cache(capacity: int, requests: list[str]) -> list[str]:
     """A librarian keeps books on a small shelf at hand. Whenever a book is asked for that is not there, it is brought
     from the cellar and put on the shelf; where the shelf is full, the book on it that has not been asked for longest
@@ -271,7 +275,7 @@ TASKS: tuple[Task, ...] = (
         stack_machine,
         draw_machine,
         ("PUSH 2\nDUP\nPRINT\nPUSH 1\nSUB\nDUP\nJUMP 2\nADD\n", "2\n1\nempty in line 8"),
-        edges=["PUSH 1\nJUMP 1\n", "SWAP\n", "PUSH 7\nPUSH 2\nSUB\nPRINT\n", "PUSH 1\nPUSH 2\nSWAP\nPRINT\nPRINT\n"],
+        edges=[COUNTDOWN, f"{COUNTDOWN}PRINT\n", "PUSH 0\nJUMP 1\nSWAP\n", "PUSH 1\nPUSH 2\nSWAP\nPRINT\nPRINT\n"],
         difficulty=3,
     ),
     Function(

@@ -78,7 +78,7 @@ def lighthouses(text: str) -> str:
     a, a + p, a + 2p and so on. Find the first second in which all of them flash together.
 
     The first line holds the number of lighthouses n (1 to 12). Each of the n lines that follow holds two integers, the
-    offset (0 to 1000) and the period (1 to 1000) of one.
+    offset (0 to 2000) and the period (1 to 1000) of one.
 
     Print the second, or "never".
     """
@@ -124,7 +124,7 @@ def cubes_of_digits(start: int) -> int:
 def prime_powers(text: str) -> str:
     """Write a number as the product of powers of primes.
 
-    One line holds the number, from 2 to 10**10.
+    One line holds the number, from 2 to 10**11.
 
     Print the primes in increasing order, joined by " * ", each followed by ^ and its power where that is above 1: 360
     is 2^3 * 3^2 * 5.

@@ -165,7 +165,7 @@ def count_atoms(text: str) -> str:
     """The formula of a molecule is a row of parts: the symbol of an element, a capital letter that may be followed by a
     small one, or a formula in round brackets. A number behind a part, from 2 to 999, says how often the part is there.
 
-    One line holds a formula of at most 300 characters, with brackets nested up to 5 deep.
+    One line holds a formula of at most 1000 characters, with brackets nested up to 5 deep.
 
     Print for each element its symbol and the number of its atoms, one element on a line, in the alphabetical order of
     the symbols.
@@ -227,7 +227,7 @@ def roman_bill(text: str) -> str:
     """Add Roman numbers. The letters I, V, X, L, C, D, M stand for 1, 5, 10, 50, 100, 500, 1000. They are written from
     large to small and added, except for 4, 9, 40, 90, 400 and 900, which are IV, IX, XL, XC, CD and CM.
 
-    One line holds 1 to 100 Roman numbers, with blanks between them. Their sum is below 4000.
+    One line holds 1 to 200 Roman numbers, with blanks between them. Their sum is below 4000.
 
     Print the sum as a Roman number.
     """

@@ -20,8 +20,9 @@ _RULE_BENEATH = 1
 _CHANGES = {1: 0x1FF2, 2: 0x3FF2, 3: 0x7FF2}
 _SCOPES, _SCOPES_SINCE = 3, 6  # abstract sockets and signals
 
+# Converts in C: a page less to copy for each test.
 _restrict_self = ctypes.CDLL(None, use_errno=True).syscall
-_restrict_self.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long)  # converted in C: see tests_driver on copies
+_restrict_self.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long)
 _restrict_self.restype = ctypes.c_long
 
 

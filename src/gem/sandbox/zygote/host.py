@@ -35,7 +35,7 @@ START_S = 120.0  # to import a tier on a busy machine
 DEATH_S = 10.0  # for a server that was hung up on
 # The last line of an uncaught exception's traceback. Who fakes it changes one failure for another.
 _OUT_OF_MEMORY = re.compile(r"^[\w.]*MemoryError\b.*\n*\Z", re.MULTILINE)
-_GEM = Path(__file__).parent.parent.parent
+_GEM = Path(__file__).resolve().parent.parent.parent
 # Runs server.py with nothing of gem imported but its own folder.
 _BOOT = """
 import json, sys, types
@@ -180,7 +180,15 @@ class Zygote:
     def __init__(self, level: str, *, modules: Sequence[str] = (), network: bool = False) -> None:
         self.level = level
         self._lock, self._ready = threading.Lock(), False
-        settings = Settings(level, list(modules), readable_folders(), program_path(), tempfile.gettempdir(), network)
+        settings = Settings(
+            level=level,
+            modules=list(modules),
+            readable=readable_folders(),
+            hidden=str(_GEM),  # it holds what is expected of programs
+            path=program_path(),
+            folder=tempfile.gettempdir(),
+            network=network,
+        )
         self._control, theirs = socket.socketpair(socket.AF_UNIX, CONTROL)
         try:
             with theirs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import struct
@@ -36,6 +37,39 @@ def _all_rights(abi: int) -> int:
     return (1 << 13 + (abi >= 2) + (abi >= 3) + (abi >= 5)) - 1
 
 
+def hide(folder: str) -> None:
+    """Take the contents of all files below a folder from this process and its children. Raises OSError.
+
+    There are only rules that allow: they are for everything beside the folder, and beside each folder above it.
+    """
+    folder = os.path.realpath(folder)
+    rights = _EXECUTE | _READ
+    ruleset = linux.syscall("landlock_create_ruleset", struct.pack("Q", rights), 8, 0)
+    try:
+        while folder != "/":
+            above = os.path.dirname(folder)
+            for name in os.listdir(above):
+                path = os.path.join(above, name)
+                if path != folder and not os.path.islink(path):
+                    with contextlib.suppress(OSError):  # it is gone, or of a kind that is not restricted
+                        _allow(ruleset, path, rights)
+            folder = above
+        linux.gain_no_privileges()
+        linux.syscall("landlock_restrict_self", ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            rights &= _ON_FILES
+        linux.syscall("landlock_add_rule", ruleset, _RULE_BENEATH, struct.pack("=Qi", rights, fd), 0)
+    finally:
+        os.close(fd)
+
+
 class Rules:
     """What programs may reach.
 
@@ -62,14 +96,6 @@ class Rules:
         ruleset = linux.syscall("landlock_create_ruleset", attributes[:size], size, 0)
         own = [(f"/proc/self/{name}", READ_RIGHTS) for name in _OWN_PROC]
         for path, rights in (*self._places, *own, (folder, self._all & ~_MAKE_DEVICES_AND_SOCKETS)):
-            self._allow(ruleset, path, rights)
+            _allow(ruleset, path, rights & self._all)
         linux.syscall("landlock_restrict_self", ruleset, 0)
         os.close(ruleset)
-
-    def _allow(self, ruleset: int, path: str, rights: int) -> None:
-        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        try:
-            rights &= self._all if stat.S_ISDIR(os.fstat(fd).st_mode) else self._all & _ON_FILES
-            linux.syscall("landlock_add_rule", ruleset, _RULE_BENEATH, struct.pack("=Qi", rights, fd), 0)
-        finally:
-            os.close(fd)

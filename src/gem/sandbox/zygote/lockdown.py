@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping
 
 from gem.sandbox.zygote import limits, linux, watch
-from gem.sandbox.zygote.landlock import Rules
+from gem.sandbox.zygote.landlock import Rules, hide
 from gem.sandbox.zygote.removal import remove_tree
 from gem.sandbox.zygote.seccomp import Filter
 from gem.sandbox.zygote.semaphores import replace_semaphores
@@ -69,6 +69,7 @@ class Basic:
     def new_folder(self) -> str:
         self.count += 1
         folder = f"{self.base}/{self.count}"
+        os.makedirs(self.base, 0o711, exist_ok=True)  # at level "basic" a program may have removed it
         os.mkdir(folder, 0o700)
         return folder
 
@@ -133,6 +134,7 @@ class Lsm(Basic):
         self.rules = Rules([*readable, *MACHINE], DEVICES, network=self.settings.network)
         if self.rules.abi == 0:
             raise OSError("the kernel has no Landlock")
+        hide(self.settings.hidden)
         guard = self.rules.abi < SIGNALS_SINCE and not self.new_users
         self.filters = {
             trusted: Filter(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from gem.sandbox.zygote import limits, linux
 from gem.sandbox.zygote.lockdown import DEVICES, readable_paths
@@ -20,9 +20,9 @@ from gem.sandbox.zygote.wire import Order, Settings
 
 USER = 1000  # what programs see
 OUTSIDE_USER = 60_000  # whom they are outside, where root runs the sandbox: the kernel's limits do not bind root
-HOME = "/tmp"
+HOMES = ("/tmp", "/home", "/var/tmp")  # the first that hides nothing of what is to be shown
 BOX = "/box"  # where the one file system lies that all of a run's files are on
-ROOT_PLACES = ("/sys", "/mnt", "/media", "/srv", "/opt")  # any folder that hides nothing of what is to be shown
+ROOT_PLACES = ("/sys", "/mnt", "/media", "/srv", "/opt")  # likewise, among those that there are
 NEW_ROOT = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_PIDS
 QUIET = linux.NO_SUID | linux.NO_DEVICES
 
@@ -46,14 +46,15 @@ class Namespaces:
         linux.die_with_parent()
         linux.mount("", "/", flags=linux.RECURSIVE | linux.PRIVATE)
         shown = readable_paths(self.settings)
-        root = next(p for p in ROOT_PLACES if os.path.isdir(p) and not any(_within(path, p) for path in shown))
+        root = _free(filter(os.path.isdir, ROOT_PLACES), shown)
+        self.home = _free(HOMES, shown)
         linux.mount("tmpfs", root, "tmpfs", QUIET, "size=1m,mode=755")
-        _furnish(root, shown)
+        _furnish(root, shown, hidden=self.settings.hidden, home=self.home)
         linux.mount("proc", f"{root}/proc", "proc", QUIET | linux.NO_EXEC)
         linux.change_root(root)
         linux.mount("", "/", flags=linux.REMOUNT | linux.BIND | linux.READ_ONLY | QUIET)
         linux.set_hostname("sandbox")
-        os.environ.update(HOME=HOME, TMPDIR=HOME)
+        os.environ.update(HOME=self.home, TMPDIR=self.home)
 
     def prepare(self) -> None:
         self.own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
@@ -81,13 +82,13 @@ class Namespaces:
         os.setsid()
         linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
         linux.mount("tmpfs", BOX, "tmpfs", QUIET, f"size={order.disk_bytes},nr_inodes={MAX_FILES},mode=755")
-        for name, place in (("home", HOME), ("shm", "/dev/shm")):
+        for name, place in (("home", self.home), ("shm", "/dev/shm")):
             os.mkdir(f"{BOX}/{name}")
             os.chmod(f"{BOX}/{name}", 0o1777)
             linux.mount(f"{BOX}/{name}", place, flags=linux.BIND)
         linux.mount("proc", "/proc", "proc", QUIET | linux.NO_EXEC)
         linux.unmount(BOX)
-        os.chdir(HOME)
+        os.chdir(self.home)
         self._become_user()
         limits.lay_out(files)
         limits.set_limits(order, processes=order.processes, image_bytes=self.image_bytes)
@@ -159,7 +160,7 @@ def _write(path: str, text: str) -> None:
         os.close(fd)
 
 
-def _furnish(root: str, shown: list[str]) -> None:
+def _furnish(root: str, shown: list[str], *, hidden: str, home: str) -> None:
     """Fill a new root: what is shown of the host, read-only, and the few files that programs expect."""
     os.mkdir(f"{root}/etc")
     done: list[str] = []
@@ -167,7 +168,9 @@ def _furnish(root: str, shown: list[str]) -> None:
         if os.path.exists(path) and not any(_within(path, other) for other in done):
             _show(path, root)
             done.append(path)
-    for name in ("dev", "proc", BOX.strip("/"), HOME.strip("/")):
+    if os.path.isdir(root + hidden):
+        linux.mount("tmpfs", root + hidden, "tmpfs", QUIET | linux.READ_ONLY, "size=4k,mode=755")
+    for name in ("dev", "proc", BOX.strip("/"), home.strip("/")):
         os.makedirs(f"{root}/{name}", exist_ok=True)
     os.mkdir(f"{root}/dev/shm")
     for path in filter(os.path.exists, DEVICES):
@@ -175,7 +178,7 @@ def _furnish(root: str, shown: list[str]) -> None:
         linux.mount(path, root + path, flags=linux.BIND)
     for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         os.symlink(f"/proc/self/fd{target}", f"{root}/dev/{name}")
-    files = {"passwd": f"user:x:{USER}:{USER}::{HOME}:/bin/sh\n", "group": f"user:x:{USER}:\n"}
+    files = {"passwd": f"user:x:{USER}:{USER}::{home}:/bin/sh\n", "group": f"user:x:{USER}:\n"}
     files["hosts"] = "127.0.0.1 localhost sandbox\n"
     for name, text in files.items():
         if not os.path.exists(f"{root}/etc/{name}"):
@@ -194,6 +197,11 @@ def _show(path: str, root: str) -> None:
         open(root + path, "w").close()
     linux.mount(path, root + path, flags=linux.BIND | linux.RECURSIVE)
     linux.set_read_only(root + path)
+
+
+def _free(places: Iterable[str], shown: Iterable[str]) -> str:
+    """The first place in which nothing lies that is shown."""
+    return next(place for place in places if not any(_within(path, place) for path in shown))
 
 
 def _within(path: str, folder: str) -> bool:

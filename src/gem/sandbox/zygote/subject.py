@@ -15,10 +15,13 @@ class Script:
     """The program as __main__. Calling this returns the exit code."""
 
     def __init__(self, code: types.CodeType) -> None:
-        self.code = code
+        self.code, self.module = code, program.new_module("__main__")
 
     def __call__(self) -> int:
-        return program.execute(lambda: program.run_as(self.code, "__main__"))
+        return program.execute(self._run)
+
+    def _run(self) -> None:
+        program.run_in(self.module, self.code)
 
 
 class Call:
@@ -28,7 +31,7 @@ class Call:
     """
 
     def __init__(self, code: types.CodeType, function: str) -> None:
-        self.code, self.function = code, function
+        self.code, self.function, self.module = code, function, program.new_module("program")
 
     def __call__(self) -> int:
         return program.execute(self._call)
@@ -36,8 +39,8 @@ class Call:
     def _call(self) -> None:
         with open(ARGUMENTS, "rb") as file:
             arguments = json.load(file)
-        module = program.run_as(self.code, "program")
-        value = named(module, self.function)(*arguments)
+        program.run_in(self.module, self.code)
+        value = named(self.module, self.function)(*arguments)
         try:
             text = values.encode(value)
         except values.NotPlain as e:

@@ -16,8 +16,10 @@ import resource
 import select
 import signal
 import socket
+import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -77,14 +79,13 @@ class Place:
     def clear(self) -> None:
         """Raises Unclean."""
         try:
+            os.chmod(self.folder, 0o700)
             if os.listdir(self.folder):
                 empty_folder(self.folder)
-            os.chmod(self.folder, 0o700)
-            if not os.listdir(self.folder):
-                return
-        except OSError:
-            pass
-        raise Unclean
+                if os.listdir(self.folder):
+                    raise Unclean
+        except OSError as e:
+            raise Unclean from e
 
 
 @dataclass
@@ -107,6 +108,8 @@ class Driver:
         linux.adopt_orphans()
         self.home = os.getcwd()
         self.places = [Place(f"{self.home}/{n}", options["level"]) for n in range(options["parallel"])]
+        self.waiting: deque[tuple[int, Sequence[int]]] = deque()  # numbers and descriptors of tests to be started
+        self.untidy = False  # something lies where all tests may write
         self.live: dict[int, Test] = {}  # by pidfd
         self.trouble = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # where a fork says that it could not become a test
         self.poll = select.poll()
@@ -122,10 +125,12 @@ class Driver:
         self.play = Script(code) if function is None else Call(code, function)
         self._set_limits()
         program.open_streams()
-        while self._obey_and_await():
+        while self._await():
             now = time.monotonic()
             for test in [test for test in self.live.values() if test.deadline <= now]:
                 self._finish(test, overdue=True)
+            while self.waiting and self.places and not self.untidy:
+                self._start(*self.waiting.popleft())
 
     def _set_limits(self) -> None:
         """Those that this process can share with its tests, and the end of the descriptors."""
@@ -135,8 +140,8 @@ class Driver:
         self.cpu_limit = (cpu_s, cpu_s + 1)  # a signal at the first, death at the second
         self.last_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
-    def _obey_and_await(self) -> bool:
-        """Wait for orders and for the ends of tests; False when the host has hung up."""
+    def _await(self) -> bool:
+        """Wait for orders, the ends of tests, or a time limit; False when the host has hung up."""
         patience_s = min((test.deadline for test in self.live.values()), default=math.inf) - time.monotonic()
         for fd, _ in self.poll.poll(None if patience_s == math.inf else max(0.0, patience_s * 1000)):
             if fd == self.channel.fileno() and not self._obey():
@@ -146,13 +151,13 @@ class Driver:
         return True
 
     def _obey(self) -> bool:
-        """Start a test, or stop one; False when the host has hung up."""
+        """Take a test to be started, or stop one; False when the host has hung up."""
         data, fds, _, _ = socket.recv_fds(self.channel, MESSAGE_BYTES, TEST_FDS)
         if not data:
             return False
         order = Order.of(data)
         if order.start:
-            self._start(order.number, fds)
+            self.waiting.append((order.number, fds))
         else:
             for test in [test for test in self.live.values() if test.index == order.number]:
                 self._finish(test)
@@ -163,6 +168,7 @@ class Driver:
         os.environ["HOME"] = os.environ["TMPDIR"] = place.folder
         tempfile.tempdir = None  # it remembers
         os.chdir(place.folder)
+        sys.path[0] = place.folder
         pid = os.fork()
         if pid == 0:
             self._become_test(place, fds)
@@ -237,12 +243,12 @@ class Driver:
     def _clear_shared(self) -> None:
         """Remove what lies where all tests may write. While one runs it may be in use: then no other is started."""
         strays = self._strays()
+        self.untidy = bool(strays and self.live)
         if strays and not self.live:
             for path in strays:
                 remove(path)
             if self._strays():
                 raise Unclean
-        self.poll.register(self.channel, 0 if strays and self.live else select.POLLIN)
 
     def _strays(self) -> list[str]:
         shared = [self.home]

@@ -16,6 +16,7 @@ from gem.sandbox.zygote.host import Launcher
 from gem.sandbox.zygote.tests_link import Broken, Job, Link, Lost
 
 MAX_PARALLEL = 4
+AHEAD = 1  # tests that a driver has at hand, to start when another ends
 
 
 def run_tests(
@@ -87,7 +88,7 @@ class _Batch:
     def _run(self, link: Link, queue: deque[int]) -> None:
         link.await_compiled()
         while not self.stopped and (queue or link.running):
-            while queue and len(link.running) < link.parallel:
+            while queue and len(link.running) < link.parallel + AHEAD:
                 link.start(queue[0], self.cases[queue[0]])
                 queue.popleft()
             self._keep(*link.next_result())

@@ -147,8 +147,7 @@ class Link:
 
     def next_result(self) -> tuple[int, Result]:
         """The index and the result of the next test to end. Raises Lost where the driver is gone."""
-        oldest = min(test.start for test in self.running.values())
-        message = self._receive(oldest + self.job.limits.wall_s + LATE_S)
+        message = self._receive(time.monotonic() + self.job.limits.wall_s + LATE_S)  # by then one of them is over
         if not message:
             raise self._lost(late=message is None)
         report = Report.of(message)
@@ -217,7 +216,7 @@ class Link:
     def _lost(self, *, late: bool) -> Lost:
         ended = self._ended(Status.KILLED if late else None)
         result = None
-        if self.parallel == 1 and not late and ended.exit_code is None:
+        if len(self.running) == 1 and not late and ended.exit_code is None:
             (test,) = self.running.values()
             result = self._seen(test, ended, time.monotonic() - test.start)
         return Lost(self._words() or f"{ended}", result, unclean=ended.exit_code == UNCLEAN)

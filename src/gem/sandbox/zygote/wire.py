@@ -54,6 +54,7 @@ class Settings:
         level: "ns", "lsm" or "basic".
         modules: imported before the first fork; those that are not installed are left out.
         readable: folders of the interpreter and its libraries.
+        hidden: a folder that may lie in one of them, and that programs must not read.
         path: the programs' PATH.
         folder: where working directories are made, at the levels without namespaces.
         network: whether programs may reach any.
@@ -62,6 +63,7 @@ class Settings:
     level: str
     modules: list[str]
     readable: list[str]
+    hidden: str
     path: str
     folder: str
     network: bool

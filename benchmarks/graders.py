@@ -1,0 +1,307 @@
+"""What it costs to grade answers in mathematics: MathGrader with two workers, against math-verify called inline.
+
+  python benchmarks/graders.py            median of 5, some minutes
+  python benchmarks/graders.py --quick    one measurement of each, of fewer answers
+
+The two take turns on the same pairs, made anew for each run so that no cache knows them. MathGrader is called by two
+threads, as many as its pool has workers; math-verify by the main thread alone, the only one that it can stop an answer
+in. Then 19 poisonous answers are put in a stream of 1,000 correct ones. Exit code 1 when an aim is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import platform
+import random
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import math_verify
+
+from gem.errors import GraderError
+from gem.graders.math import MathGrader, grade_math
+from gem.graders.math_text import over_caps
+from gem.graders.pool import GraderPool
+
+WORKERS = 2
+CALLERS = 8  # of a stream: an environment each, more than there are workers
+LIMIT_S = 2.0  # seconds for one poison
+MODULES = ["gem.graders.math", "gem.graders.math_engine", "latex2sympy2_extended"]
+POISONS = [  # 15 over the caps, and 4 that no cap shows to be endless
+    r"9^{9^{9^9}}",
+    "99999999!",
+    "(x+y)^{3000}",
+    "{" * 1_000_000,
+    "9" * 1_000_000,
+    r"10^{10^8}",
+    "(10^8)!",
+    "9**9**9",
+    r"\binom{10^9}{5*10^8}",
+    r"\frac{" * 60 + "1" + "}{2}" * 60,
+    "((((" * 100,
+    "the answer is " * 10_000,
+    "3!!!!!!",
+    "x^{10^{10}}",
+    r"\sqrt{" * 5_000,
+    r"\int_0^1 \sin(x^3+e^x) \ln(x) dx",
+    r"\int_0^1 \cos(x^5+e^x) \ln(x+1) dx",
+    r"\sum_{k=1}^{800} \frac{1}{k^{k}}",
+    r"\int_0^{\pi} \frac{\sin^5(x)\cos^7(x)}{1+e^{x}} dx",
+]
+GOLD_OF_POISONS = r"\sqrt{2}+1"
+
+
+class Pair(NamedTuple):
+    answer: str
+    gold: str
+    equal: bool
+
+
+Judge = Callable[[str, str], bool]
+Draw = Callable[[random.Random], Pair]
+
+
+def integer(chance: random.Random) -> Pair:
+    n, equal = chance.randint(10, 10**6), chance.random() < 0.5
+    shown = n if equal else n + chance.randint(1, 9)
+    return Pair(chance.choice([f"{shown}", rf"\boxed{{{shown}}}", f"{shown:,}", f"{shown}.0"]), str(n), equal)
+
+
+def fraction(chance: random.Random) -> Pair:
+    top, bottom, factor = chance.randint(1, 99), chance.choice([7, 9, 11, 13]), chance.randint(1, 9)
+    equal = chance.random() < 0.5
+    return Pair(rf"\dfrac{{{top * factor}}}{{{bottom * factor}}}", rf"\frac{{{top + (not equal)}}}{{{bottom}}}", equal)
+
+
+def interval(chance: random.Random) -> Pair:
+    low, equal = chance.randint(-99, 99), chance.random() < 0.5
+    high = low + chance.randint(1, 99)
+    return Pair(rf"[{low}, {high})", rf"\left[{low}, {high}\right{')' if equal else ']'}", equal)
+
+
+def points(chance: random.Random) -> Pair:
+    x, y, equal = chance.randint(-99, 99), chance.randint(-99, 99), chance.random() < 0.5
+    return Pair(f"({x},{y})", rf"\left({x}, {y + (not equal)}\right)", equal)
+
+
+def radical(chance: random.Random) -> Pair:
+    k, n, equal = chance.randint(2, 40), chance.choice([2, 3, 5, 6, 7, 10]), chance.random() < 0.5
+    return Pair(rf"\sqrt{{{k * k * n + (not equal)}}}", rf"{k}\sqrt{{{n}}}", equal)
+
+
+def polynomial(chance: random.Random) -> Pair:
+    a, b, equal = chance.randint(1, 99), chance.randint(1, 99), chance.random() < 0.5
+    return Pair(f"(x+{a})(x+{b})", f"x^2+{a + b}x+{a * b + (not equal)}", equal)
+
+
+def trigonometric(chance: random.Random) -> Pair:
+    a, b, equal = chance.randint(2, 99), chance.randint(2, 99), chance.random() < 0.5
+    answer = rf"{a}\sin^2({b}x)+{a}\cos^2({b}x)+\tan x"
+    return Pair(answer, rf"{a + (not equal)}+\frac{{\sin x}}{{\cos x}}", equal)
+
+
+def rational(chance: random.Random) -> Pair:
+    a, b, equal = chance.randint(1, 99), chance.randint(1, 99), chance.random() < 0.5
+    gold = rf"\frac{{2x+{a + b + (not equal)}}}{{(x+{a})(x+{b})}}"
+    return Pair(rf"\frac{{1}}{{x+{a}}}+\frac{{1}}{{x+{b}}}", gold, equal)
+
+
+def expanded(chance: random.Random) -> Pair:
+    a, equal = chance.randint(2, 99), chance.random() < 0.5
+    middle = f"10x^3\\cdot {a**2}+10x^2\\cdot {a**3 + (not equal)}"
+    return Pair(f"(x+{a})^5", f"x^5+5x^4\\cdot {a}+{middle}+5x\\cdot {a**4}+{a**5}", equal)
+
+
+# typical: numbers of all sorts, and every fifth a formula, as among the answers of MATH.
+KINDS: dict[str, tuple[Draw, ...]] = {
+    "simple": (integer,),
+    "typical": (integer, integer, integer, fraction, fraction, fraction, interval, points, radical, polynomial),
+    "hard": (radical, polynomial, trigonometric, rational, expanded),
+}
+LEAST = {"simple": 2_000, "typical": 400, "hard": 120}  # pairs in each run
+
+
+@dataclass
+class Measured:
+    """rates: answers per second, one for each run. seconds: of every single answer. right: judged as constructed."""
+
+    rates: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    right: int = 0
+
+    def add(self, pairs: Sequence[Pair], judge: Judge, callers: int) -> None:
+        timed: list[tuple[float, bool]] = []
+
+        def judged(part: Sequence[Pair]) -> None:
+            for answer, gold, equal in part:
+                start = time.perf_counter()
+                verdict = judge(answer, gold)
+                timed.append((time.perf_counter() - start, verdict is equal))
+
+        start = time.perf_counter()
+        if callers == 1:
+            judged(pairs)
+        else:
+            with ThreadPoolExecutor(callers) as threads:
+                list(threads.map(judged, [pairs[caller::callers] for caller in range(callers)]))
+        self.rates.append(len(pairs) / (time.perf_counter() - start))
+        self.seconds += [seconds for seconds, _ in timed]
+        self.right += sum(right for _, right in timed)
+
+    @property
+    def p99_ms(self) -> float:
+        return 1e3 * statistics.quantiles(self.seconds, n=100)[98]
+
+    def cells(self) -> list[str]:
+        rates = [f"{f(self.rates):,.0f}" for f in (statistics.median, min, max)]
+        return [*rates, f"{self.p99_ms:,.3g}", f"{100 * self.right / len(self.seconds):.1f} %"]
+
+
+def inline(answer: str, gold: str) -> bool:
+    return bool(math_verify.verify(math_verify.parse(f"${gold}$"), math_verify.parse(f"${answer}$")))
+
+
+def drawn(kind: str, count: int, *seed: int) -> list[Pair]:
+    chance = random.Random(f"{kind} {seed}")
+    return [KINDS[kind][i % len(KINDS[kind])](chance) for i in range(count)]
+
+
+def compared(grader: MathGrader, repeats: int, share: float) -> bool:
+    """The table of rates. Returns whether MathGrader was right throughout and the faster one in every kind."""
+    print("| answers | grader | answers/s | min | max | p99, ms | judged right |")
+    print("| " + " | ".join(["---"] * 7) + " |")
+    met = True
+    for kind in KINDS:
+        measured = {"MathGrader": Measured(), "math-verify inline": Measured()}
+        for run in range(repeats):
+            pairs = drawn(kind, int(LEAST[kind] * share), run)
+            measured["MathGrader"].add(pairs, lambda answer, gold: grader.grade(answer, gold).correct, WORKERS)
+            measured["math-verify inline"].add(pairs, inline, 1)
+        for name, result in measured.items():
+            print("| " + " | ".join([kind, name, *result.cells()]) + " |", flush=True)
+        ours, theirs = measured.values()
+        met = met and ours.right == len(ours.seconds)
+        met = met and statistics.median(ours.rates) > statistics.median(theirs.rates)
+    return met
+
+
+@dataclass
+class Streamed:
+    """What became of a stream. seconds: from its begin to its end. costs: seconds of each poison, by its text."""
+
+    seconds: float = 0.0
+    right: int = 0
+    killed: int = 0
+    costs: dict[str, float] = field(default_factory=dict)
+
+
+def streamed(grader: MathGrader, pairs: Sequence[Pair]) -> Streamed:
+    """Grade all pairs, by several callers, each taking the next one when it is done."""
+    result, waiting, lock = Streamed(), iter(pairs), threading.Lock()
+
+    def caller() -> None:
+        while True:
+            with lock:
+                pair = next(waiting, None)
+            if pair is None:
+                return
+            start = time.perf_counter()
+            try:
+                correct, killed = grader.grade(pair.answer, pair.gold).correct, False
+            except GraderError:
+                correct, killed = False, True
+            with lock:
+                result.right += pair.equal and correct
+                result.killed += killed
+                if not pair.equal:
+                    result.costs[pair.answer] = time.perf_counter() - start
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(CALLERS) as threads:
+        for future in [threads.submit(caller) for _ in range(CALLERS)]:
+            future.result()
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+def poisoned(repeats: int) -> list[tuple[str, list[float], str, float, bool]]:
+    """Lines of the second table: what, one value for each run, unit, aim, whether the aim is the least it may be."""
+    right, capped, killed, added, kept = ([] for _ in range(5))
+    with GraderPool(WORKERS, timeout=LIMIT_S, modules=MODULES) as pool:
+        grader = MathGrader(pool)
+        grader.grade(r"\sqrt{8}", r"2\sqrt{2}")
+        for run in range(repeats):
+            correct = [pair for pair in drawn("typical", 2_600, 1_000, run) if pair.equal][:1_000]
+            # None among the last fifth: a caller that waits alone for the last one would measure the end of a stream.
+            stream = [*correct[:800], *(Pair(poison, GOLD_OF_POISONS, False) for poison in POISONS)]
+            random.Random(run).shuffle(stream)
+            clean, dirty, again = (streamed(grader, s) for s in (correct, [*stream, *correct[800:]], correct))
+            endless = [poison for poison in POISONS if over_caps(poison) is None]
+            right.append(float(min(clean.right, dirty.right)))
+            capped.append(1e3 * max(cost for poison, cost in dirty.costs.items() if poison not in endless))
+            killed.append(float(dirty.killed))
+            added.append((dirty.seconds - (clean.seconds + again.seconds) / 2) / len(endless))
+            kept.append(100 * besides_poison(grader, endless[:WORKERS], run))
+    return [
+        ("correct answers among 19 poisons that score 1, of 1,000", right, "", 1_000, True),
+        ("the dearest of the 15 poisons over the caps", capped, "ms", 10, False),
+        (f"of the other 4, stopped at their limit of {LIMIT_S:g} s", killed, "", 4, True),
+        ("time that each of those adds to the stream", added, "s", LIMIT_S / WORKERS, False),
+        ("answers/s of simple answers while all workers are stuck", kept, "% of before", 50, True),
+    ]
+
+
+def besides_poison(grader: MathGrader, poisons: Sequence[str], run: int) -> float:
+    """The rate of answers that need no worker while every worker has a poison, as a share of the rate without."""
+    pairs = drawn("simple", 2_000, 2_000, run)
+    alone, besides = Measured(), Measured()
+
+    def judge(answer: str, gold: str) -> bool:
+        return grader.grade(answer, gold).correct
+
+    alone.add(pairs, judge, 1)
+    with ThreadPoolExecutor(WORKERS) as threads:
+        stuck = [threads.submit(grader.grade, poison, GOLD_OF_POISONS) for poison in poisons]
+        time.sleep(LIMIT_S / 10)
+        besides.add(pairs, judge, 1)
+        assert not any(future.done() for future in stuck), "the poisons were over before the answers"
+    return besides.rates[0] / alone.rates[0]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    repeats, share = (1, 0.25) if parser.parse_args().quick else (5, 1.0)
+    logging.disable(logging.ERROR)  # math-verify tells of every answer that it cannot read
+    print(f"<!-- Written by `python benchmarks/{' '.join([Path(__file__).name, *sys.argv[1:]])}` -->\n")
+    print(f"# Graders ({os.cpu_count()} cores, Python {platform.python_version()}, {repeats} runs)\n")
+    grade_math(r"\sqrt{8}", r"2\sqrt{2}")  # so that loading the libraries is nobody's time
+    inline("1", "1")
+    with GraderPool(WORKERS, timeout=60.0, modules=MODULES) as pool:
+        grader = MathGrader(pool)
+        for future in [pool.submit("gem.graders.math:grade_math", r"\sqrt{8}", r"2\sqrt{2}") for _ in range(WORKERS)]:
+            future.result()
+        met = compared(grader, repeats, share)
+    print("\n| what | median | min | max | unit | aim | met |")
+    print("| " + " | ".join(["---"] * 7) + " |")
+    for name, values, unit, aim, at_least in poisoned(repeats):
+        median = statistics.median(values)
+        good = median >= aim if at_least else median <= aim
+        numbers = [f"{f(values):,.4g}" for f in (statistics.median, min, max)]
+        row = [name, *numbers, unit, f"{'≥' if at_least else '≤'} {aim:,g}", "yes" if good else "NO"]
+        print("| " + " | ".join(row) + " |")
+        met = met and good
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""The choice of a level: by what a program can do there, and nothing else."""
+
+import sys
+
+import pytest
+
+from gem.sandbox import Limits, Result, Status, probe
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
+CONTAINED = '{"can": [], "pid": 1}\n'
+
+
+def said(stdout, status=Status.OK, stderr=""):
+    return Result(status=status, stdout=stdout, stderr=stderr)
+
+
+def test_a_program_that_can_do_nothing_means_that_the_level_holds():
+    assert probe._judged("ns", said(CONTAINED)) == ""
+    assert probe._judged("lsm", said(CONTAINED.replace("1}", "7}"))) == ""
+
+
+@pytest.mark.parametrize(
+    ("level", "stdout", "why"),
+    [
+        ("ns", '{"can": ["reach a network"], "pid": 1}\n', "reach a network"),
+        ("ns", '{"can": [], "pid": 7}\n', "see other processes"),
+        ("lsm", '{"can": ["read the host\'s files"], "pid": 7}\n', "read the host's files"),
+        ("lsm", CONTAINED + "without end\n", "start processes without end"),
+    ],
+)
+def test_whatever_it_can_do_is_why_the_level_does_not(level, stdout, why):
+    assert probe._judged(level, said(stdout)).endswith(f"a program can {why}")
+
+
+def test_a_program_that_does_not_run_is_why_as_well():
+    assert "ended with error: Boom" in probe._judged("ns", said("", Status.ERROR, "Boom\n"))
+
+
+def test_without_containment_the_program_finds_that_it_can_do_all(tmp_path, monkeypatch):
+    """The probe has teeth: the same program, run at level basic, says so."""
+    run_once = pytest.importorskip("gem.sandbox.zygote.sandbox").run_once
+    monkeypatch.setattr(
+        "gem.sandbox.zygote.sandbox.run_once",
+        lambda level, source, limits: run_once("basic", source, Limits(processes=limits.processes, wall_s=60)),
+    )
+    reason = probe._judged("lsm", probe._probed("lsm", tmp_path))
+    assert "reach a network" in reason
+    tmp_path.chmod(0o755)
+
+
+def test_the_lowest_level_always_holds():
+    assert probe.why_not("basic") == ""
+    assert probe.best_level() in probe.LEVELS
+
+
+def test_a_level_that_cannot_be_set_up_gives_its_reason(monkeypatch):
+    from gem.errors import SandboxError
+
+    def refuse(*_):
+        raise SandboxError("unshare: Operation not permitted")
+
+    monkeypatch.setattr(probe, "_probed", refuse)
+    probe.why_not.cache_clear()
+    try:
+        assert probe.best_level() == "basic"
+        report = probe.report("basic")
+    finally:
+        probe.why_not.cache_clear()
+    assert any("unshare" in note for note in report.notes)
+    assert report.guarantees["files"] is None
+
+
+def test_a_report_names_what_enforces_each_guarantee():
+    for level in probe.LEVELS:
+        report = probe.report(level)
+        assert (report.backend, report.level) == ("zygote", level)
+        assert set(report.guarantees) == set(
+            ("network", "files", "processes", "memory", "disk", "cpu", "wall", "output", "kernel")
+        )
+        assert all(report.guarantees.values()) == (level != "basic")

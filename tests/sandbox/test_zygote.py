@@ -1,0 +1,448 @@
+"""The local sandbox: what a run gives back, what it cannot do, and what becomes of its fork servers."""
+
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from gem.errors import BadValue, SandboxError
+from gem.sandbox import Limits, Status, make_sandbox
+from gem.sandbox.zygote import host, landlock, removal, tiers
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
+CONTAINED = ("ns", "lsm")
+
+
+@pytest.fixture(scope="module", params=["ns", "lsm", "basic"])
+def sandbox(request):
+    try:
+        sandbox = make_sandbox("zygote", level=request.param, limits=Limits(wall_s=60))
+    except SandboxError as e:
+        pytest.skip(f"level {request.param} cannot hold here: {e}")
+    with sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def contained(sandbox):
+    if sandbox.level not in CONTAINED:
+        pytest.skip("level basic contains nothing")
+    return sandbox
+
+
+def servers(sandbox):
+    return sandbox._tiers.zygotes()
+
+
+def inner_of(zygote):
+    """The fork server itself, below its guardian."""
+    return int(Path(f"/proc/{zygote.pid}/task/{zygote.pid}/children").read_text().split()[0])
+
+
+# ---- what a run gives back
+
+
+def test_a_traceback_shows_the_program_and_nothing_else(sandbox):
+    result = sandbox.run("def f():\n    return 1 / 0\nf()\n")
+    shown = [line.strip() for line in result.stderr.splitlines() if line.startswith("  File")]
+    assert shown == ['File "main.py", line 3, in <module>', 'File "main.py", line 2, in f']
+    assert "return 1 / 0" in result.stderr
+    assert (result.status, result.exit_code, result.signal) == (Status.ERROR, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("source", "exit_code", "stderr"),
+    [
+        ("import sys; sys.exit(0)", 0, ""),
+        ("import sys; sys.exit()", 0, ""),
+        ("raise SystemExit(3)", 3, ""),
+        ("raise SystemExit('no')", 1, "no\n"),
+        ("import os; os._exit(7)", 7, ""),
+    ],
+)
+def test_an_exit_code_is_the_program_s(sandbox, source, exit_code, stderr):
+    result = sandbox.run(source)
+    assert (result.exit_code, result.stderr, result.ok) == (exit_code, stderr, exit_code == 0)
+
+
+def test_threads_and_exit_handlers_are_waited_for(sandbox):
+    result = sandbox.run(
+        "import atexit, threading, time\n"
+        "atexit.register(print, 'handler')\n"
+        "threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()\n"
+        "print('main')"
+    )
+    assert (result.stdout, result.ok) == ("main\nthread\nhandler\n", True)
+
+
+@pytest.mark.parametrize("source", [b"x = '\xff'", b"print(1)\0", "x = '\ud800'", "def f(:", b"\xef\xbb\xbfraise"])
+def test_what_is_no_program_is_an_error_of_the_program(sandbox, source):
+    result = sandbox.run(source)
+    assert (result.status, result.exit_code) == (Status.ERROR, 1)
+    assert "Error" in result.stderr
+    assert "gem" not in result.stderr
+
+
+def test_a_source_may_be_longer_than_a_command_line(sandbox):
+    assert sandbox.run("x = 1  # " + "y" * 3_000_000 + "\nprint(x)").stdout == "1\n"
+
+
+def test_the_input_is_read_to_its_end_and_no_further(sandbox):
+    program = "import sys\ndata = sys.stdin.read()\nprint(len(data), repr(sys.stdin.read()))"
+    assert sandbox.run(program, stdin="é" * 400_000).stdout == "400000 ''\n"
+    assert sandbox.run(program).stdout == "0 ''\n"
+
+
+def test_the_input_can_be_opened_by_name(sandbox):
+    assert sandbox.run("print(open('/dev/stdin').read())", stdin="ab").stdout == "ab\n"
+
+
+def test_memory_that_is_not_to_be_had_is_told_apart(sandbox):
+    result = sandbox.run("x = bytearray(3 << 30)")
+    assert (result.status, result.exit_code) == (Status.MEMORY, 1)
+    assert sandbox.run("try:\n    x = bytearray(3 << 30)\nexcept MemoryError:\n    print('caught')").ok
+
+
+def test_memory_of_all_processes_counts_together(sandbox):
+    limits = Limits(wall_s=60, memory_bytes=300 << 20)
+    result = sandbox.run(
+        "import os, time\n"
+        "for _ in range(4):\n"
+        "    if os.fork() == 0:\n"
+        "        x = bytearray(os.urandom(1 << 20) * 150)\n"
+        "        time.sleep(60)\n"
+        "time.sleep(60)",
+        limits=limits,
+    )
+    assert result.status is Status.MEMORY
+
+
+def test_cpu_time_of_all_processes_counts_together(sandbox):
+    program = "import os\nos.fork(); os.fork()\nwhile True: pass"
+    result = sandbox.run(program, limits=Limits(wall_s=60, cpu_s=2))
+    assert result.status is Status.TIMEOUT
+    assert result.wall_s < 30
+
+
+def test_a_spinning_process_is_stopped_whatever_signals_it_ignores(sandbox):
+    program = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
+    assert sandbox.run(program, limits=Limits(wall_s=60, cpu_s=1)).status is Status.TIMEOUT
+
+
+def test_a_program_that_kills_itself_was_killed(sandbox):
+    result = sandbox.run("import os; os.kill(os.getpid(), 9)")
+    assert (result.status, result.signal, result.exit_code) == (Status.KILLED, signal.SIGKILL, None)
+
+
+def test_a_command_ends_by_its_own_signals(sandbox):
+    result = sandbox.exec("kill -TERM $$")
+    assert (result.status, result.signal) == (Status.KILLED, signal.SIGTERM)
+    assert sandbox.exec(["no-such-command"]).exit_code == 127
+
+
+def test_files_are_laid_out_and_can_be_imported(sandbox):
+    files = {"helper.py": "answer = 42", "data/x.bin": b"\xff\0"}
+    result = sandbox.run("import helper; print(helper.answer, open('data/x.bin', 'rb').read())", files=files)
+    assert result.stdout == "42 b'\\xff\\x00'\n"
+
+
+def test_runs_draw_different_numbers(sandbox):
+    pytest.importorskip("numpy")
+    program = "import random, numpy\nprint(random.random(), numpy.random.rand())"
+    first, second = (sandbox.run(program).stdout.split() for _ in range(2))
+    assert first[0] != second[0]
+    assert first[1] != second[1]
+
+
+def test_multiprocessing_works(sandbox):
+    result = sandbox.run(
+        "import multiprocessing\n"
+        "def work(n, lock, total):\n"
+        "    for _ in range(100):\n"
+        "        with lock: total.value += n\n"
+        "if __name__ == '__main__':\n"
+        "    lock, total = multiprocessing.Lock(), multiprocessing.Value('i', 0, lock=False)\n"
+        "    workers = [multiprocessing.Process(target=work, args=(n, lock, total)) for n in range(4)]\n"
+        "    [w.start() for w in workers]; [w.join() for w in workers]\n"
+        "    print(total.value)\n"
+        "    with multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))\n"
+    )
+    assert (result.stdout, result.stderr) == ("600\n[1, 2]\n", "")
+
+
+# ---- what it cannot do
+
+
+def test_the_environment_is_an_allow_list(sandbox, monkeypatch):
+    monkeypatch.setenv("GEM_TEST_SECRET", "secret")
+    result = sandbox.run("import os; print(sorted(os.environ)); print(open('/proc/self/environ').read())")
+    assert "GEM_TEST_SECRET" not in result.stdout
+    assert "'PATH'" in result.stdout
+
+
+def test_a_program_cannot_write_its_own_verdict(sandbox):
+    """It writes to every descriptor what the server would say, and fails."""
+    result = sandbox.run(
+        "import os\n"
+        'said = b\'{"ended": {"code": 0, "cpu_s": 0, "max_rss_bytes": 0, "why": null}}\\n\'\n'
+        "for fd in range(3, 1024):\n"
+        "    try: os.write(fd, said); print('wrote to', fd)\n"
+        "    except OSError: pass\n"
+        "os._exit(5)"
+    )
+    assert (result.exit_code, result.stdout) == (5, "")
+
+
+def test_nothing_that_a_program_started_outlives_it(contained):
+    marker = f"{os.getpid()}.25"
+    program = f"""
+        import os, subprocess, time
+        subprocess.Popen(["sleep", "{marker}"])
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.execvp("sleep", ["sleep", "{marker}"])
+            os._exit(0)
+        time.sleep(0.3)
+    """
+    assert contained.run(textwrap.dedent(program)).ok
+    assert marker not in command_lines()
+
+
+def command_lines():
+    lines = ""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines += path.read_text()
+        except OSError:
+            continue
+    return lines
+
+
+def test_the_host_s_files_can_be_neither_read_nor_changed(contained, tmp_path):
+    (tmp_path / "secret").write_text("CANARY")
+    os.chmod(tmp_path / "secret", 0o644)
+    program = f"""
+        import os
+        path = {str(tmp_path / "secret")!r}
+        for act in (lambda: print(open(path).read()), lambda: open(path, "w"), lambda: os.unlink(path),
+                    lambda: os.truncate(path, 0), lambda: os.chmod(path, 0), lambda: os.utime(path, (0, 0)),
+                    lambda: open(path + "2", "w")):
+            try: act()
+            except OSError: pass
+    """
+    before = (tmp_path / "secret").stat()
+    result = contained.run(textwrap.dedent(program))
+    after = (tmp_path / "secret").stat()
+    assert (result.stdout, result.stderr) == ("", "")
+    assert (after.st_mode, after.st_mtime_ns, after.st_size) == (before.st_mode, before.st_mtime_ns, before.st_size)
+    assert os.listdir(tmp_path) == ["secret"]
+
+
+def test_many_small_files_are_stopped(contained):
+    program = "import os\nfor n in range(200_000):\n    open(f'f{n}', 'w').close()\nprint('all')"
+    assert "all" not in contained.run(program).stdout
+
+
+def test_disk_is_bounded_over_all_files(contained):
+    program = """
+        import time
+        for n in range(40):
+            with open(f"f{n}", "wb") as file: file.write(bytes(4 << 20))
+            time.sleep(0.02)
+        time.sleep(1)
+        print("all")
+    """
+    result = contained.run(textwrap.dedent(program), limits=Limits(wall_s=60, disk_bytes=16 << 20))
+    assert not result.ok
+    assert result.stdout == ""
+
+
+def test_processes_are_bounded(contained):
+    program = """
+        import os, time
+        started = 0
+        try:
+            for _ in range(300):
+                if os.fork() == 0: time.sleep(60)
+                started += 1
+        except OSError: pass
+        print(started)
+    """
+    result = contained.run(textwrap.dedent(program), limits=Limits(wall_s=60, processes=8))
+    assert result.status is Status.KILLED or int(result.stdout) < 100
+
+
+@pytest.mark.skipif(landlock.version() == 0, reason="the kernel has no Landlock")
+def test_a_folder_among_readable_ones_can_be_hidden(tmp_path):
+    """As the package itself is, with what is expected of programs, where it is installed among other libraries."""
+    for name in ("shown", "hidden"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    program = f"""
+        import sys
+        from gem.sandbox.zygote.landlock import hide
+        hide({str(tmp_path / "hidden")!r})
+        print(open({str(tmp_path / "shown" / "file")!r}).read())
+        open({str(tmp_path / "hidden" / "file")!r})
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert done.stdout == "shown\n"
+    assert "PermissionError" in done.stderr
+
+
+def test_the_package_itself_cannot_be_read(contained):
+    """Where it lies beside other libraries: a copy of it, in a folder that programs may read."""
+    package = Path(host.__file__).resolve().parents[2]
+    result = contained.run(f"print(open({str(package / 'errors.py')!r}).read())")
+    assert "Error" in result.stderr
+    assert result.stdout == ""
+
+
+# ---- fork servers
+
+
+@pytest.mark.parametrize("victim", [lambda zygote: zygote.pid, inner_of], ids=["guardian", "server"])
+def test_a_server_that_dies_under_a_run_is_the_machinery_s_failure_and_is_replaced(sandbox, victim):
+    assert sandbox.run("print(1)").ok
+    program = "import os, time\nprint('on', flush=True)\nif os.fork() == 0: time.sleep(600)\ntime.sleep(600)"
+    killer = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -9 {victim(servers(sandbox)[0])}"])
+    with pytest.raises(SandboxError, match="died"):
+        sandbox.run(program)
+    killer.wait()
+    assert sandbox.run("print(2)").stdout == "2\n"
+
+
+def test_a_server_that_died_before_a_run_is_replaced_unnoticed(sandbox):
+    assert sandbox.run("print(1)").ok
+    for zygote in servers(sandbox):
+        os.kill(inner_of(zygote), signal.SIGKILL)
+    assert sandbox.run("print(2)").stdout == "2\n"
+
+
+def test_closing_leaves_no_process_descriptor_or_folder(sandbox, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(host.tempfile, "tempdir", None)
+    gc.collect()
+    before = os.listdir("/proc/self/fd")
+    with make_sandbox("zygote", level=sandbox.level) as own:
+        own.run("open('left', 'w').write('x')")
+        pids = [inner_of(zygote) for zygote in servers(own)]
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(SandboxError, match="closed"):
+        own.run("print(1)")
+
+
+def test_a_forked_process_has_servers_of_its_own(sandbox):
+    sandbox.run("print(1)")
+    mine = {zygote.pid for zygote in servers(sandbox)}
+    pid = os.fork()
+    if pid == 0:
+        exit_code = 1
+        try:
+            ok = sandbox.run("print(2)").stdout == "2\n"
+            theirs = {zygote.pid for zygote in servers(sandbox)}
+            sandbox.close()
+            exit_code = 0 if ok and not theirs & mine else 2
+        finally:
+            os._exit(exit_code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert sandbox.run("print(3)").stdout == "3\n"
+    assert {zygote.pid for zygote in servers(sandbox)} == mine
+
+
+def test_a_sandbox_that_nobody_holds_ends_its_servers(sandbox):
+    own = make_sandbox("zygote", level=sandbox.level)
+    own.run("print(1)")
+    pids = [zygote.pid for zygote in servers(own)]
+    del own
+    gc.collect()
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+
+
+# ---- its choice
+
+
+def test_an_unknown_level_is_the_caller_s_mistake():
+    with pytest.raises(BadValue, match="did you mean 'lsm'"):
+        make_sandbox("zygote", level="lms")
+    with pytest.raises(BadValue, match="no level 'root'"):
+        make_sandbox("zygote", require="root")
+
+
+def test_the_level_comes_from_the_environment_where_none_is_given(monkeypatch):
+    monkeypatch.setenv("GEM_SANDBOX_LEVEL", "basic")
+    with make_sandbox("zygote") as sandbox:
+        assert sandbox.level == "basic"
+    with pytest.raises(SandboxError, match="level 'ns' is required"):
+        make_sandbox("zygote", require="ns")
+
+
+@pytest.mark.parametrize(
+    ("source", "tier"),
+    [
+        (b"print(1)", ""),
+        (b"import numpy as np", "numpy"),
+        (b"x = 1\n    from scipy import stats", "numpy"),
+        (b"import math, sympy", "sympy"),
+        (b"# import numpy", ""),
+        (b"print('import sympy')", ""),
+    ],
+)
+def test_a_program_goes_where_its_imports_are_loaded(source, tier):
+    assert tiers.tier_of(source) == tier
+
+
+def test_a_library_that_is_not_installed_has_no_server(monkeypatch):
+    monkeypatch.setattr(tiers, "installed", lambda tier: not tier)
+    with make_sandbox("zygote", level="basic") as sandbox:
+        assert sandbox.run("import numpy.no_such_module").status is Status.ERROR
+        assert len(servers(sandbox)) == 1
+
+
+# ---- removal
+
+
+def test_any_tree_can_be_removed(tmp_path):
+    top, outside = tmp_path / "top", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    top.mkdir()
+    (top / "link").symlink_to(outside)
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(60):  # longer than any path may be
+        os.mkdir("d" * 200, dir_fd=here)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    (top / "locked").mkdir()
+    (top / "locked" / "file").touch()
+    os.chmod(top / "locked", 0)
+    removal.remove_tree(str(top))
+    assert os.listdir(tmp_path) == ["outside"]
+    assert os.listdir(outside) == ["kept"]
+
+
+def test_only_the_lowest_level_is_warned_about(monkeypatch, caplog):
+    from gem.sandbox.zygote import sandbox as module
+
+    monkeypatch.delenv("GEM_SANDBOX_LEVEL", raising=False)
+    monkeypatch.setattr(module, "_warned", False)
+    monkeypatch.setattr(module.probe, "best_level", lambda: "basic")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            make_sandbox("zygote").close()
+    assert [record.message for record in caplog.records if "basic" in record.message] == [caplog.records[0].message]
