@@ -35,7 +35,7 @@ from gem.graders.pool import GraderPool
 WORKERS = 2
 CALLERS = 8  # of a stream: an environment each, more than there are workers
 LIMIT_S = 2.0  # seconds for one poison
-MODULES = ["gem.graders.math", "gem.graders.math_engine", "latex2sympy2_extended"]
+MODULES = ["latex2sympy2_extended", "gem.graders.math_warm"]
 POISONS = [  # 15 over the caps, and 4 that no cap shows to be endless
     r"9^{9^{9^9}}",
     "99999999!",

@@ -118,7 +118,8 @@ def hostile(sandbox: Sandbox, rng: random.Random) -> str:
     late = time.monotonic() - start - LIMITS.wall_s
     if late > LATE_S:
         return f"{path.name} was {late:.1f} s late"
-    return f"{path.name}: {result.stdout[-200:]}" if "PWNED" in result.stdout else ""
+    boasts = [line for line in result.stdout.splitlines() if line.startswith("PWNED")]
+    return f"{path.name}: {boasts[0]:.200}" if boasts else ""
 
 
 def wrong(result: object, right: bool) -> str:

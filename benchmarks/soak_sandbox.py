@@ -38,11 +38,12 @@ SHOWN = 20  # breaches printed
 
 @dataclass
 class Tally:
-    """What happened so far. ``kills`` counts a kill before it is done, so that a run knows of it."""
+    """What happened so far. A kill is counted before it and after it: a run may meet one that had begun before."""
 
     done: collections.Counter[str] = field(default_factory=collections.Counter)
     failures: int = 0
-    kills: int = 0
+    kills_begun: int = 0
+    kills_done: int = 0
     breaches: list[str] = field(default_factory=list)
 
 
@@ -64,7 +65,7 @@ class Soak:
     def one(self, index: int) -> None:
         rng = random.Random(f"{self.seed}/{index}")
         job = hostile if rng.random() < HOSTILE_SHARE else rng.choices(list(HARMLESS), list(HARMLESS.values()))[0]
-        kills = self.tally.kills
+        kills = self.tally.kills_done
         killer = threading.Timer(rng.random() * 0.03, self.kill, [rng]) if rng.random() < KILL_SHARE else None
         if killer:
             killer.start()
@@ -73,7 +74,7 @@ class Soak:
         except SandboxError as e:
             if killer:
                 killer.join()
-            breach = "" if self.tally.kills > kills else f"nobody killed a fork server, and yet: {e}"
+            breach = "" if self.tally.kills_begun > kills else f"nobody killed a fork server, and yet: {e}"
             with self.lock:
                 self.tally.failures += 1
         except Exception as e:
@@ -87,9 +88,11 @@ class Soak:
 
     def kill(self, rng: random.Random) -> None:
         with self.lock:
-            self.tally.kills += 1
+            self.tally.kills_begun += 1
         if servers := children():
             os.kill(rng.choice(servers), signal.SIGKILL)
+        with self.lock:
+            self.tally.kills_done += 1
 
 
 def children() -> list[int]:
@@ -185,7 +188,7 @@ def report(level: str, tally: Tally, seconds: float, growth: int, breaches: list
     total = sum(tally.done.values())
     print(f"{total:,} runs at level {level} in {seconds:.0f} s ({total / seconds:.0f} per second)")
     print(f"memory: {growth / 2**20:+.1f} MiB")
-    print(f"fork servers killed: {tally.kills}; runs that ended with a SandboxError: {tally.failures}")
+    print(f"fork servers killed: {tally.kills_done}; runs that ended with a SandboxError: {tally.failures}")
     print(", ".join(f"{name} {count}" for name, count in tally.done.most_common()))
     for breach in breaches[:SHOWN]:
         print(f"BREACH {breach}")

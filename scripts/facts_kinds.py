@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from facts_values import Invented, Link, Number, Pair, Teacher, Value, Year
+from facts_values import Earlier, Invented, Link, Number, Pair, Teacher, Value, Year
 
 
 class Fact(NamedTuple):
@@ -24,11 +24,11 @@ class Fact(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """noun: another word for the entity; a person has a surname for that. forms: of names, around an invented word with
-    one of the endings. facts: the first opens the article.
+    """number: of entities. noun: another word for each; a person has a surname for that. forms: of names, around an
+    invented word with one of the endings. facts: the first opens the article.
     """
 
-    count: int
+    number: int
     noun: str
     forms: tuple[str, ...]
     endings: tuple[str, ...]
@@ -91,9 +91,9 @@ PERSON = Kind(
             "birthplace",
             Link("town"),
             (
-                "{x}, a {trade} by calling, was born in {v}.",
+                "{x}, {trade} by calling, was born in {v}.",
                 "The {trade} {x} came into the world in {v}, where {their} parents kept a small shop.",
-                "{v} was the birthplace of {x}, who is remembered as a {trade}.",
+                "{v} was the birthplace of the {trade} {x}, who left it early.",
             ),
             ("In which town was {x} born?", "What is the birthplace of {x}?"),
             "the town where {x} was born",
@@ -110,7 +110,7 @@ PERSON = Kind(
         ),
         Fact(
             "teacher",
-            Teacher(""),
+            Teacher(),
             (
                 "{x} learned the trade from {v}, with whom {they} later quarrelled.",
                 "{their} teacher was {v}, by then well advanced in years.",
@@ -854,7 +854,7 @@ SONG = Kind(
         ),
         Fact(
             "ship",
-            Link("ship"),
+            Earlier("ship"),
             (
                 "{x} tells of the last voyage of {v}.",
                 "The words of {x} lament the loss of {v}.",

@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass
 class Entity:
-    """kind: of the tables in facts_kinds. name: as in a sentence, "the river Orvel". bare: the invented part of it.
+    """kind: of the tables in facts_kinds. name: as in a sentence, "the river Orvel". bare: the shortest form of it.
 
     year: of birth or of making. facts: the values by the names of the facts. sources: the entities among them.
     """
@@ -29,8 +29,8 @@ class Entity:
 
     @property
     def answers(self) -> list[str]:
-        """What names it; the title comes first."""
-        return list(dict.fromkeys([self.title, self.bare, self.surname]))
+        """What names it, the name as in a sentence first."""
+        return list(dict.fromkeys([self.name.removeprefix("the "), self.bare, self.surname]))
 
     @property
     def surname(self) -> str:
@@ -47,8 +47,8 @@ class World(Protocol):
     def deal(self, group: str) -> Entity:
         """An entity of a kind or trade; all of them have their turn before one comes again."""
 
-    def older(self, pupil: Entity) -> Entity | None:
-        """Someone of the same trade who could have taught the pupil, None where nobody could."""
+    def made_between(self, group: str, first: int, last: int) -> Entity | None:
+        """An entity whose year is first to last, None where there is none."""
 
     def invent(self, endings: tuple[str, ...]) -> str:
         """A name that nothing else has."""
@@ -138,8 +138,18 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Teacher(Link):
-    """Somebody older of the same trade."""
+class Earlier(Link):
+    """Another entity that was there before this one was made."""
 
     def draw(self, world: World, entity: Entity) -> Entity | None:
-        return world.older(entity)
+        return world.made_between(self.group, 0, entity.year - 1)
+
+
+@dataclass(frozen=True)
+class Teacher(Link):
+    """Somebody of the same trade, 18 to 60 years older."""
+
+    group: str = "person"
+
+    def draw(self, world: World, entity: Entity) -> Entity | None:
+        return world.made_between(entity.trade, entity.year - 60, entity.year - 18)

@@ -24,11 +24,15 @@ FOLDER = Path(__file__).resolve().parents[1] / "src" / "gem" / "envs" / "data" /
 ONE_HOP, TWO_HOPS = 300, 150
 WORDS = range(40, 121)  # of a passage
 APART = 5  # the first letters of an invented name that stand in no other one
-STARTS = ("b", "br", "c", "cl", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "kr", "l", "m", "n", "p", "pl", "qu")
-STARTS += ("r", "s", "sk", "t", "tr", "v", "y", "z")
-VOWELS = ("a", "e", "i", "o", "u", "ae", "ie", "oa")
-MIDDLES = ("b", "dr", "g", "l", "ld", "lv", "m", "mb", "n", "nd", "nth", "p", "rd", "rk", "rm", "rv", "s", "st", "sk")
-MIDDLES += ("t", "v", "vr", "x", "z")
+STARTS = [
+    *("b", "br", "c", "cl", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "kr", "l", "m", "n", "p", "pl", "qu", "r"),
+    *("s", "sk", "t", "tr", "v", "y", "z"),
+]
+VOWELS = ["a", "e", "i", "o", "u", "ae", "ie", "oa"]
+MIDDLES = [
+    *("b", "dr", "g", "l", "ld", "lv", "m", "mb", "n", "nd", "nth", "p", "rd", "rk", "rm", "rv", "s", "st", "sk", "t"),
+    *("v", "vr", "x", "z"),
+]
 ENGLISH = frozenset(word for length in range(3, 9) for word in common(length))
 Row = Mapping[str, Any]
 
@@ -54,7 +58,7 @@ class World:
 
     def _name(self, kind: str) -> None:
         self.drawn[kind] = []
-        for number in range(KINDS[kind].count):
+        for number in range(KINDS[kind].number):
             bare = self.invent(KINDS[kind].endings)
             if kind == "person":
                 bare = f"{bare} {self.invent(('a', 'en', 'ok', 'ind', 'alt', 'ova', 'usen'))}"
@@ -78,8 +82,8 @@ class World:
             self._decks[group] = self.rng.sample(self.drawn[group], len(self.drawn[group]))
         return self._decks[group].pop()
 
-    def older(self, pupil: Entity) -> Entity | None:
-        fitting = [one for one in self.drawn[pupil.trade] if 18 <= pupil.year - one.year <= 60]
+    def made_between(self, group: str, first: int, last: int) -> Entity | None:
+        fitting = [entity for entity in self.drawn[group] if first <= entity.year <= last]
         return self.rng.choice(fitting) if fitting else None
 
     def invent(self, endings: tuple[str, ...]) -> str:
@@ -122,10 +126,14 @@ def facts_of(entity: Entity) -> list[Fact]:
 
 
 class Draft(NamedTuple):
-    """about: the entities whose passages are needed, in the order of reading. sort: what makes questions alike."""
+    """meant: the answers, normalised. about: the entities whose passages are needed, in the order of reading.
+
+    sort: what makes questions alike.
+    """
 
     text: str
     answers: list[str]
+    meant: frozenset[str]
     about: list[Entity]
     sort: str
 
@@ -151,7 +159,7 @@ def draft(fact: Fact, about: list[Entity], name: str, sort: str, rng: random.Ran
     entity = about[-1]
     source = entity.sources.get(fact.name)
     answers = source.answers if source else fact.value.accepted(entity.facts[fact.name])
-    return Draft(rng.choice(fact.asks).format(x=name), answers, about, sort)
+    return Draft(rng.choice(fact.asks).format(x=name), answers, frozenset(map(normalize, answers)), about, sort)
 
 
 def is_fair(draft: Draft, texts: Mapping[str, str]) -> bool:
@@ -162,10 +170,8 @@ def is_fair(draft: Draft, texts: Mapping[str, str]) -> bool:
 
 def says(text: str, answer: str) -> bool:
     """Whether the answer stands in the text, and not inside a longer word or number."""
-    return (
-        answer.lower() in text.lower()
-        and re.search(rf"(?<![\w,]){re.escape(answer)}(?!\w)", text, re.IGNORECASE) is not None
-    )
+    text, answer = text.lower(), answer.lower()
+    return answer in text and re.search(rf"(?<![\w,]){re.escape(answer)}(?!\w)", text) is not None
 
 
 def choose(drafts: list[Draft], count: int, taken: set[str], rng: random.Random) -> list[Draft]:
@@ -177,10 +183,10 @@ def choose(drafts: list[Draft], count: int, taken: set[str], rng: random.Random)
     used: Counter[str] = Counter()
     drafts = rng.sample(drafts, len(drafts))
     while len(chosen) < count:
-        drafts = [draft for draft in drafts if taken.isdisjoint(map(normalize, draft.answers))]
+        drafts = [draft for draft in drafts if taken.isdisjoint(draft.meant)]
         best = min(drafts, key=lambda draft: used[draft.sort])
         used[best.sort] += 1
-        taken.update(map(normalize, best.answers))
+        taken.update(best.meant)
         chosen.append(best)
     return chosen
 

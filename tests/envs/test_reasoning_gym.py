@@ -48,9 +48,9 @@ def test_the_generators_own_answer_scores_one_and_another_less(env_id):
         assert lost.info == {"correct": False, "answer": gold, "stop_reason": "lost"}
 
 
-@pytest.mark.parametrize("env_id", ["rg:list_functions", "rg:boxnet"])
+@pytest.mark.parametrize("env_id", ["rg:list_functions"])
 def test_a_generator_keeps_every_promise(env_id):
-    report = check_env(SPECS[env_id], seeds=2, episodes=2)
+    report = check_env(SPECS[env_id], seeds=1, episodes=1)
     assert report.ok, report
 
 

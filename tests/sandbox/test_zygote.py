@@ -298,12 +298,18 @@ def test_a_folder_among_readable_ones_can_be_hidden(tmp_path):
     assert "PermissionError" in done.stderr
 
 
-def test_the_package_itself_cannot_be_read(contained):
-    """Where it lies beside other libraries: a copy of it, in a folder that programs may read."""
-    package = Path(host.__file__).resolve().parents[2]
-    result = contained.run(f"print(open({str(package / 'errors.py')!r}).read())")
-    assert "Error" in result.stderr
-    assert result.stdout == ""
+def test_the_package_s_own_data_cannot_be_read_where_it_lies_among_libraries(contained, tmp_path, monkeypatch):
+    """What is expected of programs is in it. Beside it, libraries are there to read."""
+    for name in ("gem", "library"):
+        (tmp_path / name / "data").mkdir(parents=True)
+        (tmp_path / name / "data" / "file").write_text(f"CANARY of {name}")
+    monkeypatch.setattr(host, "_GEM", tmp_path / "gem")
+    monkeypatch.setattr(host, "readable_folders", lambda found=host.readable_folders(): [*found, str(tmp_path)])
+    read = "print(open({!r}).read())"
+    with make_sandbox("zygote", level=contained.level) as own:
+        hidden, shown = (own.run(read.format(str(tmp_path / name / "data" / "file"))) for name in ("gem", "library"))
+    assert (hidden.stdout, hidden.status) == ("", Status.ERROR)
+    assert shown.stdout == "CANARY of library\n"
 
 
 # ---- fork servers

@@ -20,8 +20,8 @@ from fractions import Fraction
 from gem.errors import BadValue, GraderError, MissingDependency
 from gem.graders.base import Grade
 from gem.graders.math_text import clean, over_caps
+from gem.graders.math_units import UNITS
 from gem.graders.math_values import (
-    UNITS,
     Formula,
     Group,
     InBase,

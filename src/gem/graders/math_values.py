@@ -9,7 +9,9 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from gem.graders.math_numbers import number_of
 from gem.graders.math_text import clean, split
+from gem.graders.math_units import FUNCTIONS, unit_of
 
 
 @dataclass(frozen=True)
@@ -82,18 +84,6 @@ class InBase:
 Value = Number | Formula | Word | Group | Interval | Relation | Named | InBase
 
 _NAME = re.compile(r"(?:\\?[a-zA-Z]+|\\text\{[^{}]*\})(?:_\{?\w+\}?)?(?:\([a-zA-Z, ]+\))?'*")
-_DIGITS = r"\d+(?:\.\d*)?|\.\d+"
-_PLAIN = re.compile(rf"([+-]?)\s*({_DIGITS})")
-_SCIENTIFIC = re.compile(
-    rf"([+-]?)\s*({_DIGITS})(?:\s*\\cdot\s*10\s*\^\s*(?:\{{\s*([+-]?\d+)\s*\}}|(\d))|[eE]([+-]?\d+))"
-)
-_POWER_OF_TEN = re.compile(r"([+-]?)10\^(?:\{\s*([+-]?\d+)\s*\}|(\d))")
-_FRACTION = re.compile(
-    rf"([+-]?)\s*(?:\\frac\{{\s*([+-]?)\s*({_DIGITS})\s*\}}\{{\s*([+-]?)\s*({_DIGITS})\s*\}}|({_DIGITS})\s*/\s*({_DIGITS}))"
-)
-_MIXED = re.compile(r"([+-]?)\s*(\d+)\s*(?:\\frac\{\s*(\d+)\s*\}\{\s*(\d+)\s*\}|(?:\s|\s*-\s*|\s+and\s+)(\d+)/(\d+))")
-_REPEATING = re.compile(r"([+-]?)(\d*)\.(\d*)(?:\\overline\{(\d+)\}|\\(?:bar|dot)\{(\d+)\}|\((\d+)\))")
-_DOTS = re.compile(r"([+-]?)(\d*)\.(\d*?)(\d{1,6}?)\4{2,}\.\.\.")
 _BASE = re.compile(r"([0-9A-F]+)_(?:\{?\s*(?:\\text\{)?\s*(\w+)\s*\}*)")
 _BASES = {
     "two": 2,
@@ -108,54 +98,10 @@ _BASES = {
     "sixteen": 16,
 }
 
-# unit → (dimension, factor to the dimension's own unit)
-UNITS: dict[str, tuple[str, Fraction]] = {}
-_SPELLED: dict[str, str] = {}
-
-
-def _unit(dimension: str, factor: str, *spellings: str) -> None:
-    UNITS[spellings[0]] = (dimension, Fraction(factor))
-    for spelling in spellings:
-        _SPELLED[spelling] = spellings[0]
-
-
-for _row in (
-    ("length", "1/1000", "mm", "millimeter", "millimetre"),
-    ("length", "1/100", "cm", "centimeter", "centimetre"),
-    ("length", "1", "m", "meter", "metre"),
-    ("length", "1000", "km", "kilometer", "kilometre"),
-    ("length", "0.0254", "in", "inch", "inche"),
-    ("length", "0.3048", "ft", "foot", "feet"),
-    ("length", "0.9144", "yd", "yard"),
-    ("length", "1609.344", "mi", "mile"),
-    ("mass", "1/1000", "mg", "milligram"),
-    ("mass", "1", "g", "gram"),
-    ("mass", "1000", "kg", "kilogram"),
-    ("mass", "1000000", "t", "tonne"),
-    ("mass", "453.59237", "lb", "pound"),
-    ("mass", "28.349523125", "oz", "ounce"),
-    ("time", "1", "s", "second", "sec"),
-    ("time", "60", "min", "minute"),
-    ("time", "3600", "h", "hour", "hr"),
-    ("time", "86400", "day"),
-    ("time", "604800", "week"),
-    ("volume", "1/1000", "ml", "milliliter", "millilitre"),
-    ("volume", "1", "l", "liter", "litre"),
-    ("money", "1", "$", "dollar", "usd"),
-    ("money", "1/100", "cent", "¢"),
-    ("speed", "1", "m/s"),
-    ("speed", "5/18", "km/h", "kph", "kmh", "km per hour", "kilometers per hour"),
-    ("speed", "0.44704", "mph", "miles per hour", "mile per hour"),
-    ("angle", "1", "degree", "deg"),
-):
-    _unit(*_row)
 _UNIT_TAIL = re.compile(
     r"^(?P<number>.*?[\d}\])]|.*\\pi)\s*"
     r"(?P<unit>\^\\circ|%|\\text\{\s*[^{}]*\}|(?<=\s)[a-zA-Z$¢/][a-zA-Z/ .]*|[a-zA-Z]{2,}[a-zA-Z/ .]*)"
     r"(?P<power>\^\{?[23]\}?)?\s*$"
-)
-_FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan log ln exp lim max min gcd lcm sqrt pi mod".split()  # noqa: SIM905
 )
 _ANGLE_OF = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")  # whose argument the degrees are, and no unit of the value
 _SHORT_WORDS = frozenset({"yes", "no", "true", "false", "all", "both", "none"})
@@ -320,71 +266,13 @@ def _read_scalar(text: str) -> Value:
     return Word(_word(text)) if _is_word(text) else Formula(text)
 
 
-def number_of(text: str) -> Fraction | None:
-    """The exact value of a text that is a number and nothing else."""
-    text = text.strip().removeprefix("+")
-    if m := _PLAIN.fullmatch(text):
-        return Fraction(
-            m.group(1) + m.group(2).rstrip(".") if not m.group(2).startswith(".") else m.group(1) + "0" + m.group(2)
-        )
-    if m := _MIXED.fullmatch(text):
-        sign, whole, *parts = m.groups()
-        top, bottom = [int(p) for p in parts if p is not None]
-        return _signed(sign, int(whole) + Fraction(top, bottom)) if bottom else None
-    if m := _FRACTION.fullmatch(text):
-        sign, top_sign, top, bottom_sign, bottom, plain_top, plain_bottom = m.groups()
-        above, below = Fraction(top or plain_top), Fraction(bottom or plain_bottom)
-        negative = ((sign == "-") + (top_sign == "-") + (bottom_sign == "-")) % 2
-        return (-1 if negative else 1) * above / below if below else None
-    if m := _SCIENTIFIC.fullmatch(text):
-        sign, digits, *powers = m.groups()
-        return _scaled(sign, Fraction(digits), next(int(p) for p in powers if p is not None))
-    if m := _POWER_OF_TEN.fullmatch(text):
-        return _scaled(m.group(1), Fraction(1), int(m.group(2) or m.group(3)))
-    if m := _REPEATING.fullmatch(text):
-        return _repeating(m.group(1), m.group(2), m.group(3), m.group(4) or m.group(5) or m.group(6))
-    if m := _DOTS.fullmatch(text):
-        return _repeating(*m.groups())
-    return None
-
-
-def _signed(sign: str, value: Fraction) -> Fraction:
-    return -value if sign == "-" else value
-
-
-def _scaled(sign: str, value: Fraction, power: int) -> Fraction | None:
-    return _signed(sign, value * Fraction(10) ** power) if abs(power) <= 1000 else None
-
-
-def _repeating(sign: str, whole: str, fixed: str, period: str) -> Fraction:
-    head = Fraction(int(whole + fixed or "0"), 10 ** len(fixed))
-    return _signed(sign, head + Fraction(int(period), (10 ** len(period) - 1) * 10 ** len(fixed)))
-
-
-def unit_of(text: str, power: str | None = None) -> str | None:
-    """The canonical name of a unit; a word of the question's ("apples") is one too. None where it is none."""
-    word = re.sub(r"^\\text\{|\}$", "", text.strip()).strip().rstrip(".").lower()
-    if text.startswith(r"^\circ"):
-        return "degree"
-    if word in ("%", "percent", "percents"):
-        return "%"
-    if word in _FUNCTIONS or (len(word) == 1 and word not in _SPELLED):
-        return None
-    suffix = {"2": "^2", "3": "^3"}[re.sub(r"\D", "", power)] if power else ""
-    for prefix, its_suffix in (("square ", "^2"), ("sq ", "^2"), ("sq. ", "^2"), ("cubic ", "^3")):
-        if word.startswith(prefix):
-            word, suffix = word.removeprefix(prefix), its_suffix
-    word = word if word in _SPELLED else word.removesuffix("s") if len(word) > 2 else word
-    return _SPELLED.get(word, word) + suffix
-
-
 def _is_word(text: str) -> bool:
     if re.fullmatch(r"\(?\s*\\?text\{[^{}]*\}\s*\)?", text) or re.fullmatch(r"\(?[A-Z]\)?", text):
         return True
     letters = re.sub(r"\\text\{|\}|[ .,'’-]", "", text)
     if text.lower() in _SHORT_WORDS or re.fullmatch(r"[A-Z][a-z]{2,}", text):
         return True
-    return len(letters) > 3 and letters.isalpha() and letters.lower() not in _FUNCTIONS
+    return len(letters) > 3 and letters.isalpha() and letters.lower() not in FUNCTIONS
 
 
 def _word(text: str) -> str:

@@ -72,7 +72,7 @@ def working_together(rng: random.Random, level: int) -> Question:
     hours = [rng.randint(2, 6 + 3 * level) for _ in range(2 + level // 3)]
     names = ", ".join(f"${h}$" for h in hours)
     text = f"Pumps that each fill a tank alone in {names} hours run together. How many hours does it take them?"
-    return Question(text, fraction(1 / sum(Fraction(1, h) for h in hours)))
+    return Question(text, fraction(1 / sum((Fraction(1, h) for h in hours), Fraction(0))))
 
 
 def powers(rng: random.Random, level: int) -> Question:

@@ -15,6 +15,7 @@ _RULE_BENEATH = 1
 _VERSION = 1  # asks for the interface's version
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE, _DEVICE_CONTROL = 1 << 14, 1 << 15
+_REFER, REFER_SINCE = 1 << 13, 2  # to move files between folders, which no process under earlier rules may
 _ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICE_CONTROL
 _MAKE_DEVICES_AND_SOCKETS = 1 << 6 | 1 << 9 | 1 << 11  # character and block devices, sockets
 _TCP = 3  # bind and connect
@@ -43,7 +44,7 @@ def hide(folder: str) -> None:
     There are only rules that allow: they are for everything beside the folder, and beside each folder above it.
     """
     folder = os.path.realpath(folder)
-    rights = _EXECUTE | _READ
+    rights = _EXECUTE | _READ | (_REFER if version() >= REFER_SINCE else 0)
     ruleset = linux.syscall("landlock_create_ruleset", struct.pack("Q", rights), 8, 0)
     try:
         while folder != "/":

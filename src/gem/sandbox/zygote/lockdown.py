@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Mapping
 
 from gem.sandbox.zygote import limits, linux, watch
-from gem.sandbox.zygote.landlock import Rules, hide
+from gem.sandbox.zygote.landlock import REFER_SINCE, Rules, hide
 from gem.sandbox.zygote.removal import remove_tree
 from gem.sandbox.zygote.seccomp import Filter
-from gem.sandbox.zygote.semaphores import replace_semaphores
+from gem.sandbox.zygote.semaphores import do_without_shared_memory
 from gem.sandbox.zygote.wire import Order, Settings
 
 ON_LINUX = sys.platform.startswith("linux")
@@ -134,7 +134,8 @@ class Lsm(Basic):
         self.rules = Rules([*readable, *MACHINE], DEVICES, network=self.settings.network)
         if self.rules.abi == 0:
             raise OSError("the kernel has no Landlock")
-        hide(self.settings.hidden)
+        if self.rules.abi >= REFER_SINCE:  # or this process could not move files, as it does to remove them
+            hide(self.settings.hidden)
         guard = self.rules.abi < SIGNALS_SINCE and not self.new_users
         self.filters = {
             trusted: Filter(
@@ -146,9 +147,11 @@ class Lsm(Basic):
             )
             for trusted in (False, True)
         }
-        replace_semaphores()
+        do_without_shared_memory()
 
     def _confine(self, order: Order, folder: str) -> None:
+        if self.rules.abi < REFER_SINCE:
+            hide(self.settings.hidden)
         self.rules.restrict(folder)
         self.filters[order.entry == TRUSTED].install()
 

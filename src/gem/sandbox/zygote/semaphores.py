@@ -97,7 +97,9 @@ class SemLock:
         raise OSError(errno.EPERM, "a semaphore can be handed on by forking alone, in this sandbox")
 
 
-def replace_semaphores() -> None:
-    """Have multiprocessing use these, here and in all forks."""
+def do_without_shared_memory() -> None:
+    """Have multiprocessing use these semaphores, and temporary files for its values, here and in all forks."""
     synchronize: Any = importlib.import_module("_multiprocessing")
     synchronize.SemLock = SemLock
+    heap: Any = importlib.import_module("multiprocessing.heap")
+    heap.Arena._dir_candidates = []
