@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
@@ -95,7 +96,7 @@ def test_leaving_does_not_wait_for_an_answer_that_takes_its_time():
     with FakeEndpoint([Answer(delay=3600)]) as fake, ThreadPoolExecutor(1) as threads:
         cut = threads.submit(post, fake.url)
         while not fake.requests:
-            pass
+            time.sleep(0.001)
         fake.__exit__(None)
         assert isinstance(cut.exception(timeout=30), (http.client.HTTPException, ConnectionError))
 

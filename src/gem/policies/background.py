@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -44,7 +45,8 @@ class Background(Generic[Resource]):
         """Cancel what runs, leave the context manager, end the thread. Safe to call twice, and in a forked process."""
         if self.pid != os.getpid() or not self._thread.is_alive():
             return
-        self._loop.call_soon_threadsafe(self._end.set)
+        with contextlib.suppress(RuntimeError):  # another thread closed it just now
+            self._loop.call_soon_threadsafe(self._end.set)
         if threading.current_thread() is not self._thread:
             self._thread.join(CLOSING_S)
 
@@ -69,3 +71,4 @@ class Background(Generic[Resource]):
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.sleep(0.01)  # connections that were closed just now are let go of in the loop's next rounds

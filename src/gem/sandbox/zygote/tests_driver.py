@@ -17,8 +17,8 @@ import select
 import signal
 import socket
 import sys
-import tempfile
 import time
+from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +41,7 @@ from gem.sandbox.zygote.tests_wire import (
 )
 
 DEATH_S = 5.0  # for killed processes to be gone
+FAILED = 125  # exit code of a fork that could not become a test
 SHARED = "/dev/shm"
 
 
@@ -106,8 +107,10 @@ class Driver:
     def __init__(self, options: Mapping[str, Any], channel: socket.socket) -> None:
         self.options, self.channel = options, channel
         linux.adopt_orphans()
-        self.home = os.getcwd()
-        self.places = [Place(f"{self.home}/{n}", options["level"]) for n in range(options["parallel"])]
+        home, level = os.getcwd(), options["level"]
+        self.shared = [home, SHARED] if level == "ns" else [home]  # folders that all tests see, and none of the host's
+        self.own = [str(number) for number in range(options["parallel"])]
+        self.places = [Place(f"{home}/{name}", level) for name in self.own]
         self.waiting: deque[tuple[int, Sequence[int]]] = deque()  # numbers and descriptors of tests to be started
         self.untidy = False  # something lies where all tests may write
         self.live: dict[int, Test] = {}  # by pidfd
@@ -152,12 +155,12 @@ class Driver:
 
     def _obey(self) -> bool:
         """Take a test to be started, or stop one; False when the host has hung up."""
-        data, fds, _, _ = socket.recv_fds(self.channel, MESSAGE_BYTES, TEST_FDS)
+        data, ancillary, _, _ = self.channel.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(TEST_FDS * array("i").itemsize))
         if not data:
             return False
         order = Order.of(data)
         if order.start:
-            self.waiting.append((order.number, fds))
+            self.waiting.append((order.number, array("i", ancillary[0][2])))
         else:
             for test in [test for test in self.live.values() if test.index == order.number]:
                 self._finish(test)
@@ -166,7 +169,6 @@ class Driver:
     def _start(self, index: int, fds: Sequence[int]) -> None:
         place = self.places.pop()
         os.environ["HOME"] = os.environ["TMPDIR"] = place.folder
-        tempfile.tempdir = None  # it remembers
         os.chdir(place.folder)
         sys.path[0] = place.folder
         pid = os.fork()
@@ -190,7 +192,7 @@ class Driver:
             os.closerange(len(fds), self.last_fd)
         except BaseException as e:
             os.write(self.trouble[1], f"a test could not be set up: {e!r}".encode())
-            os._exit(1)
+            os._exit(FAILED)
         try:
             exit_code = self.play()
         finally:
@@ -198,16 +200,18 @@ class Driver:
 
     def _finish(self, test: Test, overdue: bool = False) -> None:
         """End a test, if it has not ended, with everything that it started; report it, and clear its place."""
-        for kill in (os.killpg, os.kill):  # it may not have come to have a group
-            with contextlib.suppress(ProcessLookupError):
-                kill(test.pid, signal.SIGKILL)
+        try:
+            os.killpg(test.pid, signal.SIGKILL)
+        except ProcessLookupError:  # it has not come to have a group
+            os.kill(test.pid, signal.SIGKILL)
         _, status, usage = os.wait4(test.pid, 0)
         wall_s = time.monotonic() - test.start
         del self.live[test.pidfd]
         self.poll.unregister(test.pidfd)
         os.close(test.pidfd)
         code, cpu_s = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
-        report = Report(test.index, code, overdue, wall_s, cpu_s, usage.ru_maxrss * 1024, self._trouble())
+        trouble = self._trouble() if code == FAILED else b""
+        report = Report(test.index, code, overdue, wall_s, cpu_s, usage.ru_maxrss * 1024, trouble)
         self.channel.send(report.packed())
         self._reap(test)
         test.place.clear()
@@ -217,18 +221,20 @@ class Driver:
     def _trouble(self) -> bytes:
         try:
             return os.read(self.trouble[0], MESSAGE_BYTES // 2)
-        except BlockingIOError:
+        except BlockingIOError:  # the exit code was the program's own
             return b""
 
     def _reap(self, test: Test) -> None:
         """Wait until every process of a killed group is gone; those orphaned became children of this one."""
         patience = time.monotonic() + DEATH_S
-        with contextlib.suppress(ChildProcessError):
+        try:
             while os.waitpid(-test.pid, os.WNOHANG)[0] or time.monotonic() < patience:
                 time.sleep(0.0005)
+        except ChildProcessError:
+            if not test.place.fence.holds:
+                self._kill_strays(patience)
+        else:
             raise Unclean
-        if not test.place.fence.holds:
-            self._kill_strays(patience)
 
     def _kill_strays(self, patience: float) -> None:
         """Kill what left the group of an ended test and became a child of this process."""
@@ -251,11 +257,7 @@ class Driver:
                 raise Unclean
 
     def _strays(self) -> list[str]:
-        shared = [self.home]
-        if self.options["level"] == "ns":
-            shared.append(SHARED)  # at the other levels it is the host's
-        own = {str(number) for number in range(self.options["parallel"])}
-        return [f"{folder}/{name}" for folder in shared for name in os.listdir(folder) if name not in own]
+        return [f"{folder}/{name}" for folder in self.shared for name in os.listdir(folder) if name not in self.own]
 
 
 def remove(path: str) -> None:
