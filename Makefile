@@ -45,5 +45,5 @@ $(VENV)/.train: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.train
-	$(pip) --editable '.[train,dev,ray,data,math,vision]'
+	$(pip) --editable '.[train,dev,ray,data,math,vision,reasoning,eval]'
 	touch $@

@@ -205,6 +205,28 @@ def test_a_memory_hog_is_stopped_and_hurts_no_other(sandbox):
     assert results[1].status in (Status.MEMORY, Status.ERROR)
 
 
+def test_a_hog_of_many_processes_is_found_out_and_its_siblings_run_again(contained):
+    program = """
+import os, time
+if input() == "hog":
+    for _ in range(6):
+        if os.fork() == 0:
+            x = b"x" * (100 << 20)
+            time.sleep(600)
+    time.sleep(600)
+print("fine")
+"""
+    limits = Limits(wall_s=20, memory_bytes=200 << 20)
+    results = run(contained, program, ["stay", "hog", "stay", "stay"], limits=limits)
+    assert [results[index].stdout for index in (0, 2, 3)] == ["fine\n"] * 3
+    assert results[1].status is Status.MEMORY
+
+
+def test_tests_draw_different_random_numbers(sandbox):
+    results = run(sandbox, "import random; print(random.random())", [""] * 6)
+    assert len({result.stdout for result in results}) == 6
+
+
 def test_the_cpu_time_of_a_test_is_limited(sandbox):
     result = run(sandbox, "while True: pass", [""], limits=Limits(wall_s=30, cpu_s=1))[0]
     assert result.status is Status.TIMEOUT and result.wall_s < 25

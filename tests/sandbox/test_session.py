@@ -251,6 +251,20 @@ def test_sessions_are_apart(sandbox):
         assert shown(one.run("import os; os.path.exists('file')")) == "True\n"
 
 
+def test_a_module_in_the_working_directory_can_be_imported(session):
+    session.run("with open('helper.py', 'w') as file: file.write('answer = 42')")
+    assert shown(session.run("import helper; helper.answer")) == "42\n"
+
+
+def test_sessions_draw_different_random_numbers(sandbox):
+    cell = "import random; print(random.random())\ntry:\n    import numpy; print(numpy.random.rand())\nexcept ImportError: pass"
+    drawn = []
+    for _ in range(3):
+        with sandbox.session() as session:
+            drawn += shown(session.run(cell)).split()
+    assert len(set(drawn)) == len(drawn)
+
+
 def test_code_of_any_length_runs(session):
     assert shown(session.run(f"x = {'7' * 10!r}\nlen({'a' * 2_000_000!r})")) == "2000000\n"
 

@@ -303,8 +303,10 @@ def test_the_package_s_own_data_cannot_be_read_where_it_lies_among_libraries(con
     for name in ("gem", "library"):
         (tmp_path / name / "data").mkdir(parents=True)
         (tmp_path / name / "data" / "file").write_text(f"CANARY of {name}")
+    tmp_path.chmod(0o755)
+    folders = [*host.readable_folders(), str(tmp_path)]
     monkeypatch.setattr(host, "_GEM", tmp_path / "gem")
-    monkeypatch.setattr(host, "readable_folders", lambda found=host.readable_folders(): [*found, str(tmp_path)])
+    monkeypatch.setattr(host, "readable_folders", lambda: folders)
     read = "print(open({!r}).read())"
     with make_sandbox("zygote", level=contained.level) as own:
         hidden, shown = (own.run(read.format(str(tmp_path / name / "data" / "file"))) for name in ("gem", "library"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from gem.envs.reasoning_gym_specs import reasoning_gym_specs
 from gem.registry import EnvSpec
 
 FORMAT_ERROR = -0.1
@@ -346,4 +347,5 @@ SPECS: list[EnvSpec] = [
         },
         "Questions with short answers, for evaluation.",
     ),
+    *reasoning_gym_specs((FORMAT_ERROR, 1.0)),
 ]

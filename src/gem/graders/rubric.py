@@ -3,7 +3,7 @@
 >>> from gem.graders.exact import exact_match
 >>> short = lambda answer, gold: exact_match("short" if len(answer) < 20 else "long", "short")
 >>> rubric = Rubric({"right": Part(exact_match, weight=3), "short": Part(short)})
->>> grade = rubric.grade("It is Paris, I am quite sure.", "Paris")
+>>> grade = rubric.grade("It is Paris", "Paris")
 >>> grade.reward, grade.details["reward_parts"]
 (0.25, {'right': 0.0, 'short': 0.25})
 """

@@ -64,11 +64,6 @@ class FakeEndpoint:
     ``requests`` are those that came, in order, retries included; ``most_at_once`` is how many were open together. A
     function that raises answers with status 500 and leaves its exception in ``errors``; leaving the endpoint raises
     the first one, unless something else is being raised. Raises BadValue for an empty script.
-
-    >>> from gem.policies.endpoint import Endpoint
-    >>> with FakeEndpoint(["four"]) as fake, Endpoint(fake.url, "any") as endpoint:
-    ...     endpoint.complete([{"role": "user", "content": "2 + 2?"}]).text, fake.requests[0].last
-    ('four', '2 + 2?')
     """
 
     def __init__(self, script: Script) -> None:

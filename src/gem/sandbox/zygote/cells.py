@@ -26,6 +26,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from gem.sandbox.zygote import program
+
 CHANNEL = 3  # the place of the socket among the descriptors of a launch
 FIRST_OWN_FD = 64  # above what a cell is likely to touch
 LENGTH = struct.Struct(">I")  # precedes each message of the host; an answer is a line
@@ -60,6 +62,8 @@ class Interpreter:
         module = types.ModuleType("__main__")
         module.__dict__["__builtins__"] = builtins
         sys.modules["__main__"] = module
+        sys.path.insert(0, os.getcwd())
+        program.draw_anew()
         self.variables = module.__dict__
 
     def serve(self) -> None:

@@ -57,7 +57,7 @@ def new_module(name: str) -> types.ModuleType:
 
 def run_in(module: types.ModuleType, code: types.CodeType) -> None:
     """Execute a program's code as a module."""
-    _draw_anew()
+    draw_anew()
     exec(code, module.__dict__)
 
 
@@ -105,7 +105,7 @@ def _exit_code(error: SystemExit) -> int:
     return 1
 
 
-def _draw_anew() -> None:
+def draw_anew() -> None:
     """Python reseeds its own generator after a fork; numpy's global one would be the same in every run."""
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:

@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -33,7 +33,7 @@ LOST = "\n[the interpreter is gone, with all variables ({why}); the next cell st
 class Answer(msgspec.Struct):
     """What an interpreter says when a cell ended. Nothing here is trusted."""
 
-    exit_code: int
+    exit_code: Annotated[int, msgspec.Meta(ge=0, le=255)]
     cpu_s: float
     out_of_memory: bool
 
@@ -214,12 +214,3 @@ def _words(status: Status, ended: Exit) -> str:
     if status is Status.KILLED:
         return f"killed by signal {ended.signal}"
     return f"stopped at a limit: {status}"
-
-
-def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
-    """A pipe, of which we read without waiting."""
-    reader, writer = os.pipe()
-    ours.callback(os.close, reader)
-    theirs.callback(os.close, writer)
-    os.set_blocking(reader, False)
-    return reader, writer

@@ -10,6 +10,7 @@ A page that a fork writes to is copied, and that is most of a test's cost: what 
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import os
 import resource
@@ -128,6 +129,7 @@ class Driver:
         self.play = Script(code) if function is None else Call(code, function)
         self._set_limits()
         program.open_streams()
+        gc.freeze()  # or a collection in a test would write to all of it
         while self._await():
             now = time.monotonic()
             for test in [test for test in self.live.values() if test.deadline <= now]:
