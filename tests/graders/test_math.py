@@ -193,7 +193,7 @@ def test_graders_work_in_threads(grader):
 
 
 def test_an_answer_that_takes_for_ever_is_a_failure_and_not_wrong():
-    hard = r"\int_0^1 \sqrt{\sin(x^{7})+\cos(x^{5})+e^{x^{3}}} dx"
+    hard = r"\sum_{k=1}^{800} \frac{1}{k^{k}}"
     with GraderPool(1, modules=["gem.graders.math_engine", "latex2sympy2_extended"]) as pool:
         grader = MathGrader(pool, timeout=1.0)
         started = time.monotonic()

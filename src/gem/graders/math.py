@@ -107,7 +107,7 @@ _pool: list[GraderPool] = []
 def shared_pool() -> GraderPool:
     """The pool of all graders of this process, with the libraries for formulas loaded."""
     if not _pool:
-        _pool.append(GraderPool(modules=["gem.graders.math", "gem.graders.math_engine", "latex2sympy2_extended"]))
+        _pool.append(GraderPool(modules=["gem.graders.math_warm"]))
     return _pool[0]
 
 

@@ -141,7 +141,7 @@ class Report:
 
 
 class Session(ABC):
-    """An interpreter that keeps its variables from one cell to the next. Trusted for observations, never for rewards."""
+    """An interpreter that keeps its variables between cells. Trusted for observations, never for rewards."""
 
     @abstractmethod
     def run(self, code: str, *, wall_s: float | None = None) -> Result:
@@ -214,7 +214,7 @@ class Sandbox(ABC):
 
     @abstractmethod
     def session(self, *, limits: Limits | None = None) -> Session:
-        """A new interpreter that keeps its state. limits.wall_s is the default for a cell; the rest for its lifetime."""
+        """A new interpreter that keeps its state. limits.wall_s is the default of a cell, the rest of its lifetime."""
 
     @abstractmethod
     def report(self) -> Report:
