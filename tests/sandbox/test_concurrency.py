@@ -21,6 +21,7 @@ from gem.errors import SandboxError
 from gem.sandbox import make_sandbox
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
+OTHERS: dict[int, str] = {}  # the children that this process had before
 CHILD_SUBREAPER = 36  # of prctl: orphans become this process's children
 PATIENCE_S = 120  # a bound against hanging, not a measurement
 START = """
@@ -50,7 +51,9 @@ def orphanage():
     """While this lives, orphans of the programs that a test starts are its children."""
     prctl = ctypes.CDLL(None).prctl
     prctl(CHILD_SUBREAPER, 1, 0, 0, 0)
+    OTHERS.update(children())
     yield
+    OTHERS.clear()
     prctl(CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
@@ -79,12 +82,12 @@ def finish(process):
 
 
 def children():
-    """Of this process: id → command line."""
+    """Of this process, but for those that other tests have left running: id → command line."""
     found = {}
     for thread in Path("/proc/self/task").iterdir():
         for pid in (thread / "children").read_text().split():
             found[int(pid)] = command_of(pid)
-    return found
+    return {pid: command for pid, command in found.items() if pid not in OTHERS}
 
 
 def command_of(pid):

@@ -12,12 +12,13 @@ other's. A name stands for its value (x = 5 is 5), but x = 5 is not y = 5. Tuple
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from gem.errors import BadValue, GraderError, MissingDependency
+from gem.errors import BadValue, GraderError, MissingDependency, require
 from gem.graders.base import Grade
 from gem.graders.math_text import clean, over_caps
 from gem.graders.math_units import UNITS
@@ -72,19 +73,21 @@ class MathGrader:
     timeout: float | None = None
 
     def grade(self, answer: str, gold: str | Sequence[str]) -> Grade:
-        """grade_math, bounded. Raises GraderError when it took too long: then nobody knows whether it is right."""
+        """grade_math, bounded. Raises GraderError when it took too long: then nobody knows whether it is right.
+
+        Raises MissingDependency where formulas have to be compared and the extra [math] is not installed.
+        """
         if (quick := quick_grade(answer, gold)) is not None:
             return quick
-        grade: Grade = (self.pool or shared_pool()).run(
-            "gem.graders.math:grade_math", answer, gold, timeout=self.timeout
-        )
+        pool = _engine_pool(self.pool)
+        grade: Grade = pool.run("gem.graders.math:grade_math", answer, gold, timeout=self.timeout)
         return grade
 
     async def agrade(self, answer: str, gold: str | Sequence[str]) -> Grade:
         """grade(), for event loops."""
         if (quick := quick_grade(answer, gold)) is not None:
             return quick
-        pool = self.pool or shared_pool()
+        pool = _engine_pool(self.pool)
         grade: Grade = await pool.arun("gem.graders.math:grade_math", answer, gold, timeout=self.timeout)
         return grade
 
@@ -99,6 +102,13 @@ def quick_grade(answer: str, gold: str | Sequence[str]) -> Grade | None:
 
 def _unknown(answer: object, gold: object) -> bool:
     raise _NeedsEngine
+
+
+def _engine_pool(pool: GraderPool | None) -> GraderPool:
+    """Raises MissingDependency where the engine is not installed."""
+    if importlib.util.find_spec("latex2sympy2_extended") is None:
+        require("latex2sympy2_extended", extra="math")
+    return pool or shared_pool()
 
 
 _pool: list[GraderPool] = []

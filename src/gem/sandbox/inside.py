@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes of a shell
+PACKAGE = "gem.sandbox.zygote"  # where the modules that are sent along come from
 
 
 def main() -> None:
@@ -65,8 +66,11 @@ def write_files(files: Mapping[str, str]) -> None:
 
 def load_modules(sources: Mapping[str, str]) -> None:
     """Modules of gem's that were sent along, in the order in which they need each other."""
+    for package in ("gem", "gem.sandbox", PACKAGE):
+        sys.modules.setdefault(package, types.ModuleType(package))
     for name, source in sources.items():
         module = sys.modules[name] = types.ModuleType(name)
+        setattr(sys.modules[PACKAGE], name, module)  # by which they import each other
         module.__file__ = f"<{name}>"
         exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
 

@@ -78,8 +78,9 @@ class Running:
     def kill(self) -> None:
         """End the command and everything that it started. In a forked process it does nothing."""
         if self.owner == os.getpid() and not self.over:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            for group in groups_of_session(self.process.pid):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(group, signal.SIGKILL)
 
     def finish(self) -> Ending:
         """End what is left of it, and say how it ended."""
@@ -108,6 +109,16 @@ class Running:
 
     def close_stdin(self) -> None:
         self.streams[0].close()
+
+
+def groups_of_session(session: int) -> set[int]:
+    """The process groups of a session, its first among them; that one alone where there is no /proc to look at."""
+    groups = {session}
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
+            if os.getsid(int(name)) == session:
+                groups.add(os.getpgid(int(name)))
+    return groups
 
 
 def ending_of(code: int, cpu_s: float = 0.0, max_rss_bytes: int = 0) -> Ending:

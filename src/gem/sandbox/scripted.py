@@ -30,7 +30,8 @@ INTERPRETER_FLAGS = ("-I", "-u", "-X", "utf8", "-c", Path(__file__).with_name("i
 SENT = {  # modules that are loaded inside
     file.stem: file.read_text("utf-8")
     for file in map(
-        Path(__file__).parent.joinpath, ("inside_relay.py", "inside_call.py", "zygote/values.py", "zygote/cells.py")
+        Path(__file__).parent.joinpath,
+        ("inside_relay.py", "inside_call.py", "zygote/program.py", "zygote/values.py", "zygote/cells.py"),
     )
 }
 LASTING_S = 10.0**9  # of CPU: a session is limited by the cell, unless told otherwise
@@ -164,7 +165,7 @@ def attend(running: Running, sent: bytes, out: Sink, err: Capture, limits: Limit
 
 def relayed(module: str, options: Mapping[str, Any], stdin: str | bytes = "") -> dict[str, Any]:
     """The job of running a module of gem's under inside_relay.py."""
-    needed = {name: SENT[name] for name in ("inside_relay", "values", module)}
+    needed = {name: SENT[name] for name in ("inside_relay", "program", "values", module)}
     return {"relay": module, "options": options, "stdin": as_text(stdin), "modules": needed}
 
 

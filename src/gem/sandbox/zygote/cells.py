@@ -57,7 +57,8 @@ class Interpreter:
         if os.getpgrp() != self.pid:
             os.setpgid(0, 0)
         fcntl.fcntl(self.channel, fcntl.F_SETSIG, signal.SIGINT)
-        fcntl.fcntl(self.channel, fcntl.F_SETOWN, -self.pid)  # the group: commands that a cell waits for are meant, too
+        # The group, where there is one of its own: commands that a cell waits for are meant, too.
+        fcntl.fcntl(self.channel, fcntl.F_SETOWN, -self.pid if os.getpgrp() == self.pid else self.pid)
         self.flags = fcntl.fcntl(self.channel, fcntl.F_GETFL)
         module = types.ModuleType("__main__")
         module.__dict__["__builtins__"] = builtins

@@ -11,6 +11,8 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from collections.abc import Callable
+from typing import Any
 
 from gem.sandbox.zygote import landlock, linux, seccomp
 from gem.sandbox.zygote.syscalls import NUMBERS
@@ -39,18 +41,25 @@ class Fence:
     def __init__(self, folder: str, level: str) -> None:
         self.holds = level != "basic"
         version = landlock.version() if self.holds else 0
-        self.ruleset = _ruleset(folder, version) if version else None
-        if self.ruleset is None:
-            linux.set_dumpable(False)
         guard = level == "lsm" and version < _SCOPES_SINCE
-        self.filter = seccomp.GroupFilter(guard_signals=guard) if self.holds else None
+        filter_ = seccomp.GroupFilter(guard_signals=guard)
+        self.steps: list[tuple[Callable[..., int], tuple[Any, ...]]] = []  # calls of C functions, ready to be made
+        self.guarding = filter_ if guard else None  # by process id, which is not known yet
+        if version:
+            arguments = (NUMBERS["landlock_restrict_self"], _ruleset(folder, version), 0)
+            self.steps.append((_restrict_self, arguments))
+        else:
+            linux.set_dumpable(False)
+        if self.holds and not guard:
+            self.steps.append(filter_.prepared())
 
     def close_behind(self) -> None:
         """Confine this process and whatever it starts. Raises OSError."""
-        if self.ruleset is not None:
-            linux.checked(_restrict_self(NUMBERS["landlock_restrict_self"], self.ruleset, 0), "landlock_restrict_self")
-        if self.filter is not None:
-            self.filter.install()
+        for call, arguments in self.steps:
+            if call(*arguments) < 0:
+                linux.checked(-1, "a test's fence")
+        if self.guarding is not None:
+            self.guarding.install()
 
 
 def _ruleset(folder: str, version: int) -> int:

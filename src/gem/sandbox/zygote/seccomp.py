@@ -10,7 +10,8 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from gem.sandbox.zygote import linux
 from gem.sandbox.zygote.syscalls import MACHINE, NUMBERS, words
@@ -125,13 +126,12 @@ class GroupFilter(Filter):
         self._code = _prologue() + _answer(FAKED_GROUPS, _PRETEND) + (_guarded_signals() if guard_signals else [])
         self._code.append((_RETURN, 0, 0, _ALLOW))
         self._bytes = _assembled(self._code)
-        self._program = _program(self._bytes)
 
-    def install(self) -> None:
-        if self._guarded:
-            super().install()
-        else:
-            _install(self._program)
+    def prepared(self) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        """The C function that installs this, and its arguments; signals must not be guarded. Its result is checked by
+        whoever calls it.
+        """
+        return _prctl, (_PR_SET_SECCOMP, _MODE_FILTER, _program(self._bytes))
 
 
 class _Program(ctypes.Structure):

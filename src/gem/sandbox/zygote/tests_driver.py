@@ -13,6 +13,7 @@ import contextlib
 import gc
 import math
 import os
+import random
 import resource
 import select
 import signal
@@ -173,7 +174,8 @@ class Driver:
         os.environ["HOME"] = os.environ["TMPDIR"] = place.folder
         os.chdir(place.folder)
         sys.path[0] = place.folder
-        pid = os.fork()
+        random.seed()
+        pid = linux.fork()
         if pid == 0:
             self._become_test(place, fds)
         for fd in fds:
