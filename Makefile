@@ -7,7 +7,7 @@ pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
 # Exported, so that it also holds what builds the package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test check format docs clean
+.PHONY: help demo test attack check format docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -17,6 +17,9 @@ demo: $(VENV)/.train  ## train an agent on game:GuessTheNumber-v0-easy from noth
 
 test: $(VENV)/.train $(VENV)/.dev  ## run the tests
 	$(bin)/pytest
+
+attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, each in an envelope
+	$(bin)/pytest -m attack
 
 check: $(VENV)/.train $(VENV)/.dev  ## ruff, mypy, architecture, imports, documents, recorded games
 	$(bin)/ruff format --check .

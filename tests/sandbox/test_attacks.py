@@ -2,7 +2,8 @@
 
 A level that cannot hold on this machine fails its tests; GEM_ATTACK_MAY_SKIP=1 skips them instead. GEM_ATTACK_LEVELS
 chooses levels, or other backends by name: "ns,lsm,basic" unless it is set. The level basic contains less: what it lets
-through is listed in envelope/basic_misses.json, and both a new miss and one that is none any more fail.
+through is listed in envelope/basic_misses.json, and both a new miss and one that is none any more fail. Misses that
+begin with "sometimes" may go either way.
 """
 
 import json
@@ -45,9 +46,10 @@ def test_a_program_of_the_corpus_stays_within_its_walls(level, path, futures, ou
     outcomes.append(outcome)
     if outcome.unavailable:
         cannot(f"level {level} cannot hold here: {outcome.unavailable}")
-    if path.stem in KNOWN_MISSES.get(level, {}) and not outcome.misses:
+    known = KNOWN_MISSES.get(level, {}).get(path.stem, "")
+    if known and not known.startswith("sometimes") and not outcome.misses:
         pytest.fail(f"level {level} contains {path.stem} by now: take it off its list of misses", pytrace=False)
-    if path.stem not in KNOWN_MISSES.get(level, {}) and outcome.misses:
+    if outcome.misses and not known:
         pytest.fail(f"{path.name} at level {level}: " + "; ".join(outcome.misses), pytrace=False)
 
 

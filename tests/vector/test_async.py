@@ -79,7 +79,8 @@ def eventually(holds: Any) -> None:
 
 
 def gem_threads() -> list[str]:
-    return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("gem-"))
+    names = (thread.name for thread in threading.enumerate())
+    return sorted(name for name in names if name in ("gem-loop", "gem-slots"))  # and none of other parts' threads
 
 
 def is_failed(step: Any, slot: int = 0) -> bool:
