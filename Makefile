@@ -48,5 +48,5 @@ $(VENV)/.train: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.train
-	$(pip) --editable '.[train,dev,ray,data,math,vision,reasoning,eval]'
+	$(pip) --editable '.[train,dev,ray,data,math,vision,reasoning,eval,search,mcp]'
 	touch $@

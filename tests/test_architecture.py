@@ -47,9 +47,10 @@ HOMES = {
     "sympy": ["graders", "envs"],
     "latex2sympy2_extended": ["graders"],
     "PIL": ["envs"],
-    "aiohttp": ["policies", "testing"],
+    "aiohttp": ["policies", "tools", "testing"],
     "starlette": ["serve", "tools.search_engine"],
     "uvicorn": ["serve", "tools.search_engine"],
+    "tantivy": ["tools.search_engine"],
     "mcp": ["tools", "serve"],
     "matplotlib": ["rl", "evaluate"],
 }

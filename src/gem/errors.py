@@ -13,7 +13,8 @@
         ├── EnvFailed               an environment of a vector raised, hung, or died with its worker
         ├── GraderError             an answer could not be judged: over the time limit, or the grader died
         ├── EndpointError           a chat endpoint gave no usable answer, after all retries
-        └── SandboxError            a sandbox could not be started, or died under a program
+        ├── SandboxError            a sandbox could not be started, or died under a program
+        └── ToolError               a tool's server was down, died, or answered with nonsense; after all retries
 
 The agent's mistakes are no exceptions: they are observations, with their reward and ``info["invalid"]``.
 """
@@ -81,6 +82,10 @@ class EndpointError(InfraError):
 
 class SandboxError(InfraError):
     """A sandbox could not be started as asked, or its machinery died; what a program does in it is a Result."""
+
+
+class ToolError(InfraError):
+    """A tool could not do its work: its server was down, died or answered with nonsense, after all retries."""
 
 
 def require(module: str, *, extra: str) -> Any:

@@ -1,0 +1,1 @@
+"""What an agent can use besides its own words."""

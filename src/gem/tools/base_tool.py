@@ -1,0 +1,110 @@
+"""The contract of a tool: functions that an agent may call, and what they answer.
+
+A new tool says what its functions are and performs calls of them; how a call is written in text is the business of a
+call format (gem.tools.formats). Tools written for the published package, which read the agent's text themselves, define
+``instruction_string`` and ``execute_action`` and work in the same wrapper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from gem.messages import ToolCall, ToolResult
+
+ToolT = TypeVar("ToolT", bound="BaseTool")
+
+
+@dataclass(frozen=True)
+class Function:
+    """Something to be called.
+
+    Args:
+        name: 1 to 64 letters, digits, ``_`` or ``-``.
+        description: what it does, for the agent.
+        parameters: JSON Schema of its arguments, of type "object".
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+
+
+class BaseTool:
+    """A tool. It belongs to one environment, whose episodes it is told of by reset().
+
+    Attributes:
+        tool_type: its name in ``info["tool_type"]``.
+        tag: in the published call format, ``<tag>…</tag>`` calls the tool's first function; None where it has no tag.
+        tag_argument: the name of the argument that stands between the tags.
+        fences: info words of fenced code blocks that are calls, too, in the published format.
+        concurrent: whether the calls of one message may run at the same time.
+    """
+
+    tool_type: str = "tool"
+    tag: str | None = None
+    tag_argument: str = ""
+    fences: tuple[str, ...] = ()
+    concurrent: bool = False
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+
+    def __new__(cls: type[ToolT], *args: Any, **kwargs: Any) -> ToolT:
+        tool = super().__new__(cls)
+        tool._arguments = (args, kwargs)  # so that spawn() can build another, whatever __init__ does with them
+        return tool
+
+    def __init__(self, num_workers: int = 1) -> None:
+        self.num_workers = num_workers
+
+    def functions(self) -> list[Function]:
+        """What can be called. Constant while the tool lives."""
+        raise NotImplementedError(f"{type(self).__name__} must define functions() and call()")
+
+    def call(self, call: ToolCall) -> ToolResult:
+        """Perform a call of one of the functions, whose arguments fit its schema.
+
+        What the agent is to blame for, a time-out included, is a result with its fault. Raises ToolError when the
+        machinery behind the tool failed: that says nothing of the call.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define functions() and call()")
+
+    async def acall(self, call: ToolCall) -> ToolResult:
+        """call(), for event loops. A tool that waits defines it, so that waiting costs no thread."""
+        return await asyncio.to_thread(self.call, call)
+
+    def reset(self) -> None:
+        """An episode begins: forget what belongs to the last one."""
+
+    def close(self) -> None:
+        """Release what the tool holds. Safe to call twice."""
+
+    def spawn(self: ToolT) -> ToolT:
+        """Another tool like this one, from the same constructor arguments, for another environment.
+
+        A tool overrides it to share what is safe and costly to hold twice: a connection pool, an index.
+        """
+        args, kwargs = self._arguments
+        return type(self)(*args, **kwargs)
+
+    def instruction_string(self) -> str:
+        """How to call it in the published format, for the prompt."""
+        raise NotImplementedError
+
+    def execute_action(self, action: str) -> tuple[bool, bool, str, str]:
+        """Find a call in the agent's text, in the published format, and perform it.
+
+        Returns (is_valid, has_error, observation, parsed_action): whether the text holds a call of this tool, whether
+        the call failed, what the agent is shown, and the text up to the end of the call.
+        """
+        raise NotImplementedError
+
+
+def reads_text(tool: BaseTool) -> bool:
+    """Whether a tool reads the agent's text itself, as tools of the published package do."""
+    return _defines(tool, "execute_action") and not _defines(tool, "call")
+
+
+def _defines(tool: BaseTool, name: str) -> bool:
+    return inspect.getattr_static(type(tool), name) is not inspect.getattr_static(BaseTool, name)
