@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gem.core import Env, Step, StopReason
-from gem.errors import BadValue, EnvFailed
+from gem.errors import BadValue, EndpointError, EnvFailed
 from gem.policies import RandomPolicy, Reply, Request
 from gem.rollout import Collector, collect, play_seeds
 from gem.vector import SyncVectorEnv
@@ -58,6 +58,30 @@ class CountingPolicy(RandomPolicy):
     def act(self, requests: Any) -> list[Reply]:
         self.batches.append([request.key[0] for request in requests])
         return super().act(requests)
+
+
+class FalteringPolicy(RandomPolicy):
+    """Raises the exceptions it is given, one per batch, and answers from then on."""
+
+    def __init__(self, *exceptions: BaseException) -> None:
+        super().__init__()
+        self.exceptions = list(exceptions)
+
+    def act(self, requests: Any) -> list[Reply]:
+        if self.exceptions:
+            raise self.exceptions.pop(0)
+        return super().act(requests)
+
+
+class OftenSilentPolicy(RandomPolicy):
+    """Gets no answer for slot 1."""
+
+    def act(self, requests: Any) -> list[Reply]:
+        replies = super().act(requests)
+        return [
+            Reply("", failure="EndpointError: down") if request.key[0] == 1 else reply
+            for request, reply in zip(requests, replies, strict=True)
+        ]
 
 
 @pytest.fixture
@@ -160,6 +184,38 @@ def test_an_environment_that_breaks_is_raised_and_collecting_can_start_again():
             collector.collect(RandomPolicy(), episodes=1)
         with pytest.raises(EnvFailed, match="slot 0"):
             collector.collect(RandomPolicy(), episodes=1)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), EndpointError("down"), ZeroDivisionError()])
+def test_whatever_a_policy_raises_the_episodes_under_way_go_on_where_they_were(error):
+    def played(policy: Any) -> list[Any]:
+        with SyncVectorEnv([seeded(CountEnv, slot) for slot in range(3)]) as vec_env:
+            collector = Collector(vec_env)
+            batch = collector.collect(RandomPolicy(), transitions=1)
+            if isinstance(policy, FalteringPolicy):
+                with pytest.raises(type(error)):
+                    collector.collect(policy, episodes=6)
+            batch += collector.collect(policy, episodes=6)
+            return [t.to_json()["turns"][i]["observation"] for t in batch for i in range(2)]
+
+    assert played(FalteringPolicy(error)) == played(RandomPolicy())
+
+
+def test_a_request_that_gets_no_answer_fails_its_own_episode_alone():
+    with SyncVectorEnv([CountEnv] * 3) as vec_env:
+        batch = collect(vec_env, OftenSilentPolicy(), episodes=12)
+    failed = [t for t in batch if t.failure]
+    assert {t.slot for t in failed} == {1} and len({t.episode for t in failed}) == len(failed) > 1
+    assert all((t.failure, t.stop_reason, t.truncated) == ("EndpointError: down", "failed", True) for t in failed)
+    assert all(t.total_reward == 2.0 for t in batch if t.slot != 1)
+
+
+def test_seeds_whose_requests_get_no_answer_are_reported_as_failed():
+    with SyncVectorEnv([CountEnv] * 2, autoreset="disabled") as vec_env:
+        silent = OftenSilentPolicy()
+        silent.act = lambda requests: [Reply("", failure="no answer") for _ in requests]  # type: ignore[method-assign]
+        played = play_seeds(vec_env, silent, range(5))
+    assert [(t.seed, t.failure) for t in played] == [(seed, "no answer") for seed in range(5)]
 
 
 def test_a_broken_environment_that_is_restarted_gives_failed_episodes_only_of_its_own():

@@ -32,12 +32,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """One slot's answer; the token fields are empty for a policy without tokens. See gem.trajectory.Turn."""
+    """One slot's answer; the token fields are empty for a policy without tokens. See gem.trajectory.Turn.
+
+    failure: what kept the policy from answering this one request; its episode ends as failed. None when it answered.
+    """
 
     text: str
     sampled_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish: str | None = None
+    failure: str | None = None
 
 
 class Policy(Protocol):

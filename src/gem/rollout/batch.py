@@ -49,20 +49,20 @@ class Collector:
             episodes: how many; or
             transitions: at least so many turns, in whole episodes.
 
-        Failed episodes are among them, with their ``failure``. Raises BadValue unless exactly one size >= 1 is given.
+        Failed episodes are among them, with their ``failure``. Raises BadValue unless exactly one size >= 1 is given,
+        and whatever the policy raises; the next call goes on from there.
         """
         size, unit = (episodes, "episodes") if transitions is None else (transitions, "transitions")
         if (episodes is None) == (transitions is None) or size is None or size < 1:
             raise BadValue(f"give episodes or transitions, at least 1; got {episodes=}, {transitions=}")
-        batch: list[Trajectory] = []
-        counted = 0
+        taken = counted = 0
         while counted < size:
-            while not self._finished:
+            while len(self._finished) == taken:
                 self._start()
                 self._finished += self._flight.step(policy)
-            batch.append(self._finished.popleft())
-            counted += 1 if unit == "episodes" else len(batch[-1].turns)
-        return batch
+            counted += 1 if unit == "episodes" else len(self._finished[taken].turns)
+            taken += 1
+        return [self._finished.popleft() for _ in range(taken)]  # at the end, so that an exception loses none
 
     def get_state(self) -> dict[str, Any]:
         """The vector env, the episodes under way and those not handed out yet, as plain data; waits for every slot."""

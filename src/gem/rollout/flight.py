@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from gem.core import Info
@@ -39,6 +40,7 @@ class Flight:
         self.vec_env, self.batch_wait = vec_env, batch_wait
         self.ready: list[Slot] = []  # their turn to act
         self._sent: dict[int, Sent] = {}
+        self._ended: list[Trajectory] = []  # and not handed out yet
 
     @property
     def empty(self) -> bool:
@@ -54,52 +56,75 @@ class Flight:
     def step(self, policy: Policy) -> list[Trajectory]:
         """Act wherever it is an agent's turn, and take in what is back. Returns the episodes that ended.
 
-        An exception of the vector environment gives up all episodes under way.
+        An error of the vector environment gives up all episodes under way. Whatever the policy raises leaves them as
+        they are, so that the next step asks it again.
         """
-        overflowing = [slot.overflow() for slot in self.ready if slot.overflows(policy, self.vec_env)]
-        self.ready = [slot for slot in self.ready if slot.trajectory.stop_reason is None]
+        self._end({slot.trajectory.slot: slot.overflow() for slot in self._overflowing(policy)})
+        started = time.perf_counter()
+        slots = list(self.ready)
+        replies = policy.act([slot.request(policy, self.vec_env) for slot in slots]) if slots else []
+        answered = list(zip(slots, replies, strict=True))
+        self._end({slot.trajectory.slot: slot.fail(reply.failure) for slot, reply in answered if reply.failure})
+        self._send([(slot, reply) for slot, reply in answered if not reply.failure], policy.version, started)
+        self._receive(self.batch_wait)
+        return self._take_ended()
+
+    def land(self) -> list[Trajectory]:
+        """Wait until every slot is back. Returns the episodes that ended meanwhile."""
+        while self._sent:
+            self._receive(None)
+        return self._take_ended()
+
+    def _take_ended(self) -> list[Trajectory]:
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _overflowing(self, policy: Policy) -> list[Slot]:
+        return [slot for slot in self.ready if slot.overflows(policy, self.vec_env)]
+
+    def _end(self, ended: Mapping[int, Trajectory]) -> None:
+        """End episodes that the environment would go on with; with autoreset, the next ones begin."""
+        if not ended:
+            return
+        self._ended += ended.values()
+        self.ready = [slot for slot in self.ready if slot.trajectory.slot not in ended]
+        if self.vec_env.autoreset is Autoreset.SAME_STEP:
+            with self._giving_up():
+                self.begin([_next(trajectory) for trajectory in ended.values()])
+
+    def _send(self, answered: Sequence[tuple[Slot, Reply]], version: int, started: float) -> None:
+        if not answered:
+            return
+        now = time.perf_counter()
+        with self._giving_up():
+            self.vec_env.send({slot.trajectory.slot: reply.text for slot, reply in answered})
+        self.ready = []
+        for slot, reply in answered:
+            self._sent[slot.trajectory.slot] = Sent(slot, reply, version, now - started, now)
+
+    def _receive(self, timeout: float | None) -> None:
+        if not self._sent:
+            return
+        with self._giving_up():
+            received = self.vec_env.recv(min_envs=len(self._sent), timeout=timeout)
+            if not received.ids_B:
+                received = self.vec_env.recv()
+        now = time.perf_counter()
+        for i in sorted(range(len(received.ids_B)), key=lambda i: received.ids_B[i]):
+            self._take(received, i, now)
+        self.ready.sort(key=lambda slot: slot.trajectory.slot)  # the order of lock-step, whichever was back first
+
+    @contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """Where the vector environment raises, nobody knows any more what its slots are at."""
         try:
-            if self.vec_env.autoreset is Autoreset.SAME_STEP:
-                self.begin([_next(t) for t in overflowing])
-            self._act(policy)
-            return overflowing + self._receive(self.batch_wait)
+            yield
         except GemError:
             self.ready, self._sent = [], {}
             raise
 
-    def land(self) -> list[Trajectory]:
-        """Wait until every slot is back. Returns the episodes that ended meanwhile."""
-        ended = []
-        while self._sent:
-            ended += self._receive(None)
-        return ended
-
-    def _act(self, policy: Policy) -> None:
-        if not self.ready:
-            return
-        slots, self.ready = self.ready, []
-        started = time.perf_counter()
-        replies = policy.act([slot.request(policy, self.vec_env) for slot in slots])
-        now = time.perf_counter()
-        self.vec_env.send({slot.trajectory.slot: reply.text for slot, reply in zip(slots, replies, strict=True)})
-        for slot, reply in zip(slots, replies, strict=True):
-            self._sent[slot.trajectory.slot] = Sent(slot, reply, policy.version, now - started, now)
-
-    def _receive(self, timeout: float | None) -> list[Trajectory]:
-        if not self._sent:
-            return []
-        received = self.vec_env.recv(min_envs=len(self._sent), timeout=timeout)
-        if not received.ids_B:
-            received = self.vec_env.recv()
-        now = time.perf_counter()
-        ended = []
-        for i in sorted(range(len(received.ids_B)), key=lambda i: received.ids_B[i]):
-            ended += self._take(received, i, now)
-        self.ready.sort(key=lambda slot: slot.trajectory.slot)  # the order of lock-step, whichever was back first
-        return ended
-
-    def _take(self, received: Received, i: int, now: float) -> list[Trajectory]:
-        """Take in the i-th step received. Returns the episode that it ended, if it did."""
+    def _take(self, received: Received, i: int, now: float) -> None:
+        """Take in the i-th step received."""
         slot, reply, version, acting, at = self._sent.pop(received.ids_B[i])
         observations, rewards, terminated, truncated, infos = received.step
         observation, info = observations[i], infos[i]
@@ -111,11 +136,11 @@ class Flight:
         if not ended:
             slot.see(observation, info)
             self.ready.append(slot)
-            return []
+            return
         if same_step:
             self.ready.append(Slot(_next(slot.trajectory), observation, info))
             observation = info["final_obs"]
-        return [slot.finish(observation, last, bool(terminated[i]), bool(truncated[i]))]
+        self._ended.append(slot.finish(observation, last, bool(terminated[i]), bool(truncated[i])))
 
 
 def _next(trajectory: Trajectory) -> Trajectory:

@@ -91,6 +91,10 @@ class Slot:
         """End the episode because the next context would not fit the model."""
         return self.finish(self.observation, {"stop_reason": StopReason.MAX_TOKENS}, False, True)
 
+    def fail(self, failure: str) -> Trajectory:
+        """End the episode because the policy could not answer."""
+        return self.finish(self.observation, {"stop_reason": StopReason.FAILED, "failure": failure}, False, True)
+
     def _shown(self) -> Any:
         """The observation with its prefix and suffix, where it is text."""
         return observation_text(self.observation, self.info) if isinstance(self.observation, str) else self.observation

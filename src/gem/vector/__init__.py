@@ -1,7 +1,8 @@
 """Many environments behind one interface."""
 
-from gem.vector.base import Autoreset, EnvStats, Received, VecStep, VectorEnv
+from gem.vector.base import Autoreset, Received, VecStep, VectorEnv
 from gem.vector.make import make_vec
+from gem.vector.stats import EnvStats
 from gem.vector.sync import SyncVectorEnv
 
 __all__ = ["Autoreset", "EnvStats", "Received", "SyncVectorEnv", "VecStep", "VectorEnv", "make_vec"]

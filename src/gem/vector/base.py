@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from gem.errors import BadAction, BadValue, EnvFailed, EpisodeOver
 from gem.seeding import check_seed
 from gem.vector.engine import Engine
 from gem.vector.slots import Call, Outcome
+from gem.vector.stats import EnvStats, Scores
 
 Actions = Sequence[Any] | Mapping[int, Any]
 
@@ -65,27 +65,6 @@ class Received(NamedTuple):
     step: VecStep
 
 
-@dataclass
-class EnvStats:
-    """What was played of one environment id.
-
-    Args:
-        slots: how many play it.
-        episodes: ended, the failed ones not counted.
-        failed: episodes that the machinery ended.
-        turns: steps of all episodes counted in episodes.
-        reward: the sum of their rewards.
-        solved: how many of them ended with ``stop_reason`` solved.
-    """
-
-    slots: int = 0
-    episodes: int = 0
-    failed: int = 0
-    turns: int = 0
-    reward: float = 0.0
-    solved: int = 0
-
-
 class VectorEnv:
     """N environments behind one interface. Every backend plays the same episodes from the same seeds.
 
@@ -105,10 +84,7 @@ class VectorEnv:
         self._ended: dict[int, Outcome] = {}  # those of them that ended, in that order
         self._broken: set[int] = set()  # raised EnvFailed, and nothing else since
         self._closed = False
-        self._turns, self._rewards = [0] * self.num_envs, [0.0] * self.num_envs
-        self._stats: dict[str | None, EnvStats] = {}
-        for env_id in self.env_ids:
-            self._stats.setdefault(env_id, EnvStats()).slots += 1
+        self._scores = Scores(self.env_ids)
 
     def reset(
         self, seed: int | Sequence[int | None] | None = None, *, ids: Sequence[int] | None = None, **env_kwargs: Any
@@ -143,7 +119,8 @@ class VectorEnv:
         outcomes = self._perform(calls)
         self._broken.difference_update(ids)
         for slot in ids:
-            self._over[slot], self._turns[slot], self._rewards[slot] = False, 0, 0.0
+            self._over[slot] = False
+            self._scores.begin(slot)
         return [outcome.value[0] for outcome in outcomes], [outcome.value[1] for outcome in outcomes]
 
     def step(self, actions: Actions) -> VecStep:
@@ -169,9 +146,10 @@ class VectorEnv:
         self._check_open()
         pairs = self.slots_of(actions, ids)
         self._check_idle([slot for slot, _ in pairs])
-        over = [slot for slot, _ in pairs if self._over[slot]] if self.autoreset is not Autoreset.SAME_STEP else []
+        over = {slot for slot, _ in pairs if self._over[slot]}
         if over and self.autoreset is Autoreset.DISABLED:
-            raise EpisodeOver(f"slots {over} have ended and autoreset is disabled; call reset(ids={over})")
+            ended = sorted(over)
+            raise EpisodeOver(f"slots {ended} have ended and autoreset is disabled; call reset(ids={ended})")
         self._submit([Call(s, "reset", (None, {})) if s in over else Call(s, "step", action) for s, action in pairs])
         return [slot for slot, _ in pairs]
 
@@ -211,7 +189,7 @@ class VectorEnv:
 
     def stats(self) -> dict[str | None, EnvStats]:
         """What was played so far, by environment id."""
-        return self._stats
+        return self._scores.by_id
 
     def sample_random_action(self, slot: int) -> str:
         """A random legal action of one slot's environment."""
@@ -231,8 +209,7 @@ class VectorEnv:
         return {
             "slots": [outcome.value for outcome in outcomes],
             "over": list(self._over),
-            "turns": list(self._turns),
-            "rewards": list(self._rewards),
+            **self._scores.get_state(),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -242,7 +219,9 @@ class VectorEnv:
         if len(state["slots"]) != self.num_envs:
             raise BadValue(f"the state is of {len(state['slots'])} slots, and there are {self.num_envs}")
         self._ask([Call(slot, "set", own) for slot, own in enumerate(state["slots"])])
-        self._over, self._turns, self._rewards = list(state["over"]), list(state["turns"]), list(state["rewards"])
+        self._over = list(state["over"])
+        self._broken.clear()
+        self._scores.set_state(state)
 
     def close(self) -> None:
         """End every slot and whatever runs it, within seconds. Safe to call twice."""
@@ -331,8 +310,7 @@ class VectorEnv:
         for outcome in wrong:
             if isinstance(outcome.error, EnvFailed) and outcome.slot not in self._broken:
                 self._broken.add(outcome.slot)
-                self._turns[outcome.slot], self._rewards[outcome.slot] = 0, 0.0
-                self._stats[self.env_ids[outcome.slot]].failed += 1
+                self._scores.fail(outcome.slot)
         if len(errors) > 1:
             errors[0].args = (f"{errors[0]}; and {len(errors) - 1} more slots",)
         raise errors[0]
@@ -355,29 +333,16 @@ class VectorEnv:
     def _count(self, slots: Sequence[int], steps: list[Step], was_reset: list[bool]) -> None:
         """Keep the statistics, and which slots are over."""
         self._broken.difference_update(slots)
-        turns, rewards = self._turns, self._rewards
         same_step = self.autoreset is Autoreset.SAME_STEP
         for slot, (_, reward, terminated, truncated, info), reset in zip(slots, steps, was_reset, strict=True):
             if reset:
-                self._over[slot], turns[slot], rewards[slot] = False, 0, 0.0
+                self._over[slot] = False
+                self._scores.begin(slot)
                 continue
-            turns[slot] += 1
-            rewards[slot] += reward
-            if not (terminated or truncated):
-                continue
-            self._over[slot] = not same_step
-            self._count_episode(slot, info.get("final_info", info) if same_step else info)
-            turns[slot], rewards[slot] = 0, 0.0
-
-    def _count_episode(self, slot: int, info: Info) -> None:
-        stats = self._stats[self.env_ids[slot]]
-        if "failure" in info:
-            stats.failed += 1
-            return
-        stats.episodes += 1
-        stats.turns += self._turns[slot]
-        stats.reward += self._rewards[slot]
-        stats.solved += info.get("stop_reason") == "solved"
+            self._scores.step(slot, reward)
+            if terminated or truncated:
+                self._over[slot] = not same_step
+                self._scores.end(slot, info.get("final_info", info) if same_step else info)
 
     def _perform(self, calls: list[Call]) -> list[Outcome]:
         slots = [call.slot for call in calls]
