@@ -1,6 +1,8 @@
 """The fixture environments, importable here and in worker processes (which take over sys.path), and registered."""
 
+import gc
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,3 +22,15 @@ def fixture_ids() -> Iterator[None]:
     yield
     for spec in SPECS:
         del ENV_REGISTRY[spec.id]
+
+
+@pytest.fixture
+def nothing_stays() -> Iterator[None]:
+    """Every thread and file descriptor of a test is gone soon after it."""
+    from leftovers import eventually, open_files
+
+    files, threads = open_files(), set(threading.enumerate())
+    yield
+    eventually(lambda: set(threading.enumerate()) <= threads)
+    gc.collect()
+    eventually(lambda: open_files() <= files)

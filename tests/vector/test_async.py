@@ -10,14 +10,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from fixture_envs import Counting, Echo, Faulty, Waiting, Walker
+from leftovers import SOON, eventually
 
 from gem.core import EndOnTruncation, Env, EnvWrapper, Info, Step, has_coroutines
 from gem.errors import BadAction, BadValue, EnvFailed
@@ -27,8 +26,8 @@ from gem.vector.engine import InlineEngine
 from gem.vector.slots import MAX_FAILURES
 from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper
 
-SOON = 20.0  # seconds within which all that is awaited here has long happened
 LIMIT = 0.3  # seconds that a call may take
+pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 
 class Patient(Faulty):
@@ -55,27 +54,6 @@ class Patient(Faulty):
         except asyncio.CancelledError:
             type(self).cancelled += 1
             raise
-
-
-@pytest.fixture(autouse=True)
-def nothing_stays() -> Iterator[None]:
-    """Every thread and file descriptor of a test is gone soon after it."""
-    files, threads = open_files(), set(threading.enumerate())
-    yield
-    eventually(lambda: set(threading.enumerate()) <= threads)
-    gc.collect()
-    eventually(lambda: open_files() <= files)
-
-
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-
-
-def eventually(holds: Any) -> None:
-    deadline = time.monotonic() + SOON
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def gem_threads() -> list[str]:

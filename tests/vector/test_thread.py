@@ -11,13 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from fixture_envs import Counting, Faulty, Walker
+from leftovers import SOON, eventually
 
 from gem.core import Step
 from gem.errors import BadAction, BadValue, EnvFailed, InfraError
@@ -25,8 +25,8 @@ from gem.vector import SyncVectorEnv, thread
 from gem.vector.slots import MAX_FAILURES
 from gem.vector.thread import ThreadVectorEnv
 
-SOON = 20.0  # seconds within which all that is awaited here has long happened
 LIMIT = 0.3  # seconds that a call may take
+pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 
 class Gate(Walker):
@@ -68,27 +68,6 @@ class Gates:
     def open(self) -> None:
         for gate in self.built:
             gate.opened.set()
-
-
-@pytest.fixture(autouse=True)
-def nothing_stays() -> Iterator[None]:
-    """Every thread and file descriptor of a test is gone soon after it."""
-    files, threads = open_files(), set(threading.enumerate())
-    yield
-    eventually(lambda: set(threading.enumerate()) <= threads)
-    gc.collect()
-    eventually(lambda: open_files() <= files)
-
-
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-
-
-def eventually(holds: Any) -> None:
-    deadline = time.monotonic() + SOON
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def gem_threads() -> int:

@@ -1,0 +1,18 @@
+"""What tests of slots that wait have in common: patience, and a look at what is left."""
+
+import os
+import time
+from collections.abc import Callable
+
+SOON = 20.0  # seconds within which all that is awaited has long happened
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
