@@ -137,7 +137,7 @@ def test_resuming_a_finished_run_changes_nothing(finished: Path):
 
 def test_after_the_warm_up_the_policy_knows_the_format_and_no_strategy(tmp_path: Path):
     trainer = Trainer.start(
-        TrainConfig(out=str(tmp_path), name="format", steps=1, batch=16, minibatch=16, eval_episodes=500)
+        TrainConfig(out=str(tmp_path), name="format", steps=1, batch=16, minibatch=16, eval_episodes=200)
     )
     trainer.run()
     sampled, greedy = trainer.untrained["sampled"], trainer.untrained["greedy"]
@@ -320,8 +320,11 @@ def test_an_environment_that_cannot_be_saved_is_refused_before_anything_is_writt
     assert not (tmp_path / "runs").exists()
 
 
+FEW = {"steps": 1, "batch": 2, "minibatch": 2, "eval_episodes": 2, "imitation_steps": 5}
+
+
 def test_episodes_that_outgrow_the_model_are_counted(tmp_path: Path):
-    config = TrainConfig(out=str(tmp_path), name="long", env="game:Sudoku-v0", **SMALL | {"steps": 1, "batch": 8})
+    config = TrainConfig(out=str(tmp_path), name="long", env="game:Sudoku-v0", **SMALL | FEW)
     trainer = Trainer.start(config)
     trainer.run()
     assert trainer.untrained["sampled"]["overflowed"] is not None
