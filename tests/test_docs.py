@@ -24,6 +24,10 @@ def blocks(page: Path, language: str) -> list[str]:
 def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, monkeypatch, tmp_path):
     if any("gem.rl" in block for block in blocks(page, "python")):
         pytest.importorskip("torch")
+    if any("gem.tools.mcp_tool" in block for block in blocks(page, "python")):
+        pytest.importorskip("mcp")
+    if any("search_engine" in block for block in blocks(page, "python")):
+        pytest.importorskip("uvicorn")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for number, block in enumerate(blocks(page, "python"), start=1):
@@ -46,6 +50,7 @@ def test_the_readme_shows_two_commands_and_both_are_made():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_between_pages_lead_somewhere(page: Path):
-    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)#]+)\)", prose)
     missing = [link for link in links if not link.startswith("http") and not (page.parent / link).exists()]
     assert missing == []

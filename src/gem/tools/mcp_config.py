@@ -1,0 +1,212 @@
+"""Which MCP servers there are and how to reach them: what MCPTool is told, read into plain values.
+
+Known are a URL, a command, one server as a dict, and the JSON that other clients keep: ``{"mcpServers": {name: …}}``
+(Claude Desktop and Code, Cursor, Copilot) and ``{"servers": {name: …}}`` (VS Code), in a file or as a dict. Fields of
+other clients that say nothing of the connection (``autoApprove``, ``description``, …) are left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from gem.errors import BadValue, did_you_mean
+
+Transport = Literal["stdio", "http", "sse"]
+Source: TypeAlias = "str | Path | Sequence[str] | Mapping[str, Any]"
+
+LISTS = ("mcpServers", "servers")
+TRANSPORTS: dict[str, Transport] = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamablehttp": "http",
+    "sse": "sse",
+}
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True)
+class Server:
+    """How to reach one server.
+
+    Args:
+        name: what it goes by, in messages and in names of tools that two servers have.
+        transport: "stdio" starts a process of its own for each session; "http" and "sse" connect to a URL.
+        command, args, env, cwd: of the process. env comes on top of the few variables that any process needs.
+        url, headers: of the others.
+        timeout: seconds that a call may take; None: as long as the tool's other calls.
+    """
+
+    name: str
+    transport: Transport
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, hash=False)
+    cwd: str | None = None
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    timeout: float | None = None
+
+
+def read_servers(source: Source) -> tuple[Server, ...]:
+    """The servers that a URL, a command, a dict or a JSON file names; those that are disabled are left out.
+
+    Raises BadValue for anything else, for no server at all, for a command that is not there, and for variables that
+    have no value.
+
+    >>> [server.name for server in read_servers({"mcpServers": {"a": {"url": "http://localhost:1/mcp"}}})]
+    ['a']
+    >>> read_servers("http://localhost:8000/sse")[0].transport
+    'sse'
+    """
+    if isinstance(source, Mapping):
+        return _from_mapping(source, Path.cwd())
+    if isinstance(source, str) and re.match(r"https?://", source):
+        return (_server("server", {"url": source}, str),)
+    if isinstance(source, Path) or (isinstance(source, str) and _is_file(source)):
+        return _from_file(Path(source))
+    if isinstance(source, (str, Sequence)) and source and all(isinstance(word, str) for word in source):
+        words = _split(source) if isinstance(source, str) else list(source)
+        return (_server("server", {"command": words[0], "args": words[1:]}, str),)
+    raise BadValue(f"an MCP server is a URL, a command, a dict of configuration or a JSON file, got {source!r}")
+
+
+def _is_file(source: str) -> bool:
+    return source.endswith(".json") and len(source.split()) == 1
+
+
+def _split(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as e:
+        raise BadValue(f"the command {command!r} cannot be read: {e}") from e
+    if not words:
+        raise BadValue("the command of an MCP server is empty")
+    return words
+
+
+def _from_file(path: Path) -> tuple[Server, ...]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise BadValue(f"the MCP configuration {path} cannot be read: {e.strerror}") from e
+    except ValueError as e:
+        raise BadValue(f"the MCP configuration {path} is no JSON: {e}") from e
+    if not isinstance(config, dict):
+        raise BadValue(f"the MCP configuration {path} must be an object with 'mcpServers' or 'servers'")
+    folder = path.absolute().parent
+    return _from_mapping(config, folder.parent if folder.name == ".vscode" else folder)
+
+
+def _from_mapping(config: Mapping[str, Any], folder: Path) -> tuple[Server, ...]:
+    expand = _expander(folder)
+    named = next((config[key] for key in LISTS if key in config), None)
+    if named is None and ("command" in config or "url" in config):
+        return (_server(str(config.get("name", "server")), config, expand),)
+    if named is None:
+        named = config
+    if not isinstance(named, Mapping) or not all(isinstance(one, Mapping) for one in named.values()):
+        raise BadValue(f"an MCP configuration has 'mcpServers', 'servers', 'command' or 'url', got {sorted(config)}")
+    servers = tuple(_server(name, one, expand) for name, one in named.items() if not one.get("disabled"))
+    if not servers:
+        raise BadValue("the MCP configuration names no server that is not disabled")
+    return servers
+
+
+def _server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> Server:
+    transport = _transport(name, config)
+    timeout = config.get("timeout")
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
+        raise BadValue(f"MCP server {name!r}: timeout is milliseconds above 0, got {timeout!r}")
+    seconds = None if timeout is None else timeout / 1000
+    if transport != "stdio":
+        headers = _texts(name, "headers", config, expand)
+        return Server(name, transport, url=expand(_text(name, "url", config)), headers=headers, timeout=seconds)
+    args = config.get("args") or []
+    if isinstance(args, str) or not all(isinstance(word, str) for word in args):
+        raise BadValue(f"MCP server {name!r}: args is a list of strings, got {args!r}")
+    env = _env_file(name, config, expand) | _texts(name, "env", config, expand)
+    cwd = expand(_text(name, "cwd", config)) if config.get("cwd") else None
+    command = _command(name, expand(_text(name, "command", config)), env, cwd)
+    return Server(name, transport, command, tuple(expand(word) for word in args), env, cwd, timeout=seconds)
+
+
+def _transport(name: str, config: Mapping[str, Any]) -> Transport:
+    said = next((config[key] for key in ("type", "transport", "transportType") if config.get(key)), None)
+    if said is None:
+        if "url" not in config:
+            return "stdio"
+        return "sse" if urlsplit(str(config["url"])).path.rstrip("/").endswith("/sse") else "http"
+    transport = TRANSPORTS.get(str(said).lower())
+    if transport is None:
+        hint = did_you_mean(str(said), TRANSPORTS)
+        raise BadValue(f"MCP server {name!r}: no transport {said!r}{hint}; there are stdio, http and sse")
+    return transport
+
+
+def _text(name: str, key: str, config: Mapping[str, Any]) -> str:
+    value = config.get(key)
+    if not isinstance(value, str) or not value:
+        raise BadValue(f"MCP server {name!r}: {key!r} must be a text, got {value!r}")
+    return value
+
+
+def _texts(name: str, key: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> dict[str, str]:
+    values = config.get(key) or {}
+    if not isinstance(values, Mapping):
+        raise BadValue(f"MCP server {name!r}: {key!r} maps names to texts, got {values!r}")
+    return {str(word): expand(str(value)) for word, value in values.items() if value is not None}
+
+
+def _env_file(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> dict[str, str]:
+    """VS Code's ``envFile``: lines ``NAME=value``, which may be quoted; # opens a comment."""
+    if not config.get("envFile"):
+        return {}
+    path = expand(_text(name, "envFile", config))
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as e:
+        raise BadValue(f"MCP server {name!r}: the envFile {path} cannot be read: {e.strerror}") from e
+    pairs = [line.strip().removeprefix("export ").partition("=") for line in lines if not line.strip().startswith("#")]
+    return {word.strip(): value.strip().strip("\"'") for word, equals, value in pairs if equals}
+
+
+def _command(name: str, command: str, env: Mapping[str, str], cwd: str | None) -> str:
+    if os.sep in command:
+        found = os.access(os.path.join(cwd or "", command), os.X_OK)
+    else:
+        found = shutil.which(command, path=env.get("PATH")) is not None
+    if not found:
+        raise BadValue(f"MCP server {name!r}: no command {command!r} is installed here")
+    return command
+
+
+def _expander(folder: Path) -> Callable[[str], str]:
+    """Fills in ``${VAR}``, ``${VAR:-default}``, ``${env:VAR}``, ``${workspaceFolder}`` and ``${userHome}``."""
+
+    def value(match: re.Match[str]) -> str:
+        word, has_default, default = match[1].partition(":-")
+        word = word.removeprefix("env:")
+        if word.startswith("input:"):
+            raise BadValue(f"{match[0]} asks a person for a value: put it into an environment variable, ${{NAME}}")
+        if word in ("workspaceFolder", "userHome"):
+            return str(folder if word == "workspaceFolder" else Path.home())
+        found = os.environ.get(word)
+        if has_default and not found:
+            found = default
+        if found is None:
+            raise BadValue(f"the MCP configuration wants {match[0]}, and {word} is not set in the environment")
+        return found
+
+    return lambda text: _VARIABLE.sub(value, text)

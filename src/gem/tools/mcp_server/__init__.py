@@ -1,0 +1,1 @@
+"""MCP servers to try MCPTool on."""

@@ -1,0 +1,171 @@
+"""An example MCP server: what time it is, and what follows from a time.
+
+  python -m gem.tools.mcp_server.time_mcp                               over stdin and stdout
+  python -m gem.tools.mcp_server.time_mcp --transport http --port 8000  at http://127.0.0.1:8000/mcp
+  python -m gem.tools.mcp_server.time_mcp --transport sse --port 8000   at http://127.0.0.1:8000/sse
+
+It keeps nothing between calls, so many environments may share it. Needs the extra [mcp].
+"""
+
+from __future__ import annotations
+
+import argparse
+import calendar
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone, tzinfo
+from functools import wraps
+from typing import Any, TypedDict
+from zoneinfo import ZoneInfo
+
+from gem.errors import require
+
+INSTRUCTIONS = (
+    "Times are written as ISO 8601, like 2025-03-23T12:30:00. Time zones are names like Asia/Shanghai, or UTC."
+)
+UNITS = [("year", 31_536_000), ("month", 2_592_000), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)]
+
+
+class CurrentTime(TypedDict):
+    utc: str
+    local: str
+    timezone: str
+
+
+class ConvertedTime(TypedDict):
+    source: str
+    target: str
+    difference_hours: float
+
+
+class Week(TypedDict):
+    week: int
+    iso_week: int
+    iso_year: int
+
+
+def current_time(format: str = "%Y-%m-%d %H:%M:%S", timezone: str = "UTC") -> CurrentTime:
+    """The current date and time, in UTC and in a time zone. The format is strftime's."""
+    now, zone = datetime.now(tz=_zone("UTC")), _zone(timezone)
+    return {"utc": now.strftime(format), "local": now.astimezone(zone).strftime(format), "timezone": timezone}
+
+
+def relative_time(time: str) -> str:
+    """How far a time is from now: "3 days ago", "in 2 hours"."""
+    return say_distance(_moment(time) - datetime.now(tz=_zone("UTC")))
+
+
+def days_in_month(date: str | None = None) -> int:
+    """The number of days in the month of a date; of the current month without one."""
+    moment = _moment(date)
+    return calendar.monthrange(moment.year, moment.month)[1]
+
+
+def get_timestamp(time: str | None = None) -> int:
+    """The Unix timestamp of a time in milliseconds; of now without one. A time without an offset is UTC."""
+    return round(_moment(time).timestamp() * 1000)
+
+
+def convert_time(source_timezone: str, target_timezone: str, time: str) -> ConvertedTime:
+    """What a clock in another time zone shows at a time."""
+    source = _moment(time, source_timezone).astimezone(_zone(source_timezone))
+    target = source.astimezone(_zone(target_timezone))
+    difference = (target.utcoffset() or timedelta()) - (source.utcoffset() or timedelta())
+    return {
+        "source": source.isoformat(),
+        "target": target.isoformat(),
+        "difference_hours": difference.total_seconds() / 3600,
+    }
+
+
+def get_week_year(date: str | None = None) -> Week:
+    """The week of the year of a date, of today without one. Weeks begin on Sunday; ISO weeks on Monday."""
+    moment = _moment(date)
+    first = moment.replace(month=1, day=1)
+    iso_year, iso_week, _ = moment.isocalendar()
+    week = (moment.timetuple().tm_yday - 1 + (first.weekday() + 1) % 7) // 7 + 1
+    return {"week": week, "iso_week": iso_week, "iso_year": iso_year}
+
+
+TOOLS: list[Callable[..., Any]] = [
+    current_time,
+    relative_time,
+    days_in_month,
+    get_timestamp,
+    convert_time,
+    get_week_year,
+]
+
+
+def say_distance(distance: timedelta) -> str:
+    """A distance from now in its largest unit, rounded down; months have 30 days, years 365.
+
+    >>> say_distance(timedelta(days=-3, hours=-5)), say_distance(timedelta(hours=2))
+    ('3 days ago', 'in 2 hours')
+    """
+    seconds = round(distance.total_seconds())
+    if seconds == 0:
+        return "now"
+    unit, size = next((unit, size) for unit, size in UNITS if abs(seconds) >= size)
+    count = abs(seconds) // size
+    amount = f"{count} {unit}{'s' if count > 1 else ''}"
+    return f"in {amount}" if seconds > 0 else f"{amount} ago"
+
+
+def build_server() -> Any:
+    """The server, as the SDK's MCPServer."""
+    server = require("mcp.server.mcpserver", extra="mcp").MCPServer(
+        "time_mcp", instructions=INSTRUCTIONS, log_level="WARNING"
+    )
+    for function in TOOLS:
+        server.add_tool(_explained(function))
+    return server
+
+
+def _explained(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The SDK tells the caller nothing of exceptions but ToolError: a time that cannot be read is one."""
+    tool_error = require("mcp.server.mcpserver.exceptions", extra="mcp").ToolError
+
+    @wraps(function)
+    def explained(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (ValueError, OverflowError) as e:
+            raise tool_error(str(e)) from e
+
+    return explained
+
+
+def _zone(name: str) -> tzinfo:
+    if name.upper() == "UTC":
+        return timezone.utc  # of which every machine knows, with or without a database of time zones
+    try:
+        return ZoneInfo(name)
+    except (LookupError, OSError, ValueError):  # no such file, or a name that leads elsewhere
+        raise ValueError(f"no time zone {name!r}; write it like Asia/Shanghai or UTC") from None
+
+
+def _moment(text: str | None, zone: str = "UTC") -> datetime:
+    if text is None:
+        return datetime.now(tz=_zone(zone))
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise ValueError(f"cannot read the time {text!r}; write it like 2025-03-23T12:30:00") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=_zone(zone))
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--transport", choices=["stdio", "http", "sse"], default="stdio")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    args = parser.parse_args(argv)
+    if args.transport == "stdio":
+        build_server().run("stdio")
+    else:
+        transport = {"http": "streamable-http", "sse": "sse"}[args.transport]
+        build_server().run(transport, host=args.host, port=args.port)
+
+
+if __name__ == "__main__":
+    main()

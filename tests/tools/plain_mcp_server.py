@@ -1,0 +1,134 @@
+"""An MCP server over stdin and stdout, of the standard library alone: it starts at once, and misbehaves when asked to.
+
+  python plain_mcp_server.py [--log FILE] [--refuse] [--stay] [--tools a,b]
+
+--log: append the process id to FILE, and the name of each call as it comes to FILE.calls. --refuse: end at once, with a
+word on stderr. --stay: go on after stdin has ended.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+NUMBER = {"type": "object", "properties": {"n": {"type": "number"}}}
+TOOLS = {
+    "confide": "Logs, tells of its progress, and answers with what a model of the client's says.",
+    "count": "Counts the calls of this process.",
+    "die": "Kills the server.",
+    "echo": "Says what it is told.",
+    "environment": "The names of the variables in its environment.",
+    "fail": "Fails.",
+    "hang": "Never answers, and nothing else is answered after it.",
+    "long": "n letters.",
+    "nonsense": "An answer that is none.",
+    "picture": "A picture, a link and a resource.",
+    "pid": "The process id.",
+    "refuse": "Takes no arguments.",
+    "sleep": "Answers after n seconds; others are answered meanwhile.",
+    "structured": "Structured content without text.",
+}
+
+
+class Server:
+    def __init__(self, names, log):
+        self.log = log
+        self.names, self.calls, self.confided, self.lock = names, 0, None, threading.Lock()
+
+    def send(self, message):
+        with self.lock:
+            print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+    def handle(self, message):
+        number, params = message.get("id"), message.get("params") or {}
+        if number == "asked":
+            said = message.get("error") or message["result"]
+            self.answer(self.confided, said.get("message") or said["content"]["text"])
+            return
+        if number is None:
+            return
+        if message["method"] == "initialize":
+            info = {"name": "plain", "version": "1"}
+            result = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+            self.send({"id": number, "result": result})
+        elif message["method"] == "tools/list":
+            tools = [{"name": name, "description": TOOLS[name], "inputSchema": NUMBER} for name in self.names]
+            self.send({"id": number, "result": {"tools": tools}})
+        elif message["method"] == "tools/call":
+            self.call(number, params)
+        else:
+            self.send({"id": number, "error": {"code": -32601, "message": f"no method {message['method']}"}})
+
+    def call(self, number, params):
+        name, n = params["name"], (params.get("arguments") or {}).get("n", 0)
+        if self.log:
+            append(f"{self.log}.calls", name)
+        if name == "confide":
+            self.confided, token = number, (params.get("_meta") or {}).get("progressToken")
+            self.send({"method": "notifications/message", "params": {"level": "info", "data": "a secret"}})
+            if token is not None:
+                progress = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
+                self.send({"method": "notifications/progress", "params": progress})
+            question = {"role": "user", "content": {"type": "text", "text": "who?"}}
+            params = {"messages": [question], "maxTokens": 10}
+            self.send({"id": "asked", "method": "sampling/createMessage", "params": params})
+        elif name == "sleep":
+            timer = threading.Timer(n, self.answer, (number, "slept"))
+            timer.daemon = True
+            timer.start()
+        elif name == "hang":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(3600)
+        elif name == "die":
+            print("died of a call", file=sys.stderr, flush=True)
+            os._exit(3)
+        elif name == "nonsense":
+            self.send({"id": number, "result": {"content": 3}})
+        elif name == "refuse":
+            self.send({"id": number, "error": {"code": -32602, "message": "not these arguments"}})
+        elif name == "fail":
+            self.answer(number, "it failed", isError=True)
+        elif name == "picture":
+            link = {"type": "resource_link", "name": "notes", "uri": "file:///notes"}
+            resource = {"type": "resource", "resource": {"uri": "file:///a", "text": "inside a"}}
+            image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+            self.send({"id": number, "result": {"content": [image, link, resource]}})
+        elif name == "structured":
+            self.send({"id": number, "result": {"content": [], "structuredContent": {"sum": 3}}})
+        else:
+            self.calls += name == "count"
+            texts = {"count": str(self.calls), "pid": str(os.getpid()), "echo": str(n), "long": "x" * int(n)}
+            self.answer(number, texts.get(name, " ".join(sorted(os.environ))))
+
+    def answer(self, number, text, **more):
+        self.send({"id": number, "result": {"content": [{"type": "text", "text": text}], **more}})
+
+
+def append(path, line):
+    with open(path, "a") as file:
+        print(line, file=file)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--log")
+    parser.add_argument("--refuse", action="store_true")
+    parser.add_argument("--stay", action="store_true")
+    parser.add_argument("--tools", default=",".join(TOOLS))
+    args = parser.parse_args()
+    if args.log:
+        append(args.log, os.getpid())
+    if args.refuse:
+        sys.exit("it has no wish to start")
+    server = Server(args.tools.split(","), args.log)
+    for line in sys.stdin:
+        server.handle(json.loads(line))
+    if args.stay:
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main()

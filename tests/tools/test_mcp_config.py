@@ -1,0 +1,158 @@
+"""How servers are told of: URLs, commands, and the JSON of other clients."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from gem.errors import BadValue
+from gem.tools.mcp_config import Server, read_servers
+
+
+def one(config):
+    (server,) = read_servers(config)
+    return server
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(config, name="mcp.json"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(config if isinstance(config, str) else json.dumps(config))
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize(
+    "source, transport",
+    [
+        ("http://localhost:8000/mcp", "http"),
+        ("https://example.org/", "http"),
+        ("http://localhost:8000/sse", "sse"),
+        ("http://localhost:8000/sse/", "sse"),
+        ({"url": "http://localhost:8000/sse", "type": "http"}, "http"),
+        ({"url": "http://localhost:8000/mcp", "transport": "sse"}, "sse"),
+        ({"url": "http://localhost:8000/sse", "transportType": "streamable-http"}, "http"),
+    ],
+)
+def test_the_transport_is_said_or_follows_from_the_url(source, transport):
+    assert one(source).transport == transport
+
+
+def test_a_command_is_a_string_or_a_list_of_words():
+    expected = Server("server", "stdio", sys.executable, ("-c", "print('a b')"))
+    assert one(f"{sys.executable} -c \"print('a b')\"") == expected
+    assert one([sys.executable, "-c", "print('a b')"]) == expected
+    assert one({"command": sys.executable, "args": ["-c", "print('a b')"]}) == expected
+
+
+def test_a_file_of_claude_desktop_is_read(write):
+    config = {"mcpServers": {"files": {"command": sys.executable, "args": ["s.py"], "env": {"A": "1"}}}}
+    for source in (write(config), str(write(config))):
+        assert one(source) == Server("files", "stdio", sys.executable, ("s.py",), {"A": "1"})
+
+
+def test_a_file_of_vs_code_is_read_and_its_workspace_is_the_folder_around(write, tmp_path):
+    env_file = tmp_path / "secrets"
+    env_file.write_text("# words\nexport TOKEN='t'\nEMPTY=\n")
+    config = {
+        "inputs": [],
+        "servers": {
+            "local": {
+                "type": "stdio",
+                "command": sys.executable,
+                "args": ["${workspaceFolder}/s.py"],
+                "envFile": "${workspaceFolder}/secrets",
+                "env": {"EMPTY": "no"},
+            },
+            "web": {"type": "http", "url": "http://localhost:1/mcp", "headers": {"X-A": "b"}},
+        },
+    }
+    local, web = read_servers(write(config, ".vscode/mcp.json"))
+    assert local.args == (f"{tmp_path}/s.py",) and local.env == {"TOKEN": "t", "EMPTY": "no"}
+    assert web == Server("web", "http", url="http://localhost:1/mcp", headers={"X-A": "b"})
+
+
+def test_fields_of_other_clients_are_left_alone_and_disabled_servers_left_out():
+    servers = read_servers(
+        {
+            "mcpServers": {
+                "on": {"url": "http://localhost:1/mcp", "autoApprove": ["x"], "description": "d", "disabled": False},
+                "off": {"command": "no such command", "disabled": True},
+            }
+        }
+    )
+    assert [server.name for server in servers] == ["on"]
+
+
+def test_servers_may_stand_without_a_key_around_them():
+    servers = read_servers({"a": {"url": "http://localhost:1/mcp"}, "b": {"url": "http://localhost:2/mcp"}})
+    assert [server.name for server in servers] == ["a", "b"]
+
+
+def test_timeouts_are_milliseconds():
+    assert one({"url": "http://localhost:1/mcp", "timeout": 1500}).timeout == 1.5
+
+
+@pytest.mark.parametrize(
+    "written, read",
+    [
+        ("${GEM_A}", "a"),
+        ("${env:GEM_A}", "a"),
+        ("x${GEM_A}y${GEM_A}", "xaya"),
+        ("${GEM_NONE:-d}", "d"),
+        ("${GEM_EMPTY:-d}", "d"),
+        ("${GEM_A:-d}", "a"),
+        ("${GEM_EMPTY}", ""),
+        ("$GEM_A", "$GEM_A"),
+    ],
+)
+def test_variables_are_filled_in(monkeypatch, written, read):
+    monkeypatch.setenv("GEM_A", "a")
+    monkeypatch.setenv("GEM_EMPTY", "")
+    monkeypatch.delenv("GEM_NONE", raising=False)
+    assert one({"url": "http://localhost:1/mcp", "headers": {"X": written}}).headers == {"X": read}
+    assert one({"command": sys.executable, "args": [written]}).args == (read,)
+
+
+@pytest.mark.parametrize(
+    "source, said",
+    [
+        ("", "a URL, a command"),
+        (3, "got 3"),
+        ([], "a URL, a command"),
+        ("no-such-command --flag", "'no-such-command' is installed"),
+        ("'unclosed", "cannot be read"),
+        ({"command": "/nowhere/python"}, "is installed"),
+        ({"mcpServers": {}}, "no server"),
+        ({"mcpServers": {"a": 3}}, "mcpServers"),
+        ({"speed": 3}, "speed"),
+        ({"mcpServers": {"a": {}}}, "'command' must be a text"),
+        ({"url": "http://localhost:1", "type": "htpp"}, "did you mean 'http'"),
+        ({"url": 3}, "'url' must be a text"),
+        ({"url": "http://localhost:1", "timeout": "soon"}, "milliseconds"),
+        ({"url": "http://localhost:1", "headers": ["a"]}, "'headers' maps"),
+        ({"command": sys.executable, "args": "one word"}, "list of strings"),
+        ({"command": sys.executable, "envFile": "/nowhere/at.all"}, "cannot be read"),
+        ({"url": "http://localhost:1", "headers": {"A": "${input:token}"}}, r"\$\{input:token\} asks a person"),
+        ({"url": "http://localhost:1", "headers": {"A": "${GEM_NONE}"}}, "GEM_NONE is not set"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(monkeypatch, source, said):
+    monkeypatch.delenv("GEM_NONE", raising=False)
+    with pytest.raises(BadValue, match=said):
+        read_servers(source)
+
+
+@pytest.mark.parametrize("content, said", [("{", "no JSON"), ("[]", "must be an object")])
+def test_a_file_that_is_no_configuration_is_refused_by_name(write, content, said):
+    with pytest.raises(BadValue, match=rf"mcp\.json.* {said}"):
+        read_servers(write(content))
+
+
+def test_a_file_that_is_not_there_is_refused_by_name():
+    with pytest.raises(BadValue, match=r"nowhere\.json cannot be read"):
+        read_servers(Path("nowhere.json"))

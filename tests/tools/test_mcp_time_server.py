@@ -1,0 +1,164 @@
+"""The example server: what its tools say, and that it is reached over all transports."""
+
+import asyncio
+import contextlib
+import re
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from gem.errors import ToolError
+from gem.messages import Fault, ToolCall
+from gem.tools.mcp_server import time_mcp
+from gem.tools.mcp_tool import MCPTool
+
+SERVER = [sys.executable, "-m", "gem.tools.mcp_server.time_mcp"]
+NAMES = ["convert_time", "current_time", "days_in_month", "get_timestamp", "get_week_year", "relative_time"]
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+@contextlib.contextmanager
+def running(transport, port):
+    process = subprocess.Popen([*SERVER, "--transport", transport, "--port", str(port)], stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def over_stdio():
+    with contextlib.closing(MCPTool(SERVER)) as tool:
+        yield tool
+
+
+def ask(tool, name, **arguments):
+    result = tool.call(ToolCall(name, arguments))
+    return replace(result, text=inside(result.text))
+
+
+def inside(text):
+    return re.fullmatch("<tool_response>(.*)</tool_response>", text, re.DOTALL)[1]
+
+
+@pytest.mark.parametrize("transport, path", [("http", "mcp"), ("sse", "sse")])
+def test_it_is_reached_over(transport, path):
+    port = free_port()
+    with running(transport, port):
+        tool = MCPTool(f"http://127.0.0.1:{port}/{path}", headers={"X-Env": "1"}, auth="token")
+        with contextlib.closing(tool):
+            assert [function.name for function in tool.functions()] == NAMES
+            assert ask(tool, "days_in_month", date="2024-02-11").text == "29"
+
+            async def many():
+                calls = [ToolCall("days_in_month", {"date": f"2023-{month:02}-01"}) for month in range(1, 13)]
+                return [inside(result.text) for result in await asyncio.gather(*(tool.acall(call) for call in calls))]
+
+            assert asyncio.run(many()) == ["31", "28", "31", "30", "31", "30", "31", "31", "30", "31", "30", "31"]
+
+
+@pytest.mark.parametrize("transport, path", [("http", "mcp"), ("sse", "sse")])
+def test_a_server_that_is_away_is_a_typed_failure_until_it_is_back(transport, path):
+    port = free_port()
+    tool = MCPTool(f"http://127.0.0.1:{port}/{path}", shared=True, validate_on_init=False, max_retries=1, delay=0.05)
+    with contextlib.closing(tool):
+        with running(transport, port):
+            assert ask(tool, "days_in_month", date="2024-02-11").ok
+        with pytest.raises(ToolError, match=r"could not be reached|was lost"):
+            ask(tool, "days_in_month", date="2024-02-11")
+        with running(transport, port):
+            assert ask(tool, "days_in_month", date="2024-02-11").ok
+
+
+def test_a_session_over_http_that_the_server_forgot_is_opened_again():
+    port = free_port()
+    tool = MCPTool(f"http://127.0.0.1:{port}/mcp", protocol="legacy", validate_on_init=False, max_retries=1)
+    with contextlib.closing(tool):
+        with running("http", port):
+            assert ask(tool, "days_in_month", date="2024-02-11").ok
+        with running("http", port):
+            with pytest.raises(ToolError, match=r"does not know the session|was lost"):
+                ask(tool, "days_in_month", date="2024-02-11")  # what the session held is gone
+            assert ask(tool, "days_in_month", date="2024-02-11").ok
+
+
+def test_it_ends_without_a_word_when_its_client_does():
+    done = subprocess.run(SERVER, input=b"", capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize(
+    "name, arguments, answer",
+    [
+        ("days_in_month", {"date": "2023-02-01"}, "28"),
+        ("days_in_month", {"date": "2023-04-05T10:00:00+02:00"}, "30"),
+        ("get_timestamp", {"time": "1970-01-01T00:00:01"}, "1000"),
+        ("get_timestamp", {"time": "1970-01-01T01:00:00+01:00"}, "0"),
+        ("get_timestamp", {"time": "1970-01-01T00:00:00Z"}, "0"),
+        ("relative_time", {"time": "1970-01-01"}, "years ago"),
+        ("get_week_year", {"date": "2024-12-30"}, '"iso_year": 2025'),
+        ("get_week_year", {"date": "2023-01-01"}, '"iso_week": 52'),
+        ("get_week_year", {"date": "2023-01-08"}, '"week": 2,'),
+        (
+            "convert_time",
+            {"source_timezone": "UTC", "target_timezone": "Asia/Tokyo", "time": "2025-03-23T12:30:00"},
+            "2025-03-23T21:30:00+09:00",
+        ),
+        (
+            "convert_time",
+            {"source_timezone": "America/New_York", "target_timezone": "Europe/London", "time": "2025-03-20T12:00"},
+            '"difference_hours": 4.0',  # one of them has summer time already
+        ),
+    ],
+)
+def test_its_tools_say(over_stdio, name, arguments, answer):
+    result = ask(over_stdio, name, **arguments)
+    assert result.ok and answer in result.text
+
+
+@pytest.mark.parametrize(
+    "name, arguments, said",
+    [
+        ("days_in_month", {"date": "soon"}, "cannot read the time 'soon'"),
+        ("current_time", {"timezone": "Mars/Olympus"}, "no time zone 'Mars/Olympus'"),
+        ("current_time", {"timezone": "../etc/passwd"}, "no time zone"),
+        ("convert_time", {"time": "2025-01-01"}, "source_timezone"),
+        ("relative_time", {"time": 3}, "time"),
+    ],
+)
+def test_what_it_cannot_do_it_explains(over_stdio, name, arguments, said):
+    result = ask(over_stdio, name, **arguments)
+    assert result.fault is Fault.ERROR and said in result.text
+
+
+def test_now_is_now():
+    before = datetime.now(tz=timezone.utc).replace(microsecond=0)
+    told = datetime.fromisoformat(time_mcp.current_time()["utc"]).replace(tzinfo=timezone.utc)
+    assert before <= told <= before + timedelta(seconds=60)
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [(0, "now"), (-1, "1 second ago"), (59, "in 59 seconds"), (-7200, "2 hours ago"), (86_400 * 365, "in 1 year")],
+)
+def test_distances_are_said_in_their_largest_unit(seconds, words):
+    assert time_mcp.say_distance(timedelta(seconds=seconds)) == words

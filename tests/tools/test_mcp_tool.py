@@ -1,0 +1,561 @@
+"""MCPTool against a server that starts at once and misbehaves when asked to."""
+
+import asyncio
+import contextlib
+import gc
+import json
+import multiprocessing
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from gem.errors import BadValue, ToolError
+from gem.messages import Fault, ToolCall
+from gem.tools.mcp_tool import MCPTool
+
+SERVER = Path(__file__).parent / "plain_mcp_server.py"
+COMMAND = [sys.executable, str(SERVER)]
+FAST = {"max_retries": 0, "delay": 0.0}
+
+
+@pytest.fixture(scope="module")
+def tool():
+    with contextlib.closing(MCPTool(COMMAND)) as tool:
+        yield tool
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Builds tools that are closed after the test; ``own.started()`` has the process ids of all their servers."""
+    with contextlib.ExitStack() as stack:
+
+        def build(*flags, **settings):
+            server = [*COMMAND, "--log", str(tmp_path / "log"), *flags]
+            return stack.enter_context(contextlib.closing(MCPTool(server, **{**FAST, **settings})))
+
+        build.started = lambda: [int(line) for line in (tmp_path / "log").read_text().split()]
+        build.called = lambda: (tmp_path / "log.calls").read_text().split() if (tmp_path / "log.calls").exists() else []
+        build.closing = lambda tool: stack.enter_context(contextlib.closing(tool))
+        yield build
+
+
+def ask(tool, name, **arguments):
+    result = tool.call(ToolCall(name, arguments))
+    inside = re.fullmatch("<tool_response>(.*)</tool_response>", result.text, re.DOTALL)
+    return replace(result, text=inside[1])
+
+
+def text(tool, name, **arguments):
+    result = ask(tool, name, **arguments)
+    assert result.ok, result
+    return result.text
+
+
+def eventually(holds, seconds=10.0):
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# What is offered
+
+
+def test_functions_are_sorted_and_have_the_servers_schemas(tool):
+    functions = tool.functions()
+    names = [function.name for function in functions]
+    assert names == sorted(names) and "count" in names
+    count = functions[names.index("count")]
+    assert count.description == "Counts the calls of this process."
+    assert count.parameters["properties"] == {"n": {"type": "number"}}
+
+
+def test_the_instruction_defines_each_function_in_a_line_of_json(tool):
+    lines = tool.instruction_string().splitlines()
+    assert [json.loads(line)["name"] for line in lines if line.startswith("{")] == [
+        function.name for function in tool.functions()
+    ]
+
+
+def test_names_are_prefixed_only_where_two_servers_have_them(own):
+    def server(tools):
+        return {"command": sys.executable, "args": [str(SERVER), "--tools", tools]}
+
+    tool = own.closing(MCPTool.from_multi_server({"a": server("count,echo"), "b": server("count,pid")}, **FAST))
+    assert [function.name for function in tool.functions()] == ["a_count", "b_count", "echo", "pid"]
+    assert [text(tool, name) for name in ("a_count", "a_count", "b_count")] == ["1", "2", "1"]
+    always = own.closing(MCPTool.from_multi_server({"a": server("echo")}, prefix="always", **FAST))
+    assert [function.name for function in always.functions()] == ["a_echo"]
+
+
+# Calls in the published format
+
+
+@pytest.mark.parametrize("around", ["{}", "I will count. {}", "<think>Hm.</think>\n{}\n"])
+def test_a_call_in_the_published_format_is_answered_in_it(tool, around):
+    call = '<tool_call><tool_name>echo</tool_name><arguments>{"n": 3}</arguments></tool_call>'
+    action = around.format(call)
+    answer = tool.execute_action(action + "<tool_response>I made this up</tool_response>")
+    assert answer == (True, False, "<tool_response>3</tool_response>", action[: action.index(call) + len(call)])
+
+
+@pytest.mark.parametrize(
+    "inside, said",
+    [
+        ("<tool_name>ecko</tool_name><arguments>{}</arguments>", "did you mean 'echo'"),
+        ('<tool_name>echo</tool_name><arguments>{"n": </arguments>', "JSON"),
+        ("<tool_name>echo</tool_name><arguments>[1]</arguments>", "object"),
+        ("<arguments>{}</arguments>", "tool_name"),
+        ("<tool_name> </tool_name>", "name"),
+        ("<tool_name>fail</tool_name><arguments>{}</arguments>", "it failed"),
+        ("", "tool_name"),
+    ],
+)
+def test_a_call_that_cannot_be_made_is_answered_with_what_was_wrong(tool, inside, said):
+    is_valid, has_error, observation, _ = tool.execute_action(f"<tool_call>{inside}</tool_call>")
+    assert (is_valid, has_error) == (True, True)
+    assert said in observation
+
+
+def test_a_text_without_a_call_is_none(tool):
+    assert tool.execute_action("The answer is 3.") == (False, True, "", "")
+
+
+# Answers
+
+
+def test_an_unknown_name_is_told_with_the_names_there_are(tool):
+    result = ask(tool, "cuont")
+    assert result.fault is Fault.UNKNOWN_TOOL and "'count'" in result.text and "echo" in result.text
+
+
+def test_an_error_of_the_tool_is_an_observation_with_its_text(tool):
+    result = ask(tool, "fail")
+    assert (result.text, result.fault) == ("it failed", Fault.ERROR)
+
+
+def test_arguments_that_the_server_refuses_are_an_observation(tool):
+    result = ask(tool, "refuse", n=1)
+    assert (result.text, result.fault) == ("not these arguments", Fault.BAD_ARGUMENTS)
+
+
+@pytest.mark.parametrize("value, said", [("\ud800", "half a character"), (float("nan"), "JSON"), ({1, 2}, "JSON")])
+def test_arguments_that_cannot_be_sent_are_refused_and_harm_no_session(tool, value, said):
+    before = text(tool, "pid")
+    result = ask(tool, "echo", n=value)
+    assert result.fault is Fault.BAD_ARGUMENTS and said in result.text
+    assert text(tool, "pid") == before
+
+
+def test_an_answer_that_is_none_is_the_machinerys_failure_and_the_session_goes_on(own):
+    tool = own()
+    text(tool, "count")
+    with pytest.raises(ToolError, match="nonsense was not answered properly"):
+        ask(tool, "nonsense")
+    assert text(tool, "count") == "2"
+
+
+def test_parts_that_are_no_text_are_named(tool):
+    assert text(tool, "picture").splitlines() == [
+        "[image: image/png, 3 bytes]",
+        "[resource: notes, file:///notes]",
+        "inside a",
+    ]
+
+
+def test_structured_content_without_text_is_shown_as_json(tool):
+    assert text(tool, "structured") == '{"sum": 3}'
+
+
+def test_a_long_answer_is_cut_and_says_by_how_much(own):
+    tool = own(max_chars=100)
+    assert text(tool, "long", n=1000) == "x" * 100 + "\n[900 more characters are left out]"
+
+
+# Sessions
+
+
+def test_a_server_keeps_its_state_between_calls_and_episodes(own):
+    tool = own()
+    assert [text(tool, "count") for _ in range(3)] == ["1", "2", "3"]
+    tool.reset()
+    assert text(tool, "count") == "4"
+    assert len(own.started()) == 1
+
+
+def test_a_fresh_session_per_episode_knows_nothing_of_the_last_one(own):
+    tool = own(fresh_per_episode=True)
+    assert [text(tool, "count") for _ in range(2)] == ["1", "2"]
+    tool.reset()
+    assert text(tool, "count") == "1"
+    assert len(own.started()) == 2
+    eventually(lambda: not is_alive(own.started()[0]))
+
+
+def test_a_spawned_tool_has_a_server_of_its_own_which_starts_with_its_first_call(own):
+    tool = own()
+    other = own.closing(tool.spawn())
+    assert other.functions() == tool.functions() and len(own.started()) == 1
+    assert [text(tool, "count"), text(tool, "count"), text(other, "count")] == ["1", "2", "1"]
+    assert len(own.started()) == 2
+
+
+def test_shared_tools_have_one_server_until_the_last_is_closed(own):
+    tools = [own(shared=True), own(shared=True)]
+    tools.append(own.closing(tools[0].spawn()))
+    assert [text(tool, "count") for tool in tools] == ["1", "2", "3"]
+    (pid,) = own.started()
+    tools[0].close()
+    tools[1].close()
+    assert text(tools[2], "count") == "4"
+    tools[2].close()
+    assert not is_alive(pid)
+
+
+def test_close_ends_the_process_and_the_next_call_starts_another(own):
+    tool = own()
+    assert text(tool, "count") == "1"
+    tool.close()
+    tool.close()
+    assert not is_alive(own.started()[0])
+    assert text(tool, "count") == "1"
+
+
+def test_close_ends_a_server_that_does_not_listen(own):
+    tool = own("--stay")
+    tool.close()
+    assert not is_alive(own.started()[0])
+
+
+def test_a_tool_that_nobody_has_any_more_leaves_no_server(tmp_path):
+    tool = MCPTool([*COMMAND, "--log", str(tmp_path / "log")])
+    pid = int((tmp_path / "log").read_text())
+    assert is_alive(pid)
+    del tool
+    gc.collect()
+    eventually(lambda: not is_alive(pid))
+
+
+def test_reconfigure_goes_on_with_other_servers_and_settings(own):
+    tool = own()
+    assert text(tool, "long", n=5) == "xxxxx"
+    tool.reconfigure(max_chars=2)
+    assert not is_alive(own.started()[0])
+    assert text(tool, "long", n=5).startswith("xx\n")
+    tool.reconfigure([*COMMAND, "--tools", "pid"])
+    assert [function.name for function in tool.functions()] == ["pid"]
+    assert [function.name for function in own.closing(tool.spawn()).functions()] == ["pid"]
+
+
+def test_a_pickled_tool_opens_its_own_session(own):
+    tool = own()
+    text(tool, "count")
+    copy = own.closing(pickle.loads(pickle.dumps(tool)))
+    assert text(copy, "count") == "1"
+
+
+# From anywhere
+
+
+def test_threads_may_call_at_once_and_calls_overlap(own):
+    tool = own(shared=True)
+    seen = []
+    start = time.monotonic()
+    threads = [threading.Thread(target=lambda: seen.append(text(tool, "sleep", n=0.5))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == ["slept"] * 8
+    assert time.monotonic() - start < 8 * 0.5  # one after the other
+    assert len(own.started()) == 1
+
+
+def test_coroutines_call_from_any_loop_and_one_session_serves_them_all(own):
+    tool = own()
+
+    async def three():
+        return [re.sub("<.*?>", "", (await tool.acall(ToolCall("count", {}))).text) for _ in range(3)]
+
+    assert asyncio.run(three()) == ["1", "2", "3"]
+    assert asyncio.run(three()) == ["4", "5", "6"]
+    assert text(tool, "count") == "7"
+
+
+def test_a_cancelled_call_leaves_the_session_as_it_was(own):
+    tool = own()
+    text(tool, "count")
+
+    async def give_up():
+        await asyncio.wait_for(tool.acall(ToolCall("sleep", {"n": 60})), 0.1)
+
+    with pytest.raises(asyncio.TimeoutError):
+        asyncio.run(give_up())
+    assert text(tool, "count") == "2"
+
+
+def _count(tool, answers):
+    answers.put([text(tool, "count"), text(tool, "count")])
+    tool.close()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_opens_a_session_of_its_own_and_leaves_its_parents_alone(own):
+    tool = own()
+    assert text(tool, "count") == "1"
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    child = context.Process(target=_count, args=(tool, answers))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0 and answers.get() == ["1", "2"]
+    assert text(tool, "count") == "2"
+    assert len(own.started()) == 2
+    assert not is_alive(own.started()[1])
+
+
+# Handlers
+
+
+def _sampled(words):
+    from mcp.types import CreateMessageResult, TextContent
+
+    return CreateMessageResult(role="assistant", model="m", content=TextContent(type="text", text=words))
+
+
+@pytest.mark.parametrize("kind", ["plain", "coroutine"])
+def test_handlers_get_what_a_server_says_while_a_call_runs(own, kind):
+    seen = []
+
+    def log(params):
+        seen.append(params.data)
+
+    def progress(done, total, message):
+        seen.append((done, total, message))
+
+    def sampling(context, params):
+        return _sampled(f"asked {params.messages[0].content.text}")
+
+    def as_coroutine(function):
+        async def called(*args):
+            return function(*args)
+
+        return called
+
+    handlers = {"log_handler": log, "progress_handler": progress, "sampling_handler": sampling}
+    if kind == "coroutine":
+        handlers = {name: as_coroutine(handler) for name, handler in handlers.items()}
+    tool = own(**handlers)
+    assert text(tool, "confide") == "asked who?"
+    eventually(lambda: len(seen) == 2)
+    assert sorted(seen, key=str) == [(1, 2, "half"), "a secret"]
+
+
+def test_without_a_handler_a_server_that_asks_a_model_is_told_that_there_is_none(own):
+    assert text(own(), "confide") == "Sampling not supported"
+
+
+def test_a_handler_that_raises_harms_no_call(own, caplog):
+    def broken(*args):
+        raise RuntimeError("of the handler")
+
+    tool = own(log_handler=broken, progress_handler=broken)
+    assert text(tool, "confide") == "Sampling not supported"
+    assert text(tool, "count") == "1"
+
+
+# Time-outs
+
+
+def test_a_call_that_takes_too_long_is_a_timeout_and_the_session_stays(own):
+    tool = own(timeout=0.3)
+    text(tool, "count")
+    result = ask(tool, "sleep", n=60)
+    assert result.fault is Fault.TIMEOUT and "0.3 s" in result.text and "anew" not in result.text
+    assert text(tool, "count") == "2"
+
+
+def test_a_server_that_hangs_is_replaced_and_the_agent_is_told(own, monkeypatch):
+    monkeypatch.setattr("gem.tools.mcp_session.PROBE_S", 0.2)
+    tool = own(timeout=0.3)
+    text(tool, "count")
+    result = ask(tool, "hang")
+    assert result.fault is Fault.TIMEOUT and "what it kept is lost" in result.text
+    assert text(tool, "count") == "1"
+    assert len(own.started()) == 2
+
+
+def test_a_servers_own_timeout_goes_before_the_tools(own):
+    config = {"command": sys.executable, "args": [str(SERVER)], "timeout": 300}
+    tool = own.closing(MCPTool(config, **FAST))
+    assert "0.3 s" in ask(tool, "sleep", n=60).text
+
+
+# Failures
+
+
+def test_a_server_that_dies_under_a_call_is_a_typed_failure_with_its_last_words_and_the_next_call_reconnects(own):
+    tool = own()
+    text(tool, "count")
+    with pytest.raises(ToolError, match="during a call of die: the connection ended; its stderr ends: died of a call"):
+        ask(tool, "die")
+    assert text(tool, "count") == "1"
+
+
+def test_a_killed_server_fails_the_calls_in_flight_and_no_other(own):
+    tools = [own(), own()]
+    failed, answered = [], []
+
+    def sleep(tool):
+        try:
+            answered.append(text(tool, "sleep", n=1.0))
+        except ToolError as e:
+            failed.append(e)
+
+    threads = [threading.Thread(target=sleep, args=(tool,)) for tool in tools]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: own.called().count("sleep") == 2)
+    os.kill(own.started()[0], signal.SIGKILL)
+    for thread in threads:
+        thread.join()
+    assert (len(failed), answered) == (1, ["slept"])
+    assert [text(tool, "count") for tool in tools] == ["1", "1"]
+
+
+def test_state_lost_between_two_calls_of_an_episode_is_a_failure_and_not_silence(own):
+    tool = own()
+    text(tool, "count")
+    os.kill(own.started()[0], signal.SIGKILL)
+    eventually(lambda: not is_alive(own.started()[0]))
+    with pytest.raises(ToolError, match=r"between two calls|during a call"):
+        ask(tool, "count")
+    assert text(tool, "count") == "1"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_server_that_died_with_nothing_to_lose_is_started_again(own, shared):
+    tool = own(shared=shared)
+    text(tool, "count")
+    tool.reset()
+    os.kill(own.started()[0], signal.SIGKILL)
+    eventually(lambda: not is_alive(own.started()[0]))
+    time.sleep(0.2)  # until the end of its output has been read
+    assert text(tool, "count") == "1"
+
+
+def test_a_server_that_does_not_start_is_tried_again_and_named_with_its_stderr(tmp_path):
+    log = tmp_path / "log"
+    with pytest.raises(ToolError, match=r"in 3 tries: .*it has no wish to start"):
+        MCPTool([*COMMAND, "--log", str(log), "--refuse"], max_retries=2, delay=0.0)
+    assert len(log.read_text().split()) == 3
+
+
+def test_a_process_that_never_speaks_is_given_up():
+    with pytest.raises(ToolError, match=r"did not answer within 0\.5 s"):
+        MCPTool([sys.executable, "-c", "import time; time.sleep(60)"], connect_timeout=0.5, **FAST)
+
+
+def test_nobody_at_a_url_is_a_typed_failure():
+    with pytest.raises(ToolError, match="could not be reached in 2 tries"):
+        MCPTool("http://127.0.0.1:9/mcp", max_retries=1, delay=0.0)
+    with pytest.raises(ToolError, match="could not be reached in 1 try"):
+        MCPTool("http://127.0.0.1:9/sse", **FAST)
+
+
+@pytest.mark.parametrize("path", ["mcp", "sse"])
+def test_headers_and_tokens_go_with_every_request_and_a_refusal_is_a_typed_failure(path):
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self):
+            seen.append((self.headers["Authorization"], self.headers["X-One"], self.headers["X-Two"]))
+            self.send_error(403)
+
+        do_GET = do_POST
+
+        def log_message(self, *args):
+            pass
+
+    seen = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever).start()
+        config = {"url": f"http://127.0.0.1:{server.server_port}/{path}", "headers": {"X-Two": "2"}}
+        with pytest.raises(ToolError, match="could not be reached in 1 try"):
+            MCPTool(config, auth="token", headers={"X-One": "1"}, **FAST)
+        server.shutdown()
+    assert set(seen) == {("Bearer token", "1", "2")}
+
+
+def test_without_validation_the_failure_comes_with_the_first_use():
+    tool = MCPTool("http://127.0.0.1:9/mcp", validate_on_init=False, **FAST)
+    with pytest.raises(ToolError):
+        tool.functions()
+
+
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ({"max_retries": -1}, "max_retries"),
+        ({"timeout": 0}, "timeout"),
+        ({"prefix": "sometimes"}, "sometimes"),
+        ({"shared": True, "fresh_per_episode": True}, "shared"),
+        ({"protocol": "old"}, "protocol"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, said):
+    with pytest.raises(BadValue, match=said):
+        MCPTool(COMMAND, **settings)
+
+
+# What is left behind
+
+
+SCRIPT = """
+import os, signal, sys, time
+from gem.messages import ToolCall
+from gem.tools.mcp_tool import MCPTool
+tool = MCPTool([sys.executable, sys.argv[1], *sys.argv[3:]])
+print(tool.call(ToolCall("pid", {})).text, flush=True)
+if sys.argv[2] == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("how, flags", [("exit", []), ("exit", ["--stay"]), ("kill", [])])
+def test_no_server_outlives_its_host(how, flags):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT, str(SERVER), how, *flags], capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    (pid,) = re.findall(r"\d+", done.stdout)
+    eventually(lambda: not is_alive(int(pid)))
+
+
+def test_a_server_sees_no_more_of_the_environment_than_it_is_given(own, monkeypatch):
+    monkeypatch.setenv("SECRET_TOKEN", "x")
+    config = {"command": sys.executable, "args": [str(SERVER)], "env": {"GIVEN": "y"}}
+    seen = text(own.closing(MCPTool(config, **FAST)), "environment").split()
+    assert "GIVEN" in seen and "PATH" in seen and "SECRET_TOKEN" not in seen
+
+
+def test_importing_the_tool_does_not_import_the_sdk():
+    script = "import sys, gem.tools.mcp_tool; assert not {'mcp', 'anyio', 'pydantic'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,111 @@
+"""MCPTool in many environments at once: how many servers there are, and what is lost with one of them."""
+
+import os
+import re
+import signal
+import sys
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mcp")
+
+import gem
+from gem.tools.mcp_tool import MCPTool
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+SERVER = Path(__file__).parent / "plain_mcp_server.py"
+ENVS, EACH = 8, 13
+COUNT = "<tool_call><tool_name>count</tool_name><arguments>{}</arguments></tool_call>"
+PID = COUNT.replace("count", "pid")
+SLEEP = '<tool_call><tool_name>sleep</tool_name><arguments>{"n": 1}</arguments></tool_call>'
+
+
+@pytest.fixture
+def vec(request, tmp_path):
+    """Eight games with a tool each; request.param are the settings of the tool."""
+    tool = MCPTool([sys.executable, str(SERVER), "--log", str(tmp_path / "log")], delay=0.0, **request.param)
+    wrap = partial(ToolEnvWrapper, tools=[tool], max_tool_uses=1000)
+    with gem.make_vec("game:GuessTheNumber-v0", [wrap], async_mode=True, num_envs=ENVS) as vec:
+        vec.reset()
+        yield vec
+    tool.close()
+
+
+def started(tmp_path):
+    return [int(line) for line in (tmp_path / "log").read_text().split()]
+
+
+def play(vec, each, midway=lambda: None):
+    """That many calls of each slot, sent as soon as it is free; midway() when slot 0 has half of its own left.
+
+    Returns (slot, observation, reward) of every one.
+    """
+    left = [each - 1] * ENVS
+    seen = []
+    vec.send([COUNT] * ENVS)
+    while len(seen) < each * ENVS:
+        ids, step = vec.recv(min_envs=1)
+        seen += zip(ids, step.observations_B, step.rewards_B, strict=True)
+        again = [slot for slot in ids if left[slot]]
+        for slot in again:
+            left[slot] -= 1
+        if again:
+            vec.send([COUNT] * len(again), ids=again)
+        if 0 in again and left[0] == each // 2:
+            midway()
+    return seen
+
+
+@pytest.mark.parametrize("vec", [{}], indirect=True)
+def test_each_environment_has_a_server_of_its_own_for_all_its_calls(vec, tmp_path):
+    seen = play(vec, EACH)
+    assert len(started(tmp_path)) == ENVS
+    for slot in range(ENVS):
+        counted = [int(re.search(r"\d+", observation)[0]) for s, observation, _ in seen if s == slot]
+        assert counted == list(range(1, len(counted) + 1))
+
+
+@pytest.mark.parametrize("vec", [{"shared": True}], indirect=True)
+def test_environments_that_share_a_server_have_one(vec, tmp_path):
+    seen = play(vec, EACH)
+    assert len(started(tmp_path)) == 1
+    assert sorted(int(re.search(r"\d+", observation)[0]) for _, observation, _ in seen) == list(
+        range(1, ENVS * EACH + 1)
+    )
+
+
+@pytest.mark.parametrize("vec", [{}], indirect=True)
+def test_a_server_killed_in_the_middle_costs_one_episode(vec, tmp_path):
+    play(vec, 1)  # so that all servers run
+    killed = int(re.search(r"\d+", vec.step({0: PID}).observations_B[0])[0])
+    seen = play(vec, EACH, midway=lambda: os.kill(killed, signal.SIGKILL))
+    failed = Counter(slot for slot, _, reward in seen if np.isnan(reward))
+    assert sum(failed.values()) == 1 and len(seen) == ENVS * EACH
+    assert len(started(tmp_path)) == ENVS + 1
+    stats = vec.stats()["game:GuessTheNumber-v0"]
+    assert (stats.failed, stats.episodes) == (1, 0)
+
+
+@pytest.mark.parametrize("vec", [{}, {"shared": True}], indirect=True)
+def test_calls_in_flight_fail_with_their_cause_and_the_next_ones_reconnect(vec, tmp_path):
+    play(vec, 1)
+    before = started(tmp_path)
+    vec.send([SLEEP] * ENVS)
+    until = time.monotonic() + 30
+    while (tmp_path / "log.calls").read_text().split().count("sleep") < ENVS:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    os.kill(before[0], signal.SIGKILL)
+    _, step = vec.recv(min_envs=ENVS)
+    failed = [info["final_info"]["failure"] for info in step.infos_B if "final_info" in info]
+    assert len(failed) == ENVS // len(before)  # one of its own, or all that shared it
+    assert all("ToolError" in str(failure) and "was lost" in str(failure) for failure in failed)
+    assert sum("slept" in observation for observation in step.observations_B) == ENVS - len(failed)
+    again = play(vec, 1)
+    assert not any(np.isnan(reward) for _, _, reward in again)
+    assert len(started(tmp_path)) == len(before) + 1
