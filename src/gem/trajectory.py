@@ -15,6 +15,7 @@ from typing import Any
 
 from gem.core import StopReason
 from gem.errors import BadValue
+from gem.messages import Role
 
 
 @dataclass
@@ -33,6 +34,8 @@ class Turn:
         invalid: what was wrong with the action, None when nothing was.
         seconds: wall-clock time of the policy's batch and of the environment's, {"policy": …, "env": …}.
         policy_version: how often the policy had been updated when it acted.
+        role: who said the observation, where it is text: "user", or "tool" for the result of one.
+        dropped: how many of the oldest turns its context left out.
     """
 
     observation: Any
@@ -47,6 +50,8 @@ class Turn:
     invalid: str | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     policy_version: int = 0
+    role: Role = "user"
+    dropped: int = 0
 
 
 @dataclass

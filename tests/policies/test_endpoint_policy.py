@@ -12,9 +12,9 @@ pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 import gem
 from gem.errors import BadValue, EndpointError
 from gem.policies import Reply, Request
-from gem.policies.endpoint import Endpoint
+from gem.policies.endpoint import Endpoint, RequestRefused
 from gem.policies.endpoint_policy import EndpointPolicy
-from gem.rollout import collect
+from gem.rollout import collect, play_seeds
 from gem.testing.fakes import Answer, FakeEndpoint, Received
 from gem.trajectory import Turn
 from gem.wrappers import ObservationWrapper
@@ -87,12 +87,58 @@ def test_each_turn_of_each_slot_samples_from_a_seed_of_its_own():
     assert seeds() == seeds() and len(set(seeds())) == 3
 
 
-def test_an_endpoint_that_fails_is_an_error_and_the_others_are_given_up():
+def test_a_request_that_fails_is_a_failure_of_its_own_and_the_others_are_answered():
     def script(asked: Received) -> Answer:
-        return Answer(status=400) if asked.last == "bad" else Answer(delay=3600)
+        return {"long": Answer(status=400), "down": Answer(status=503)}.get(asked.last, Answer(text="left"))
 
-    with FakeEndpoint(script) as fake, Endpoint(fake.url, "m") as endpoint, pytest.raises(EndpointError):
-        EndpointPolicy(endpoint).act([request("a"), request("bad"), request("b")])
+    with FakeEndpoint(script) as fake, Endpoint(fake.url, "m", retries=0) as endpoint:
+        replies = EndpointPolicy(endpoint).act([request("a"), request("long"), request("down"), request("b")])
+    assert [reply.text for reply in replies] == ["left", "", "", "left"]
+    assert [bool(reply.failure) for reply in replies] == [False, True, True, False]
+    assert "400" in str(replies[1].failure) and "503" in str(replies[2].failure)
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_an_endpoint_that_answers_nobody_is_an_error(status):
+    with FakeEndpoint([Answer(status=status)]) as fake, Endpoint(fake.url, "m", retries=0) as endpoint:
+        for count in (1, 3):
+            with pytest.raises(EndpointError, match=str(status)):
+                EndpointPolicy(endpoint).act([request("a")] * count)
+
+
+def test_an_endpoint_that_refuses_the_only_request_fails_that_one():
+    with FakeEndpoint([Answer(status=400)]) as fake, Endpoint(fake.url, "m") as endpoint:
+        (reply,) = EndpointPolicy(endpoint).act([request("a")])
+        with pytest.raises(RequestRefused):
+            endpoint.complete([{"role": "user", "content": "a"}])
+    assert reply.failure and not reply.text
+
+
+def test_one_refused_request_ends_its_own_episode_as_failed():
+    refused = []
+
+    def script(asked: Received) -> Answer | str:
+        if not refused:
+            refused.append(asked)
+            return Answer(status=400)
+        return bisect(asked)
+
+    with (
+        FakeEndpoint(script) as fake,
+        Endpoint(fake.url, "m", concurrency=1) as endpoint,
+        gem.make_vec("game:GuessTheNumber-v0-easy", num_envs=3, autoreset="disabled") as vec_env,
+    ):
+        episodes = play_seeds(vec_env, EndpointPolicy(endpoint), seeds=range(5))
+    assert [episode.failure is not None for episode in episodes].count(True) == 1
+    assert [episode.total_reward for episode in episodes if episode.failure is None] == [1.0] * 4
+
+
+def test_the_names_are_those_of_the_package():
+    import gem.policies
+
+    assert gem.policies.Endpoint is Endpoint and gem.policies.EndpointPolicy is EndpointPolicy
+    with pytest.raises(AttributeError, match="Nobody"):
+        gem.policies.Nobody  # noqa: B018
 
 
 def test_no_requests_are_no_replies():

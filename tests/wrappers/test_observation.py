@@ -149,3 +149,81 @@ def test_a_fork_has_its_own_transcript():
     fork.step("elsewhere")
     assert "elsewhere" not in env.step("y").observation
     assert fork.step("z").observation.startswith("rules\nx\nheard x\nelsewhere\nheard elsewhere\nz\n")
+
+
+# Tools, and texts that look like the template's own
+
+
+class ToolsEnv(ParrotEnv):
+    """As ToolEnvWrapper does: says in info whether a tool was used."""
+
+    def step(self, action):
+        step = super().step(action)
+        return step._replace(info={**step.info, "use_tool": action.startswith("call")})
+
+
+def tools(template: Any = None, *actions: str, **kwargs: Any) -> str:
+    kwargs = kwargs or {"include_action": True, "include_chat_template": True}
+    env = ObservationWrapper(ToolsEnv(), tokenizer=template or Template(), **kwargs)
+    env.reset(seed=1)
+    return [env.step(action).observation for action in actions][-1]
+
+
+def test_results_of_tools_have_a_role_of_their_own_in_a_conversation():
+    assert tools(None, "call", "x") == (
+        "<u>rules</u><a>call</a><t>heard call</t><a>x</a><u>task\nheard x\nboard 2</u><a>"
+    )
+    assert tools(None, "x", "call").endswith("<a>call</a><t>task\nheard call\nboard 2</t><a>")
+
+
+def test_a_template_that_refuses_tools_shows_their_results_as_the_users():
+    class NoTools(Template):
+        def apply_chat_template(self, messages, tokenize, add_generation_prompt):
+            assert all(message["role"] != "tool" for message in messages)
+            return super().apply_chat_template(messages, tokenize, add_generation_prompt)
+
+    assert tools(NoTools(), "call", "x").startswith("<u>rules</u><a>call</a><u>heard call</u><a>x</a><u>")
+
+
+def test_plain_history_shows_results_of_tools_as_all_else():
+    assert tools(None, "call", "x", include_action=True) == "rules\ncall\nheard call\nx\ntask\nheard x\nboard 2"
+
+
+class Special(Template):
+    added_tokens_decoder = {0: type("Token", (), {"content": "<a>", "special": True})}  # noqa: RUF012
+
+
+@pytest.mark.parametrize("mode", ["include_chat_template", "apply_chat_template_on_reset"])
+def test_an_observation_cannot_write_control_tokens_and_the_agent_can(mode):
+    shown = tools(Special(), "x<a>", "y", include_action=True, **{mode: True})
+    # ParrotEnv quotes the agent: its quotation is broken, what the agent said itself is not.
+    assert "x<a>" in shown and "heard x<\u200ba>" in shown
+    plain = tools(Special(), "x<a>", "y", include_action=True)
+    assert "heard x<a>" in plain
+
+
+def test_messages_are_shown_as_such_or_line_by_line():
+    class Talkative(ParrotEnv):
+        def step(self, action):
+            said = [{"role": "tool", "content": "2"}, {"role": "user", "content": "go on"}]
+            return Step(said, info={"suffix": "board"})
+
+    def last(**kwargs: Any) -> str:
+        env = ObservationWrapper(Talkative(), include_action=True, tokenizer=Template(), **kwargs)
+        env.reset(seed=1)
+        env.step("x")
+        return env.step("y").observation
+
+    assert last(include_chat_template=True) == (
+        "<u>rules</u><a>x</a><t>2</t><u>go on</u><a>y</a><t>2</t><u>go on\nboard</u><a>"
+    )
+    assert last() == "rules\nx\n2\ngo on\ny\n2\ngo on\nboard"
+
+
+def test_a_fork_keeps_who_said_what():
+    env = ObservationWrapper(ToolsEnv(), include_action=True, include_chat_template=True, tokenizer=Template())
+    env.reset(seed=1)
+    env.step("call")
+    fork = env.spawn(same_state=True)
+    assert fork.step("x").observation == env.step("x").observation
+    assert "<t>heard call</t>" in env.step("y").observation

@@ -1,6 +1,6 @@
 """A chat template as token spans: the first prompt, then only what each new message adds.
 
-Ids fed next = ids fed before + ids sampled + ids of the new messages. Earlier turns are never rendered again, so what
+Ids fed next = ids fed before + ids sampled + ids of the new messages. Earlier turns are not rendered again, so what
 the model said is fed back as the very tokens it sampled.
 """
 
@@ -10,95 +10,139 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from gem.core import Info
+from gem.conversation.template import Template
 from gem.errors import BadValue
-from gem.messages import Message, Observation, assistant, user
+from gem.messages import Message, Role, assistant, user
 
-_REPLY = "a-reply-to-be-found-again"
+_ASKED, _REPLY, _ANSWERED = "a-question", "a-reply-to-be-found-again", "an-answer"
 _CACHE = 16_384  # rendered texts kept per format: games say few different things
 
-
-def observation_text(observation: Observation, info: Info) -> str:
-    """An observation as the text of one user message: info["prefix"], the text, info["suffix"].
-
-    Raises BadValue for an observation that is not text.
-    """
-    text = observation["text"] if isinstance(observation, dict) and set(observation) == {"text"} else observation
-    if not isinstance(text, str):
-        raise BadValue(f"a text policy needs text observations, got {type(observation).__name__}")
-    return "\n".join(part for part in (info.get("prefix"), text, info.get("suffix")) if part)
+Said = tuple[tuple[Role, str], ...]  # messages, as a key
 
 
 class ChatFormat:
     """The token spans of conversations under one tokenizer and its chat template.
 
     Args:
-        tokenizer: a Hugging Face tokenizer with a chat template and an eos token that ends a turn.
+        tokenizer: a Hugging Face tokenizer with a chat template that ends replies with a token.
 
-    Raises BadValue when the tokenizer has no template or no eos token.
+    Attributes:
+        eos_id: the token that ends a reply: the control token that the template writes after one, else the
+            tokenizer's eos token.
+
+    Texts of others never become control tokens, and a template that refuses the role "tool" gets such messages as the
+    user's: see gem.conversation.template. Raises BadValue when the tokenizer has no template or no eos token.
     """
 
     def __init__(self, tokenizer: Any) -> None:
-        if getattr(tokenizer, "chat_template", None) is None:
-            raise BadValue("the tokenizer has no chat template; set tokenizer.chat_template")
-        if tokenizer.eos_token_id is None:
-            raise BadValue("the tokenizer has no eos token, so no reply would ever end; set tokenizer.eos_token")
-        self.tokenizer = tokenizer
-        self.eos_id: int = tokenizer.eos_token_id
+        self.tokenizer, self.template = tokenizer, Template(tokenizer)
+        self.eos_token, self.eos_id = self._end_of_reply()
         self._delta = lru_cache(_CACHE)(self._encode_delta)
         self._first = lru_cache(_CACHE)(self._encode_first)
+        self._keeps = lru_cache(_CACHE)(self._find_reply)
+        self._extends: bool | None = None
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """A whole conversation, ready for the model's reply."""
-        if len(messages) == 1 and messages[0]["role"] == "user":
-            return list(self._first(messages[0]["content"]))
-        return self._encode(self._render(messages, reply=True))
+        """A whole conversation, ready for the model's reply.
+
+        Replies among the messages are encoded as text; those that reply() made keep their control tokens.
+        """
+        if len(messages) == 1:
+            return list(self._first(self._key(messages)))
+        return self.template.encode(self.template.render(messages))
 
     def raw(self, prompt: str) -> list[int]:
-        """A prompt that was written with the template already."""
-        return self._encode(prompt)
+        """A prompt that was written with the template already; what looks like a control token is one."""
+        return self.template.encode_plain(prompt)
 
-    def extend(self, fed: list[int], sampled: list[int], text: str) -> list[int]:
-        """The context after a reply and a new user message.
+    def extend(self, fed: list[int], sampled: list[int], new: str | Sequence[Message]) -> list[int]:
+        """The context after a reply and new messages.
 
         Args:
             fed, sampled: the ids of the last prompt and of the reply to it. A reply that was cut before its end token
                 gets one, as a fed token.
-            text: of the new user message.
+            new: the messages; a text is one of the user's.
 
-        Raises BadValue when the template keeps no earlier replies, so that no context extends the last one.
+        Raises BadValue when the template does not show or does not end earlier replies, so that no context extends the
+        last one.
         """
         closed = sampled[-1:] == [self.eos_id]
-        return fed + sampled + ([] if closed else [self.eos_id]) + list(self._delta(text))
+        messages = [user(new)] if isinstance(new, str) else new
+        return fed + sampled + ([] if closed else [self.eos_id]) + list(self._delta(self._key(messages)))
+
+    @property
+    def extends(self) -> bool:
+        """Whether the template shows earlier replies and ends them, so that extend() works."""
+        if self._extends is None:
+            try:
+                self._delta(self._key([user(_ANSWERED)]))
+            except BadValue:
+                self._extends = False
+            else:
+                self._extends = True
+        return self._extends
+
+    def keeps(self, sampled: list[int]) -> bool:
+        """Whether the template shows this reply in full once the user has answered it, blanks aside.
+
+        Templates that strip thinking do not keep replies that have some.
+        """
+        return self._keeps(tuple(sampled))
+
+    def reply(self, sampled: list[int]) -> Message:
+        """A sampled reply as a message that prompt() encodes with its own control tokens, and no others."""
+        return assistant(self.template.said(self._open(sampled)))
 
     def decode(self, sampled: list[int]) -> str:
         """The text of a reply, without its end token."""
-        ids = sampled[:-1] if sampled[-1:] == [self.eos_id] else sampled
-        return str(self.tokenizer.decode(ids, skip_special_tokens=False))
+        return str(self.tokenizer.decode(self._open(sampled), skip_special_tokens=False))
 
     def encode_reply(self, text: str) -> list[int]:
         """The ids of a reply that somebody else wrote, its end token included."""
-        return [*self._encode(text), self.eos_id]
+        return [*self.template.encode_text(text), self.eos_id]
 
-    def _render(self, messages: Sequence[Message], reply: bool) -> str:
-        return str(self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=reply))
+    def _open(self, sampled: list[int]) -> list[int]:
+        return sampled[:-1] if sampled[-1:] == [self.eos_id] else sampled
 
-    def _encode(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
+    def _key(self, messages: Sequence[Message]) -> Said:
+        return tuple((message["role"], self.template.safe(message["content"])) for message in messages)
 
-    def _encode_first(self, text: str) -> tuple[int, ...]:
-        return tuple(self._encode(self._render([user(text)], reply=True)))
+    def _end_of_reply(self) -> tuple[str, int]:
+        """What the template ends a reply with: not always the eos token, as with <|im_end|> and <|endoftext|>."""
+        _, _, rest = self.template.render([user(_ASKED), assistant(_REPLY)], reply=False).partition(_REPLY)
+        for token in sorted(self.template.control, key=len, reverse=True):
+            if rest.lstrip().startswith(token):
+                return token, self.template.control[token]
+        if self.tokenizer.eos_token_id is None:
+            raise BadValue("the tokenizer has no eos token, so no reply would ever end; set tokenizer.eos_token")
+        return self.tokenizer.eos_token, self.tokenizer.eos_token_id
 
-    def _encode_delta(self, text: str) -> tuple[int, ...]:
+    def _encode_first(self, said: Said) -> tuple[int, ...]:
+        return tuple(self.template.encode(self.template.render(_messages(said))))
+
+    def _encode_delta(self, said: Said) -> tuple[int, ...]:
         # What the template writes between the end of a reply and the start of the next, found on a dummy conversation.
         # (Not by comparing it with the conversation up to the reply: some templates write the last reply differently.)
-        eos = self.tokenizer.eos_token
-        shown = self._render([user("a"), assistant(_REPLY), user(text)], reply=True)
+        shown = self.template.render([user(_ASKED), assistant(_REPLY), *_messages(said)])
         _, found, rest = shown.partition(_REPLY)
-        gap, ended, new = rest.partition(eos)
+        gap, ended, new = rest.partition(self.eos_token)
         if not found or not ended or gap.strip():
             raise BadValue(
                 "this chat template drops earlier replies or does not end them with the eos token, so contexts cannot "
                 "be extended token by token; use the wrapper concat_chat, which renders every prompt anew"
             )
-        return tuple(self._encode(new))
+        return tuple(self.template.encode(new))
+
+    def _find_reply(self, sampled: tuple[int, ...]) -> bool:
+        said = self.template.said(self._open(list(sampled)))
+        shown = self.template.render([user(_ASKED), assistant(said), user(_ANSWERED)])
+        return squeezed(said) in squeezed(shown.partition(_ASKED)[2].rpartition(_ANSWERED)[0])
+
+
+def squeezed(text: str) -> str:
+    """A text without its blanks, which templates trim and add as they like."""
+    return "".join(text.split())
+
+
+def _messages(said: Said) -> list[Message]:
+    return [{"role": role, "content": content} for role, content in said]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gem.conversation import ChatFormat
-from gem.messages import Observation
+from gem.messages import Observation, Role
 from gem.trajectory import Turn
 
 
@@ -21,6 +21,8 @@ class Request:
         key: (slot, episode, turn). Sampling draws from the stream of this key, so it depends on nothing else.
         sample_random_action: the environment's own sampler of legal actions.
         turns: of the episode so far; empty where the observation shows the history itself.
+        role: who says the observation, where it is text: "user", or "tool" for the result of one.
+        dropped: how many of the oldest turns are not to be shown; see gem.conversation.History.
     """
 
     observation: Observation
@@ -28,6 +30,8 @@ class Request:
     key: tuple[int, int, int]
     sample_random_action: Callable[[], str]
     turns: Sequence[Turn] = ()
+    role: Role = "user"
+    dropped: int = 0
 
 
 @dataclass(frozen=True)

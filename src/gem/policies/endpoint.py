@@ -9,28 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import os
-import random
-import threading
-import weakref
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
-from gem.errors import BadValue, EndpointError, require
-from gem.policies.background import Background
+from gem.errors import BadValue, EndpointError
+from gem.policies.http_client import LONGEST_PAUSE_S as LONGEST_PAUSE_S
+from gem.policies.http_client import Failure, HttpClient, HttpRequest, checked_url, key_from, outcome
 
 TIMEOUT_S = 120.0  # seconds for one request; a long answer of a large model takes about a minute
-LONGEST_PAUSE_S = 60.0  # between two attempts, whatever the server asks for
-PASSING = frozenset({408, 429})  # statuses besides 5xx that another attempt may not meet
+NOT_ITS_OWN = frozenset({401, 403, 404, 405, 408, 429})  # statuses of 4xx that are not about the one request
 _OURS = frozenset({"model", "messages", "stream", "n"})  # of the request's body
 
-logger = logging.getLogger(__name__)
+
+class RequestRefused(EndpointError):
+    """The endpoint answers, and does not take this request, as one that is too long: others may be taken."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class Completion:
     usage: dict[str, Any] = field(default_factory=dict)
 
 
-class Endpoint:
+class Endpoint(HttpClient):
     """The client of one model at one endpoint. Nothing is opened before the first request.
 
     Args:
@@ -78,15 +73,12 @@ class Endpoint:
         retries: int = 5,
         backoff: float = 0.5,
     ) -> None:
-        if not timeout > 0 or not backoff >= 0:
-            raise BadValue(f"timeout must be seconds above 0 and backoff seconds >= 0, got {timeout!r} and {backoff!r}")
-        if concurrency < 1 or retries < 0:
-            raise BadValue(f"concurrency must be at least 1 and retries at least 0, got {concurrency} and {retries}")
-        self.url, self.model, self.api_key_env = _chat_url(base_url), model, api_key_env
-        self.timeout, self.concurrency, self.retries, self.backoff = timeout, concurrency, retries, backoff
-        self._chance = random.Random()  # of the pauses alone
-        self._lock = threading.Lock()
-        self._background: Background[_Client] | None = None
+        super().__init__(extra="eval", timeout=timeout, concurrency=concurrency, retries=retries, backoff=backoff)
+        self.url = (
+            checked_url(base_url, "base_url", "http://127.0.0.1:8000/v1", "keys go by api_key_env")
+            + "/chat/completions"
+        )
+        self.model, self.api_key_env = model, api_key_env
 
     def complete(self, messages: Sequence[Mapping[str, Any]], **sampling: Any) -> Completion:
         """The model's reply to a conversation.
@@ -95,14 +87,11 @@ class Endpoint:
             messages: in the endpoint's form: {"role": …, "content": …}.
             sampling: whatever else the endpoint takes: temperature, max_tokens, stop, seed, …
 
-        Raises EndpointError after all retries, at once for what a retry cannot help, and when the client is closed
-        meanwhile; BadValue for what is no JSON, options that are this client's own, and a key that is not there.
+        Raises EndpointError after all retries, at once for what a retry cannot help (RequestRefused where that is the
+        request's own fault), and when the client is closed meanwhile; BadValue for what is no JSON, options that are
+        this client's own, and a key that is not there.
         """
-        future = self.submit(messages, **sampling)
-        try:
-            return future.result()
-        finally:
-            future.cancel()  # where the wait was interrupted
+        return outcome(self.submit(messages, **sampling))
 
     async def acomplete(self, messages: Sequence[Mapping[str, Any]], **sampling: Any) -> Completion:
         """complete(), for event loops."""
@@ -116,136 +105,27 @@ class Endpoint:
             body = json.dumps({"model": self.model, "messages": list(messages), **sampling}, allow_nan=False).encode()
         except (TypeError, ValueError) as e:
             raise BadValue(f"messages and sampling options are sent as JSON: {e}") from e
-        request = _Request(self.url, body, self._key(), self.timeout)
-        with self._lock_of_this_process():
-            background = self._background = self._background or self._opened()
-            return background.submit(self._answer(background, request))
+        key = key_from(self.api_key_env, self.url)
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        request = HttpRequest("POST", self.url, body, self.timeout, headers, secret=key)
+        return self.send(request, partial(_completion, request))
 
-    def close(self) -> None:
-        """Close all connections; requests under way raise EndpointError. The next request opens anew."""
-        with self._lock_of_this_process():
-            background, self._background = self._background, None
-        if background is not None:
-            background.close()
+    def failed(self, request: HttpRequest, failure: Failure, attempts: int) -> EndpointError:
+        times = f"; {attempts} attempts" if attempts > 1 else ""
+        refused = 400 <= failure.status < 500 and failure.status not in NOT_ITS_OWN
+        kind = RequestRefused if refused else EndpointError
+        return kind(f"{self.model!r} at {self.url}: {failure}{times}")
 
-    def __enter__(self) -> Endpoint:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    def closed(self, request: HttpRequest) -> EndpointError:
+        return EndpointError(f"the client of {self.url} was closed while it waited for a reply")
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url.removesuffix('/chat/completions')!r}, {self.model!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        own = ("url", "model", "api_key_env", "timeout", "concurrency", "retries", "backoff")
-        return {name: getattr(self, name) for name in own}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._chance, self._lock, self._background = random.Random(), threading.Lock(), None
-
-    def _key(self) -> str:
-        if self.api_key_env is None:
-            return ""
-        key = os.environ.get(self.api_key_env, "").strip()
-        if not key or not key.isascii() or not key.isprintable():
-            raise BadValue(f"the environment variable {self.api_key_env} should hold the key of {self.url}")
-        return key
-
-    def _lock_of_this_process(self) -> threading.Lock:
-        if self._background is not None and self._background.pid != os.getpid():  # forked: nobody here holds the lock
-            self._lock, self._background = threading.Lock(), None
-        return self._lock
-
-    def _opened(self) -> Background[_Client]:
-        aiohttp = require("aiohttp", extra="eval")
-        background = Background(partial(_client, aiohttp, self.concurrency))
-        weakref.finalize(self, background.close)  # for who forgets close(), at the latest when Python ends
-        return background
-
-    async def _answer(self, background: Background[_Client], request: _Request) -> Completion:
-        try:
-            for attempt in range(self.retries + 1):
-                try:
-                    return await background.resource.attempt(request)
-                except _Failure as failure:
-                    if not failure.passing or attempt == self.retries:
-                        times = f"; {attempt + 1} attempts" if attempt else ""
-                        raise EndpointError(f"{self.model!r} at {self.url}: {failure}{times}") from None
-                    pause = self._pause(attempt, failure.after)
-                    logger.info("%s: %s; again in %.1f s", self.url, failure, pause)
-                await asyncio.sleep(pause)
-        except asyncio.CancelledError:
-            if background.closing:
-                raise EndpointError(f"the client of {self.url} was closed while it waited for a reply") from None
-            raise
-        raise AssertionError
-
-    def _pause(self, attempt: int, asked: float) -> float:
-        own = self.backoff * 2.0**attempt * self._chance.uniform(0.5, 1.0)
-        return min(max(own, asked), LONGEST_PAUSE_S)
-
-
-@dataclass(frozen=True)
-class _Request:
-    url: str
-    body: bytes
-    key: str = field(repr=False)
-    timeout: float
-
-    def headers(self) -> dict[str, str]:
-        own = {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        return {"Content-Type": "application/json", **own}
-
-    def hide(self, text: str) -> str:
-        """A server's words without the key, should it repeat it."""
-        return text.replace(self.key, "…") if self.key else text
-
-
-class _Failure(Exception):
-    """An attempt that failed. passing: whether another may not. after: seconds that the server asks to wait."""
-
-    def __init__(self, why: str, *, passing: bool = True, after: float = 0.0) -> None:
-        super().__init__(why)
-        self.passing, self.after = passing, after
-
-
-class _Client:
-    """A pool of connections, on its loop."""
-
-    def __init__(self, aiohttp: Any, session: Any, concurrency: int) -> None:
-        self._aiohttp, self._session = aiohttp, session
-        self._free = asyncio.Semaphore(concurrency)
-
-    async def attempt(self, request: _Request) -> Completion:
-        """Send a request once. Raises _Failure."""
-        limit = self._aiohttp.ClientTimeout(total=request.timeout)
-        options = {"data": request.body, "headers": request.headers(), "timeout": limit, "allow_redirects": False}
-        async with self._free:
-            try:
-                async with self._session.post(request.url, **options) as response:
-                    text = (await response.read()).decode("utf-8", "replace")
-            except asyncio.TimeoutError:  # its own class before Python 3.11
-                raise _Failure(f"no reply in {request.timeout:g} s") from None
-            except (self._aiohttp.ClientError, OSError) as e:
-                raise _Failure(request.hide(f"{type(e).__name__}: {e}")) from None
-        if response.status == 200:
-            return _completion(request, text)
-        passing = response.status in PASSING or response.status >= 500
-        said = request.hide(" ".join(text.split()))[:300]
-        raise _Failure(f"status {response.status}: {said}", passing=passing, after=_seconds(response.headers))
-
-
-@asynccontextmanager
-async def _client(aiohttp: Any, concurrency: int) -> AsyncIterator[_Client]:
-    connector = aiohttp.TCPConnector(limit=concurrency)
-    async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
-        yield _Client(aiohttp, session, concurrency)
-
-
-def _completion(request: _Request, text: str) -> Completion:
-    """What a reply says. Raises _Failure for what is no reply, as from a proxy that lost its server."""
+def _completion(request: HttpRequest, reply: bytes) -> Completion:
+    """What a reply says. Raises Failure for what is no reply, as from a proxy that lost its server."""
+    text = reply.decode("utf-8", "replace")
     try:
         data = json.loads(text)
         choice = data["choices"][0]
@@ -253,24 +133,5 @@ def _completion(request: _Request, text: str) -> Completion:
         if not isinstance(said, str | None) or not isinstance(finish, str | None):
             raise TypeError
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise _Failure(f"a reply that is no chat completion: {request.hide(text)[:300]!r}") from None
+        raise Failure(f"a reply that is no chat completion: {request.hide(text)[:300]!r}") from None
     return Completion(said or "", finish, usage if isinstance(usage, dict) else {})
-
-
-def _seconds(headers: Mapping[str, str]) -> float:
-    """Retry-After, where it is a number; a date counts as none."""
-    asked = headers.get("Retry-After", "")
-    return float(asked) if asked.isascii() and asked.isdigit() else 0.0
-
-
-def _chat_url(base_url: str) -> str:
-    try:
-        parts = urlsplit(base_url)
-        sound = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
-    except ValueError:
-        sound = False
-    if not sound:
-        raise BadValue(f"base_url should be like http://127.0.0.1:8000/v1, got {base_url!r}")
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise BadValue("base_url should hold no user, password or query; keys go by api_key_env")
-    return base_url.rstrip("/") + "/chat/completions"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, wait
-from typing import Any
+from concurrent.futures import wait
+from typing import Any, Literal
 
-from gem.errors import BadValue
-from gem.messages import Observation
+from gem.conversation import as_messages, conversation
+from gem.errors import BadValue, EndpointError
 from gem.policies.base import Reply, Request
-from gem.policies.endpoint import Endpoint
+from gem.policies.endpoint import Completion, Endpoint, RequestRefused
 from gem.seeding import check_seed, derive
 
 
@@ -23,9 +23,11 @@ class EndpointPolicy:
         system: opens every conversation; None opens with the first observation.
         seed: each (slot, episode, turn) samples with a seed of its own derived from this one, for endpoints that take
             "seed"; None sends none.
+        tool_role: of messages with the results of tools. Servers that write prompts with the model's own template take
+            "tool"; those that want every such message to answer ``tool_calls`` refuse it: give "user" then.
         sampling: whatever else the endpoint takes: temperature, max_tokens, stop, …
 
-    Raises BadValue for a seed that is none.
+    Raises BadValue for a seed that is none, and another tool_role.
     """
 
     chat = None
@@ -33,29 +35,56 @@ class EndpointPolicy:
     version = 0
 
     def __init__(
-        self, endpoint: Endpoint, *, system: str | None = None, seed: int | None = None, **sampling: Any
+        self,
+        endpoint: Endpoint,
+        *,
+        system: str | None = None,
+        seed: int | None = None,
+        tool_role: Literal["tool", "user"] = "tool",
+        **sampling: Any,
     ) -> None:
-        self.endpoint, self.system, self.sampling = endpoint, system, sampling
+        if tool_role not in ("tool", "user"):
+            raise BadValue(f"tool_role must be 'tool' or 'user', got {tool_role!r}")
+        self.endpoint, self.system, self.tool_role, self.sampling = endpoint, system, tool_role, sampling
         self.seed = None if seed is None else check_seed(seed)
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
-        """One reply per request, in order. Raises EndpointError where one fails for good, and gives up the others."""
-        futures = [self.endpoint.submit(self.messages(request), **self._options(request)) for request in requests]
+        """One reply per request, in order.
+
+        A request that fails for good is a Reply with ``failure``, and the others have their answers. Raises
+        EndpointError where the endpoint answers none of them, a refusal being an answer, and BadValue for an
+        observation that it does not take.
+        """
+        asked = [(self.messages(request), self._options(request)) for request in requests]
+        futures = [self.endpoint.submit(messages, **options) for messages, options in asked]
         try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-            failed = next((future for future in futures if future.done() and future.exception()), None)
-            replies = [future.result() for future in ([failed] if failed else futures)]
+            wait(futures)
+            errors = [future.exception() for future in futures]
         finally:
-            for future in futures:
+            for future in futures:  # where the wait was interrupted
                 future.cancel()
-        return [Reply(reply.text, finish=reply.finish) for reply in replies]
+        for error in errors:
+            if error is not None and (not isinstance(error, EndpointError) or all(map(_is_outage, errors))):
+                raise error
+        return [
+            Reply("", failure=str(error)) if error is not None else _reply(future.result())
+            for future, error in zip(futures, errors, strict=True)
+        ]
 
     def messages(self, request: Request) -> list[dict[str, Any]]:
         """The conversation that a request is sent as."""
-        said: list[dict[str, Any]] = [] if self.system is None else [{"role": "system", "content": self.system}]
-        for turn in request.turns:
-            said += [*_seen(turn.observation), {"role": "assistant", "content": turn.action}]
-        return said + _seen(request.observation)
+        new = as_messages(request.observation, request.role)
+        said = [self._sent(message) for message in conversation(request.turns, new, request.dropped)]
+        return said if self.system is None else [{"role": "system", "content": self.system}, *said]
+
+    def _sent(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """A message in the endpoint's form."""
+        sent = dict(message)
+        if sent.get("role") == "tool" and "tool_call_id" not in sent:
+            sent["role"] = self.tool_role
+        if isinstance(sent.get("content"), list):
+            sent["content"] = [_part(part) for part in sent["content"]]
+        return sent
 
     def _options(self, request: Request) -> dict[str, Any]:
         if self.seed is None:
@@ -63,17 +92,19 @@ class EndpointPolicy:
         return {**self.sampling, "seed": derive(self.seed, *request.key) % 2**31}  # as wide as every server takes
 
 
-def _seen(observation: Observation) -> list[dict[str, Any]]:
-    """An observation as messages: those it holds, or one of the user's."""
-    if isinstance(observation, str):
-        return [{"role": "user", "content": observation}]
-    if isinstance(observation, Mapping) and isinstance(observation.get("text"), str):
-        images = [{"type": "image_url", "image_url": {"url": _url(image)}} for image in observation.get("images", ())]
-        text = observation["text"]
-        return [{"role": "user", "content": [*images, {"type": "text", "text": text}] if images else text}]
-    if isinstance(observation, list) and all(isinstance(message, Mapping) for message in observation):
-        return [dict(message) for message in observation]
-    raise BadValue(f"an endpoint takes text, text with images or messages, got {type(observation).__name__}")
+def _is_outage(error: BaseException | None) -> bool:
+    """Whether the endpoint itself failed."""
+    return isinstance(error, EndpointError) and not isinstance(error, RequestRefused)
+
+
+def _reply(completion: Completion) -> Reply:
+    return Reply(completion.text, finish=completion.finish)
+
+
+def _part(part: Any) -> Any:
+    """A part of a message's content; images as data URLs."""
+    ours = isinstance(part, Mapping) and part.get("type") == "image" and "image" in part
+    return {"type": "image_url", "image_url": {"url": _url(part["image"])}} if ours else part
 
 
 def _url(image: Any) -> str:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from gem.conversation.history import WHOLE, History
 from gem.errors import BadValue
 from gem.policies import Policy
 from gem.rollout.flight import BATCH_WAIT, Flight
@@ -24,6 +25,8 @@ class Collector:
     Args:
         vec_env: with autoreset in the same step. Its slots are reset at the first collect().
         batch_wait: seconds to wait for slots that are not back yet before the policy is asked for those that are.
+        history: limits on what the policy is shown of an episode. By default it is shown all, and an episode that
+            outgrows the policy's context is truncated.
 
     Slots that run inline are played in lock-step, so that a run is bit-identical from its seed. Where real waiting
     decides which slots are asked together, each (slot, episode, turn) still samples from a stream of its own.
@@ -31,13 +34,13 @@ class Collector:
     Raises BadValue for another autoreset mode, and a batch_wait below 0.
     """
 
-    def __init__(self, vec_env: VectorEnv, batch_wait: float = BATCH_WAIT) -> None:
+    def __init__(self, vec_env: VectorEnv, batch_wait: float = BATCH_WAIT, history: History = WHOLE) -> None:
         if vec_env.autoreset is not Autoreset.SAME_STEP:
             raise BadValue(f"collecting needs autoreset='same_step', got {vec_env.autoreset.value!r}")
         if not batch_wait >= 0:
             raise BadValue(f"batch_wait must be seconds >= 0, got {batch_wait!r}")
         self.vec_env = vec_env
-        self._flight = Flight(vec_env, batch_wait)
+        self._flight = Flight(vec_env, batch_wait, history)
         self._finished: deque[Trajectory] = deque()
 
     def collect(

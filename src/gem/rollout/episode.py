@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from gem.conversation.history import WHOLE, History
 from gem.errors import BadValue
 from gem.policies import Policy
 from gem.rollout.flight import BATCH_WAIT, Flight
@@ -13,13 +14,19 @@ from gem.vector import Autoreset, VectorEnv
 
 
 def play_seeds(
-    vec_env: VectorEnv, policy: Policy, seeds: Sequence[int], *, batch_wait: float = BATCH_WAIT
+    vec_env: VectorEnv,
+    policy: Policy,
+    seeds: Sequence[int],
+    *,
+    batch_wait: float = BATCH_WAIT,
+    history: History = WHOLE,
 ) -> list[Trajectory]:
     """One episode per seed, on however many slots there are.
 
     Args:
         vec_env: with autoreset disabled.
         batch_wait: seconds to wait for slots that are not back yet before the policy is asked for those that are.
+        history: limits on what the policy is shown of an episode.
 
     Returns the trajectories in the order of seeds; ``episode`` is the index of the seed, so that sampling does not
     depend on the number of slots. Raises BadValue for another autoreset mode.
@@ -27,7 +34,7 @@ def play_seeds(
     if vec_env.autoreset is not Autoreset.DISABLED:
         raise BadValue(f"playing seeds needs autoreset='disabled', got {vec_env.autoreset.value!r}")
     waiting = deque(Trajectory(None, episode=index, seed=seed) for index, seed in enumerate(seeds))
-    flight = Flight(vec_env, batch_wait)
+    flight = Flight(vec_env, batch_wait, history)
     _begin(flight, range(vec_env.num_envs), waiting)
     done: dict[int, Trajectory] = {}
     while not flight.empty:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from gem.conversation.history import WHOLE, History
 from gem.core import Info
 from gem.errors import GemError
 from gem.policies import Policy, Reply
@@ -34,10 +35,11 @@ class Flight:
         vec_env: with autoreset in the same step, which starts the next episode of a slot by itself; or disabled.
         batch_wait: seconds to wait, after something has been sent, for slots that are not back yet. What is back then
             goes to the policy as one batch. Slots that run inline are all back at once, in lock-step.
+        history: limits on what the policy is shown of an episode.
     """
 
-    def __init__(self, vec_env: VectorEnv, batch_wait: float = BATCH_WAIT) -> None:
-        self.vec_env, self.batch_wait = vec_env, batch_wait
+    def __init__(self, vec_env: VectorEnv, batch_wait: float = BATCH_WAIT, history: History = WHOLE) -> None:
+        self.vec_env, self.batch_wait, self.history = vec_env, batch_wait, history
         self.ready: list[Slot] = []  # their turn to act
         self._sent: dict[int, Sent] = {}
         self._ended: list[Trajectory] = []  # and not handed out yet
@@ -80,7 +82,7 @@ class Flight:
         return ended
 
     def _overflowing(self, policy: Policy) -> list[Slot]:
-        return [slot for slot in self.ready if slot.overflows(policy, self.vec_env)]
+        return [slot for slot in self.ready if slot.overflows(policy, self.vec_env, self.history)]
 
     def _end(self, ended: Mapping[int, Trajectory]) -> None:
         """End episodes that the environment would go on with; with autoreset, the next ones begin."""

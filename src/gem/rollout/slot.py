@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gem.conversation import observation_text
+from gem.conversation import ChatFormat, History, role_of
+from gem.conversation.history import WHOLE
+from gem.conversation.observations import shown, text_messages
 from gem.core import Info, StopReason
-from gem.messages import user
+from gem.messages import Observation, Role
 from gem.policies import Policy, Reply, Request
 from gem.trajectory import Trajectory, Turn
 from gem.vector import VectorEnv
@@ -17,14 +19,17 @@ from gem.vector import VectorEnv
 class Slot:
     """An episode under way.
 
-    observation: the newest. info: its prefix and suffix, all that is shown of an info. prompt_ids: the context to feed
-    next; empty until it is prepared, and for text policies.
+    observation: the newest. info: its prefix and suffix, all that is shown of an info, and use_tool, which says who
+    speaks. prompt_ids: the context to feed next; empty until it is prepared, and for text policies. dropped: how many
+    of the oldest turns it leaves out. exceeded: the limit past which it is, None when it is not.
     """
 
     trajectory: Trajectory
     observation: Any
     info: Info = field(default_factory=dict)
     prompt_ids: list[int] = field(default_factory=list)
+    dropped: int = 0
+    exceeded: StopReason | None = None
 
     def __post_init__(self) -> None:
         self.see(self.observation, self.info)
@@ -32,19 +37,18 @@ class Slot:
     def see(self, observation: Any, info: Info | None) -> None:
         """Take what the environment shows next."""
         self.observation = observation
-        self.info = {key: info[key] for key in ("prefix", "suffix") if key in info} if info else {}
+        self.info = {key: info[key] for key in ("prefix", "suffix", "use_tool") if key in info} if info else {}
 
-    def overflows(self, policy: Policy, vec_env: VectorEnv) -> bool:
-        """Whether the episode has to end because its next context does not fit the model.
+    def overflows(self, policy: Policy, vec_env: VectorEnv, history: History = WHOLE) -> bool:
+        """Prepare what is shown next. Returns whether the episode has to end because that is past a limit.
 
         Never so for a first prompt: that is nobody's episode, and the policy refuses it with its own error.
         """
-        self._prepare(policy, vec_env)
-        limit = policy.max_prompt_tokens
-        return bool(self.trajectory.turns) and limit is not None and len(self.prompt_ids) > limit
+        self._prepare(policy, vec_env, history)
+        return self.exceeded is not None
 
     def request(self, policy: Policy, vec_env: VectorEnv) -> Request:
-        self._prepare(policy, vec_env)
+        """What the policy is asked, once overflows() has prepared it."""
         record = self.trajectory
         # An episode from a seed of its own samples alike on every slot, so its key does not name one.
         slot = record.slot if record.seed is None else 0
@@ -54,6 +58,8 @@ class Slot:
             (slot, record.episode, len(record.turns)),
             lambda: vec_env.sample_random_action(record.slot),
             () if vec_env.shows_history(record.slot) else record.turns,
+            self._role,
+            self.dropped,
         )
 
     def record(self, reply: Reply, version: int, reward: float, info: Info, seconds: dict[str, float]) -> None:
@@ -75,6 +81,8 @@ class Slot:
                 invalid=info.get("invalid"),
                 seconds=seconds,
                 policy_version=version,
+                role=self._role,
+                dropped=self.dropped,
             )
         )
         self.prompt_ids = []
@@ -88,27 +96,39 @@ class Slot:
         return record
 
     def overflow(self) -> Trajectory:
-        """End the episode because the next context would not fit the model."""
-        return self.finish(self.observation, {"stop_reason": StopReason.MAX_TOKENS}, False, True)
+        """End the episode because what would be shown next is past a limit."""
+        return self.finish(self.observation, {"stop_reason": self.exceeded}, False, True)
 
     def fail(self, failure: str) -> Trajectory:
         """End the episode because the policy could not answer."""
         return self.finish(self.observation, {"stop_reason": StopReason.FAILED, "failure": failure}, False, True)
 
-    def _shown(self) -> Any:
-        """The observation with its prefix and suffix, where it is text."""
-        return observation_text(self.observation, self.info) if isinstance(self.observation, str) else self.observation
+    def _shown(self) -> Observation:
+        """The observation with its prefix and suffix."""
+        return shown(self.observation, self.info)
 
-    def _prepare(self, policy: Policy, vec_env: VectorEnv) -> None:
-        if policy.chat is not None and not self.prompt_ids:
-            self.prompt_ids = self._context(policy, vec_env)
+    @property
+    def _role(self) -> Role:
+        return role_of(self.info)
 
-    def _context(self, policy: Policy, vec_env: VectorEnv) -> list[int]:
-        assert policy.chat is not None
-        if vec_env.shows_prompt(self.trajectory.slot):
-            return policy.chat.raw(self.observation)
-        text = observation_text(self.observation, self.info)
-        turns = self.trajectory.turns
-        if not turns or vec_env.shows_history(self.trajectory.slot):
-            return policy.chat.prompt([user(text)])
-        return policy.chat.extend(turns[-1].prompt_ids, turns[-1].sampled_ids, text)
+    def _prepare(self, policy: Policy, vec_env: VectorEnv, history: History) -> None:
+        """Find the next context, and whether it is past a limit."""
+        if self.prompt_ids:
+            return
+        turns, slot = self.trajectory.turns, self.trajectory.slot
+        alone = vec_env.shows_prompt(slot) or vec_env.shows_history(slot)
+        if policy.chat is not None and alone:
+            self.prompt_ids = self._prompt(policy.chat, vec_env.shows_prompt(slot))
+            limit = policy.max_prompt_tokens
+            outgrown = bool(turns) and limit is not None and len(self.prompt_ids) > limit
+            self.dropped, self.exceeded = 0, StopReason.MAX_TOKENS if outgrown else None
+        elif policy.chat is not None:
+            new = text_messages(self._shown(), self._role)
+            context = history.context(policy.chat, turns, new, policy.max_prompt_tokens)
+            self.prompt_ids, self.dropped, self.exceeded = context
+        elif not alone:
+            self.dropped, self.exceeded = history.dropped(turns), history.exceeded(turns)
+
+    def _prompt(self, chat: ChatFormat, written: bool) -> list[int]:
+        """The context of an observation that shows the history itself. written: with the template already."""
+        return chat.raw(self.observation) if written else chat.prompt(text_messages(self._shown(), self._role))

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from gem.conversation import observation_text
+from gem.conversation import role_of
+from gem.conversation.observations import joined, shown, text_messages
+from gem.conversation.template import MARK, SafeText, Template
 from gem.core import EnvWrapper, Info, Step
 from gem.errors import BadValue
-from gem.messages import Message, assistant, user
+from gem.messages import Message, Role, assistant
+
+_UNSEEN = "\u200b"  # a zero-width space
 
 
 class ObservationWrapper(EnvWrapper):
     r"""Shows the history of the episode in every observation.
 
     An environment's ``info["prefix"]`` and ``info["suffix"]`` (a board, "your turn") belong to the newest observation:
-    they stand inside the last user message and are gone from it one turn later.
+    they stand inside the newest message and are gone from it one turn later. The results of tools (info["use_tool"])
+    are messages of the role "tool", of the user where the template refuses that role.
+
+    Where a template is written, what looks like a control token in an observation gets a zero-width space into it, as
+    whoever reads the text could not tell it from the template's own. What the agent said stays as it is.
 
     Args:
         include_action: the agent's actions too, not observations alone.
@@ -55,7 +63,8 @@ class ObservationWrapper(EnvWrapper):
         self.include_action, self.include_chat_template = include_action, include_chat_template
         self.apply_chat_template_on_reset = apply_chat_template_on_reset
         self.max_history_length, self.tokenizer = max_history_length, tokenizer
-        self.observations: list[str] = []
+        self._template = Template(tokenizer) if self.shows_prompt else None
+        self.observations: list[list[Message]] = []
         self.actions: list[str] = []
 
     def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[str, Info]:
@@ -75,37 +84,38 @@ class ObservationWrapper(EnvWrapper):
         """Whether an observation is a prompt already, to be fed as it is."""
         return self.include_chat_template or self.apply_chat_template_on_reset
 
-    def own_state(self) -> dict[str, list[str]]:
-        return {"observations": list(self.observations), "actions": list(self.actions)}
+    def own_state(self) -> dict[str, Any]:
+        said = [[dict(message) for message in messages] for messages in self.observations]
+        return {"observations": said, "actions": list(self.actions)}
 
-    def set_own_state(self, state: dict[str, list[str]]) -> None:
-        self.observations, self.actions = list(state["observations"]), list(state["actions"])
+    def set_own_state(self, state: dict[str, Any]) -> None:
+        self.observations = [list(messages) for messages in state["observations"]]
+        self.actions = list(state["actions"])
 
     def _begin(self, observation: Any, info: Info) -> tuple[str, Info]:
-        self.observations, self.actions = [observation_text(observation, {})], []
-        return self._show(info), _without_frame(info)
+        self.observations, self.actions = [text_messages(observation)], []
+        return self._show(observation, info, "user"), _without_frame(info)
 
     def _add(self, action: str, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
         self.actions.append(str(action))
-        self.observations.append(observation_text(observation, {}))
-        return Step(self._show(info), reward, terminated, truncated, _without_frame(info))
+        self.observations.append(text_messages(observation, role_of(info)))
+        observation = self._show(observation, info, role_of(info))
+        return Step(observation, reward, terminated, truncated, _without_frame(info))
 
-    def _show(self, info: Info) -> str:
+    def _show(self, newest: Any, info: Info, role: Role) -> str:
         kept = self._kept()
         says = [self.observations[i] for i in kept]
-        says[-1] = observation_text(says[-1], info)
+        says[-1] = text_messages(shown(newest, info), role)
         # What the agent said right before each observation that is kept, but for the first.
         said = [self.actions[i - 1] for i in kept[1:]]
         if self.include_chat_template:
-            messages: list[Message] = [user(says[0])]
+            messages = list(says[0])
             for action, observation in zip(said, says[1:], strict=True):
-                messages += [assistant(action), user(observation)]
+                messages += [assistant(SafeText(action)), *observation]
             return self._render(messages)
-        if self.apply_chat_template_on_reset:
-            says[0] = self._render([user(says[0])])
-        lines = [says[0]]
+        lines = [self._render(says[0]) if self.apply_chat_template_on_reset else joined(says[0])]
         for action, observation in zip(said, says[1:], strict=True):
-            lines += [action, observation] if self.include_action else [observation]
+            lines += [action, self._text(observation)] if self.include_action else [self._text(observation)]
         return "\n".join(lines)
 
     def _kept(self) -> list[int]:
@@ -116,7 +126,12 @@ class ObservationWrapper(EnvWrapper):
         return [0, *range(count - self.max_history_length, count)]
 
     def _render(self, messages: list[Message]) -> str:
-        return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        assert self._template is not None
+        return self._template.render(messages).replace(MARK, _UNSEEN)
+
+    def _text(self, messages: list[Message]) -> str:
+        text = joined(messages)
+        return text if self._template is None else self._template.safe(text).replace(MARK, _UNSEEN)
 
 
 def _without_frame(info: Info) -> Info:

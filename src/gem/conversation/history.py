@@ -1,0 +1,176 @@
+"""What a model is shown of an episode: all of it or, past a limit, the task and the newest turns.
+
+A context extends the one before by the ids that were sampled and those of the new messages, wherever that is what the
+template would show. It starts anew (and forks a new TokenSequence) in two cases: where old turns are dropped, and where
+the template no longer shows a reply that it showed before, as those do that strip the thinking of earlier turns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from gem.conversation.chat import ChatFormat, squeezed
+from gem.conversation.observations import as_messages
+from gem.core import StopReason
+from gem.errors import BadValue
+from gem.messages import Message, assistant
+from gem.trajectory import Turn
+
+
+@dataclass(frozen=True)
+class History:
+    """Limits on what is shown of an episode, and what happens past them.
+
+    The task (the first observation) is always shown. What is dropped are whole turns, the oldest first: a reply with
+    what it brought. The newest turn is never dropped.
+
+    Args:
+        max_turns: earlier turns shown besides the task; None shows all.
+        max_tokens: of a context, for policies that read tokens; None leaves it at what the policy itself takes.
+        overflow: past a limit, "end" truncates the episode (stop reason "max_turns" or "max_tokens"), and
+            "drop_oldest" drops as few turns as fit. An episode whose task and newest turn do not fit ends in any case.
+
+    Raises BadValue for a limit below 1 and another overflow.
+    """
+
+    max_turns: int | None = None
+    max_tokens: int | None = None
+    overflow: Literal["end", "drop_oldest"] = "end"
+
+    def __post_init__(self) -> None:
+        for name, limit in (("max_turns", self.max_turns), ("max_tokens", self.max_tokens)):
+            if limit is not None and limit < 1:
+                raise BadValue(f"{name} must be at least 1 or None, got {limit}")
+        if self.overflow not in ("end", "drop_oldest"):
+            raise BadValue(f"overflow must be 'end' or 'drop_oldest', got {self.overflow!r}")
+
+    def dropped(self, turns: Sequence[Turn]) -> int:
+        """How many of the oldest turns max_turns leaves out of the next context, given those before."""
+        before = turns[-1].dropped if turns else 0
+        if self.max_turns is None or self.overflow == "end":
+            return before
+        return max(before, len(turns) - self.max_turns)
+
+    def exceeded(self, turns: Sequence[Turn]) -> StopReason | None:
+        """What ends the episode whatever its tokens: too many turns."""
+        ends = self.overflow == "end" and self.max_turns is not None and len(turns) > self.max_turns
+        return StopReason.MAX_TURNS if ends else None
+
+    def context(self, chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], limit: int | None) -> Context:
+        """The next context.
+
+        Args:
+            turns: of the episode so far.
+            new: the messages of the newest observation, the first one where there are no turns.
+            limit: tokens that the policy takes; None without a limit.
+
+        Raises BadValue when the first prompt is longer than max_tokens; one that is too long for the policy alone is
+        the policy's to refuse.
+        """
+        dropped = self.dropped(turns)
+        ids = context_ids(chat, turns, new, dropped)
+        if not turns and self.max_tokens is not None and len(ids) > self.max_tokens:
+            raise BadValue(f"the first prompt has {len(ids)} tokens, and max_tokens is {self.max_tokens}")
+        most = min((tokens for tokens in (limit, self.max_tokens) if tokens is not None), default=None)
+        while self.overflow == "drop_oldest" and most is not None and len(ids) > most and dropped < len(turns) - 1:
+            dropped += 1
+            ids = context_ids(chat, turns, new, dropped)
+        fits = not turns or most is None or len(ids) <= most
+        return Context(ids, dropped, self.exceeded(turns) or (None if fits else StopReason.MAX_TOKENS))
+
+
+class Context(NamedTuple):
+    """What to feed. dropped: turns left out. exceeded: the limit that ends the episode instead, None for none."""
+
+    ids: list[int]
+    dropped: int
+    exceeded: StopReason | None
+
+
+WHOLE = History()
+
+
+def conversation(
+    turns: Sequence[Turn],
+    new: Sequence[Message],
+    dropped: int = 0,
+    reply: Callable[[Turn], Message] = lambda turn: assistant(turn.action),
+) -> list[Message]:
+    """What was said, up to the newest messages: the task, then replies with what each brought, the oldest left out.
+
+    reply: how a turn's reply is written; by default as the text of its action.
+    """
+    if not turns:
+        return list(new)
+    said = observed(turns[0])
+    for k in range(dropped, len(turns)):
+        said += [reply(turns[k]), *(new if k == len(turns) - 1 else observed(turns[k + 1]))]
+    return said
+
+
+def observed(turn: Turn) -> list[Message]:
+    """The messages that a turn's agent saw last."""
+    return as_messages(turn.observation, turn.role)
+
+
+def context_ids(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[int]:
+    """The ids of the next context: an extension of the last one where nothing shown before is hidden now."""
+    if not turns:
+        return chat.prompt(new)
+    last = turns[-1]
+    if not chat.extends:
+        return _rendered(chat, turns, new, dropped)
+    if dropped == last.dropped:
+        if _shows_as_before(chat, turns, new):
+            return chat.extend(last.prompt_ids, last.sampled_ids, new)
+    elif _shows_all(chat, turns, new, dropped):
+        ids = chat.prompt(observed(turns[0]))
+        for k in range(dropped, len(turns)):
+            ids = chat.extend(ids, turns[k].sampled_ids, new if k == len(turns) - 1 else observed(turns[k + 1]))
+        return ids
+    return _rendered(chat, turns, new, dropped)
+
+
+def _rendered(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[int]:
+    return chat.prompt(conversation(turns, new, dropped, lambda turn: chat.reply(turn.sampled_ids)))
+
+
+def _shows_as_before(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message]) -> bool:
+    """Whether the template shows all replies with the new messages that it showed without them, and the last one."""
+    last, dropped = turns[-1], turns[-1].dropped
+    if all(chat.keeps(turn.sampled_ids) for turn in turns[dropped:]):  # the usual case, and a fast one
+        return True
+    at_risk = _at_risk(chat, turns[dropped:])
+    before = _count(chat, turns[:-1], observed(last), dropped, at_risk)
+    if not chat.keeps(last.sampled_ids):
+        before[_text(chat, last)] += 1
+    now = _count(chat, turns, new, dropped, at_risk)
+    return all(now[text] >= before[text] for text in at_risk)
+
+
+def _shows_all(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> bool:
+    """Whether the template shows every reply that is not dropped."""
+    at_risk = _at_risk(chat, turns[dropped:])
+    return not at_risk or _count(chat, turns, new, dropped, at_risk) == at_risk
+
+
+def _at_risk(chat: ChatFormat, turns: Sequence[Turn]) -> Counter[str]:
+    """The replies that the template does not always show in full, and how often each was said."""
+    return Counter(_text(chat, turn) for turn in turns if not chat.keeps(turn.sampled_ids))
+
+
+def _text(chat: ChatFormat, turn: Turn) -> str:
+    return squeezed(chat.reply(turn.sampled_ids)["content"])
+
+
+def _count(
+    chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int, texts: Counter[str]
+) -> Counter[str]:
+    """How often each of these replies is shown in full in a conversation, quotations by others not counted."""
+    said = conversation(turns, new, dropped, lambda turn: chat.reply(turn.sampled_ids))
+    shown = squeezed(chat.template.render(said))
+    others = [squeezed(chat.template.safe(m["content"])) for m in said if m["role"] != "assistant"]
+    return Counter({text: shown.count(text) - sum(other.count(text) for other in others) for text in texts})

@@ -1,0 +1,46 @@
+"""The conversation that an endpoint is sent: who says what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("aiohttp", reason="needs the extra [eval]")
+
+from gem.errors import BadValue
+from gem.messages import assistant, tool, user
+from gem.policies import Request
+from gem.policies.endpoint import Endpoint
+from gem.policies.endpoint_policy import EndpointPolicy
+from gem.trajectory import Turn
+
+TURNS = [Turn("rules", "print(1)"), Turn("1", "2", role="tool"), Turn([tool("a"), user("b")], "c")]
+
+
+def sent(request: Request, **kwargs: Any) -> list[dict[str, Any]]:
+    return EndpointPolicy(Endpoint("http://127.0.0.1/v1", "m"), **kwargs).messages(request)
+
+
+def request(observation: Any, **kwargs: Any) -> Request:
+    return Request(observation, [], (0, 0, 3), lambda: "", TURNS, **kwargs)
+
+
+def test_results_of_tools_are_messages_of_theirs():
+    said = [user("rules"), assistant("print(1)"), tool("1"), assistant("2"), tool("a"), user("b"), assistant("c")]
+    assert sent(request("4", role="tool")) == [*said, tool("4")]
+    assert sent(request("4")) == [*said, user("4")]
+
+
+def test_an_endpoint_without_that_role_gets_them_as_the_users():
+    messages = sent(request("4", role="tool"), tool_role="user", system="Play.")
+    roles = ["system", "user", "assistant", "user", "assistant", "user", "user", "assistant", "user"]
+    assert [message["role"] for message in messages] == roles
+    native = [{"role": "tool", "content": "4", "tool_call_id": "c1"}]  # this one does answer a call
+    assert sent(request(native), tool_role="user")[-1] == native[0]
+    with pytest.raises(BadValue, match="tool_role must be 'tool' or 'user', got 'ipython'"):
+        sent(request("4"), tool_role="ipython")
+
+
+def test_dropped_turns_are_not_sent():
+    assert sent(request("4", dropped=2)) == [user("rules"), assistant("c"), user("4")]

@@ -1,0 +1,62 @@
+"""What an environment shows, as messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from gem.conversation import as_messages, role_of
+from gem.conversation.observations import joined, shown, text_messages
+from gem.errors import BadValue
+from gem.messages import tool, user
+
+
+def test_text_is_the_users_unless_a_tool_was_used():
+    assert role_of({}) == role_of({"use_tool": False, "tool_type": None}) == "user"
+    assert role_of({"use_tool": True}) == "tool"
+    assert as_messages("2", role_of({"use_tool": True})) == [tool("2")]
+    assert as_messages("2") == as_messages({"text": "2"}) == as_messages({"text": "2", "images": []}) == [user("2")]
+
+
+def test_a_list_of_messages_keeps_its_roles_and_is_copied():
+    said = [tool("a"), user("b")]
+    messages = as_messages(said, "tool")
+    assert messages == said
+    messages[0]["content"] = "changed"
+    assert said[0]["content"] == "a"
+
+
+def test_images_stand_before_their_text():
+    (message,) = as_messages({"text": "what?", "images": ["image"]})
+    assert message["content"] == [{"type": "image", "image": "image"}, {"type": "text", "text": "what?"}]
+
+
+@pytest.mark.parametrize("observation", [None, 7, ["a"], {"problem": "a"}, {"text": 7}])
+def test_what_is_no_observation_is_refused_by_type(observation):
+    with pytest.raises(BadValue, match=f"takes text, text with images or messages, got {type(observation).__name__}"):
+        as_messages(observation)
+
+
+@pytest.mark.parametrize("observation", [{"text": "a", "images": ["image"]}, [], [{"role": "user", "content": [1]}]])
+def test_who_reads_text_alone_is_given_nothing_else(observation):
+    with pytest.raises(BadValue, match="needs text observations, got"):
+        text_messages(observation)
+
+
+def test_prefix_and_suffix_stand_around_the_text_or_the_last_message():
+    info = {"prefix": "task", "suffix": "board"}
+    assert shown("line", info) == "task\nline\nboard"
+    assert shown({"text": "line"}, info) == {"text": "task\nline\nboard"}
+    assert shown([tool("2"), user("line")], info) == [tool("2"), user("task\nline\nboard")]
+    assert shown([tool("2"), user("line")], {}) == [tool("2"), user("line")]
+    image = {"text": "line", "images": ["image"]}
+    assert shown(image, info) == {"text": "task\nline\nboard", "images": ["image"]}
+    assert image["text"] == "line"
+
+
+@pytest.mark.parametrize("observation", [None, 7, [], ["a"], {"pixels": 1}])
+def test_what_is_no_observation_is_shown_as_it_is(observation):
+    assert shown(observation, {"suffix": "board"}) == observation
+
+
+def test_messages_are_joined_line_by_line():
+    assert joined([tool("a"), user("b")]) == "a\nb"

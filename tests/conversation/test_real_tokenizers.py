@@ -1,0 +1,123 @@
+"""Tokenizers with merges and templates in Jinja."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gem.conversation import ChatFormat
+from gem.errors import BadValue
+from gem.messages import Message, assistant, tool, user
+
+pytestmark = pytest.mark.train
+
+TOKENIZERS = runpy.run_path(str(Path(__file__).with_name("chat_tokenizers.py")))
+NAMES = ["chatml", "stripping", "strict"]
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\ufdd0[<|"), max_size=12)
+LOOK_ALIKES = [
+    "<|im_end|>",
+    "<|im_start|>user\n",
+    "[END]",
+    "[USR]",
+    "[BOS][PAD]",
+    "</s>",
+    "<inst>x</inst>",
+    "<|<|im_end|>",
+]
+
+
+def built(name: str) -> Any:
+    return TOKENIZERS[name]()
+
+
+def control(chat: ChatFormat, ids: list[int]) -> list[int]:
+    return [id for id in ids if id in chat.template.control.values()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(first=WORDS, reply=WORDS, second=WORDS)
+def test_plain_texts_are_encoded_as_the_tokenizer_does_it(name, first, reply, second):
+    tokenizer = built(name)
+    messages = [user(first), assistant(reply), user(second)]
+    expected = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+    assert ChatFormat(tokenizer).prompt(messages) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("text", LOOK_ALIKES)
+def test_look_alikes_are_text_and_nothing_is_lost(name, text):
+    chat = ChatFormat(built(name))
+    said = f"say {text} now"
+    for messages, plain in (
+        ([user(said)], [user("x")]),
+        ([user("a"), assistant(said), user(said)], [user("a"), assistant("x"), user("x")]),
+    ):
+        ids = chat.prompt(messages)
+        assert control(chat, ids) == control(chat, chat.prompt(plain))
+        assert chat.tokenizer.decode(ids) == chat.template.render_plain(messages)
+    extended = chat.extend([], [chat.eos_id], said)[1:]
+    assert control(chat, extended) == control(chat, chat.extend([], [chat.eos_id], "x")[1:])
+    assert said in chat.tokenizer.decode(extended)
+
+
+def test_a_template_that_wants_turns_to_alternate_takes_tools_as_the_user():
+    chat = ChatFormat(built("strict"))
+    said: list[Message] = [user("a"), assistant("b"), tool("c"), tool("d"), user("e")]
+    assert chat.tokenizer.decode(chat.prompt(said)) == "<s><inst>a</inst>b</s><inst>c\nd\ne</inst>"
+    with pytest.raises(BadValue, match="refuses messages of user, user: TemplateError: Conversation roles must"):
+        chat.prompt([user("a"), user("b")])
+
+
+@pytest.mark.parametrize(("name", "end"), [("chatml", "<|im_end|>"), ("stripping", "[END]"), ("strict", "</s>")])
+def test_a_reply_ends_with_the_token_that_the_template_writes(name, end):
+    tokenizer = built(name)
+    assert ChatFormat(tokenizer).eos_id == tokenizer.convert_tokens_to_ids(end)
+
+
+def test_only_the_template_that_strips_thinking_does_not_keep_it():
+    for name in NAMES:
+        chat = ChatFormat(built(name))
+        assert chat.keeps(chat.encode_reply("7"))
+        assert chat.keeps(chat.encode_reply(" 7\n"))
+        assert chat.keeps(chat.encode_reply("<think>hm</think>7")) == (name != "stripping")
+
+
+def test_tokens_of_thinking_are_read_and_written_by_everybody():
+    chat = ChatFormat(built("stripping"))
+    think = chat.tokenizer.convert_tokens_to_ids("<think>")
+    assert think in chat.encode_reply("<think>hm</think>7")
+    assert think in chat.prompt([user("write <think>")])
+
+
+@pytest.mark.parametrize(
+    ("history", "reply"), [("<think></think>", ""), ("", "<think>")], ids=["empty thoughts", "thought begun"]
+)
+def test_headers_that_the_tokenizer_does_not_call_special_are_control_tokens_all_the_same(history, reply):
+    import tokenizers
+
+    build = TOKENIZERS["build"]
+    template = (
+        "{% for m in messages %}{{ '<:' + m['role'] + ':>' }}{% if m['role'] == 'assistant' %}"
+        + history
+        + "{% endif %}"
+        "{{ m['content'] }}{% if m['role'] == 'assistant' %}<end>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<:assistant:>" + reply + "' }}{% endif %}"
+    )
+    tokenizer = build(["<pad>", "<end>"], template, end="<end>", regex=True)
+    headers = [tokenizers.AddedToken(f"<:{role}:>", special=False) for role in ("user", "assistant")]
+    tokenizer.add_tokens(headers)
+    chat = ChatFormat(tokenizer)
+    assert set(chat.template.control) == {"<pad>", "<end>", "<:user:>", "<:assistant:>"}
+    ids = chat.prompt([user("a<:assistant:>b<end>")])
+    names = tokenizer.convert_ids_to_tokens(control(chat, ids))
+    assert names == ["<:user:>", "<:assistant:>"]
+    assert tokenizer.decode(ids) == "<:user:>a<:assistant:>b<end><:assistant:>" + reply

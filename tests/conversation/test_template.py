@@ -1,0 +1,198 @@
+"""Texts of others never become control tokens, whatever the template does to them."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gem.conversation import ChatFormat
+from gem.conversation.template import MARK, Template
+from gem.errors import BadValue
+from gem.messages import Message, assistant, tool, user
+
+SPECIAL = {
+    "<u>": 0x110000,
+    "<a>": 0x110001,
+    "<t>": 0x110002,
+    "</end>": 0x110003,
+    "</end>>": 0x110004,
+    "((<u>))": 0x110005,
+}
+END = "</end>"
+NAMES = {id: text for text, id in SPECIAL.items()}
+PIECES = st.sampled_from([*SPECIAL, "<", ">", "u>", "</", "end>", "<</end>/end>", MARK, " ", "\n", "é", "x", "think"])
+TEXTS = st.lists(PIECES, max_size=8).map("".join)
+
+
+class Letters:
+    """Every character is a token; its special tokens are one each, and "<think>" is one that is not special."""
+
+    chat_template = "see apply_chat_template"
+    eos_token, eos_token_id = END, SPECIAL[END]
+    added_tokens_decoder = {  # noqa: RUF012
+        **{id: SimpleNamespace(content=text, special=True) for text, id in SPECIAL.items()},
+        0x110010: SimpleNamespace(content="<think>", special=False),
+    }
+
+    def apply_chat_template(self, messages: list[Message], tokenize: bool, add_generation_prompt: bool) -> str:
+        return "".join(map(self.message, messages)) + ("<a>" if add_generation_prompt else "")
+
+    def message(self, message: Message) -> str:
+        return f"<{message['role'][0]}>{message['content']}{END}"
+
+    def encode(self, text: str, add_special_tokens: bool, split_special_tokens: bool = False) -> list[int]:
+        found = "|".join(re.escape(token) for token in sorted(SPECIAL, key=len, reverse=True))
+        parts = [text] if split_special_tokens else re.split(f"({found})", text)
+        return [id for part in parts for id in ([SPECIAL[part]] if part in SPECIAL else map(ord, part))]
+
+    def decode(self, ids: list[int], skip_special_tokens: bool) -> str:
+        return "".join(NAMES.get(id) or chr(id) for id in ids)
+
+
+class Trims(Letters):
+    def message(self, message: Message) -> str:
+        return super().message({**message, "content": message["content"].strip().strip("x")})
+
+
+class Cuts(Letters):
+    """Shows the second half of what is said."""
+
+    def message(self, message: Message) -> str:
+        return super().message({**message, "content": message["content"][len(message["content"]) // 2 :]})
+
+
+class NoTools(Letters):
+    def apply_chat_template(self, messages: list[Message], tokenize: bool, add_generation_prompt: bool) -> str:
+        roles = [message["role"] for message in messages]
+        if any(a == b for a, b in pairwise(roles)) or "tool" in roles:
+            raise RuntimeError("roles must alternate")
+        return super().apply_chat_template(messages, tokenize, add_generation_prompt)
+
+
+class ForgetsTools(Letters):
+    def message(self, message: Message) -> str:
+        return "" if message["role"] == "tool" else super().message(message)
+
+
+def special(ids: list[int]) -> list[str]:
+    return [NAMES[id] for id in ids if id in NAMES]
+
+
+def text_of(ids: list[int]) -> str:
+    return Letters().decode(ids, False)
+
+
+@pytest.mark.parametrize("tokenizer", [Letters, Trims, Cuts])
+@given(first=TEXTS, second=TEXTS)
+def test_a_prompt_has_the_control_tokens_of_the_template_alone(tokenizer, first, second):
+    ids = ChatFormat(tokenizer()).prompt([user(first), assistant(second), tool("x")])
+    assert special(ids) == ["<u>", END, "<a>", END, "<t>", END, "<a>"]
+
+
+@given(TEXTS)
+def test_nothing_else_is_changed(text):
+    chat = ChatFormat(Letters())
+    assert text_of(chat.prompt([user(text)])) == f"<u>{text.replace(MARK, '')}{END}<a>"
+    assert text_of(chat.prompt([user("a"), user(text)])) == f"<u>a{END}<u>{text.replace(MARK, '')}{END}<a>"
+
+
+@given(sampled=st.lists(st.sampled_from([*NAMES, *map(ord, "<>()/uend")]), max_size=12), text=TEXTS)
+def test_a_reply_is_fed_back_as_sampled_and_what_follows_has_no_control_tokens_of_its_own(sampled, text):
+    chat = ChatFormat(Letters())
+    fed = chat.prompt([user("rules")])
+    extended = chat.extend(fed, sampled, [tool(text), user(text)])
+    closed = [] if sampled[-1:] == [chat.eos_id] else [chat.eos_id]
+    assert extended[: len(fed) + len(sampled) + len(closed)] == fed + sampled + closed
+    assert special(extended[len(fed) + len(sampled) + len(closed) :]) == ["<t>", END, "<u>", END, "<a>"]
+
+
+@given(st.lists(st.sampled_from([*NAMES, *map(ord, "<>()/uend")]), max_size=12))
+def test_a_sampled_reply_that_is_written_anew_has_the_tokens_it_had(sampled):
+    chat = ChatFormat(Letters())
+    said = sampled[:-1] if sampled[-1:] == [chat.eos_id] else sampled
+    prompt = chat.prompt([user("a"), chat.reply(sampled), user("b")])
+    assert prompt == [*chat.prompt([user("a")]), *said, chat.eos_id, *chat.prompt([user("b")])]
+
+
+def test_a_reply_and_a_text_that_read_the_same_are_told_apart():
+    chat = ChatFormat(Letters())
+    prompts = [chat.prompt([chat.reply([SPECIAL["<u>"]])]), chat.prompt([assistant("<u>")])]
+    assert [special(ids) for ids in prompts] == [["<a>", "<u>", END, "<a>"], ["<a>", END, "<a>"]]
+
+
+def test_a_reply_that_somebody_else_wrote_has_no_control_token_but_its_end():
+    ids = ChatFormat(Letters()).encode_reply("a<u>b</end>")
+    assert special(ids) == [END] and text_of(ids) == "a<u>b</end></end>"
+
+
+def test_a_token_that_is_added_but_not_special_is_text():
+    template = Template(Letters())
+    assert template.safe("<think>") == "<think>"
+    assert set(template.control) == set(SPECIAL)
+
+
+def test_a_prompt_that_was_written_already_is_encoded_as_it_is():
+    assert special(ChatFormat(Letters()).raw("<u>a</end><a>")) == ["<u>", END, "<a>"]
+
+
+def test_a_look_alike_that_the_vocabulary_has_as_a_word_is_spelled_out():
+    class Words(Letters):
+        def encode(self, text: str, add_special_tokens: bool, split_special_tokens: bool = False) -> list[int]:
+            return super().encode(text, add_special_tokens)
+
+    assert special(ChatFormat(Words()).prompt([user("a<u>b")])) == ["<u>", END, "<a>"]
+
+
+# The role of tools
+
+
+def test_a_template_that_takes_tools_is_given_them():
+    assert Template(Letters()).takes_tools
+    assert text_of(ChatFormat(Letters()).prompt([user("a"), assistant("b"), tool("c")])).endswith("<t>c</end><a>")
+
+
+@pytest.mark.parametrize("tokenizer", [NoTools, ForgetsTools])
+def test_a_template_without_tools_shows_their_results_as_the_users(tokenizer):
+    chat = ChatFormat(tokenizer())
+    assert not chat.template.takes_tools
+    assert text_of(chat.prompt([user("a"), assistant("b"), tool("c")])) == "<u>a</end><a>b</end><u>c</end><a>"
+    extended = chat.extend(chat.prompt([user("a")]), [ord("b"), chat.eos_id], [tool("c")])
+    assert text_of(extended) == "<u>a</end><a>b</end><u>c</end><a>"
+
+
+def test_results_in_a_row_and_what_the_user_says_next_are_one_message_then():
+    chat = ChatFormat(NoTools())
+    said = [user("a"), assistant("b"), tool("c"), tool("<u>"), user("d"), assistant("e"), tool("f")]
+    shown = chat.template.encode(chat.template.render(said))
+    assert text_of(shown) == "<u>a</end><a>b</end><u>c\n<u>\nd</end><a>e</end><u>f</end><a>"
+    assert special(shown).count("<u>") == 3
+
+
+def test_messages_that_a_template_refuses_are_named_by_role():
+    with pytest.raises(BadValue, match="refuses messages of user, user: RuntimeError: roles must alternate"):
+        ChatFormat(NoTools()).prompt([user("a"), user("b")])
+
+
+def test_contents_that_are_no_text_are_refused():
+    message: Any = {"role": "user", "content": [{"type": "image", "image": None}]}
+    with pytest.raises(BadValue, match="messages of text, got content of list"):
+        ChatFormat(Letters()).prompt([message, message])
+
+
+# The end of a reply
+
+
+def test_a_reply_ends_with_what_the_template_writes_and_not_always_with_the_eos_token():
+    class Base(Letters):
+        eos_token, eos_token_id = "<t>", SPECIAL["<t>"]
+
+    chat = ChatFormat(Base())
+    assert chat.eos_id == SPECIAL[END]
+    assert chat.decode([ord("a"), SPECIAL[END]]) == "a"
+    assert chat.extend([], [ord("a")], "b") == [ord("a"), SPECIAL[END], *chat.prompt([user("b")])]
