@@ -293,7 +293,11 @@ class EnvWrapper(Env):
     Subclasses override ``reset`` and ``step``; what they remember of an episode goes through ``own_state`` and
     ``set_own_state``, so that saving and forking see it. Those that override ``areset`` and ``astep`` too leave an
     environment that waits in coroutines its way of waiting; around the others it is called on a thread.
+
+    awaits: whether those two work around any environment, because the wrapper has something of its own to wait for.
     """
+
+    awaits: bool = False
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -455,7 +459,16 @@ def has_coroutines(env: Any) -> bool:
     cls = type(env)
     if not all(_newest(cls, name, f"a{name}") == f"a{name}" for name in ("step", "reset")):
         return False
-    return has_coroutines(env.env) if isinstance(env, EnvWrapper) else True
+    return has_coroutines(env.env) if isinstance(env, EnvWrapper) and not env.awaits else True
+
+
+def waits(env: Any) -> bool:
+    """Whether a wrapper of an environment's has something of its own to wait for: it must not run inline."""
+    while isinstance(env, EnvWrapper):
+        if env.awaits:
+            return True
+        env = env.env
+    return False
 
 
 def _newest(cls: type, name: str, twin: str) -> str | None:

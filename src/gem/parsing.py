@@ -103,20 +103,25 @@ def code_blocks(text: str, language: str | None = None) -> list[CodeBlock]:
     >>> [block.code for block in code_blocks("```python\nprint(1)\n```\n", "python")]
     ['print(1)\n']
     """
-    blocks: list[CodeBlock] = []
-    opened: tuple[str, str, int] | None = None  # fence, language, where the code starts
+    return [block for _, block in placed_code_blocks(text) if language is None or block.language == language]
+
+
+def placed_code_blocks(text: str) -> list[tuple[int, CodeBlock]]:
+    """The closed fenced blocks, each with where its fence starts: (start, block)."""
+    blocks: list[tuple[int, CodeBlock]] = []
+    opened: tuple[str, str, int, int] | None = None  # fence, language, where it starts, where the code starts
     position = 0
     for line in text.split("\n"):
         end = position + len(line)
         fence, word = _fence(line)
         if opened is None:
             if fence:
-                opened = (fence, word.lower(), end + 1)
+                opened = (fence, word.lower(), text.index(fence, position), end + 1)
         elif fence.startswith(opened[0]) and not word:
-            blocks.append(CodeBlock(opened[1], text[opened[2] : position], end))
+            blocks.append((opened[2], CodeBlock(opened[1], text[opened[3] : position], end)))
             opened = None
         position = end + 1
-    return [b for b in blocks if language is None or b.language == language]
+    return blocks
 
 
 def _fence(line: str) -> tuple[str, str]:

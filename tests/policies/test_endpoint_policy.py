@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+import json
+import threading
 
 import pytest
 
@@ -16,6 +18,9 @@ from gem.policies.endpoint import Endpoint, RequestRefused
 from gem.policies.endpoint_policy import EndpointPolicy
 from gem.rollout import collect, play_seeds
 from gem.testing.fakes import Answer, FakeEndpoint, Received
+from gem.tools.formats import OpenAIFormat
+from gem.tools.function_tool import FunctionTool
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.trajectory import Turn
 from gem.wrappers import ObservationWrapper
 
@@ -29,8 +34,11 @@ def offline() -> Endpoint:
 
 
 def test_a_batch_is_asked_at_once_and_answered_in_order():
+    together = threading.Barrier(3)
+
     def script(asked: Received) -> Answer:
-        return Answer(text=asked.last.upper(), delay=0.2 if asked.last == "a" else 0.0)
+        together.wait(30)
+        return Answer(text=asked.last.upper(), delay=0.8 if asked.last == "a" else 0.5)  # all of them have come
 
     with FakeEndpoint(script) as fake, Endpoint(fake.url, "m") as endpoint:
         replies = EndpointPolicy(endpoint).act([request("a"), request("b"), request("c")])
@@ -53,6 +61,32 @@ def test_the_episode_is_sent_as_a_conversation():
 def test_messages_are_sent_as_they_are():
     messages = [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]
     assert EndpointPolicy(offline()).messages(request(messages)) == messages
+
+
+def test_an_endpoint_calls_tools_natively_and_gets_their_answers_as_messages():
+    def script(asked: Received) -> Answer:
+        if asked.last == "2":
+            return Answer(text=r"\boxed{2}")
+        call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 1}'}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        return Answer(body=json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}))
+
+    def add(a: int, b: int) -> int:
+        """Adds."""
+        return a + b
+
+    def with_tools(env: object) -> ToolEnvWrapper:
+        return ToolEnvWrapper(env, tools=[FunctionTool(add)], format=OpenAIFormat(prompt=False))
+
+    vec_env = gem.make_vec("game:GuessTheNumber-v0", [with_tools], num_envs=1, autoreset="disabled")
+    with vec_env, FakeEndpoint(script) as fake, Endpoint(fake.url, "m") as endpoint:
+        (played,) = play_seeds(vec_env, EndpointPolicy(endpoint), [0])
+    first, second = fake.requests[:2]
+    assert [tool["function"]["name"] for tool in first.body["tools"]] == ["add"]
+    rules, calls, answer = second.body["messages"]
+    assert rules == first.body["messages"][0] and calls["tool_calls"][0]["id"] == "c1"
+    assert answer == {"role": "tool", "tool_call_id": "c1", "content": "2"}
+    assert played.failure is None and played.turns[1].action == r"\boxed{2}"
 
 
 def test_pictures_are_sent_with_their_text():

@@ -6,8 +6,12 @@ scripts/make_facts.py wrote both files. No two questions have an answer in commo
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gem.datasets import Rows, read_file
+
+if TYPE_CHECKING:
+    from gem.tools.search_engine.index import LexicalIndex
 
 FOLDER = Path(__file__).parent / "data" / "facts"
 
@@ -22,3 +26,10 @@ def questions() -> Rows:
     ids of those needed, in the order of reading) and ``hops``, their number: 1 or 2.
     """
     return read_file(FOLDER / "questions.jsonl")
+
+
+def search_index() -> LexicalIndex:
+    """The corpus, to be searched within the process: ``SearchTool(index=search_index())``."""
+    from gem.tools.search_engine.index import LexicalIndex  # numpy: for those who search alone
+
+    return LexicalIndex.of(passages())

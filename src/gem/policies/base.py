@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from gem.conversation import ChatFormat
 from gem.messages import Observation, Role
@@ -23,6 +23,8 @@ class Request:
         turns: of the episode so far; empty where the observation shows the history itself.
         role: who says the observation, where it is text: "user", or "tool" for the result of one.
         dropped: how many of the oldest turns are not to be shown; see gem.conversation.History.
+        tools: schemas of the functions that may be called natively, from ``info["tools"]`` of the reset; empty where
+            calls are written in the text.
     """
 
     observation: Observation
@@ -32,6 +34,7 @@ class Request:
     turns: Sequence[Turn] = ()
     role: Role = "user"
     dropped: int = 0
+    tools: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)

@@ -36,11 +36,13 @@ class Completion:
         text: empty where the model wrote nothing besides what the endpoint keeps to itself, its thinking for one.
         finish: "stop", "length" or what else the endpoint says; None where it says nothing.
         usage: tokens, as the endpoint counts them; empty where it does not.
+        tool_calls: in the endpoint's form, empty where the model called nothing.
     """
 
     text: str
     finish: str | None = None
     usage: dict[str, Any] = field(default_factory=dict)
+    tool_calls: list[Any] = field(default_factory=list)
 
 
 class Endpoint(HttpClient):
@@ -130,8 +132,9 @@ def _completion(request: HttpRequest, reply: bytes) -> Completion:
         data = json.loads(text)
         choice = data["choices"][0]
         said, finish, usage = choice["message"].get("content"), choice.get("finish_reason"), data.get("usage")
-        if not isinstance(said, str | None) or not isinstance(finish, str | None):
+        calls = choice["message"].get("tool_calls")
+        if not (isinstance(said, str | None) and isinstance(finish, str | None) and isinstance(calls, list | None)):
             raise TypeError
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise Failure(f"a reply that is no chat completion: {request.hide(text)[:300]!r}") from None
-    return Completion(said or "", finish, usage if isinstance(usage, dict) else {})
+    return Completion(said or "", finish, usage if isinstance(usage, dict) else {}, calls or [])

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from gem.conversation import as_messages, conversation
 from gem.errors import BadValue, EndpointError
+from gem.messages import Message, assistant
 from gem.policies.base import Reply, Request
 from gem.policies.endpoint import Completion, Endpoint, RequestRefused
 from gem.seeding import check_seed, derive
+from gem.trajectory import Turn
 
 
 class EndpointPolicy:
     """Asks an endpoint for each action, all slots of a batch at once, with the episode so far as a conversation.
+
+    Where an environment offers tools for native calls (``info["tools"]`` on reset, as ToolEnvWrapper gives it in the
+    format "openai"), they are sent along, and a reply with ``tool_calls`` is, as an action, the JSON of its message.
 
     Args:
         endpoint: who answers. Whoever made it closes it.
@@ -74,7 +80,8 @@ class EndpointPolicy:
     def messages(self, request: Request) -> list[dict[str, Any]]:
         """The conversation that a request is sent as."""
         new = as_messages(request.observation, request.role)
-        said = [self._sent(message) for message in conversation(request.turns, new, request.dropped)]
+        spoken = _native if request.tools else _spoken
+        said = [self._sent(message) for message in conversation(request.turns, new, request.dropped, spoken)]
         return said if self.system is None else [{"role": "system", "content": self.system}, *said]
 
     def _sent(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,9 +94,10 @@ class EndpointPolicy:
         return sent
 
     def _options(self, request: Request) -> dict[str, Any]:
+        options = {**self.sampling, "tools": list(request.tools)} if request.tools else self.sampling
         if self.seed is None:
-            return self.sampling
-        return {**self.sampling, "seed": derive(self.seed, *request.key) % 2**31}  # as wide as every server takes
+            return options
+        return {**options, "seed": derive(self.seed, *request.key) % 2**31}  # as wide as every server takes
 
 
 def _is_outage(error: BaseException | None) -> bool:
@@ -98,7 +106,26 @@ def _is_outage(error: BaseException | None) -> bool:
 
 
 def _reply(completion: Completion) -> Reply:
-    return Reply(completion.text, finish=completion.finish)
+    """A reply that calls tools natively is the JSON of its message."""
+    text = completion.text
+    if completion.tool_calls:
+        message = {"role": "assistant", "content": text or None, "tool_calls": completion.tool_calls}
+        text = json.dumps(message, ensure_ascii=False)
+    return Reply(text, finish=completion.finish)
+
+
+def _spoken(turn: Turn) -> Message:
+    return assistant(turn.action)
+
+
+def _native(turn: Turn) -> Message:
+    """A reply as the message that it was, calls and all."""
+    try:
+        message = json.loads(turn.action)
+    except (ValueError, RecursionError):
+        return _spoken(turn)
+    called = isinstance(message, dict) and message.get("role") == "assistant" and message.get("tool_calls")
+    return cast(Message, message) if called else _spoken(turn)
 
 
 def _part(part: Any) -> Any:

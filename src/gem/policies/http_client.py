@@ -81,6 +81,8 @@ class HttpClient:
     A pickled or forked client opens connections of its own. Raises BadValue for values out of range.
     """
 
+    _background: Background[_Connections] | None
+
     def __init__(self, *, extra: str, timeout: float, concurrency: int, retries: int, backoff: float) -> None:
         if not timeout > 0 or not backoff >= 0:
             raise BadValue(f"timeout must be seconds above 0 and backoff seconds >= 0, got {timeout!r} and {backoff!r}")
@@ -135,7 +137,7 @@ class HttpClient:
         """Be a client with nothing open."""
         self._chance = random.Random()  # of the pauses alone
         self._lock = threading.Lock()
-        self._background: Background[_Connections] | None = None
+        self._background = None
 
     def _lock_of_this_process(self) -> threading.Lock:
         if self._background is not None and self._background.pid != os.getpid():  # forked: nobody here holds the lock

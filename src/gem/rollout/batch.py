@@ -78,6 +78,7 @@ class Collector:
                     "trajectory": s.trajectory.to_json(),
                     "observation": s.observation,
                     "info": s.info,
+                    "tools": list(s.tools),
                 }
                 for s in self._flight.ready
             ],
@@ -89,7 +90,8 @@ class Collector:
         self._flight.land()
         self.vec_env.set_state(state["vec_env"])
         self._flight.ready = [
-            Slot(Trajectory.from_json(s["trajectory"]), s["observation"], s["info"]) for s in state["slots"]
+            Slot(Trajectory.from_json(s["trajectory"]), s["observation"], s["info"], tools=s["tools"])
+            for s in state["slots"]
         ]
         self._finished = deque(Trajectory.from_json(t) for t in state["finished"])
 

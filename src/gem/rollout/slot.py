@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,8 @@ class Slot:
 
     observation: the newest. info: its prefix and suffix, all that is shown of an info, and use_tool, which says who
     speaks. prompt_ids: the context to feed next; empty until it is prepared, and for text policies. dropped: how many
-    of the oldest turns it leaves out. exceeded: the limit past which it is, None when it is not.
+    of the oldest turns it leaves out. exceeded: the limit past which it is, None when it is not. tools: what the
+    reset's info offered for native calls.
     """
 
     trajectory: Trajectory
@@ -30,6 +32,7 @@ class Slot:
     prompt_ids: list[int] = field(default_factory=list)
     dropped: int = 0
     exceeded: StopReason | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
 
     def __post_init__(self) -> None:
         self.see(self.observation, self.info)
@@ -38,6 +41,7 @@ class Slot:
         """Take what the environment shows next."""
         self.observation = observation
         self.info = {key: info[key] for key in ("prefix", "suffix", "use_tool") if key in info} if info else {}
+        self.tools = info.get("tools", self.tools) if info else self.tools
 
     def overflows(self, policy: Policy, vec_env: VectorEnv, history: History = WHOLE) -> bool:
         """Prepare what is shown next. Returns whether the episode has to end because that is past a limit.
@@ -60,6 +64,7 @@ class Slot:
             () if vec_env.shows_history(record.slot) else record.turns,
             self._role,
             self.dropped,
+            self.tools,
         )
 
     def record(self, reply: Reply, version: int, reward: float, info: Info, seconds: dict[str, float]) -> None:

@@ -80,11 +80,12 @@ class FakeEndpoint:
         """For Endpoint's base_url."""
         if self._background is None:
             raise BadValue("the fake endpoint is not running; enter it with `with`")
-        return self._background.resource
+        return self._background.resource + "/v1"
 
     def __enter__(self) -> FakeEndpoint:
         aiohttp_web = require("aiohttp.web", extra="eval")
-        self._background = Background(lambda: self._serving(aiohttp_web))
+        routes = {("POST", "/v1/chat/completions"): partial(self._handle, aiohttp_web)}
+        self._background = Background(lambda: serving(aiohttp_web, routes))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
@@ -93,18 +94,6 @@ class FakeEndpoint:
         self._background = None
         if self.errors and kind is None:
             raise self.errors[0]
-
-    @asynccontextmanager
-    async def _serving(self, web: Any) -> AsyncIterator[str]:
-        app = web.Application(client_max_size=1 << 28)
-        app.router.add_post("/v1/chat/completions", partial(self._handle, web))
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        finally:
-            await runner.cleanup()
 
     async def _handle(self, web: Any, request: Any) -> Any:
         self._open += 1
@@ -133,6 +122,21 @@ class FakeEndpoint:
             self.errors.append(e)
             return Answer(status=500, body=f"the script raised {type(e).__name__}: {e}")
         return Answer(text=answer) if isinstance(answer, str) else answer
+
+
+@asynccontextmanager
+async def serving(web: Any, routes: Mapping[tuple[str, str], Any]) -> AsyncIterator[str]:
+    """Serve handlers by (method, path), on a free port of this machine; gives the URL that paths are appended to."""
+    app = web.Application(client_max_size=1 << 28)
+    for (method, path), handler in routes.items():
+        app.router.add_route(method, path, handler)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
 
 
 def _completion(received: Received, answer: Answer) -> dict[str, Any]:

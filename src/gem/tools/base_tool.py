@@ -49,6 +49,7 @@ class BaseTool:
     fences: tuple[str, ...] = ()
     concurrent: bool = False
     _arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+    _claimed: bool = False  # by a wrapper, which is the only one to use it
 
     def __new__(cls: type[ToolT], *args: Any, **kwargs: Any) -> ToolT:
         tool = super().__new__(cls)
@@ -88,17 +89,36 @@ class BaseTool:
         args, kwargs = self._arguments
         return type(self)(*args, **kwargs)
 
+    def own_state(self) -> Any:
+        """What the tool remembers of the episode, as plain data; None where that is nothing."""
+        return None
+
+    def set_own_state(self, state: Any) -> None:
+        """Restore what own_state() returned, here or in another tool built with the same arguments."""
+
     def instruction_string(self) -> str:
         """How to call it in the published format, for the prompt."""
-        raise NotImplementedError
+        from gem.tools.formats import TAGS
+
+        return TAGS.describe_one(self)
 
     def execute_action(self, action: str) -> tuple[bool, bool, str, str]:
-        """Find a call in the agent's text, in the published format, and perform it.
+        """Find calls in the agent's text, in the published format, and perform them.
 
-        Returns (is_valid, has_error, observation, parsed_action): whether the text holds a call of this tool, whether
-        the call failed, what the agent is shown, and the text up to the end of the call.
+        Returns (is_valid, has_error, observation, parsed_action): whether the text holds a call, whether it failed,
+        what the agent is shown, and the text up to the end of the call; (False, True, "", "") where there is no call.
         """
-        raise NotImplementedError
+        from gem.tools.toolbox import Toolbox
+
+        return Toolbox([self]).execute(action)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another one with the same arguments: what a tool holds (connections, processes) stays where it is.
+        return _build, (type(self), *self._arguments)
+
+
+def _build(cls: type[ToolT], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ToolT:
+    return cls(*args, **kwargs)
 
 
 def reads_text(tool: BaseTool) -> bool:

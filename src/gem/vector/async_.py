@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 
+from gem.core import waits
 from gem.errors import BadValue
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import Engine, InlineEngine
@@ -134,8 +135,9 @@ def _assemble(
 
 
 def _part_with(group: SlotGroup, slots: set[int]) -> dict[int, SlotGroup]:
-    """Take those slots out of a group, and those that are awaited wherever they are; each into a group of its own."""
-    parts = {slot: group.part(slot) for slot, env in group.envs.items() if slot in slots or isinstance(env, Awaited)}
+    """Take those slots out of a group, and those that wait wherever they are; each into a group of its own."""
+    wait = {slot for slot, env in group.envs.items() if isinstance(env, Awaited) or waits(env)}
+    parts = {slot: group.part(slot) for slot in slots | wait}
     for slot in parts:
         del group.envs[slot]
     return parts

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from gem.vector.pool import Job, Pool
 from gem.vector.slots import Factory, SlotGroup
 from gem.vector.thread import ThreadEngine
 
+WAITING = 64  # threads at most for what coroutines have no coroutine for; asyncio's own 6 on two cores only wait
 ENDING = 1.0  # seconds that cancelled coroutines have to end, and then their thread
 
 Result = TypeVar("Result")
@@ -127,6 +128,7 @@ class Loop:
                 raise EnvFailed("the event loop of the environments was closed")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
+                self._loop.set_default_executor(ThreadPoolExecutor(WAITING, "gem-loop-wait"))
                 self._thread = threading.Thread(target=self._live, args=(self._loop,), name="gem-loop", daemon=True)
                 self._thread.start()
             self._loop.call_soon_threadsafe(function)

@@ -1,8 +1,9 @@
-"""Wrappers by name, so that a configuration file can say "concat, episode_tracking"."""
+"""Wrappers by name, so that a configuration file can say "python_tool, concat_chat, episode_tracking"."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,37 @@ from gem.errors import UnknownArgument, did_you_mean
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
 
+_TOOLS = {"python": "gem.tools.python_code_tool:PythonCodeTool", "search": "gem.tools.search_tool:SearchTool"}
+_MAX_USES = 5  # of a tool named here, as published
+
+
+def _with_tool(
+    env: Any,
+    tool: str,
+    tool_arguments: Mapping[str, Any],
+    tool_reward: float = 0.0,
+    tool_success_reward: float = 0.0,
+    max_tool_uses: int = _MAX_USES,
+    **options: Any,
+) -> Any:
+    """An environment with one tool of its own, built here. options: of ToolEnvWrapper."""
+    from gem.tools.tool_env_wrapper import ToolEnvWrapper  # who needs no tool need not wait for the imports
+
+    module, _, cls = _TOOLS[tool].partition(":")
+    own = getattr(importlib.import_module(module), cls)(**tool_arguments)
+    return ToolEnvWrapper(env, [own], tool_reward, tool_success_reward, max_tool_uses=max_tool_uses, **options)
+
+
+_PYTHON: dict[str, Any] = {"tool": "python", "tool_arguments": {}}
+_LAST_LINE: dict[str, Any] = {"tool": "python", "tool_arguments": {"keep_error_last_line": True}}
+_SEARCH: dict[str, Any] = {"tool": "search", "tool_arguments": {}}
+
 WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
+    "python_tool": partial(_with_tool, **_PYTHON, tool_reward=0.05, tool_success_reward=0.25),
+    "python_tool_no_int_reward": partial(_with_tool, **_PYTHON),
+    "python_tool_no_int_reward_last_line_error": partial(_with_tool, **_LAST_LINE),
+    "search_tool": partial(_with_tool, **_SEARCH, tool_reward=0.3),
+    "search_tool_no_int_reward": partial(_with_tool, **_SEARCH),
     "concat": ObservationWrapper,
     "concat_with_action": partial(ObservationWrapper, include_action=True),
     "concat_chat": partial(ObservationWrapper, include_action=True, include_chat_template=True),
@@ -24,8 +55,11 @@ _NEEDS_TOKENIZER = {"concat_chat", "concat_chat_on_reset"}
 def get_wrapper_fns(wrappers: str, tokenizer: Any = None) -> list[Callable[[Any], Any]]:
     """The wrappers that a comma-separated list names, innermost first.
 
+    Each environment gets a tool of its own. Tools stand before the names that show the history, which has to hold what
+    they answer.
+
     Args:
-        wrappers: e.g. "concat, episode_tracking"; spaces do not matter, and an empty string names none.
+        wrappers: e.g. "python_tool, concat, episode_tracking"; spaces do not matter, and an empty string names none.
         tokenizer: for the names that write a chat template.
 
     Raises UnknownArgument, with the closest name, for a name that is none.

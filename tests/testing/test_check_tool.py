@@ -1,0 +1,87 @@
+"""The checks of tools find what they are for."""
+
+from __future__ import annotations
+
+import pytest
+
+from gem.messages import Fault, ToolCall, ToolResult
+from gem.testing.check_tool import CHECKS, check_tool
+from gem.tools.base_tool import BaseTool, Function
+from gem.tools.function_tool import FunctionTool
+from gem.tools.python_code_tool import PythonCodeTool
+
+
+def shout(word: str, times: int = 1) -> str:
+    """Say a word, loudly."""
+    return word.upper() * times
+
+
+CALL = ToolCall("shout", {"word": "hi"})
+SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+
+
+class Shout(BaseTool):
+    tag, tag_argument = "shout", "word"
+
+    def functions(self):
+        return [Function("shout", "Say it loudly.", SCHEMA)]
+
+    def call(self, call):
+        return ToolResult(call.arguments["word"].upper())
+
+
+def test_sound_tools_pass_everything():
+    for make, calls in [
+        (Shout, [CALL]),
+        (lambda: FunctionTool(shout), [CALL]),
+        (PythonCodeTool, [ToolCall("python", {"code": "print(1)"})]),
+    ]:
+        report = check_tool(make, calls)
+        assert report.ok, report.to_text()
+        assert [result.name for result in report.results] == list(CHECKS)
+        assert not report.unchecked
+
+
+def test_without_calls_what_concerns_them_is_unchecked():
+    report = check_tool(Shout)
+    assert report.ok
+    assert [result.name for result in report.unchecked] == ["answers", "waits"]
+
+
+def broken(**methods):
+    return type("Bad", (Shout,), methods)
+
+
+def counting(self, call):
+    self.count = getattr(self, "count", 0) + 1
+    return ToolResult(str(self.count))
+
+
+async def otherwise(self, call):
+    return ToolResult("other")
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (broken(functions=lambda self: []), "functions"),
+        (broken(functions=lambda self: [Function("a b", "x", SCHEMA)]), "functions"),
+        (broken(functions=lambda self: [Function("shout", " ", SCHEMA)]), "functions"),
+        (broken(functions=lambda self: [Function("shout", "x", {"type": "string"})]), "functions"),
+        (broken(tag_argument="words"), "functions"),
+        (broken(instruction_string=lambda self: ""), "instructions"),
+        (broken(execute_action=lambda self, action: (True, False, "", "")), "words"),
+        (broken(call=counting), "answers"),
+        (broken(call=lambda self, call: ToolResult("no", Fault.ERROR)), "answers"),
+        (broken(call=lambda self, call: "text"), "answers"),
+        (broken(acall=otherwise), "waits"),
+        (broken(call=lambda self, call: ToolResult(call.arguments["word"][5])), "refuses"),
+        (broken(spawn=lambda self: self), "spawns"),
+        (broken(own_state=lambda self: {"id": id(self)}), "states"),
+        (broken(own_state=lambda self: {1, 2}), "states"),
+        (broken(close=lambda self: 1 / 0), "closes"),
+    ],
+)
+def test_each_broken_promise_is_found_by_its_check(make, name):
+    report = check_tool(make, [CALL])
+    assert name in {result.name for result in report.failed}, report.to_text()

@@ -1,0 +1,442 @@
+"""Call formats: what is a call, what is not, and what is a broken one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gem.errors import BadAction, BadValue
+from gem.messages import Fault, ToolCall, ToolResult
+from gem.tools.base_tool import BaseTool, Function
+from gem.tools.formats import FORMATS, Broken, OpenAIFormat, get_format, openai_schemas
+
+TEXT = {"type": "string"}
+
+
+class Python(BaseTool):
+    tool_type, tag, tag_argument, fences = "python_code", "python", "code", ("python", "py")
+
+    def functions(self):
+        schema = {"type": "object", "properties": {"code": TEXT}, "required": ["code"], "additionalProperties": False}
+        return [Function("python", "Run Python.", schema)]
+
+    def call(self, call):
+        return ToolResult(call.arguments["code"])
+
+
+class Search(BaseTool):
+    tool_type, tag, tag_argument = "search", "search", "query"
+
+    def functions(self):
+        properties = {"query": TEXT, "topk": {"type": "integer"}}
+        return [Function("search", "Search.", {"type": "object", "properties": properties, "required": ["query"]})]
+
+    def call(self, call):
+        return ToolResult(call.arguments["query"])
+
+
+class Clock(BaseTool):
+    def functions(self):
+        return [Function("now", "The time.")]
+
+    def call(self, call):
+        return ToolResult("noon")
+
+
+TOOLS = [Python(), Search(), Clock()]
+PIECES = [
+    *(
+        "<python>",
+        "<python>'</python>' ",
+        '"<python>" ',
+        "</python>",
+        "<python></python>x",
+        "```python\n",
+        "```python x",
+    ),
+    *(
+        "````a\n```\n",
+        "`",
+        "`a` ``b",
+        "<think>",
+        "<think></think>",
+        "<tool_call>",
+        '<tool_call>{"a": "',
+        "<tool_call>[",
+    ),
+    *(
+        "<tool_call><tool_name>x</tool_name><arguments>[",
+        "<tool_call><tool_name>",
+        '<tool_call>{"name": "a"}</tool_call>',
+    ),
+    *("Action: search\n", "Action: search\nAction Input: {", '{"content": [', "<pythn></pythn>", "'a\" ", "\n", " "),
+    *("“<python>", "“", "<think>“</think>“<python></python>", "'\"“”", "<python>“</python>"),
+    *('<search a="', "<search a>", "<x a", "<python >`"),
+    *("<a1></a1>", "<python>\n", "<python>'a' </python>x\n", '"<python></python>'),
+]
+
+
+def read(text, name="tags", tools=TOOLS):
+    return get_format(name).read(text, tools)
+
+
+def calls(text, name="tags"):
+    return list(read(text, name).calls)
+
+
+def python(code):
+    return ToolCall("python", {"code": code})
+
+
+def search(query):
+    return ToolCall("search", {"query": query})
+
+
+def broken(text, name="tags"):
+    [call] = calls(text, name)
+    assert isinstance(call, Broken), call
+    return call
+
+
+class TestTags:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("<python>print(1)</python>", python("print(1)")),
+            ("<think>hm</think><python>print(1)</python>", python("print(1)")),
+            ("so\n```python\nprint(1)\n```\nand", python("print(1)\n")),
+            ("so\n```py\nprint(1)\n```", python("print(1)\n")),
+            ("so ```python print(1)``` and", python("print(1)")),
+            ("<search>who?</search>", search("who?")),
+            ("<python>\nif a < b > c:\n  pass\n</python>", python("\nif a < b > c:\n  pass\n")),
+            ("<tool_call><tool_name>now</tool_name><arguments>{}</arguments></tool_call>", ToolCall("now", {})),
+            ("<tool_call><tool_name>now</tool_name><arguments></arguments></tool_call>", ToolCall("now", {})),
+            ("<tool_call> <tool_name> now </tool_name> </tool_call>", ToolCall("now", {})),
+            (
+                '<tool_call>\n<tool_name>search</tool_name>\n<arguments>\n{"query": "a", "topk": 2}\n</arguments>\n'
+                "</tool_call>",
+                ToolCall("search", {"query": "a", "topk": 2}),
+            ),
+        ],
+    )
+    def test_published_calls_are_read(self, text, expected):
+        assert calls(text) == [expected]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            r"The answer is \boxed{4}.",
+            "```text\n<python>print(1)</python>\n```",
+            "~~~\n<search>cats</search>\n~~~",
+            "```bash\nls\n```",
+            "I could write `<python>print(1)</python>` here.",
+            'Say "<search>cats</search>" to search.',
+            "Say '<search>cats</search>' to search.",
+            "Say “<search>cats</search>” to search.",
+            'print("<python>1</python>")',
+            'The tags are "<python>" and "</python>".',
+            "<think>I might <python>print(1)</python> that, or ```python\nprint(2)\n``` this.</think> It is 4.",
+            "<think>The instructions mention <python> tags.</think> It is 4.",
+            "<answer>4</answer> <table>x</table> a < b > c <i>d</i>",
+            "</python> alone",
+            '`<search query="x">` and "<search a=1>" and <think><search a=1></think> <b class="x">bold</b>',
+        ],
+    )
+    def test_words_about_calls_are_no_calls(self, text):
+        assert calls(text) == []
+        assert read(text).parsed == text
+
+    def test_an_apostrophe_or_inches_before_a_call_do_not_quote_it(self):
+        assert calls("Let's search the cats' names: <search>cats' names</search>") == [search("cats' names")]
+        assert calls('A 5" screen: <search>the "best" screen</search>') == [search('the "best" screen')]
+
+    def test_the_tag_in_a_string_of_the_code_does_not_end_it(self):
+        code = """print("</python>"); print('<python>')"""
+        assert calls(f"<python>{code}</python> done") == [python(code)]
+
+    def test_quotes_that_belong_to_two_queries_do_not_join_them(self):
+        text = '<search>5" disk</search> <search>6" disk</search>'
+        assert calls(text) == [search('5" disk'), search('6" disk')]
+
+    def test_a_tag_that_opens_again_was_a_mention(self):
+        assert calls("With the <python> tool: <python>print(1)</python>") == [python("print(1)")]
+
+    def test_a_thought_that_never_closes_may_call(self):
+        assert calls("<think>Let me see <python>print(1)</python>") == [python("print(1)")]
+
+    def test_a_thought_that_the_prompt_opened_is_one(self):
+        text = "With <python> I would <python>1</python> it.</think><python>2</python>"
+        assert calls(text) == [python("2")]
+        assert calls('<tool_call>{"name": "now"}</tool_call></think> 4', "hermes") == []
+        assert calls("Action: now\n</think> 4", "react") == []
+        assert calls("<python>print('</think>')</python>") == [python("print('</think>')")]
+
+    def test_calls_that_follow_one_another_are_read_in_order_and_nothing_behind_them_is(self):
+        text = "<search>a</search>\n<python>1</python> ```python\n2\n``` It printed 3. <search>b</search>"
+        reading = read(text.replace("> ```", ">\n```"))
+        assert reading.calls == (search("a"), python("1"), python("2\n"))
+        assert reading.parsed.endswith("2\n```")
+
+    def test_what_follows_the_call_is_not_parsed(self):
+        reading = read("I run <python>1</python> Result: 7 <python>2</python>")
+        assert reading.calls == (python("1"),)
+        assert reading.parsed == "I run <python>1</python>"
+
+    def test_the_earliest_call_is_the_first(self):
+        assert calls("```python\n1\n```\nor <python>2</python>") == [python("1\n")]
+        assert calls("<python>2</python> or\n```python\n1\n```") == [python("2")]
+
+    def test_json_that_holds_the_closing_tag_is_read_to_its_end(self):
+        arguments = json.dumps({"code": "print('</arguments></tool_call>')"})
+        text = f"<tool_call><tool_name>python</tool_name><arguments>{arguments}</arguments></tool_call>."
+        assert calls(text) == [python("print('</arguments></tool_call>')")]
+        assert read(text).parsed == text[:-1]
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("<python>print(1)", "<python> is never closed"),
+            ("```python\nprint(1)\n", "```python is never closed"),
+            ("<tool_call><tool_name>now</tool_name>", "<tool_call> is never closed"),
+            ("<tool_call>now</tool_call>", "no <tool_name>"),
+            ('<search query="cats"/>', "takes no attributes"),
+            ('<python lang="3">print(1)</python>', "takes no attributes"),
+            ("<tool_call><tool_name></tool_name></tool_call>", "its name is missing"),
+            ('<tool_call><tool_name>now</tool_name><arguments>{"a": }</arguments></tool_call>', "no JSON: Expecting"),
+            ("<tool_call><tool_name>now</tool_name><arguments>[]</arguments></tool_call>", "no JSON object"),
+            ("<tool_call><tool_name>now</tool_name><arguments>NaN</arguments></tool_call>", "NaN is no JSON"),
+            ("<tool_call><tool_name>now</tool_name><arguments>{} {}</arguments></tool_call>", "does not follow"),
+            ("<tool_call><tool_name>now</tool_name>{}</tool_call>", "does not follow"),
+        ],
+    )
+    def test_broken_structure_is_malformed_and_says_why(self, text, says):
+        call = broken(text)
+        assert call.fault is Fault.MALFORMED
+        assert says in call.reason
+
+    @pytest.mark.parametrize(
+        ("text", "near"),
+        [("<pyhton>1</pyhton>", "python"), ("<serch>a</serch>", "search"), ("<Python>1</Python>", "python")],
+    )
+    def test_a_misspelled_tag_is_an_unknown_tool_with_the_right_name(self, text, near):
+        call = broken(f"I try {text}.")
+        assert call.fault is Fault.UNKNOWN_TOOL
+        assert f"did you mean {near!r}?" in call.reason
+        assert read(f"I try {text}.").parsed == f"I try {text}"
+
+    def test_a_broken_call_between_others_keeps_its_place(self):
+        text = "<search>a</search><tool_call>x</tool_call><search>b</search>"
+        first, second, third = calls(text)
+        assert (first, third) == (search("a"), search("b"))
+        assert isinstance(second, Broken)
+
+    def test_instructions_are_each_tools_own_and_headed_where_there_are_several(self):
+        assert get_format("tags").describe([Python()]) == Python().instruction_string()
+        text = get_format("tags").describe(TOOLS)
+        assert text.startswith("Available tools:\n")
+        for part in ("<python>code</python>", "```python or ```py", "<search>query</search>", '"name": "now"'):
+            assert part in text
+
+
+class TestHermes:
+    def test_every_json_call_of_a_message_is_read(self):
+        text = (
+            'First <tool_call>\n{"name": "search", "arguments": {"query": "a"}}\n</tool_call> then\n'
+            '<tool_call>{"name": "now"}</tool_call> end'
+        )
+        reading = read(text, "hermes")
+        assert reading.calls == (search("a"), ToolCall("now", {}))
+        assert reading.parsed == text.removesuffix(" end")
+
+    def test_code_with_fences_quotes_and_the_closing_tag_is_an_argument(self):
+        code = 'print("""</tool_call>""")\n```\n<tool_call>'
+        text = f"<tool_call>{json.dumps({'name': 'python', 'arguments': {'code': code}})}</tool_call>"
+        assert calls(text, "hermes") == [python(code)]
+
+    @pytest.mark.parametrize("name", ["tags", "hermes"])
+    def test_escaped_quotes_and_tags_in_json_are_content(self, name):
+        code = 'a = "<tool_call>" + \'"\' + "</tool_call> <tool_call>"'
+        written = json.dumps({"code": code})
+        text = f"<tool_call><tool_name>python</tool_name><arguments>{written}</arguments></tool_call>"
+        if name == "hermes":
+            text = f'<tool_call>{{"name": "python", "arguments": {written}}}</tool_call>'
+        assert calls(text, name) == [python(code)]
+        assert calls(f"With <tool_call> tags: {text}", name) == [python(code)]
+
+    def test_arguments_may_be_json_in_a_string(self):
+        text = '<tool_call>{"name": "search", "arguments": "{\\"query\\": \\"a\\"}"}</tool_call>'
+        assert calls(text, "hermes") == [search("a")]
+
+    def test_a_call_that_a_stop_string_cut_is_read(self):
+        assert calls('<tool_call>{"name": "now", "arguments": {}}', "hermes") == [ToolCall("now", {})]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "no call",
+            '```\n<tool_call>{"name": "now"}</tool_call>\n```',
+            '`<tool_call>{"name": "now"}</tool_call>`',
+            '<think><tool_call>{"name": "now"}</tool_call></think> 4',
+        ],
+    )
+    def test_words_about_calls_are_no_calls(self, text):
+        assert calls(text, "hermes") == []
+
+    @pytest.mark.parametrize(
+        ("inside", "says"),
+        [
+            ('{"name": "now", "arguments": {}', "no JSON"),
+            ("", "no JSON: Expecting value"),
+            ('{"arguments": {}}', '"name" of the function is missing'),
+            ('{"name": 3}', '"name" of the function is missing'),
+            ('{"name": "now", "arguments": [1]}', "a list, not an object"),
+            ('{"name": "now", "arguments": "{"}', "arguments are no JSON"),
+            ("[]", "not a list"),
+            ('{"name": "now"} x', "does not follow"),
+            ("[" * 100_000, "nested too deep"),
+        ],
+    )
+    def test_broken_structure_is_malformed_and_says_why(self, inside, says):
+        call = broken(f"<tool_call>{inside}</tool_call>", "hermes")
+        assert call.fault is Fault.MALFORMED
+        assert says in call.reason
+
+    def test_instructions_hold_the_schemas_between_tools_tags(self):
+        text = get_format("hermes").describe(TOOLS)
+        listed = text.partition("<tools>\n")[2].partition("\n</tools>")[0].splitlines()
+        functions = [function for tool in TOOLS for function in tool.functions()]
+        assert [json.loads(line) for line in listed] == openai_schemas(functions)
+
+
+class TestOpenAI:
+    def message(self, *entries, content=None):
+        return {"role": "assistant", "content": content, "tool_calls": list(entries)}
+
+    def entry(self, name="search", arguments='{"query": "a"}', call_id="c1"):
+        return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+    @pytest.mark.parametrize("form", [dict, json.dumps])
+    def test_a_message_with_tool_calls_is_read_as_object_and_as_text(self, form):
+        action = form(self.message(self.entry(), self.entry("now", "", "c2"), content="Let me see."))
+        reading = read(action, "openai")
+        assert reading.calls == (ToolCall("search", {"query": "a"}, "c1"), ToolCall("now", {}, "c2"))
+        assert reading.text == "Let me see."
+
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_a_message_object_is_read_in_every_format(self, name):
+        assert calls(self.message(self.entry()), name) == [ToolCall("search", {"query": "a"}, "c1")]
+        assert read({"role": "assistant", "content": "It is 4."}, name).text == "It is 4."
+
+    def test_the_words_of_a_message_without_calls_are_the_text(self):
+        assert read(json.dumps({"role": "assistant", "content": "It is 4."}), "openai").text == "It is 4."
+        assert (
+            read({"content": [{"type": "text", "text": "It is "}, {"type": "text", "text": "4."}]}).text == "It is 4."
+        )
+
+    @pytest.mark.parametrize("text", ["It is 4.", "{4}", '{"answer": 4}', "[1]", '{"content": 4}', "{"])
+    def test_a_text_that_is_no_message_is_words(self, text):
+        reading = read(text, "openai")
+        assert (reading.calls, reading.text) == ((), text)
+
+    def test_a_cut_message_with_tool_calls_is_malformed(self):
+        text = json.dumps(self.message(self.entry()))[:-3]
+        assert "no JSON" in broken(text, "openai").reason
+
+    @pytest.mark.parametrize(
+        ("entry", "says"),
+        [
+            ({"id": "c1", "function": {"name": "search", "arguments": "{"}}, "arguments are no JSON"),
+            ({"id": "c1", "function": {"name": "search", "arguments": '{} {"a": 1}'}}, "more follows its end"),
+            ({"id": "c1", "function": {"arguments": "{}"}}, '"name" of the function is missing'),
+            ({"id": "c1"}, "an entry of tool_calls"),
+            ("search", "an entry of tool_calls"),
+        ],
+    )
+    def test_a_broken_entry_is_malformed_and_keeps_its_id(self, entry, says):
+        call = broken(self.message(entry), "openai")
+        assert says in call.reason
+        if isinstance(entry, dict) and "function" in entry:
+            assert call.id == "c1"
+
+    def test_the_prompt_can_leave_the_functions_to_the_endpoint(self):
+        assert '"name": "now"' in OpenAIFormat().describe(TOOLS)
+        assert OpenAIFormat(prompt=False).describe(TOOLS) == ""
+
+
+class TestReAct:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ('Thought: x\nAction: search\nAction Input: {"query": "a", "topk": 2}', {"query": "a", "topk": 2}),
+            ('Action: search\nAction Input:\n{"query":\n "a"}\nObservation: made up', {"query": "a"}),
+            ("Action: search\nAction Input: who is it?\nObservation: made up", {"query": "who is it?"}),
+            ('Action: search\nAction Input: "quoted"', {"query": "quoted"}),
+            ("Action: `search`\nAction Input: a\nb", {"query": "a\nb"}),
+        ],
+    )
+    def test_json_and_plain_text_are_inputs(self, text, expected):
+        assert calls(text, "react") == [ToolCall("search", expected)]
+        assert "made up" not in read(text, "react").parsed
+
+    def test_a_function_without_arguments_needs_no_input(self):
+        assert calls("Action: now", "react") == [ToolCall("now", {})]
+        assert calls("Action: now\nAction Input:", "react") == [ToolCall("now", {})]
+
+    @pytest.mark.parametrize(
+        "text", ["Final Answer: 4", "My Action: none", "```\nAction: now\n```", "<think>\nAction: now\n</think> 4"]
+    )
+    def test_words_about_calls_are_no_calls(self, text):
+        assert calls(text, "react") == []
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("Action:\nAction Input: x", "name is missing"),
+            ("Action: search", '"Action Input:" has to follow'),
+            ('Action: search\nAction Input: {"query": "a"', "no JSON object"),
+            ("Action: now\nAction Input: {1}", "no JSON object"),
+        ],
+    )
+    def test_broken_structure_is_malformed_and_says_why(self, text, says):
+        call = broken(text, "react")
+        assert call.fault is Fault.MALFORMED
+        assert says in call.reason
+
+    def test_answers_are_observations(self):
+        assert get_format("react").show(["noon"]) == "Observation: noon"
+
+
+class TestAllFormats:
+    @pytest.mark.parametrize("name", FORMATS)
+    @given(
+        pieces=st.lists(st.sampled_from([*"<>/`\"'{}[]:, \na", "python", "tool_call", "Action: ", "</", "```", "💥"]))
+    )
+    def test_no_text_raises(self, name, pieces):
+        text = "".join(pieces)
+        reading = read(text, name)
+        assert reading.text == text or name == "openai"
+        assert text.startswith(reading.parsed)
+
+    @pytest.mark.parametrize("name", FORMATS)
+    @pytest.mark.parametrize("action", [None, 3, ["a"], b"a", {"content": 3}])
+    def test_what_is_no_message_is_the_callers_mistake(self, name, action):
+        with pytest.raises(BadAction):
+            read(action, name)
+
+    def test_a_misspelled_format_is_refused_with_the_right_one(self):
+        with pytest.raises(BadValue, match="did you mean 'hermes'"):
+            get_format("hermés")
+
+    def test_hostile_texts_of_two_hundred_thousand_characters_are_read(self):
+        # Anything that takes quadratic time takes hours here.
+        code = "import test_formats as t\nfor name in t.FORMATS:\n for piece in t.PIECES:\n"
+        code += "  t.get_format(name).read(piece * (200_000 // len(piece)), t.TOOLS)"
+        paths = [str(Path(__file__).parent), *filter(None, sys.path)]
+        subprocess.run([sys.executable, "-c", code], timeout=120, env={"PYTHONPATH": ":".join(paths)}, check=True)

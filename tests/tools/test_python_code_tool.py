@@ -1,0 +1,232 @@
+"""Python for the agent: observations as published, sessions, limits, and whose fault it is."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+
+import pytest
+
+from gem.core import Env, Step
+from gem.errors import BadValue, SandboxError
+from gem.messages import Fault, ToolCall
+from gem.sandbox import Sandbox
+from gem.tools import python_code_tool
+from gem.tools.python_code_tool import PythonCodeTool, script_of
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+
+@pytest.fixture
+def tool():
+    tool = PythonCodeTool()
+    yield tool
+    tool.close()
+
+
+@pytest.fixture
+def notebook():
+    tool = PythonCodeTool(timeout=2, stateful=True)
+    yield tool
+    tool.close()
+
+
+def run(tool, code):
+    return tool.call(ToolCall("python", {"code": code}))
+
+
+def test_published_calls_have_published_observations(tool):
+    action = "<think>reckon</think><python>print(6 * 7)</python> and so on"
+    assert tool.execute_action(action) == (True, False, "Code execution result: 42\n\n", action[: -len(" and so on")])
+    assert tool.execute_action("```python\nprint(1)\n```")[2] == "Code execution result: 1\n\n"
+    assert tool.execute_action(r"\boxed{42}") == (False, True, "", "")
+
+
+def test_the_code_of_a_call_is_found_as_published_code_finds_it(tool):
+    assert tool._parse_action("x <python>1</python> y") == ("1", "x <python>1</python>", True)
+    assert tool._parse_action("x ```python\n1\n``` y <python>2</python>") == ("1\n", "x ```python\n1\n```", True)
+    assert tool._parse_action("no call") == ("", "", False)
+
+
+def test_an_error_is_shown_with_what_was_printed_before(tool):
+    result = run(tool, "print('before')\n1/0")
+    assert result.fault is Fault.ERROR
+    assert result.text.startswith("Code execution result: before\n\nTraceback (most recent call last):\n")
+    assert result.text.endswith("ZeroDivisionError: division by zero\n")
+
+
+def test_only_the_last_line_of_an_error_where_that_is_asked_for():
+    result = run(PythonCodeTool(keep_error_last_line=True), "print('before')\n1/0")
+    assert result.text == "Code execution result: before\n\nZeroDivisionError: division by zero\n"
+
+
+def test_an_undefined_name_stays_the_error_that_it_is(tool):
+    assert "NameError: name 'math' is not defined" in run(tool, "print(math.pi)").text
+
+
+def test_the_time_limit_holds_and_is_told():
+    result = run(PythonCodeTool(timeout=0.5), "print('working', flush=True)\nwhile True: pass")
+    assert result.fault is Fault.TIMEOUT
+    assert result.text == "Code execution result: working\n\n[stopped after 0.5 s]\n"
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+@pytest.mark.parametrize("written", [500, 100_000, 1_000_000])
+def test_long_output_is_cut_and_says_how_much(stateful, written):
+    tool = PythonCodeTool(output_bytes=200, stateful=stateful)
+    result = run(tool, f"print('a' * {written}, end=''); print('last words', end='')")
+    tool.close()
+    assert result.ok
+    assert f"\n[... {written + 10 - 200} bytes cut ...]\n" in result.text
+    assert result.text.endswith("last words\n")
+    assert len(result.text) < 300
+
+
+def test_who_writes_for_ever_is_stopped(tool):
+    result = run(tool, "while True: print('x' * 100_000)")
+    assert result.fault is Fault.ERROR
+    assert "[stopped: it wrote without end]" in result.text
+    assert len(result.text) < 9_000
+
+
+def test_memory_is_limited():
+    result = run(PythonCodeTool(memory_bytes=256 << 20), "x = bytearray(1 << 30); print(len(x))")
+    assert result.fault is Fault.ERROR
+
+
+def test_what_is_no_text_is_shown_all_the_same(tool):
+    assert "\ufffd" in run(tool, r"import sys; sys.stdout.buffer.write(b'\xff\n')").text
+
+
+@pytest.mark.parametrize("code", ["", " \n", "# nothing\n   # at all"])
+def test_code_that_asks_for_nothing_is_no_success(tool, code):
+    assert run(tool, code).fault is Fault.EMPTY
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ("\n```python\nprint(1)\n```\n", "print(1)\n"),
+        ("\n    x = 1\n    print(x)\n", "\nx = 1\nprint(x)\n"),
+        ("if 1:\n    print(1)", "if 1:\n    print(1)"),
+        ("print('''\n```\n''')", "print('''\n```\n''')"),
+    ],
+)
+def test_a_fence_or_an_indentation_around_the_whole_is_not_the_program(text, script):
+    assert script_of(text) == script
+
+
+def test_scripts_are_apart_by_default(tool):
+    run(tool, "x = 1")
+    assert "NameError" in run(tool, "print(x)").text
+
+
+class TestNotebook:
+    def test_variables_are_kept_until_the_episode_ends(self, notebook):
+        run(notebook, "x = 20")
+        assert run(notebook, "x + 1").text == "Code execution result: 21\n\n"
+        notebook.reset()
+        assert "NameError" in run(notebook, "x").text
+
+    def test_a_time_out_that_an_interrupt_ends_keeps_them_and_says_so(self, notebook):
+        run(notebook, "x = 20")
+        result = run(notebook, "while True: pass")
+        assert result.fault is Fault.TIMEOUT
+        assert "[stopped after 2 s] [variables are kept]" in result.text
+        assert run(notebook, "x").text == "Code execution result: 20\n\n"
+
+    def test_a_crash_loses_them_and_says_so(self, notebook):
+        run(notebook, "x = 20")
+        result = run(notebook, "import os; os.kill(os.getpid(), 9)")
+        assert result.fault is Fault.ERROR
+        assert "all variables are lost; the next cell starts anew" in result.text
+        assert "NameError" in run(notebook, "x").text
+
+    def test_every_tool_has_a_session_of_its_own(self, notebook):
+        other = notebook.spawn()
+        run(notebook, "x = 1")
+        assert "NameError" in run(other, "x").text
+        other.close()
+
+    def test_a_fork_has_the_variables_and_goes_its_own_way(self, notebook):
+        for code in ("x = [1]", "x.append(2)", "1/0"):
+            run(notebook, code)
+        fork = notebook.spawn()
+        fork.set_own_state(notebook.own_state())
+        run(fork, "x.append(3)")
+        assert run(fork, "x").text == "Code execution result: [1, 2, 3]\n\n"
+        assert run(notebook, "x").text == "Code execution result: [1, 2]\n\n"
+        fork.close()
+
+    def test_the_prompt_says_that_variables_are_kept(self, notebook, tool):
+        assert "Variables are kept" in notebook.instruction_string()
+        assert "Every script runs by itself" in tool.instruction_string()
+
+    def test_closing_is_safe_twice_and_a_call_after_it_starts_anew(self, notebook):
+        run(notebook, "x = 1")
+        notebook.close()
+        notebook.close()
+        assert run(notebook, "1").text == "Code execution result: 1\n\n"
+
+
+def test_coroutines_answer_as_calls_do(tool, notebook):
+    for each in (tool, notebook):
+        for code in ("print(1)", "", "1/0"):
+            answer = asyncio.run(each.acall(ToolCall("python", {"code": code})))
+            assert answer == run(each, code) or "Traceback" in answer.text
+
+
+def test_uncontained_when_it_is_asked_for():
+    assert run(PythonCodeTool(sandbox_type="none"), "print(1)").text == "Code execution result: 1\n\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"sandbox_type": "bwarp"}, "did you mean 'bwrap'"), ({"timeout": 0}, "wall_s"), ({"output_bytes": 0}, "output")],
+)
+def test_settings_that_cannot_be_are_refused(options, says):
+    with pytest.raises(BadValue, match=says):
+        PythonCodeTool(**options)
+
+
+def test_a_tool_that_ran_can_be_sent_to_another_process(notebook):
+    run(notebook, "x = 1")
+    other = pickle.loads(pickle.dumps(notebook))
+    assert (other.stateful, other.timeout, other._session) == (True, 2, None)
+
+
+class One(Env):
+    def reset(self, seed=None):
+        super().reset(seed)
+        self.state = 0
+        return "Reckon.", {}
+
+    def step(self, action):
+        return Step("ok", 1.0, terminated=True)
+
+
+def test_a_dead_sandbox_is_a_failure_and_no_reward(monkeypatch):
+    class Dead(Sandbox):
+        def run(self, program, **options):
+            raise SandboxError("it died")
+
+        exec = session = report = close = run
+
+    monkeypatch.setattr(python_code_tool, "get_sandbox", lambda backend: Dead())
+    env = ToolEnvWrapper(One(), [PythonCodeTool()], tool_reward=1.0)
+    env.reset()
+    with pytest.raises(SandboxError, match="it died"):
+        env.step("<python>print(1)</python>")
+    assert env.tool_counts.uses == 0
+
+
+def test_each_environment_has_a_notebook_of_its_own():
+    tool = PythonCodeTool(stateful=True)
+    with ToolEnvWrapper(One(), [tool]) as one, ToolEnvWrapper(One(), [tool]) as two:
+        one.reset()
+        two.reset()
+        one.step("<python>x = 1</python>")
+        assert "NameError" in two.step("<python>x</python>").observation
+        assert one.step("<python>x</python>").observation == "Code execution result: 1\n\n"
+        fork = one.spawn(same_state=True)
+        assert fork.step("<python>x</python>").observation == "Code execution result: 1\n\n"
+        fork.close()

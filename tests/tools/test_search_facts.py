@@ -1,0 +1,68 @@
+"""qa:Facts with a search: passages are found, and what the search is worth to an agent."""
+
+from __future__ import annotations
+
+import pytest
+from agents import mean_reward, play
+from facts_agent import researcher
+
+import gem
+from gem.envs import facts
+from gem.tools.search_tool import SearchTool
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+SEEDS = range(150)
+
+
+def test_the_planted_passage_is_among_the_first_three():
+    questions, titles = list(facts.questions()), {row["id"]: row["title"] for row in facts.passages()}
+    one_hop = [row for row in questions if row["hops"] == 1]
+    two_hops = [row for row in questions if row["hops"] == 2]
+    index = facts.search_index()
+
+    def recall(queries: list[str], wanted: list[str]) -> float:
+        found = [[hit.document["id"] for hit in hits] for hits in index.search(queries, 3)]
+        return sum(key in ids for key, ids in zip(wanted, found, strict=True)) / len(wanted)
+
+    # A question leads to its first passage, what that one names to the second.
+    everything = [row["question"] for row in questions], [row["passages"][0] for row in questions]
+    assert recall(*everything) >= 0.99
+    assert recall([row["question"] for row in one_hop], [row["passages"][0] for row in one_hop]) >= 0.99
+    second = [row["passages"][1] for row in two_hops]
+    assert recall([titles[key] for key in second], second) >= 0.99
+
+
+def test_a_search_is_worth_nearly_everything_in_questions_of_an_invented_world():
+    with gem.make("qa:Facts") as env:
+        alone = mean_reward(env, researcher, SEEDS)
+    with ToolEnvWrapper(gem.make("qa:Facts"), tools=[SearchTool(index=facts.search_index())]) as env:
+        helped = mean_reward(env, researcher, SEEDS)
+    assert helped >= 0.95
+    assert alone <= 0.1
+
+
+def test_a_question_of_two_hops_takes_two_searches():
+    two_hops = {row["question"] for row in facts.questions() if row["hops"] == 2}
+    uses = {True: set(), False: set()}
+    with ToolEnvWrapper(gem.make("qa:Facts"), tools=[SearchTool(index=facts.search_index())]) as env:
+        for seed in range(40):
+            played = play(env, researcher, seed)
+            question = played.observations[0].partition("\n")[0]
+            if played.reward == 1.0:
+                uses[question in two_hops].add(played.info["tool_use_counter"])
+    assert uses[True] == {2} and 1 in uses[False]
+
+
+def test_an_agent_with_a_server_does_as_well_as_with_an_index_in_the_process(tmp_path):
+    pytest.importorskip("uvicorn", reason="needs the extra [search]")
+    pytest.importorskip("aiohttp", reason="needs the extra [search]")
+    from search_fakes import running
+
+    options = ("--corpus", facts.FOLDER / "passages.jsonl", "--index", tmp_path / "index")
+    with (
+        running("retrieval_server", *options) as server,
+        ToolEnvWrapper(gem.make("qa:Facts"), tools=[SearchTool(search_url=server.url)]) as env,
+        ToolEnvWrapper(gem.make("qa:Facts"), tools=[SearchTool(index=facts.search_index())]) as beside,
+    ):
+        for seed in range(10):
+            assert play(env, researcher, seed).observations == play(beside, researcher, seed).observations

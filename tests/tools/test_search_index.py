@@ -1,0 +1,390 @@
+"""Indexes: what they find, in which order, and what they make of interruptions and damage."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import multiprocessing
+import pickle
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gem.errors import BadValue, ToolError
+from gem.tools.search_engine import documents, index, postings, tantivy_engine
+from gem.tools.search_engine.index import LexicalIndex, build_index, open_corpus, open_index
+from gem.tools.search_engine.words import QUERY_WORDS, query_words, words
+
+HAS_TANTIVY = importlib.util.find_spec("tantivy") is not None
+ENGINES = ["numpy", pytest.param("tantivy", marks=pytest.mark.skipif(not HAS_TANTIVY, reason="needs [search]"))]
+WORDS = ["amber", "barge", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty"]
+
+
+def rows(count: int, seed: int = 0) -> list[dict[str, str]]:
+    """Passages of common words and one word of their own; every tenth repeats the one before it."""
+    chance = random.Random(seed)
+    found: list[dict[str, str]] = []
+    for number in range(count):
+        text = " ".join(chance.choices(WORDS, weights=range(1, 11), k=chance.randint(3, 60)))
+        row = {"id": f"p{number}", "title": f"Passage {number}", "text": f"{text} own{number}"}
+        found.append({**found[-1], "id": row["id"]} if number % 10 == 9 else row)
+    return found
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def answers(found: LexicalIndex, queries: list[str], topk: int = 5) -> list[list[str]]:
+    return [[hit.document["id"] for hit in hits] for hits in found.search(queries, topk)]
+
+
+def by_hand(rows: list[dict[str, str]], query: str, topk: int) -> list[tuple[str, float]]:
+    """BM25 in plain loops over all documents."""
+    texts = [Counter(words(f"{row['title']} {row['text']}")) for row in rows]
+    lengths = [int(length) for length in postings.rounded(postings.np.array([sum(text.values()) for text in texts]))]
+    mean = sum(sum(text.values()) for text in texts) / len(texts)
+    scores: Counter[str] = Counter()
+    for word in query_words(query):
+        holding = sum(word in text for text in texts)
+        idf = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+        for row, text, length in zip(rows, texts, lengths, strict=True):
+            if text[word]:
+                scores[row["id"]] += idf * text[word] * 2.2 / (text[word] + 1.2 * (0.25 + 0.75 * length / mean))
+    best = sorted(scores.items(), key=lambda item: (-round(item[1], 4), item[0]))
+    return [(key, round(score, 4)) for key, score in best[:topk]]
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query", ["foo:bar", '"', "(((", "a AND", "[a TO", "don't", "C++ vs C#?", "\x00", "*", "", "\ud800"]
+)
+def test_what_a_model_writes_is_words_and_never_a_query_language(query):
+    assert LexicalIndex.of(rows(20)).search([query], 3) is not None
+
+
+@given(st.text())
+def test_words_are_lower_case_bounded_and_the_same_when_read_again(text):
+    found = words(text)
+    assert all(0 < len(word) <= 64 and (word == word.casefold() or not word.isascii()) for word in found)
+    assert words(" ".join(found)) == found or not text.isascii()
+
+
+def test_a_query_of_any_length_counts_so_many_different_words_as_are_allowed():
+    assert query_words("amber barge amber") == ["amber", "barge"]
+    assert len(query_words(" ".join(f"word{number}" for number in range(10_000)))) == QUERY_WORDS
+
+
+# --- ranking ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_scores_and_their_order_are_those_of_the_formula(engine, tmp_path):
+    passages = rows(300)
+    found = build_index(write(tmp_path / "corpus.jsonl", passages), tmp_path / "index", engine=engine)
+    for query in ["amber", "amber own17", "jetty inlet heath", "own5 own6 own7 fjord", "nothing of it"]:
+        hits = found.search([query], 7)[0]
+        expected = by_hand(passages, query, 7)
+        assert [hit.document["id"] for hit in hits] == [key for key, _ in expected], query
+        assert [hit.score for hit in hits] == pytest.approx([score for _, score in expected], abs=2e-4)
+    found.close()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_equal_scores_are_ordered_by_id_however_many_there_are(engine, tmp_path):
+    passages = [{"id": f"{number:03}", "contents": "the same words"} for number in range(500)]
+    random.Random(1).shuffle(passages)
+    found = build_index(write(tmp_path / "corpus.jsonl", passages), tmp_path / "index", engine=engine)
+    assert answers(found, ["same words"], 4) == [["000", "001", "002", "003"]]
+    assert len(answers(found, ["same"], 1000)[0]) == 500
+    found.close()
+
+
+@pytest.mark.skipif(not HAS_TANTIVY, reason="needs [search]")
+def test_both_engines_and_the_index_in_memory_answer_alike(tmp_path, monkeypatch):
+    monkeypatch.setattr(postings, "BLOCK", 64)
+    monkeypatch.setattr(tantivy_engine, "BLOCK", 100)  # several segments
+    passages, chance = rows(1000), random.Random(2)
+    corpus = write(tmp_path / "corpus.jsonl", passages)
+    queries = [" ".join(chance.sample([*WORDS, "own3", "own99", "passage"], k=3)) for _ in range(100)]
+    found = [
+        build_index(corpus, tmp_path / "numpy", engine="numpy"),
+        build_index(corpus, tmp_path / "tantivy", engine="tantivy"),
+        open_corpus(corpus),
+    ]
+    assert [each.engine for each in found] == ["numpy", "tantivy", "numpy"]
+    assert answers(found[0], queries) == answers(found[1], queries) == answers(found[2], queries)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_builds_answer_alike_and_a_longer_answer_begins_with_the_shorter(engine, tmp_path):
+    corpus = write(tmp_path / "corpus.jsonl", rows(700))
+    one, two = (build_index(corpus, tmp_path / name, engine=engine) for name in ("one", "two"))
+    queries = [f"{word} passage" for word in WORDS]
+    assert answers(one, queries, 10) == answers(two, queries, 10)
+    assert [each[:3] for each in answers(one, queries, 10)] == answers(one, queries, 3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_passage_is_found_by_the_word_that_it_alone_holds(engine, tmp_path):
+    found = build_index(write(tmp_path / "corpus.jsonl", rows(400)), tmp_path / "index", engine=engine)
+    numbers = [number for number in range(0, 400, 7) if number % 10 not in (8, 9)]
+    assert answers(found, [f"where is own{number}?" for number in numbers], 1) == [[f"p{n}"] for n in numbers]
+
+
+def test_threads_and_forked_processes_search_the_same_index(tmp_path):
+    found = build_index(write(tmp_path / "corpus.jsonl", rows(300)), tmp_path / "index")
+    queries = [f"{word} own{number}" for number, word in enumerate(WORDS)]
+    expected = answers(found, queries)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: answers(found, queries), range(20))) == [expected] * 20
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=lambda: theirs.send(answers(found, queries)))
+    process.start()
+    assert ours.poll(30) and ours.recv() == expected
+    process.join()
+
+
+def test_an_index_is_pickled_as_its_folder_or_with_its_documents(tmp_path):
+    corpus = write(tmp_path / "corpus.jsonl", rows(50))
+    for found in (build_index(corpus, tmp_path / "index"), open_corpus(corpus)):
+        assert answers(pickle.loads(pickle.dumps(found)), ["amber own3"]) == answers(found, ["amber own3"])
+
+
+@pytest.mark.parametrize("topk", [0, -1, True, 2.0])
+def test_topk_is_a_number_of_documents(topk):
+    with pytest.raises(BadValue, match="topk"):
+        LexicalIndex.of(rows(5)).search(["amber"], topk)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=1500), st.integers(1, 12))
+def test_the_kth_best_is_that_of_a_sorted_list(scores, k):
+    expected = sorted(scores, reverse=True)[k - 1] if k <= len(scores) else -math.inf
+    assert postings.kth_best(postings.np.array(scores, dtype=float), k) == expected
+
+
+# --- the corpus ------------------------------------------------------------------------------------------------------
+
+
+def test_contents_are_kept_and_a_title_and_a_text_become_them(tmp_path):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text(
+        '{"id": 7, "contents": "\\"Faust\\"\\nA play."}\n\n{"title": "Ur", "text": "A town.", "url": "http://ur"}\n',
+        encoding="utf-8-sig",
+    )
+    [[first], [second]] = build_index(corpus, tmp_path / "index").search(["play", "town"], 1)
+    assert first.document == {"id": "7", "contents": '"Faust"\nA play.'}
+    assert second.document == {"id": "3", "contents": '"Ur"\nA town.', "url": "http://ur"}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b"{broken", "no JSON"),
+        (b"[1, 2]", "JSON object"),
+        (b'{"id": "1"}', "'contents'"),
+        (b'{"id": "1", "contents": "  "}', "'contents'"),
+        (b'{"id": null, "contents": "x"}', "'id'"),
+        (b'{"id": "1", "contents": 5}', "'contents' should be text"),
+        (b'{"id": "1", "contents": "\\ud800"}', "surrogate"),
+        (b'{"id": "1", "contents": "\xff"}', "no JSON"),
+    ],
+)
+def test_a_bad_line_is_named_by_file_and_number_or_left_out(line, told, tmp_path):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_bytes(b'{"id": "a", "contents": "one"}\n\n' + line + b'\n{"id": "b", "contents": "two"}\n')
+    with pytest.raises(BadValue, match=told) as raised:
+        build_index(corpus, tmp_path / "index")
+    assert f"{corpus}, line 3: " in str(raised.value)
+    found = build_index(corpus, tmp_path / "other", skip_bad_lines=True)
+    assert answers(found, ["one", "two"]) == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_a_corpus_without_documents_is_an_error(text, tmp_path):
+    (tmp_path / "corpus.jsonl").write_text(text)
+    with pytest.raises(BadValue, match="no documents"):
+        build_index(tmp_path / "corpus.jsonl", tmp_path / "index")
+    with pytest.raises(BadValue, match="no documents"):
+        open_corpus(tmp_path / "corpus.jsonl")
+    with pytest.raises(BadValue, match="no such file"):
+        build_index(tmp_path / "other.jsonl", tmp_path / "index")
+
+
+# --- building --------------------------------------------------------------------------------------------------------
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_build_interrupted_at_any_point_goes_on_and_ends_in_the_same_index(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "BLOCK", 50)
+    monkeypatch.setattr(postings, "BLOCK", 40)
+    monkeypatch.setattr(tantivy_engine, "BLOCK", 60)
+    monkeypatch.setattr(tantivy_engine, "TOLD", 45)
+    corpus = write(tmp_path / "corpus.jsonl", rows(230))
+    expected = answers(build_index(corpus, tmp_path / "whole", engine=engine), WORDS)
+    told: list[str] = []
+
+    def stopping(what: str, done: float, total: float) -> None:
+        told.append(what)
+        if len(told) <= 10:
+            raise Stop
+
+    for _ in range(10):  # each call gets one step further
+        with pytest.raises(Stop):
+            build_index(corpus, tmp_path / "index", engine=engine, progress=stopping)
+        with pytest.raises(BadValue, match="unfinished"):
+            open_index(tmp_path / "index")
+    found = build_index(corpus, tmp_path / "index", engine=engine, progress=stopping)
+    assert answers(found, WORDS) == expected and len(found) == 230
+    assert told.count("reading") == 5
+
+
+def test_what_was_half_written_when_a_build_was_killed_is_written_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "BLOCK", 50)
+    corpus = write(tmp_path / "corpus.jsonl", rows(120))
+
+    def stopping(*_: object) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        build_index(corpus, tmp_path / "index", progress=stopping)
+    with (tmp_path / "index" / documents.TEXTS).open("ab") as file:
+        file.write(b'{"id": "half')
+    with (tmp_path / "index" / documents.STARTS).open("ab") as file:
+        file.write(b"123")
+    found = build_index(corpus, tmp_path / "index")
+    assert answers(found, ["own7", "own77"], 1) == [["p7"], ["p77"]] and len(found) == 120
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_process_that_is_killed_while_it_builds_leaves_what_another_goes_on_with(engine, tmp_path):
+    corpus = write(tmp_path / "corpus.jsonl", rows(230))
+    program = f"""
+import os, signal
+from gem.tools.search_engine import documents, index, postings, tantivy_engine
+documents.BLOCK, postings.BLOCK, tantivy_engine.BLOCK, tantivy_engine.TOLD = 50, 40, 60, 45
+def die(what, done, total):
+    if what == "indexing" and done > 100:
+        os.kill(os.getpid(), signal.SIGKILL)
+index.build_index({str(corpus)!r}, {str(tmp_path / "index")!r}, engine={engine!r}, progress=die)
+"""
+    assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    found = build_index(corpus, tmp_path / "index", engine=engine)
+    assert answers(found, WORDS) == answers(open_corpus(corpus), WORDS) and len(found) == 230
+
+
+def test_progress_is_told_up_to_the_end(tmp_path):
+    told: dict[str, tuple[float, float]] = {}
+    build_index(
+        write(tmp_path / "corpus.jsonl", rows(60)),
+        tmp_path / "index",
+        engine="numpy",
+        progress=lambda what, done, total: told.update({what: (done, total)}),
+    )
+    assert set(told) == {"reading", "indexing", "merging"}
+    assert all(done == total for done, total in told.values())
+
+
+def test_a_finished_index_is_opened_and_one_of_another_corpus_is_not_overwritten(tmp_path):
+    corpus, other = write(tmp_path / "corpus.jsonl", rows(30)), write(tmp_path / "other.jsonl", rows(40))
+    build_index(corpus, tmp_path / "index", engine="numpy")
+    before = (tmp_path / "index" / index.MANIFEST).stat().st_mtime_ns
+    build_index(corpus, tmp_path / "index")
+    assert (tmp_path / "index" / index.MANIFEST).stat().st_mtime_ns == before
+    with pytest.raises(BadValue, match="another corpus"):
+        build_index(other, tmp_path / "index")
+    with pytest.raises(BadValue, match="'auto', 'tantivy' or 'numpy'"):
+        build_index(corpus, tmp_path / "index", engine="lucene")  # type: ignore[arg-type]
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    corpus = write(tmp_path / "corpus.jsonl", rows(5))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("ten years of work")
+    with pytest.raises(BadValue, match=r"thesis\.txt and no index"):
+        build_index(corpus, tmp_path / "mine")
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+    with pytest.raises(BadValue, match="holds no index"):
+        open_index(tmp_path / "mine")
+    with pytest.raises(BadValue, match="no such folder"):
+        open_index(tmp_path / "nowhere")
+
+
+def test_only_one_process_builds_in_a_folder(tmp_path):
+    pytest.importorskip("fcntl")
+    corpus = write(tmp_path / "corpus.jsonl", rows(30))
+
+    def again(*_: object) -> None:
+        with pytest.raises(BadValue, match="another process"):
+            build_index(corpus, tmp_path / "index")
+
+    build_index(corpus, tmp_path / "index", progress=again)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("harm", ["cut", "changed", "removed"])
+def test_an_index_with_any_damaged_file_is_not_opened(engine, harm, tmp_path):
+    corpus = write(tmp_path / "corpus.jsonl", rows(30))
+    build_index(corpus, tmp_path / "index", engine=engine).close()
+    files = [file for file in (tmp_path / "index").rglob("*") if file.is_file() and file.stat().st_size > 8]
+    for file in files:
+        whole = file.read_bytes()
+        if harm == "removed":
+            file.unlink()
+        else:
+            file.write_bytes(whole[:-8] if harm == "cut" else bytes([whole[0] ^ 1]) + whole[1:])
+        if not file.name.endswith(".lock"):
+            with pytest.raises(BadValue, match=r"remove|anew|build_index"):
+                open_index(tmp_path / "index")
+        file.write_bytes(whole)
+    open_index(tmp_path / "index").close()
+
+
+def test_damage_that_no_check_saw_is_a_failure_of_the_machinery(tmp_path, monkeypatch):
+    monkeypatch.setattr(index, "CHECKED_BYTES", -1)
+    build_index(write(tmp_path / "corpus.jsonl", rows(30)), tmp_path / "index", engine="numpy").close()
+    texts = tmp_path / "index" / documents.TEXTS
+    texts.write_bytes(b"x" * texts.stat().st_size)
+    found = open_index(tmp_path / "index")
+    with pytest.raises(ToolError, match="document 3 is damaged"):
+        found.search(["own3"], 1)
+    found.close()
+    with pytest.raises(BadValue, match="damaged"):
+        open_index(tmp_path / "index", check=True)
+
+
+def test_an_index_of_another_version_is_to_be_built_anew(tmp_path):
+    build_index(write(tmp_path / "corpus.jsonl", rows(30)), tmp_path / "index").close()
+    manifest = tmp_path / "index" / index.MANIFEST
+    manifest.write_text(manifest.read_text().replace('"version": 1', '"version": 99'))
+    with pytest.raises(BadValue, match="version 99"):
+        open_index(tmp_path / "index")
+
+
+def test_pages_are_found_by_their_url():
+    found = LexicalIndex.of([{"contents": "one", "url": "http://a"}, {"contents": "two"}])
+    assert found.access(["http://b", "http://a"]) == [None, "one"]
+
+
+def test_rows_that_are_no_documents_are_named_by_their_number():
+    with pytest.raises(BadValue, match="row 2"):
+        LexicalIndex.of([{"contents": "one"}, {"text": ""}])
+    with pytest.raises(BadValue, match="no documents"):
+        LexicalIndex.of([])

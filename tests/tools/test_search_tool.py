@@ -1,0 +1,378 @@
+"""SearchTool: what it answers, and what it does when servers are slow, down or wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+
+import gem
+from gem.errors import BadValue, ToolError
+from gem.messages import Fault, ToolCall, ToolResult
+from gem.tools.search_engine.index import LexicalIndex
+from gem.tools.search_tool import NOTHING, URL_VARIABLE, SearchTool
+
+ROWS = [
+    {"id": "1", "title": "Faust", "text": "A play by Goethe.\nIn two parts."},
+    {"id": "2", "title": "Hamlet", "text": "A play by Shakespeare."},
+    {"id": "3", "title": "Emma", "text": "A novel by Austen."},
+]
+FAUST = 'Doc 1(Title: "Faust") A play by Goethe.\nIn two parts.\n'
+
+
+def ask(tool: SearchTool, query: str) -> ToolResult:
+    return tool.call(ToolCall("search", {"query": query}))
+
+
+# --- within the process ----------------------------------------------------------------------------------------------
+
+
+def test_passages_are_shown_as_published():
+    assert ask(SearchTool(index=LexicalIndex.of(ROWS)), "who wrote Faust?") == ToolResult(FAUST)
+    found = ask(SearchTool(index=LexicalIndex.of(ROWS), topk=2), "a play").text
+    assert [line[:6] for line in found.splitlines()] == ["Doc 1(", "Doc 2("] or found.count("(Title: ") == 2
+
+
+def test_a_search_that_finds_nothing_says_so_and_is_no_fault():
+    assert ask(SearchTool(index=LexicalIndex.of(ROWS)), "zebra") == ToolResult(NOTHING)
+
+
+@pytest.mark.parametrize("query", ["", "  \n "])
+def test_an_empty_query_is_a_fault_of_the_agent(query):
+    tool = SearchTool(index=LexicalIndex.of(ROWS))
+    assert ask(tool, query).fault is Fault.EMPTY
+    assert asyncio.run(tool.acall(ToolCall("search", {"query": query}))).fault is Fault.EMPTY
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_an_index_is_opened_from_its_folder_or_made_of_a_file_once_for_all_tools(kind, tmp_path):
+    from gem.tools.search_engine.index import build_index
+
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    if kind == "folder":
+        build_index(corpus, tmp_path / "index").close()
+    tool = SearchTool(index=tmp_path / "index" if kind == "folder" else str(corpus))
+    other = tool.spawn()
+    assert ask(tool, "Faust").text == ask(other, "Faust").text == FAUST
+    assert tool._open() is other._open()
+    tool.close()
+    assert ask(other, "Faust").text == ask(tool, "Faust").text == FAUST
+    assert ask(pickle.loads(pickle.dumps(tool)), "Faust").text == FAUST
+
+
+def test_an_index_that_is_not_there_is_told_at_the_first_call(tmp_path):
+    with pytest.raises(BadValue, match="no such folder"):
+        ask(SearchTool(index=tmp_path / "nowhere"), "Faust")
+
+
+def test_in_an_event_loop_an_index_that_takes_long_is_searched_in_a_thread():
+    seen: list[Any] = []
+
+    class Slow:
+        quick = False
+
+        def search(self, queries, topk):
+            seen.append(threading.current_thread())
+            return LexicalIndex.of(ROWS).search(queries, topk)
+
+        def close(self):
+            pass
+
+    tool = SearchTool(index=Slow())
+    assert asyncio.run(tool.acall(ToolCall("search", {"query": "Faust"}))).text == FAUST
+    assert seen[0] is not threading.main_thread()
+
+
+def test_the_published_call_of_a_tool_works():
+    tool = SearchTool(index=LexicalIndex.of(ROWS))
+    valid, error, observation, parsed = tool.execute_action("I look. <search>Faust</search> and then")
+    assert (valid, error, parsed) == (True, False, "I look. <search>Faust</search>")
+    assert FAUST.strip() in observation
+    assert tool.execute_action("no call")[:2] == (False, True)
+    assert "<search>" in tool.instruction_string()
+
+
+def test_it_keeps_the_promises_of_a_tool():
+    from gem.testing.check_tool import check_tool
+
+    index = LexicalIndex.of(ROWS)
+    report = check_tool(lambda: SearchTool(index=index), [ToolCall("search", {"query": "Faust"})])
+    assert {result.status for result in report.results} == {"passed"}, str(report)
+
+
+def test_a_tool_describes_its_function():
+    (function,) = SearchTool(topk=4).functions()
+    assert function.name == "search" and "4" in function.description
+    assert function.parameters["required"] == ["query"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"topk": 0},
+        {"topk": True},
+        {"timeout": 0},
+        {"retries": -1},
+        {"protocol": "soap"},
+        {"concurrency": 0},
+        {"cache": -1},
+        {"search_url": "http://a", "index": "b"},
+    ],
+)
+def test_values_out_of_range_are_named(options):
+    with pytest.raises(BadValue, match=next(iter(options))):
+        SearchTool(**options)
+
+
+# --- at a server -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server_of():
+    pytest.importorskip("aiohttp", reason="needs the extra [search]")
+    from gem.testing.fake_search import FakeSearchServer
+
+    return FakeSearchServer
+
+
+def echo(question: Any) -> list[str]:
+    return [f'"{question.query}"\ntext {number}' for number in range(1, 6)]
+
+
+@pytest.mark.parametrize(("protocol", "codec"), [("gem", "msgpack"), ("search-r1", "json")])
+def test_a_server_is_asked_in_the_protocol_wanted(protocol, codec, server_of):
+    with server_of(echo) as server:
+        tool = SearchTool(search_url=server.url, topk=2, protocol=protocol)
+        assert ask(tool, " Fäust ").text == 'Doc 1(Title: "Fäust") text 1\nDoc 2(Title: "Fäust") text 2\n'
+        tool.close()
+    assert [(q.query, q.topk, q.codec) for q in server.questions] == [("Fäust", 2, codec)]
+
+
+def test_the_url_is_read_from_the_environment_at_each_call(server_of, monkeypatch):
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    tool = SearchTool()
+    with pytest.raises(BadValue, match=f"search_url.*{URL_VARIABLE}.*index"):
+        ask(tool, "Faust")
+    with server_of(echo) as server:
+        monkeypatch.setenv(URL_VARIABLE, server.url)
+        assert "text 1" in ask(tool, "Faust").text
+        monkeypatch.delenv(URL_VARIABLE)
+        with pytest.raises(BadValue):
+            ask(tool, "Faust")
+        tool.close()
+
+
+@pytest.mark.parametrize("url", ["localhost:8000/retrieve", "ftp://host/retrieve", "http://user:secret@host/retrieve"])
+def test_what_is_no_url_of_a_server_is_told(url):
+    with pytest.raises(BadValue, match="search_url") as raised:
+        ask(SearchTool(search_url=url), "Faust")
+    assert "secret" not in str(raised.value)
+
+
+def test_an_answer_is_kept_and_a_failure_is_not(server_of):
+    from gem.testing.fakes import Answer
+
+    answers = iter([Answer(status=400), *[["Faust\na"]] * 5])
+    with server_of(lambda question: next(answers)) as server:
+        tool = SearchTool(search_url=server.url, cache=2)
+        with pytest.raises(ToolError, match="status 400"):
+            ask(tool, "a")
+        for query in ["a", "a", "b", "a", "c", "b", "a"]:  # at last b is forgotten, and then a
+            ask(tool, query)
+        assert [question.query for question in server.questions] == ["a", "a", "b", "c", "b", "a"]
+        tool.close()
+
+
+def test_no_cache_asks_each_time(server_of):
+    with server_of(echo) as server:
+        tool = SearchTool(search_url=server.url, cache=0)
+        assert ask(tool, "a") == ask(tool, "a")
+        assert len(server.questions) == 2
+        tool.close()
+
+
+def test_what_passes_is_tried_again_and_the_agent_sees_nothing_of_it(server_of):
+    from gem.testing.fakes import Answer
+
+    faults = [Answer(status=503), Answer(drop=True), Answer(body="no msgpack at all"), Answer(status=429)]
+    answers = iter([*faults, ["Faust\nfound"]])
+    with server_of(lambda question: next(answers)) as server:
+        tool = SearchTool(search_url=server.url, retries=4, backoff=0)
+        assert ask(tool, "Faust") == ToolResult("Doc 1(Title: Faust) found\n")
+        assert len(server.questions) == 5
+        tool.close()
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_server_that_keeps_failing_is_a_failure_of_the_machinery(status, server_of):
+    from gem.testing.fakes import Answer
+
+    with server_of(lambda question: Answer(status=status, body="out of order")) as server:
+        tool = SearchTool(search_url=server.url, retries=2, backoff=0)
+        with pytest.raises(ToolError, match=rf"status {status}: out of order; 3 attempts"):
+            ask(tool, "Faust")
+        with pytest.raises(ToolError, match="3 attempts"):
+            asyncio.run(tool.acall(ToolCall("search", {"query": "Faust"})))
+        tool.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "null",
+        "[]",
+        '{"result": 5}',
+        '{"result": [[{"document": {}}]]}',
+        '{"result": [[{"score": "x"}]]}',
+        "{" * 9999,
+    ],
+)
+@pytest.mark.parametrize("protocol", ["gem", "search-r1"])
+def test_a_reply_of_nonsense_is_a_failure_of_the_machinery(body, protocol, server_of):
+    from gem.testing.fakes import Answer
+
+    with server_of(lambda question: Answer(body=body)) as server:
+        tool = SearchTool(search_url=server.url, protocol=protocol, retries=1, backoff=0)
+        with pytest.raises(ToolError, match="no search result"):
+            ask(tool, "Faust")
+        tool.close()
+
+
+def test_a_server_that_is_down_is_a_failure_of_the_machinery():
+    pytest.importorskip("aiohttp", reason="needs the extra [search]")
+    tool = SearchTool(search_url="http://127.0.0.1:1/retrieve", retries=1, backoff=0)
+    with pytest.raises(ToolError, match="2 attempts"):
+        ask(tool, "Faust")
+    tool.close()
+
+
+def test_a_query_that_takes_too_long_is_an_answer_and_is_not_repeated(server_of):
+    from gem.testing.fakes import Answer
+
+    with server_of(lambda question: Answer(delay=30)) as server:
+        tool = SearchTool(search_url=server.url, timeout=0.2)
+        result = ask(tool, "Faust")
+        assert result.fault is Fault.TIMEOUT and "0.2 s" in result.text
+        assert asyncio.run(tool.acall(ToolCall("search", {"query": "Faust"}))).fault is Fault.TIMEOUT
+        assert len(server.questions) == 2
+        tool.close()
+
+
+def test_a_passage_about_errors_is_a_passage(server_of):
+    with server_of(lambda question: ["[SearchTool Error: 5]\nA title that reads like a failure."]) as server:
+        tool = SearchTool(search_url=server.url)
+        assert ask(tool, "errors").ok
+        tool.close()
+
+
+def test_tools_share_connections_from_threads_and_event_loops(server_of):
+    with server_of(echo) as server:
+        tools = [SearchTool(search_url=server.url, cache=0) for _ in range(8)]
+        tools += [tool.spawn() for tool in tools]
+        for round_ in range(3):
+            for number, tool in enumerate(tools):
+                ask(tool, f"one by one {round_} {number}")
+        assert len({question.connection for question in server.questions}) == 1
+        with ThreadPoolExecutor(16) as pool:
+            found = list(pool.map(lambda n: ask(tools[n % 16], f"query {n}").text, range(64)))
+
+        async def many(count: int) -> list[ToolResult]:
+            calls = [ToolCall("search", {"query": f"query {number}"}) for number in range(count)]
+            return await asyncio.gather(*(tools[n % 16].acall(call) for n, call in enumerate(calls)))
+
+        assert [result.text for result in asyncio.run(many(64))] == found
+        assert all(f'"query {number}"' in text for number, text in enumerate(found))
+        assert len({question.connection for question in server.questions}) <= 64
+        for tool in tools:
+            tool.close()
+
+
+def test_what_one_tool_closes_another_goes_on_with_and_nothing_is_left_of_all(server_of):
+    before = set(threading.enumerate())
+    with server_of(echo) as server:
+        one = SearchTool(search_url=server.url, cache=0)
+        two = one.spawn()
+        ask(one, "a"), ask(two, "a")
+        one.close()
+        one.close()
+        assert ask(two, "b").ok and ask(one, "c").ok
+        one.close()
+        two.close()
+    assert not [thread for thread in set(threading.enumerate()) - before if thread.name == "gem-background"]
+
+
+def test_a_forked_process_asks_over_connections_of_its_own(server_of):
+    with server_of(echo) as server:
+        tool = SearchTool(search_url=server.url)
+        ask(tool, "before")
+        context = multiprocessing.get_context("fork")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=lambda: theirs.send([ask(tool, "before").text, ask(tool, "after").text]))
+        process.start()
+        assert ours.poll(30)
+        before, after = ours.recv()
+        process.join()
+        assert '"before"' in before and '"after"' in after and ask(tool, "again").ok
+        connections = {question.query: question.connection for question in server.questions}
+        assert connections["after"] != connections["before"] == connections["again"]
+        tool.close()
+
+
+def test_a_search_that_is_given_up_leaves_the_others_alone(server_of):
+    from gem.testing.fakes import Answer
+
+    with server_of(lambda question: Answer(delay=30) if question.query == "slow" else ["a\nb"]) as server:
+        tool = SearchTool(search_url=server.url, timeout=60)
+
+        async def given_up() -> ToolResult:
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(tool.acall(ToolCall("search", {"query": "slow"})), 0.2)
+            return await tool.acall(ToolCall("search", {"query": "quick"}))
+
+        assert asyncio.run(given_up()).ok
+        tool.close()
+
+
+def test_environments_of_a_vector_search_at_the_same_time(server_of):
+    from gem.testing.fakes import Answer
+    from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+    def script(question: Any) -> Any:  # the first sixteen wait so long that they meet, and have to come again
+        return Answer(delay=1.0, status=503) if len(server.questions) <= 16 else echo(question)
+
+    with server_of(script) as server:
+        options = {"num_envs": 16, "async_mode": True}
+        tools = [SearchTool(search_url=server.url, backoff=0)]
+        wrap = partial(ToolEnvWrapper, tools=tools)
+        with gem.make_vec("game:GuessTheNumber-v0-easy", [wrap], **options) as vec_env:
+            vec_env.reset(seed=0)
+            step = vec_env.step([f"<search>{number}</search>" for number in range(16)])
+            assert all("Doc 1(" in observation for observation in step.observations_B)
+            assert server.most_at_once == 16
+
+
+def test_a_failing_server_ends_its_episode_as_failed_and_is_no_reward(server_of):
+    from gem.testing.fakes import Answer
+    from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+    down = False
+    with server_of(lambda question: Answer(status=500) if down else echo(question)) as server:
+        tool = SearchTool(search_url=server.url, retries=0)
+        with ToolEnvWrapper(gem.make("game:GuessTheNumber-v0-easy"), tools=[tool], tool_reward=0.5) as env:
+            env.reset(seed=0)
+            assert env.step("<search>a</search>").reward == 0.5
+            down = True
+            with pytest.raises(ToolError):
+                env.step("<search>b</search>")
+            down = False
+            step = env.step("<search>b</search>")
+            assert step.reward == 0.5 and step.info["tool_use_counter"] == 2

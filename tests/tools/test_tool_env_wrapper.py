@@ -1,0 +1,619 @@
+"""The wrapper: what goes to a tool, what to the environment, and what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from functools import partial
+
+import pytest
+from fake_tools import CODE, Echo, Old, Python, Search
+
+import gem
+from gem.core import EnvWrapper, Step, StopReason, has_coroutines
+from gem.errors import BadAction, BadValue, EpisodeOver, ToolError
+from gem.messages import Fault, ToolCall, ToolResult
+from gem.tools.base_tool import Function
+from gem.tools.formats import CallFormat
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
+from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper
+
+
+def wrapped(*tools, env=None, **options):
+    env = ToolEnvWrapper(Echo() if env is None else env, list(tools) or [Python()], **options)
+    env.reset(seed=0)
+    return env
+
+
+def named(name, arguments="{}"):
+    return f"<tool_call><tool_name>{name}</tool_name><arguments>{arguments}</arguments></tool_call>"
+
+
+class TestWhatGoesWhere:
+    def test_a_call_is_answered_by_the_tool_and_an_answer_goes_to_the_environment(self):
+        env = wrapped()
+        step = env.step("<think>x</think><python>1+1</python> so")
+        assert step == Step(
+            "ran 1+1",
+            0.0,
+            info={
+                "use_tool": True,
+                "tool_type": "python_code",
+                "parsed_action": "<think>x</think><python>1+1</python>",
+                "tool_calls": [
+                    {"id": None, "name": "python", "arguments": {"code": "1+1"}, "fault": None, "text": "ran 1+1"}
+                ],
+                "tool_use_counter": 1,
+                "tool_success_counter": 1,
+                "tool_faults": {},
+            },
+        )
+        step = env.step("It is 2.")
+        assert step == Step(
+            "heard It is 2.",
+            1 / 3,
+            info={
+                "use_tool": False,
+                "tool_type": None,
+                "parsed_action": "It is 2.",
+                "tool_use_counter": 1,
+                "tool_success_counter": 1,
+                "tool_faults": {},
+            },
+        )
+        assert env.state.actions == ["It is 2."]
+
+    def test_a_call_beside_an_answer_is_a_call(self):
+        env = wrapped()
+        assert env.step(r"<python>1</python> \boxed{1}").info["use_tool"]
+        assert env.state.actions == []
+
+    @pytest.mark.parametrize("order", [(Python, Search), (Search, Python)])
+    def test_the_message_of_a_failing_tool_comes_back_whichever_order_the_tools_stand_in(self, order):
+        env = wrapped(*(tool() for tool in order))
+        for action, says, kind in [
+            ("<python>fail</python>", "ran fail", "python_code"),
+            ("<search>fail</search>", "ran fail", "search"),
+        ]:
+            step = env.step(action)
+            assert (step.observation, step.info["tool_type"]) == (says, kind)
+        assert env.state.actions == []
+        assert env.tool_counts.faults == {"error": 2}
+
+    def test_several_calls_of_a_message_are_performed_in_order(self):
+        env = wrapped(Python(), Search())
+        step = env.step("<search>a</search> <python>b</python> <search>fail</search>")
+        assert step.observation == "ran a\nran b\nran fail"
+        assert (step.info["tool_use_counter"], step.info["tool_success_counter"]) == (3, 2)
+        assert [call["fault"] for call in step.info["tool_calls"]] == [None, None, "error"]
+
+    @pytest.mark.parametrize(
+        ("action", "fault", "says"),
+        [
+            ("<python></python>", "empty", "is empty"),
+            ("<python> \n </python>", "empty", "is empty"),
+            (named("python", '{"code": ""}'), "empty", "is empty"),
+            ("<python>1", "malformed", "<python> is never closed"),
+            (named("python", '{"code": }'), "malformed", "no JSON: Expecting value"),
+            (named(""), "malformed", "name is missing"),
+            (named("pyton", '{"code": "1"}'), "unknown_tool", "no tool 'pyton'; did you mean 'python'?"),
+            ("<pyhton>1</pyhton>", "unknown_tool", "did you mean 'python'?"),
+            (named("python"), "bad_arguments", "'code' is missing"),
+            (named("python", '{"code": 1}'), "bad_arguments", "code must be a string, got 1"),
+            (named("python", '{"cod": "1"}'), "bad_arguments", "did you mean it by 'cod'?"),
+            (named("search", '{"query": "a", "topk": "2"}'), "bad_arguments", "topk must be an integer, got '2'"),
+            (named("python", '{"code": "\\ud800"}'), "bad_arguments", "half of a surrogate pair"),
+        ],
+    )
+    def test_a_broken_call_is_told_what_is_wrong_and_reaches_nobody(self, action, fault, says):
+        env = wrapped(Python(), Search(), tool_reward=0.05, tool_success_reward=0.25)
+        step = env.step(action)
+        assert says in step.observation
+        assert step.info["tool_faults"] == {fault: 1}
+        assert step.info["invalid"] == fault
+        assert step.info["use_tool"]
+        assert (step.reward, step.terminated, step.truncated) == (0.0, False, False)
+        assert (step.info["tool_use_counter"], step.info["tool_success_counter"]) == (0, 0)
+        assert env.state.actions == []
+        assert env.tools[0].ran == []
+
+    def test_structure_and_content_are_counted_apart(self):
+        env = wrapped()
+        for action in (named("x"), named("y"), "<python>1", named("python"), "<python>fail</python>"):
+            info = env.step(action).info
+        assert info["tool_faults"] == {"unknown_tool": 2, "malformed": 1, "bad_arguments": 1, "error": 1}
+
+    def test_a_time_out_is_an_observation(self):
+        step = wrapped().step("<python>late</python>")
+        assert (step.observation, step.info["tool_faults"]) == ("ran late", {"timeout": 1})
+        assert "invalid" not in step.info
+
+    def test_messages_may_be_objects(self):
+        env = wrapped(format="openai")
+        entry = {"id": "c7", "type": "function", "function": {"name": "python", "arguments": '{"code": "1"}'}}
+        step = env.step({"role": "assistant", "content": "I run it.", "tool_calls": [entry]})
+        assert step.observation == [{"role": "tool", "tool_call_id": "c7", "content": "ran 1"}]
+        assert step.info["tool_calls"][0]["id"] == "c7"
+        assert step.info["parsed_action"] == "I run it."
+        assert env.step({"role": "assistant", "content": "It is 1."}).observation == "heard It is 1."
+
+    def test_each_call_with_an_id_is_answered_under_it_and_the_last_says_that_the_budget_is_spent(self):
+        env = wrapped(format="openai", max_tool_uses=1)
+        functions = [{"name": "python", "arguments": '{"code": "1"}'}, {"name": "pyton", "arguments": "{}"}]
+        entries = [{"id": f"c{i}", "type": "function", "function": function} for i, function in enumerate(functions)]
+        answers = env.step({"role": "assistant", "content": None, "tool_calls": entries}).observation
+        assert [(answer["role"], answer["tool_call_id"]) for answer in answers] == [("tool", "c0"), ("tool", "c1")]
+        assert answers[0]["content"] == "ran 1" and "did you mean 'python'" in answers[1]["content"]
+        assert "used the one tool call" in answers[1]["content"]
+
+    def test_what_is_no_message_is_the_callers_mistake(self):
+        with pytest.raises(BadAction):
+            wrapped().step(None)
+
+
+class TestBudget:
+    def test_the_agent_is_told_when_the_budget_is_spent_and_a_further_call_is_answered(self):
+        env = wrapped(max_tool_uses=2)
+        assert "used all" not in env.step("<python>1</python>").observation
+        assert "used all 2 tool calls" in env.step("<python>2</python>").observation
+        step = env.step(r"<python>3</python> \boxed{3}")
+        assert step.observation.startswith("You have used all 2 tool calls")
+        assert step.info["tool_faults"] == {"over_budget": 1}
+        assert step.info["tool_use_counter"] == 2
+        assert env.tools[0].ran == ["1", "2"]
+        assert env.state.actions == []
+        assert env.step("3").observation == "heard 3"
+
+    def test_the_calls_of_a_message_are_performed_up_to_the_budget(self):
+        env = wrapped(max_tool_uses=2)
+        step = env.step("<python>1</python><python>2</python><python>3</python>")
+        assert [call["fault"] for call in step.info["tool_calls"]] == [None, None, "over_budget"]
+        assert step.observation.count("used all 2") == 1
+        assert env.tools[0].ran == ["1", "2"]
+
+    def test_broken_calls_do_not_spend_the_budget(self):
+        env = wrapped(max_tool_uses=1)
+        for _ in range(3):
+            env.step("<python></python>")
+        assert env.step("<python>1</python>").observation.startswith("ran 1")
+
+    def test_no_budget_answers_every_call(self):
+        step = wrapped(max_tool_uses=0).step("<python>1</python>")
+        assert step.observation == "No tools may be used here. Give your final answer without calling a tool."
+
+    def test_who_only_makes_broken_calls_is_truncated(self):
+        env = wrapped(max_tool_uses=1)
+        steps = [env.step("<python></python>") for _ in range(11)]
+        assert [step.truncated for step in steps] == [False] * 10 + [True]
+        assert steps[-1].info["stop_reason"] is StopReason.MAX_TURNS
+        assert not steps[-1].terminated
+        with pytest.raises(EpisodeOver):
+            env.step("4")
+
+    def test_a_limit_on_messages_counts_those_to_the_environment_too(self):
+        env = wrapped(max_messages=2)
+        env.step("a")
+        step = env.step("<python>1</python>")
+        assert (step.truncated, step.info["stop_reason"]) == (True, StopReason.MAX_TURNS)
+        env.reset()
+        env.step("<python>1</python>")
+        assert env.step("a").truncated
+
+    def test_an_episode_that_ends_with_its_last_message_is_not_truncated(self):
+        env = wrapped(max_messages=3)
+        for action in "ab":
+            env.step(action)
+        step = env.step("c")
+        assert (step.terminated, step.truncated) == (True, False)
+        assert "stop_reason" not in step.info
+
+    def test_a_long_game_is_not_cut_by_default(self):
+        with ToolEnvWrapper(gem.make("game:GuessTheNumber-v0", max_turns=60), [Python()], max_tool_uses=1) as env:
+            env.reset(seed=1)
+            for _ in range(40):
+                assert not env.step(r"\boxed{1}").truncated
+
+    def test_callers_that_look_at_terminated_alone_see_the_end(self):
+        inner = gem.make("game:GuessTheNumber-v0", end_on_truncation=True)
+        env = wrapped(env=inner, max_messages=1)
+        step = env.step("<python>1</python>")
+        assert (step.terminated, step.truncated) == (True, True)
+
+    def test_calls_after_the_end_are_the_callers_mistake(self):
+        env = wrapped()
+        for action in "abc":
+            step = env.step(action)
+        assert step.terminated
+        with pytest.raises(EpisodeOver):
+            env.step("<python>1</python>")
+        with pytest.raises(EpisodeOver):
+            ToolEnvWrapper(Echo(), [Python()]).step("<python>1</python>")
+
+
+class TestRewards:
+    def test_nothing_is_paid_unless_asked_for(self):
+        env = wrapped()
+        total = sum(env.step(action).reward for action in ("<python>1</python>", "<python>fail</python>", *"abc"))
+        assert total == pytest.approx(1.0)
+
+    def test_uses_successes_and_faults_are_paid_by_name(self):
+        env = wrapped(tool_reward=0.05, tool_success_reward=0.25, tool_execute_error_reward=-0.1)
+        step = env.step("<python>1</python>")
+        assert step.reward == pytest.approx(0.3)
+        assert step.info["reward_parts"] == {"tool": 0.05, "tool_success": 0.25}
+        step = env.step("<python>fail</python>")
+        assert step.reward == pytest.approx(-0.05)
+        assert step.info["reward_parts"] == {"tool": 0.05, "tool_error": -0.1}
+        step = env.step("<python></python>")
+        assert step.info["reward_parts"] == {"tool_error": -0.1}
+        assert env.step("a").reward == 1 / 3
+
+    def test_a_tool_that_did_nothing_was_not_used(self):
+        class Picky(Python):
+            def call(self, call):
+                return ToolResult("nothing to do", Fault.EMPTY)
+
+        env = wrapped(Picky(), tool_reward=0.05)
+        step = env.step("<python># a comment</python>")
+        assert (step.reward, step.info["tool_use_counter"], step.info["tool_faults"]) == (0.0, 0, {"empty": 1})
+
+    def test_a_call_over_the_budget_earns_nothing(self):
+        env = wrapped(tool_reward=0.05, tool_success_reward=0.25, max_tool_uses=1)
+        assert [env.step("<python>1</python>").reward for _ in range(3)] == [pytest.approx(0.3), 0.0, 0.0]
+
+
+class TestResets:
+    def test_the_first_observation_ends_with_how_to_call_the_tools(self):
+        observation, info = ToolEnvWrapper(Echo(), [Python()]).reset(seed=0)
+        assert observation == f"Question?\n{Python().instruction_string()}"
+        counters = {"tool_use_counter": 0, "tool_success_counter": 0, "tool_faults": {}}
+        assert info == {"suffix": "Your turn.", **counters}
+
+    def test_several_tools_are_listed(self):
+        observation, _ = ToolEnvWrapper(Echo(), [Python(), Old()]).reset()
+        assert "Available tools:\n" in observation
+        assert observation.endswith("Write <old>x</old>.")
+
+    @pytest.mark.parametrize(
+        ("first", "expected"),
+        [
+            ({"text": "Q", "images": []}, {"text": "Q\nHOW", "images": []}),
+            ([{"role": "user", "content": "Q"}], [{"role": "user", "content": "Q\nHOW"}]),
+            (
+                [{"role": "system", "content": "S"}],
+                [{"role": "system", "content": "S"}, {"role": "user", "content": "HOW"}],
+            ),
+            (None, "HOW"),
+            ("", "HOW"),
+        ],
+    )
+    def test_every_kind_of_observation_takes_the_instructions(self, first, expected):
+        class Opens(Echo):
+            def reset(self, seed=None):
+                super().reset(seed)
+                return first, {}
+
+        class Short(Python):
+            def instruction_string(self):
+                return "HOW"
+
+        before = json.dumps(first)
+        assert ToolEnvWrapper(Opens(), [Short()]).reset()[0] == expected
+        assert json.dumps(first) == before
+
+    def test_a_reset_tells_of_the_episode_before_and_starts_anew(self):
+        env = ToolEnvWrapper(Echo(), [Python()])
+        assert "prev_ep_tool_use_counter" not in env.reset(seed=0)[1]
+        env.step("<python>1</python>")
+        env.step("<python>fail</python>")
+        _, info = env.reset()
+        assert (info["prev_ep_tool_use_counter"], info["prev_ep_tool_success_counter"]) == (2, 1)
+        assert (info["tool_use_counter"], info["tool_success_counter"], info["tool_faults"]) == (0, 0, {})
+        assert env.tools[0].resets == 2
+
+    def test_an_endpoint_gets_the_schemas(self):
+        _, info = ToolEnvWrapper(Echo(), [Python()], format="openai").reset()
+        assert [entry["function"]["name"] for entry in info["tools"]] == ["python"]
+
+    def test_closing_closes_tools_and_environment_whatever_one_raises(self):
+        class Stuck(Python):
+            def close(self):
+                raise OSError("stuck")
+
+        class Closing(Echo):
+            closed = False
+
+            def close(self):
+                self.closed = True
+
+        inner = Closing()
+        env = ToolEnvWrapper(inner, [Python(), Stuck(), Python2()])
+        with pytest.raises(OSError, match="stuck"):
+            env.close()
+        assert inner.closed
+        assert (env.tools[0].closed, env.tools[2].closed) == (1, 1)
+
+
+class Python2(Python):
+    tag = "python2"
+
+    def functions(self):
+        return [Function("python2", "", CODE)]
+
+
+class TestOwnership:
+    def test_a_tool_given_to_a_second_environment_is_spawned(self):
+        tool = Python()
+        one, two = wrapped(tool), wrapped(tool)
+        assert one.tools[0] is tool
+        assert two.tools[0] is not tool
+        one.step("<python>1</python>")
+        assert two.tools[0].ran == []
+
+    def test_classes_and_functions_build_tools(self):
+        env = wrapped(Python, lambda: Search())
+        assert [type(tool) for tool in env.tools] == [Python, Search]
+
+    @pytest.mark.parametrize("backend", ["sync", "thread", "async", "process"])
+    def test_slots_of_a_vector_never_share_a_tool(self, backend):
+        if backend == "process":
+            pytest.importorskip("cloudpickle")
+        wrap = partial(ToolEnvWrapper, tools=[Python()], max_tool_uses=2)
+        with gem.make_vec("game:GuessTheNumber-v0", num_envs=3, wrappers=[wrap], backend=backend) as vec_env:
+            vec_env.reset()
+            for uses in (1, 2):
+                step = vec_env.step(["<python>1</python>"] * 3)
+                assert [info["tool_use_counter"] for info in step.infos_B] == [uses] * 3
+            if backend == "sync":
+                assert len({id(env.tools[0]) for env in vec_env.envs}) == 3
+
+    @pytest.mark.parametrize("tools", [[], Python(), "python", [3], [lambda: 3], None])
+    def test_what_is_no_tool_is_refused(self, tools):
+        with pytest.raises(BadValue, match="tool"):
+            ToolEnvWrapper(Echo(), tools)
+
+    def test_two_functions_of_one_name_are_refused(self):
+        with pytest.raises(BadValue, match="two tools have a function 'python'"):
+            ToolEnvWrapper(Echo(), [Python(), Python()]).reset()
+
+    @pytest.mark.parametrize(
+        "options",
+        [{"tool_execute_error_reward": 0.1}, {"max_tool_uses": -1}, {"max_messages": 0}, {"max_tool_uses": True}],
+    )
+    def test_settings_out_of_range_are_refused_by_name(self, options):
+        with pytest.raises(BadValue, match=next(iter(options))):
+            ToolEnvWrapper(Echo(), [Python()], **options)
+
+
+class TestOldTools:
+    def test_tools_that_read_the_text_work_beside_new_ones(self):
+        for tools in ([Old(), Python()], [Python(), Old()]):
+            env = wrapped(*tools)
+            assert env.step("so <old>x</old> and").observation == "old x"
+            step = env.step("<old>fail</old>")
+            assert (step.observation, step.info["tool_type"], step.info["tool_faults"]) == (
+                "old fail",
+                "old",
+                {"error": 1},
+            )
+            assert step.info["parsed_action"] == "<old>fail</old>"
+            assert env.step("<python>1</python>").observation == "ran 1"
+            assert env.step("answer").observation == "heard answer"
+            assert env.state.actions == ["answer"]
+
+    def test_their_calls_over_the_budget_are_answered_too(self):
+        env = wrapped(Old(), max_tool_uses=1)
+        env.step("<old>x</old>")
+        step = env.step("<old>y</old>")
+        assert "old y" not in step.observation
+        assert step.info["tool_faults"] == {"over_budget": 1}
+        assert env.step("answer").observation == "heard answer"
+
+    def test_a_new_tool_answers_whoever_asks_it_in_the_old_way(self):
+        tool = Python()
+        assert tool.execute_action("so <python>1</python> and") == (True, False, "ran 1", "so <python>1</python>")
+        assert tool.execute_action("<python>fail</python>")[:3] == (True, True, "ran fail")
+        assert tool.execute_action("<python></python>")[:2] == (True, True)
+        assert tool.execute_action("no call") == (False, True, "", "")
+
+
+class TestFailures:
+    def test_a_failure_of_the_machinery_goes_through_and_nothing_is_counted(self):
+        env = wrapped()
+        env.step("<python>1</python>")
+        before = env.own_state()
+        with pytest.raises(ToolError, match="the server is gone"):
+            env.step("<python>die</python>")
+        assert env.own_state() == before
+        assert env.step("<python>2</python>").info["tool_use_counter"] == 2
+
+    def test_in_a_vector_it_fails_one_slot_and_the_others_go_on(self):
+        wrap = partial(ToolEnvWrapper, tools=[Python])
+        with gem.make_vec(
+            "game:GuessTheNumber-v0", num_envs=2, wrappers=[wrap], async_mode=True, on_failure="restart"
+        ) as vec_env:
+            vec_env.reset()
+            step = vec_env.step(["<python>die</python>", "<python>1</python>"])
+            info = step.infos_B[0].get("final_info", step.infos_B[0])
+            assert info["stop_reason"] == "failed"
+            assert step.rewards_B[0] != step.rewards_B[0]
+            assert step.observations_B[1] == "ran 1"
+            step = vec_env.step(["<python>2</python>", "<python>3</python>"])
+            assert list(step.observations_B) == ["ran 2", "ran 3"]
+
+
+class TestState:
+    def test_a_fork_plays_on_by_itself(self):
+        env = wrapped(max_tool_uses=3)
+        env.step("<python>1</python>")
+        env.step("<python></python>")
+        fork = env.spawn(same_state=True)
+        assert fork.tools[0].ran == ["1"]
+        for action in ("<python>2</python>", "a", "<python>3</python>", "<python>4</python>", "b"):
+            assert fork.step(action) == env.step(action)
+        fork.step("c")
+        assert len(env.state.actions) == 2
+
+    def test_a_state_is_plain_data_and_restores_everything(self):
+        env = wrapped()
+        env.step("<python>1</python>")
+        state = json.loads(json.dumps(env.get_state()))
+        expected = env.step("<python>2</python>")
+        other = ToolEnvWrapper(Echo(), [Python()])
+        other.set_state(state)
+        assert other.step("<python>2</python>") == expected
+
+    def test_a_state_that_does_not_fit_changes_nothing(self):
+        env = wrapped()
+        env.step("<python>1</python>")
+        before = env.get_state()
+        for broken in ({"env": before["env"]}, {**before, "wrapper": {"uses": 1}}, {**before, "env": {}}):
+            with pytest.raises(BadValue):
+                env.set_state(broken)
+            assert env.get_state() == before
+
+
+class Waiting(Python):
+    """Waits until as many calls as it was built for are waiting."""
+
+    concurrent = True
+
+    def __init__(self, together):
+        super().__init__()
+        self.together, self.waiting = together, 0
+        self.barrier = threading.Barrier(together)
+
+    def call(self, call):
+        self.barrier.wait(timeout=20)
+        return super().call(call)
+
+    async def acall(self, call):
+        self.waiting += 1
+        for _ in range(10_000):
+            if self.waiting >= self.together:
+                return Python.call(self, call)
+            await asyncio.sleep(0)
+        raise AssertionError("nobody else is waiting")
+
+
+class TestWaiting:
+    def test_coroutines_do_what_plain_calls_do(self):
+        actions = ["<python>1</python>", "<old>x</old>", "<python></python>", "a", "<python>fail</python>", "b", "c"]
+
+        async def awaited():
+            env = ToolEnvWrapper(Echo(), [Python(), Old()])
+            return [await env.areset(seed=0), *[await env.astep(action) for action in actions]]
+
+        env = ToolEnvWrapper(Echo(), [Python(), Old()])
+        assert asyncio.run(awaited()) == [env.reset(seed=0), *map(env.step, actions)]
+
+    def test_it_is_awaited_around_any_environment_and_under_other_wrappers(self):
+        env = ToolEnvWrapper(Echo(), [Python()])
+        assert has_coroutines(env)
+        assert has_coroutines(EpisodeTrackingWrapper(ObservationWrapper(env)))
+        assert not has_coroutines(ObservationWrapper(Echo()))
+
+    def test_calls_of_one_message_wait_together_where_the_tool_says_so(self):
+        action = "<python>1</python><python>2</python><python>3</python>"
+        assert wrapped(Waiting(3)).step(action).observation == "ran 1\nran 2\nran 3"
+
+        async def awaited():
+            env = ToolEnvWrapper(Echo(), [Waiting(3)])
+            await env.areset()
+            return await env.astep(action)
+
+        assert asyncio.run(awaited()).observation == "ran 1\nran 2\nran 3"
+
+    def test_many_episodes_wait_at_once_without_a_thread_each(self):
+        meeting = [0]
+
+        class Meets(Python):
+            async def acall(self, call):
+                meeting[0] += 1
+                while meeting[0] < 200:
+                    await asyncio.sleep(0.001)
+                return ToolResult("met")
+
+        with gem.make_vec(
+            "game:GuessTheNumber-v0",
+            num_envs=200,
+            wrappers=[partial(ToolEnvWrapper, tools=[Meets])],
+            async_mode=True,
+            timeout=60,
+        ) as vec_env:
+            vec_env.reset()
+            before = threading.active_count()
+            step = vec_env.step(["<python>1</python>"] * 200)
+            assert set(step.observations_B) == {"met"}
+            assert threading.active_count() - before < 100
+
+    def test_under_a_wrapper_without_coroutines_they_still_wait_side_by_side(self):
+        class Plain(EnvWrapper):
+            def step(self, action):
+                return self.env.step(action)
+
+        barrier = threading.Barrier(2)
+
+        class Meets(Python):
+            def call(self, call):
+                barrier.wait(timeout=20)
+                return ToolResult("met")
+
+        with gem.make_vec(
+            "game:GuessTheNumber-v0",
+            num_envs=2,
+            wrappers=[partial(ToolEnvWrapper, tools=[Meets]), Plain],
+            async_mode=True,
+        ) as vec_env:
+            vec_env.reset()
+            assert list(vec_env.step(["<python>1</python>"] * 2).observations_B) == ["met"] * 2
+
+    def test_a_failed_call_among_concurrent_ones_fails_the_step_after_all_have_ended(self):
+        class Partly(Python):
+            concurrent = True
+
+        env = wrapped(Partly())
+        with pytest.raises(ToolError):
+            env.step("<python>1</python><python>die</python><python>2</python>")
+        assert sorted(env.tools[0].ran) == ["1", "2"]
+        assert env.tool_counts.uses == 0
+
+
+class TestNesting:
+    def test_wrappers_within_one_another_know_their_own_tools(self):
+        env = ToolEnvWrapper(ToolEnvWrapper(Echo(), [Python()], tool_reward=0.5), [Search()])
+        observation, _ = env.reset(seed=0)
+        assert "<python>" in observation
+        assert "<search>" in observation
+        step = env.step("<python>1</python>")
+        assert (step.observation, step.reward, step.info["use_tool"]) == ("ran 1", 0.5, True)
+        step = env.step("<search>2</search>")
+        assert (step.observation, step.info["tool_use_counter"]) == ("ran 2", 2)
+        assert env.step(named("python", '{"code": "3"}')).observation == "ran 3"
+        assert "no tool 'bash'" in env.step(named("bash")).observation
+        assert env.step("a").info["tool_faults"] == {"unknown_tool": 1}
+        assert env.state.actions == ["a"]
+        _, info = env.reset()
+        assert info["prev_ep_tool_use_counter"] == 3
+
+
+class TestOtherWrappers:
+    def test_history_around_tools_shows_what_they_answered(self):
+        env = ObservationWrapper(ToolEnvWrapper(Echo(), [Python()]), include_action=True)
+        env.reset()
+        assert "<python>1</python>\nran 1" in env.step("<python>1</python>").observation
+
+    def test_a_format_of_ones_own_is_an_object(self):
+        class Shout(CallFormat):
+            name = "shout"
+
+            def find(self, text, tools):
+                return ([ToolCall("python", {"code": text[4:]})], len(text)) if text.startswith("RUN ") else ([], 0)
+
+            def instructions(self, functions):
+                return "Shout RUN."
+
+        env = ToolEnvWrapper(Echo(), [Python()], format=Shout())
+        assert env.reset()[0].endswith("Shout RUN.")
+        assert env.step("RUN 1").observation == "ran 1"

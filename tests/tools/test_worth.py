@@ -1,0 +1,37 @@
+"""Tool use is worth something: the same agent, which sees observations alone, with a tool and without."""
+
+from __future__ import annotations
+
+import pytest
+from agents import calculator, mean_reward, play
+
+import gem
+from gem.tools.python_code_tool import PythonCodeTool
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+LEVEL = 5  # large numbers
+SEEDS = range(60)
+
+
+def test_python_is_worth_nearly_everything_in_arithmetic_with_large_numbers():
+    with gem.make("math:Arithmetic", level=LEVEL) as env:
+        alone = mean_reward(env, calculator, SEEDS)
+    with ToolEnvWrapper(gem.make("math:Arithmetic", level=LEVEL), tools=[PythonCodeTool()]) as env:
+        helped = mean_reward(env, calculator, SEEDS)
+    assert helped >= 0.97
+    assert alone <= 0.1
+
+
+def test_the_answer_comes_out_of_the_tool_and_one_call_is_enough():
+    with ToolEnvWrapper(gem.make("math:Arithmetic", level=LEVEL), tools=[PythonCodeTool()]) as env:
+        played = play(env, calculator, seed=3)
+    assert played.reward == 1.0
+    assert len(played.actions) == 2
+    assert played.info["tool_use_counter"] == played.info["tool_success_counter"] == 1
+
+
+def test_what_the_environment_knows_is_found_through_the_wrapper():
+    with ToolEnvWrapper(gem.make("math:Arithmetic"), tools=[PythonCodeTool()]) as env:
+        env.reset(seed=1)
+        assert env.step(env.format.write(env.answer)).reward == 1.0
