@@ -6,6 +6,9 @@
 The two take turns on the same pairs, made anew for each run so that no cache knows them. MathGrader is called by two
 threads, as many as its pool has workers; math-verify by the main thread alone, the only one that it can stop an answer
 in. Then 19 poisonous answers are put in a stream of 1,000 correct ones. Exit code 1 when an aim is missed.
+
+Counts are judged by the worst run. Other work on the machine only ever adds to seconds, so what a killed poison adds is
+judged by the least of the runs; rates, which are compared with rates of the same run, by their median.
 """
 
 from __future__ import annotations
@@ -23,13 +26,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import math_verify
 
 from gem.errors import GraderError
 from gem.graders.math import MathGrader, grade_math
-from gem.graders.math_text import over_caps
+from gem.graders.math_caps import over_caps
 from gem.graders.pool import GraderPool
 
 WORKERS = 2
@@ -162,7 +166,7 @@ class Measured:
         return 1e3 * statistics.quantiles(self.seconds, n=100)[98]
 
     def cells(self) -> list[str]:
-        rates = [f"{f(self.rates):,.0f}" for f in (statistics.median, min, max)]
+        rates = [f"{f(self.rates):,.0f}" for f in (median, min, max)]
         return [*rates, f"{self.p99_ms:,.3g}", f"{100 * self.right / len(self.seconds):.1f} %"]
 
 
@@ -190,7 +194,7 @@ def compared(grader: MathGrader, repeats: int, share: float) -> bool:
             print("| " + " | ".join([kind, name, *result.cells()]) + " |", flush=True)
         ours, theirs = measured.values()
         met = met and ours.right == len(ours.seconds)
-        met = met and statistics.median(ours.rates) > statistics.median(theirs.rates)
+        met = met and median(ours.rates) > median(theirs.rates)
     return met
 
 
@@ -233,8 +237,28 @@ def streamed(grader: MathGrader, pairs: Sequence[Pair]) -> Streamed:
     return result
 
 
-def poisoned(repeats: int) -> list[tuple[str, list[float], str, float, bool]]:
-    """Lines of the second table: what, one value for each run, unit, aim, whether the aim is the least it may be."""
+class Aim(NamedTuple):
+    """A line of the second table. values: one for each run. judged: makes one of them. at_least: or at most the aim."""
+
+    what: str
+    values: list[float]
+    unit: str
+    aim: float
+    at_least: bool
+    judged: Callable[[Sequence[float]], float]
+
+    @property
+    def met(self) -> bool:
+        value = self.judged(self.values)
+        return value >= self.aim if self.at_least else value <= self.aim
+
+    def cells(self) -> list[str]:
+        numbers = [f"{f(self.values):,.4g}" for f in (median, min, max)]
+        sign, by = "≥" if self.at_least else "≤", self.judged.__name__
+        return [self.what, *numbers, self.unit, f"{sign} {self.aim:,g}", by, "yes" if self.met else "NO"]
+
+
+def poisoned(repeats: int) -> list[Aim]:
     right, capped, killed, added, kept = ([] for _ in range(5))
     with GraderPool(WORKERS, timeout=LIMIT_S, modules=MODULES) as pool:
         grader = MathGrader(pool)
@@ -251,30 +275,32 @@ def poisoned(repeats: int) -> list[tuple[str, list[float], str, float, bool]]:
             killed.append(float(dirty.killed))
             added.append((dirty.seconds - (clean.seconds + again.seconds) / 2) / len(endless))
             kept.append(100 * besides_poison(grader, endless[:WORKERS], run))
+    added_aim = LIMIT_S / WORKERS
     return [
-        ("correct answers among 19 poisons that score 1, of 1,000", right, "", 1_000, True),
-        ("the dearest of the 15 poisons over the caps", capped, "ms", 10, False),
-        (f"of the other 4, stopped at their limit of {LIMIT_S:g} s", killed, "", 4, True),
-        ("time that each of those adds to the stream", added, "s", LIMIT_S / WORKERS, False),
-        ("answers/s of simple answers while all workers are stuck", kept, "% of before", 50, True),
+        Aim("correct answers among 19 poisons that score 1, of 1,000", right, "", 1_000, True, min),
+        Aim("the dearest of the 15 poisons over the caps", capped, "ms", 10, False, max),
+        Aim(f"of the other 4, stopped at their limit of {LIMIT_S:g} s", killed, "", 4, True, min),
+        Aim("time that each of those adds to the stream", added, "s", added_aim, False, min),
+        Aim("answers/s of simple answers while all workers are stuck", kept, "% of before and after", 50, True, median),
     ]
 
 
 def besides_poison(grader: MathGrader, poisons: Sequence[str], run: int) -> float:
     """The rate of answers that need no worker while every worker has a poison, as a share of the rate without."""
-    pairs = drawn("simple", 2_000, 2_000, run)
     alone, besides = Measured(), Measured()
 
     def judge(answer: str, gold: str) -> bool:
         return grader.grade(answer, gold).correct
 
-    alone.add(pairs, judge, 1)
+    alone.add(drawn("simple", 4_000, 2_000, run), judge, 1)
+    count = int(alone.rates[0] * LIMIT_S / 8)  # done before the poisons are stopped, at a sixth of the rate still
     with ThreadPoolExecutor(WORKERS) as threads:
         stuck = [threads.submit(grader.grade, poison, GOLD_OF_POISONS) for poison in poisons]
         time.sleep(LIMIT_S / 10)
-        besides.add(pairs, judge, 1)
+        besides.add(drawn("simple", count, 2_001, run), judge, 1)
         assert not any(future.done() for future in stuck), "the poisons were over before the answers"
-    return besides.rates[0] / alone.rates[0]
+    alone.add(drawn("simple", 4_000, 2_002, run), judge, 1)
+    return besides.rates[0] / statistics.fmean(alone.rates)
 
 
 def main() -> int:
@@ -291,15 +317,11 @@ def main() -> int:
         for future in [pool.submit("gem.graders.math:grade_math", r"\sqrt{8}", r"2\sqrt{2}") for _ in range(WORKERS)]:
             future.result()
         met = compared(grader, repeats, share)
-    print("\n| what | median | min | max | unit | aim | met |")
-    print("| " + " | ".join(["---"] * 7) + " |")
-    for name, values, unit, aim, at_least in poisoned(repeats):
-        median = statistics.median(values)
-        good = median >= aim if at_least else median <= aim
-        numbers = [f"{f(values):,.4g}" for f in (statistics.median, min, max)]
-        row = [name, *numbers, unit, f"{'≥' if at_least else '≤'} {aim:,g}", "yes" if good else "NO"]
-        print("| " + " | ".join(row) + " |")
-        met = met and good
+    print("\n| what | median | min | max | unit | aim | judged by | met |")
+    print("| " + " | ".join(["---"] * 8) + " |")
+    for aim in poisoned(repeats):
+        print("| " + " | ".join(aim.cells()) + " |")
+        met = met and aim.met
     return 0 if met else 1
 
 

@@ -102,4 +102,5 @@ def test_bad_rows_are_told_by_file_and_row():
         if row["n"] == 2:  # type: ignore[index]
             raise BadValue("the answer is null")
 
-    assert list(bad_rows(rows(4, "f.jsonl"), read)) == [(2, "f.jsonl, row 2: the answer is null")]
+    bad = bad_rows(rows(4, "f.jsonl"), read)
+    assert (bad.reasons, bad.total) == ({2: "f.jsonl, row 2: the answer is null"}, 4)

@@ -324,3 +324,9 @@ def test_sampled_actions_are_programs_and_solve_nothing():
         assert "invalid" not in step.info
         rewards.append(step.reward)
     assert rewards == [0.0] * 10
+
+
+def test_bad_rows_can_be_left_out_and_are_counted():
+    good = {"problem": "Print 3.", "tests": {"inputs": [""], "outputs": ["3"]}}
+    env = CodeEnv(dataset=[good, {"problem": "Print 4."}, {"problem": "Print 5.", "tests": "no"}], skip_bad_rows=True)
+    assert (len(env.dataset), env.skipped_rows) == (1, 2)

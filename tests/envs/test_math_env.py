@@ -83,6 +83,8 @@ def test_a_grader_that_runs_out_of_time_is_no_reward(monkeypatch):
         ({"problem": "", "answer": "1"}, "the column 'problem' should be a text, got ''"),
         ({"question": "x?", "answer": "1"}, "the row has 'question', 'answer'"),
         ({"problem": "x?", "answer": ["1", None]}, "should hold an answer"),
+        ({"problem": "x?", "answer": r"\frac{1}{"}, r"row 0: .* cannot be read, .*braces do not close"),
+        ({"problem": "x?", "answer": "9^{9^{9^9}}"}, r"row 0: .* cannot be read, .*exponent"),
     ],
 )
 def test_a_bad_row_is_told_by_file_and_number(tmp_path, row, message):
@@ -90,6 +92,13 @@ def test_a_bad_row_is_told_by_file_and_number(tmp_path, row, message):
     path.write_text(json.dumps(row) + "\n")
     with pytest.raises(BadValue, match=message):
         MathEnv(str(path)).reset(seed=0)
+
+
+def test_a_gold_answer_that_is_no_formula_is_told_of_by_the_check_of_rows():
+    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    env = MathEnv(dataset=[{"problem": "x?", "answer": answer} for answer in ("x+1", "x+*", "Monday", "(1, 2)")])
+    complaints = [(env.reset(idx=idx), env.complaint())[1] for idx in range(4)]
+    assert [bool(complaint) for complaint in complaints] == [False, True, False, False]
 
 
 def test_bad_rows_can_be_left_out(tmp_path, caplog):

@@ -2,7 +2,8 @@
 
   python tests/graders/make_math_cases.py > tests/graders/math_cases.jsonl
 
-Every class has as many equal pairs as unequal ones. Each is made by hand or from numbers drawn from a fixed seed.
+Every class has as many equal pairs as unequal ones. Each is made from numbers drawn from a fixed seed, or stands in
+math_pairs.txt, written by hand; there the fewer kind is filled up with pairs the other way round.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 
 Pair = tuple[str, str, bool]
 CLASSES: dict[str, Callable[[random.Random], Iterator[Pair]]] = {}
@@ -444,10 +446,33 @@ def absolute_values_and_complex(rng: random.Random) -> Iterator[Pair]:
         yield rng.choice([f"{n}-2i", f"{n}+2", f"2+{n}i" if n != 2 else "5i", f"-{n}+2i"]), f"{n}+2i", False
 
 
+def written_by_hand() -> dict[str, list[Pair]]:
+    """The classes of math_pairs.txt."""
+    classes: dict[str, list[Pair]] = {}
+    pairs: list[Pair] = []
+    for line in (Path(__file__).parent / "math_pairs.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            pairs = classes.setdefault(line.strip("[]"), [])
+        elif line and not line.startswith("#"):
+            answer, gold = line[2:].split(" || ") if " || " in line[2:] else ("", line.removeprefix("!  || "))
+            pairs.append((answer, gold, line[0] == "="))
+    return {name: balanced(pairs) for name, pairs in classes.items()}
+
+
+def balanced(pairs: list[Pair]) -> list[Pair]:
+    """With as many equal as unequal ones: those of the fewer kind the other way round, too."""
+    kinds = {kind: [pair for pair in pairs if pair[2] is kind] for kind in (True, False)}
+    fewer = len(kinds[False]) < len(kinds[True])
+    missing = abs(len(kinds[False]) - len(kinds[True]))
+    turned = [(gold, answer, equal) for answer, gold, equal in kinds[not fewer] if answer][:missing]
+    assert len(turned) == missing, pairs[0]
+    return [*pairs, *turned]
+
+
 def main() -> None:
-    for name, make in CLASSES.items():
-        rng = random.Random(name)
-        for answer, gold, equal in make(rng):
+    made = {name: list(make(random.Random(name))) for name, make in CLASSES.items()}
+    for name, pairs in (made | written_by_hand()).items():
+        for answer, gold, equal in pairs:
             row = {"class": name, "answer": answer, "gold": gold, "equal": equal}
             sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
 

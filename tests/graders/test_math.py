@@ -13,7 +13,8 @@ import pytest
 
 from gem.errors import BadValue, GraderError
 from gem.graders.math import MathGrader, grade_math, quick_grade
-from gem.graders.math_text import MAX_CHARS, MAX_DEPTH, clean, over_caps, split
+from gem.graders.math_caps import MAX_CHARS, MAX_DEPTH, over_caps
+from gem.graders.math_text import clean, split
 from gem.graders.pool import GraderPool
 
 pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
@@ -130,6 +131,8 @@ def test_what_is_beyond_the_caps_is_wrong_and_never_worked_out(poison):
         ("a" * (MAX_CHARS + 1), "characters"),
         ("2^{100000}", "exponent"),
         ("5000!", "factorial"),
+        ("x^" * 1000 + "x", "tower"),
+        ("**a" * 900, "tower"),
     ],
 )
 def test_the_reason_names_the_cap(answer, reason):
@@ -148,6 +151,50 @@ def test_what_mathematicians_write_is_within_the_caps(answer):
 )
 def test_nonsense_is_wrong_and_raises_nothing(answer):
     assert not grade_math(answer, r"\sqrt{7}+1").correct
+
+
+PIECES = [
+    *(
+        "$",
+        "{a}",
+        "(1)",
+        "x^2+",
+        "1 million ",
+        r"\pm ",
+        "=",
+        "x<",
+        "1:",
+        "1 to ",
+        "and ",
+        "**a",
+        '"',
+        r"\boxed",
+        "°",
+        "½",
+    ),
+    *(
+        r"\text{a}",
+        r"\pmod{5}",
+        "1,",
+        "1 234",
+        r"\begin{pmatrix}",
+        "A)",
+        "_{1}",
+        r"\over ",
+        "+-",
+        "cm^2",
+        "m/s",
+        "'",
+        "²",
+    ),
+]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_long_answer_of_one_piece_is_no_error_and_no_warning(piece):
+    for tail in ("", "1", "}", ")"):
+        grade = quick_grade((piece * 3000)[:2_900] + tail, r"\sqrt{7}+1")
+        assert grade is None or not grade.correct
 
 
 def test_one_of_several_golds_suffices():

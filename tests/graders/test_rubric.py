@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gem.errors import BadValue, GraderError
@@ -87,3 +89,37 @@ def test_a_weight_that_is_none_is_named(weight):
 def test_a_part_that_is_no_function_is_named():
     with pytest.raises(BadValue, match="is a function"):
         Part("exact")  # type: ignore[arg-type]
+
+
+def test_event_loops_get_the_same_grade_with_all_parts_at_once():
+    arrived = asyncio.Barrier(2) if hasattr(asyncio, "Barrier") else None
+
+    async def waiting(answer: str, gold: str, *, question: str) -> Grade:
+        if arrived is not None:
+            await arrived.wait()  # for the other part
+        return exact_match(answer, gold if question else "")
+
+    asked = Part(lambda answer, gold, question: exact_match(answer, gold), takes_question=True, agrade=waiting)
+    rubric = Rubric({"a": asked, "b": asked, "plain": Part(f1, weight=2)})
+    together = asyncio.run(rubric.agrade("red dog", "dog", question="which?"))
+    assert together == rubric.grade("red dog", "dog", question="which?")
+
+
+def test_a_part_that_raises_on_an_event_loop_leaves_no_grade_and_nothing_running():
+    given_up = []
+
+    async def slow(answer: str, gold: str) -> Grade:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            given_up.append(answer)
+            raise
+        return exact_match(answer, gold)
+
+    async def down(answer: str, gold: str) -> Grade:
+        raise GraderError("down")
+
+    rubric = Rubric({"slow": Part(exact_match, agrade=slow), "down": Part(exact_match, agrade=down)})
+    with pytest.raises(GraderError, match="down"):
+        asyncio.run(rubric.agrade("a", "b"))
+    assert given_up == ["a"]

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from gem.errors import CallerError, InfraError, UnknownArgument, did_you_mean
@@ -79,7 +80,8 @@ def _dispatch(argv: Sequence[str]) -> int:
         config = parse(module.Config, argv[1:], prog=f"gem {command}", description=_description(module))
     except SystemExit:  # --help, which it has printed
         return 0
-    code: int = module.run(config)
+    with config.applied() if hasattr(config, "applied") else nullcontext():  # see gem.cli.data
+        code: int = module.run(config)
     return code
 
 

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.errors import BadValue
 from gem.vector import VectorEnv, make_vec
@@ -34,7 +35,7 @@ HEADER = ("backend", "env-steps/s, median", "min", "max", "of sync")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(DataFlags):
     what: str = flag(REQUIRED, help="what to measure", positional=True, choices=["vec"])
     env: str = flag("game:GuessTheNumber-v0", help="environment")
     num_envs: int = flag(64, help="slots")

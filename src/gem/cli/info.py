@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.list import table
 from gem.cli.play import Game, shown
@@ -30,7 +31,7 @@ _RUNS = {"inline": "microseconds a step", "thread": "it waits", "process": "it c
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(DataFlags):
     id: str = flag(REQUIRED, help="environment id (see `gem list`)", positional=True)
     env_kwargs: dict[str, Any] = flag({}, help="arguments of the environment, e.g. max_turns=5")
 

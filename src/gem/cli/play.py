@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.conversation import observation_text
 from gem.core import Env, Info
@@ -41,7 +42,7 @@ _STYLES = {"solved": "bold green", "lost": "bold red", "format": "bold red"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(DataFlags):
     id: str = flag(REQUIRED, help="environment id (see `gem list`)", positional=True)
     seed: int | None = flag(None, help="of the game; by default drawn and shown")
     env_kwargs: dict[str, Any] = flag({}, help="arguments of the environment, e.g. max_turns=5")

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.errors import BadValue, UnknownEnv
 from gem.registry import list_envs
@@ -23,7 +24,7 @@ SHOWN = 20  # differences of one file
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(DataFlags):
     files: list[Path] = flag(REQUIRED, help="playthroughs, or folders of them", positional=True)
     update: bool = flag(False, help="record what differs anew, with the oracle's actions where there is one")
     ids: str = flag("", help="with --update: also record these ids, in the first folder, where they have no file")

@@ -27,6 +27,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from gem.cli.data import DataFlags
 from gem.core import Optimum
 from gem.errors import BadValue, require
 from gem.rl.config import TrainConfig
@@ -39,7 +40,7 @@ INTERRUPTED = 130  # the exit code of a program that SIGINT ended
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(TrainConfig):
+class Config(DataFlags, TrainConfig):
     resume: str | None = field(default=None, metadata={"help": "folder of a run to go on with; takes no other flag"})
 
 

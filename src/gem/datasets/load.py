@@ -18,6 +18,10 @@ HUB_S = 10.0  # seconds for the hub to answer at all
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
+class MissingData(BadValue):
+    """A data set of the hub that cannot be had here."""
+
+
 def load_rows(source: Any, split: str | None = None, *, config: str | None = None) -> Rows:
     """The rows of one split of a data set, in the order of its file.
 
@@ -52,9 +56,15 @@ def _named(source: str | Path, split: str | None, config: str | None) -> Rows:
         return read_file(path)
     if not isinstance(source, str) or not _HUB_NAME.fullmatch(source):
         raise BadValue(f"{str(source)!r} is no file, folder or data set's name (owner/name)")
-    if (root := os.environ.get(GEM_DATA)) and (copy := Path(root) / source).is_dir():
+    if (copy := local_copy(source)) is not None:
         return _folder(copy, split, config)
-    return _hub(source, split, config)
+    return ListRows(hub_rows(source, split, config), source)
+
+
+def local_copy(name: str) -> Path | None:
+    """The folder under $GEM_DATA of a data set of the hub; None where there is none."""
+    root = os.environ.get(GEM_DATA)
+    return Path(root) / name if root and (Path(root) / name).is_dir() else None
 
 
 def _folder(path: Path, split: str | None, config: str | None) -> Rows:
@@ -78,12 +88,13 @@ def _choose(split: str | None, splits: list[str], what: str) -> str:
     return split
 
 
-def _hub(name: str, split: str | None, config: str | None) -> Rows:
+def hub_rows(name: str, split: str | None, config: str | None, *, streaming: bool = False) -> Any:
+    """A split of a data set of the hub, as ``datasets`` has it. Raises MissingData with the ways to provide it."""
     installed = importlib.util.find_spec("datasets") is not None
     first = "give it a network" if installed else "pip install 'gem-llm[data]'"
-    ways = f"{first} to load it from the hub, put a copy in $GEM_DATA/{name}, or give the rows as dataset="
+    ways = f"{first} to load it from the hub, put a copy in $GEM_DATA/{name} (or --data), or give the rows as dataset="
     if not installed:
-        raise BadValue(f"data set {name!r} is not here; {ways}")
+        raise MissingData(f"data set {name!r} is not here; {ways}")
     from huggingface_hub import HfApi, constants
 
     from datasets import load_dataset
@@ -91,6 +102,6 @@ def _hub(name: str, split: str | None, config: str | None) -> Rows:
     try:
         if not constants.HF_HUB_OFFLINE:  # load_dataset would retry for most of a minute
             HfApi().dataset_info(name, timeout=HUB_S)
-        return ListRows(load_dataset(name, config, split=split), name)
+        return load_dataset(name, config, split=split, streaming=streaming)
     except Exception as e:  # whatever the network, the hub or the library raise
-        raise BadValue(f"data set {name!r} cannot be loaded ({type(e).__name__}); {ways}") from e
+        raise MissingData(f"data set {name!r} cannot be loaded ({type(e).__name__}); {ways}") from e

@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, overload
 
@@ -163,16 +163,6 @@ def key_of(row: Row) -> str:
             return str(row[column])
     text = json.dumps(row, sort_keys=True, default=repr, ensure_ascii=False)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def bad_rows(rows: Rows, read: Callable[[Row], object]) -> Iterator[tuple[int, str]]:
-    """(index, what is wrong and where) of each row that cannot be read, by read's or the file's own BadValue."""
-    for index in range(len(rows)):
-        try:
-            read(rows[index])
-        except BadValue as e:
-            text = str(e)
-            yield index, text if rows.where(index) in text else f"{rows.where(index)}: {text}"
 
 
 def _at_least_zero(what: str, count: int) -> int:

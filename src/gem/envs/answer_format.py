@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +17,7 @@ class AnswerFormat:
     r"""One way to write an answer.
 
     kind: "boxed", the last ``\boxed{…}``; "tag", the last ``<answer>…</answer>``; "code", the last fenced block;
-    "plain", the whole text. Raises BadValue for another word.
+    "plain", the whole text, where nothing in it is marked in one of the other ways. Raises BadValue for another word.
 
     >>> AnswerFormat("boxed").read(r"It is \boxed{4}."), AnswerFormat("tag").read("It is 4.")
     ('4', None)
@@ -43,7 +44,7 @@ class AnswerFormat:
             blocks = code_blocks(text)
             found = blocks[-1].code if blocks else None
         else:
-            found = text
+            found = None if _MARKED.search(text) else text
         return found.strip() if found is not None and found.strip() else None
 
     def write(self, answer: str) -> str:
@@ -51,6 +52,7 @@ class AnswerFormat:
         return _WRITTEN[self.kind].format(answer)
 
 
+_MARKED = re.compile(r"\S\s*\\boxed|<answer>|^```", re.MULTILINE)  # a box alone is an answer, too
 _HOW = {
     "boxed": r"put your final answer in \boxed{}.",
     "tag": "put your final answer between <answer> and </answer>.",

@@ -34,19 +34,35 @@ def _game(
     ]
 
 
-def _generated(env_id: str, entry: str, kwargs: dict[str, Any], floors: float, extra: str | None, text: str) -> EnvSpec:
-    """A family of questions drawn from a seed. floors: what no play without thinking exceeds."""
+def _shipped(
+    env_id: str,
+    entry: str,
+    oracle: str,
+    text: str,
+    *,
+    floors: float = FLOOR,
+    extra: str | None = None,
+    runs: Literal["inline", "thread"] = "inline",
+    **kwargs: Any,
+) -> EnvSpec:
+    """Tasks that come with gem, whose oracle knows the answers. floors: what no play without thinking exceeds."""
     return EnvSpec(
         id=env_id,
-        entry_point=f"gem.envs.generated:{entry}",
+        entry_point=f"gem.envs.{entry}",
         kwargs=kwargs,
         extra=extra,
+        runs=runs,
         reward_range=(FORMAT_ERROR, 1.0),
-        oracle="gem.envs.generated:Oracle",
+        oracle=f"gem.envs.{oracle}",
         oracle_sees="state",
         floors=dict.fromkeys(["constant", "echo", "repeat-last"], floors),
         description=text,
     )
+
+
+def _generated(env_id: str, entry: str, kwargs: dict[str, Any], floors: float, extra: str | None, text: str) -> EnvSpec:
+    """A family of questions drawn from a seed."""
+    return _shipped(env_id, f"generated:{entry}", "generated:Oracle", text, floors=floors, extra=extra, **kwargs)
 
 
 def _data(
@@ -59,7 +75,11 @@ def _data(
     extra: str | None = None,
     **kwargs: Any,
 ) -> list[EnvSpec]:
-    """Environments over data sets of the hub. names: of the id → (data set, split)."""
+    """Environments over data sets of the hub. names: of the id → (data set, split).
+
+    Their gold answers are known, but for programs: those have tests alone.
+    """
+    answered = module != "code_env"
     return [
         EnvSpec(
             id=f"{family}:{name}",
@@ -68,6 +88,8 @@ def _data(
             extra=extra,
             runs="thread",
             reward_range=(FORMAT_ERROR, 1.0),
+            oracle="gem.envs.generated:Oracle" if answered else None,
+            oracle_sees="state" if answered else None,
             description=f"{text} Data set {dataset}, split {split}.",
         )
         for name, (dataset, split) in names.items()
@@ -220,36 +242,27 @@ SPECS: list[EnvSpec] = [
         "Push every box onto a target.",
         oracle_sees="state",
     ),
-    EnvSpec(
-        id="code:Warmup-v0",
-        entry_point="gem.envs.code_env:CodeEnv",
-        kwargs={"dataset_name": "gem:code/warmup.jsonl"},
+    _shipped(
+        "code:Warmup-v0",
+        "code_env:CodeEnv",
+        "code_warmup:Oracle",
+        "Ten small programming tasks that come with gem, judged by hidden tests.",
         runs="thread",
-        reward_range=(FORMAT_ERROR, 1.0),
-        oracle="gem.envs.code_warmup:Oracle",
-        oracle_sees="state",
-        floors=dict.fromkeys(["constant", "echo", "repeat-last"], FLOOR),
-        description="Ten small programming tasks that come with gem, judged by hidden tests.",
+        dataset_name="gem:code/warmup.jsonl",
     ),
-    EnvSpec(
-        id="code:Mini",
-        entry_point="gem.envs.code_mini.env:CodeMiniEnv",
+    _shipped(
+        "code:Mini",
+        "code_mini.env:CodeMiniEnv",
+        "code_mini.env:Oracle",
+        "62 small programming tasks that come with gem, judged by hidden tests.",
         runs="thread",
-        reward_range=(FORMAT_ERROR, 1.0),
-        oracle="gem.envs.code_mini.env:Oracle",
-        oracle_sees="state",
-        floors=dict.fromkeys(["constant", "echo", "repeat-last"], FLOOR),
-        description="62 small programming tasks that come with gem, judged by hidden tests.",
     ),
-    EnvSpec(
-        id="qa:Facts",
-        entry_point="gem.envs.qa_env:QaEnv",
-        kwargs={"dataset_name": "gem:facts/questions.jsonl"},
-        reward_range=(FORMAT_ERROR, 1.0),
-        oracle="gem.envs.generated:Oracle",
-        oracle_sees="state",
-        floors=dict.fromkeys(["constant", "echo", "repeat-last"], FLOOR),
-        description="450 questions about an invented world, which cannot be answered without reading about it.",
+    _shipped(
+        "qa:Facts",
+        "qa_env:QaEnv",
+        "generated:Oracle",
+        "450 questions about an invented world, which cannot be answered without reading about it.",
+        dataset_name="gem:facts/questions.jsonl",
     ),
     _generated("math:Arithmetic", "MathFamilyEnv", {"family": "arithmetic"}, FLOOR, "math", "Reckoning, exactly."),
     _generated("math:Algebra", "MathFamilyEnv", {"family": "algebra"}, FLOOR, "math", "Equations and polynomials."),

@@ -24,6 +24,7 @@ from typing import Any
 from gem.core import position_of
 from gem.datasets import Row
 from gem.envs.dataset_env import DatasetEnv
+from gem.envs.spoiled import spoiled_program
 from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.code import CodeGrader, Reward
@@ -46,7 +47,7 @@ class CodeEnv(DatasetEnv):
     """See the module docstring. The arguments before the asterisk are the published ones.
 
     Args:
-        dataset_name, split, dataset, seed, shuffle: see DatasetEnv.
+        dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
         question_key, test_key: columns of the task's text and of its tests. The defaults also find "question",
             "description", "prompt" and "problem_statement"; and "input_output", "verification_info", "test_cases", and
             "public_tests" with "private_tests" and "generated_tests".
@@ -83,17 +84,21 @@ class CodeEnv(DatasetEnv):
         sandbox_type: str | Sandbox = "auto",
         *,
         shuffle: bool = True,
+        skip_bad_rows: bool | None = None,
+        streaming: bool = False,
         reward: Reward = "all",
         early_exit: bool | None = None,
         timeout: float = 10.0,
         memory_bytes: int = 1 << 30,
     ) -> None:
-        super().__init__(dataset_name, split, dataset, seed=seed, shuffle=shuffle)
         self.question_key, self.test_key, self.sandbox_type = question_key, test_key, sandbox_type
         self.max_workers, self.max_tests, self.verbose = max_workers, max_tests, verbose
         self.reward, self.early_exit = reward, early_exit
         self.limits = Limits(wall_s=timeout, memory_bytes=memory_bytes)
         self.grader()
+        super().__init__(
+            dataset_name, split, dataset, seed=seed, shuffle=shuffle, skip_bad_rows=skip_bad_rows, streaming=streaming
+        )
 
     def grader(self) -> CodeGrader:
         return CodeGrader(reward=self.reward, early_exit=self.early_exit, max_tests=self.max_tests, limits=self.limits)
@@ -119,6 +124,9 @@ class CodeEnv(DatasetEnv):
         seed, episode = position_of(self)
         order = derive(seed or 0, episode, "tests")
         return self.grader().grade(program, read_tests(self.tests), self.sandbox(), seed=order)
+
+    def spoiled(self, action: str) -> str:
+        return fenced(spoiled_program(program_in(action) or "", read_tests(self.tests).function))
 
     def _check_correct(self, model_code: str) -> bool:
         """A published name: whether a program passes ``self.tests``."""

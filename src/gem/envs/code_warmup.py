@@ -42,5 +42,5 @@ class Oracle:
         self.env = env
 
     def act(self, observation: str) -> str:
-        task = self.env.dataset[self.env.idx]["id"]
+        task = self.env.row["id"]
         return fenced(next(program.source for program in programs() if program.right and program.task == task))

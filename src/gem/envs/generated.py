@@ -6,7 +6,7 @@ A family is a data set of a million rows, each drawn when it is asked for from a
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -50,7 +50,28 @@ class Generated(Rows):
         return self._count
 
 
-class MathFamilyEnv(MathEnv):
+class _Family(MathEnv):
+    """What families of mathematics, with and without pictures, have in common."""
+
+    subject: str  # of the id, before the colon
+    families: Mapping[str, str]  # name → module
+
+    def __init__(
+        self,
+        family: str,
+        level: int = 3,
+        *,
+        seed: int | None = None,
+        answer_format: Kind = "boxed",
+        timeout: float | None = None,
+    ) -> None:
+        self.family, self.level = family, level
+        templates = _templates(self.families, family)
+        rows = Generated(f"{self.subject}:{family}", templates, _checked("level", level, MAX_LEVEL))
+        super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format, timeout=timeout)
+
+
+class MathFamilyEnv(_Family):
     """Generated questions of mathematics.
 
     Args:
@@ -61,21 +82,10 @@ class MathFamilyEnv(MathEnv):
     Raises BadValue for a family or level that there is not.
     """
 
-    def __init__(
-        self,
-        family: str,
-        level: int = 3,
-        *,
-        seed: int | None = None,
-        answer_format: Kind = "boxed",
-        timeout: float | None = None,
-    ) -> None:
-        self.family, self.level = family, level
-        rows = Generated(f"math:{family}", _templates(MATH_FAMILIES, family), _checked("level", level, MAX_LEVEL))
-        super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format, timeout=timeout)
+    subject, families = "math", MATH_FAMILIES
 
 
-class VisionFamilyEnv(MathVisualEnv):
+class VisionFamilyEnv(_Family, MathVisualEnv):
     """Generated pictures with a question about each.
 
     Args:
@@ -86,18 +96,7 @@ class VisionFamilyEnv(MathVisualEnv):
     Raises BadValue for a family or level that there is not, MissingDependency without the extra [vision].
     """
 
-    def __init__(
-        self,
-        family: str,
-        level: int = 3,
-        *,
-        seed: int | None = None,
-        answer_format: Kind = "boxed",
-        timeout: float | None = None,
-    ) -> None:
-        self.family, self.level = family, level
-        rows = Generated(f"vision:{family}", _templates(VISION_FAMILIES, family), _checked("level", level, MAX_LEVEL))
-        super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format, timeout=timeout)
+    subject, families = "vision", VISION_FAMILIES
 
 
 class LogicRulesEnv(QaEnv):
@@ -140,7 +139,7 @@ def _statement(distractors: int, rng: Any, depth: int) -> Any:
     return draw(rng, depth, distractors)
 
 
-def _templates(families: dict[str, str], family: str) -> Sequence[Callable[..., Any]]:
+def _templates(families: Mapping[str, str], family: str) -> Sequence[Callable[..., Any]]:
     if family not in families:
         near = did_you_mean(str(family), families)
         raise BadValue(f"no family {family!r}{near}  (there are: {', '.join(families)})")

@@ -21,16 +21,17 @@ from typing import Any
 from gem.datasets import Row
 from gem.envs.answer_format import AnswerFormat, Kind
 from gem.envs.dataset_env import DatasetEnv, text_in
+from gem.envs.spoiled import spoiled_formula
 from gem.errors import BadValue
 from gem.graders import Grade
-from gem.graders.math import MathGrader, grade_math
+from gem.graders.math import MathGrader, grade_math, quick_complaint
 
 
 class MathEnv(DatasetEnv):
     """See the module docstring. The arguments before the asterisk are the published ones.
 
     Args:
-        dataset_name, split, dataset, seed, shuffle, skip_bad_rows: see DatasetEnv.
+        dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
         question_key, answer_key: columns of the question and of its answer: text, a number, or a list of right answers.
         use_mp: without effect: what takes long is always judged in worker processes.
         answer_format: see AnswerFormat.
@@ -52,7 +53,8 @@ class MathEnv(DatasetEnv):
         use_mp: bool = True,
         *,
         shuffle: bool = True,
-        skip_bad_rows: bool = False,
+        skip_bad_rows: bool | None = None,
+        streaming: bool = False,
         answer_format: Kind = "boxed",
         timeout: float | None = None,
     ) -> None:
@@ -60,11 +62,28 @@ class MathEnv(DatasetEnv):
         self.format = AnswerFormat(answer_format)
         self.answer_format = self.format.how
         self.grader = MathGrader(timeout=timeout)
-        super().__init__(dataset_name, split, dataset, seed=seed, shuffle=shuffle, skip_bad_rows=skip_bad_rows)
+        super().__init__(
+            dataset_name, split, dataset, seed=seed, shuffle=shuffle, skip_bad_rows=skip_bad_rows, streaming=streaming
+        )
 
     def open(self, row: Row) -> Any:
         self.question, self.answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
+        for gold in self.golds:
+            if (complaint := quick_complaint(gold)) is not None:
+                raise BadValue(
+                    f"the column {self.answer_key!r} holds an answer that cannot be read, {gold!r:.80}: {complaint}"
+                )
         return f"{self.question}\n\nThink step by step, and {self.format.how}"
+
+    @property
+    def golds(self) -> list[str]:
+        """The right answers to the open question."""
+        return [self.answer] if isinstance(self.answer, str) else self.answer
+
+    def complaint(self) -> str | None:
+        """Why the open question has no right answer, as far as that takes computer algebra; None where it has one."""
+        found = (self.grader.complaint(gold) for gold in self.golds)
+        return next((complaint for complaint in found if complaint is not None), None)
 
     def judge(self, action: str) -> Grade | None:
         answer = self.format.read(action)
@@ -73,6 +92,9 @@ class MathEnv(DatasetEnv):
     def revealed(self) -> dict[str, Any]:
         return {"answer": self.answer}
 
+    def spoiled(self, action: str) -> str:
+        return self.format.write(spoiled_formula(self.format.read(action) or ""))
+
     @staticmethod
     def check_correct(model_answer: str, gold: str) -> bool:
         """A published name: whether an answer equals the gold one."""
@@ -80,8 +102,7 @@ class MathEnv(DatasetEnv):
 
     def secrets(self) -> list[str]:
         """The gold answers that the question does not name."""
-        golds = [self.answer] if isinstance(self.answer, str) else self.answer
-        return [gold for gold in golds if len(gold) >= 6 and gold not in self.question]
+        return [gold for gold in self.golds if len(gold) >= 6 and gold not in self.question]
 
     def sample_random_action(self) -> str:
         return self.format.write(str(self.action_rng.randint(0, 99)))

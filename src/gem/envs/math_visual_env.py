@@ -39,7 +39,8 @@ class MathVisualEnv(MathEnv):
         *,
         image_key: str = "image",
         shuffle: bool = True,
-        skip_bad_rows: bool = False,
+        skip_bad_rows: bool | None = None,
+        streaming: bool = False,
         answer_format: Kind = "boxed",
         timeout: float | None = None,
     ) -> None:
@@ -54,6 +55,7 @@ class MathVisualEnv(MathEnv):
             use_mp,
             shuffle=shuffle,
             skip_bad_rows=skip_bad_rows,
+            streaming=streaming,
             answer_format=answer_format,
             timeout=timeout,
         )

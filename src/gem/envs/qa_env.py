@@ -20,6 +20,7 @@ from gem.datasets import Row
 from gem.envs.answer_format import AnswerFormat, Kind
 from gem.envs.dataset_env import DatasetEnv, text_in
 from gem.envs.math_env import answers_in
+from gem.envs.spoiled import spoiled_words
 from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.exact import exact_match, f1
@@ -29,7 +30,7 @@ class QaEnv(DatasetEnv):
     """See the module docstring. The arguments before the asterisk are the published ones.
 
     Args:
-        dataset_name, split, dataset, seed, shuffle, skip_bad_rows: see DatasetEnv.
+        dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
         question_key, answer_key: columns of the question and of its answer, or list of right answers.
         extract_boxed: the answer stands in a box, as with answer_format="boxed".
         load_from_cache_file: without effect: nothing is cached.
@@ -51,7 +52,8 @@ class QaEnv(DatasetEnv):
         load_from_cache_file: bool = True,
         *,
         shuffle: bool = True,
-        skip_bad_rows: bool = False,
+        skip_bad_rows: bool | None = None,
+        streaming: bool = False,
         answer_format: Kind | None = None,
         reward: Literal["exact", "f1"] = "exact",
     ) -> None:
@@ -63,7 +65,9 @@ class QaEnv(DatasetEnv):
         self.extract_boxed, self.load_from_cache_file = extract_boxed, load_from_cache_file
         self.format = AnswerFormat(answer_format or ("boxed" if extract_boxed else "tag"))
         self.answer_format = self.format.how
-        super().__init__(dataset_name, split, dataset, seed=seed, shuffle=shuffle, skip_bad_rows=skip_bad_rows)
+        super().__init__(
+            dataset_name, split, dataset, seed=seed, shuffle=shuffle, skip_bad_rows=skip_bad_rows, streaming=streaming
+        )
 
     def open(self, row: Row) -> str:
         self.question, self.answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
@@ -77,6 +81,9 @@ class QaEnv(DatasetEnv):
 
     def revealed(self) -> dict[str, Any]:
         return {"answer": self.answer}
+
+    def spoiled(self, action: str) -> str:
+        return self.format.write(spoiled_words(self.format.read(action) or ""))
 
     def extractor(self, action: str) -> str | None:
         """A published name: the answer in a text, None without one."""

@@ -1,7 +1,8 @@
 """Short answers in words: exact match and F1 over words, after the normalisation of SQuAD (arXiv 1606.05250, §6.1).
 
-Unlike the original, an answer of nothing but articles or punctuation keeps them, so that "the" is not "a" and no empty
-answer is right.
+Unlike the original it makes no two words equal that are not. Punctuation between words counts as a space, and what
+belongs to a word stays: the sign, point or stroke of a number (-5, 1.5, 3/4, 3:30), a percent sign, the apostrophe of
+"we're", C++ and C#. Articles go, but not at the end ("vitamin A") and not where nothing else would be left.
 
 >>> exact_match("The Eiffel Tower.", "eiffel tower").correct, exact_match("the", "a").correct
 (True, False)
@@ -10,7 +11,6 @@ answer is right.
 from __future__ import annotations
 
 import re
-import string
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -19,15 +19,35 @@ from gem.errors import BadValue
 from gem.graders.base import Grade
 
 _ARTICLES = frozenset({"a", "an", "the"})
-_PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}‘’“”…]")
+_SAME = str.maketrans({**dict.fromkeys("‘’ʼ´`", "'"), **dict.fromkeys("‐‑‒–—−", "-"), "&": " and ", "$": " "})
+_GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_PERCENT = re.compile(r"(?<=\d)\s*(?:%|per ?cent\b)")
+_INITIALS = re.compile(r"(?<![^\W_])(?:[^\W\d_]\.)+(?:[^\W\d_](?![^\W_]))?")  # U.S., a.m.
+# What is part of a word though it is punctuation or a symbol.
+_PART = re.compile(r"(?<![^\s(])[-+](?=\.?\d)|(?<=\d)[.,:/](?=\d)|(?<![\d\w])\.(?=\d)|(?<=\d)%|(?<=[^\W_])'(?=[^\W_])")
+_NAMED = re.compile(r"\b[^\W\d_][+#]+(?=[^\w+#]|$)")  # C++, F#
 
 
 def normalize(text: str) -> str:
-    """Lower case, without punctuation, articles and superfluous space, unless nothing else would be left."""
-    text = unicodedata.normalize("NFC", text).casefold()
-    words = _PUNCTUATION.sub("", text).split()
-    kept = [word for word in words if word not in _ARTICLES]
-    return " ".join(kept or words) or " ".join(text.split())
+    """Lower case, without punctuation, articles and superfluous space; see the module docstring for what stays.
+
+    >>> normalize("The U.S. (in 1,000s): -2.5 %!"), normalize("Vitamin A")
+    ('us in 1000s -2.5%', 'vitamin a')
+    """
+    text = unicodedata.normalize("NFC", text).casefold().translate(_SAME)
+    text = _INITIALS.sub(lambda m: m.group().replace(".", ""), _PERCENT.sub("%", _GROUPED.sub("", text)))
+    stays = {i for pattern in (_PART, _NAMED) for match in pattern.finditer(text) for i in range(*match.span())}
+    words = "".join(
+        c if i in stays or unicodedata.category(c)[0] in "LMNC" else _gap(c) for i, c in enumerate(text)
+    ).split()
+    if _ARTICLES.issuperset(words):
+        return " ".join(words) or " ".join(text.split())
+    return " ".join([*(word for word in words[:-1] if word not in _ARTICLES), words[-1]])
+
+
+def _gap(character: str) -> str:
+    """What stands for a character that is no part of a word: a space, or itself where it says something by itself."""
+    return character if unicodedata.category(character) in ("Sc", "So") else " "
 
 
 def exact_match(answer: str, gold: str | Sequence[str]) -> Grade:

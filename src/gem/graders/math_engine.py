@@ -15,13 +15,16 @@ from gem.errors import BadValue, require
 DIGITS = 40  # of the numbers compared
 AGREEMENT = 30  # digits that have to agree
 POINTS = 6  # at which expressions with variables are compared; at half of them they must have a value
+_ODD_ROOT = re.compile(r"\\sqrt\[(\d*[13579])\]\{-(\d+(?:\.\d+)?)\}")  # of a negative number: the real one
 _DEGREES = re.compile(r"\{?(\d+(?:\.\d+)?)\}?\s*\^\\circ")
 
 
 def same_formula(answer: str, gold: str) -> bool:
     """Whether two clean LaTeX expressions are equal wherever they are defined. Raises BadValue for no formula."""
     ours, theirs = parse(answer), parse(gold)
-    return bool(ours == theirs) or _vanishes(ours - theirs)
+    if bool(ours == theirs):
+        return True
+    return _is_number_like(ours) and _is_number_like(theirs) and _vanishes(ours - theirs)
 
 
 def same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
@@ -37,19 +40,26 @@ def same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
     return len(values) >= POINTS // 2 and all(_near(value, values[0]) for value in values) and values[0] != 0
 
 
+def _is_number_like(value: Any) -> bool:
+    """Whether it can be subtracted: not an equation, a set or a truth value."""
+    return isinstance(value, require("sympy", extra="math").Expr)
+
+
 @lru_cache(maxsize=4096)
 def parse(latex: str) -> Any:
     """The sympy expression of clean LaTeX, unevaluated; BadValue where it is none."""
     sympy = require("sympy", extra="math")
     latex2sympy = require("latex2sympy2_extended", extra="math").latex2sympy
     text = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}", r"\1", latex)
+    text = _ODD_ROOT.sub(r"(-\\sqrt[\1]{\2})", text)
     text = _DEGREES.sub(r"{\1\\cdot\\frac{\\pi}{180}}", text)
     try:
         expression = latex2sympy(text, normalization_config=None)  # which would drop units and open boxes
         imaginary = [symbol for symbol in expression.free_symbols if symbol.name == "i"]
         expression = expression.subs({symbol: sympy.I for symbol in imaginary})
         expression = expression.subs({s: sympy.Symbol(s.name) for s in expression.free_symbols})  # without assumptions
-        return expression.doit() if expression.has(sympy.Integral, sympy.Sum, sympy.Product) else expression
+        unfinished = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit, sympy.Derivative, sympy.UnevaluatedExpr)
+        return expression.doit() if expression.has(*unfinished) else expression
     except RecursionError as e:
         raise BadValue(f"not a formula: {latex!r:.80}") from e
     except Exception as e:  # the parser raises whatever it stumbles over

@@ -15,8 +15,25 @@ _POWER_OF_TEN = re.compile(r"([+-]?)10\^(?:\{\s*([+-]?\d+)\s*\}|(\d))")
 _FRACTION = re.compile(
     rf"([+-]?)\s*(?:\\frac\{{\s*([+-]?)\s*({_DIGITS})\s*\}}\{{\s*([+-]?)\s*({_DIGITS})\s*\}}|({_DIGITS})\s*/\s*({_DIGITS}))"
 )
-_MIXED = re.compile(r"([+-]?)\s*(\d+)\s*(?:\\frac\{\s*(\d+)\s*\}\{\s*(\d+)\s*\}|(?:\s|\s*-\s*|\s+and\s+)(\d+)/(\d+))")
+_BASE = re.compile(r"([0-9A-Fa-f]+|\([0-9A-Fa-f]+\))_(?:\{?\s*(?:\\text\{)?\s*(\w+)\s*\}*)")
+_BASES = {
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "sixteen": 16,
+}
+_AND = r"(?:(?:\\text\{\s*and\s*\}|and(?=[ \\]))\s*)?"
+_MIXED = re.compile(
+    rf"([+-]?)\s*(\d+)\s*{_AND}(?:\\frac\{{\s*(\d+)\s*\}}\{{\s*(\d+)\s*\}}|(?:\s|\s+and\s+)(\d+)/(\d+))"
+)
 _REPEATING = re.compile(r"([+-]?)(\d*)\.(\d*)(?:\\overline\{(\d+)\}|\\(?:bar|dot)\{(\d+)\}|\((\d+)\))")
+_SPACED = re.compile(r"([+-]?)(\d{1,3}(?:[ ']\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:_\d{3})+)")
 _DOTS = re.compile(r"([+-]?)(\d*)\.(\d*?)(\d{1,6}?)\4{2,}\.\.\.")
 
 
@@ -29,8 +46,27 @@ def number_of(text: str) -> Fraction | None:
     return None
 
 
+def in_base(text: str) -> tuple[str, int] | None:
+    """Digits, and the base that is written below them; None for other text, and for digits that the base does not have.
+
+    >>> in_base("ff_{16}"), in_base("12_2")
+    (('FF', 16), None)
+    """
+    match = _BASE.fullmatch(text)
+    if match is None:
+        return None
+    digits, word = match.group(1).strip("()").upper(), match.group(2)
+    base = _BASES.get(word, int(word) if word.isdigit() else 0)
+    return (digits, base) if 2 <= base <= 36 and all(int(d, 36) < base for d in digits) else None
+
+
 def _plain(sign: str, digits: str) -> Fraction:
     return _signed(sign, Fraction("0" + digits.rstrip(".")))
+
+
+def _spaced(sign: str, digits: str) -> Fraction:
+    grouped = digits.replace(".", "") if digits.count(".") > 1 else digits
+    return _signed(sign, Fraction(re.sub(r"[ '_]", "", grouped)))
 
 
 def _mixed(sign: str, whole: str, *parts: str | None) -> Fraction | None:
@@ -78,4 +114,5 @@ _NUMBERS: tuple[tuple[re.Pattern[str], Callable[..., Fraction | None]], ...] = (
     (_POWER_OF_TEN, _power_of_ten),
     (_REPEATING, _with_period),
     (_DOTS, _repeating),
+    (_SPACED, _spaced),
 )

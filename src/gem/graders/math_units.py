@@ -1,27 +1,40 @@
-"""Units of measurement, in their usual spellings, and what they measure."""
+"""Units of measurement, in their usual spellings, and what they measure.
+
+A unit is a text such as "m", "cm^2" or "km/h", made of the canonical names in UNITS, or of a word that is no unit
+elsewhere ("apple"), which measures itself.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fractions import Fraction
+from functools import lru_cache
 
 FUNCTIONS = frozenset(
     "sin cos tan cot sec csc arcsin arccos arctan log ln exp lim max min gcd lcm sqrt pi mod".split()  # noqa: SIM905
 )
-# unit → (dimension, factor to the dimension's own unit)
-UNITS: dict[str, tuple[str, Fraction]] = {}
+Dimensions = tuple[tuple[str, int], ...]
+# unit → (what it measures, factor to the unit of which that is 1)
+UNITS: dict[str, tuple[dict[str, int], Fraction]] = {}
 _SPELLED: dict[str, str] = {}
+_CAPITALS = {"J": "joule", "N": "newton", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "L": "l"}
+_NAMES_THINGS = re.compile(r"^(?=.*[aeiouy])...|\s")  # and is no product of letters, as "xy" is
+_SPEED, _VOLUME = {"length": 1, "time": -1}, {"length": 3}
 
 
-def _unit(dimension: str, factor: str, *spellings: str) -> None:
-    UNITS[spellings[0]] = (dimension, Fraction(factor))
+def _unit(dimensions: str | dict[str, int], factor: str, *spellings: str) -> None:
+    measured = {dimensions: 1} if isinstance(dimensions, str) else dimensions
+    UNITS[spellings[0]] = (measured, Fraction(factor))
     for spelling in spellings:
         _SPELLED[spelling] = spellings[0]
 
 
 for _row in (
+    ("length", "1/1000000000", "nm", "nanometer", "nanometre"),
     ("length", "1/1000", "mm", "millimeter", "millimetre"),
     ("length", "1/100", "cm", "centimeter", "centimetre"),
+    ("length", "1/10", "dm", "decimeter", "decimetre"),
     ("length", "1", "m", "meter", "metre"),
     ("length", "1000", "km", "kilometer", "kilometre"),
     ("length", "0.0254", "in", "inch", "inche"),
@@ -34,35 +47,102 @@ for _row in (
     ("mass", "1000000", "t", "tonne"),
     ("mass", "453.59237", "lb", "pound"),
     ("mass", "28.349523125", "oz", "ounce"),
+    ("time", "1/1000", "ms", "millisecond"),
     ("time", "1", "s", "second", "sec"),
     ("time", "60", "min", "minute"),
     ("time", "3600", "h", "hour", "hr"),
     ("time", "86400", "day"),
     ("time", "604800", "week"),
-    ("volume", "1/1000", "ml", "milliliter", "millilitre"),
-    ("volume", "1", "l", "liter", "litre"),
-    ("money", "1", "$", "dollar", "usd"),
-    ("money", "1/100", "cent", "¢"),
-    ("speed", "1", "m/s"),
-    ("speed", "5/18", "km/h", "kph", "kmh", "km per hour", "kilometers per hour"),
-    ("speed", "0.44704", "mph", "miles per hour", "mile per hour"),
+    ("months", "1", "month"),
+    ("months", "12", "year", "yr"),
+    (_VOLUME, "1/1000000", "ml", "milliliter", "millilitre"),
+    (_VOLUME, "1/1000", "l", "liter", "litre"),
+    ("dollars", "1", "$", "dollar", "usd"),
+    ("dollars", "1/100", "cent", "¢"),
+    ("euros", "1", "€", "euro", "eur"),
+    ("pounds sterling", "1", "£", "gbp"),
+    ("yen", "1", "¥", "yen"),
+    ("rupees", "1", "₹", "rupee"),
+    (_SPEED, "5/18", "km/h", "kph", "kmh"),
+    (_SPEED, "0.44704", "mph"),
     ("angle", "1", "degree", "deg"),
+    ("angle in pi", "1", "radian", "rad"),
+    ("celsius", "1", "celsius", "degree celsius"),
+    ("fahrenheit", "1", "fahrenheit", "degree fahrenheit"),
+    ("temperature", "1", "kelvin"),
+    ("energy", "1", "joule"),
+    ("energy", "1000", "kj", "kilojoule"),
+    ("force", "1", "newton"),
+    ("power", "1", "watt"),
+    ("power", "1000", "kw", "kilowatt"),
+    ("voltage", "1", "volt"),
+    ("current", "1", "ampere", "amp"),
+    ("frequency", "1", "hz", "hertz"),
+    ("frequency", "1000", "khz", "kilohertz"),
 ):
     _unit(*_row)
 
 
-def unit_of(text: str, power: str | None = None) -> str | None:
-    """The canonical name of a unit; a word of the question's ("apples") is one too. None where it is none."""
-    word = re.sub(r"^\\text\{|\}$", "", text.strip()).strip().rstrip(".").lower()
+def unit_of(text: str, power: str | None = None, *, apart: bool = True) -> str | None:
+    """The canonical form of a unit; a word of the question's ("apples") is one too. None where it is none.
+
+    power: an exponent that follows it, as "^{2}". apart: it stands apart from its number; where it does not, only a
+    unit in use is one.
+    """
     if text.startswith(r"^\circ"):
         return "degree"
-    if word in ("%", "percent", "percents"):
+    marked = text.lstrip().startswith(r"\text")
+    words = re.sub(r"\\text\{|[{}]", "", text).strip().rstrip(".") + re.sub(r"[{}]", "", power or "")
+    if words.lower() in ("%", "percent", "percents", "per cent"):
         return "%"
-    if word in FUNCTIONS or (len(word) == 1 and word not in _SPELLED):
+    parts = re.split(r"\s*/\s*|\s+per\s+", words)
+    names = [_part(part, marked) for part in parts]
+    if not apart and not marked and any(name is not None and name.partition("^")[0] not in UNITS for name in names):
         return None
-    suffix = {"2": "^2", "3": "^3"}[re.sub(r"\D", "", power)] if power else ""
-    for prefix, its_suffix in (("square ", "^2"), ("sq ", "^2"), ("sq. ", "^2"), ("cubic ", "^3")):
+    return None if None in names else "/".join(name for name in names if name is not None)
+
+
+def capital_unit(text: str) -> str | None:
+    """The unit that a single capital letter stands for where it is known to be one: N is newton."""
+    return _CAPITALS.get(text)
+
+
+def unit_as_letter(unit: str) -> str | None:
+    """The letter that a unit is written with, which may as well be a variable; None where it is longer."""
+    return unit if len(unit) == 1 and unit.isalpha() else None
+
+
+@lru_cache(maxsize=1024)
+def measured(unit: str) -> tuple[Dimensions, Fraction]:
+    """What a canonical unit measures, and its factor to others that measure the same."""
+    dimensions: Counter[str] = Counter()
+    factor = Fraction(1)
+    whole = [unit] if unit in UNITS else unit.split("/")
+    for place, part in enumerate(whole):
+        name, _, power = part.partition("^")
+        exponent = int(power or 1) * (1 if place == 0 else -1)
+        measures, size = UNITS.get(name, ({name: 1}, Fraction(1)))
+        for dimension, times in measures.items():
+            dimensions[dimension] += times * exponent
+        factor *= size**exponent
+    return tuple(sorted((name, times) for name, times in dimensions.items() if times)), factor
+
+
+def _part(text: str, marked: bool) -> str | None:
+    """One factor of a unit: "square feet" is ft^2. marked: as text, so that a letter is no variable."""
+    match = re.fullmatch(r"(.*?)\s*(?:\^?([23])|\s(squared|cubed))?", text.strip(" ."))
+    word, digit, spelled = match.groups() if match else (text, None, None)
+    power = digit or {"squared": "2", "cubed": "3", None: ""}[spelled]
+    if marked and word in _CAPITALS:
+        return _CAPITALS[word] + (power and f"^{power}")
+    if len(word) == 1 and word.isupper() and word != "L":
+        return None
+    word = word.lower().strip(" .")
+    for prefix, its in (("square ", "2"), ("sq ", "2"), ("sq. ", "2"), ("cubic ", "3"), ("cu ", "3")):
         if word.startswith(prefix):
-            word, suffix = word.removeprefix(prefix), its_suffix
+            word, power = word.removeprefix(prefix).strip(), its
+    word = re.sub(r"^degrees\b", "degree", word)
     word = word if word in _SPELLED else word.removesuffix("s") if len(word) > 2 else word
-    return _SPELLED.get(word, word) + suffix
+    if word not in _SPELLED and (word in FUNCTIONS or len(word) < 2 or not (marked or _NAMES_THINGS.search(word))):
+        return None
+    return _SPELLED.get(word, word) + (power and f"^{power}")

@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ class Part:
         grade: any grader's function of an answer and the gold one: ``exact_match``, ``MathGrader().grade``.
         weight: against the other parts; 0 for one that is only reported.
         takes_question: hand it ``question=`` too, as ``Judge(…).grade`` takes it.
+        agrade: the same for event loops, as ``Judge(…).agrade``; None runs ``grade`` in a thread.
 
     Raises BadValue for a weight that is negative or no number.
     """
@@ -34,12 +36,17 @@ class Part:
     grade: Callable[..., Grade]
     weight: float = 1.0
     takes_question: bool = False
+    agrade: Callable[..., Awaitable[Grade]] | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.grade):
             raise BadValue(f"a part's grade is a function of an answer and a gold one, got {self.grade!r}")
         if isinstance(self.weight, bool) or not 0 <= self.weight < math.inf:
             raise BadValue(f"a weight must be a number >= 0, got {self.weight!r}")
+
+    def asks(self, question: str) -> dict[str, str]:
+        """What it is handed besides answer and gold."""
+        return {"question": question} if self.takes_question else {}
 
 
 class Rubric:
@@ -56,7 +63,21 @@ class Rubric:
 
     def grade(self, answer: str, gold: str | Sequence[str], *, question: str = "") -> Grade:
         """Grade by all parts, in their order. Raises what a part raises: without all of them there is no grade."""
-        grades = {name: _graded(part, answer, gold, question) for name, part in self.parts.items()}
+        return self._summed(
+            {name: part.grade(answer, gold, **part.asks(question)) for name, part in self.parts.items()}
+        )
+
+    async def agrade(self, answer: str, gold: str | Sequence[str], *, question: str = "") -> Grade:
+        """grade(), for event loops: all parts at once. Where one raises, the others are given up."""
+        tasks = [asyncio.ensure_future(_agraded(part, answer, gold, question)) for part in self.parts.values()]
+        try:
+            grades = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return self._summed(dict(zip(self.parts, grades, strict=True)))
+
+    def _summed(self, grades: Mapping[str, Grade]) -> Grade:
         total = sum(part.weight for part in self.parts.values())
         shares = {name: part.weight * grades[name].reward / total for name, part in self.parts.items()}
         correct = all(grades[name].correct for name, part in self.parts.items() if part.weight)
@@ -80,5 +101,8 @@ class Rubric:
         }
 
 
-def _graded(part: Part, answer: str, gold: str | Sequence[str], question: str) -> Grade:
-    return part.grade(answer, gold, question=question) if part.takes_question else part.grade(answer, gold)
+async def _agraded(part: Part, answer: str, gold: str | Sequence[str], question: str) -> Grade:
+    asked = part.asks(question)
+    if part.agrade is not None:
+        return await part.agrade(answer, gold, **asked)
+    return await asyncio.to_thread(part.grade, answer, gold, **asked)

@@ -49,4 +49,4 @@ class Oracle:
         self.env = env
 
     def act(self, observation: str) -> str:
-        return fenced(reference(self.env.dataset[self.env.idx]))
+        return fenced(reference(self.env.row))

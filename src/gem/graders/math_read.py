@@ -1,0 +1,350 @@
+"""Reading an answer in mathematics takes no computer algebra: a Formula keeps its LaTeX, and the engine compares it.
+
+One file, because what is read in brackets, sides and parts is read by all readers again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+
+from gem.graders.math_matrices import determinant, scaled
+from gem.graders.math_numbers import in_base, number_of
+from gem.graders.math_text import clean, cut, split
+from gem.graders.math_units import unit_of
+from gem.graders.math_values import (
+    Clock,
+    Congruence,
+    Formula,
+    Group,
+    InBase,
+    Interval,
+    Named,
+    Number,
+    Relation,
+    Value,
+    Word,
+)
+from gem.graders.math_words import SCALES, is_word, spelled_number, word_of
+
+_NAME = re.compile(
+    r"(?:m?\\angle\s*\{?[A-Za-z]+\}?|\\overline\{[A-Z]+\}|\\?[a-zA-Z]+|\\text\{[^{}]*\})"
+    r"(?:_\{?\w+\}?)?(?:\^\{-1\})?(?:\([\w, |=<>\\]*\))?'*"
+)
+_BETWEEN = (
+    r";|,(?!\d{3}(?!\d))|,(?= )|\\text\{\s*(?:and|or)\s*\}|(?<=[ }\d)\]])(?:and|or)(?=[ \d\\(\[-])"
+    r"|\\lor(?![a-z])|\\land(?![a-z])"
+)
+_TO = r":|\\text\{\s*to\s*\}|(?<=[\d}])\s+to\s+(?=[\d\\])"
+_ORDER = r"\\le(?![a-z])|\\ge(?![a-z])|\\ne(?![a-z])|[=<>]"
+_PM = re.compile(r"\\pm(?![a-zA-Z])")
+_UNIT_TAIL = re.compile(
+    r"^(?P<number>.*?[\d}\])]|.*\\pi)\s*"
+    r"(?P<unit>\^\\circ|%|[¢€£]|\\text\{\s*[^{}]*\}|(?<=\s)[a-zA-Z$/](?:[a-zA-Z/ .]|\^\{?\d\}?(?=\s*/))*?"
+    r"|[a-zA-Z]{2,}[a-zA-Z/ .]*?)(?P<power>\^\{?[23]\}?)?\s*$"
+)
+_SCALED = re.compile(
+    rf"(?P<number>.*?[\d}}])\s*(?:\\text\{{)?\s*(?P<scale>{'|'.join(SCALES)})(?![a-z])\s*\}}?(?P<rest>.*)"
+)
+_ANGLE_OF = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")  # whose argument the degrees are, and no unit of the value
+_CALCULUS = re.compile(r"\\(?:int|lim|sum|prod)(?![a-z])")  # whose letters behind numbers are no units
+_CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?)?\s*(?:\\text\{\s*)?([ap])?(?(4)\.?\s*m\b\.?)\s*\}?", re.I)
+LONGEST_SCALED = 60  # characters of a number with "million"
+_EVERYTHING = Interval(None, None, (False, False))
+_SAYINGS: dict[str, Value] = {
+    **dict.fromkeys(["no solution", "no solutions", "empty set", "the empty set"], Group("set", ())),
+    **dict.fromkeys(["all real numbers", "all reals", "all real", "real numbers", "the real numbers"], _EVERYTHING),
+    "infinity": Formula(r"\infty"),
+    "negative infinity": Formula(r"-\infty"),
+}
+
+
+@lru_cache(maxsize=2048)
+def read(text: str) -> Value:
+    """The value that an answer's text stands for."""
+    text = clean(text)
+    number = number_of(text)
+    return _read(text) if number is None else Number(number, decimal="." in text)
+
+
+def read_words(text: str) -> Value | None:
+    r"""What text between \text{…} says, or words do; None where it is mathematics."""
+    said = re.sub(r"\s+", " ", text).strip(" .").casefold()
+    if said in _SAYINGS:
+        return _SAYINGS[said]
+    count = spelled_number(said)
+    return None if count is None else Number(Fraction(count))
+
+
+def _read(text: str) -> Value:
+    if (quoted := re.fullmatch(r"\\text\{([^{}]*)\}", text)) is not None:
+        return _read_quoted(quoted.group(1).strip())
+    for reader in _READERS:
+        value = reader(text)
+        if value is not None:
+            return value
+    return _read_scalar(text)
+
+
+def _read_quoted(inner: str) -> Value:
+    if (known := read_words(inner)) is not None:
+        return known
+    if re.match(r"[-+]?[\d$€£(\\]", inner):
+        return _read(inner)
+    parts = [part for part in re.split(r",? and |,? or |, ", inner) if part]
+    if len(parts) > 1:
+        return Group("list", tuple(read_words(part) or Word(word_of(part)) for part in parts))
+    return Word(word_of(inner))
+
+
+def _read_union(text: str) -> Value | None:
+    parts = split(text, r"\\cup(?![a-zA-Z])")
+    return Group("union", tuple(map(_read, parts))) if len(parts) > 1 else None
+
+
+def _read_builder(text: str) -> Value | None:
+    """A set given by its condition: {x | x > 3}."""
+    match = re.fullmatch(r"\\?\{\s*\(?[a-zA-Z]\)?(?:\s*\\in\s*\\mathbb\{R\})?\s*(?:\\mid|\||:)(.*?)\\?\}", text)
+    return _read(match.group(1).strip()) if match else None
+
+
+def _read_congruence(text: str) -> Value | None:
+    """As x ≡ 3 (mod 5), or 3 (mod 5) alone."""
+    before, marked, after = text.partition(r"\pmod{")
+    modulus = after.rstrip(")").removesuffix("}")
+    if not marked or not modulus or re.search(r"[{}\\]", modulus):
+        return None
+    name, _, value = before.rstrip(" (").rpartition(r"\equiv")
+    return Congruence(name.strip(), _read(value.strip()), _read(modulus)) if value.strip() else None
+
+
+def _read_list(text: str) -> Value | None:
+    """Several values side by side, with commas, semicolons, "and", "or"; x = 1, 2 and x = 1 or x = 2 alike."""
+    if number_of(text) is not None:
+        return None  # 1 and 1/2
+    pieces = [(part, separator) for part, separator in cut(text, _BETWEEN) if part]
+    parts = [signed for part, _ in pieces for signed in _signs(part)]
+    if len(parts) < 2:
+        return None
+    values = [_read(part) for part in parts]
+    if all(isinstance(value, Interval) for value in values):
+        both = any("and" in separator or "land" in separator for _, separator in pieces)
+        return (_overlap(values) if both else None) or Group("union", tuple(values))
+    name = next((value.name for value in values if isinstance(value, Named)), None)
+    if name is not None and all(not isinstance(v, Named) or v.name == name for v in values):
+        return Named(name, Group("list", tuple(v.value if isinstance(v, Named) else v for v in values)))
+    return Group("list", tuple(values))
+
+
+def _signs(part: str) -> list[str]:
+    """Both values of one with a ± in it, where it is the only one."""
+    if len(_PM.findall(part)) != 1:
+        return [part]
+    return [re.sub(r"^\+", "", _PM.sub(sign, part).replace("=+", "=")) for sign in "+-"]
+
+
+def _overlap(values: Sequence[Value]) -> Interval | None:
+    """X > 1 and x < 2 as one interval."""
+    low = next((v for v in values if isinstance(v, Interval) and v.high is None and v.low is not None), None)
+    high = next((v for v in values if isinstance(v, Interval) and v.low is None and v.high is not None), None)
+    if len(values) != 2 or low is None or high is None or low.variable != high.variable:
+        return None
+    return Interval(low.low, high.high, (low.closed[0], high.closed[1]), low.variable)
+
+
+def _read_relation(text: str) -> Value | None:
+    parts = split(text, r"\\in(?![a-zA-Z])")
+    if len(parts) == 2 and _NAME.fullmatch(parts[0]):
+        return _with_variable(_read(parts[1]), parts[0])
+    pieces = cut(text, _ORDER)
+    sides, operators = [side for side, _ in pieces], [operator for _, operator in pieces[:-1]]
+    if len(sides) < 2 or not all(sides):
+        return None
+    if operators == ["="]:
+        return _equation(*sides)
+    if set(operators) == {"="}:
+        return _equation(sides[0], sides[-1])  # a chain of equalities: what is found stands at its end
+    if operators == [r"\ne"]:
+        return Relation(_read(sides[0]), r"\ne", _read(sides[1]))
+    return _range(sides, operators)
+
+
+def _equation(left: str, right: str) -> Value:
+    if _NAME.fullmatch(left):
+        return Named(left, _read(right))
+    if re.fullmatch(r"[a-zA-Z]", right) and not re.fullmatch(r"[\d.]+[a-zA-Z]|.*[a-zA-Z].*", left):
+        return Named(right, _read(left))
+    if re.fullmatch(r"\((?:\s*[a-zA-Z]\s*,)+\s*[a-zA-Z]\s*\)", left) or not re.search("[a-zA-Z]", left):
+        return _read(right)  # (x, y) = (1, 2); 1 + 1 = 2
+    return Relation(_read(left), "=", _read(right))
+
+
+def _range(sides: list[str], operators: list[str]) -> Value | None:
+    """1 < x <= 2, x > 3: an interval of its variable."""
+    down = [operator in (">", r"\ge") for operator in operators]
+    if any(down) != all(down) or len(sides) > 3 or "=" in operators or r"\ne" in operators:
+        return None
+    if all(down):
+        sides, operators = sides[::-1], operators[::-1]
+    closed = [operator in (r"\le", r"\ge") for operator in operators]
+    if len(sides) == 3:
+        return Interval(_bound(sides[0]), _bound(sides[2]), (closed[0], closed[1]), sides[1])
+    if _NAME.fullmatch(sides[0]) and "infty" not in sides[0]:
+        return Interval(None, _bound(sides[1]), (False, closed[0]), sides[0])
+    if _NAME.fullmatch(sides[1]) and "infty" not in sides[1]:
+        return Interval(_bound(sides[0]), None, (closed[0], False), sides[1])
+    return Relation(_read(sides[0]), r"\le" if closed[0] else "<", _read(sides[1]))
+
+
+def _read_bracketed(text: str) -> Value | None:
+    if text in (r"\emptyset", r"\{\}", r"\{ \}"):
+        return Group("set", ())
+    for opening, closing in ((r"\{", r"\}"), ("{", "}"), (r"\langle", r"\rangle")):
+        if text.startswith(opening) and text.endswith(closing) and _encloses(text, len(opening), len(closing)):
+            items = _items(text[len(opening) : -len(closing)])
+            if opening == "{" and len(items) == 1:
+                return _read(items[0])  # LaTeX's braces, which only group
+            return Group("tuple" if opening == r"\langle" else "set", tuple(map(_read, items)))
+    if len(text) < 2 or text[0] not in "([]" or text[-1] not in ")][" or not _encloses(text, 1, 1):
+        return None
+    return _read_brackets(text[0] + text[-1], _items(text[1:-1]))
+
+
+def _read_brackets(brackets: str, items: list[str]) -> Value | None:
+    if len(items) == 1:
+        return _read(items[0]) if brackets == "()" or items[0].startswith(r"\begin") else None
+    if brackets == "[]" and items and all(item.startswith("[") for item in items):
+        return Group("matrix", tuple(Group("tuple", tuple(map(_read, _items(item[1:-1])))) for item in items))
+    if len(items) == 2 and (brackets != "()" or any(r"\infty" in item for item in items)):
+        closed = (brackets[0] == "[", brackets[1] == "]")
+        return Interval(_bound(items[0]), _bound(items[1]), closed)
+    return Group("tuple", tuple(_read(item) for item in items)) if brackets in ("()", "[]") else None
+
+
+def _items(inner: str) -> list[str]:
+    return [part for part in split(inner, r"[,;]")] if inner.strip() else []
+
+
+def _encloses(text: str, opening: int, closing: int) -> bool:
+    """Whether the first bracket of a text is closed by its last."""
+    depth = 0
+    for character in text[opening : len(text) - closing]:
+        depth += (character in "([{") - (character in ")]}")
+        if depth < 0:
+            return False
+    return True
+
+
+def _read_matrix(text: str) -> Value | None:
+    match = re.fullmatch(
+        r"(.*?)\s*(?:\\cdot)?\s*\\begin\{([pbvB]?)(?:small)?(?:matrix|array)\}(?:\{[lcr|]*\})?(.*)"
+        r"\\end\{\2(?:small)?(?:matrix|array)\}",
+        text,
+    )
+    if match is None or r"\begin" in match.group(3):
+        return None
+    rows = [row for row in re.split(r"\\\\", match.group(3)) if row.strip()]
+    cells = [[_read(cell.strip()) for cell in row.split("&")] for row in rows]
+    if match.group(2) == "v" and not match.group(1):
+        return determinant(cells)
+    if match.group(1):
+        multiplied = scaled(_read(match.group(1)), cells)
+        if multiplied is None:
+            return None
+        cells = multiplied
+    if all(len(row) == 1 for row in cells):
+        return Group("tuple", tuple(row[0] for row in cells))
+    return Group("matrix", tuple(Group("tuple", tuple(row)) for row in cells))
+
+
+def _read_base(text: str) -> Value | None:
+    written = in_base(text)
+    return None if written is None else InBase(*written)
+
+
+def _read_clock(text: str) -> Value | None:
+    match = _CLOCK.fullmatch(text)
+    if match is None or (match.group(2) is None and match.group(4) is None):
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()[:3])
+    half = (match.group(4) or "").lower()
+    if hours > (12 if half else 24):
+        return None
+    hours = hours % 12 + 12 * (half == "p") if half else hours
+    ratio = None if half or match.group(3) else _read_ratio(text)
+    return Clock(3600 * hours + 60 * minutes + seconds, bool(half) or hours > 12, ratio)
+
+
+def _read_ratio(text: str) -> Value | None:
+    """3:4, 3 to 4, 1:2:3. Of two parts it is their quotient."""
+    parts = split(text, _TO)
+    if len(parts) < 2 or not all(parts):
+        return None
+    values = [_read_scalar(part) for part in parts]
+    if not all(isinstance(value, (Number, Formula)) and not value.unit for value in values):
+        return None
+    if len(values) > 2:
+        return Group("ratio", tuple(values))
+    top, bottom = values
+    if isinstance(top, Number) and isinstance(bottom, Number):
+        return Number(top.exact / bottom.exact) if bottom.exact else None
+    return Formula(rf"\frac{{{parts[0]}}}{{{parts[1]}}}")
+
+
+def _read_scalar(text: str) -> Value:
+    if (currency := re.fullmatch(r"([+-]?)\s*\\?([$€£¥₹])\s*([+-]?)\s*([^\s\\$€£¥₹].*)", text)) is not None:
+        value = _read_scalar(currency.group(1) + currency.group(3) + currency.group(4))
+        unit = currency.group(2)
+        return replace(value, unit=unit) if isinstance(value, (Number, Formula)) and not value.unit else value
+    if (number := number_of(text)) is not None:
+        return Number(number, decimal="." in text)
+    if (known := read_words(text)) is not None:
+        return known
+    if len(text) <= LONGEST_SCALED and (many := _SCALED.fullmatch(text)) is not None:
+        value = _read_scalar(f"{many.group('number')} {many.group('rest').strip()}".strip())
+        if isinstance(value, Number):
+            return replace(value, exact=value.exact * SCALES[many.group("scale")])
+    tail = _UNIT_TAIL.fullmatch(text)
+    if tail is not None and _is_quantity(tail.group("number")) and not _CALCULUS.search(text):
+        apart = text[tail.start("unit") - 1].isspace()
+        unit = unit_of(tail.group("unit"), tail.group("power"), apart=apart)
+        if unit is not None and not (unit == "degree" and _ANGLE_OF.search(text)):
+            value = _read_scalar(tail.group("number").strip())
+            if isinstance(value, (Number, Formula)) and not value.unit:
+                return replace(value, unit=unit)
+    return Word(word_of(text)) if is_word(text) else Formula(text)
+
+
+def _is_quantity(number: str) -> bool:
+    """Whether a unit may follow: there are no letters besides those of commands, and every brace is closed."""
+    return number.count("{") == number.count("}") and not re.search(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", "", number))
+
+
+def _bound(text: str) -> Value | None:
+    return None if re.fullmatch(r"[+-]?\\infty\s*", text) else _read(text)
+
+
+def _with_variable(value: Value, name: str) -> Value:
+    return replace(value, variable=name) if isinstance(value, Interval) else Named(name, value)
+
+
+def _read_reals(text: str) -> Value | None:
+    return _EVERYTHING if text == r"\mathbb{R}" else None
+
+
+_READERS = (
+    _read_reals,
+    _read_union,
+    _read_builder,
+    _read_congruence,
+    _read_list,
+    _read_relation,
+    _read_bracketed,
+    _read_matrix,
+    _read_base,
+    _read_clock,
+    _read_ratio,
+)
