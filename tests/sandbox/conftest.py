@@ -1,4 +1,8 @@
-"""The hostile programs run when they are asked for, `pytest -m attack`, and never otherwise; the scores come last."""
+"""The sandboxes that tests share. And the hostile programs: they run when they are asked for, `pytest -m attack`, and
+never otherwise; their scores come last.
+
+A level that cannot hold on this machine fails its tests; GEM_ATTACK_MAY_SKIP=1 skips them instead.
+"""
 
 import sys
 from pathlib import Path
@@ -7,8 +11,29 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the package envelope
 
 import pytest
 from envelope import runner
+from envelope.switch import cannot
+
+from gem.errors import SandboxError
+from gem.sandbox import make_sandbox
 
 OUTCOMES = []
+
+
+@pytest.fixture(scope="module", params=["ns", "lsm", "basic"])
+def level(request):
+    """Each level of the zygote, which holds here."""
+    try:
+        make_sandbox("zygote", level=request.param).close()
+    except SandboxError as e:
+        cannot(f"level {request.param} cannot hold here: {e}")
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def sandbox(level, request):
+    """A zygote of each level, with the module's LIMITS."""
+    with make_sandbox("zygote", level=level, limits=request.module.LIMITS) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -17,9 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from gem.errors import SandboxError
-from gem.sandbox import make_sandbox
-
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 OTHERS: dict[int, str] = {}  # the children that this process had before
 CHILD_SUBREAPER = 36  # of prctl: orphans become this process's children
@@ -35,15 +32,6 @@ def square(n):
 
 sandbox = make_sandbox("zygote", level=sys.argv[1], limits=Limits(wall_s=60))
 """
-
-
-@pytest.fixture(params=["ns", "lsm", "basic"])
-def level(request):
-    try:
-        make_sandbox("zygote", level=request.param).close()
-    except SandboxError as e:
-        pytest.skip(f"level {request.param} cannot hold here: {e}")
-    return request.param
 
 
 @pytest.fixture

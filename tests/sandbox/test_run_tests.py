@@ -6,22 +6,12 @@ import time
 
 import pytest
 
-from gem.errors import BadValue, SandboxError
-from gem.sandbox import Case, Limits, Status, make_sandbox
+from gem.errors import BadValue
+from gem.sandbox import Case, Limits, Status
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 LIMITS = Limits(wall_s=20, memory_bytes=512 << 20)
 PATIENCE_S = 60  # a bound against hanging, not a measurement
-
-
-@pytest.fixture(scope="module", params=["ns", "lsm", "basic"])
-def sandbox(request):
-    try:
-        made = make_sandbox("zygote", level=request.param, limits=LIMITS)
-    except SandboxError as e:
-        pytest.skip(f"level {request.param} cannot hold here: {e}")
-    with made:
-        yield made
 
 
 @pytest.fixture
@@ -173,6 +163,21 @@ os.chmod("a", 0)
 os.mkdir("z", 0)
 """
     assert [r.stdout for r in run(sandbox, program, [""] * 9)] == ["[] []\n"] * 9
+
+
+def test_a_test_s_home_and_its_folder_for_temporary_files_are_its_working_directory(sandbox):
+    program = """
+import os, subprocess, sys, tempfile
+told = subprocess.run(["/bin/sh", "-c", "echo $HOME $TMPDIR"], capture_output=True, text=True).stdout.split()
+own = [sys.path[0], os.environ["HOME"], os.environ["TMPDIR"], tempfile.gettempdir()]
+print({*own, *told} == {os.getcwd()})
+"""
+    assert [result.stdout for result in run(sandbox, program, [""] * 20)] == ["True\n"] * 20
+
+
+def test_what_a_test_printed_without_a_line_end_is_there_after_a_time_out(sandbox):
+    results = run(sandbox, "import time; print('partial', end=''); time.sleep(60)", [""], limits=Limits(wall_s=1))
+    assert [(result.status, result.stdout) for result in results] == [(Status.TIMEOUT, "partial")]
 
 
 def test_a_daemon_does_not_outlive_its_test(sandbox):

@@ -10,21 +10,11 @@ import time
 import pytest
 
 from gem.errors import BadValue, SandboxError
-from gem.sandbox import Limits, Status, make_sandbox
+from gem.sandbox import Limits, Status
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 LIMITS = Limits(wall_s=20, memory_bytes=512 << 20)
 PATIENCE_S = 60  # a bound against hanging, not a measurement
-
-
-@pytest.fixture(scope="module", params=["ns", "lsm", "basic"])
-def sandbox(request):
-    try:
-        made = make_sandbox("zygote", level=request.param, limits=LIMITS)
-    except SandboxError as e:
-        pytest.skip(f"level {request.param} cannot hold here: {e}")
-    with made:
-        yield made
 
 
 @pytest.fixture

@@ -320,7 +320,7 @@ def test_gem_check_prints_the_table_of_one_env(capsys):
 def test_gem_check_prints_a_line_for_each_of_several(capsys):
     assert main(["check", "game:GuessTheNumber*", "--seeds", "1", "--episodes", "5"]) == 0
     out, err = capsys.readouterr()
-    assert out.count("ok      game:GuessTheNumber") == 5 and out.endswith("5 environments, 0 with broken promises\n")
+    assert out.count("ok      game:GuessTheNumber") == 5 and "\n5 environments, 0 with broken promises" in out
     assert err == ""
 
 

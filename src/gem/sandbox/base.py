@@ -109,6 +109,19 @@ class Result:
     def ok(self) -> bool:
         return self.status is Status.OK
 
+    def stopped(self, limits: Limits) -> str:
+        """What ended a program that did not end by itself, as a line in brackets; empty for one that did.
+
+        limits: that it ran under.
+        """
+        said = {
+            Status.TIMEOUT: f"[stopped after {limits.wall_s:g} s]",
+            Status.MEMORY: "[stopped: it took more memory than it may]",
+            Status.OUTPUT_LIMIT: "[stopped: it wrote without end]",
+            Status.KILLED: f"[ended by signal {self.signal}]",
+        }
+        return said.get(self.status, "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:

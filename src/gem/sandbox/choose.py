@@ -28,6 +28,14 @@ _shared: dict[tuple[str, str], Sandbox] = {}
 _lock = threading.Lock()
 
 
+def backend_of(sandbox_type: str) -> str:
+    """The backend that a sandbox_type of the published interface names. Raises BadValue for one that names none."""
+    known = ["auto", *PUBLISHED_NAMES, *BACKENDS]
+    if sandbox_type not in known:
+        raise BadValue(f"no sandbox_type {sandbox_type!r}{did_you_mean(sandbox_type, known)}  ({', '.join(known)})")
+    return PUBLISHED_NAMES.get(sandbox_type, sandbox_type)
+
+
 def make_sandbox(backend: str = "auto", *, limits: Limits | None = None, **options: Any) -> Sandbox:
     """A sandbox of one's own, to be closed.
 

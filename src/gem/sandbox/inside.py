@@ -7,12 +7,9 @@ length of a job in eight hexadecimal digits, the job as JSON, and then what the 
 from __future__ import annotations
 
 import base64
-import builtins
 import json
-import linecache
 import os
 import sys
-import traceback
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,7 +30,8 @@ def main() -> None:
     elif "command" in job:
         execute(job["command"])
     else:
-        program(base64.b64decode(job["source"]))
+        program: Any = sys.modules["program"]
+        program.run({"source": base64.b64decode(job["source"]), "unbuffered": True}, (0, 1, 2))
 
 
 def read_exactly(fd: int, size: int) -> bytes:
@@ -82,25 +80,6 @@ def execute(command: Sequence[str]) -> None:
     except OSError as e:
         sys.stderr.write(f"{command[0]}: {e.strerror}\n")
         os._exit(NOT_EXECUTABLE if isinstance(e, PermissionError) else NOT_FOUND)
-
-
-def program(source: bytes, name: str = "__main__") -> None:
-    """Run source as the module of a name: as a script would run, with the working directory on the path."""
-    file = "main.py"
-    module = sys.modules[name] = types.ModuleType(name)
-    module.__dict__.update(__file__=file, __builtins__=builtins)
-    sys.argv[:] = [file]
-    sys.path.insert(0, os.getcwd())
-    linecache.cache[file] = (len(source), None, source.decode("utf-8", "replace").splitlines(True), file)
-    sys.excepthook = show_error
-    exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
-
-
-def show_error(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """Print a traceback without the frames of gem's."""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith("<"):
-        trace = trace.tb_next
-    traceback.print_exception(kind, error, trace)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from gem.sandbox.told import Told
 
 # -u: what was printed before a time-out is there.
 INTERPRETER_FLAGS = ("-I", "-u", "-X", "utf8", "-c", Path(__file__).with_name("inside.py").read_text("utf-8"))
-SENT = {  # modules that are loaded inside
+SENT = {  # what can be loaded inside
     file.stem: file.read_text("utf-8")
     for file in map(
         Path(__file__).parent.joinpath,
@@ -64,7 +64,8 @@ class ScriptedSandbox(Sandbox):
         limits: Limits | None = None,
         files: Files | None = None,
     ) -> Result:
-        return self._run({"source": as_text(program)}, stdin, limits, files)
+        job = {"source": as_text(program), "modules": sent("program")}
+        return self._run(job, stdin, limits, files)
 
     def exec(
         self,
@@ -165,8 +166,13 @@ def attend(running: Running, sent: bytes, out: Sink, err: Capture, limits: Limit
 
 def relayed(module: str, options: Mapping[str, Any], stdin: str | bytes = "") -> dict[str, Any]:
     """The job of running a module of gem's under inside_relay.py."""
-    needed = {name: SENT[name] for name in ("inside_relay", "program", "values", module)}
-    return {"relay": module, "options": options, "stdin": as_text(stdin), "modules": needed}
+    modules = sent("inside_relay", "program", "values", module)
+    return {"relay": module, "options": options, "stdin": as_text(stdin), "modules": modules}
+
+
+def sent(*names: str) -> dict[str, str]:
+    """Modules to be loaded inside, in the order in which they need each other."""
+    return {name: SENT[name] for name in names}
 
 
 def environment(folder: str, prefix: str) -> dict[str, str]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
-import threading
 import time
 from collections.abc import Callable
 
-from gem.errors import BadValue, SandboxError
-from gem.sandbox.base import Limits, Result, Session, Status
+from gem.sandbox.base import Limits, Result, Status
+from gem.sandbox.interpreters import InterpreterSession
 from gem.sandbox.running import Ending, Running, status_of
 from gem.sandbox.streams import FLOOD, Streams
 from gem.sandbox.told import Told
@@ -19,7 +17,7 @@ LENGTH = struct.Struct(">I")  # precedes each message, as cells.py reads it
 INTERRUPT_S = 1.0  # for a cell to heed an interrupt
 
 
-class ScriptedSession(Session):
+class ScriptedSession(InterpreterSession):
     """An interpreter behind a command.
 
     Args:
@@ -29,45 +27,7 @@ class ScriptedSession(Session):
     """
 
     def __init__(self, start: Callable[[], Running], job: bytes, limits: Limits) -> None:
-        self._start, self._job, self._limits = start, job, limits
-        self._owner, self._lock, self._closed = os.getpid(), threading.Lock(), False
-        self._live: _Live | None = None
-        self._cells = 0
-
-    def run(self, code: str, *, wall_s: float | None = None) -> Result:
-        wall_s = self._limits.wall_s if wall_s is None else wall_s
-        if not 0 < wall_s < float("inf"):
-            raise BadValue(f"wall_s must be a finite number above 0, got {wall_s!r}")
-        if self._owner != os.getpid():
-            raise SandboxError("a session stays with the process that made it; make another one here")
-        with self._lock:
-            if self._closed:
-                raise SandboxError("this session is closed")
-            if self._live is None:
-                self._live = _Live(self._start(), self._job, self._limits)
-            kept = False
-            try:
-                self._cells += 1
-                result = self._live.run(f"cell {self._cells}", code, wall_s)
-                kept = not result.state_lost
-                return result
-            finally:
-                if not kept:
-                    self._end()
-
-    def close(self) -> None:
-        self._closed = True
-        if self._owner != os.getpid():
-            return
-        if self._live is not None:
-            self._live.running.kill()  # a cell that runs in another thread ends by this
-        with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        if self._live is not None:
-            self._live.close()
-            self._live = None
+        super().__init__(lambda: _Live(start(), job, limits), limits)
 
 
 class _Live:
@@ -106,6 +66,9 @@ class _Live:
             cpu_s=ending.cpu_s,
             state_lost=not answered,
         )
+
+    def kill(self) -> None:
+        self.running.kill()
 
     def close(self) -> None:
         self.streams.close()

@@ -15,9 +15,10 @@ ROOT = Path("/sys/fs/cgroup")
 MEMORY_BYTES = 3 << 30
 PROCESSES = 300
 CAPS_V1 = {
-    "memory": ("memory.limit_in_bytes", MEMORY_BYTES),
-    "pids": ("pids.max", PROCESSES),
-    "cpu": ("cpu.shares", 1024),  # no more of the processors than each of the others
+    "memory": {"memory.limit_in_bytes": MEMORY_BYTES},
+    "pids": {"pids.max": PROCESSES},
+    "cpu": {"cpu.shares": 1024},  # no more of the processors than each of the others
+    "cpuacct": {},
 }
 CAPS_V2 = {"memory.max": MEMORY_BYTES, "memory.swap.max": 0, "pids.max": PROCESSES}
 
@@ -39,8 +40,8 @@ class Caps:
             (parent / "cgroup.subtree_control").write_text("+memory +pids")
             self._add(parent / name, CAPS_V2)
         else:
-            for controller, (cap, value) in CAPS_V1.items():
-                self._add(ROOT / controller / name, {cap: value})
+            for controller, caps in CAPS_V1.items():
+                self._add(ROOT / controller / name, caps)
 
     def _add(self, folder: Path, caps: dict[str, int]) -> None:
         folder.mkdir()
@@ -58,13 +59,19 @@ class Caps:
             (folder / "cgroup.procs").write_text(str(os.getpid()))
 
     def peaks(self) -> dict[str, int]:
-        """The most "bytes" and "processes" there were at once, as far as the kernel says."""
-        names = {"memory.max_usage_in_bytes": "bytes", "memory.peak": "bytes", "pids.peak": "processes"}
+        """The most "bytes" and "processes" there were at once, and "cpu_ms" in all, as far as the kernel says."""
+        names = {
+            "memory.max_usage_in_bytes": ("bytes", 1),
+            "memory.peak": ("bytes", 1),
+            "pids.peak": ("processes", 1),
+            "cpuacct.usage": ("cpu_ms", 1_000_000),
+            "cpu.stat": ("cpu_ms", 1_000),
+        }
         seen = {}
         for folder in self.folders:
-            for name, what in names.items():
-                with contextlib.suppress(OSError):
-                    seen[what] = int((folder / name).read_text())
+            for name, (what, unit) in names.items():
+                with contextlib.suppress(OSError, ValueError):  # cpu.stat says something else in version 1
+                    seen[what] = int((folder / name).read_text().split("\n")[0].removeprefix("usage_usec")) // unit
         return seen
 
     def remove(self) -> None:

@@ -96,8 +96,8 @@ class Interpreter:
             os.dup2(kept, fd)
         raw = io.FileIO(0, closefd=False)
         sys.stdin = io.TextIOWrapper(io.BufferedReader(raw), encoding="utf-8", errors="replace")
-        sys.stdout = _writer(1, "replace")
-        sys.stderr = _writer(2, "backslashreplace")
+        sys.stdout = program.unbuffered_writer(1, "replace")
+        sys.stderr = program.unbuffered_writer(2, "backslashreplace")
         sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
 
     def _take_interrupts(self) -> None:
@@ -175,11 +175,6 @@ def _exit_code(ending: BaseException | None) -> int:
     if isinstance(ending, SystemExit):
         return ending.code & 0xFF if isinstance(ending.code, int) else int(ending.code is not None)
     return int(ending is not None)
-
-
-def _writer(fd: int, errors: str) -> io.TextIOWrapper:
-    """Unbuffered, so that what was printed before the end is there."""
-    return io.TextIOWrapper(io.FileIO(fd, "w", closefd=False), encoding="utf-8", errors=errors, write_through=True)
 
 
 def _moved(fd: int) -> int:

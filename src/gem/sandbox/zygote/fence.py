@@ -36,11 +36,13 @@ class Fence:
         level: of the sandbox. There is no fence at "basic".
 
     holds: whether there is one, so that what a test started is all in its process group.
+    surrounds: whether a test can write nowhere but to its folder, and to devices.
     """
 
     def __init__(self, folder: str, level: str) -> None:
         self.holds = level != "basic"
         version = landlock.version() if self.holds else 0
+        self.surrounds = version > 0
         guard = level == "lsm" and version < _SCOPES_SINCE
         filter_ = seccomp.GroupFilter(guard_signals=guard)
         self.steps: list[tuple[Callable[..., int], tuple[Any, ...]]] = []  # calls of C functions, ready to be made

@@ -50,8 +50,10 @@ _PACKAGES = {
     "gem.sandbox": str(_GEM / "sandbox"),
     "gem.sandbox.zygote": str(_GEM / "sandbox" / "zygote"),
 }
-# Threads of numerical libraries would make forks unsound; arenas of malloc would take address space per thread.
+# Threads of numerical libraries would make forks unsound; arenas of malloc would take address space per thread. Symbols
+# are bound once, not in every fork.
 _ENVIRONMENT = {
+    "LD_BIND_NOW": "1",
     "LANG": "C.UTF-8",
     "LC_ALL": "C.UTF-8",
     "MALLOC_ARENA_MAX": "2",

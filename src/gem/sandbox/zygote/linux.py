@@ -25,6 +25,7 @@ _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_
 _CAPABILITY_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
 _fork = ctypes.PyDLL(None, use_errno=True).fork  # called with the interpreter's lock held, as os.fork() does
 
 
@@ -94,15 +95,16 @@ def close_from(first: int) -> None:
 def fork() -> int:
     """os.fork() without what Python does in the child on account of other threads. This process must have none.
 
-    That is a fifth of what the fork of a small program costs, since each page that is written to is copied. Python's
-    own generator of random numbers is not seeded anew either.
+    That is a fifth of what the fork of a small program costs, since each page that is written to is copied. It is sound
+    where there is one thread, because all that is left out concerns others: their states are freed, locks that they may
+    have held are made anew, and whoever registered with os.register_at_fork() is called. That includes Python's own
+    generator of random numbers, which is not seeded anew. The C library does its part, as in every fork.
     """
     return checked(_fork(), "fork")
 
 
 def prctl(option: int, *arguments: int) -> None:
-    padded = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
-    checked(_libc.prctl(option, *padded), f"prctl({option})")
+    checked(_libc.prctl(option, *(*arguments, 0, 0, 0, 0)[:4]), f"prctl({option})")
 
 
 def die_with_parent(signum: int = signal.SIGKILL) -> None:
@@ -143,7 +145,7 @@ def drop_capabilities(keep: int | None = None) -> None:
     keep: the number of the one that programs started later have as well.
     """
     for number in range(64):
-        if number != keep and _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:
+        if number != keep and _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
             break  # past the last one, or not allowed to
     mask = 0 if keep is None else 1 << keep
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)

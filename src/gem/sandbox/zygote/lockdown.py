@@ -11,7 +11,6 @@ import contextlib
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Mapping
 
 from gem.sandbox.zygote import limits, linux, watch
@@ -48,8 +47,8 @@ class Basic:
         self.count = os.getpid() % SLOTS
 
     def leave_host(self) -> None:
-        self.base = tempfile.mkdtemp(prefix="gem-", dir=self.settings.folder)
-        os.chmod(self.base, 0o711)
+        self.base = f"{self.settings.folder}/gem-{os.urandom(8).hex()}"
+        os.mkdir(self.base, 0o711)
         if ON_LINUX:
             linux.adopt_orphans()
 

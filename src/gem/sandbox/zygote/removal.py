@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import secrets
 from collections.abc import Iterator
 
 
@@ -23,7 +22,7 @@ def empty_folder(path: str) -> None:
     """Remove all that is in a folder. Raises OSError where the folder itself cannot be opened."""
     os.chmod(path, 0o700)
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    prefix = secrets.token_hex(8)  # a name that is taken would stop the renaming
+    prefix = os.urandom(8).hex()  # a name that is taken would stop the renaming
     names = (f"{prefix}.{number}" for number in itertools.count())
     try:
         pending = _cleared(top, top, names)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import importlib
-import mmap
 import threading
 import time
 from typing import Any
@@ -30,6 +29,8 @@ class SemLock:
 
     def __init__(self, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> None:
         self.kind, self.maxvalue, self.name, self.handle = kind, maxvalue, None, 0
+        import mmap  # a library more in every image, for this level alone
+
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)
         self._sem = (ctypes.c_char * _SIZE).from_buffer(self._memory)
         self._held, self._owner = 0, 0
@@ -99,6 +100,7 @@ class SemLock:
 
 def do_without_shared_memory() -> None:
     """Have multiprocessing use these semaphores, and temporary files for its values, here and in all forks."""
+    importlib.import_module("mmap")
     synchronize: Any = importlib.import_module("_multiprocessing")
     synchronize.SemLock = SemLock
     heap: Any = importlib.import_module("multiprocessing.heap")

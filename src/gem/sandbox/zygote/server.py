@@ -12,6 +12,7 @@ import fcntl
 import gc
 import importlib
 import json
+import math
 import os
 import resource
 import selectors
@@ -20,12 +21,15 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from gem.sandbox.zygote import linux, watch
 from gem.sandbox.zygote.lockdown import ON_LINUX, Basic, Lsm
 from gem.sandbox.zygote.namespaces import Namespaces
+from gem.sandbox.zygote.program import FLUSH, flush_when_told
+from gem.sandbox.zygote.rehearsal import rehearse
+from gem.sandbox.zygote.warden import Ward
 from gem.sandbox.zygote.wire import MAX_FDS, ORDER_BYTES, Order, Settings, read_job
 
 LEVELS: dict[str, Callable[[Settings], Basic | Namespaces]] = {"ns": Namespaces, "lsm": Lsm, "basic": Basic}
@@ -36,9 +40,8 @@ ENTRIES = {
     "session": "gem.sandbox.zygote.cells",
 }
 WITH_INIT = ("exec",)  # commands expect to be killed by their own signals, which process 1 is not
-TICK_S, SHARE = 0.05, 0.1  # how often runs are looked at, and how much of the time at most
+FLUSH_S = 0.02  # for a program that took too long to flush its streams
 FAILED = 125  # exit code of a child that did not become its program
-TASK_SLACK = 16  # above twice the limit, a run is stopped: where the kernel does not keep it
 
 
 def main(control_fd: int, settings: Settings) -> NoReturn:
@@ -50,6 +53,7 @@ def main(control_fd: int, settings: Settings) -> NoReturn:
         for name in ENTRIES.values():
             importlib.import_module(name)  # later this folder may be out of sight
         _raise_limit()
+        os.environ.pop("LD_BIND_NOW", None)  # was for this process alone
         os.environ.update(PATH=settings.path, HOME="/", LANG="C.UTF-8", LC_ALL="C.UTF-8")
         os.umask(0o022)
         level.leave_host()
@@ -104,6 +108,8 @@ def load(modules: Iterable[str]) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     sys.dont_write_bytecode = True
+    flush_when_told()
+    rehearse()
     gc.collect()
     gc.freeze()
 
@@ -114,16 +120,21 @@ def _say(where: socket.socket, **message: Any) -> None:
 
 @dataclass(eq=False)
 class Run:
-    """One run. init: process 1 of it, where that is not the program. why: the limit it was ended for."""
+    """One run.
+
+    Args:
+        init: process 1 of it, where that is not the program.
+        why: the limit that it is ended for.
+        killed_at: when, by time.monotonic(), after it was told to flush its streams.
+    """
 
     pid: int
     init: int | None
     channel: socket.socket
-    order: Order
     folder: str
-    born: float = field(default_factory=time.monotonic)
+    ward: Ward
     why: str | None = None
-    orphans_cpu_s: float = 0.0
+    killed_at: float = math.inf
 
 
 class Server:
@@ -133,7 +144,7 @@ class Server:
         self.control, self.level = control, level
         self.loaded = False
         self.runs: dict[int, Run] = {}
-        self.looked, self.pause_s = time.monotonic(), TICK_S
+        self.next_look = math.inf  # by time.monotonic()
         self.selector = selectors.DefaultSelector()
         self.selector.register(control, selectors.EVENT_READ)
         self.woken, waker = socket.socketpair()
@@ -148,7 +159,7 @@ class Server:
     def serve(self) -> None:
         """Returns when the host has hung up."""
         while True:
-            for key, _ in self.selector.select(self.pause_s if self.runs else None):
+            for key, _ in self.selector.select(self._patience()):
                 if key.fileobj is self.control:
                     if not self._accept():
                         return
@@ -185,6 +196,8 @@ class Server:
             self.loaded = True
             load(self.level.settings.modules)
             self.level.prepare()
+            # Found before the fork: a look at each name would copy it. Kept, or a fork would free them.
+            self.own_modules = {name: found for name, found in sys.modules.items() if name.partition(".")[0] == "gem"}
 
     def _start(self, order: Order, channel: socket.socket, fds: list[int]) -> None:
         self._load_once()
@@ -198,7 +211,8 @@ class Server:
             raise
         if pid == 0:
             self._become(order, channel.fileno(), fds, folder)
-        run = self.runs[pid] = Run(pid, init, channel, order, folder)
+        run = self.runs[pid] = Run(pid, init, channel, folder, Ward(order, folder))
+        self.next_look = min(self.next_look, run.ward.due)
         self.selector.register(channel, selectors.EVENT_READ, run)
 
     def _become(self, order: Order, report: int, fds: list[int], folder: str) -> NoReturn:
@@ -212,7 +226,8 @@ class Server:
             report = _rearranged(given, report)
             self.level.contain(order, folder, files)
             run = sys.modules[ENTRIES[order.entry]].run
-            _leave_no_stubs()
+            for name in self.own_modules:  # a program that imports gem is to have the whole of it
+                del sys.modules[name]
             os.close(report)
         except BaseException as e:
             os.write(report, json.dumps({"failed": f"{type(e).__name__}: {e}"}).encode() + b"\n")
@@ -232,10 +247,20 @@ class Server:
             why = b""
         if not why:
             self.selector.unregister(run.channel)
-        self.kill(run, why.decode() or None)
+        self.end(run, why.decode() or None)
 
-    def kill(self, run: Run, why: str | None = None) -> None:
+    def end(self, run: Run, why: str | None) -> None:
+        """Kill a run. One that took too long is told so first, to flush its streams."""
         run.why = run.why or why
+        if why == "timeout" and FLUSH and run.ward.order.entry not in WITH_INIT and run.killed_at == math.inf:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(run.pid, FLUSH)
+            run.killed_at = time.monotonic() + FLUSH_S
+            self.next_look = min(self.next_look, run.killed_at)
+        else:
+            self.kill(run)
+
+    def kill(self, run: Run) -> None:
         self.level.kill(run.init or run.pid)
 
     def _reap(self) -> None:
@@ -288,36 +313,28 @@ class Server:
     # ---- watching
 
     def _look(self) -> None:
-        """Stop the runs that used up what they may; at times, and never for more than a share of the time."""
+        """Stop the runs that used up what they may."""
         now = time.monotonic()
-        if now - self.looked < self.pause_s:
+        if now < self.next_look:
             return
-        orphans = list(map(watch.process, set(watch.children(os.getpid())) - set(self.runs)))
-        for run in list(self.runs.values()):
-            if now - run.born > TICK_S / 2 and run.why is None:
-                adopted = [p.pid for p in orphans if p is not None and p.group == run.pid]
-                roots = [run.pid, *adopted] if run.init is None else [run.pid, run.init]
-                why = overrun(run.order, run.folder, roots)
-                if why is not None:
-                    self.kill(run, why)
-        self.looked = time.monotonic()
-        self.pause_s = max(TICK_S, (self.looked - now) / SHARE)
+        due = [run for run in self.runs.values() if run.ward.due <= now and run.why is None]
+        orphans = list(map(watch.process, set(watch.children(os.getpid())) - set(self.runs))) if due else []
+        for run in due:
+            adopted = [p.pid for p in orphans if p is not None and p.group == run.pid]
+            run.ward.roots = [run.pid, *adopted] if run.init is None else [run.pid, run.init]
+            why = run.ward.look(len(self.runs))
+            if why is not None:
+                self.end(run, why)
+        for run in self.runs.values():
+            if run.killed_at <= now:
+                run.killed_at = math.inf
+                self.kill(run)
+        times = (run.ward.due if run.why is None else run.killed_at for run in self.runs.values())
+        self.next_look = min(times, default=math.inf)
 
-
-def overrun(order: Order, folder: str, roots: Iterable[int]) -> str | None:
-    """The Status of the limit that a tree of processes is beyond, if any."""
-    processes = list(watch.tree(roots))
-    if sum(p.cpu_s for p in processes) > order.cpu_s:
-        return "timeout"
-    if watch.memory(processes, order.memory_bytes) > order.memory_bytes:
-        return "memory"
-    if sum(p.tasks for p in processes) > 2 * order.processes + TASK_SLACK:
-        return "killed"
-    if folder:
-        unlinked = sum(watch.unlinked_files(p.pid) for p in processes)
-        if unlinked + watch.files(folder, order.disk_bytes) > order.disk_bytes:
-            return "killed"
-    return None
+    def _patience(self) -> float | None:
+        """Seconds until a run is to be looked at; None is for ever."""
+        return None if self.next_look == math.inf else max(0.0, self.next_look - time.monotonic())
 
 
 def _rearranged(given: list[int], report: int) -> int:
@@ -328,12 +345,6 @@ def _rearranged(given: list[int], report: int) -> int:
         os.dup2(fd, number, inheritable=number < 3)
     linux.close_from(len(high))
     return len(given)
-
-
-def _leave_no_stubs() -> None:
-    """Let a program that imports gem have the whole of it."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "gem"]:
-        del sys.modules[name]
 
 
 def _stop(*_: object) -> NoReturn:

@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import struct
-import threading
 import time
 import weakref
 from dataclasses import replace
@@ -15,8 +14,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gem.errors import BadValue, SandboxError
-from gem.sandbox.base import Limits, Result, Session, Status
+from gem.errors import SandboxError
+from gem.sandbox.base import Limits, Result, Status
+from gem.sandbox.interpreters import InterpreterSession
 from gem.sandbox.zygote.host import Exit, Launch, Launcher, status_of
 from gem.sandbox.zygote.listener import Listener
 
@@ -44,7 +44,7 @@ class Answer(msgspec.Struct):
         return Status.OK if self.exit_code == 0 else Status.ERROR
 
 
-class ZygoteSession(Session):
+class ZygoteSession(InterpreterSession):
     """An interpreter in a sandbox of its own.
 
     Args:
@@ -53,44 +53,7 @@ class ZygoteSession(Session):
     """
 
     def __init__(self, launch: Launcher, limits: Limits) -> None:
-        self._launch, self._limits = launch, limits
-        self._owner, self._lock, self._closed = os.getpid(), threading.Lock(), False
-        self._cells = 0
-        self._live: _Interpreter | None = _Interpreter(launch, limits)
-
-    def run(self, code: str, *, wall_s: float | None = None) -> Result:
-        wall_s = self._limits.wall_s if wall_s is None else wall_s
-        if not 0 < wall_s < float("inf"):
-            raise BadValue(f"wall_s must be a finite number above 0, got {wall_s!r}")
-        if self._owner != os.getpid():
-            raise SandboxError("a session stays with the process that made it; make another one here")
-        with self._lock:
-            if self._closed:
-                raise SandboxError("this session is closed")
-            if self._live is None:
-                self._live = _Interpreter(self._launch, self._limits)
-            kept = False
-            try:
-                self._cells += 1
-                result = self._live.run(f"cell {self._cells}", code, wall_s)
-                kept = not result.state_lost
-                return result
-            finally:
-                if not kept:
-                    self._end()
-
-    def close(self) -> None:
-        self._closed = True
-        live = self._live
-        if live is not None and self._owner == os.getpid():
-            live.launch.kill(Status.KILLED)  # a cell that runs in another thread ends by this
-        with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        if self._live is not None:
-            self._live.close()
-            self._live = None
+        super().__init__(lambda: _Interpreter(launch, limits), limits, at_once=True)
 
 
 class _Interpreter:
@@ -112,8 +75,8 @@ class _Interpreter:
             lifetime = replace(limits, cpu_s=limits.cpu_s or LIFETIME_CPU_S)
             self.launch = launch("session", {}, [null, *outputs, channel.fileno()], lifetime, None)
             ours.callback(self.launch.close)
-            self.close = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
-            self.close.atexit = False  # the sandbox ends all that is left
+            self._finalizer = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
+            self._finalizer.atexit = False  # the sandbox ends all that is left
         self.listener.watch(self.channel.fileno())
         self.listener.watch(self.launch.fileno())
 
@@ -130,6 +93,12 @@ class _Interpreter:
         if answer is None:
             return self._lost(start, why)
         return self._seen(start, why or answer.status, exit_code=answer.exit_code, cpu_s=answer.cpu_s)
+
+    def kill(self) -> None:
+        self.launch.kill(Status.KILLED)
+
+    def close(self) -> None:
+        self._finalizer()
 
     def _send(self, message: dict[str, Any], patience_s: float) -> None:
         """To an interpreter that is gone, or does not listen, nothing is sent: who waits for its answer will notice."""

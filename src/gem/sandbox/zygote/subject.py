@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import types
-from typing import Any
 
 from gem.sandbox.zygote import program, values
 from gem.sandbox.zygote.tests_wire import ARGUMENTS, VALUE
@@ -40,25 +39,12 @@ class Call:
         with open(ARGUMENTS, "rb") as file:
             arguments = json.load(file)
         program.run_in(self.module, self.code)
-        value = named(self.module, self.function)(*arguments)
+        value = program.named(self.module, self.function)(*arguments)
         try:
             text = values.encode(value)
         except values.NotPlain as e:
             raise SystemExit(f"the value of {self.function} {e}") from None
         write_all(VALUE, text.encode())
-
-
-def named(module: types.ModuleType, function: str) -> Any:
-    """Raises SystemExit, with a message, where the program has no such function."""
-    owner, _, name = function.rpartition(".")
-    if not owner and not hasattr(module, name) and hasattr(module, "Solution"):
-        owner = "Solution"
-    if owner and not hasattr(module, owner):
-        raise SystemExit(f"the program has no class {owner}")
-    holder = getattr(module, owner)() if owner else module
-    if not hasattr(holder, name):
-        raise SystemExit(f"the program has no function {function}")
-    return getattr(holder, name)
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -4,12 +4,14 @@ The host sends a test's number and its streams. This driver forks the test, ends
 left behind, removes its files, and reports how it ended; that report is the kernel's word, not the program's. A test
 holds no descriptor of the driver's, and its fence keeps it from signalling or reading the driver and its siblings.
 
-A page that a fork writes to is copied, and that is most of a test's cost: what can be done before the fork is.
+A page that a fork writes to is copied, and so is one that this process writes to after a fork. That is most of a test's
+cost: what can be done before is, and all tests that are at hand are forked at once, to wait for a place.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import math
 import os
@@ -43,8 +45,12 @@ from gem.sandbox.zygote.tests_wire import (
 )
 
 DEATH_S = 5.0  # for killed processes to be gone
+FLUSH_S = 0.02  # for a test that took too long to flush its streams
 FAILED = 125  # exit code of a fork that could not become a test
 SHARED = "/dev/shm"
+# The C library's, which keeps what it is given and copies nothing.
+_putenv = ctypes.CDLL(None).putenv
+_draw_anew = super(random.Random, random._inst).seed  # random.seed(), in C alone
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
@@ -78,6 +84,17 @@ class Place:
         os.mkdir(folder, 0o700)
         self.folder = folder
         self.fence = Fence(folder, level)
+        self.variables = {name: os.fsencode(folder) for name in (b"HOME", b"TMPDIR")}
+        self.entries = [ctypes.create_string_buffer(b"=".join(pair)) for pair in self.variables.items()]
+
+    def enter(self) -> None:
+        """Become the one test here: in what little of Python this takes, since what is touched is copied."""
+        sys.path[0] = self.folder
+        for entry in self.entries:
+            _putenv(entry)
+        os.environ._data.update(self.variables)  # type: ignore[attr-defined]
+        os.chdir(self.folder)
+        self.fence.close_behind()
 
     def clear(self) -> None:
         """Raises Unclean."""
@@ -93,14 +110,15 @@ class Place:
 
 @dataclass
 class Test:
-    """One under way. start, deadline: by time.monotonic()."""
+    """One under way. place: its number. start, deadline: by time.monotonic(). overdue: whether it met its deadline."""
 
     index: int
     pid: int
     pidfd: int
-    place: Place
+    place: int
     start: float
     deadline: float
+    overdue: bool = False
 
 
 class Driver:
@@ -110,12 +128,18 @@ class Driver:
         self.options, self.channel = options, channel
         linux.adopt_orphans()
         home, level = os.getcwd(), options["level"]
-        self.shared = [home, SHARED] if level == "ns" else [home]  # folders that all tests see, and none of the host's
         self.own = [str(number) for number in range(options["parallel"])]
         self.places = [Place(f"{home}/{name}", level) for name in self.own]
-        self.waiting: deque[tuple[int, Sequence[int]]] = deque()  # numbers and descriptors of tests to be started
+        self.shared = [SHARED] if level == "ns" else []  # folders that all tests may write to, and none of the host's
+        if not self.places[0].fence.surrounds:
+            self.shared.append(home)
+        self.free = list(range(len(self.places)))  # those where no test runs
+        self.waiting: deque[tuple[int, Sequence[int]]] = deque()  # numbers and descriptors of tests to be forked
+        self.forked: deque[tuple[int, int, int]] = deque()  # numbers, process ids and bells of those that wait
         self.untidy = False  # something lies where all tests may write
         self.live: dict[int, Test] = {}  # by pidfd
+        this = watch.process(os.getpid())
+        self.fork = linux.fork if this is not None and this.tasks == 1 else os.fork
         self.trouble = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # where a fork says that it could not become a test
         self.poll = select.poll()
         self.poll.register(channel, select.POLLIN)
@@ -134,9 +158,9 @@ class Driver:
         while self._await():
             now = time.monotonic()
             for test in [test for test in self.live.values() if test.deadline <= now]:
-                self._finish(test, overdue=True)
-            while self.waiting and self.places and not self.untidy:
-                self._start(*self.waiting.popleft())
+                self._end_late(test)
+            while self.free and not self.untidy and (self.forked or self._fork_all()):
+                self._start(*self.forked.popleft())
 
     def _set_limits(self) -> None:
         """Those that this process can share with its tests, and the end of the descriptors."""
@@ -156,6 +180,15 @@ class Driver:
                 self._finish(self.live[fd])
         return True
 
+    def _end_late(self, test: Test) -> None:
+        """A test that took too long is told so, to flush its streams, and then ended."""
+        if test.overdue:
+            self._finish(test)
+            return
+        test.overdue = True
+        test.deadline += FLUSH_S
+        os.kill(test.pid, program.FLUSH)
+
     def _obey(self) -> bool:
         """Take a test to be started, or stop one; False when the host has hung up."""
         data, ancillary, _, _ = self.channel.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(TEST_FDS * array("i").itemsize))
@@ -169,28 +202,44 @@ class Driver:
                 self._finish(test)
         return True
 
-    def _start(self, index: int, fds: Sequence[int]) -> None:
-        place = self.places.pop()
-        os.environ["HOME"] = os.environ["TMPDIR"] = place.folder
-        os.chdir(place.folder)
-        sys.path[0] = place.folder
-        random.seed()
-        pid = linux.fork()
-        if pid == 0:
-            self._become_test(place, fds)
-        for fd in fds:
-            os.close(fd)
+    def _fork_all(self) -> bool:
+        """Fork every test that is at hand, as far as those that run leave room. Returns whether one waits now."""
+        while self.waiting:
+            index, fds = self.waiting[0]
+            bell = os.eventfd(0)
+            try:
+                pid = self.fork()
+            except OSError:
+                os.close(bell)
+                if self.forked or self.live:
+                    break
+                raise
+            if pid == 0:
+                self._become_test(fds, bell)
+            self.waiting.popleft()
+            self.forked.append((index, pid, bell))
+            for fd in fds:
+                os.close(fd)
+        return bool(self.forked)
+
+    def _start(self, index: int, pid: int, bell: int) -> None:
+        """Give a place to a test that was forked."""
+        place = self.free.pop()
         start = time.monotonic()
+        os.eventfd_write(bell, place + 1)
+        os.close(bell)
         test = Test(index, pid, os.pidfd_open(pid), place, start, start + self.options["wall_s"])
         self.live[test.pidfd] = test
         self.poll.register(test.pidfd, select.POLLIN)
 
-    def _become_test(self, place: Place, fds: Sequence[int]) -> NoReturn:
+    def _become_test(self, fds: Sequence[int], bell: int) -> NoReturn:
         exit_code = 1
         try:
+            place = self.places[os.eventfd_read(bell) - 1]
             os.setpgid(0, 0)
             resource.setrlimit(resource.RLIMIT_CPU, self.cpu_limit)
-            place.fence.close_behind()
+            _draw_anew()
+            place.enter()
             for number, fd in enumerate(fds):
                 os.dup2(fd, number)
             os.closerange(len(fds), self.last_fd)
@@ -202,7 +251,7 @@ class Driver:
         finally:
             os._exit(exit_code)
 
-    def _finish(self, test: Test, overdue: bool = False) -> None:
+    def _finish(self, test: Test) -> None:
         """End a test, if it has not ended, with everything that it started; report it, and clear its place."""
         try:
             os.killpg(test.pid, signal.SIGKILL)
@@ -215,11 +264,11 @@ class Driver:
         os.close(test.pidfd)
         code, cpu_s = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
         trouble = self._trouble() if code == FAILED else b""
-        report = Report(test.index, code, overdue, wall_s, cpu_s, usage.ru_maxrss * 1024, trouble)
+        report = Report(test.index, code, test.overdue, wall_s, cpu_s, usage.ru_maxrss * 1024, trouble)
         self.channel.send(report.packed())
         self._reap(test)
-        test.place.clear()
-        self.places.append(test.place)
+        self.places[test.place].clear()
+        self.free.append(test.place)
         self._clear_shared()
 
     def _trouble(self) -> bytes:
@@ -235,14 +284,15 @@ class Driver:
             while os.waitpid(-test.pid, os.WNOHANG)[0] or time.monotonic() < patience:
                 time.sleep(0.0005)
         except ChildProcessError:
-            if not test.place.fence.holds:
+            if not self.places[test.place].fence.holds:
                 self._kill_strays(patience)
         else:
             raise Unclean
 
     def _kill_strays(self, patience: float) -> None:
         """Kill what left the group of an ended test and became a child of this process."""
-        while strays := set(watch.children(os.getpid())) - {test.pid for test in self.live.values()}:
+        ours = {test.pid for test in self.live.values()} | {pid for _, pid, _ in self.forked}
+        while strays := set(watch.children(os.getpid())) - ours:
             for pid in strays:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
                     os.kill(pid, signal.SIGKILL)

@@ -16,7 +16,7 @@ from gem.sandbox.zygote.host import Launcher
 from gem.sandbox.zygote.tests_link import Broken, Job, Link, Lost
 
 MAX_PARALLEL = 4
-AHEAD = 1  # tests that a driver has at hand, to start when another ends
+AHEAD = 6  # tests at most that a driver has at hand beyond those that run, when as many have passed by
 
 
 def run_tests(
@@ -87,11 +87,13 @@ class _Batch:
 
     def _run(self, link: Link, queue: deque[int]) -> None:
         link.await_compiled()
+        ahead = 1  # few at first: what is forked in vain is lost where the first failure ends it all
         while not self.stopped and (queue or link.running):
-            while queue and len(link.running) < link.parallel + AHEAD:
+            while queue and len(link.running) < link.parallel + ahead:
                 link.start(queue[0], self.cases[queue[0]])
                 queue.popleft()
             self._keep(*link.next_result())
+            ahead = min(ahead + 1, AHEAD)
 
     def _keep(self, index: int, result: Result) -> None:
         self.results[index] = result

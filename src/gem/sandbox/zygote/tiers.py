@@ -16,14 +16,18 @@ from gem.sandbox.base import Files, Limits
 from gem.sandbox.zygote.host import Launch, Launcher, ServerDied, Zygote
 from gem.sandbox.zygote.syscalls import words
 
+# A fork costs by what is loaded, shared libraries above all: the smallest image has what most programs import.
 COMMON = words(
-    """array ast base64 bisect cmath collections contextlib copy csv ctypes dataclasses datetime decimal enum fractions
-    functools hashlib heapq inspect io itertools json linecache math numbers operator pathlib pickle queue random re
-    shutil statistics string struct subprocess tempfile textwrap threading time traceback typing uuid"""
+    """array bisect collections contextlib copy dataclasses datetime enum functools heapq io itertools json linecache
+    math numbers operator queue random re string struct threading time traceback typing"""
+)
+RARER = words(
+    """ast base64 cmath csv ctypes decimal fractions hashlib inspect pathlib pickle shutil statistics subprocess
+    tempfile textwrap uuid"""
 )
 # What is imported for programs that name the key; the last that fits is taken.
-TIERS = {"": COMMON, "numpy": [*COMMON, "numpy"], "sympy": [*COMMON, "numpy", "sympy"]}
-_NEEDS_NUMPY = ("scipy", "pandas")
+TIERS = {"": COMMON, "numpy": [*COMMON, *RARER, "numpy"], "sympy": [*COMMON, *RARER, "numpy", "sympy"]}
+_NEEDS_NUMPY = ("scipy", "pandas", *RARER)
 _IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+([^\n]*)", re.MULTILINE)
 _WORD = re.compile(rb"[a-z_]+")
 

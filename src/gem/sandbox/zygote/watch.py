@@ -14,13 +14,16 @@ MAX_FILES = 20_000  # in a run's folder
 
 @dataclass(frozen=True)
 class Process:
-    """tasks: its threads. cpu_s: of it and of those children that it has waited for. rss_bytes: resident memory."""
+    """tasks: its threads. cpu_s: of it and of those children that it has waited for. rss_bytes: resident memory.
+    stopped: whether by a signal.
+    """
 
     pid: int
     group: int
     tasks: int
     cpu_s: float
     rss_bytes: int
+    stopped: bool
 
 
 def process(pid: int) -> Process | None:
@@ -32,7 +35,7 @@ def process(pid: int) -> Process | None:
         return None
     fields = data[data.rindex(b")") + 2 :].split()
     cpu_s = sum(map(int, fields[11:15])) / TICKS_PER_S
-    return Process(pid, int(fields[2]), int(fields[17]), cpu_s, int(fields[21]) * PAGE)
+    return Process(pid, int(fields[2]), int(fields[17]), cpu_s, int(fields[21]) * PAGE, fields[0] == b"T")
 
 
 def children(pid: int, tasks: int = 1) -> list[int]:
@@ -58,11 +61,9 @@ def tree(roots: Iterable[int]) -> Iterator[Process]:
             pending += children(found.pid, found.tasks)
 
 
-def memory(processes: Iterable[Process], enough: int) -> int:
-    """Bytes of memory that processes take. What they share counts once; the exact answer is sought above `enough`."""
-    processes = list(processes)
-    rough = sum(p.rss_bytes for p in processes)
-    return rough if rough <= enough else sum(_proportional(p) for p in processes)
+def memory(processes: Iterable[Process]) -> int:
+    """Bytes of memory that processes take. What they share counts once."""
+    return sum(map(_proportional, processes))
 
 
 def _proportional(found: Process) -> int:

@@ -14,7 +14,6 @@ import os
 import socket
 import struct
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -87,6 +86,8 @@ def in_memory(data: bytes) -> int:
     if sys.platform == "linux":
         fd = os.memfd_create("gem", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     else:
+        import tempfile  # what it imports would be in every fork
+
         with tempfile.TemporaryFile(buffering=0) as file:
             fd = os.dup(file.fileno())
     rest = memoryview(data)

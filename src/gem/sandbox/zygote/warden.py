@@ -1,0 +1,106 @@
+"""Keeps runs to what the kernel does not count for a whole family of processes: CPU time, memory, tasks and files.
+
+It looks at a run again before the run could go far beyond its memory, by how fast memory can be filled: a calm run is
+looked at every TICK_S, one that nears its limit more often. Where the sizes of all processes add up to more than the
+limit, the family is stopped while it is measured: what they share is counted once then, which takes a while, and they
+would fill on meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gem.sandbox.zygote import watch
+from gem.sandbox.zygote.watch import Process
+from gem.sandbox.zygote.wire import Order
+
+TICK_S, QUICK_S = 0.05, 0.004  # between looks at a run, at most and at least
+SHARE, URGENT_SHARE = 0.1, 0.25  # of the time that looks may take: at all runs, and at one that nears its limit
+FILLED_PER_S = 4 << 30  # bytes of memory that one processor can fill
+CALM = 0.25  # of its memory: a run that takes less is not near its limit
+PASSES = 10  # to stop a family that forks meanwhile
+TASK_SLACK = 16  # above twice the limit, a run is stopped: where the kernel does not keep it
+_PROCESSORS = os.cpu_count() or 1
+
+
+@dataclass
+class Ward:
+    """One run as it is watched.
+
+    Args:
+        due: when it is looked at next, by time.monotonic().
+        roots: those of its processes from which all others descend.
+    """
+
+    order: Order
+    folder: str
+    roots: Iterable[int] = ()
+    due: float = field(default_factory=lambda: time.monotonic() + TICK_S / 2)
+
+    def look(self, runs: int) -> str | None:
+        """The Status of the limit that it is beyond, if any; sets when it is due again.
+
+        runs: how many share the time for looks.
+        """
+        start = time.monotonic()
+        processes = list(watch.tree(self.roots))
+        used = sum(p.rss_bytes for p in processes)
+        if used > self.order.memory_bytes:
+            used = measured(self.roots)
+        why = self._overrun(processes, used)
+        now = time.monotonic()
+        self.due = now + self._pause(now - start, runs, used, sum(p.tasks for p in processes))
+        return why
+
+    def _overrun(self, processes: list[Process], used: int) -> str | None:
+        order = self.order
+        if used > order.memory_bytes:
+            return "memory"
+        if sum(p.cpu_s for p in processes) > order.cpu_s:
+            return "timeout"
+        if sum(p.tasks for p in processes) > 2 * order.processes + TASK_SLACK:
+            return "killed"
+        if self.folder:
+            unlinked = sum(watch.unlinked_files(p.pid) for p in processes)
+            if unlinked + watch.files(self.folder, order.disk_bytes) > order.disk_bytes:
+                return "killed"
+        return None
+
+    def _pause(self, spent: float, runs: int, used: int, tasks: int) -> float:
+        calm = max(TICK_S, spent * runs / SHARE)
+        if used < CALM * self.order.memory_bytes:
+            return calm
+        fillers = min(_PROCESSORS, 2 * tasks)  # it may fork meanwhile
+        until_full = (self.order.memory_bytes - used) / (FILLED_PER_S * fillers)
+        return min(calm, max(QUICK_S, until_full, spent / URGENT_SHARE))
+
+
+def measured(roots: Iterable[int]) -> int:
+    """Bytes of memory that a family takes, which stands still meanwhile. What its processes share counts once."""
+    roots = list(roots)
+    stopped = _stop(roots)
+    try:
+        return watch.memory(watch.tree(roots))
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def _stop(roots: list[int]) -> list[int]:
+    """Stop every process of a family. Returns those that were not stopped before."""
+    seen: dict[int, bool] = {}
+    for _ in range(PASSES):
+        new = [p for p in watch.tree(roots) if p.pid not in seen]
+        if not new:
+            break
+        for found in new:
+            seen[found.pid] = not found.stopped
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # gone, or another user's
+                os.kill(found.pid, signal.SIGSTOP)
+    return [pid for pid, running in seen.items() if running]
