@@ -128,6 +128,34 @@ def test_replies_without_thinking_extend_a_context_that_was_forked():
     assert contexts(turns)[2] == contexts(turns)[1] + f"8 {END}{USER}high{END}{ASSISTANT}"
 
 
+def test_a_long_chain_of_thoughts_and_tools_is_not_read_and_written_anew_on_every_turn():
+    class Counts(Strips):
+        written = read = 0
+
+        def apply_chat_template(self, messages: list[Message], tokenize: bool, add_generation_prompt: bool) -> str:
+            Counts.written += 1
+            return super().apply_chat_template(messages, tokenize, add_generation_prompt)
+
+        def decode(self, ids: list[int], skip_special_tokens: bool) -> str:
+            Counts.read += 1
+            return super().decode(ids, skip_special_tokens)
+
+    replies = [f"hm {k}~call {k}{END}" for k in range(50)]
+    turns = play(Counts(), replies, ["task", *([tool(f"result {k}")] for k in range(49))])
+    assert len(Trajectory(turns=turns).sequences()) == 1
+    # A turn's new messages, its reply with an answer, and the contexts before and after; a few at the start.
+    assert Counts.written <= 4 * len(turns) + 8
+    # A reply's action, whether it is kept, and its message.
+    assert Counts.read <= 3 * len(turns)
+
+
+@pytest.mark.parametrize("length", [10, 5_000])
+def test_short_texts_and_long_ones_are_fed_alike(length):
+    text = "x" * length
+    last = contexts(play(Letters(), ["a" + END, "b" + END], [text, text]))[1]
+    assert last == f"{USER}{text}{END}{ASSISTANT}a{END}{USER}{text}{END}{ASSISTANT}"
+
+
 def test_the_same_thought_twice_is_told_apart_and_so_is_one_that_is_quoted():
     same = ["hm~7" + END] * 4
     turns = play(Strips(), same, ["rules", "low", "you said hm~7", "you said hm~7"], {1: "user", 3: "tool"})

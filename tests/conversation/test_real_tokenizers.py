@@ -69,6 +69,29 @@ def test_look_alikes_are_text_and_nothing_is_lost(name, text):
     assert said in chat.tokenizer.decode(extended)
 
 
+@pytest.mark.parametrize("habit", ["takes the blanks after its end token", "puts a blank before a text"])
+def test_what_a_tokenizer_does_around_the_end_of_a_reply_is_done_where_a_context_is_extended(habit):
+    import tokenizers
+    import transformers
+
+    like = built("chatml")
+    backend = tokenizers.Tokenizer.from_str(like.backend_tokenizer.to_str())
+    if habit.startswith("takes"):
+        backend.add_special_tokens([tokenizers.AddedToken("<|im_end|>", rstrip=True, normalized=False)])
+    else:
+        first = tokenizers.pre_tokenizers.Metaspace(prepend_scheme="first")
+        backend.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([first, backend.pre_tokenizer])
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, eos_token="<|im_end|>", chat_template=like.chat_template
+    )
+    messages = [user("high"), assistant("too low"), user("and now")]
+    expected = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+    chat = ChatFormat(tokenizer)
+    fed = chat.prompt(messages[:1])
+    end = expected.index(chat.eos_id, len(fed))
+    assert chat.extend(fed, expected[len(fed) : end + 1], "and now") == expected
+
+
 def test_a_template_that_wants_turns_to_alternate_takes_tools_as_the_user():
     chat = ChatFormat(built("strict"))
     said: list[Message] = [user("a"), assistant("b"), tool("c"), tool("d"), user("e")]

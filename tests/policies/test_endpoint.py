@@ -29,8 +29,17 @@ def client(fake: FakeEndpoint, **settings: Any) -> Endpoint:
     return Endpoint(fake.url, "m", **{"backoff": 0.001, **settings})
 
 
+BEFORE: set[threading.Thread] = set()  # other tests' tools have such a thread for as long as their process lives
+
+
+@pytest.fixture(autouse=True)
+def note_threads() -> None:
+    BEFORE.clear()
+    BEFORE.update(threading.enumerate())
+
+
 def workers() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "gem-background"]
+    return [thread for thread in set(threading.enumerate()) - BEFORE if thread.name == "gem-background"]
 
 
 def test_a_reply_comes_with_its_end_and_its_tokens():

@@ -78,6 +78,30 @@ def play(player: CausalLMPolicy, episodes: int = 20, wrappers: str = "") -> list
     return collect(env, player, episodes=episodes)
 
 
+def test_a_reply_ends_with_any_of_the_tokens_that_model_and_tokenizer_name(model, tokenizer):
+    end, question = tokenizer.eos_token_id, requests(policy(model, tokenizer), 40)
+    others = tokenizer.convert_tokens_to_ids(["a", "e", "<|pad|>"])
+    before = [reply.sampled_ids for reply in policy(model, tokenizer, max_new_tokens=12).act(question)]
+    named = model.generation_config.eos_token_id
+    model.generation_config.eos_token_id = [end, *others]
+    try:
+        player = policy(model, tokenizer, max_new_tokens=12)
+        replies = player.act(question)
+    finally:
+        model.generation_config.eos_token_id = named
+    assert player.stop_ids == sorted([end, *others])
+    assert {reply.sampled_ids[-1] for reply in replies} > {end}
+    for ids, reply in zip(before, replies, strict=True):
+        stop = next((t + 1 for t, id in enumerate(ids) if id in player.stop_ids), None)
+        assert reply.sampled_ids == ids[:stop]
+        assert reply.text == tokenizer.decode(ids if stop is None else ids[: stop - 1])
+        assert reply.finish == ("length" if stop is None else "stop")
+        assert len(reply.logprobs) == len(reply.sampled_ids)
+    cut = next(reply.sampled_ids for reply in replies if reply.sampled_ids[-1] in others)
+    fed = player.chat.extend([], cut, "next")
+    assert fed[: len(cut) + 1] == [*cut, end]  # the template's own end follows, as a fed token
+
+
 def score(player: CausalLMPolicy, sequences: Sequence[TokenSequence]) -> list[list[float]]:
     """Log-probabilities of packed sequences, teacher-forced in one right-padded batch."""
     width = max(len(s.ids_T) for s in sequences)

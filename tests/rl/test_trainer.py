@@ -19,6 +19,7 @@ from gem.rl import checkpoint
 from gem.rl.config import TrainConfig
 from gem.rl.model import load_pretrained
 from gem.rl.run_folder import RunFolder
+from gem.rl.tiny import build_model, build_tokenizer
 from gem.rl.trainer import Trainer, rate_factor
 from gem.trajectory import read_jsonl
 
@@ -227,6 +228,7 @@ from gem.errors import InfraError
 from gem.rl.config import TrainConfig
 from gem.rl.model import load_pretrained
 from gem.rl.run_folder import RunFolder
+from gem.rl.tiny import build_model, build_tokenizer
 folder = RunFolder.create(TrainConfig(out={str(tmp_path)!r}, name="full"))
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
@@ -324,11 +326,18 @@ FEW = {"steps": 1, "batch": 2, "minibatch": 2, "eval_episodes": 2, "imitation_st
 
 
 def test_episodes_that_outgrow_the_model_are_counted(tmp_path: Path):
-    config = TrainConfig(out=str(tmp_path), name="long", env="game:Sudoku-v0", **SMALL | FEW)
+    tokenizer = build_tokenizer(["Turn 1: 7 is too low."] * 20, vocabulary=300)
+    build_model(tokenizer, seed=0, hidden=32, context=256).config.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    # One turn fits the context, and no second one: a model that knows nothing says 60 tokens of nonsense.
+    chatty = {"model": str(tmp_path / "model"), "max_new_tokens": 60, "env_kwargs": {"on_unreadable": "continue"}}
+    config = TrainConfig(out=str(tmp_path), name="long", **SMALL | FEW | chatty | {"imitation_steps": 0})
     trainer = Trainer.start(config)
     trainer.run()
-    assert trainer.untrained["sampled"]["overflowed"] is not None
-    assert 0.0 <= timeless(trainer.folder.path)[0]["overflowed"] <= 1.0
+    assert trainer.untrained["sampled"]["overflowed"] > 0.0
+    assert timeless(trainer.folder.path)[0]["overflowed"] > 0.0
+    kept = list(read_jsonl(trainer.folder.path / "trajectories.jsonl"))
+    assert {(t.stop_reason, t.truncated, t.terminated) for t in kept} == {("max_tokens", True, False)}
 
 
 def test_an_existing_name_is_not_overwritten(finished: Path):

@@ -1,9 +1,9 @@
 """An MCP server over stdin and stdout, of the standard library alone: it starts at once, and misbehaves when asked to.
 
-  python plain_mcp_server.py [--log FILE] [--refuse] [--stay] [--tools a,b]
+  python plain_mcp_server.py [--log FILE] [--refuse] [--stay] [--chatty] [--tools a,b]
 
 --log: append the process id to FILE, and the name of each call as it comes to FILE.calls. --refuse: end at once, with a
-word on stderr. --stay: go on after stdin has ended.
+word on stderr. --stay: go on after stdin has ended. --chatty: print on stdout what is no message, too.
 """
 
 import argparse
@@ -117,6 +117,7 @@ def main():
     parser.add_argument("--log")
     parser.add_argument("--refuse", action="store_true")
     parser.add_argument("--stay", action="store_true")
+    parser.add_argument("--chatty", action="store_true")
     parser.add_argument("--tools", default=",".join(TOOLS))
     args = parser.parse_args()
     if args.log:
@@ -125,6 +126,8 @@ def main():
         sys.exit("it has no wish to start")
     server = Server(args.tools.split(","), args.log)
     for line in sys.stdin:
+        if args.chatty:
+            print("got a line\n\n[]", flush=True)
         server.handle(json.loads(line))
     if args.stay:
         time.sleep(60)

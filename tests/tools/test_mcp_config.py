@@ -33,6 +33,8 @@ def write(tmp_path):
         ("https://example.org/", "http"),
         ("http://localhost:8000/sse", "sse"),
         ("http://localhost:8000/sse/", "sse"),
+        ("http://localhost:8000/sse?key=1", "sse"),
+        ("http://localhost:8000/mcp?from=/sse/x", "http"),
         ({"url": "http://localhost:8000/sse", "type": "http"}, "http"),
         ({"url": "http://localhost:8000/mcp", "transport": "sse"}, "sse"),
         ({"url": "http://localhost:8000/sse", "transportType": "streamable-http"}, "http"),
@@ -74,6 +76,21 @@ def test_a_file_of_vs_code_is_read_and_its_workspace_is_the_folder_around(write,
     local, web = read_servers(write(config, ".vscode/mcp.json"))
     assert local.args == (f"{tmp_path}/s.py",) and local.env == {"TOKEN": "t", "EMPTY": "no"}
     assert web == Server("web", "http", url="http://localhost:1/mcp", headers={"X-A": "b"})
+
+
+def test_comments_and_commas_at_the_end_are_read_over_as_vs_code_does(tmp_path):
+    path = tmp_path / "mcp.json"
+    path.write_text(
+        """\ufeff{
+            // ours: "quoted"
+            "servers": {
+                "a": {"url": "http://localhost:1/mcp", "headers": {"X": "/* kept */ // \\",} ]"},}, /* not
+                "b": {"url": "http://localhost:2/mcp"}, */
+            },
+        }""",
+        encoding="utf-8",
+    )
+    assert one(path) == Server("a", "http", url="http://localhost:1/mcp", headers={"X": '/* kept */ // ",} ]'})
 
 
 def test_fields_of_other_clients_are_left_alone_and_disabled_servers_left_out():
@@ -133,6 +150,9 @@ def test_variables_are_filled_in(monkeypatch, written, read):
         ({"mcpServers": {"a": {}}}, "'command' must be a text"),
         ({"url": "http://localhost:1", "type": "htpp"}, "did you mean 'http'"),
         ({"url": 3}, "'url' must be a text"),
+        ({"url": "localhost:8000/mcp"}, "MCP server 'server': a URL is written like http"),
+        ({"mcpServers": {"a": {"url": "http://[/sse"}}}, "MCP server 'a': a URL is written like http"),
+        ("http://", "a URL is written like http"),
         ({"url": "http://localhost:1", "timeout": "soon"}, "milliseconds"),
         ({"url": "http://localhost:1", "headers": ["a"]}, "'headers' maps"),
         ({"command": sys.executable, "args": "one word"}, "list of strings"),

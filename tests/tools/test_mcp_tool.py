@@ -470,6 +470,19 @@ def test_a_server_that_does_not_start_is_tried_again_and_named_with_its_stderr(t
     assert len(log.read_text().split()) == 3
 
 
+def test_a_server_that_prints_words_on_its_stdout_is_understood_and_nothing_is_printed_here():
+    code = f"""
+from gem.messages import ToolCall
+from gem.tools.mcp_tool import MCPTool
+
+tool = MCPTool({[*COMMAND, "--chatty"]!r}, max_retries=0)
+print(tool.call(ToolCall("echo", {{"n": 1}})).text)
+tool.close()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("<tool_response>1</tool_response>\n", "")
+
+
 def test_a_process_that_never_speaks_is_given_up():
     with pytest.raises(ToolError, match=r"did not answer within 0\.5 s"):
         MCPTool([sys.executable, "-c", "import time; time.sleep(60)"], connect_timeout=0.5, **FAST)

@@ -6,16 +6,22 @@ the model said is fed back as the very tokens it sampled.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 
-from gem.conversation.template import Template
+from gem.conversation.template import SafeText, Template
 from gem.errors import BadValue
 from gem.messages import Message, Role, assistant, user
 
 _ASKED, _REPLY, _ANSWERED = "a-question", "a-reply-to-be-found-again", "an-answer"
-_CACHE = 16_384  # rendered texts kept per format: games say few different things
+# Kept per format: games say few different things, and the results of tools are long and never the same.
+_CACHE = 16_384  # texts
+_CACHED_CHARS = 2_000  # of messages: longer ones would fill the memory
+_REPLIES = 4_096  # of those that a template may strip
+_VERDICTS = 131_072  # of keeps(), which is asked for all turns of all episodes under way
 
 Said = tuple[tuple[Role, str], ...]  # messages, as a key
 
@@ -39,7 +45,8 @@ class ChatFormat:
         self.eos_token, self.eos_id = self._end_of_reply()
         self._delta = lru_cache(_CACHE)(self._encode_delta)
         self._first = lru_cache(_CACHE)(self._encode_first)
-        self._keeps = lru_cache(_CACHE)(self._find_reply)
+        self._said = lru_cache(_REPLIES)(self._read_reply)
+        self._kept: dict[bytes, bool] = {}  # by digest, as replies are long and never the same
         self._extends: bool | None = None
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
@@ -48,7 +55,8 @@ class ChatFormat:
         Replies among the messages are encoded as text; those that reply() made keep their control tokens.
         """
         if len(messages) == 1:
-            return list(self._first(self._key(messages)))
+            said = self._key(messages)
+            return list(self._first(said) if _is_short(said) else self._encode_first(said))
         return self.template.encode(self.template.render(messages))
 
     def raw(self, prompt: str) -> list[int]:
@@ -67,8 +75,9 @@ class ChatFormat:
         last one.
         """
         closed = sampled[-1:] == [self.eos_id]
-        messages = [user(new)] if isinstance(new, str) else new
-        return fed + sampled + ([] if closed else [self.eos_id]) + list(self._delta(self._key(messages)))
+        said = self._key([user(new)] if isinstance(new, str) else new)
+        added = self._delta(said) if _is_short(said) else self._encode_delta(said)
+        return fed + sampled + ([] if closed else [self.eos_id]) + list(added)
 
     @property
     def extends(self) -> bool:
@@ -87,11 +96,17 @@ class ChatFormat:
 
         Templates that strip thinking do not keep replies that have some.
         """
-        return self._keeps(tuple(sampled))
+        key = blake2b(array("q", sampled).tobytes(), digest_size=16).digest()
+        kept = self._kept.get(key)
+        if kept is None:
+            if len(self._kept) >= _VERDICTS:
+                self._kept.clear()
+            kept = self._kept[key] = self._find_reply(sampled)
+        return kept
 
     def reply(self, sampled: list[int]) -> Message:
         """A sampled reply as a message that prompt() encodes with its own control tokens, and no others."""
-        return assistant(self.template.said(self._open(sampled)))
+        return assistant(self._said(tuple(sampled)))
 
     def decode(self, sampled: list[int]) -> str:
         """The text of a reply, without its end token."""
@@ -131,10 +146,15 @@ class ChatFormat:
                 "this chat template drops earlier replies or does not end them with the eos token, so contexts cannot "
                 "be extended token by token; use the wrapper concat_chat, which renders every prompt anew"
             )
-        return tuple(self.template.encode(new))
+        # Together with the end token: tokenizers may take blanks after it, or treat the start of a text differently.
+        ids = tuple(self.template.encode(self.eos_token + new))
+        return ids[1:] if ids[:1] == (self.eos_id,) else tuple(self.template.encode(new))
 
-    def _find_reply(self, sampled: tuple[int, ...]) -> bool:
-        said = self.template.said(self._open(list(sampled)))
+    def _read_reply(self, sampled: tuple[int, ...]) -> SafeText:
+        return self.template.said(self._open(list(sampled)))
+
+    def _find_reply(self, sampled: list[int]) -> bool:
+        said = self.template.said(self._open(sampled))
         shown = self.template.render([user(_ASKED), assistant(said), user(_ANSWERED)])
         return squeezed(said) in squeezed(shown.partition(_ASKED)[2].rpartition(_ANSWERED)[0])
 
@@ -142,6 +162,10 @@ class ChatFormat:
 def squeezed(text: str) -> str:
     """A text without its blanks, which templates trim and add as they like."""
     return "".join(text.split())
+
+
+def _is_short(said: Said) -> bool:
+    return sum(len(content) for _, content in said) <= _CACHED_CHARS
 
 
 def _messages(said: Said) -> list[Message]:

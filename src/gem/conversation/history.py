@@ -135,42 +135,53 @@ def context_ids(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message],
 
 
 def _rendered(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[int]:
-    return chat.prompt(conversation(turns, new, dropped, lambda turn: chat.reply(turn.sampled_ids)))
+    return chat.prompt(_said(chat, turns, new, dropped))
+
+
+def _said(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[Message]:
+    return conversation(turns, new, dropped, lambda turn: chat.reply(turn.sampled_ids))
 
 
 def _shows_as_before(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message]) -> bool:
     """Whether the template shows all replies with the new messages that it showed without them, and the last one."""
-    last, dropped = turns[-1], turns[-1].dropped
-    if all(chat.keeps(turn.sampled_ids) for turn in turns[dropped:]):  # the usual case, and a fast one
+    dropped = turns[-1].dropped
+    at_risk = [turn for turn in turns[dropped:] if not chat.keeps(turn.sampled_ids)]
+    if not at_risk:  # the usual case, and a fast one
         return True
-    at_risk = _at_risk(chat, turns[dropped:])
-    before = _count(chat, turns[:-1], observed(last), dropped, at_risk)
-    if not chat.keeps(last.sampled_ids):
-        before[_text(chat, last)] += 1
-    now = _count(chat, turns, new, dropped, at_risk)
-    return all(now[text] >= before[text] for text in at_risk)
+    said = _said(chat, turns, new, dropped)
+    before = said[: -1 - len(new)]
+    was, now = chat.template.render(before), chat.template.render(said)
+    if now.startswith(was):
+        # As while tools answer: all that was shown still is, and only the last reply is in question.
+        said, before, was, now = said[len(before) :], [], "", now[len(was) :]
+        at_risk = [turn for turn in at_risk if turn is turns[-1]]
+    shown, shown_before = _Shown(chat, now, said), _Shown(chat, was, before)
+    last = _text(chat, turns[-1])
+    texts = dict.fromkeys(_text(chat, turn) for turn in reversed(at_risk))  # the newest is stripped first
+    return all(shown.count(text) >= shown_before.count(text) + (text == last) for text in texts)
 
 
 def _shows_all(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> bool:
     """Whether the template shows every reply that is not dropped."""
-    at_risk = _at_risk(chat, turns[dropped:])
-    return not at_risk or _count(chat, turns, new, dropped, at_risk) == at_risk
-
-
-def _at_risk(chat: ChatFormat, turns: Sequence[Turn]) -> Counter[str]:
-    """The replies that the template does not always show in full, and how often each was said."""
-    return Counter(_text(chat, turn) for turn in turns if not chat.keeps(turn.sampled_ids))
+    at_risk = Counter(_text(chat, turn) for turn in turns[dropped:] if not chat.keeps(turn.sampled_ids))
+    if not at_risk:
+        return True
+    said = _said(chat, turns, new, dropped)
+    shown = _Shown(chat, chat.template.render(said), said)
+    return all(shown.count(text) == count for text, count in at_risk.items())
 
 
 def _text(chat: ChatFormat, turn: Turn) -> str:
     return squeezed(chat.reply(turn.sampled_ids)["content"])
 
 
-def _count(
-    chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int, texts: Counter[str]
-) -> Counter[str]:
-    """How often each of these replies is shown in full in a conversation, quotations by others not counted."""
-    said = conversation(turns, new, dropped, lambda turn: chat.reply(turn.sampled_ids))
-    shown = squeezed(chat.template.render(said))
-    others = [squeezed(chat.template.safe(m["content"])) for m in said if m["role"] != "assistant"]
-    return Counter({text: shown.count(text) - sum(other.count(text) for other in others) for text in texts})
+class _Shown:
+    """What the template made of a conversation."""
+
+    def __init__(self, chat: ChatFormat, rendered: str, said: Sequence[Message]) -> None:
+        self._shown = squeezed(rendered)
+        self._others = [squeezed(chat.template.safe(m["content"])) for m in said if m["role"] != "assistant"]
+
+    def count(self, text: str) -> int:
+        """How often a reply is shown in full, quotations by others not counted."""
+        return self._shown.count(text) - sum(other.count(text) for other in self._others)

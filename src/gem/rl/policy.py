@@ -37,7 +37,8 @@ class CausalLMPolicy:
             that sampled.
         temperature: 0 takes the most likely token; its recorded log-probability is then 0, that of a sure thing.
         top_p: nucleus mass in (0, 1]; 1 samples from the whole distribution.
-        max_new_tokens: tokens per reply, the end token included.
+        max_new_tokens: tokens per reply, the end token included. A reply ends with the token that the template ends
+            replies with, the tokenizer's eos token, or one that the model's generation_config calls such.
         seed: of the sampling streams. Token t of a reply is drawn with the t-th number of the stream that
             (seed, slot, episode, turn) names, so it depends on no other slot.
         max_batch: sequences per forward pass; more are split.
@@ -65,6 +66,7 @@ class CausalLMPolicy:
         self.model, self.tokenizer, self.chat = model.eval(), tokenizer, ChatFormat(tokenizer)
         self.temperature, self.top_p, self.max_new_tokens = temperature, top_p, max_new_tokens
         self.seed, self.max_batch, self.version = seed, max_batch, 0
+        self.stop_ids = _stop_ids(model, self.chat)
         if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
             raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the model's context")
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
@@ -112,6 +114,7 @@ class CausalLMPolicy:
         uniforms_BT = self._uniforms(requests)
         position_BT = (attend_BT.cumsum(-1) - 1).clamp(min=0)
         running_B = torch.ones(len(requests), dtype=torch.bool, device=device)
+        stop_ids = torch.tensor(self.stop_ids, device=device)
         drawn: list[Tensor] = []
         scores: list[Tensor] = []
         cache = None
@@ -129,7 +132,7 @@ class CausalLMPolicy:
             token_B = torch.where(running_B, token_B, self.pad_id)
             drawn.append(token_B)
             scores.append(logp_B)
-            running_B = running_B & (token_B != self.chat.eos_id)
+            running_B = running_B & ~torch.isin(token_B, stop_ids)
             if not running_B.any():
                 break
             ids_BT, position_BT = token_B[:, None], position_BT[:, -1:] + 1
@@ -162,10 +165,10 @@ class CausalLMPolicy:
     def _replies(self, tokens_BT: list[list[int]], logps_BT: list[list[float]]) -> list[Reply]:
         replies = []
         for tokens, logps in zip(tokens_BT, logps_BT, strict=True):
-            stopped = self.chat.eos_id in tokens
-            length = tokens.index(self.chat.eos_id) + 1 if stopped else len(tokens)
-            ids = tokens[:length]
-            replies.append(Reply(self.chat.decode(ids), ids, logps[:length], "stop" if stopped else "length"))
+            end = next((t for t, token in enumerate(tokens) if token in self.stop_ids), None)
+            ids = tokens if end is None else tokens[: end + 1]
+            text = self.chat.decode(tokens[:end])  # without the token that ends it
+            replies.append(Reply(text, ids, logps[: len(ids)], "length" if end is None else "stop"))
         return replies
 
     def score(self, ids_BT: Tensor, attend_BT: Tensor) -> TokenScores:
@@ -185,6 +188,13 @@ class CausalLMPolicy:
 
     def _scaled(self, logits: Tensor) -> Tensor:
         return logits.float() if self.temperature == 1.0 else logits.float() / self.temperature
+
+
+def _stop_ids(model: Any, chat: ChatFormat) -> list[int]:
+    """The tokens that end a reply: several for some models, as <|im_end|> and <|endoftext|>."""
+    named = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    more = [named] if isinstance(named, int) else list(named or ())
+    return sorted({chat.eos_id, chat.tokenizer.eos_token_id, *more} - {None})
 
 
 def pad_left(rows: Sequence[Sequence[int]], fill: int) -> tuple[Tensor, Tensor]:

@@ -286,7 +286,12 @@ class Trainer:
     def _keep_reference(self) -> None:
         if self.config.kl:
             model = copy.deepcopy(self.policy.model).requires_grad_(False)
-            self.reference = CausalLMPolicy(model, self.policy.tokenizer, temperature=self.config.temperature)
+            self.reference = CausalLMPolicy(
+                model,
+                self.policy.tokenizer,
+                temperature=self.config.temperature,
+                max_new_tokens=self.policy.max_new_tokens,
+            )
 
     def _learn(self, batch: Sequence[Example]) -> Metrics:
         """Some epochs of clipped policy gradient over one batch."""

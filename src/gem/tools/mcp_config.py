@@ -34,6 +34,8 @@ TRANSPORTS: dict[str, Transport] = {
     "sse": "sse",
 }
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a text, which may look like one
+_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,10 @@ def _split(command: str) -> list[str]:
 
 def _from_file(path: Path) -> tuple[Server, ...]:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        written = path.read_text(encoding="utf-8-sig")
+        for unread in (_COMMENT, _LAST_COMMA):  # VS Code takes both
+            written = unread.sub(lambda match: match[1] or "", written)
+        config = json.loads(written)
     except OSError as e:
         raise BadValue(f"the MCP configuration {path} cannot be read: {e.strerror}") from e
     except ValueError as e:
@@ -132,7 +137,8 @@ def _server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) 
     seconds = None if timeout is None else timeout / 1000
     if transport != "stdio":
         headers = _texts(name, "headers", config, expand)
-        return Server(name, transport, url=expand(_text(name, "url", config)), headers=headers, timeout=seconds)
+        url = _url(name, expand(_text(name, "url", config)))
+        return Server(name, transport, url=url, headers=headers, timeout=seconds)
     args = config.get("args") or []
     if isinstance(args, str) or not all(isinstance(word, str) for word in args):
         raise BadValue(f"MCP server {name!r}: args is a list of strings, got {args!r}")
@@ -147,7 +153,7 @@ def _transport(name: str, config: Mapping[str, Any]) -> Transport:
     if said is None:
         if "url" not in config:
             return "stdio"
-        return "sse" if urlsplit(str(config["url"])).path.rstrip("/").endswith("/sse") else "http"
+        return "sse" if re.search(r"/sse/?($|[?#])", str(config["url"])) else "http"
     transport = TRANSPORTS.get(str(said).lower())
     if transport is None:
         hint = did_you_mean(str(said), TRANSPORTS)
@@ -160,6 +166,16 @@ def _text(name: str, key: str, config: Mapping[str, Any]) -> str:
     if not isinstance(value, str) or not value:
         raise BadValue(f"MCP server {name!r}: {key!r} must be a text, got {value!r}")
     return value
+
+
+def _url(name: str, url: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # as brackets that do not close
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadValue(f"MCP server {name!r}: a URL is written like http://localhost:8000/mcp, got {url!r}")
+    return url
 
 
 def _texts(name: str, key: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> dict[str, str]:

@@ -26,6 +26,8 @@ STDERR_KEPT = 2000  # bytes, for the message that says why a server ended
 READS = 16  # of a process's stderr before others get a turn
 
 log = logging.getLogger(__name__)
+# What servers do wrong comes as errors of calls. The SDK's tracebacks are for those who set logging up.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)
