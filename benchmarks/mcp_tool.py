@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import re
 import shlex
 import signal
-import statistics
 import sys
 import tempfile
 import time
@@ -37,6 +35,7 @@ from gem.core import EnvWrapper
 from gem.messages import ToolCall
 from gem.tools.mcp_tool import MCPTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
+from table import Line, report
 
 GAME = "game:GuessTheNumber-v0"
 ARGUMENTS = '{"date": "2024-02-03"}'
@@ -50,29 +49,6 @@ class Scale:
     envs: int = 32
     calls: int = 1000
     rounds: int = 3
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of the table. aim: (least, most) that every value must lie between; None is no aim."""
-
-    name: str
-    values: list[float]
-    unit: str
-    aim: tuple[float, float] | None = None
-
-    @property
-    def met(self) -> bool:
-        return self.aim is None or all(self.aim[0] <= value <= self.aim[1] for value in self.values)
-
-    def cells(self) -> list[str]:
-        digits = 0 if all(value == int(value) for value in self.values) else 2
-        numbers = [f"{f(self.values):,.{digits}f}" for f in (statistics.median, min, max)]
-        if self.aim is None:
-            return [self.name, *numbers, self.unit, "", ""]
-        least, most = self.aim
-        aim = f"{most:g}" if least == most else f"≤ {most:g}" if least == 0 else f"{least:g} to {most:g}"
-        return [self.name, *numbers, self.unit, aim, "yes" if self.met else "**no**"]
 
 
 @dataclass
@@ -182,8 +158,13 @@ def many_environments(scale: Scale, *, shared: bool) -> list[Line]:
         Line(f"{name}: p50", [played.percentile(50) for played in rounds], "ms"),
         Line(f"{name}: p99", [played.percentile(99) for played in rounds], "ms"),
         Line(f"{name}: calls/s", [played.answered / played.seconds for played in rounds], "calls/s"),
-        Line(f"{name}: calls answered", [float(played.answered) for played in rounds], "", (scale.calls, scale.calls)),
-        Line(f"{name}: servers started", servers, "", (wanted, wanted)),
+        Line(
+            f"{name}: calls answered",
+            [float(played.answered) for played in rounds],
+            "",
+            each=(scale.calls, scale.calls),
+        ),
+        Line(f"{name}: servers started", servers, "", each=(wanted, wanted)),
     ]
 
 
@@ -204,10 +185,10 @@ def killed(scale: Scale, *, shared: bool) -> list[Line]:
             after.append(float(later.answered))
     most = scale.envs if shared else 1
     return [
-        Line(f"{name}: calls that failed as ToolError", failures, "", (1, most)),
-        Line(f"{name}: calls otherwise lost", others, "", (0, 0)),
-        Line(f"{name}: servers started again", restarts, "", (1, 1)),
-        Line(f"{name}: then answered, of {scale.envs} calls", after, "", (scale.envs, scale.envs)),
+        Line(f"{name}: calls that failed as ToolError", failures, "", each=(1, most)),
+        Line(f"{name}: calls otherwise lost", others, "", each=(0, 0)),
+        Line(f"{name}: servers started again", restarts, "", each=(1, 1)),
+        Line(f"{name}: then answered, of {scale.envs} calls", after, "", each=(scale.envs, scale.envs)),
     ]
 
 
@@ -240,14 +221,8 @@ def main() -> int:
     args = parser.parse_args()
     scale = Scale(envs=8, calls=200, rounds=1) if args.quick else Scale()
     lines = [line for name, part in PARTS.items() if args.only in name for line in part(scale)]
-    print(f"<!-- Written by `python benchmarks/{' '.join([Path(__file__).name, *sys.argv[1:]])}` -->\n")
-    print(
-        f"# MCP: {scale.calls:,} calls from {scale.envs} environments "
-        f"({os.cpu_count()} cores, Python {platform.python_version()}, {scale.rounds} rounds)\n"
-    )
-    for cells in [["what", "median", "min", "max", "unit", "aim", "met"], ["---"] * 7, *(x.cells() for x in lines)]:
-        print("| " + " | ".join(cells) + " |")
-    return 0 if all(line.met for line in lines) else 1
+    how_much = f"{scale.calls:,} calls from {scale.envs} environments, {scale.rounds} rounds"
+    return report("MCP", how_much, lines)
 
 
 if __name__ == "__main__":

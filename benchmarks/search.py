@@ -16,8 +16,6 @@ import argparse
 import asyncio
 import json
 import math
-import os
-import platform
 import random
 import statistics
 import subprocess
@@ -39,7 +37,7 @@ from gem.messages import ToolCall
 from gem.tools.search_engine.index import build_index, open_index
 from gem.tools.search_engine.words import words
 from gem.tools.search_tool import SearchTool
-from vector import Line, ratios, table
+from table import Line, ratios, report
 
 ENGINES = ("tantivy", "numpy", "bm25s", "loop")
 CLIENTS, TOPK, QUERY_WORDS = 32, 3, 5
@@ -369,11 +367,7 @@ def main() -> int:
         engines = len(args.only) or len(ENGINES) + 1
         task = bar.add_task("measuring", total=1 + 2 * engines * scale.repeats)
         lines = run(scale, Path(folder), args.only, lambda: bar.advance(task))
-    print(f"<!-- Written by `python benchmarks/{' '.join([Path(__file__).name, *sys.argv[1:]])}` -->\n")
-    size = f"{scale.passages:,} passages"
-    print(f"# Search ({size}, {os.cpu_count()} cores, Python {platform.python_version()}, {scale.repeats} runs)\n")
-    table(lines)
-    return 0 if all(line.met for line in lines) else 1
+    return report("Search", f"{scale.passages:,} passages, {scale.repeats} runs", lines)
 
 
 def part(args: argparse.Namespace) -> dict[str, Any]:

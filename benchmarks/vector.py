@@ -13,9 +13,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
-import platform
-import statistics
 import subprocess
 import sys
 import time
@@ -33,6 +30,7 @@ import gem
 from gem.cli.bench import steps_per_second
 from gem.vector import VectorEnv
 from gem.wrappers import get_wrapper_fns
+from table import Line, ratios, report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "vector"))
 import fixture_envs
@@ -41,27 +39,6 @@ GUESS = "game:GuessTheNumber-v0"
 NEVER = 1_000_000  # turns: longer than any measurement
 SLEEPS, SLEEPS_LONG, RESET_SLEEPS, BURNS = 0.05, 2.0, 0.25, 0.005  # seconds
 RAY_ENVS, RAY_WORKERS = 256, 4
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of the table. values: one for each repeat. aim: what the median is held against; 0 is no aim."""
-
-    name: str
-    values: list[float]
-    unit: str
-    aim: float = 0.0
-    at_most: bool = False
-
-    @property
-    def met(self) -> bool:
-        median = statistics.median(self.values)
-        return not self.aim or (median <= self.aim if self.at_most else median >= self.aim)
-
-    def cells(self) -> list[str]:
-        numbers = [f"{f(self.values):,.{digits(self.values)}f}" for f in (statistics.median, min, max)]
-        aim = f"{'≤' if self.at_most else '≥'} {self.aim:,g}" if self.aim else ""
-        return [self.name, *numbers, self.unit, aim, ("yes" if self.met else "NO") if aim else ""]
 
 
 @dataclass(frozen=True)
@@ -287,12 +264,10 @@ def main() -> int:
     with redirect_stdout(sys.stderr):  # where Ray tells of the actor that is killed
         for part in track(parts, "measuring", console=console, transient=True, disable=not console.is_terminal):
             lines += part(scale)
-    print(f"<!-- Written by `python benchmarks/{' '.join([Path(__file__).name, *sys.argv[1:]])}` -->\n")
-    print(f"# Vector ({os.cpu_count()} cores, Python {platform.python_version()}, {scale.repeats} runs)\n")
-    table(lines)
+    missed = report("Vector", f"{scale.repeats} runs", lines)
     if not has_ray:
         print("\nray is not installed: its lines are left out.")
-    return 0 if all(line.met for line in lines) else 1
+    return missed
 
 
 @contextmanager
@@ -307,23 +282,6 @@ def opened(backends: dict[str, dict[str, Any]], *args: Any, **kwargs: Any) -> It
     finally:
         for vec_env in vec_envs.values():
             vec_env.close()
-
-
-def ratios(own: list[float], baseline: list[float]) -> list[float]:
-    return [a / b for a, b in zip(own, baseline, strict=True)]
-
-
-def digits(values: list[float]) -> int:
-    return 0 if max(values) >= 100 or all(value == int(value) for value in values) else 2
-
-
-def table(lines: list[Line]) -> None:
-    for cells in [
-        ["what", "median", "min", "max", "unit", "aim", "met"],
-        ["---"] * 7,
-        *(line.cells() for line in lines),
-    ]:
-        print("| " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":

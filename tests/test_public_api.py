@@ -36,6 +36,14 @@ MODULES = [
     "gem.wrappers.wrapper_factory",
     "gem.rollout",
     "gem.rl.advantages",
+    "gem.sandbox",
+    "gem.tools.base_tool",
+    "gem.tools.formats",
+    "gem.tools.function_tool",
+    "gem.tools.mcp_tool",
+    "gem.tools.python_code_tool",
+    "gem.tools.search_tool",
+    "gem.tools.tool_env_wrapper",
 ]
 
 

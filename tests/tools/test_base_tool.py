@@ -66,8 +66,18 @@ class TestContract:
             def execute_action(self, action):
                 return False, True, "", ""
 
+        class Shouting(Greeter):
+            def execute_action(self, action):
+                return super().execute_action(action.lower())
+
+        class Whispering(Shouting):
+            def call(self, call):
+                return super().call(call)
+
         assert reads_text(Old())
         assert not reads_text(Greeter("Hello"))
+        assert reads_text(Shouting("Hello"))
+        assert not reads_text(Whispering("Hello"))
 
 
 class Unit(Enum):

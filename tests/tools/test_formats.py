@@ -385,6 +385,13 @@ class TestReAct:
         assert calls(text, "react") == [ToolCall("search", expected)]
         assert "made up" not in read(text, "react").parsed
 
+    def test_json_in_a_fence_is_that_json(self):
+        text = 'Action: python\nAction Input: ```json\n{"code": "1"}\n```\n'
+        assert calls(text, "react") == [ToolCall("python", {"code": "1"})]
+
+    def test_a_misspelled_name_is_what_is_wrong_with_a_call_of_plain_text(self):
+        assert calls("Action: serch\nAction Input: who wrote Faust?", "react") == [ToolCall("serch", {})]
+
     def test_a_function_without_arguments_needs_no_input(self):
         assert calls("Action: now", "react") == [ToolCall("now", {})]
         assert calls("Action: now\nAction Input:", "react") == [ToolCall("now", {})]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import pickle
 
 import pytest
@@ -141,6 +142,13 @@ class TestNotebook:
         assert "all variables are lost; the next cell starts anew" in result.text
         assert "NameError" in run(notebook, "x").text
 
+    @pytest.mark.parametrize("sandbox_type", ["auto", "none"])
+    def test_a_cell_that_ends_its_interpreter_is_no_success_in_any_sandbox(self, sandbox_type):
+        tool = PythonCodeTool(stateful=True, sandbox_type=sandbox_type)
+        assert run(tool, "import os; os._exit(0)").fault is Fault.ERROR
+        assert run(tool, "print(1)").ok
+        tool.close()
+
     def test_every_tool_has_a_session_of_its_own(self, notebook):
         other = notebook.spawn()
         run(notebook, "x = 1")
@@ -188,10 +196,14 @@ def test_settings_that_cannot_be_are_refused(options, says):
         PythonCodeTool(**options)
 
 
-def test_a_tool_that_ran_can_be_sent_to_another_process(notebook):
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda tool: pickle.loads(pickle.dumps(tool))])
+def test_a_copy_of_a_tool_that_ran_has_its_variables_and_no_process_of_it(notebook, copied):
     run(notebook, "x = 1")
-    other = pickle.loads(pickle.dumps(notebook))
+    other = copied(notebook)
     assert (other.stateful, other.timeout, other._session) == (True, 2, None)
+    assert run(other, "x += 1; x").text == "Code execution result: 2\n\n"
+    assert run(notebook, "x").text == "Code execution result: 1\n\n"
+    other.close()
 
 
 class One(Env):

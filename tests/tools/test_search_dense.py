@@ -127,6 +127,17 @@ def test_vectors_that_were_interrupted_are_gone_on_with(folder):
     assert len(fresh) == 200 and ids(open_dense(folder, ENCODER), ["own3 car"], 1)
 
 
+@pytest.mark.parametrize("name", [dense.ABOUT, dense.VECTORS])
+@pytest.mark.parametrize("left", [b"", b"{}", b"[]", "half", "all but one byte"])
+def test_damaged_vectors_are_told_so(left, name, folder):
+    add_vectors(folder, ENCODER)
+    file = folder / name
+    whole = file.read_bytes()
+    file.write_bytes({"half": whole[: len(whole) // 2], "all but one byte": whole[:-1]}.get(left, left))
+    with pytest.raises(BadValue, match="make them anew"):
+        open_dense(folder, ENCODER)
+
+
 def test_vectors_of_another_encoder_are_not_taken_for_its(folder):
     with pytest.raises(BadValue, match="has no vectors"):
         open_dense(folder, ENCODER)

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gem.errors import BadValue, ToolError
-from gem.tools.search_engine import documents, index, postings, tantivy_engine
+from gem.tools.search_engine import documents, manifest, postings, tantivy_engine
 from gem.tools.search_engine.index import LexicalIndex, build_index, open_corpus, open_index
 from gem.tools.search_engine.words import QUERY_WORDS, query_words, words
 
@@ -305,9 +305,9 @@ def test_progress_is_told_up_to_the_end(tmp_path):
 def test_a_finished_index_is_opened_and_one_of_another_corpus_is_not_overwritten(tmp_path):
     corpus, other = write(tmp_path / "corpus.jsonl", rows(30)), write(tmp_path / "other.jsonl", rows(40))
     build_index(corpus, tmp_path / "index", engine="numpy")
-    before = (tmp_path / "index" / index.MANIFEST).stat().st_mtime_ns
+    before = (tmp_path / "index" / manifest.MANIFEST).stat().st_mtime_ns
     build_index(corpus, tmp_path / "index")
-    assert (tmp_path / "index" / index.MANIFEST).stat().st_mtime_ns == before
+    assert (tmp_path / "index" / manifest.MANIFEST).stat().st_mtime_ns == before
     with pytest.raises(BadValue, match="another corpus"):
         build_index(other, tmp_path / "index")
     with pytest.raises(BadValue, match="'auto', 'tantivy' or 'numpy'"):
@@ -358,7 +358,7 @@ def test_an_index_with_any_damaged_file_is_not_opened(engine, harm, tmp_path):
 
 
 def test_damage_that_no_check_saw_is_a_failure_of_the_machinery(tmp_path, monkeypatch):
-    monkeypatch.setattr(index, "CHECKED_BYTES", -1)
+    monkeypatch.setattr(manifest, "CHECKED_BYTES", -1)
     build_index(write(tmp_path / "corpus.jsonl", rows(30)), tmp_path / "index", engine="numpy").close()
     texts = tmp_path / "index" / documents.TEXTS
     texts.write_bytes(b"x" * texts.stat().st_size)
@@ -372,10 +372,40 @@ def test_damage_that_no_check_saw_is_a_failure_of_the_machinery(tmp_path, monkey
 
 def test_an_index_of_another_version_is_to_be_built_anew(tmp_path):
     build_index(write(tmp_path / "corpus.jsonl", rows(30)), tmp_path / "index").close()
-    manifest = tmp_path / "index" / index.MANIFEST
-    manifest.write_text(manifest.read_text().replace('"version": 1', '"version": 99'))
+    file = tmp_path / "index" / manifest.MANIFEST
+    file.write_text(file.read_text().replace('"version": 1', '"version": 99'))
     with pytest.raises(BadValue, match="version 99"):
         open_index(tmp_path / "index")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("value", [None, 5, "x", [], {"a": 1}])
+@pytest.mark.parametrize("key", ["format", "version", "engine", "documents", "files"])
+def test_a_manifest_that_says_something_else_is_told_so(key, value, engine, tmp_path):
+    build_index(write(tmp_path / "corpus.jsonl", rows(30)), tmp_path / "index", engine=engine).close()
+    file = tmp_path / "index" / manifest.MANIFEST
+    said = json.loads(file.read_bytes())
+    for harmed in ({**said, key: value}, {name: each for name, each in said.items() if name != key}):
+        file.write_text(json.dumps(harmed))
+        with pytest.raises(BadValue, match=r"anew|missing"):
+            open_index(tmp_path / "index").close()
+
+
+@pytest.mark.parametrize("name", [documents.JOURNAL, documents.TEXTS, documents.STARTS])
+@pytest.mark.parametrize("left", [None, b"", b"{", b'{"a": 1}', b"[1, 2]"])
+def test_a_build_whose_journal_or_documents_are_lost_begins_anew(left, name, tmp_path):
+    corpus = write(tmp_path / "corpus.jsonl", rows(30))
+
+    def interrupt(what: str, done: float, total: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_index(corpus, tmp_path / "index", engine="numpy", progress=interrupt)
+    file = tmp_path / "index" / name
+    file.unlink() if left is None else file.write_bytes(left)
+    built = build_index(corpus, tmp_path / "index", engine="numpy")
+    assert answers(built, WORDS) == answers(open_corpus(corpus), WORDS) and len(built) == 30
+    built.close()
 
 
 def test_pages_are_found_by_their_url():

@@ -7,11 +7,13 @@ import contextlib
 import json
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -106,6 +108,19 @@ def test_no_reply_is_anything_but_hits_or_nonsense(body):
         for each in (body, b'{"result": [[' + body + b"]]}", msgspec.msgpack.encode({"result": [{"document": 5}]})):
             with contextlib.suppress(ValueError):
                 read_reply(protocol, each)
+
+
+@pytest.mark.parametrize("asks", [{"query": "a"}, {"queries": ["a"]}])
+@pytest.mark.parametrize("scores", [None, False, True])
+@pytest.mark.parametrize("codec", [msgspec.json, msgspec.msgpack])
+def test_scores_are_sent_to_who_asks_for_them_and_by_default_in_msgpack(codec, scores, asks):
+    asked = read_request(codec.encode({**asks, "return_scores": scores}), 3)
+    result = codec.decode(write_reply(asked, [[Hit({"id": "1", "contents": "x"}, 0.5)]]))["result"]
+    [found] = result if "query" in asks else result[0]
+    wanted = codec is msgspec.msgpack if scores is None else scores
+    assert found == (
+        {"document": {"id": "1", "contents": "x"}, "score": 0.5} if wanted else {"id": "1", "contents": "x"}
+    )
 
 
 def test_without_scores_documents_are_bare_and_a_topk_of_reranking_counts():
@@ -256,6 +271,18 @@ def test_a_bad_request_in_msgpack_is_answered_in_msgpack(server):
 def test_a_body_without_end_is_refused(server):
     status, reply = server.post(b"{" + b" " * (17 << 20))
     assert status == 400 and "larger" in json.loads(reply)["error"]
+
+
+def test_a_client_that_leaves_within_its_request_is_counted_and_no_more_is_said_of_it(tmp_path):
+    for module in ("starlette", "uvicorn"):
+        pytest.importorskip(module, reason="needs the extra [search]")
+    with running("retrieval_server", "--corpus", corpus(tmp_path), "--index", tmp_path / "index") as server:
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname, address.port)) as leaving:
+            leaving.sendall(b"POST /retrieve HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
+        while 'requests_total{status="400"} 1' not in server.get("/metrics"):
+            time.sleep(0.01)
+        assert "Traceback" not in server.stop()[1]
 
 
 def test_pages_are_given_out_by_their_url(server):

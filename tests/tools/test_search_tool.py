@@ -51,6 +51,12 @@ def test_an_empty_query_is_a_fault_of_the_agent(query):
     assert asyncio.run(tool.acall(ToolCall("search", {"query": query}))).fault is Fault.EMPTY
 
 
+def test_a_query_that_no_service_would_take_is_the_agents_doing_and_nobody_is_asked():
+    tool = SearchTool(search_url="http://127.0.0.1:9/retrieve", retries=0)
+    valid, failed, told, _ = tool.execute_action(f"<search>{'x' * 2_001}</search>")
+    assert valid and failed and "at most 2000 characters, got 2001" in told
+
+
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_an_index_is_opened_from_its_folder_or_made_of_a_file_once_for_all_tools(kind, tmp_path):
     from gem.tools.search_engine.index import build_index

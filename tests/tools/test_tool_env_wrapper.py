@@ -417,6 +417,33 @@ class TestOldTools:
         assert tool.execute_action("<python></python>")[:2] == (True, True)
         assert tool.execute_action("no call") == (False, True, "", "")
 
+    def test_a_tool_that_reads_calls_by_name_itself_is_asked_before_they_are_refused(self):
+        class Named(Old):
+            def execute_action(self, action):
+                found = "<tool_name>mine</tool_name>" in action
+                return found, not found, "mine" if found else "", action
+
+        for env in (wrapped(Named()), wrapped(Python(), Named())):
+            assert env.step(named("mine")).observation == "mine"
+            assert env.step(named("mine", "{broken")).observation == "mine"
+            step = asyncio.run(env.astep(named("mine")))
+            assert (step.observation, step.info["tool_use_counter"]) == ("mine", 3)
+            step = env.step(named("yours"))
+            assert "no tool 'yours'" in step.observation
+            assert env.state.actions == []
+
+    def test_a_tool_whose_reading_is_overridden_is_asked_by_it(self):
+        class Loud(Python):
+            def execute_action(self, action):
+                valid, failed, text, parsed = super().execute_action(action)
+                return valid, failed, text.upper(), parsed
+
+        env = wrapped(Loud())
+        assert env.step("so <python>1</python> and").observation == "RAN 1"
+        step = env.step("<python>fail</python>")
+        assert (step.observation, step.info["tool_success_counter"]) == ("RAN FAIL", 1)
+        assert env.step("answer").observation == "heard answer"
+
 
 class TestFailures:
     def test_a_failure_of_the_machinery_goes_through_and_nothing_is_counted(self):

@@ -97,17 +97,20 @@ def conversation(
     turns: Sequence[Turn],
     new: Sequence[Message],
     dropped: int = 0,
-    reply: Callable[[Turn], Message] = lambda turn: assistant(turn.action),
+    reply: Callable[[Turn], Message] | None = None,
 ) -> list[Message]:
     """What was said, up to the newest messages: the task, then replies with what each brought, the oldest left out.
 
-    reply: how a turn's reply is written; by default as the text of its action.
+    reply: how a turn's reply is written; None writes the text of its action.
     """
     if not turns:
         return list(new)
     said = observed(turns[0])
     for k in range(dropped, len(turns)):
-        said += [reply(turns[k]), *(new if k == len(turns) - 1 else observed(turns[k + 1]))]
+        said += [
+            assistant(turns[k].action) if reply is None else reply(turns[k]),
+            *(new if k == len(turns) - 1 else observed(turns[k + 1])),
+        ]
     return said
 
 

@@ -80,8 +80,8 @@ class EndpointPolicy:
     def messages(self, request: Request) -> list[dict[str, Any]]:
         """The conversation that a request is sent as."""
         new = as_messages(request.observation, request.role)
-        spoken = _native if request.tools else _spoken
-        said = [self._sent(message) for message in conversation(request.turns, new, request.dropped, spoken)]
+        reply = _native if request.tools else None
+        said = [self._sent(message) for message in conversation(request.turns, new, request.dropped, reply)]
         return said if self.system is None else [{"role": "system", "content": self.system}, *said]
 
     def _sent(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,18 +114,14 @@ def _reply(completion: Completion) -> Reply:
     return Reply(text, finish=completion.finish)
 
 
-def _spoken(turn: Turn) -> Message:
-    return assistant(turn.action)
-
-
 def _native(turn: Turn) -> Message:
     """A reply as the message that it was, calls and all."""
     try:
         message = json.loads(turn.action)
     except (ValueError, RecursionError):
-        return _spoken(turn)
+        return assistant(turn.action)
     called = isinstance(message, dict) and message.get("role") == "assistant" and message.get("tool_calls")
-    return cast(Message, message) if called else _spoken(turn)
+    return cast(Message, message) if called else assistant(turn.action)
 
 
 def _part(part: Any) -> Any:

@@ -8,7 +8,6 @@ call format (gem.tools.formats). Tools written for the published package, which 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -110,21 +109,24 @@ class BaseTool:
         """
         from gem.tools.toolbox import Toolbox
 
-        return Toolbox([self]).execute(action)
+        return Toolbox([self], readers=False).execute(action)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another one with the same arguments: what a tool holds (connections, processes) stays where it is.
-        return _build, (type(self), *self._arguments)
+        # Another one with the same arguments, in the same state: connections and processes stay where they are.
+        return _build, (type(self), *self._arguments, self.own_state())
 
 
-def _build(cls: type[ToolT], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ToolT:
-    return cls(*args, **kwargs)
+def _build(cls: type[ToolT], args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> ToolT:
+    tool = cls(*args, **kwargs)
+    if state is not None:
+        tool.set_own_state(state)
+    return tool
 
 
 def reads_text(tool: BaseTool) -> bool:
-    """Whether a tool reads the agent's text itself, as tools of the published package do."""
-    return _defines(tool, "execute_action") and not _defines(tool, "call")
+    """Whether a tool reads the agent's text itself, as tools of the published package do.
 
-
-def _defines(tool: BaseTool, name: str) -> bool:
-    return inspect.getattr_static(type(tool), name) is not inspect.getattr_static(BaseTool, name)
+    A subclass that overrides execute_action() of a tool with call() does, too.
+    """
+    first = next(cls for cls in type(tool).__mro__ if "execute_action" in vars(cls) or "call" in vars(cls))
+    return first is not BaseTool and "call" not in vars(first)

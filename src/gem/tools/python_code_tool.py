@@ -7,11 +7,10 @@ import textwrap
 from dataclasses import replace
 from typing import Any
 
-from gem.errors import BadValue, did_you_mean
 from gem.messages import Fault, ToolCall, ToolResult
 from gem.parsing import code_blocks
 from gem.sandbox import Limits, Result, Sandbox, Session, Status, get_sandbox
-from gem.sandbox.choose import BACKENDS, PUBLISHED_NAMES
+from gem.sandbox.choose import backend_of
 from gem.sandbox.streams import Capture
 from gem.tools.base_tool import BaseTool, Function
 
@@ -65,9 +64,7 @@ class PythonCodeTool(BaseTool):
         output_bytes: int = 8_000,
     ) -> None:
         super().__init__()
-        known = ["auto", *PUBLISHED_NAMES, *BACKENDS]
-        if sandbox_type not in known:
-            raise BadValue(f"no sandbox_type {sandbox_type!r}{did_you_mean(sandbox_type, known)}  ({', '.join(known)})")
+        backend_of(sandbox_type)
         self.timeout, self.sandbox_type, self.keep_error_last_line = timeout, sandbox_type, keep_error_last_line
         self.stateful = stateful
         shown = Limits(wall_s=timeout, memory_bytes=memory_bytes, output_bytes=output_bytes)
@@ -135,7 +132,7 @@ class PythonCodeTool(BaseTool):
         return script_of(str(first.arguments["code"])), reading.parsed, True
 
     def _sandbox(self) -> Sandbox:
-        return get_sandbox(PUBLISHED_NAMES.get(self.sandbox_type, self.sandbox_type))
+        return get_sandbox(backend_of(self.sandbox_type))
 
     def _live_session(self) -> Session:
         if self._session is None:
@@ -153,18 +150,13 @@ class PythonCodeTool(BaseTool):
             errors = next((line for line in reversed(errors.splitlines()) if line.strip()), "")
         errors = "\n".join(part.rstrip("\n") for part in (errors, self._stopped(result)) if part)
         shown = f"{printed}\n{errors}" if errors else printed
-        fault = None if result.ok else Fault.TIMEOUT if result.status is Status.TIMEOUT else Fault.ERROR
+        ended_well = result.ok and not result.state_lost  # a cell has no reason to end its interpreter
+        fault = None if ended_well else Fault.TIMEOUT if result.status is Status.TIMEOUT else Fault.ERROR
         return ToolResult(f"Code execution result: {shown}\n", fault)
 
     def _stopped(self, result: Result) -> str:
-        """A line on what ended code that did not end by itself."""
-        said = {
-            Status.TIMEOUT: f"[stopped after {self.timeout:g} s]",
-            Status.MEMORY: "[stopped: it took more memory than it may]",
-            Status.OUTPUT_LIMIT: "[stopped: it wrote without end]",
-            Status.KILLED: f"[ended by signal {result.signal}]",
-        }
-        stopped = said.get(result.status, "")
+        """A line on what ended code that did not end by itself, and on what became of the variables."""
+        stopped = result.stopped(self.limits)
         if result.state_lost:
             return " ".join(part for part in (stopped, "[all variables are lost; the next cell starts anew]") if part)
         return f"{stopped} [variables are kept]" if stopped and self.stateful else stopped

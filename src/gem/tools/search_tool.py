@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 URL_VARIABLE = "SEARCH_URL"
 NOTHING = "No documents found.\n"
+MOST_CHARACTERS = 2_000  # of a query; services refuse longer ones, which would make the agent's doing a failure
 
 
 class SearchTool(BaseTool):
@@ -45,6 +46,8 @@ class SearchTool(BaseTool):
         backoff: seconds before the first retry, at most; each pause may be twice as long as the one before.
         concurrency: queries in flight at most, of all tools of this process that have the same options; others wait.
         cache: a server's answers that are kept; 0 keeps none.
+
+    A query of more than 2,000 characters is refused, with Fault.BAD_ARGUMENTS, before anyone is asked.
 
     call() raises BadValue where there is neither a URL nor an index, and ToolError where the server failed after all
     retries. Tools share connections and indexes; they may be called from threads, event loops and forked processes.
@@ -87,7 +90,7 @@ class SearchTool(BaseTool):
         self._client: SearchClient | None = None
 
     def functions(self) -> list[Function]:
-        query = {"type": "string", "description": "What to look for, in words."}
+        query = {"type": "string", "description": "What to look for, in words.", "maxLength": MOST_CHARACTERS}
         parameters = {"type": "object", "properties": {"query": query}, "required": ["query"]}
         what = f"Search for passages. Answers with up to {self.topk}, each with its title, the best first."
         return [Function("search", what, {**parameters, "additionalProperties": False})]

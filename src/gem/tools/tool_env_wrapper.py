@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from gem.core import EndOnTruncation, EnvWrapper, Info, Step, StopReason, has_coroutines
 from gem.errors import BadValue, EpisodeOver
@@ -16,17 +15,12 @@ from gem.registry import ENV_REGISTRY
 from gem.tools.base_tool import BaseTool
 from gem.tools.formats import CallFormat, Reading, get_format, openai_schemas
 from gem.tools.tool_counts import Counts
-from gem.tools.toolbox import Job, Toolbox
+from gem.tools.toolbox import Job, Toolbox, ToolSource, claim, told_in
 
 WrapperT = TypeVar("WrapperT", bound=EnvWrapper)
 # A tool that answers so was called and did nothing.
 REFUSALS = {Fault.MALFORMED, Fault.EMPTY, Fault.UNKNOWN_TOOL, Fault.BAD_ARGUMENTS}
 SPARE_MESSAGES = 10  # answered here beyond max_tool_uses, where no max_messages says otherwise
-
-# A tool, or what builds one: a class, a function, a partial.
-ToolSource: TypeAlias = BaseTool | Callable[[], BaseTool]
-
-_claiming = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -125,10 +119,10 @@ class ToolEnvWrapper(EnvWrapper):
 
     def step(self, action: Any) -> Step:
         reading = self._read(action)
-        if reading.calls and not self._is_for_within(reading):
+        if self._is_ours(reading):
             jobs = self._jobs(reading)
             return self._answered(_Answer(reading, jobs, self._box.perform(jobs)))
-        answer = self._ask_readers(reading)
+        answer = self._ask_readers(reading) or self._refusal(reading)
         if answer is not None:
             return self._answered(answer)
         action = action if reading.calls else reading.text  # calls are for a wrapper further in
@@ -136,10 +130,11 @@ class ToolEnvWrapper(EnvWrapper):
 
     async def astep(self, action: Any) -> Step:
         reading = self._read(action)
-        if reading.calls and not self._is_for_within(reading):
+        if self._is_ours(reading):
             jobs = self._jobs(reading)
             return self._answered(_Answer(reading, jobs, await self._box.aperform(jobs)))
         answer = await asyncio.to_thread(self._ask_readers, reading) if self._box.readers else None
+        answer = answer or self._refusal(reading)
         if answer is not None:
             return self._answered(answer)
         action = action if reading.calls else reading.text  # calls are for a wrapper further in
@@ -181,7 +176,7 @@ class ToolEnvWrapper(EnvWrapper):
         if self.call_format.name == "openai":
             info["tools"] = openai_schemas([function for _, function in self._box.functions.values()])
         self.tool_counts = Counts(over=False)
-        return _appended(observation, instructions), self._counted(info)
+        return told_in(observation, instructions), self._counted(info)
 
     def _read(self, action: Any) -> Reading:
         if self.tool_counts.over:
@@ -191,12 +186,17 @@ class ToolEnvWrapper(EnvWrapper):
     def _jobs(self, reading: Reading) -> list[Job]:
         return self._box.jobs(reading.calls, self.max_tool_uses - self.tool_counts.uses, self._spent())
 
-    def _is_for_within(self, reading: Reading) -> bool:
-        """Whether a wrapper further in has the tools that this one does not know."""
-        return _within(ToolEnvWrapper, self.env) is not None and all(
-            call.name not in self._box.functions if isinstance(call, ToolCall) else call.fault is Fault.UNKNOWN_TOOL
-            for call in reading.calls
-        )
+    def _is_ours(self, reading: Reading) -> bool:
+        """Whether a message calls one of the tools that it is read for here."""
+        return any(call.name in self._box.functions for call in reading.calls)
+
+    def _refusal(self, reading: Reading) -> _Answer | None:
+        """The answer to calls of unknown tools; None without calls, and where a wrapper within may know them."""
+        foreign = all(isinstance(call, ToolCall) or call.fault is Fault.UNKNOWN_TOOL for call in reading.calls)
+        if not reading.calls or (foreign and _within(ToolEnvWrapper, self.env) is not None):
+            return None
+        jobs = self._jobs(reading)
+        return _Answer(reading, jobs, self._box.perform(jobs))
 
     def _ask_readers(self, reading: Reading) -> _Answer | None:
         """The answer of the first tool that reads the agent's text itself and finds a call in it.
@@ -299,18 +299,6 @@ class ToolEnvWrapper(EnvWrapper):
         return self._inline
 
 
-def claim(source: ToolSource) -> BaseTool:
-    """A tool that no wrapper has yet. Raises BadValue for what is no tool and builds none."""
-    tool = source if isinstance(source, BaseTool) else source() if callable(source) else None
-    if not isinstance(tool, BaseTool):
-        raise BadValue(f"a tool is a BaseTool, or builds one, got {source!r}")
-    with _claiming:
-        if tool._claimed:
-            tool = tool.spawn()
-        tool._claimed = True
-    return tool
-
-
 def _within(kind: type[WrapperT], env: Any) -> WrapperT | None:
     """The outermost wrapper of that kind among an environment's; None without one."""
     while isinstance(env, EnvWrapper):
@@ -333,25 +321,6 @@ def _told(job: Job, result: ToolResult) -> dict[str, Any]:
         "fault": None if result.fault is None else result.fault.value,
         "text": result.text,
     }
-
-
-def _appended(observation: Any, instructions: str) -> Any:
-    """The first observation, ending with the instructions: in its text, or in its last user message."""
-    if not instructions:
-        return observation
-    if isinstance(observation, dict):
-        return {**observation, "text": _joined(observation.get("text"), instructions)}
-    if isinstance(observation, list):
-        last = max((i for i, message in enumerate(observation) if message["role"] == "user"), default=None)
-        if last is None or not isinstance(observation[last]["content"], str):
-            return [*observation, {"role": "user", "content": instructions}]
-        message = {**observation[last], "content": _joined(observation[last]["content"], instructions)}
-        return [*observation[:last], message, *observation[last + 1 :]]
-    return _joined(observation, instructions)
-
-
-def _joined(text: Any, instructions: str) -> str:
-    return f"{text}\n{instructions}" if text else instructions
 
 
 def _check_count(name: str, value: Any, *, least: int) -> None:

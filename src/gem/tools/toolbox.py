@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 from gem.errors import BadValue, did_you_mean
 from gem.messages import Fault, ToolCall, ToolResult
@@ -17,6 +18,10 @@ from gem.tools.formats import TAGS, Broken, CallFormat, Reading
 from gem.tools.schema import problem
 
 MAX_THREADS = 16  # for the concurrent calls of one message
+
+# A tool, or what builds one: a class, a function, a partial.
+ToolSource: TypeAlias = BaseTool | Callable[[], BaseTool]
+_claiming = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -46,17 +51,18 @@ class Toolbox:
     """Tools, by the names of their functions.
 
     Args:
-        tools: of one environment. Tools that read the agent's text themselves are kept apart, as ``readers``.
+        tools: of one environment.
         call_format: how calls are written.
+        readers: keep tools that read the agent's text themselves apart, as ``readers``.
 
     Functions are asked for when they are needed first: a tool may have to start a server to know its own. Two tools
     with a function or a tag of the same name raise BadValue then.
     """
 
-    def __init__(self, tools: Sequence[BaseTool], call_format: CallFormat = TAGS) -> None:
+    def __init__(self, tools: Sequence[BaseTool], call_format: CallFormat = TAGS, *, readers: bool = True) -> None:
         self.format = call_format
-        self.tools = [tool for tool in tools if not reads_text(tool)]
-        self.readers = [tool for tool in tools if reads_text(tool)]
+        self.readers = [tool for tool in tools if readers and reads_text(tool)]
+        self.tools = [tool for tool in tools if tool not in self.readers]
         self._in_order = list(tools)
 
     @cached_property
@@ -146,6 +152,37 @@ class Toolbox:
             text = f"The call of {call.name} is empty: write something in {tool.tag_argument}"
             return Job(call, tool, ToolResult(text, Fault.EMPTY))
         return Job(call, tool)
+
+
+def claim(source: ToolSource) -> BaseTool:
+    """A tool that no wrapper has yet. Raises BadValue for what is no tool and builds none."""
+    tool = source if isinstance(source, BaseTool) else source() if callable(source) else None
+    if not isinstance(tool, BaseTool):
+        raise BadValue(f"a tool is a BaseTool, or builds one, got {source!r}")
+    with _claiming:
+        if tool._claimed:
+            tool = tool.spawn()
+        tool._claimed = True
+    return tool
+
+
+def told_in(observation: Any, instructions: str) -> Any:
+    """A first observation that ends with the instructions: in its text, or in its last user message."""
+    if not instructions:
+        return observation
+    if isinstance(observation, dict):
+        return {**observation, "text": _joined(observation.get("text"), instructions)}
+    if isinstance(observation, list):
+        last = max((i for i, message in enumerate(observation) if message["role"] == "user"), default=None)
+        if last is None or not isinstance(observation[last]["content"], str):
+            return [*observation, {"role": "user", "content": instructions}]
+        message = {**observation[last], "content": _joined(observation[last]["content"], instructions)}
+        return [*observation[:last], message, *observation[last + 1 :]]
+    return _joined(observation, instructions)
+
+
+def _joined(text: Any, instructions: str) -> str:
+    return f"{text}\n{instructions}" if text else instructions
 
 
 def shortened(text: str, most: int = 80) -> str:

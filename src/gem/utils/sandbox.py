@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gem.errors import BadValue, did_you_mean
-from gem.sandbox import Limits, Result, Status, get_sandbox
-from gem.sandbox.choose import BACKENDS, PUBLISHED_NAMES
+from gem.sandbox import Limits, get_sandbox
+from gem.sandbox.choose import backend_of
 
 TIMEOUT_S = 10  # the published default
 
@@ -28,22 +27,9 @@ def run_python(
     >>> run_python("print(input())", stdin="hello")
     (True, 'hello\n', '')
     """
-    known = ["auto", *PUBLISHED_NAMES, *BACKENDS]
-    if sandbox_type not in known:
-        raise BadValue(f"no sandbox_type {sandbox_type!r}{did_you_mean(sandbox_type, known)}  ({', '.join(known)})")
-    sandbox = get_sandbox(PUBLISHED_NAMES.get(sandbox_type, sandbox_type))
-    result = sandbox.run(code, stdin=stdin or "", limits=Limits(wall_s=timeout))
-    return result.ok, result.stdout, result.stderr + _stopped(result, timeout)
-
-
-def _stopped(result: Result, timeout: float) -> str:
-    """A line on what ended a program that did not end by itself."""
-    said = {
-        Status.TIMEOUT: f"the program was stopped after {timeout:g} s",
-        Status.MEMORY: "the program took more memory than it may",
-        Status.OUTPUT_LIMIT: "the program was stopped because it wrote without end",
-        Status.KILLED: f"the program was ended by signal {result.signal}",
-    }
-    if result.status not in said:
-        return ""
-    return ("\n" if result.stderr and not result.stderr.endswith("\n") else "") + said[result.status] + "\n"
+    limits = Limits(wall_s=timeout)
+    result = get_sandbox(backend_of(sandbox_type)).run(code, stdin=stdin or "", limits=limits)
+    if not (stopped := result.stopped(limits)):
+        return result.ok, result.stdout, result.stderr
+    before = f"{result.stderr}\n" if result.stderr and not result.stderr.endswith("\n") else result.stderr
+    return result.ok, result.stdout, f"{before}{stopped}\n"

@@ -156,7 +156,7 @@ def decode(text: str, position: int) -> tuple[Any, int, str]:
     except RecursionError:
         return None, position, "it is nested too deep"
     except json.JSONDecodeError as e:
-        return None, position, f"{e.msg} at {excerpt(text, e.pos)}"
+        return None, position, f"{e.msg.removesuffix(' at')} at {excerpt(text, e.pos)}"
     except ValueError as e:  # NaN, and numbers of thousands of digits
         return None, position, str(e).partition(";")[0]
     return value, end, ""

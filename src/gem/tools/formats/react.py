@@ -1,6 +1,6 @@
 """ReAct: a line ``Action:`` with a name, and ``Action Input:`` with JSON.
 
-Where a function wants one text, its input may be that text, unless it opens with a brace.
+Where a function wants one text, its input may be that text, unless it opens with a brace. The JSON may be fenced.
 
 A message holds one call: what follows its input is not read, for it would be an observation that the agent made up.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gem.tools.base_tool import BaseTool, Function
 
 _ACTION = re.compile(r"^[ \t]*Action[ \t]*:[ \t]*(.*)$", re.MULTILINE)
-_INPUT = re.compile(r"\s*^[ \t]*Action[ \t]+Input[ \t]*:[ \t]*", re.MULTILINE)
+_INPUT = re.compile(r"\s*^[ \t]*Action[ \t]+Input[ \t]*:[ \t]*(?:```json\b)?", re.MULTILINE)
 _NEXT = re.compile(r"^[ \t]*(?:Observation|Thought|Action|Final Answer)[ \t]*:", re.MULTILINE)
 
 
@@ -70,8 +70,8 @@ def _read(text: str, match: re.Match[str], tools: Sequence[BaseTool]) -> tuple[T
     if argument is not None and not given.startswith("{"):
         # JSON of one text is that text; whatever else is no object is a text as it stands.
         return ToolCall(name, {argument: data if not wrong and isinstance(data, str) else given}), end
-    if not given:
-        return ToolCall(name, {}), end
+    if not given or (_function(name, tools) is None and not given.startswith("{")):
+        return ToolCall(name, {}), end  # what is wrong with it is its name, where it has one that nobody knows
     return Broken(f"Action Input is no JSON object{wrong and f': {wrong}'}", name=name), end
 
 

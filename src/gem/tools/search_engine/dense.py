@@ -20,7 +20,8 @@ import numpy.typing as npt
 from gem.errors import BadValue, ToolError
 from gem.policies.http_client import Failure, HttpClient, HttpRequest, checked_url, key_from, outcome
 from gem.tools.search_engine.documents import Documents, Progress, Stored, write_whole
-from gem.tools.search_engine.index import Hit, Indexed, LexicalIndex, checked_topk, ranked, unsealed
+from gem.tools.search_engine.index import Hit, Indexed, LexicalIndex, checked_topk, ranked
+from gem.tools.search_engine.manifest import unsealed
 from gem.tools.search_engine.postings import CLOSE, kth_best
 
 VECTORS, ABOUT, PART = "vectors/data", "vectors/about.json", "vectors/data.part"
@@ -187,7 +188,8 @@ def _encode(
 def _about(path: Path) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = json.loads((path / ABOUT).read_bytes())
-        int(found["width"]), int(found["documents"])
+        int(found["width"]), int(found["documents"]), np.dtype(found["dtype"])
+        {"encoder": found["encoder"], "passage_prefix": found["passage_prefix"]}
     except FileNotFoundError:
         return None
     except (ValueError, LookupError, TypeError):
@@ -237,9 +239,10 @@ def open_dense(folder: str | Path, encoder: Encoder) -> DenseIndex:
         raise BadValue(f"{path}: has no vectors, or not all of them; add_vectors() makes them")
     if about["encoder"] != encoder.name or about["passage_prefix"] != encoder.passage_prefix:
         raise BadValue(f"{path}: its vectors are those of {about['encoder']!r}, not of {encoder.name!r}")
-    vectors = np.memmap(path / VECTORS, about["dtype"], "r")
-    if vectors.size != manifest["documents"] * about["width"]:
+    size = manifest["documents"] * about["width"]
+    if (path / VECTORS).stat().st_size != size * np.dtype(about["dtype"]).itemsize:
         raise BadValue(f"{path / VECTORS}: is damaged; remove {path / 'vectors'}, make them anew")
+    vectors = np.memmap(path / VECTORS, about["dtype"], "r")
     documents = Stored(path)
     return DenseIndex(documents, np.asarray(vectors.reshape(-1, about["width"])), encoder, path)
 

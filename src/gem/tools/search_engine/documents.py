@@ -182,7 +182,9 @@ def store(corpus: Corpus, folder: Path, progress: Progress) -> None:
     total = corpus.path.stat().st_size
     with (folder / TEXTS).open("ab") as texts, (folder / STARTS).open("ab") as starts:
         texts.truncate(state["bytes"])
-        starts.truncate(8 * (state["documents"] + 1))  # of a new file: the zero where the first document starts
+        if not state["documents"]:
+            starts.truncate(0)
+        starts.truncate(8 * (state["documents"] + 1))  # of an empty file: the zero where the first document starts
         for block in _blocks(corpus.documents(state["at"], state["line"])):
             encoded = [_ENCODER.encode(document) + b"\n" for _, _, document in block if document is not None]
             ends = np.cumsum([len(each) for each in encoded], dtype="<u8") + np.uint64(state["bytes"])
@@ -203,11 +205,15 @@ def store(corpus: Corpus, folder: Path, progress: Progress) -> None:
 
 
 def _journal(folder: Path) -> dict[str, int]:
-    if (folder / JOURNAL).exists():
-        state: dict[str, int] = json.loads((folder / JOURNAL).read_bytes())
-        if (folder / TEXTS).stat().st_size >= state["bytes"]:
-            return state
-    return {"at": 0, "line": 0, "bytes": 0, "documents": 0}
+    """What the journal says; that nothing is done yet where it is missing, damaged, or tells of more than there is."""
+    empty = {"at": 0, "line": 0, "bytes": 0, "documents": 0}
+    try:
+        state = msgspec.json.decode((folder / JOURNAL).read_bytes(), type=dict[str, int])
+        texts, starts = ((folder / name).stat().st_size for name in (TEXTS, STARTS))
+    except (OSError, msgspec.MsgspecError):
+        return empty
+    whole = state.keys() == empty.keys() and texts >= state["bytes"] and starts >= 8 * (state["documents"] + 1)
+    return state if whole else empty
 
 
 def _blocks(lines: Iterator[Any]) -> Iterator[Sequence[Any]]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,12 +33,8 @@ from gem.tools.search_engine.documents import (
     store,
     write_whole,
 )
+from gem.tools.search_engine.manifest import FORMAT, LOCK, MANIFEST, PLAN, VERSION, planned, seal, unsealed
 from gem.tools.search_engine.words import query_words
-
-FORMAT = "gem-search-index"
-VERSION = 1  # to be raised with any change of words() or of a file, for an index built before would answer wrongly
-MANIFEST, PLAN, LOCK = "manifest.json", "building.json", "building.lock"
-CHECKED_BYTES = 1 << 26  # files up to this size are read and compared with their checksums when an index is opened
 
 Engine: TypeAlias = Literal["tantivy", "numpy"]
 
@@ -171,7 +166,7 @@ def build_index(
     plan = {"format": FORMAT, "version": VERSION, "corpus": source.identity(), "engine": _chosen(engine)}
     path.mkdir(parents=True, exist_ok=True)
     with _building(path):
-        found = _plan(path)
+        found = planned(path)
         if found is not None and (found["corpus"] != plan["corpus"] or engine not in ("auto", found["engine"])):
             what = "another corpus" if found["corpus"] != plan["corpus"] else f"the engine {found['engine']}"
             raise BadValue(f"{path}: holds an index of {what}; remove it, or choose another folder")
@@ -187,7 +182,7 @@ def _build(source: Corpus, path: Path, plan: dict[str, Any], progress: Progress)
     try:
         maker = tantivy_engine if plan["engine"] == "tantivy" else postings
         maker.build(documents, path / "words", progress)
-        seal(path, {**plan, "documents": len(documents)})
+        seal(path, plan, len(documents))
     finally:
         documents.close()
     for name in (PLAN, JOURNAL):
@@ -216,74 +211,6 @@ def open_corpus(path: str | Path) -> LexicalIndex:
     if not documents:
         raise BadValue(f"{path}: the corpus has no documents")
     return LexicalIndex(documents, postings.of_documents(documents))
-
-
-def seal(path: Path, manifest: dict[str, Any]) -> None:
-    """Write a manifest with the sizes and checksums of all files of an index."""
-    files = {name: [(path / name).stat().st_size, _checksum(path / name)] for name in sorted(_files(path))}
-    write_whole(path / MANIFEST, json.dumps({**manifest, "files": files}, indent=1).encode())
-
-
-def unsealed(path: Path, *, check: bool = False) -> dict[str, Any]:
-    """The manifest of an index whose files are as it says. Raises BadValue; see open_index()."""
-    if not path.is_dir():
-        raise BadValue(f"{path}: no such folder; build_index() makes an index of a corpus")
-    if not (path / MANIFEST).exists():
-        unfinished = (path / PLAN).exists()
-        raise BadValue(
-            f"{path}: the index is unfinished; build_index() with the same corpus goes on with it"
-            if unfinished
-            else f"{path}: holds no index ({MANIFEST} is missing); build_index() makes one of a corpus"
-        )
-    manifest = _json(path / MANIFEST)
-    for name, (size, checksum) in manifest["files"].items():
-        file = path / name
-        if not file.is_file():
-            raise BadValue(f"{path}: {name} is missing; build the index anew")
-        if file.stat().st_size != size or ((check or size <= CHECKED_BYTES) and _checksum(file) != checksum):
-            raise BadValue(f"{path}: {name} is damaged; build the index anew")
-    return manifest
-
-
-def _files(path: Path) -> Iterator[str]:
-    for file in path.rglob("*"):
-        name = str(file.relative_to(path))
-        if file.is_file() and name not in (MANIFEST, PLAN, LOCK, JOURNAL) and not name.endswith(".lock"):
-            yield name
-
-
-def _checksum(path: Path) -> int:
-    value = 0
-    with path.open("rb") as file:
-        while data := file.read(1 << 20):
-            value = zlib.crc32(data, value)
-    return value
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """A manifest or plan. Raises BadValue for what is none of ours."""
-    try:
-        found = json.loads(path.read_bytes())
-        if found["format"] != FORMAT:
-            raise ValueError
-        if found["version"] != VERSION:
-            raise BadValue(f"{path}: is of version {found['version']} and this reads {VERSION}; build the index anew")
-        {"corpus": found["corpus"], "engine": found["engine"]}
-    except BadValue:
-        raise
-    except (ValueError, LookupError, TypeError):
-        raise BadValue(f"{path}: is not the file of an index, or is damaged; remove the folder, build anew") from None
-    return dict(found)
-
-
-def _plan(path: Path) -> dict[str, Any] | None:
-    """What is being or was built in a folder; None in an empty one. Raises BadValue for a folder of something else."""
-    for name in (MANIFEST, PLAN):
-        if (path / name).exists():
-            return _json(path / name)
-    if other := sorted(file.name for file in path.iterdir() if file.name != LOCK):
-        raise BadValue(f"{path}: holds {other[0]} and no index; choose an empty or new folder")
-    return None
 
 
 def _chosen(engine: str) -> Engine:

@@ -17,7 +17,8 @@ from gem.errors import BadValue, CallerError
 from gem.tools.search_engine.batching import Batcher
 from gem.tools.search_engine.dense import EmbeddingsEndpoint, Encoder, HybridIndex, add_vectors, open_dense
 from gem.tools.search_engine.documents import Progress
-from gem.tools.search_engine.index import MANIFEST, Indexed, LexicalIndex, build_index, open_index
+from gem.tools.search_engine.index import Indexed, LexicalIndex, build_index, open_index
+from gem.tools.search_engine.manifest import MANIFEST
 from gem.tools.search_engine.serving import Service, add_address, serve
 
 

@@ -195,11 +195,16 @@ class _Failed(Exception):
 
 
 async def _body(request: Any) -> bytes:
+    from starlette.requests import ClientDisconnect
+
     data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MOST_BYTES:
-            raise BadRequest(f"the body is larger than {MOST_BYTES} bytes")
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > MOST_BYTES:
+                raise BadRequest(f"the body is larger than {MOST_BYTES} bytes")
+    except ClientDisconnect:
+        raise BadRequest("the body has no end") from None  # read by nobody, but counted
     return bytes(data)
 
 

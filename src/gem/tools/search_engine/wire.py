@@ -3,10 +3,10 @@
     published     msgpack  {"query", "topk", "return_scores"}    {"result": [{"document", "score"}, …]}
     Search-R1's   JSON     {"queries", "topk", "return_scores"}  {"result": [[{"document", "score"}, …], …]}
 
-Which of them a request speaks shows in its first byte, for clients send no or wrong headers; it is answered in kind. In
-JSON, ``return_scores`` false, which is the default, asks for bare documents, and ``topk_rerank`` stands for ``topk``,
-as clients of servers that rank twice send it. A document is {"id", "contents"}, and "url" where it has one; the first
-line of its contents is its title.
+Which of them a request speaks shows in its first byte, for clients send no or wrong headers; it is answered in kind.
+``return_scores`` false asks for bare documents; where it is missing, JSON gets those, and msgpack scores.
+``topk_rerank`` stands for ``topk``, as clients of servers that rank twice send it. A document is {"id", "contents"},
+and "url" where it has one; the first line of its contents is its title.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def read_request(body: bytes, default_topk: int) -> Asked:
     scores = data.get("return_scores")
     if scores not in (None, True, False):
         raise BadRequest("'return_scores' should be true or false", codec)
-    wrapped = codec == "msgpack" or bool(scores)
+    wrapped = codec == "msgpack" if scores is None else bool(scores)
     return Asked(queries, _topk(data, codec, default_topk), wrapped, many is None, codec)
 
 

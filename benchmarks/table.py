@@ -1,0 +1,64 @@
+"""The table that a benchmark prints: a line for each thing measured, with its median and spread over the repeats."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table.
+
+    Args:
+        values: one for each repeat.
+        aim: what the median is held against: at least, or with at_most at most that; 0 is no aim.
+        each: (least, most) that every single value must lie between, in place of an aim.
+    """
+
+    name: str
+    values: list[float]
+    unit: str
+    aim: float = 0.0
+    at_most: bool = False
+    each: tuple[float, float] | None = None
+
+    @property
+    def met(self) -> bool:
+        if self.each is not None:
+            return all(self.each[0] <= value <= self.each[1] for value in self.values)
+        median = statistics.median(self.values)
+        return not self.aim or (median <= self.aim if self.at_most else median >= self.aim)
+
+    def cells(self) -> list[str]:
+        numbers = [f"{f(self.values):,.{_digits(self.values)}f}" for f in (statistics.median, min, max)]
+        aim = self._aimed()
+        return [self.name, *numbers, self.unit, aim, ("yes" if self.met else "NO") if aim else ""]
+
+    def _aimed(self) -> str:
+        if self.each is not None:
+            least, most = self.each
+            return f"{most:,g}" if least == most else f"{least:,g} to {most:,g}"
+        return f"{'≤' if self.at_most else '≥'} {self.aim:,g}" if self.aim else ""
+
+
+def report(what: str, how_much: str, lines: Sequence[Line]) -> int:
+    """Print the table under its heading. Returns the exit code: 1 where an aim is missed."""
+    print(f"<!-- Written by `python benchmarks/{' '.join([Path(sys.argv[0]).name, *sys.argv[1:]])}` -->\n")
+    print(f"# {what} ({how_much}, {os.cpu_count()} cores, Python {platform.python_version()})\n")
+    for cells in [["what", "median", "min", "max", "unit", "aim", "met"], ["---"] * 7, *(x.cells() for x in lines)]:
+        print("| " + " | ".join(cells) + " |")
+    return 0 if all(line.met for line in lines) else 1
+
+
+def ratios(own: Sequence[float], baseline: Sequence[float]) -> list[float]:
+    return [a / b for a, b in zip(own, baseline, strict=True)]
+
+
+def _digits(values: Sequence[float]) -> int:
+    return 0 if max(values) >= 100 or all(value == int(value) for value in values) else 2
