@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 RECORD = Path(__file__).with_name("public_api.txt")
 
@@ -82,7 +82,7 @@ def members(cls: type) -> Iterator[str]:
 
 
 def describe(name: str, value: Any) -> Iterator[str]:
-    if not inspect.isclass(value):
+    if not inspect.isclass(value) or get_origin(value) is not None:  # list[int] is a class to Python 3.10
         yield f"{name}{signature(value)}" if inspect.isroutine(value) else name
         return
     bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
