@@ -109,6 +109,20 @@ def test_hundreds_of_tests_run(sandbox):
     assert [result.stdout for result in results] == [f"{n}\n" for n in range(300)]
 
 
+def test_quick_tests_and_slow_ones_after_them_all_get_their_time(sandbox):
+    program = "import time\nn = float(input())\ntime.sleep(n)\nprint(n)"
+    seconds = ["0"] * 20 + ["0.2"] * 5 + ["60", "0", "60"]
+    results = run(sandbox, program, seconds, limits=Limits(wall_s=2))
+    assert [result.status for result in results] == [Status.OK] * 25 + [Status.TIMEOUT, Status.OK, Status.TIMEOUT]
+    assert all(result.wall_s >= 2 for result in results if not result.ok)
+
+
+def test_a_test_that_follows_one_that_was_killed_runs_in_its_place(sandbox):
+    program = "import os, signal\nif input() == '1': os.kill(os.getpid(), signal.SIGTERM)\nprint('fine')"
+    results = run(sandbox, program, list("0110" * 10))
+    assert [result.status for result in results] == [Status.OK, Status.KILLED, Status.KILLED, Status.OK] * 10
+
+
 def test_no_tests_are_no_results(sandbox):
     assert sandbox.run_tests("print(1)", []) == []
 

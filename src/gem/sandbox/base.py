@@ -248,6 +248,8 @@ class Sandbox(ABC):
     ) -> list[Result | None]:
         """Run a program on many inputs, each apart from the others.
 
+        Tests that are quick may share processors; then their wall clocks run as much more slowly.
+
         Args:
             function: call this function of the program with each case's ``arguments``, instead of running it as a
                 script; ``Class.method`` calls a method of a new instance, and a bare name is also looked for in a class

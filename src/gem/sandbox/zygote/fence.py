@@ -11,12 +11,13 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gem.sandbox.zygote import landlock, linux, seccomp
 from gem.sandbox.zygote.syscalls import NUMBERS
 
+Step = tuple[Callable[..., int], tuple[Any, ...]]
 _RULE_BENEATH = 1
 # Rights to change files, by the version of Landlock that brought them: all but to execute and to read.
 _CHANGES = {1: 0x1FF2, 2: 0x3FF2, 3: 0x7FF2}
@@ -29,39 +30,56 @@ _restrict_self.restype = ctypes.c_long
 
 
 class Fence:
-    """Prepared in the driver, as far as that goes; a test closes it behind itself.
+    """One around a folder, which a test closes behind itself; all that can be done before is.
 
-    Args:
-        folder: the one that a test may write to.
-        level: of the sandbox. There is no fence at "basic".
-
-    holds: whether there is one, so that what a test started is all in its process group.
-    surrounds: whether a test can write nowhere but to its folder, and to devices.
+    steps: calls of C functions, ready to be made.
+    guard: a filter that is installed by process id, which is not known before.
     """
 
-    def __init__(self, folder: str, level: str) -> None:
-        self.holds = level != "basic"
-        version = landlock.version() if self.holds else 0
-        self.surrounds = version > 0
-        guard = level == "lsm" and version < _SCOPES_SINCE
-        filter_ = seccomp.GroupFilter(guard_signals=guard)
-        self.steps: list[tuple[Callable[..., int], tuple[Any, ...]]] = []  # calls of C functions, ready to be made
-        self.guarding = filter_ if guard else None  # by process id, which is not known yet
-        if version:
-            arguments = (NUMBERS["landlock_restrict_self"], _ruleset(folder, version), 0)
-            self.steps.append((_restrict_self, arguments))
-        else:
-            linux.set_dumpable(False)
-        if self.holds and not guard:
-            self.steps.append(filter_.prepared())
+    def __init__(self, steps: Sequence[Step], guard: seccomp.GroupFilter | None = None) -> None:
+        self.steps, self.guard = steps, guard
 
     def close_behind(self) -> None:
         """Confine this process and whatever it starts. Raises OSError."""
         for call, arguments in self.steps:
             if call(*arguments) < 0:
                 linux.checked(-1, "a test's fence")
-        if self.guarding is not None:
-            self.guarding.install()
+        if self.guard is not None:
+            self.guard.install()
+
+
+class Fences:
+    """Makes those of one sandbox.
+
+    level: of the sandbox. There are none at "basic".
+
+    holds: whether there are any, so that what a test started is all in its process group.
+    surrounds: whether a test can write nowhere but to its folder, and to devices.
+    """
+
+    def __init__(self, level: str) -> None:
+        self.holds = level != "basic"
+        self.version = landlock.version() if self.holds else 0
+        self.surrounds = self.version > 0
+        if not self.surrounds:
+            linux.set_dumpable(False)
+        guard = level == "lsm" and self.version < _SCOPES_SINCE
+        filter_ = seccomp.GroupFilter(guard_signals=guard)
+        self.guard = filter_ if guard else None
+        self.common = [filter_.prepared()] if self.holds and not guard else []
+
+    def around(self, folder: str) -> Fence:
+        """folder: the one that a test may write to."""
+        rules: list[Step] = []
+        if self.surrounds:
+            ruleset = _ruleset(folder, self.version)
+            rules.append((_restrict_self, (NUMBERS["landlock_restrict_self"], ruleset, 0)))
+        return Fence(rules + self.common, self.guard)
+
+
+def opening() -> Fence:
+    """Where a fence would be, for a rehearsal: it calls the same functions, to no effect."""
+    return Fence([(_restrict_self, (NUMBERS["getpid"], 0, 0)), seccomp.no_call()])
 
 
 def _ruleset(folder: str, version: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import resource
@@ -15,16 +16,15 @@ OPEN_FILES = 256
 _COUNT_S = 1.0  # a count of the user's tasks is good for so long
 
 
-def set_limits(order: Order, *, processes: int, image_bytes: int) -> None:
+def set_limits(order: Order, *, processes: int) -> None:
     """Set hard limits on this process and on each that it starts.
 
     Args:
         processes: RLIMIT_NPROC, which counts all tasks of a user, per user namespace.
-        image_bytes: address space that was taken before the run began.
     """
     cpu_s = math.ceil(order.cpu_s) + 1  # the watch is more exact, and says why
     limits = {
-        "RLIMIT_AS": order.memory_bytes + image_bytes,
+        "RLIMIT_AS": order.memory_bytes + image_bytes(),
         "RLIMIT_FSIZE": order.disk_bytes,
         "RLIMIT_CPU": cpu_s,
         "RLIMIT_NPROC": processes,
@@ -32,7 +32,7 @@ def set_limits(order: Order, *, processes: int, image_bytes: int) -> None:
         "RLIMIT_CORE": 0,
         "RLIMIT_RTPRIO": 0,
     }
-    if image_bytes == 0:
+    if image_bytes() == 0:
         del limits["RLIMIT_AS"]  # not to be had on this system
     for name, value in limits.items():
         number = getattr(resource, name, None)
@@ -42,8 +42,12 @@ def set_limits(order: Order, *, processes: int, image_bytes: int) -> None:
             resource.setrlimit(number, (value, value))
 
 
+@functools.cache
 def image_bytes() -> int:
-    """Address space of this process; 0 where it is not known, nor limited."""
+    """Address space of this process when it first asked, or of the one that it was forked from.
+
+    0 where it is not known, nor limited.
+    """
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[0]) * watch.PAGE

@@ -26,7 +26,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
-_fork = ctypes.PyDLL(None, use_errno=True).fork  # called with the interpreter's lock held, as os.fork() does
+bare_fork = ctypes.PyDLL(None, use_errno=True).fork  # with the interpreter's lock, as os.fork(); -1 where it fails
 
 
 def checked(result: int, what: str) -> int:
@@ -100,7 +100,12 @@ def fork() -> int:
     have held are made anew, and whoever registered with os.register_at_fork() is called. That includes Python's own
     generator of random numbers, which is not seeded anew. The C library does its part, as in every fork.
     """
-    return checked(_fork(), "fork")
+    return checked(bare_fork(), "fork")
+
+
+def only_thread() -> bool:
+    """Whether this process has no other thread."""
+    return len(os.listdir("/proc/self/task")) == 1
 
 
 def prctl(option: int, *arguments: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import time
@@ -13,11 +12,15 @@ from gem.sandbox.streams import CHUNK, FLOOD, Capture
 class Listener:
     """Pipes that are read into captures, and descriptors that are watched for their owner to read.
 
-    captures: by the descriptor that is read here.
+    Args:
+        captures: by the descriptor that is read here.
+        floods: those that brought far more than is kept.
     """
 
     def __init__(self) -> None:
         self.captures: dict[int, Capture] = {}
+        self.floods: set[int] = set()
+        self.watched: set[int] = set()
         self.poll = select.poll()
 
     def pipe(self, limit: int) -> tuple[int, int]:
@@ -33,6 +36,7 @@ class Listener:
         return reader, writer
 
     def watch(self, fd: int) -> None:
+        self.watched.add(fd)
         self.poll.register(fd, select.POLLIN)
 
     def wait(self, deadline: float) -> list[int]:
@@ -47,12 +51,9 @@ class Listener:
                 self._read(fd)
         return [fd for fd in ready if fd not in self.captures]
 
-    def flooded(self, *fds: int) -> bool:
-        """Whether any of these pipes brought far more than is kept."""
-        return any(self.captures[fd].total > FLOOD * self.captures[fd].limit for fd in fds)
-
     def renew(self, *fds: int) -> None:
         """Keep what comes by these pipes from now on, and no longer what came before."""
+        self.floods.difference_update(fds)
         for fd in fds:
             self.captures[fd] = Capture(self.captures[fd].limit)
 
@@ -65,6 +66,7 @@ class Listener:
 
     def close(self, *fds: int) -> None:
         """Close pipes; without arguments, all."""
+        self.floods.difference_update(fds)
         for fd in fds or tuple(self.captures):
             self._forget(fd)
             del self.captures[fd]
@@ -78,9 +80,15 @@ class Listener:
             return False
         if not data:
             self._forget(fd)
-        self.captures[fd].add(data)
-        return bool(data)
+            return False
+        capture = self.captures[fd]
+        capture.add(data)
+        if capture.total > FLOOD * capture.limit:
+            self.floods.add(fd)
+        return True
 
     def _forget(self, fd: int) -> None:
-        with contextlib.suppress(KeyError):  # it has ended before
+        """Watch it no longer; once it has ended it is not."""
+        if fd in self.watched:
+            self.watched.remove(fd)
             self.poll.unregister(fd)

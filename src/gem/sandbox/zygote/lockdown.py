@@ -58,7 +58,8 @@ class Basic:
             linux.die_with_parent(signal.SIGTERM)
 
     def prepare(self) -> None:
-        self.image_bytes = limits.image_bytes()
+        limits.image_bytes()  # before the first run
+        self.fork_one = linux.fork if ON_LINUX and linux.only_thread() else os.fork
         self.reads_all = False
         self.new_users = ON_LINUX and all(map(linux.has_capability, NEW_USERS))
         if self.new_users and not all(map(_open_to_all, [*self.settings.readable, self.base])):
@@ -78,13 +79,13 @@ class Basic:
         with_init: whether the child must not be process 1.
         """
         self.others = self.tasks.count() if self.tasks else 0
-        return os.fork(), None
+        return self.fork_one(), None
 
     def contain(self, order: Order, folder: str, files: Mapping[str, bytes]) -> None:
         os.setsid()
         os.environ.update(HOME=folder, TMPDIR=folder)
         os.chdir(folder)
-        limits.set_limits(order, processes=order.processes + self.others, image_bytes=self.image_bytes)
+        limits.set_limits(order, processes=order.processes + self.others)
         if self.new_users:
             self._become_user(FIRST_SLOT + self.count % SLOTS, folder)
         limits.lay_out(files)

@@ -58,7 +58,8 @@ class Namespaces:
 
     def prepare(self) -> None:
         self.own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        self.image_bytes = limits.image_bytes()
+        limits.image_bytes()  # before the first run
+        self.fork_one = linux.fork if linux.only_thread() else os.fork
         self.filter = Filter(network=self.settings.network, own_pids=True, fake_groups=False)
 
     def new_folder(self) -> str:
@@ -70,7 +71,7 @@ class Namespaces:
         try:
             if with_init and (init := os.fork()) == 0:
                 _hold_together()
-            pid = os.fork()
+            pid = self.fork_one()
             return pid, init
         finally:
             if pid != 0:
@@ -91,7 +92,7 @@ class Namespaces:
         os.chdir(self.home)
         self._become_user()
         limits.lay_out(files)
-        limits.set_limits(order, processes=order.processes, image_bytes=self.image_bytes)
+        limits.set_limits(order, processes=order.processes)
         linux.gain_no_privileges()
         linux.drop_capabilities()
         self.filter.install()

@@ -34,8 +34,8 @@ def open_streams(*, unbuffered: bool = False) -> None:
     """Make the standard streams anew, with the encoding of UTF-8 mode. A printed line is on its way at once, and whole:
     threads and processes that print at the same time do not tear each other's lines.
     """
-    opened = unbuffered_writer if unbuffered else _line_writer
-    sys.stdin = _reader(0)
+    opened = unbuffered_writer if unbuffered else line_writer
+    sys.stdin = reader(0)
     sys.stdout = opened(1, "surrogateescape")
     sys.stderr = opened(2, "backslashreplace")
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
@@ -147,11 +147,11 @@ def _flush(*_: object) -> None:
             finish()
 
 
-def _reader(fd: int) -> io.TextIOWrapper:
+def reader(fd: int) -> io.TextIOWrapper:
     return open(fd, encoding="utf-8", errors="surrogateescape", closefd=False)
 
 
-def _line_writer(fd: int, errors: str) -> io.TextIOWrapper:
+def line_writer(fd: int, errors: str) -> io.TextIOWrapper:
     return open(fd, "w", buffering=1, encoding="utf-8", errors=errors, closefd=False)
 
 
@@ -168,7 +168,10 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def draw_anew() -> None:
-    """Python reseeds its own generator after a fork; numpy's global one would be the same in every run."""
+    """Without this all runs would draw the same random numbers."""
+    python_random, in_c = sys.modules.get("random"), sys.modules.get("_random")
+    if python_random is not None and in_c is not None:
+        in_c.Random.seed(python_random._inst)  # as random.seed() does, in fewer steps
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()

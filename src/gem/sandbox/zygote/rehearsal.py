@@ -6,18 +6,18 @@ class is a subclass of which, of what an instruction met last. What was filled b
 
 from __future__ import annotations
 
-import contextlib
-import io
+import os
 import sys
 import types
 from collections.abc import Callable
 
-from gem.sandbox.zygote import program
+from gem.sandbox.zygote import program, tests_place
+from gem.sandbox.zygote.wire import in_memory
 
 TIMES = 30  # until the interpreter of Python 3.11 and later has adapted all instructions that it will
 
 PROGRAM = """
-import bisect, collections, functools, heapq, itertools, math, re, string
+import bisect, collections, functools, heapq, itertools, math, re, string, sys
 from collections import Counter, defaultdict, deque
 
 class Node:
@@ -49,8 +49,9 @@ def main(lines):
     except KeyError as e:
         print("%s" % e)
 
-main("3 1 2\\n2 4\\n")
+main(input() + "\\n" + sys.stdin.readline() + sys.stdin.read())
 """
+INPUT = b"3 1 2\n2 4\n5 6\n7\n"
 
 
 # By the module that they are for; these fill caches of its own, too.
@@ -71,13 +72,19 @@ print(sympy.Eq(x, 1), sympy.pi.evalf(20), sympy.factorint(60), sympy.Matrix([[1,
 
 
 def rehearse() -> None:
-    """Run a common program a few times, and what ends programs. Prints nothing."""
+    """Run a common program a few times, what ends programs, and what makes a process one of a program's tests."""
+    tests_place.rehearse(TIMES)
     programs = [PROGRAM, *(source for name, source in LIBRARIES.items() if name in sys.modules)]
-    for code in [compile(source, "", "exec", dont_inherit=True) for source in programs]:
-        for _ in range(TIMES):
-            with contextlib.redirect_stdout(io.StringIO()):
+    kept = sys.stdin, sys.stdout
+    with open(os.devnull, "w") as nowhere, open(in_memory(INPUT), "rb") as text:
+        for code in [compile(source, "", "exec", dont_inherit=True) for source in programs]:
+            for _ in range(TIMES):
+                text.seek(0)
+                sys.stdin, sys.stdout = program.reader(text.fileno()), program.line_writer(nowhere.fileno(), "strict")
                 program.execute(_player(code))
+    sys.stdin, sys.stdout = kept
 
 
 def _player(code: types.CodeType) -> Callable[[], object]:
-    return lambda: exec(code, {"__name__": ""})
+    module = types.ModuleType("")
+    return lambda: program.run_in(module, code)

@@ -154,7 +154,7 @@ def _ended(run: Launch, listener: Listener, deadline: float) -> Exit:
     """How a run ended, by itself or at a limit of the host's. deadline: by time.monotonic()."""
     listener.watch(run.fileno())
     while not run.over():
-        if listener.flooded(*listener.captures):
+        if listener.floods:
             run.kill(Status.OUTPUT_LIMIT)
             break
         if time.monotonic() >= deadline:

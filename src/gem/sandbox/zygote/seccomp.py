@@ -24,7 +24,7 @@ _REFUSE, _UNKNOWN, _PRETEND = _ERRNO | errno.EPERM, _ERRNO | errno.ENOSYS, _ERRN
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
 _NUMBER, _ARCH = 0, 4  # offsets in struct seccomp_data
-_PR_SET_SECCOMP, _MODE_FILTER = 22, 2
+_PR_GET_SECCOMP, _PR_SET_SECCOMP, _MODE_FILTER = 21, 22, 2
 _INSTRUCTION = struct.Struct("HBBI")
 
 # Rarely needed and often exploited, or reaching beyond the run.
@@ -142,6 +142,11 @@ class _Program(ctypes.Structure):
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 _prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.POINTER(_Program))
+
+
+def no_call() -> tuple[Callable[..., int], tuple[Any, ...]]:
+    """As GroupFilter.prepared(), for a call without effect."""
+    return _prctl, (_PR_GET_SECCOMP, 0, _program(b""))
 
 
 def _program(data: bytes) -> _Program:

@@ -122,7 +122,7 @@ class _Interpreter:
                     return None, None
                 if heard.endswith(b"\n"):
                     return None, _decoded(heard)
-            if floods and self.listener.flooded(*self.outputs):
+            if floods and not self.listener.floods.isdisjoint(self.outputs):
                 return Status.OUTPUT_LIMIT, None
         return Status.TIMEOUT, None
 

@@ -9,6 +9,7 @@ _TABLE: dict[str, tuple[int | None, int | None]] = {
     "open": (2, None),
     "ioctl": (16, 29),
     "shmget": (29, 194),
+    "getpid": (39, 172),
     "socket": (41, 198),
     "connect": (42, 203),
     "accept": (43, 202),

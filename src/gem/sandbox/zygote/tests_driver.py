@@ -4,23 +4,21 @@ The host sends a test's number and its streams. This driver forks the test, ends
 left behind, removes its files, and reports how it ended; that report is the kernel's word, not the program's. A test
 holds no descriptor of the driver's, and its fence keeps it from signalling or reading the driver and its siblings.
 
-A page that a fork writes to is copied, and so is one that this process writes to after a fork. That is most of a test's
-cost: what can be done before is, and all tests that are at hand are forked at once, to wait for a place.
+A page that a fork writes to is copied, and so is one that this process writes to after a fork. That is most of what a
+test costs: what can be done before is, and all tests that are at hand are forked at once. They prepare themselves while
+others run, and wait for a bell.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import math
 import os
-import random
 import resource
 import select
 import signal
 import socket
-import sys
 import time
 from array import array
 from collections import deque
@@ -29,13 +27,15 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from gem.sandbox.zygote import limits, linux, program, watch
-from gem.sandbox.zygote.fence import Fence
-from gem.sandbox.zygote.removal import empty_folder, remove_tree
 from gem.sandbox.zygote.subject import Call, Script
+from gem.sandbox.zygote.tests_clock import FairClock
+from gem.sandbox.zygote.tests_place import Bounds, Grounds, Place, Unclean
 from gem.sandbox.zygote.tests_wire import (
     BROKEN,
     CHANNEL,
     COMPILED,
+    CROWD,
+    MAX_STARTS,
     MESSAGE_BYTES,
     SOURCE,
     TEST_FDS,
@@ -47,10 +47,8 @@ from gem.sandbox.zygote.tests_wire import (
 DEATH_S = 5.0  # for killed processes to be gone
 FLUSH_S = 0.02  # for a test that took too long to flush its streams
 FAILED = 125  # exit code of a fork that could not become a test
-SHARED = "/dev/shm"
-# The C library's, which keeps what it is given and copies nothing.
-_putenv = ctypes.CDLL(None).putenv
-_draw_anew = super(random.Random, random._inst).seed  # random.seed(), in C alone
+QUICK_S = 0.02  # a test that takes less is a quick one
+_ROOM_FOR_FDS = socket.CMSG_SPACE(MAX_STARTS * TEST_FDS * array("i").itemsize)
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
@@ -73,51 +71,23 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
         os._exit(exit_code)
 
 
-class Unclean(Exception):
-    """A test left something that could not be cleared away."""
-
-
-class Place:
-    """Where one test at a time runs: a folder that is empty when it starts, and a fence around it."""
-
-    def __init__(self, folder: str, level: str) -> None:
-        os.mkdir(folder, 0o700)
-        self.folder = folder
-        self.fence = Fence(folder, level)
-        self.variables = {name: os.fsencode(folder) for name in (b"HOME", b"TMPDIR")}
-        self.entries = [ctypes.create_string_buffer(b"=".join(pair)) for pair in self.variables.items()]
-
-    def enter(self) -> None:
-        """Become the one test here: in what little of Python this takes, since what is touched is copied."""
-        sys.path[0] = self.folder
-        for entry in self.entries:
-            _putenv(entry)
-        os.environ._data.update(self.variables)  # type: ignore[attr-defined]
-        os.chdir(self.folder)
-        self.fence.close_behind()
-
-    def clear(self) -> None:
-        """Raises Unclean."""
-        try:
-            os.chmod(self.folder, 0o700)
-            if os.listdir(self.folder):
-                empty_folder(self.folder)
-                if os.listdir(self.folder):
-                    raise Unclean
-        except OSError as e:
-            raise Unclean from e
-
-
 @dataclass
 class Test:
-    """One under way. place: its number. start, deadline: by time.monotonic(). overdue: whether it met its deadline."""
+    """One that was forked.
 
-    index: int
+    Args:
+        fds: its descriptors. They are kept until it is over, or each end of a pipe would wake the host.
+        start, deadline: by the driver's clock, once it runs.
+        overdue: whether it met its deadline.
+    """
+
+    number: int
     pid: int
-    pidfd: int
-    place: int
-    start: float
-    deadline: float
+    place: Place
+    fds: Sequence[int]
+    pidfd: int = -1
+    start: float = math.inf
+    deadline: float = math.inf
     overdue: bool = False
 
 
@@ -127,19 +97,15 @@ class Driver:
     def __init__(self, options: Mapping[str, Any], channel: socket.socket) -> None:
         self.options, self.channel = options, channel
         linux.adopt_orphans()
-        home, level = os.getcwd(), options["level"]
-        self.own = [str(number) for number in range(options["parallel"])]
-        self.places = [Place(f"{home}/{name}", level) for name in self.own]
-        self.shared = [SHARED] if level == "ns" else []  # folders that all tests may write to, and none of the host's
-        if not self.places[0].fence.surrounds:
-            self.shared.append(home)
-        self.free = list(range(len(self.places)))  # those where no test runs
+        self.grounds, self.clock = Grounds(options["level"]), FairClock(options["parallel"])
         self.waiting: deque[tuple[int, Sequence[int]]] = deque()  # numbers and descriptors of tests to be forked
-        self.forked: deque[tuple[int, int, int]] = deque()  # numbers, process ids and bells of those that wait
+        self.ready: deque[Test] = deque()  # those that were
+        self.live: dict[int, Test] = {}  # those that run, by pidfd; the oldest is first
+        self.ended: list[Test] = []  # those that did, whose places are to be cleared
+        self.quick = 0  # tests in a row that took little time
+        self.full = False  # those that were forked leave no room for another
         self.untidy = False  # something lies where all tests may write
-        self.live: dict[int, Test] = {}  # by pidfd
-        this = watch.process(os.getpid())
-        self.fork = linux.fork if this is not None and this.tasks == 1 else os.fork
+        self.reports: list[Report] = []  # to be sent
         self.trouble = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # where a fork says that it could not become a test
         self.poll = select.poll()
         self.poll.register(channel, select.POLLIN)
@@ -155,25 +121,30 @@ class Driver:
         self._set_limits()
         program.open_streams()
         gc.freeze()  # or a collection in a test would write to all of it
-        while self._await():
-            now = time.monotonic()
-            for test in [test for test in self.live.values() if test.deadline <= now]:
-                self._end_late(test)
-            while self.free and not self.untidy and (self.forked or self._fork_all()):
-                self._start(*self.forked.popleft())
+        try:
+            while self._await():
+                now = self.clock.now()
+                for test in [test for test in self.live.values() if test.deadline <= now]:
+                    self._end_late(test)
+                if self.ended:
+                    self._settle()
+                if self.waiting and not self.full and not self.ready:
+                    self._fork_all()
+        finally:
+            self._send_reports()
 
     def _set_limits(self) -> None:
         """Those that this process can share with its tests, and the end of the descriptors."""
         lower(resource.RLIMIT_AS, self.options["memory_bytes"] + limits.image_bytes())
         lower(resource.RLIMIT_FSIZE, self.options["disk_bytes"])
         cpu_s = math.ceil(self.options["cpu_s"])
-        self.cpu_limit = (cpu_s, cpu_s + 1)  # a signal at the first, death at the second
-        self.last_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self.bounds = Bounds((cpu_s, cpu_s + 1), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     def _await(self) -> bool:
         """Wait for orders, the ends of tests, or a time limit; False when the host has hung up."""
-        patience_s = min((test.deadline for test in self.live.values()), default=math.inf) - time.monotonic()
-        for fd, _ in self.poll.poll(None if patience_s == math.inf else max(0.0, patience_s * 1000)):
+        fair_s = min((test.deadline for test in self.live.values()), default=math.inf) - self.clock.now()
+        patience_ms = None if fair_s == math.inf else max(0.0, fair_s / self.clock.rate * 1000)
+        for fd, _ in self.poll.poll(patience_ms):
             if fd == self.channel.fileno() and not self._obey():
                 return False
             if fd in self.live:  # not stopped by an order meanwhile
@@ -191,58 +162,70 @@ class Driver:
 
     def _obey(self) -> bool:
         """Take a test to be started, or stop one; False when the host has hung up."""
-        data, ancillary, _, _ = self.channel.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(TEST_FDS * array("i").itemsize))
+        data, ancillary, _, _ = self.channel.recvmsg(MESSAGE_BYTES, _ROOM_FOR_FDS)
         if not data:
             return False
         order = Order.of(data)
         if order.start:
-            self.waiting.append((order.number, array("i", ancillary[0][2])))
+            fds = array("i", ancillary[0][2])
+            each = len(fds) // len(order.numbers)
+            self.waiting.extend((number, fds[n * each : (n + 1) * each]) for n, number in enumerate(order.numbers))
         else:
-            for test in [test for test in self.live.values() if test.index == order.number]:
+            for test in [test for test in self.live.values() if test.number in order.numbers]:
                 self._finish(test)
         return True
 
-    def _fork_all(self) -> bool:
-        """Fork every test that is at hand, as far as those that run leave room. Returns whether one waits now."""
-        while self.waiting:
-            index, fds = self.waiting[0]
-            bell = os.eventfd(0)
-            try:
-                pid = self.fork()
-            except OSError:
-                os.close(bell)
-                if self.forked or self.live:
-                    break
-                raise
+    def _fork_all(self) -> None:
+        """Fork all tests that are at hand, as far as those that run leave room; who can run at once comes first."""
+        self.grounds.have_free(len(self.waiting))
+        while self.waiting and not self.full:
+            vacant = self._room() - len(self.live) - len(self.ready)
+            self._fork_some(vacant if vacant > 0 else len(self.waiting))
+            self._start_ready()
+
+    def _fork_some(self, count: int) -> None:
+        """Fork so many tests at most, with little done in between, which would be copied."""
+        pids: list[int] = []
+        for (_, fds), place in zip(self.waiting, self.grounds.free, strict=False):
+            pid = linux.bare_fork()
             if pid == 0:
-                self._become_test(fds, bell)
-            self.waiting.popleft()
-            self.forked.append((index, pid, bell))
-            for fd in fds:
-                os.close(fd)
-        return bool(self.forked)
+                self._become_test(place, fds)
+            if pid < 0:
+                self.full = True
+                break
+            pids.append(pid)
+            if len(pids) == count:
+                break
+        if self.full and not (pids or self.ready or self.live):
+            linux.checked(-1, "no room for a single test")
+        for pid in pids:
+            os.setpgid(pid, pid)
+            number, fds = self.waiting.popleft()
+            self.ready.append(Test(number, pid, self.grounds.free.pop(0), fds))
 
-    def _start(self, index: int, pid: int, bell: int) -> None:
-        """Give a place to a test that was forked."""
-        place = self.free.pop()
-        start = time.monotonic()
-        os.eventfd_write(bell, place + 1)
-        os.close(bell)
-        test = Test(index, pid, os.pidfd_open(pid), place, start, start + self.options["wall_s"])
-        self.live[test.pidfd] = test
-        self.poll.register(test.pidfd, select.POLLIN)
+    def _start_ready(self) -> None:
+        """Let as many tests run as may."""
+        while self.ready and len(self.live) < self._room() and not self.untidy:
+            test = self.ready.popleft()
+            test.start = self.clock.share(+1)
+            test.deadline = test.start + self.options["wall_s"]
+            os.eventfd_write(test.place.bell, 1)
+            test.pidfd = os.pidfd_open(test.pid)
+            self.live[test.pidfd] = test
+            self.poll.register(test.pidfd, select.POLLIN)
 
-    def _become_test(self, fds: Sequence[int], bell: int) -> NoReturn:
+    def _room(self) -> int:
+        """How many tests may run: while all are quick, more than there are processors, which would idle between two."""
+        processors = self.clock.processors
+        if self.quick < processors or len(self.live) < processors:
+            return processors
+        oldest = next(iter(self.live.values()))
+        return CROWD * processors if self.clock.now() - oldest.start < QUICK_S else processors
+
+    def _become_test(self, place: Place, fds: Sequence[int]) -> NoReturn:
         exit_code = 1
         try:
-            place = self.places[os.eventfd_read(bell) - 1]
-            os.setpgid(0, 0)
-            resource.setrlimit(resource.RLIMIT_CPU, self.cpu_limit)
-            _draw_anew()
-            place.enter()
-            for number, fd in enumerate(fds):
-                os.dup2(fd, number)
-            os.closerange(len(fds), self.last_fd)
+            place.take(self.bounds, fds)
         except BaseException as e:
             os.write(self.trouble[1], f"a test could not be set up: {e!r}".encode())
             os._exit(FAILED)
@@ -252,28 +235,47 @@ class Driver:
             os._exit(exit_code)
 
     def _finish(self, test: Test) -> None:
-        """End a test, if it has not ended, with everything that it started; report it, and clear its place."""
-        try:
-            os.killpg(test.pid, signal.SIGKILL)
-        except ProcessLookupError:  # it has not come to have a group
-            os.kill(test.pid, signal.SIGKILL)
+        """End a test, if it has not ended, with everything that it started."""
+        os.killpg(test.pid, signal.SIGKILL)
         _, status, usage = os.wait4(test.pid, 0)
-        wall_s = time.monotonic() - test.start
+        wall_s = self.clock.share(-1) - test.start
+        self.quick = self.quick + 1 if wall_s < QUICK_S else 0
         del self.live[test.pidfd]
         self.poll.unregister(test.pidfd)
         os.close(test.pidfd)
         code, cpu_s = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
         trouble = self._trouble() if code == FAILED else b""
-        report = Report(test.index, code, test.overdue, wall_s, cpu_s, usage.ru_maxrss * 1024, trouble)
-        self.channel.send(report.packed())
+        peak = usage.ru_maxrss * 1024
+        self.reports.append(Report(test.number, code, test.overdue, wall_s, cpu_s, peak, trouble))
+        if code < 0 or code == FAILED:
+            test.place.renew_bell()  # it may not have been heard
         self._reap(test)
-        self.places[test.place].clear()
-        self.free.append(test.place)
-        self._clear_shared()
+        self.ended.append(test)
+
+    def _settle(self) -> None:
+        """Let others run in place of tests that ended, report these, and clear their places."""
+        self.untidy = self.grounds.untidy()
+        if self.untidy and not self.live:  # while one runs what lies there may be in use
+            self.grounds.tidy()
+            self.untidy = False
+        self.full = False
+        self._start_ready()
+        self._send_reports()
+        for test in self.ended:
+            for fd in test.fds:
+                os.close(fd)
+            test.place.clear()
+            self.grounds.free.append(test.place)
+        self.ended.clear()
+
+    def _send_reports(self) -> None:
+        if self.reports:
+            self.channel.send(b"".join([report.packed() for report in self.reports]))
+            self.reports.clear()
 
     def _trouble(self) -> bytes:
         try:
-            return os.read(self.trouble[0], MESSAGE_BYTES // 2)
+            return os.read(self.trouble[0], MESSAGE_BYTES)
         except BlockingIOError:  # the exit code was the program's own
             return b""
 
@@ -284,14 +286,14 @@ class Driver:
             while os.waitpid(-test.pid, os.WNOHANG)[0] or time.monotonic() < patience:
                 time.sleep(0.0005)
         except ChildProcessError:
-            if not self.places[test.place].fence.holds:
+            if not self.grounds.fences.holds:
                 self._kill_strays(patience)
         else:
             raise Unclean
 
     def _kill_strays(self, patience: float) -> None:
         """Kill what left the group of an ended test and became a child of this process."""
-        ours = {test.pid for test in self.live.values()} | {pid for _, pid, _ in self.forked}
+        ours = {test.pid for test in (*self.live.values(), *self.ready)}
         while strays := set(watch.children(os.getpid())) - ours:
             for pid in strays:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -299,27 +301,6 @@ class Driver:
                     os.waitpid(pid, 0)
             if time.monotonic() > patience:
                 raise Unclean
-
-    def _clear_shared(self) -> None:
-        """Remove what lies where all tests may write. While one runs it may be in use: then no other is started."""
-        strays = self._strays()
-        self.untidy = bool(strays and self.live)
-        if strays and not self.live:
-            for path in strays:
-                remove(path)
-            if self._strays():
-                raise Unclean
-
-    def _strays(self) -> list[str]:
-        return [f"{folder}/{name}" for folder in self.shared for name in os.listdir(folder) if name not in self.own]
-
-
-def remove(path: str) -> None:
-    """A file or a folder, as far as possible."""
-    with contextlib.suppress(OSError):
-        os.unlink(path)
-        return
-    remove_tree(path)
 
 
 def lower(limit: int, value: int) -> None:

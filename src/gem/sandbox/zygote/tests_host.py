@@ -7,6 +7,7 @@ is run once more, in a sandbox where it is alone.
 from __future__ import annotations
 
 import os
+import resource
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -14,9 +15,11 @@ from gem.errors import BadValue, SandboxError
 from gem.sandbox.base import Case, Limits, Result
 from gem.sandbox.zygote.host import Launcher
 from gem.sandbox.zygote.tests_link import Broken, Job, Link, Lost
+from gem.sandbox.zygote.tests_wire import MAX_STARTS
 
 MAX_PARALLEL = 4
-AHEAD = 6  # tests at most that a driver has at hand beyond those that run, when as many have passed by
+AHEAD = 16  # tests at most that a driver has at hand beyond one for each processor, when as many have passed by
+DESCRIPTORS_EACH = 128  # that this process may open for each test at hand, since many threads may run tests
 
 
 def run_tests(
@@ -33,7 +36,7 @@ def run_tests(
     """See Sandbox.run_tests.
 
     level: of the sandboxes that launch() makes.
-    parallel: tests at once; None is one per CPU, at most four.
+    parallel: processors for tests, of which quick ones share each; None is one per CPU, at most four.
 
     Raises SandboxError, and BadValue for a case without arguments where a function is to be called.
     """
@@ -64,6 +67,7 @@ class _Batch:
         try:
             self._run(link, self.waiting)
         except Broken as broken:
+            self.waiting.extendleft(sorted(link.running, reverse=True))
             while self.waiting and not self.stopped:
                 self._keep(self.waiting.popleft(), broken.result)
         except Lost as lost:
@@ -86,14 +90,22 @@ class _Batch:
             self._keep(index, lost.result)
 
     def _run(self, link: Link, queue: deque[int]) -> None:
+        most = min(AHEAD, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // DESCRIPTORS_EACH)
+        ahead = link.parallel  # few at first: what is forked in vain is lost where the first failure ends it all
+        self._refill(link, queue, ahead)  # before the program is compiled
         link.await_compiled()
-        ahead = 1  # few at first: what is forked in vain is lost where the first failure ends it all
-        while not self.stopped and (queue or link.running):
-            while queue and len(link.running) < link.parallel + ahead:
-                link.start(queue[0], self.cases[queue[0]])
-                queue.popleft()
+        while not self.stopped and link.running:
             self._keep(*link.next_result())
-            ahead = min(ahead + 1, AHEAD)
+            ahead = min(ahead + 1, most)
+            if len(link.running) <= link.parallel + ahead // 4 and not self.stopped:
+                self._refill(link, queue, ahead)
+
+    def _refill(self, link: Link, queue: deque[int], ahead: int) -> None:
+        """Have a driver given tests, several at once: one that gets them one by one forks them one by one."""
+        count = min(len(queue), link.parallel + ahead - len(link.running), MAX_STARTS)
+        if count > 0:
+            numbers = [queue.popleft() for _ in range(count)]
+            link.start({number: self.cases[number] for number in numbers})
 
     def _keep(self, index: int, result: Result) -> None:
         self.results[index] = result

@@ -6,7 +6,8 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from gem.sandbox.scripted import as_bytes
 from gem.sandbox.zygote import values
 from gem.sandbox.zygote.host import Exit, Launcher, status_of
 from gem.sandbox.zygote.listener import Listener
-from gem.sandbox.zygote.tests_wire import BROKEN, MESSAGE_BYTES, UNCLEAN, Order, Report
+from gem.sandbox.zygote.tests_wire import BROKEN, CROWD, MESSAGE_BYTES, UNCLEAN, Order, Report
 from gem.sandbox.zygote.wire import in_memory
 
 LATE_S = 5.0  # beyond a time limit, for the driver to speak
@@ -47,8 +48,8 @@ class Job:
         return {"function": self.function, "level": self.level, "parallel": parallel, **limits}
 
     def driver_limits(self, parallel: int) -> Limits:
-        shared = {name: getattr(self.limits, name) * parallel for name in ("memory_bytes", "processes", "disk_bytes")}
-        return replace(self.limits, cpu_s=DRIVER_CPU_S, **shared)
+        crowd = {name: getattr(self.limits, name) * parallel * CROWD for name in ("processes", "disk_bytes")}
+        return replace(self.limits, cpu_s=DRIVER_CPU_S, memory_bytes=self.limits.memory_bytes * parallel, **crowd)
 
 
 class Broken(Exception):
@@ -90,6 +91,7 @@ class Link:
     def __init__(self, launch: Launcher, job: Job, parallel: int) -> None:
         self.job, self.parallel = job, parallel
         self.running: dict[int, Test] = {}
+        self.reports: deque[Report] = deque()  # not looked at yet
         self.listener = Listener()
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             self.channel, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -129,26 +131,33 @@ class Link:
             self._ended(None)
             raise Broken(Result(status=Status.ERROR, exit_code=1, stderr=self._words()))
 
-    def start(self, index: int, case: Case) -> None:
-        """Have a test started. To a driver that is gone nothing is sent: next_result() will notice."""
-        given, sizes = [case.stdin], [self.job.limits.output_bytes] * 2
-        if self.job.function is not None:
-            given.append(case.arguments or "")
-            sizes.append(values.VALUE_BYTES)
-        with contextlib.ExitStack() as theirs:
-            inputs = [closed_by(theirs, in_memory(as_bytes(data))) for data in given]
-            pipes = [self.listener.pipe(size) for size in sizes]
-            writers = [closed_by(theirs, writer) for _, writer in pipes]
-            fds = [inputs[0], *writers[:2], *inputs[1:], *writers[2:]]
-            self.running[index] = Test([reader for reader, _ in pipes], time.monotonic())
-            self._send(Order(True, index), fds)
+    def start(self, cases: Mapping[int, Case]) -> None:
+        """Have tests started, by their numbers. To a driver that is gone nothing is sent: next_result() will notice."""
+        fds = []
+        try:
+            for index, case in cases.items():
+                inputs = [as_bytes(case.stdin)]
+                sizes = [self.job.limits.output_bytes] * 2
+                if self.job.function is not None:
+                    inputs.append(as_bytes(case.arguments or ""))
+                    sizes.append(values.VALUE_BYTES)
+                readers, writers = zip(*map(self.listener.pipe, sizes), strict=True)
+                fds += [in_memory(inputs[0]), *writers[:2], *map(in_memory, inputs[1:]), *writers[2:]]
+                self.running[index] = Test(readers, time.monotonic())
+            self._send(Order(True, list(cases)), fds)
+        finally:
+            for fd in fds:
+                os.close(fd)
 
     def next_result(self) -> tuple[int, Result]:
         """The index and the result of the next test to end. Raises Lost where the driver is gone."""
-        message = self._receive(time.monotonic() + self.job.limits.wall_s + LATE_S)  # by then one of them is over
-        if not message:
-            raise self._lost(late=message is None)
-        report = Report.of(message)
+        if not self.reports:
+            patience_s = CROWD * self.job.limits.wall_s + LATE_S  # by then one of them is over
+            message = self._receive(time.monotonic() + patience_s)
+            if not message:
+                raise self._lost(late=message is None)
+            self.reports.extend(Report.all_of(message))
+        report = self.reports.popleft()
         if report.trouble:
             raise SandboxError(report.trouble.decode("utf-8", "replace"))
         test = self.running.pop(report.number)
@@ -195,17 +204,20 @@ class Link:
         while time.monotonic() < deadline:
             ready = self.listener.wait(deadline)
             if self.channel.fileno() in ready or (ready and self.launch.over()):
-                with contextlib.suppress(OSError):
-                    return self.channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
+                for _ in range(2):  # who is gone and left orders unread is an error first, and then what it said
+                    with contextlib.suppress(OSError):
+                        return self.channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
                 return b""
             self._stop_floods()
         return None
 
     def _stop_floods(self) -> None:
+        if not self.listener.floods:
+            return
         for index, test in self.running.items():
-            if not test.flooded and self.listener.flooded(*test.pipes):
+            if not test.flooded and not self.listener.floods.isdisjoint(test.pipes):
                 test.flooded = True
-                self._send(Order(False, index))
+                self._send(Order(False, [index]))
 
     def _send(self, order: Order, fds: Sequence[int] = ()) -> None:
         with contextlib.suppress(OSError):

@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 import struct
+from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
 CHANNEL, SOURCE = 3, 4  # the socket and the program, among a driver's descriptors
 ARGUMENTS, VALUE = 3, 4  # among those of a test that calls a function, after its standard streams
 TEST_FDS = 5  # at most
-MESSAGE_BYTES = 4096
+CROWD = 3  # tests at most that share a processor, as long as they are quick
+MAX_STARTS = 30  # in one message: a driver may hold 256 descriptors
+MESSAGE_BYTES = 1 << 16
 
 COMPILED, BROKEN = b"compiled", b"broken"  # the driver's first message
 UNCLEAN = 75  # exit code of a driver that could not clear away what a test left
 
-_ORDER = struct.Struct("=?i")
-_REPORT = struct.Struct("=ii?ddq")
+_REPORT = struct.Struct("=ii?ddqi")
+_TROUBLE_BYTES = 256
 
 
 class Order(NamedTuple):
-    """From the host: start a test, whose descriptors come along, or stop it."""
+    """From the host: start tests, whose descriptors come along, as many for each; or stop them."""
 
     start: bool
-    number: int
+    numbers: Sequence[int]
 
     def packed(self) -> bytes:
-        return _ORDER.pack(*self)
+        return array("i", [self.start, *self.numbers]).tobytes()
 
     @classmethod
     def of(cls, message: bytes) -> Order:
-        return cls(*_ORDER.unpack(message))
+        start, *numbers = array("i", message)
+        return cls(bool(start), numbers)
 
 
 class Report(NamedTuple):
     """From the driver: a test is over.
 
-    code: the exit code, or a signal's number negated. overdue: whether it was stopped at its time limit. trouble: why
-    it could not be begun, or nothing.
+    code: the exit code, or a signal's number negated. overdue: whether it was stopped at its time limit. wall_s: by a
+    FairClock. trouble: why it could not be begun, or nothing.
     """
 
     number: int
@@ -47,8 +52,16 @@ class Report(NamedTuple):
     trouble: bytes = b""
 
     def packed(self) -> bytes:
-        return _REPORT.pack(*self[:-1]) + self.trouble
+        trouble = self.trouble[:_TROUBLE_BYTES]
+        return _REPORT.pack(*self[:-1], len(trouble)) + trouble
 
     @classmethod
-    def of(cls, message: bytes) -> Report:
-        return cls._make((*_REPORT.unpack_from(message), message[_REPORT.size :]))
+    def all_of(cls, message: bytes) -> list[Report]:
+        """Those that were sent together."""
+        found, end = [], 0
+        while end < len(message):
+            number, code, overdue, wall_s, cpu_s, peak, size = _REPORT.unpack_from(message, end)
+            start = end + _REPORT.size
+            end = start + size
+            found.append(cls(number, code, overdue, wall_s, cpu_s, peak, message[start:end]))
+        return found

@@ -1,0 +1,71 @@
+"""The clock of tests that share processors, and the messages of those that run them."""
+
+import pytest
+
+from gem.sandbox.zygote import tests_clock
+from gem.sandbox.zygote.tests_clock import FairClock
+from gem.sandbox.zygote.tests_wire import Order, Report
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """A clock on the wall that moves when it is told to."""
+    seconds = [100.0]
+    monkeypatch.setattr(tests_clock.time, "monotonic", lambda: seconds[0])
+
+    def by(change):
+        seconds[0] += change
+
+    return by
+
+
+def test_time_passes_as_on_the_wall_while_there_is_a_processor_for_each(passes):
+    clock = FairClock(2)
+    for running in (0, 1, 2):
+        before = clock.now()
+        passes(5)
+        assert clock.now() - before == 5, running
+        clock.share(+1)
+
+
+def test_time_passes_for_each_as_it_would_if_nobody_shared(passes):
+    clock = FairClock(2)
+    first = clock.share(+1)
+    passes(1)  # alone
+    clock.share(+5)
+    passes(3)  # six on two processors
+    clock.share(-3)
+    passes(3)  # three on two
+    clock.share(-2)
+    passes(0.5)  # alone again
+    assert clock.now() - first == pytest.approx(1 + 3 * 2 / 6 + 3 * 2 / 3 + 0.5)
+
+
+def test_the_rate_says_how_long_to_wait_on_the_wall(passes):
+    clock = FairClock(1)
+    clock.share(+4)
+    deadline = clock.now() + 2
+    passes((deadline - clock.now()) / clock.rate)
+    assert clock.now() == pytest.approx(deadline)
+
+
+def test_orders_arrive_as_they_were_sent():
+    for order in (Order(True, [3, 1, 2]), Order(False, [7]), Order(True, [])):
+        assert Order.of(order.packed()) == order
+
+
+def test_reports_that_are_sent_together_arrive_one_by_one():
+    reports = [
+        Report(1, 0, False, 0.25, 0.125, 1 << 33),
+        Report(2, 125, False, 0.0, 0.0, 0, b"no room"),
+        Report(3, -9, True, 10.0, 9.5, 5),
+    ]
+    assert Report.all_of(b"".join(report.packed() for report in reports)) == reports
+    assert Report.all_of(b"") == []
+
+
+def test_trouble_is_cut_so_that_all_reports_fit_one_message():
+    long = Report(2, 125, False, 0.0, 0.0, 0, b"x" * 100_000)
+    found = Report.all_of(long.packed() * 30)
+    assert len(found) == 30 and len(long.packed() * 30) < 1 << 16
+    assert all(report.trouble == b"x" * 256 for report in found)
