@@ -177,16 +177,16 @@ class Driver:
 
     def _fork_all(self) -> None:
         """Fork all tests that are at hand, as far as those that run leave room; who can run at once comes first."""
-        self.grounds.have_free(len(self.waiting))
         while self.waiting and not self.full:
             vacant = self._room() - len(self.live) - len(self.ready)
-            self._fork_some(vacant if vacant > 0 else len(self.waiting))
+            self._fork_some(min(vacant, len(self.waiting)) if vacant > 0 else len(self.waiting))
             self._start_ready()
 
     def _fork_some(self, count: int) -> None:
-        """Fork so many tests at most, with little done in between, which would be copied."""
+        """Fork so many tests, with little done in between, which would be copied."""
+        self.grounds.have_free(count)
         pids: list[int] = []
-        for (_, fds), place in zip(self.waiting, self.grounds.free, strict=False):
+        for (_, fds), place in zip(self.waiting, self.grounds.free[:count], strict=False):
             pid = linux.bare_fork()
             if pid == 0:
                 self._become_test(place, fds)
@@ -194,8 +194,6 @@ class Driver:
                 self.full = True
                 break
             pids.append(pid)
-            if len(pids) == count:
-                break
         if self.full and not (pids or self.ready or self.live):
             linux.checked(-1, "no room for a single test")
         for pid in pids:
@@ -217,7 +215,7 @@ class Driver:
     def _room(self) -> int:
         """How many tests may run: while all are quick, more than there are processors, which would idle between two."""
         processors = self.clock.processors
-        if self.quick < processors or len(self.live) < processors:
+        if not self.quick or len(self.live) < processors:
             return processors
         oldest = next(iter(self.live.values()))
         return CROWD * processors if self.clock.now() - oldest.start < QUICK_S else processors
