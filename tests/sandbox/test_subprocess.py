@@ -110,6 +110,7 @@ def test_a_cell_that_ends_its_interpreter_loses_the_state(sandbox):
         session.run("x = 1")
         result = session.run("print('last words')\nimport os\nos._exit(7)")
         assert (result.exit_code, result.stdout, result.state_lost) == (7, "last words\n", True)
+        assert session.run("import os\nos._exit(0)").status is Status.ERROR
         assert session.run("'x' in globals()").stdout == "False\n"
 
 

@@ -139,7 +139,8 @@ class TestNotebook:
         run(notebook, "x = 20")
         result = run(notebook, "import os; os.kill(os.getpid(), 9)")
         assert result.fault is Fault.ERROR
-        assert "all variables are lost; the next cell starts anew" in result.text
+        told = "[ended by signal 9] [all variables are lost; the next cell starts anew]"
+        assert result.text == f"Code execution result: \n{told}\n"
         assert "NameError" in run(notebook, "x").text
 
     @pytest.mark.parametrize("sandbox_type", ["auto", "none"])

@@ -110,7 +110,7 @@ class Result:
         return self.status is Status.OK
 
     def stopped(self, limits: Limits) -> str:
-        """What ended a program that did not end by itself, as a line in brackets; empty for one that did.
+        """What ended a program that did not end by itself, or a session's interpreter, in brackets; else empty.
 
         limits: that it ran under.
         """
@@ -120,6 +120,8 @@ class Result:
             Status.OUTPUT_LIMIT: "[stopped: it wrote without end]",
             Status.KILLED: f"[ended by signal {self.signal}]",
         }
+        if self.state_lost:
+            said[Status.ERROR] = f"[the interpreter exited with code {self.exit_code}]"
         return said.get(self.status, "")
 
 

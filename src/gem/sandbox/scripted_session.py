@@ -55,8 +55,11 @@ class _Live:
         answered = bool(self.told.answers)
         ending = self.told.ending(Ending(0, None) if answered else self.running.finish())
         wall_s, out, err = time.monotonic() - start, self.told.out, self.told.err
+        status = why or status_of(ending, self.limits, wall_s)
+        if status is Status.OK and not answered:
+            status = Status.ERROR  # it was not asked to end
         return Result(
-            status=why or status_of(ending, self.limits, wall_s),
+            status=status,
             exit_code=ending.exit_code,
             signal=ending.signal,
             stdout=out.text(),

@@ -150,8 +150,7 @@ class PythonCodeTool(BaseTool):
             errors = next((line for line in reversed(errors.splitlines()) if line.strip()), "")
         errors = "\n".join(part.rstrip("\n") for part in (errors, self._stopped(result)) if part)
         shown = f"{printed}\n{errors}" if errors else printed
-        ended_well = result.ok and not result.state_lost  # a cell has no reason to end its interpreter
-        fault = None if ended_well else Fault.TIMEOUT if result.status is Status.TIMEOUT else Fault.ERROR
+        fault = None if result.ok else Fault.TIMEOUT if result.status is Status.TIMEOUT else Fault.ERROR
         return ToolResult(f"Code execution result: {shown}\n", fault)
 
     def _stopped(self, result: Result) -> str:

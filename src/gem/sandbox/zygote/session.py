@@ -27,7 +27,6 @@ DEATH_S = 10.0  # for a killed interpreter to be gone
 LIFETIME_CPU_S = 1e6  # where the limits name none: what bounds a cell is its wall clock
 ANSWER_BYTES = 4096
 LENGTH = struct.Struct(">I")  # precedes each message to an interpreter
-LOST = "\n[the interpreter is gone, with all variables ({why}); the next cell starts a new one]\n"
 
 
 class Answer(msgspec.Struct):
@@ -138,7 +137,6 @@ class _Interpreter:
         if status is Status.OK:
             status = Status.ERROR  # it was not asked to end
         self.listener.drain(*self.outputs)
-        self.listener.captures[self.outputs[1]].add(LOST.format(why=_words(status, ended)).encode())
         return self._seen(start, status, exit_code=ended.exit_code, signal=ended.signal, state_lost=True)
 
     def _ended(self, why: Status | None) -> Exit:
@@ -175,11 +173,3 @@ def _decoded(answer: bytes) -> Answer | None:
     with contextlib.suppress(msgspec.DecodeError):
         return msgspec.json.decode(answer, type=Answer)
     return None
-
-
-def _words(status: Status, ended: Exit) -> str:
-    if status is Status.ERROR:
-        return f"it exited with code {ended.exit_code}"
-    if status is Status.KILLED:
-        return f"killed by signal {ended.signal}"
-    return f"stopped at a limit: {status}"
