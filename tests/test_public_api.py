@@ -56,7 +56,7 @@ def public_names(module: ModuleType) -> list[str]:
         for name, value in vars(module).items()
         if not name.startswith("_")
         and not isinstance(value, (ModuleType, TypeVar))
-        and (getattr(value, "__module__", None) == module.__name__ or name.isupper())
+        and (getattr(value, "__module__", None) == module.__name__ or (name.isupper() and name != "TYPE_CHECKING"))
     )
 
 
