@@ -66,9 +66,9 @@ class Listener:
 
     def close(self, *fds: int) -> None:
         """Close pipes; without arguments, all."""
-        self.floods.difference_update(fds)
         for fd in fds or tuple(self.captures):
             self._forget(fd)
+            self.floods.discard(fd)
             del self.captures[fd]
             os.close(fd)
 

@@ -54,7 +54,7 @@ _ROOM_FOR_FDS = socket.CMSG_SPACE(MAX_STARTS * TEST_FDS * array("i").itemsize)
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
     """Run tests until the host hangs up.
 
-    options: ``function`` to call, or None; ``level`` of the sandbox; tests at once in ``parallel``; and ``wall_s``,
+    options: ``function`` to call, or None; ``level`` of the sandbox; processors for tests in ``parallel``; ``wall_s``,
         ``cpu_s``, ``memory_bytes`` and ``disk_bytes`` of each.
     fds: standard streams, a SOCK_SEQPACKET socket to the host, the program's source.
     """
