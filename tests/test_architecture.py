@@ -16,7 +16,7 @@ MODULES = {
 
 # Each name is a row; a package is one row, and within it anything goes.
 ROWS = [
-    *("errors", "messages", "seeding", "parsing"),
+    *("errors", "messages", "seeding", "parsing", "_internal"),
     *("core", "registry"),
     *("trajectory", "conversation", "datasets", "sandbox", "vector"),
     *("policies", "tools"),
@@ -47,7 +47,7 @@ HOMES = {
     "sympy": ["graders", "envs"],
     "latex2sympy2_extended": ["graders"],
     "PIL": ["envs"],
-    "aiohttp": ["policies", "tools", "testing"],
+    "aiohttp": ["_internal", "policies", "tools", "testing"],
     "starlette": ["serve", "tools.search_engine"],
     "uvicorn": ["serve", "tools.search_engine"],
     "tantivy": ["tools.search_engine"],

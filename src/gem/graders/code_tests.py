@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gem._internal.text import short_repr
 from gem.errors import BadValue
 from gem.sandbox import Case
 
@@ -85,7 +86,7 @@ def read_tests(data: Any) -> Suite:
     functions = {raw.function for raw in found}
     if len(functions) != 1:
         what = "none is there" if not found else f"they ask for {', '.join(sorted(map(str, functions)))} at once"
-        raise BadValue(f"tests should be for a script or for one function, and {what}: {_short(data)}")
+        raise BadValue(f"tests should be for a script or for one function, and {what}: {short_repr(data)}")
     function = functions.pop()
     if function is None:
         return Suite(tuple(ProgramTest(Case(stdin=_text(raw.given)), (_text(raw.wanted),)) for raw in found))
@@ -115,22 +116,22 @@ def _found(data: Any, function: str | None = None) -> Iterator[_Raw]:
         for item in data:
             yield _one(_decoded(item), function)
     else:
-        raise BadValue(f"tests are a dict, a list of dicts or JSON text of those, got {_short(data)}")
+        raise BadValue(f"tests are a dict, a list of dicts or JSON text of those, got {short_repr(data)}")
 
 
 def _columns(inputs: Sequence[Any], outputs: Sequence[Any], function: str | None) -> Iterator[_Raw]:
     if isinstance(inputs, str) or isinstance(outputs, str) or len(inputs) != len(outputs):
-        raise BadValue(f"tests need as many outputs as inputs, got {_short(inputs)} and {_short(outputs)}")
+        raise BadValue(f"tests need as many outputs as inputs, got {short_repr(inputs)} and {short_repr(outputs)}")
     return (_Raw(given, wanted, function) for given, wanted in zip(inputs, outputs, strict=True))
 
 
 def _one(test: Any, function: str | None) -> _Raw:
     if not isinstance(test, Mapping) or not {"input", "output"} <= set(test):
-        raise BadValue(f"a test needs 'input' and 'output', got {_short(test)}")
+        raise BadValue(f"a test needs 'input' and 'output', got {short_repr(test)}")
     kind = test.get("testtype") or test.get("type")
     function = None if kind in ("stdin", "stdin_stdout") else _function_of(test) or function
     if kind in ("functional", "function_call") and function is None:
-        raise BadValue(f"a test that calls a function should name it as 'fn_name', got {_short(test)}")
+        raise BadValue(f"a test that calls a function should name it as 'fn_name', got {short_repr(test)}")
     return _Raw(test["input"], test["output"], function, by_line=test.get("testtype") == "functional")
 
 
@@ -140,7 +141,7 @@ def _function_of(data: Mapping[str, Any]) -> str | None:
         metadata = _decoded(metadata)
     name = data.get("fn_name") or (metadata.get("func_name") if isinstance(metadata, Mapping) else None)
     if name and not isinstance(name, str):
-        raise BadValue(f"the name of a function is text, got {_short(name)}")
+        raise BadValue(f"the name of a function is text, got {short_repr(name)}")
     return name or None
 
 
@@ -153,7 +154,7 @@ def _call(raw: _Raw) -> tuple[list[Any], Any]:
         arguments = _arguments(raw.given) if lines is None else lines
         value = _value(raw.wanted)
     if not isinstance(arguments, list):
-        raise BadValue(f"arguments of {raw.function} should be a list, got {_short(raw.given)}")
+        raise BadValue(f"arguments of {raw.function} should be a list, got {short_repr(raw.given)}")
     return arguments, value
 
 
@@ -181,7 +182,7 @@ def _text(data: Any) -> str:
         return data
     if isinstance(data, (int, float)) and not isinstance(data, bool):
         return str(data)
-    raise BadValue(f"what a program reads and prints is text or a list of lines, got {_short(data)}")
+    raise BadValue(f"what a program reads and prints is text or a list of lines, got {short_repr(data)}")
 
 
 def _decoded(data: Any) -> Any:
@@ -191,7 +192,7 @@ def _decoded(data: Any) -> Any:
     try:
         return json.loads(data)
     except ValueError as e:
-        raise BadValue(f"tests hold text that is no JSON ({e}): {_short(data)}") from e
+        raise BadValue(f"tests hold text that is no JSON ({e}): {short_repr(data)}") from e
 
 
 def _plain(data: Any) -> Any:
@@ -199,9 +200,4 @@ def _plain(data: Any) -> Any:
     try:
         return json.loads(json.dumps(data))
     except (TypeError, ValueError) as e:
-        raise BadValue(f"arguments and values of a test are plain data ({e}), got {_short(data)}") from e
-
-
-def _short(data: Any) -> str:
-    text = repr(data)
-    return text if len(text) <= 120 else f"{text[:117]}..."
+        raise BadValue(f"arguments and values of a test are plain data ({e}), got {short_repr(data)}") from e

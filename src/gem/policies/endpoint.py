@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from gem._internal.http_client import LONGEST_PAUSE_S as LONGEST_PAUSE_S
+from gem._internal.http_client import Failure, HttpClient, HttpRequest, checked_url, key_from, outcome
 from gem.errors import BadValue, EndpointError
-from gem.policies.http_client import LONGEST_PAUSE_S as LONGEST_PAUSE_S
-from gem.policies.http_client import Failure, HttpClient, HttpRequest, checked_url, key_from, outcome
 
 TIMEOUT_S = 120.0  # seconds for one request; a long answer of a large model takes about a minute
 NOT_ITS_OWN = frozenset({401, 403, 404, 405, 408, 429})  # statuses of 4xx that are not about the one request

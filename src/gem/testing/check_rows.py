@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from gem._internal.text import shorten
 from gem.errors import BadValue
 from gem.policies.oracle import Oracle, oracle
 from gem.registry import EnvSpec, make
-from gem.testing.plain import clip
 from gem.testing.report import Result
 
 NAME = "gold-answers"
@@ -89,13 +89,13 @@ def _amiss(env: Any, player: Oracle, idx: int) -> str | None:
     if (complaint := env.unwrapped.complaint()) is not None:
         return f"{where}: {complaint}"
     if (reward := env.step(gold)[1]) != 1.0:
-        return f"{where}: the gold answer {clip(gold, 60)} scores {reward:g}"
+        return f"{where}: the gold answer {shorten(gold, 60)} scores {reward:g}"
     wrong = env.unwrapped.spoiled(gold)
     if wrong is None:
         return None
     env.reset(seed=0, idx=idx)
     if (reward := env.step(wrong)[1]) != 0.0:
-        return f"{where}: the wrong answer {clip(wrong, 60)} scores {reward:g}"
+        return f"{where}: the wrong answer {shorten(wrong, 60)} scores {reward:g}"
     return None
 
 

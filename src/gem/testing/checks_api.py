@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gem._internal.text import short_repr
 from gem.core import RESERVED_INFO_KEYS, Env, Step, StopReason
 from gem.errors import EpisodeOver
 from gem.testing.lab import Broken, Lab, Play, Player, Unchecked
-from gem.testing.plain import canonical, short
+from gem.testing.plain import canonical
 from gem.testing.plays import record
 from gem.testing.promise import promise
 
@@ -23,7 +24,7 @@ MARK = "added by gem check"
 def protocol(lab: Lab) -> str | None:
     player = lab.fresh()
     if not isinstance(player.env, Env):
-        raise Broken(f"{lab.subject.code} is {short(player.env)}, which is no gem.Env")
+        raise Broken(f"{lab.subject.code} is {short_repr(player.env)}, which is no gem.Env")
     player.reset(0)
     for _ in range(2):
         lab.call(f"{player.name}.close()", player.env.close)
@@ -41,10 +42,10 @@ def types(lab: Lab) -> str | None:
     def judge(answer: Any) -> None:
         if not _is_observation(answer[0]):
             raise Broken(
-                f"the observation is {short(answer[0])}, not a str, a dict with a 'text' or a list of messages"
+                f"the observation is {short_repr(answer[0])}, not a str, a dict with a 'text' or a list of messages"
             )
         if not isinstance(answer[-1], dict) or not all(isinstance(key, str) for key in answer[-1]):
-            raise Broken(f"info is {short(answer[-1])}, not a dict with keys of text")
+            raise Broken(f"info is {short_repr(answer[-1])}, not a dict with keys of text")
         if isinstance(answer, Step):
             _judge_numbers(*answer[1:4])
 
@@ -71,9 +72,8 @@ def fresh_info(lab: Lab) -> str | None:
         for line, (observation, info), said in kept:
             info.pop(MARK, None)
             if canonical((observation, info)) != said:
-                raise Broken(
-                    f"what {line} returned changed later, from {short(said)} to {short(canonical((observation, info)))}"
-                )
+                now = short_repr(canonical((observation, info)))
+                raise Broken(f"what {line} returned changed later, from {short_repr(said)} to {now}")
 
     lab.each(body)
     return None
@@ -98,7 +98,7 @@ def rewards(lab: Lab) -> str | None:
             raise Broken(f"the reward is {answer.reward}")
         parts = answer.info.get("reward_parts")
         if parts is not None and not _sums(parts, answer.reward):
-            raise Broken(f"info['reward_parts'] is {short(parts)}, and the reward {answer.reward}")
+            raise Broken(f"info['reward_parts'] is {short_repr(parts)}, and the reward {answer.reward}")
 
     _see_each(lab, judge)
     return None
@@ -190,9 +190,9 @@ def _is_observation(value: Any) -> bool:
 
 def _judge_numbers(reward: Any, terminated: Any, truncated: Any) -> None:
     if isinstance(reward, bool) or not isinstance(reward, (int, float)):
-        raise Broken(f"the reward is {short(reward)}, not a number")
+        raise Broken(f"the reward is {short_repr(reward)}, not a number")
     if not isinstance(terminated, bool) or not isinstance(truncated, bool):
-        raise Broken(f"terminated and truncated are {short(terminated)} and {short(truncated)}, not bools")
+        raise Broken(f"terminated and truncated are {short_repr(terminated)} and {short_repr(truncated)}, not bools")
 
 
 def _sums(parts: Any, reward: float) -> bool:
@@ -206,9 +206,9 @@ def _agree(step: Step) -> None:
             raise Broken("both terminated and truncated, with no info['stop_reason'] to say which")
         return
     if not ended:
-        raise Broken(f"info['stop_reason'] is {short(reason)}, and the episode goes on")
+        raise Broken(f"info['stop_reason'] is {short_repr(reason)}, and the episode goes on")
     if reason not in list(StopReason):
-        raise Broken(f"info['stop_reason'] is {short(reason)}, which is no StopReason")
+        raise Broken(f"info['stop_reason'] is {short_repr(reason)}, which is no StopReason")
     flag = "truncated" if StopReason(reason) in TRUNCATING else "terminated"
     if not getattr(step, flag):
         other = "terminated" if flag == "truncated" else "truncated"

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gem._internal.text import short_repr
 from gem.testing import watch
 from gem.testing.lab import Broken, Lab, Unchecked
-from gem.testing.plain import around, canonical, short
+from gem.testing.plain import around, canonical
 from gem.testing.promise import promise
 
 CHILD_SECONDS = 120
@@ -90,7 +91,7 @@ def judge_cost(found: Mapping[str, Any]) -> str:
 
 def _quiet(doing: str, printed: str, connections: list[str]) -> None:
     if printed:
-        raise Broken(f"{doing} prints {short(printed)}")
+        raise Broken(f"{doing} prints {short_repr(printed)}")
     if connections:
         raise Broken(f"{doing} connects to {', '.join(connections)}")
 

@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from gem._internal.text import shorten
 from gem.testing import scoring
 from gem.testing.lab import Broken, Lab, Unchecked
-from gem.testing.plain import clip
 from gem.testing.promise import Promise, promise
 from gem.testing.scoring import STEPS, Measured, Strategy, measure
 
@@ -108,7 +108,7 @@ FLOORS = {
 
 
 def _said(measured: Measured) -> str:
-    return f"{measured} of {clip(measured.strategy.action, 60)}"
+    return f"{measured} of {shorten(measured.strategy.action, 60)}"
 
 
 def _broken(lab: Lab, what: str, strategy: Strategy, seeds: Sequence[int]) -> Broken:

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gem._internal.text import short_repr
 from gem.testing.lab import Broken, Lab, Play, Unchecked
-from gem.testing.plain import plain, short
+from gem.testing.plain import plain
 from gem.testing.promise import promise
 
 ODDS = 1e-6
@@ -68,7 +69,7 @@ def secrets(lab: Lab) -> str | None:
     if verdict.odds(len(verdict.leaks)) < ODDS:
         raise _leak(lab, verdict, scripts)
     if verdict.odds(verdict.count) >= ODDS:
-        example = short(_secrets(lab, next(h.seed for h in heard if h.secret is not None))[0])
+        example = short_repr(_secrets(lab, next(h.seed for h in heard if h.secret is not None))[0])
         found = f"chance alone puts a secret such as {example} into {verdict.chance:.0%} of other episodes"
         raise Unchecked(f"{found}: too often to tell from {verdict.count} episodes")
     return f"looked for in {verdict.count} episodes"
@@ -139,7 +140,7 @@ def _secrets(lab: Lab, seed: int) -> list[str]:
     if named is None:
         raise Unchecked("secrets() declares nothing; return [] where nothing is hidden")
     if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-        raise Broken(f"secrets() returned {short(named)}, not a list of str")
+        raise Broken(f"secrets() returned {short_repr(named)}, not a list of str")
     return named
 
 

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
-from gem.policies.background import Background
 from gem.testing.fakes import Answer, serving
 
 
@@ -46,7 +46,7 @@ class FakeSearchServer:
         self._script = script
         self.questions: list[Question] = []
         self.most_at_once = self._open = 0
-        self._background: Background[str] | None = None
+        self._background: BackgroundLoop[str] | None = None
 
     @property
     def url(self) -> str:
@@ -56,7 +56,7 @@ class FakeSearchServer:
     def __enter__(self) -> FakeSearchServer:
         web = require("aiohttp.web", extra="search")
         routes = {("POST", "/retrieve"): partial(self._handle, web)}
-        self._background = Background(lambda: serving(web, routes))
+        self._background = BackgroundLoop(lambda: serving(web, routes))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -92,7 +92,7 @@ class FakeEmbeddings:
     embed: Callable[[str], Sequence[float]]
     faults: Sequence[Answer] = ()
     asked: list[dict[str, Any]] = field(default_factory=list)
-    _background: Background[str] | None = None
+    _background: BackgroundLoop[str] | None = None
 
     @property
     def url(self) -> str:
@@ -102,7 +102,7 @@ class FakeEmbeddings:
     def __enter__(self) -> FakeEmbeddings:
         web = require("aiohttp.web", extra="search")
         routes = {("POST", "/v1/embeddings"): partial(self._handle, web)}
-        self._background = Background(lambda: serving(web, routes))
+        self._background = BackgroundLoop(lambda: serving(web, routes))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -144,7 +144,7 @@ class FakeWeb:
     faults: Sequence[Answer] = ()
     asked: list[dict[str, str]] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
-    _background: Background[str] | None = None
+    _background: BackgroundLoop[str] | None = None
 
     @property
     def serp_url(self) -> str:
@@ -161,7 +161,7 @@ class FakeWeb:
             ("GET", "/customsearch/v1"): partial(self._search, web, self._google),
             ("GET", "/{path:.*}"): partial(self._page, web),
         }
-        self._background = Background(lambda: serving(web, routes))
+        self._background = BackgroundLoop(lambda: serving(web, routes))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -213,12 +213,12 @@ async def _answered(web: Any, request: Any, answer: Answer) -> Any:
     return web.Response(text=answer.body or answer.text, status=answer.status, headers=dict(answer.headers))
 
 
-def _running(background: Background[str] | None) -> str:
+def _running(background: BackgroundLoop[str] | None) -> str:
     if background is None:
         raise BadValue("the fake server is not running; enter it with `with`")
     return background.resource
 
 
-def _end(background: Background[str] | None) -> None:
+def _end(background: BackgroundLoop[str] | None) -> None:
     if background is not None:
         background.close()

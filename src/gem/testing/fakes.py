@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
+from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
-from gem.policies.background import Background
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class FakeEndpoint:
         self.errors: list[Exception] = []
         self.most_at_once = self._open = 0
         self._script = script if callable(script) else list(script)
-        self._background: Background[str] | None = None
+        self._background: BackgroundLoop[str] | None = None
 
     @property
     def url(self) -> str:
@@ -85,7 +85,7 @@ class FakeEndpoint:
     def __enter__(self) -> FakeEndpoint:
         aiohttp_web = require("aiohttp.web", extra="eval")
         routes = {("POST", "/v1/chat/completions"): partial(self._handle, aiohttp_web)}
-        self._background = Background(lambda: serving(aiohttp_web, routes))
+        self._background = BackgroundLoop(lambda: serving(aiohttp_web, routes))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:

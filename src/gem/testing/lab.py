@@ -9,11 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from gem._internal.text import short_repr
 from gem.core import Step
 from gem.errors import InfraError, MissingDependency
 from gem.policies.oracle import Oracle
 from gem.registry import EnvSpec, resolve
-from gem.testing.plain import RESET, STEP, difference, plain, short
+from gem.testing.plain import RESET, STEP, difference, plain
 from gem.testing.subject import Subject
 
 SHRINK_TRIES = 60  # shorter scripts tried, of one that fails
@@ -121,7 +122,7 @@ class Lab:
         except (Exception, SystemExit) as e:  # whatever the environment raises is what we are here to report
             if optional and isinstance(e, NotImplementedError):
                 raise Unchecked(str(e) or f"{code} is not implemented") from e
-            broken = Broken(f"{code} raised {type(e).__name__}: {short(str(e), 200)}")
+            broken = Broken(f"{code} raised {type(e).__name__}: {short_repr(str(e), 200)}")
             raise broken from e
 
     @property
@@ -194,7 +195,7 @@ class Player:
         code = f"{self.name}.reset({'' if seed is None else f'seed={seed}'})"
         answer = self.lab.call(code, self.env.reset, seed=seed)
         if not isinstance(answer, tuple) or len(answer) != 2:
-            raise Broken(f"{code} returned {short(answer)}, not (observation, info)")
+            raise Broken(f"{code} returned {short_repr(answer)}, not (observation, info)")
         self.turn, self.over = 0, False
         return answer
 
@@ -203,7 +204,7 @@ class Player:
         code = f"{self.name}.step({literal(action)})"
         answer = self.lab.call(code, self.env.step, action)
         if not isinstance(answer, tuple) or len(answer) != 5:
-            raise Broken(f"{code} returned {short(answer)}, not ({', '.join(STEP)})")
+            raise Broken(f"{code} returned {short_repr(answer)}, not ({', '.join(STEP)})")
         self.over = True in map(plain, answer[2:4])  # whatever else they are, "types" reports
         return Step(*answer)
 
@@ -249,7 +250,7 @@ class Player:
         code = f"{self.name}.sample_random_action()"
         action = self.lab.call(code, self.env.sample_random_action, optional=True)
         if not isinstance(action, str):
-            raise Broken(f"{code} returned {short(action)}, not a str")
+            raise Broken(f"{code} returned {short_repr(action)}, not a str")
         return action
 
     def oracle(self) -> Oracle:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from gem._internal.text import short_repr
+
 STEP = ("observation", "reward", "terminated", "truncated", "info")
 RESET = ("observation", "info")
 
@@ -65,20 +67,10 @@ def text_of(observation: Any) -> str:
     return observation if isinstance(observation, str) else canonical(observation)
 
 
-def short(value: Any, limit: int = 100) -> str:
-    """The repr, cut to limit characters."""
-    return clip(repr(value[: limit + 1] if isinstance(value, str) else value), limit)
-
-
-def clip(text: str, limit: int) -> str:
-    """The text, cut to limit characters."""
-    return text if len(text) <= limit else text[:limit] + "…"
-
-
 def around(value: Any, other: Any) -> str:
     """A repr of the value; of two long texts the part where this one leaves the other."""
     if not (isinstance(value, str) and isinstance(other, str)) or len(value) <= 100:
-        return short(value)
+        return short_repr(value)
     same = next((i for i, (a, b) in enumerate(zip(value, other, strict=False)) if a != b), min(len(value), len(other)))
     start = max(0, same - 30)
-    return ("…" if start else "") + short(value[start:])
+    return ("…" if start else "") + short_repr(value[start:])

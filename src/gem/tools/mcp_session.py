@@ -23,8 +23,8 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS
 
+from gem._internal.event_loop import BackgroundLoop
 from gem.errors import ToolError
-from gem.policies.background import Background
 from gem.tools.mcp_config import Server
 from gem.tools.mcp_transport import Options, Tail, coroutine, make_client
 
@@ -240,7 +240,7 @@ def _say(error: BaseException) -> str:
 @dataclass
 class _Process:
     lock: Any = field(default_factory=threading.RLock)  # the garbage collector may come in between
-    background: Background[None] | None = None
+    background: BackgroundLoop[None] | None = None
     starting: asyncio.Semaphore | None = None
 
 
@@ -249,11 +249,11 @@ _sessions: set[Session] = set()
 _inherited: list[Any] = []  # kept, because collecting a parent's connection would close it
 
 
-def background() -> Background[None]:
+def background() -> BackgroundLoop[None]:
     """The loop of this process, which runs until the process ends."""
     with _process.lock:
         if _process.background is None:
-            _process.background = Background(_listening)
+            _process.background = BackgroundLoop(_listening)
         return _process.background
 
 

@@ -18,12 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from gem._internal.text import shorten
 from gem.errors import BadValue, ToolError, did_you_mean, require
 from gem.messages import Fault, ToolCall, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.mcp_answer import Offer, Offered, Prefix, offer
 from gem.tools.mcp_config import Source, read_servers
-from gem.tools.toolbox import shortened
 
 if TYPE_CHECKING:
     from gem.tools.mcp_link import Link
@@ -213,7 +213,7 @@ class MCPTool(BaseTool):
         if name in offers:
             return offers[name]
         text = (
-            f"There is no tool {shortened(name)!r}{did_you_mean(name[:200], offers)}. There are: {', '.join(offers)}."
+            f"There is no tool {shorten(name, 80)!r}{did_you_mean(name[:200], offers)}. There are: {', '.join(offers)}."
         )
         return _dressed(ToolResult(text, Fault.UNKNOWN_TOOL))
 

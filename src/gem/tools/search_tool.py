@@ -100,7 +100,7 @@ class SearchTool(BaseTool):
             return _EMPTY
         if self._index is not None:
             return _result(self._open().search([query], self.topk)[0])
-        from gem.policies.http_client import outcome
+        from gem._internal.http_client import outcome
         from gem.tools.search_engine.client import QueryTimeout
 
         try:

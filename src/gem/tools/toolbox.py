@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, TypeAlias
 
+from gem._internal.text import shorten
 from gem.errors import BadValue, did_you_mean
 from gem.messages import Fault, ToolCall, ToolResult
 from gem.tools.base_tool import BaseTool, Function, reads_text
@@ -143,7 +144,7 @@ class Toolbox:
             return Job(call, tool, ToolResult(f"{said}: {call.reason}", call.fault))
         if tool is None or function is None:
             known = ", ".join(self.functions)
-            text = f"There is no tool {shortened(call.name)!r}{did_you_mean(call.name[:200], self.functions)}"
+            text = f"There is no tool {shorten(call.name, 80)!r}{did_you_mean(call.name[:200], self.functions)}"
             return Job(call, None, ToolResult(f"{text}  (there are: {known})", Fault.UNKNOWN_TOOL))
         if wrong := problem(call.arguments, function.parameters):
             text = f"The arguments of {call.name} do not fit: {wrong}"
@@ -183,10 +184,6 @@ def told_in(observation: Any, instructions: str) -> Any:
 
 def _joined(text: Any, instructions: str) -> str:
     return f"{text}\n{instructions}" if text else instructions
-
-
-def shortened(text: str, most: int = 80) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _is_empty(tool: BaseTool, call: ToolCall) -> bool:

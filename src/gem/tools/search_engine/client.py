@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
+from gem._internal.http_client import Failure, HttpClient, HttpRequest, checked_url
 from gem.errors import ToolError
-from gem.policies.http_client import Failure, HttpClient, HttpRequest, checked_url
 from gem.tools.search_engine.index import Hit
 from gem.tools.search_engine.wire import Protocol, read_reply, write_request
 

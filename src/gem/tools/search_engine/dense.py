@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from gem._internal.http_client import Failure, HttpClient, HttpRequest, checked_url, key_from, outcome
 from gem.errors import BadValue, ToolError
-from gem.policies.http_client import Failure, HttpClient, HttpRequest, checked_url, key_from, outcome
 from gem.tools.search_engine.documents import Documents, Progress, Stored, write_whole
 from gem.tools.search_engine.index import Hit, Indexed, LexicalIndex, checked_topk, ranked
 from gem.tools.search_engine.manifest import unsealed

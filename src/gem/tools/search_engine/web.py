@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
+from gem._internal.http_client import Failure, HttpClient, HttpRequest, checked_url
 from gem.errors import BadValue, CallerError, ToolError
-from gem.policies.http_client import Failure, HttpClient, HttpRequest, checked_url
 from gem.tools.search_engine.index import Hit
 from gem.tools.search_engine.serving import Service, UpstreamTimeout, add_address, serve
 

@@ -17,7 +17,7 @@ Resource = TypeVar("Resource")
 Result = TypeVar("Result")
 
 
-class Background(Generic[Resource]):
+class BackgroundLoop(Generic[Resource]):
     """An async context manager, entered on a loop in a daemon thread and left by close().
 
     Args:

@@ -20,8 +20,8 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus, urlsplit
 
+from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
-from gem.policies.background import Background
 
 LONGEST_PAUSE_S = 60.0  # between two attempts, whatever the server asks for
 PASSING = frozenset({408, 429})  # statuses besides 5xx that another attempt may not meet
@@ -81,7 +81,7 @@ class HttpClient:
     A pickled or forked client opens connections of its own. Raises BadValue for values out of range.
     """
 
-    _background: Background[_Connections] | None
+    _background: BackgroundLoop[_Connections] | None
 
     def __init__(self, *, extra: str, timeout: float, concurrency: int, retries: int, backoff: float) -> None:
         if not timeout > 0 or not backoff >= 0:
@@ -144,14 +144,14 @@ class HttpClient:
             self._lock, self._background = threading.Lock(), None
         return self._lock
 
-    def _opened(self) -> Background[_Connections]:
+    def _opened(self) -> BackgroundLoop[_Connections]:
         aiohttp = require("aiohttp", extra=self.extra)
-        background = Background(partial(_connections, aiohttp, self.concurrency))
+        background = BackgroundLoop(partial(_connections, aiohttp, self.concurrency))
         weakref.finalize(self, background.close)  # for who forgets close(), at the latest when Python ends
         return background
 
     async def _answer(
-        self, background: Background[_Connections], request: HttpRequest, read: Callable[[bytes], Result]
+        self, background: BackgroundLoop[_Connections], request: HttpRequest, read: Callable[[bytes], Result]
     ) -> Result:
         try:
             for attempt in range(self.retries + 1):
