@@ -8,7 +8,6 @@ that names a function to call (it registers) or a module to import.
 from __future__ import annotations
 
 import fnmatch
-import importlib
 import inspect
 import logging
 import threading
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gem._internal import imports
 from gem.core import EndOnTruncation, Env, construct
 from gem.errors import BadValue, DuplicateEnv, MissingDependency, UnknownEnv, did_you_mean, require
 
@@ -103,7 +103,7 @@ class _Registry(MutableMapping[str, EnvSpec]):
 
     def _load_catalog(self) -> None:
         if not self._catalog_loaded:
-            for spec in importlib.import_module(_CATALOG).SPECS:
+            for spec in imports.resolve(_CATALOG).SPECS:
                 self._specs.setdefault(spec.id, spec)
             self._catalog_loaded = True
 
@@ -180,9 +180,8 @@ def print_envs() -> None:
 
 def resolve(name: str) -> Any:
     """The object that "module:attribute" names. Raises BadValue with the reason when there is none."""
-    module_name, _, attribute = name.partition(":")
     try:
-        return getattr(importlib.import_module(module_name), attribute)
+        return imports.resolve(name)
     except MissingDependency:
         raise
     except (ImportError, AttributeError, ValueError) as e:

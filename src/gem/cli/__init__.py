@@ -5,7 +5,6 @@ No command is imported before it is called, so that `gem list` costs what it nee
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from gem._internal.imports import resolve
 from gem.errors import CallerError, InfraError, UnknownArgument, did_you_mean
 
 # name → (module, one line for `gem --help`: the first line of the module's docstring)
@@ -86,7 +86,7 @@ def _dispatch(argv: Sequence[str]) -> int:
 
 
 def _module(command: str) -> Any:
-    return importlib.import_module(COMMANDS[command][0])
+    return resolve(COMMANDS[command][0])
 
 
 def _description(module: Any) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gem._internal.imports import is_installed
 from gem.datasets.files import SUFFIXES, read_file
 from gem.datasets.rows import ListRows, Mixed, Rows
 from gem.errors import BadValue
@@ -90,7 +90,7 @@ def _choose(split: str | None, splits: list[str], what: str) -> str:
 
 def hub_rows(name: str, split: str | None, config: str | None, *, streaming: bool = False) -> Any:
     """A split of a data set of the hub, as ``datasets`` has it. Raises MissingData with the ways to provide it."""
-    installed = importlib.util.find_spec("datasets") is not None
+    installed = is_installed("datasets")
     first = "give it a network" if installed else "pip install 'gem-llm[data]'"
     ways = f"{first} to load it from the hub, put a copy in $GEM_DATA/{name} (or --data), or give the rows as dataset="
     if not installed:

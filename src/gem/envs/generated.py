@@ -5,11 +5,11 @@ A family is a data set of a million rows, each drawn when it is asked for from a
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from gem._internal.imports import resolve
 from gem.datasets import Row, Rows
 from gem.envs.answer_format import Kind
 from gem.envs.logic_rules import MAX_DEPTH, draw
@@ -143,7 +143,7 @@ def _templates(families: Mapping[str, str], family: str) -> Sequence[Callable[..
     if family not in families:
         near = did_you_mean(str(family), families)
         raise BadValue(f"no family {family!r}{near}  (there are: {', '.join(families)})")
-    templates: Sequence[Callable[..., Any]] = importlib.import_module(families[family]).TEMPLATES
+    templates: Sequence[Callable[..., Any]] = resolve(families[family]).TEMPLATES
     return templates
 
 

@@ -12,11 +12,11 @@ other's. A name stands for its value (x = 5 is 5), but x = 5 is not y = 5. Tuple
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass, replace
 
+from gem._internal.imports import is_installed
 from gem.errors import BadValue, GraderError, MissingDependency, require
 from gem.graders.base import Grade
 from gem.graders.math_caps import over_caps
@@ -132,7 +132,7 @@ def _unknown(answer: object, gold: object) -> bool:
 
 def _engine_pool(pool: GraderPool | None) -> GraderPool:
     """Raises MissingDependency where the engine is not installed."""
-    if importlib.util.find_spec("latex2sympy2_extended") is None:
+    if not is_installed("latex2sympy2_extended"):
         require("latex2sympy2_extended", extra="math")
     return pool or shared_pool()
 

@@ -5,9 +5,9 @@ A model behind an endpoint is imported when it is asked for: its client brings a
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from gem._internal.imports import resolve
 from gem.policies.base import Policy, Reply, Request
 from gem.policies.oracle import Oracle, oracle
 from gem.policies.simple import RandomPolicy, ScriptedPolicy
@@ -41,4 +41,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    return resolve(f"{_LATER[name]}:{name}")

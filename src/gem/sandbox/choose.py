@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import importlib
 import inspect
 import os
 import threading
 from collections.abc import Mapping
 from typing import Any
 
+from gem._internal.imports import resolve
 from gem.errors import BadValue, UnknownArgument, did_you_mean
 from gem.sandbox.base import Limits, Sandbox
 
@@ -59,8 +59,7 @@ def make_sandbox(backend: str = "auto", *, limits: Limits | None = None, **optio
         )
     if name == "zygote" and options.get("level", "auto") == "auto":
         options["level"] = os.environ.get("GEM_SANDBOX_LEVEL") or "auto"
-    module, _, cls = BACKENDS[name].partition(":")
-    backend_class = getattr(importlib.import_module(module), cls)
+    backend_class = resolve(BACKENDS[name])
     _check_options(name, backend_class, options)
     sandbox: Sandbox = backend_class(limits=limits or Limits(), **options)
     return sandbox

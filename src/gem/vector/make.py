@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from gem._internal.imports import resolve
 from gem.errors import BadValue, did_you_mean
 from gem.registry import ENV_REGISTRY, EnvSpec, make
 from gem.seeding import check_seed
@@ -84,10 +84,7 @@ def make_vec(
         env_fns.append(partial(build, ENV_REGISTRY[env_id], {**seeded, **kwargs, **own}, tuple(wrappers)))
     if name == "async":
         options["runs"] = [ENV_REGISTRY[env_id].runs for env_id, _ in slots]
-    module, _, cls = BACKENDS[name].partition(":")
-    vec_env: VectorEnv = getattr(importlib.import_module(module), cls)(
-        env_fns, autoreset, timeout=timeout, on_failure=on_failure, **options
-    )
+    vec_env: VectorEnv = resolve(BACKENDS[name])(env_fns, autoreset, timeout=timeout, on_failure=on_failure, **options)
     return vec_env
 
 

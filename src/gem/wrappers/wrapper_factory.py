@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from gem._internal.imports import resolve
 from gem.errors import UnknownArgument, did_you_mean
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
@@ -27,8 +27,7 @@ def _with_tool(
     """An environment with one tool of its own, built here. options: of ToolEnvWrapper."""
     from gem.tools.tool_env_wrapper import ToolEnvWrapper  # who needs no tool need not wait for the imports
 
-    module, _, cls = _TOOLS[tool].partition(":")
-    own = getattr(importlib.import_module(module), cls)(**tool_arguments)
+    own = resolve(_TOOLS[tool])(**tool_arguments)
     return ToolEnvWrapper(env, [own], tool_reward, tool_success_reward, max_tool_uses=max_tool_uses, **options)
 
 
