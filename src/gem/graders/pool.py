@@ -22,8 +22,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any
 
+from gem._internal.framing import Channel
 from gem.errors import BadValue, GraderError
-from gem.vector.wire import Channel
 
 START_S = 120.0  # seconds for the libraries to load, on a machine that is busy
 TIMEOUT_S = 5.0  # seconds per answer

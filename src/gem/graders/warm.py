@@ -16,7 +16,7 @@ import socket
 import sys
 from typing import Any
 
-from gem.vector.wire import Channel, portable
+from gem._internal.framing import Channel, to_picklable
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 MEMORY_BYTES = 3 << 30  # of address space, per worker: sympy alone maps a few hundred MiB
@@ -58,7 +58,7 @@ def _call(name: str, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]
     try:
         return getattr(importlib.import_module(module), function)(*arguments), None
     except (Exception, SystemExit) as e:  # a grader's own bug, or memory used up: the caller is told
-        return None, portable(e)
+        return None, to_picklable(e)
 
 
 if __name__ == "__main__":

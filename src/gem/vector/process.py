@@ -16,13 +16,14 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 
+from gem._internal.framing import Channel
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.crew import Crew, usable_cpus
 from gem.vector.mailbox import await_readable
 from gem.vector.share import Worker, WorkerDied
 from gem.vector.slots import Factory, OnFailure, Outcome
 from gem.vector.sync import check_slots
-from gem.vector.wire import Channel, unpack
+from gem.vector.wire import unpack
 from gem.vector.worker import Report, Task
 
 CLOSING = 3.0  # seconds that workers have to close their environments, before they are killed

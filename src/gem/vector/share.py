@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from itertools import pairwise
 
+from gem._internal.framing import dumps
 from gem.errors import BadValue, MissingDependency
 from gem.vector.slots import Call, Factory, Facts, Outcome, Position, describe
-from gem.vector.wire import dumps
 from gem.vector.worker import Report
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import copy
 import logging
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from gem._internal.framing import describe_error
 from gem.core import Info, Step, StopReason, position_of, skip_to
 from gem.errors import BadValue, CallerError, EnvFailed, InfraError
 
@@ -291,12 +291,8 @@ class _GivenUp:
 
 
 def describe(error: BaseException) -> str:
-    """The error in one line, with the place in the environment that raised what it must not."""
-    text = f"{type(error).__name__}: {error}"
-    frames = traceback.extract_tb(error.__traceback__)
-    if isinstance(error, (InfraError, CallTimeout)) or not frames:
-        return text if not isinstance(error, CallTimeout) else str(error)
-    return f"{text} ({frames[-1].filename}:{frames[-1].lineno})"
+    """Return the error in one line, with its location in the environment's code unless it is an InfraError."""
+    return str(error) if isinstance(error, CallTimeout) else describe_error(error)
 
 
 def as_step(answer: Any) -> Step:

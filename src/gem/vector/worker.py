@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
+from gem._internal.framing import Channel, dumps, to_picklable
 from gem.errors import BadAction, BadValue, EnvFailed
 from gem.vector.slots import Call, CallTimeout, Facts, OnFailure, Outcome, Position, SlotGroup, describe
-from gem.vector.wire import Channel, dumps, pack, portable, unpack_call
+from gem.vector.wire import pack, unpack_call
 
 STAGES = 4  # of one call, each with the whole time limit: the call, the close, the rebuilding, the next reset
 
@@ -117,7 +118,7 @@ def build(task: Task, still_here: Callable[[], None] = lambda: None) -> tuple[Pl
         player = Player(task, still_here)
         return player, Report(player.facts())
     except BaseException as e:  # SystemExit, too: it is the parent that says so
-        return None, Report(None, dumps(portable(e)), traceback.format_exc())
+        return None, Report(None, dumps(to_picklable(e)), traceback.format_exc())
 
 
 class Alarm:
