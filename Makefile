@@ -1,24 +1,24 @@
-# Everything a contributor types. GNU make, Python 3.11 and pip are all that must be there.
+# The commands for contributors. They need GNU make, Python 3.11 and pip.
 PYTHON ?= python3
 VENV ?= .venv
 DEMO_FLAGS ?=
 bin := $(VENV)/bin
 pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
-# Exported, so that it also holds what builds the package.
+# Exported, so that the package's build environment is pinned as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .PHONY: help demo test attack check format docs clean
 
-help:  ## what can be made
+help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-demo: $(VENV)/.train  ## train an agent on game:GuessTheNumber-v0-easy from nothing
+demo: $(VENV)/.train  ## train an agent on game:GuessTheNumber-v0-easy from scratch
 	$(bin)/gem train $(DEMO_FLAGS)
 
 test: $(VENV)/.train $(VENV)/.dev  ## run the tests
 	$(bin)/pytest
 
-attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, each in an envelope
+attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox
 	$(bin)/pytest -m attack
 
 check: $(VENV)/.train $(VENV)/.dev  ## ruff, mypy, architecture, imports, documents, recorded games
@@ -29,11 +29,11 @@ check: $(VENV)/.train $(VENV)/.dev  ## ruff, mypy, architecture, imports, docume
 	$(bin)/pytest tests/test_architecture.py tests/test_import.py tests/test_docs.py
 	$(bin)/gem replay tests/playthroughs
 
-format: $(VENV)/.dev  ## let ruff rewrite what it can
+format: $(VENV)/.dev  ## format the code and apply ruff's fixes
 	$(bin)/ruff check --fix .
 	$(bin)/ruff format .
 
-docs: $(VENV)/.train $(VENV)/.dev  ## write the generated references and recorded games anew
+docs: $(VENV)/.train $(VENV)/.dev  ## regenerate the references and recorded games
 	$(bin)/python scripts/docs.py
 	$(bin)/gem replay tests/playthroughs --update --ids 'game:*'
 	$(bin)/gem replay tests/playthroughs --update --ids 'code:Warmup-*'
@@ -43,7 +43,7 @@ clean:  ## remove the virtual environment and all caches
 
 $(VENV)/.train: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	@echo "Installing PyTorch and the rest into $(VENV), once; this takes minutes, and as much as a few GB where pip finds no CPU build."
+	@echo "Installing PyTorch and the other dependencies into $(VENV). This takes minutes, and a few GB if pip finds no CPU build."
 	$(pip) --editable '.[train]'
 	touch $@
 

@@ -1,4 +1,4 @@
-"""The table that a benchmark prints: a line for each thing measured, with its median and spread over the repeats."""
+"""Print a benchmark's results as a table: one line per measurement, with median, minimum and maximum."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the table.
+    """One measurement.
 
     Args:
-        values: one for each repeat.
-        aim: what the median is held against: at least, or with at_most at most that; 0 is no aim.
-        each: (least, most) that every single value must lie between, in place of an aim.
+        values: one per repeat.
+        aim: bound for the median, a lower bound unless ``at_most``; 0 means no aim.
+        each: (least, most) bounds for every single value, instead of an aim.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Line:
 
 
 def report(what: str, how_much: str, lines: Sequence[Line]) -> int:
-    """Print the table under its heading. Returns the exit code: 1 where an aim is missed."""
+    """Print the table under a heading. Return the exit code: 1 if an aim is missed."""
     print(f"<!-- Written by `python benchmarks/{' '.join([Path(sys.argv[0]).name, *sys.argv[1:]])}` -->\n")
     print(f"# {what} ({how_much}, {os.cpu_count()} cores, Python {platform.python_version()})\n")
     for cells in [["what", "median", "min", "max", "unit", "aim", "met"], ["---"] * 7, *(x.cells() for x in lines)]:

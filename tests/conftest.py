@@ -1,4 +1,4 @@
-"""What every test runs under: hypothesis without a clock, the same examples each time, and a Ctrl-C that is heard."""
+"""Settings for all tests: reproducible hypothesis examples without deadlines, and a working Ctrl-C."""
 
 import signal
 
@@ -7,5 +7,5 @@ from hypothesis import settings
 settings.register_profile("reproducible", deadline=None, derandomize=True, database=None)
 settings.load_profile("reproducible")
 
-# A shell that starts the tests in the background has them, and the programs that they start, ignore it.
+# A shell makes background jobs, and the programs that they start, ignore SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
