@@ -1,4 +1,4 @@
-"""What the participants of a conversation say to each other, and what they ask of tools."""
+"""Messages of a conversation, tool calls and tool results."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
 class Message(TypedDict):
-    """One message, in the shape that chat templates and OpenAI-compatible endpoints take."""
+    """A chat message as chat templates and OpenAI-compatible endpoints expect it."""
 
     role: Role
     content: str
 
 
-# What an environment shows: text, {"text": …, "images": […]}, or a list of messages.
+# An environment's observation: text, {"text": …, "images": […]}, or a list of messages.
 Observation: TypeAlias = str | dict[str, Any] | list[Any]
 
 
@@ -34,12 +34,12 @@ def tool(text: str) -> Message:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """What the agent asks of a tool.
+    """A call of a tool function.
 
     Args:
-        name: of the function asked for.
-        arguments: by name.
-        id: links an answer to its call in formats that have ids; None in the others.
+        name: name of the function.
+        arguments: argument values by name.
+        id: links a result to its call; None in formats without ids.
     """
 
     name: str
@@ -47,12 +47,13 @@ class ToolCall:
     id: str | None = None
 
 
-class Fault(str, Enum):
-    """What was wrong with a call, for whoever counts. All of them are the agent's doing, and told to it.
+class ToolErrorType(str, Enum):
+    """Why a tool call failed. Every member is a mistake of the agent, shown to it as an observation.
 
-    MALFORMED: its structure cannot be read: broken JSON, a name that is missing. EMPTY: it asks for nothing.
-    UNKNOWN_TOOL: no tool has that name. BAD_ARGUMENTS: readable, but not what the tool takes. OVER_BUDGET: no calls are
-    left. ERROR: it ran, and what was asked failed. TIMEOUT: it took longer than it may.
+    MALFORMED: the call cannot be parsed (broken JSON, no name). EMPTY: the call contains nothing to do.
+    UNKNOWN_TOOL: no tool has that name. BAD_ARGUMENTS: the arguments do not match the tool's schema.
+    OVER_BUDGET: no tool calls are left. ERROR: the tool ran and reported an error. TIMEOUT: the tool ran past its
+    time limit.
     """
 
     MALFORMED = "malformed"
@@ -68,16 +69,16 @@ class Fault(str, Enum):
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool answers.
+    """The result of a tool call.
 
     Args:
-        text: what the agent is shown.
-        fault: None for a call that succeeded.
+        text: shown to the agent.
+        error: None for a successful call.
     """
 
     text: str
-    fault: Fault | None = None
+    error: ToolErrorType | None = None
 
     @property
     def ok(self) -> bool:
-        return self.fault is None
+        return self.error is None

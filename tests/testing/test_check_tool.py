@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.testing.check_tool import CHECKS, check_tool
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.function_tool import FunctionTool
@@ -72,7 +72,7 @@ async def otherwise(self, call):
         (broken(instruction_string=lambda self: ""), "instructions"),
         (broken(execute_action=lambda self, action: (True, False, "", "")), "words"),
         (broken(call=counting), "answers"),
-        (broken(call=lambda self, call: ToolResult("no", Fault.ERROR)), "answers"),
+        (broken(call=lambda self, call: ToolResult("no", ToolErrorType.ERROR)), "answers"),
         (broken(call=lambda self, call: "text"), "answers"),
         (broken(acall=otherwise), "waits"),
         (broken(call=lambda self, call: ToolResult(call.arguments["word"][5])), "refuses"),

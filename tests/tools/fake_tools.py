@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from gem.core import Env, Step
 from gem.errors import EpisodeOver, ToolError
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 
 CODE = {
@@ -59,7 +59,7 @@ class Python(BaseTool):
         if code == "die":
             raise ToolError("the server is gone")
         self.ran.append(code)
-        fault = {"fail": Fault.ERROR, "late": Fault.TIMEOUT}.get(code)
+        fault = {"fail": ToolErrorType.ERROR, "late": ToolErrorType.TIMEOUT}.get(code)
         return ToolResult(f"ran {code}", fault)
 
     def reset(self):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from gem.errors import BadValue, ToolError
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function, reads_text
 from gem.tools.function_tool import FunctionTool
 from gem.tools.schema import descriptions, problem, schema_of, summary
@@ -147,8 +147,10 @@ class TestFunctionTool:
             raise ToolError("gone")
 
         call = ToolCall("weather", {"place": {"town": "Bern"}, "days": -1})
-        assert FunctionTool(weather).call(call) == ToolResult("ValueError: days are counted from 0", Fault.ERROR)
-        assert FunctionTool(late).call(ToolCall("late", {})).fault is Fault.TIMEOUT
+        assert FunctionTool(weather).call(call) == ToolResult(
+            "ValueError: days are counted from 0", ToolErrorType.ERROR
+        )
+        assert FunctionTool(late).call(ToolCall("late", {})).error is ToolErrorType.TIMEOUT
         with pytest.raises(ToolError):
             FunctionTool(gone).call(ToolCall("gone", {}))
         with pytest.raises(ToolError):

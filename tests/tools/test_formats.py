@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gem.errors import BadAction, BadValue
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.formats import FORMATS, Broken, OpenAIFormat, get_format, openai_schemas
 
@@ -218,7 +218,7 @@ class TestTags:
     )
     def test_broken_structure_is_malformed_and_says_why(self, text, says):
         call = broken(text)
-        assert call.fault is Fault.MALFORMED
+        assert call.error is ToolErrorType.MALFORMED
         assert says in call.reason
 
     @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ class TestTags:
     )
     def test_a_misspelled_tag_is_an_unknown_tool_with_the_right_name(self, text, near):
         call = broken(f"I try {text}.")
-        assert call.fault is Fault.UNKNOWN_TOOL
+        assert call.error is ToolErrorType.UNKNOWN_TOOL
         assert f"did you mean {near!r}?" in call.reason
         assert read(f"I try {text}.").parsed == f"I try {text}"
 
@@ -305,7 +305,7 @@ class TestHermes:
     )
     def test_broken_structure_is_malformed_and_says_why(self, inside, says):
         call = broken(f"<tool_call>{inside}</tool_call>", "hermes")
-        assert call.fault is Fault.MALFORMED
+        assert call.error is ToolErrorType.MALFORMED
         assert says in call.reason
 
     def test_instructions_hold_the_schemas_between_tools_tags(self):
@@ -413,7 +413,7 @@ class TestReAct:
     )
     def test_broken_structure_is_malformed_and_says_why(self, text, says):
         call = broken(text, "react")
-        assert call.fault is Fault.MALFORMED
+        assert call.error is ToolErrorType.MALFORMED
         assert says in call.reason
 
     def test_answers_are_observations(self):

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from gem.core import Env, Step
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 COUNT = 10_000
 FORMATS = ("tags", "hermes", "openai", "react")
-REFUSED = {Fault.MALFORMED, Fault.EMPTY, Fault.UNKNOWN_TOOL, Fault.BAD_ARGUMENTS}
+REFUSED = {ToolErrorType.MALFORMED, ToolErrorType.EMPTY, ToolErrorType.UNKNOWN_TOOL, ToolErrorType.BAD_ARGUMENTS}
 
 
 class Endless(Env):
@@ -46,7 +46,7 @@ class Python(BaseTool):
     def call(self, call: ToolCall):
         self.calls += 1
         assert isinstance(call.arguments["code"], str)
-        return ToolResult("ran", Fault.ERROR if "0" in call.arguments["code"] else None)
+        return ToolResult("ran", ToolErrorType.ERROR if "0" in call.arguments["code"] else None)
 
 
 class Search(BaseTool):

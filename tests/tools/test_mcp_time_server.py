@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("mcp")
 
 from gem.errors import ToolError
-from gem.messages import Fault, ToolCall
+from gem.messages import ToolCall, ToolErrorType
 from gem.tools.mcp_server import time_mcp
 from gem.tools.mcp_tool import MCPTool
 
@@ -147,7 +147,7 @@ def test_its_tools_say(over_stdio, name, arguments, answer):
 )
 def test_what_it_cannot_do_it_explains(over_stdio, name, arguments, said):
     result = ask(over_stdio, name, **arguments)
-    assert result.fault is Fault.ERROR and said in result.text
+    assert result.error is ToolErrorType.ERROR and said in result.text
 
 
 def test_now_is_now():

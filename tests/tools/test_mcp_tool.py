@@ -22,7 +22,7 @@ import pytest
 pytest.importorskip("mcp")
 
 from gem.errors import BadValue, ToolError
-from gem.messages import Fault, ToolCall
+from gem.messages import ToolCall, ToolErrorType
 from gem.tools.mcp_tool import MCPTool
 
 SERVER = Path(__file__).parent / "plain_mcp_server.py"
@@ -145,24 +145,24 @@ def test_a_text_without_a_call_is_none(tool):
 
 def test_an_unknown_name_is_told_with_the_names_there_are(tool):
     result = ask(tool, "cuont")
-    assert result.fault is Fault.UNKNOWN_TOOL and "'count'" in result.text and "echo" in result.text
+    assert result.error is ToolErrorType.UNKNOWN_TOOL and "'count'" in result.text and "echo" in result.text
 
 
 def test_an_error_of_the_tool_is_an_observation_with_its_text(tool):
     result = ask(tool, "fail")
-    assert (result.text, result.fault) == ("it failed", Fault.ERROR)
+    assert (result.text, result.error) == ("it failed", ToolErrorType.ERROR)
 
 
 def test_arguments_that_the_server_refuses_are_an_observation(tool):
     result = ask(tool, "refuse", n=1)
-    assert (result.text, result.fault) == ("not these arguments", Fault.BAD_ARGUMENTS)
+    assert (result.text, result.error) == ("not these arguments", ToolErrorType.BAD_ARGUMENTS)
 
 
 @pytest.mark.parametrize("value, said", [("\ud800", "half a character"), (float("nan"), "JSON"), ({1, 2}, "JSON")])
 def test_arguments_that_cannot_be_sent_are_refused_and_harm_no_session(tool, value, said):
     before = text(tool, "pid")
     result = ask(tool, "echo", n=value)
-    assert result.fault is Fault.BAD_ARGUMENTS and said in result.text
+    assert result.error is ToolErrorType.BAD_ARGUMENTS and said in result.text
     assert text(tool, "pid") == before
 
 
@@ -390,7 +390,7 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_the_session_stays(own):
     tool = own(timeout=0.3)
     text(tool, "count")
     result = ask(tool, "sleep", n=60)
-    assert result.fault is Fault.TIMEOUT and "0.3 s" in result.text and "anew" not in result.text
+    assert result.error is ToolErrorType.TIMEOUT and "0.3 s" in result.text and "anew" not in result.text
     assert text(tool, "count") == "2"
 
 
@@ -399,7 +399,7 @@ def test_a_server_that_hangs_is_replaced_and_the_agent_is_told(own, monkeypatch)
     tool = own(timeout=0.3)
     text(tool, "count")
     result = ask(tool, "hang")
-    assert result.fault is Fault.TIMEOUT and "what it kept is lost" in result.text
+    assert result.error is ToolErrorType.TIMEOUT and "what it kept is lost" in result.text
     assert text(tool, "count") == "1"
     assert len(own.started()) == 2
 

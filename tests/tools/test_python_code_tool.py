@@ -10,7 +10,7 @@ import pytest
 
 from gem.core import Env, Step
 from gem.errors import BadValue, SandboxError
-from gem.messages import Fault, ToolCall
+from gem.messages import ToolCall, ToolErrorType
 from gem.sandbox import Sandbox
 from gem.tools import python_code_tool
 from gem.tools.python_code_tool import PythonCodeTool, script_of
@@ -50,7 +50,7 @@ def test_the_code_of_a_call_is_found_as_published_code_finds_it(tool):
 
 def test_an_error_is_shown_with_what_was_printed_before(tool):
     result = run(tool, "print('before')\n1/0")
-    assert result.fault is Fault.ERROR
+    assert result.error is ToolErrorType.ERROR
     assert result.text.startswith("Code execution result: before\n\nTraceback (most recent call last):\n")
     assert result.text.endswith("ZeroDivisionError: division by zero\n")
 
@@ -66,7 +66,7 @@ def test_an_undefined_name_stays_the_error_that_it_is(tool):
 
 def test_the_time_limit_holds_and_is_told():
     result = run(PythonCodeTool(timeout=0.5), "print('working', flush=True)\nwhile True: pass")
-    assert result.fault is Fault.TIMEOUT
+    assert result.error is ToolErrorType.TIMEOUT
     assert result.text == "Code execution result: working\n\n[stopped after 0.5 s]\n"
 
 
@@ -84,14 +84,14 @@ def test_long_output_is_cut_and_says_how_much(stateful, written):
 
 def test_who_writes_for_ever_is_stopped(tool):
     result = run(tool, "while True: print('x' * 100_000)")
-    assert result.fault is Fault.ERROR
+    assert result.error is ToolErrorType.ERROR
     assert "[stopped: it wrote without end]" in result.text
     assert len(result.text) < 9_000
 
 
 def test_memory_is_limited():
     result = run(PythonCodeTool(memory_bytes=256 << 20), "x = bytearray(1 << 30); print(len(x))")
-    assert result.fault is Fault.ERROR
+    assert result.error is ToolErrorType.ERROR
 
 
 def test_what_is_no_text_is_shown_all_the_same(tool):
@@ -100,7 +100,7 @@ def test_what_is_no_text_is_shown_all_the_same(tool):
 
 @pytest.mark.parametrize("code", ["", " \n", "# nothing\n   # at all"])
 def test_code_that_asks_for_nothing_is_no_success(tool, code):
-    assert run(tool, code).fault is Fault.EMPTY
+    assert run(tool, code).error is ToolErrorType.EMPTY
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ class TestNotebook:
     def test_a_time_out_that_an_interrupt_ends_keeps_them_and_says_so(self, notebook):
         run(notebook, "x = 20")
         result = run(notebook, "while True: pass")
-        assert result.fault is Fault.TIMEOUT
+        assert result.error is ToolErrorType.TIMEOUT
         assert "[stopped after 2 s] [variables are kept]" in result.text
         assert run(notebook, "x").text == "Code execution result: 20\n\n"
 
     def test_a_crash_loses_them_and_says_so(self, notebook):
         run(notebook, "x = 20")
         result = run(notebook, "import os; os.kill(os.getpid(), 9)")
-        assert result.fault is Fault.ERROR
+        assert result.error is ToolErrorType.ERROR
         told = "[ended by signal 9] [all variables are lost; the next cell starts anew]"
         assert result.text == f"Code execution result: \n{told}\n"
         assert "NameError" in run(notebook, "x").text
@@ -146,7 +146,7 @@ class TestNotebook:
     @pytest.mark.parametrize("sandbox_type", ["auto", "none"])
     def test_a_cell_that_ends_its_interpreter_is_no_success_in_any_sandbox(self, sandbox_type):
         tool = PythonCodeTool(stateful=True, sandbox_type=sandbox_type)
-        assert run(tool, "import os; os._exit(0)").fault is Fault.ERROR
+        assert run(tool, "import os; os._exit(0)").error is ToolErrorType.ERROR
         assert run(tool, "print(1)").ok
         tool.close()
 

@@ -15,7 +15,7 @@ import pytest
 
 import gem
 from gem.errors import BadValue, ToolError
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.search_engine.index import LexicalIndex
 from gem.tools.search_tool import NOTHING, URL_VARIABLE, SearchTool
 
@@ -47,8 +47,8 @@ def test_a_search_that_finds_nothing_says_so_and_is_no_fault():
 @pytest.mark.parametrize("query", ["", "  \n "])
 def test_an_empty_query_is_a_fault_of_the_agent(query):
     tool = SearchTool(index=LexicalIndex.of(ROWS))
-    assert ask(tool, query).fault is Fault.EMPTY
-    assert asyncio.run(tool.acall(ToolCall("search", {"query": query}))).fault is Fault.EMPTY
+    assert ask(tool, query).error is ToolErrorType.EMPTY
+    assert asyncio.run(tool.acall(ToolCall("search", {"query": query}))).error is ToolErrorType.EMPTY
 
 
 def test_a_query_that_no_service_would_take_is_the_agents_doing_and_nobody_is_asked():
@@ -267,8 +267,8 @@ def test_a_query_that_takes_too_long_is_an_answer_and_is_not_repeated(server_of)
     with server_of(lambda question: Answer(delay=30)) as server:
         tool = SearchTool(search_url=server.url, timeout=0.2)
         result = ask(tool, "Faust")
-        assert result.fault is Fault.TIMEOUT and "0.2 s" in result.text
-        assert asyncio.run(tool.acall(ToolCall("search", {"query": "Faust"}))).fault is Fault.TIMEOUT
+        assert result.error is ToolErrorType.TIMEOUT and "0.2 s" in result.text
+        assert asyncio.run(tool.acall(ToolCall("search", {"query": "Faust"}))).error is ToolErrorType.TIMEOUT
         assert len(server.questions) == 2
         tool.close()
 

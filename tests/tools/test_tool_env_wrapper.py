@@ -13,7 +13,7 @@ from fake_tools import CODE, Echo, Old, Python, Search
 import gem
 from gem.core import EnvWrapper, Step, StopReason, has_coroutines
 from gem.errors import BadAction, BadValue, EpisodeOver, ToolError
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import Function
 from gem.tools.formats import CallFormat
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
@@ -252,7 +252,7 @@ class TestRewards:
     def test_a_tool_that_did_nothing_was_not_used(self):
         class Picky(Python):
             def call(self, call):
-                return ToolResult("nothing to do", Fault.EMPTY)
+                return ToolResult("nothing to do", ToolErrorType.EMPTY)
 
         env = wrapped(Picky(), tool_reward=0.05)
         step = env.step("<python># a comment</python>")

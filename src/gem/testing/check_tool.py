@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gem.errors import GemError
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.testing.report import Report, Result, Status
 from gem.tools.base_tool import BaseTool, reads_text
 from gem.tools.formats import FORMATS
@@ -212,6 +212,6 @@ def _given(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
 def _checked(result: Any) -> ToolResult:
     if not isinstance(result, ToolResult) or not isinstance(result.text, str):
         raise Broken(f"a call was answered by {result!r}, which is no ToolResult with a text")
-    if result.fault is not None and not isinstance(result.fault, Fault):
-        raise Broken(f"{result.fault!r} is no Fault")
+    if result.error is not None and not isinstance(result.error, ToolErrorType):
+        raise Broken(f"{result.error!r} is no ToolErrorType")
     return result

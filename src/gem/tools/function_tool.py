@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gem.errors import BadValue, InfraError
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.schema import hints_of, schema_of, summary
 
@@ -96,7 +96,7 @@ class FunctionTool(BaseTool):
         try:
             return {name: msgspec.convert(value, self._hints.get(name, Any)) for name, value in call.arguments.items()}
         except msgspec.ValidationError as e:
-            return ToolResult(f"The arguments of {call.name} do not fit: {e}", Fault.BAD_ARGUMENTS)
+            return ToolResult(f"The arguments of {call.name} do not fit: {e}", ToolErrorType.BAD_ARGUMENTS)
 
 
 def _finished(value: Any) -> Any:
@@ -117,5 +117,5 @@ def _text(value: Any) -> str:
 
 def _failed(error: Exception) -> ToolResult:
     timed_out = isinstance(error, (TimeoutError, asyncio.TimeoutError))
-    fault = Fault.TIMEOUT if timed_out else Fault.ERROR
+    fault = ToolErrorType.TIMEOUT if timed_out else ToolErrorType.ERROR
     return ToolResult(f"{type(error).__name__}: {error}".rstrip(": "), fault)

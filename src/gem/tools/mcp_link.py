@@ -13,7 +13,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
 from gem.errors import ToolError
-from gem.messages import Fault, ToolResult
+from gem.messages import ToolErrorType, ToolResult
 from gem.tools.mcp_answer import answer_text
 from gem.tools.mcp_config import Server
 from gem.tools.mcp_session import CLOSING_S, Late, Lost, Refused, Session, background, connect
@@ -65,7 +65,7 @@ class Link:
     async def call(self, name: str, tool: str, arguments: dict[str, Any], max_chars: int) -> ToolResult:
         """Call a server's tool. Raises ToolError when the server failed."""
         if wrong := _unsendable(arguments):
-            return ToolResult(wrong, Fault.BAD_ARGUMENTS)
+            return ToolResult(wrong, ToolErrorType.BAD_ARGUMENTS)
         kept = self._stateful and name in self._used
         for _ in range(self._options.max_retries + 1):
             session = await self._session(name)
@@ -73,7 +73,7 @@ class Link:
             try:
                 answer = await session.call(tool, arguments)
             except Refused as e:
-                return ToolResult(str(e), Fault.BAD_ARGUMENTS)
+                return ToolResult(str(e), ToolErrorType.BAD_ARGUMENTS)
             except Late as e:
                 return self._late(session, e)
             except Lost as e:
@@ -83,7 +83,7 @@ class Link:
                     break
                 continue  # nothing was sent, and nothing that an episode needs is gone
             text = answer_text(answer.content, answer.structured_content, max_chars)
-            return ToolResult(text, Fault.ERROR if answer.is_error else None)
+            return ToolResult(text, ToolErrorType.ERROR if answer.is_error else None)
         raise ToolError(f"MCP server {name!r} was lost during a call of {tool}: {lost.why}") from lost
 
     def new_episode(self, fresh: bool) -> None:
@@ -136,7 +136,7 @@ class Link:
         if not late.stays:
             self._used.discard(session.server.name)
             text += " The server does not answer any more. It is started anew, and what it kept is lost."
-        return ToolResult(text, Fault.TIMEOUT)
+        return ToolResult(text, ToolErrorType.TIMEOUT)
 
 
 def _unsendable(arguments: dict[str, Any]) -> str:

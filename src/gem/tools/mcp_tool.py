@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from gem._internal.text import shorten
 from gem.errors import BadValue, ToolError, did_you_mean, require
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.mcp_answer import Offer, Offered, Prefix, offer
 from gem.tools.mcp_config import Source, read_servers
@@ -215,7 +215,7 @@ class MCPTool(BaseTool):
         text = (
             f"There is no tool {shorten(name, 80)!r}{did_you_mean(name[:200], offers)}. There are: {', '.join(offers)}."
         )
-        return _dressed(ToolResult(text, Fault.UNKNOWN_TOOL))
+        return _dressed(ToolResult(text, ToolErrorType.UNKNOWN_TOOL))
 
     def _offered(self) -> Offer:
         if self._offer is None:

@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import replace
 from typing import Any
 
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.parsing import code_blocks
 from gem.sandbox import Limits, Result, Sandbox, Session, Status, get_sandbox
 from gem.sandbox.choose import backend_of
@@ -150,7 +150,7 @@ class PythonCodeTool(BaseTool):
             errors = next((line for line in reversed(errors.splitlines()) if line.strip()), "")
         errors = "\n".join(part.rstrip("\n") for part in (errors, self._stopped(result)) if part)
         shown = f"{printed}\n{errors}" if errors else printed
-        fault = None if result.ok else Fault.TIMEOUT if result.status is Status.TIMEOUT else Fault.ERROR
+        fault = None if result.ok else ToolErrorType.TIMEOUT if result.status is Status.TIMEOUT else ToolErrorType.ERROR
         return ToolResult(f"Code execution result: {shown}\n", fault)
 
     def _stopped(self, result: Result) -> str:
@@ -186,4 +186,4 @@ def _asks_nothing(code: str) -> bool:
     return all(_COMMENT.fullmatch(line) for line in code.splitlines())
 
 
-_NOTHING = ToolResult("The call of python is empty: nothing was run.", Fault.EMPTY)
+_NOTHING = ToolResult("The call of python is empty: nothing was run.", ToolErrorType.EMPTY)

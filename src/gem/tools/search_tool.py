@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from gem.errors import BadValue
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SearchTool(BaseTool):
         search_url: of a server's /retrieve, as "http://localhost:8000/retrieve". None takes $SEARCH_URL, read at each
             call.
         topk: passages of an answer at most.
-        timeout: seconds for the server to answer. A query that takes longer is answered by saying so, Fault.TIMEOUT.
+        timeout: seconds for the server to answer; a slower query returns ToolErrorType.TIMEOUT.
         index: search here, within the process, and ask no server: what finds documents (see
             gem.tools.search_engine.index.Retriever), the folder of an index, or a file of some thousands of JSON lines.
         protocol: of the server: "gem", the published one, or "search-r1".
@@ -47,7 +47,7 @@ class SearchTool(BaseTool):
         concurrency: queries in flight at most, of all tools of this process that have the same options; others wait.
         cache: a server's answers that are kept; 0 keeps none.
 
-    A query of more than 2,000 characters is refused, with Fault.BAD_ARGUMENTS, before anyone is asked.
+    A query of more than 2,000 characters is refused, with ToolErrorType.BAD_ARGUMENTS, before anyone is asked.
 
     call() raises BadValue where there is neither a URL nor an index, and ToolError where the server failed after all
     retries. Tools share connections and indexes; they may be called from threads, event loops and forked processes.
@@ -161,7 +161,7 @@ class SearchTool(BaseTool):
         return self._retriever
 
     def _too_slow(self) -> ToolResult:
-        return ToolResult(f"The search took longer than {self.timeout:g} s and was given up.\n", Fault.TIMEOUT)
+        return ToolResult(f"The search took longer than {self.timeout:g} s and was given up.\n", ToolErrorType.TIMEOUT)
 
 
 def shown(hits: Sequence[Hit]) -> str:
@@ -173,7 +173,7 @@ def shown(hits: Sequence[Hit]) -> str:
     return "".join(lines) or NOTHING
 
 
-_EMPTY = ToolResult("The search query is empty: write what to look for.\n", Fault.EMPTY)
+_EMPTY = ToolResult("The search query is empty: write what to look for.\n", ToolErrorType.EMPTY)
 _OPEN: WeakValueDictionary[tuple[Path, int], Retriever] = WeakValueDictionary()
 
 

@@ -30,8 +30,8 @@ class Counts:
         """After another message that was answered here; results: (whether it was performed, the answer)."""
         faults = dict(self.faults)
         for _, result in results:
-            if result.fault is not None:
-                faults[result.fault.value] = faults.get(result.fault.value, 0) + 1
+            if result.error is not None:
+                faults[result.error.value] = faults.get(result.error.value, 0) + 1
         return replace(
             self,
             uses=self.uses + sum(performed for performed, _ in results),

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from gem.core import EndOnTruncation, EnvWrapper, Info, Step, StopReason, has_coroutines
 from gem.errors import BadValue, EpisodeOver
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.registry import ENV_REGISTRY
 from gem.tools.base_tool import BaseTool
 from gem.tools.formats import CallFormat, Reading, get_format, openai_schemas
@@ -19,7 +19,7 @@ from gem.tools.toolbox import Job, Toolbox, ToolSource, claim, told_in
 
 WrapperT = TypeVar("WrapperT", bound=EnvWrapper)
 # A tool that answers so was called and did nothing.
-REFUSALS = {Fault.MALFORMED, Fault.EMPTY, Fault.UNKNOWN_TOOL, Fault.BAD_ARGUMENTS}
+REFUSALS = {ToolErrorType.MALFORMED, ToolErrorType.EMPTY, ToolErrorType.UNKNOWN_TOOL, ToolErrorType.BAD_ARGUMENTS}
 SPARE_MESSAGES = 10  # answered here beyond max_tool_uses, where no max_messages says otherwise
 
 
@@ -192,7 +192,7 @@ class ToolEnvWrapper(EnvWrapper):
 
     def _refusal(self, reading: Reading) -> _Answer | None:
         """The answer to calls of unknown tools; None without calls, and where a wrapper within may know them."""
-        foreign = all(isinstance(call, ToolCall) or call.fault is Fault.UNKNOWN_TOOL for call in reading.calls)
+        foreign = all(isinstance(call, ToolCall) or call.error is ToolErrorType.UNKNOWN_TOOL for call in reading.calls)
         if not reading.calls or (foreign and _within(ToolEnvWrapper, self.env) is not None):
             return None
         jobs = self._jobs(reading)
@@ -207,10 +207,10 @@ class ToolEnvWrapper(EnvWrapper):
         for tool in self._box.readers:
             valid, failed, text, parsed = tool.execute_action(reading.text)
             if valid:
-                result = ToolResult(str(text), Fault.ERROR if failed else None)
+                result = ToolResult(str(text), ToolErrorType.ERROR if failed else None)
                 job = Job(ToolCall(tool.tool_type, {}), tool)
                 if self.tool_counts.uses >= self.max_tool_uses:
-                    result = ToolResult(self._spent(), Fault.OVER_BUDGET)
+                    result = ToolResult(self._spent(), ToolErrorType.OVER_BUDGET)
                     job = Job(job.call, tool, result)
                 return _Answer(replace(reading, parsed=parsed or reading.text), [job], [result])
         return None
@@ -218,13 +218,13 @@ class ToolEnvWrapper(EnvWrapper):
     def _answered(self, answer: _Answer) -> Step:
         """The step of a message with calls."""
         performed = [
-            job.performed and result.fault not in REFUSALS
+            job.performed and result.error not in REFUSALS
             for job, result in zip(answer.jobs, answer.results, strict=True)
         ]
         before = self.tool_counts
         self.tool_counts = counts = before.add(list(zip(performed, answer.results, strict=True)))
         texts = [result.text for result in answer.results]
-        if before.uses < self.max_tool_uses <= counts.uses and Fault.OVER_BUDGET not in _faults(answer.results):
+        if before.uses < self.max_tool_uses <= counts.uses and ToolErrorType.OVER_BUDGET not in _faults(answer.results):
             texts[-1] = f"{texts[-1].rstrip()}\n\n{self._spent()}\n"
         shown = self.call_format.observe([job.call for job in answer.jobs], texts)
         parts = self._rewards(performed, answer.results)
@@ -234,7 +234,11 @@ class ToolEnvWrapper(EnvWrapper):
             "parsed_action": answer.reading.parsed,
             "tool_calls": [_told(job, result) for job, result in zip(answer.jobs, answer.results, strict=True)],
         }
-        invalid = [fault.value for fault in _faults(answer.results) if fault not in (Fault.ERROR, Fault.TIMEOUT)]
+        invalid = [
+            fault.value
+            for fault in _faults(answer.results)
+            if fault not in (ToolErrorType.ERROR, ToolErrorType.TIMEOUT)
+        ]
         if invalid:
             info["invalid"] = invalid[0]
         if parts:
@@ -308,8 +312,8 @@ def _within(kind: type[WrapperT], env: Any) -> WrapperT | None:
     return None
 
 
-def _faults(results: Sequence[ToolResult]) -> list[Fault]:
-    return [result.fault for result in results if result.fault is not None]
+def _faults(results: Sequence[ToolResult]) -> list[ToolErrorType]:
+    return [result.error for result in results if result.error is not None]
 
 
 def _told(job: Job, result: ToolResult) -> dict[str, Any]:
@@ -318,7 +322,7 @@ def _told(job: Job, result: ToolResult) -> dict[str, Any]:
         "id": job.call.id,
         "name": job.call.name,
         "arguments": job.call.arguments if isinstance(job.call, ToolCall) else None,
-        "fault": None if result.fault is None else result.fault.value,
+        "fault": None if result.error is None else result.error.value,
         "text": result.text,
     }
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from gem._internal.text import shorten
 from gem.errors import BadValue, did_you_mean
-from gem.messages import Fault, ToolCall, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function, reads_text
 from gem.tools.formats import TAGS, Broken, CallFormat, Reading
 from gem.tools.schema import problem
@@ -96,7 +96,7 @@ class Toolbox:
         for call in calls:
             job = self._job(call)
             if job.performed and left <= 0:
-                job = Job(call, job.tool, ToolResult(notice, Fault.OVER_BUDGET))
+                job = Job(call, job.tool, ToolResult(notice, ToolErrorType.OVER_BUDGET))
             left -= job.performed
             jobs.append(job)
         return jobs
@@ -140,18 +140,18 @@ class Toolbox:
     def _job(self, call: ToolCall | Broken) -> Job:
         tool, function = self.functions.get(call.name, (None, None))
         if isinstance(call, Broken):
-            said = "The call cannot be read" if call.fault is Fault.MALFORMED else "The call failed"
-            return Job(call, tool, ToolResult(f"{said}: {call.reason}", call.fault))
+            said = "The call cannot be read" if call.error is ToolErrorType.MALFORMED else "The call failed"
+            return Job(call, tool, ToolResult(f"{said}: {call.reason}", call.error))
         if tool is None or function is None:
             known = ", ".join(self.functions)
             text = f"There is no tool {shorten(call.name, 80)!r}{did_you_mean(call.name[:200], self.functions)}"
-            return Job(call, None, ToolResult(f"{text}  (there are: {known})", Fault.UNKNOWN_TOOL))
+            return Job(call, None, ToolResult(f"{text}  (there are: {known})", ToolErrorType.UNKNOWN_TOOL))
         if wrong := problem(call.arguments, function.parameters):
             text = f"The arguments of {call.name} do not fit: {wrong}"
-            return Job(call, tool, ToolResult(text, Fault.BAD_ARGUMENTS))
+            return Job(call, tool, ToolResult(text, ToolErrorType.BAD_ARGUMENTS))
         if _is_empty(tool, call):
             text = f"The call of {call.name} is empty: write something in {tool.tag_argument}"
-            return Job(call, tool, ToolResult(text, Fault.EMPTY))
+            return Job(call, tool, ToolResult(text, ToolErrorType.EMPTY))
         return Job(call, tool)
 
 

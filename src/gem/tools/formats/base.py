@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gem.errors import BadAction
-from gem.messages import Fault, Observation, ToolCall
+from gem.messages import Observation, ToolCall, ToolErrorType
 
 if TYPE_CHECKING:
     from gem.tools.base_tool import BaseTool, Function
@@ -24,13 +24,13 @@ class Broken:
 
     Args:
         reason: what is wrong with it, for the agent.
-        fault: MALFORMED where its structure cannot be read, UNKNOWN_TOOL where it can.
+        error: MALFORMED where its structure cannot be read, UNKNOWN_TOOL where it can.
         name: of the function asked for; empty where it is not known.
         id: of the call, in formats that have ids.
     """
 
     reason: str
-    fault: Fault = Fault.MALFORMED
+    error: ToolErrorType = ToolErrorType.MALFORMED
     name: str = ""
     id: str | None = None
 

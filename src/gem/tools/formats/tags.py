@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gem.errors import did_you_mean
-from gem.messages import Fault, ToolCall
+from gem.messages import ToolCall, ToolErrorType
 from gem.tools.formats.base import MAX_CALLS, MAX_OPENINGS, Broken, CallFormat, decode
 from gem.tools.formats.openings import Opening, Openings, is_hidden
 
@@ -171,5 +171,5 @@ def _nearly(text: str, tags: Sequence[str]) -> tuple[list[ToolCall | Broken], in
         near = did_you_mean(name.lower(), [*tags, NAMED]) if name.lower() not in _ORDINARY else ""
         opening = Openings(text, [name]).next(0) if near and f"</{name}>" in text else None
         if opening is not None and opening.content is not None:
-            return [Broken(f"there is no tool <{name}>{near}", Fault.UNKNOWN_TOOL, name)], opening.end
+            return [Broken(f"there is no tool <{name}>{near}", ToolErrorType.UNKNOWN_TOOL, name)], opening.end
     return [], 0
