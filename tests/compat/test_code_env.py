@@ -1,4 +1,4 @@
-"""What other people's code does with gem.envs.code_env.CodeEnv."""
+"""How published code uses gem.envs.code_env.CodeEnv."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ROWS = [
 ]
 
 
-class Theirs(CodeEnv):
-    """A subclass as they are written: it keeps everything itself, draws from the global stream, and asks only for
+class PublishedStyleEnv(CodeEnv):
+    """A subclass in the published style: it sets its own attributes, draws from the global random stream, and uses only
     _check_correct.
     """
 
@@ -37,7 +37,7 @@ class Theirs(CodeEnv):
         return "", float(correct), True, True, {"metrics": {"correct": correct}}
 
 
-def test_the_published_arguments_are_taken_by_place_and_by_name():
+def test_the_published_arguments_work_by_position_and_by_name():
     env = CodeEnv("", None, ROWS, "problem", "tests", 3, 5, 12, False, "auto")
     twin = CodeEnv(
         dataset_name="",
@@ -55,22 +55,22 @@ def test_the_published_arguments_are_taken_by_place_and_by_name():
     assert (env.seed, env.max_tests, env.max_workers, env.verbose) == (3, 12, 5, False)
 
 
-def test_the_running_task_is_in_public_attributes():
+def test_public_attributes_describe_the_current_task():
     env = CodeEnv(dataset={"train": ROWS}, split="train")
     observation, info = env.reset(seed=1)
     assert list(env.dataset) == ROWS and env.idx == info["idx"]
     assert env.first_obs == observation and env.tests == ROWS[env.idx]["tests"]
 
 
-def test_a_program_can_be_judged_without_a_step():
+def test_a_program_can_be_graded_without_a_step():
     env = CodeEnv(dataset=ROWS)
     env.reset(seed=1)
     assert env._check_correct(f"print({env.idx})") is True
     assert env._check_correct("print('no')") is False
 
 
-def test_a_subclass_that_skips_the_constructor_is_judged_all_the_same():
-    env = Theirs(dataset=ROWS, dataset_name="somebody/taco", max_tests=12, seed=0)
+def test_a_subclass_that_skips_the_constructor_can_grade():
+    env = PublishedStyleEnv(dataset=ROWS, dataset_name="somebody/taco", max_tests=12, seed=0)
     env.reset(seed=7)
     state = random.Random(7)
     assert env.idx == state.randint(0, 19)

@@ -1,4 +1,4 @@
-"""The code environment: how it asks, reads, judges; and that the programs shipped with it are judged as they should."""
+"""The code environment: prompts, answer extraction, grading, and the grades of the built-in solutions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import gem
 from gem.core import StopReason
 from gem.envs.code_env import CodeEnv, fenced, program_in
-from gem.envs.code_warmup import programs
+from gem.envs.code_solutions import solutions
 from gem.errors import BadValue, InfraError, SandboxError, UnknownArgument
 from gem.graders.code_tests import read_tests
 from gem.policies import oracle
@@ -23,9 +23,9 @@ ADD = {"problem": "Add two integers.", "tests": {"inputs": ["1 2\n", "30 4\n"], 
 ADDS = "print(sum(map(int, input().split())))"
 TWICE = {"problem": "Double a number.", "tests": {"fn_name": "twice", "inputs": [[1], [2.5]], "outputs": [2, 5.0]}}
 
-MAY_SKIP = os.environ.get("GEM_ATTACK_MAY_SKIP") == "1"  # as for the hostile programs of tests/sandbox
+MAY_SKIP = os.environ.get("GEM_ATTACK_MAY_SKIP") == "1"  # same switch as in tests/sandbox
 ROWS = {row["id"]: idx for idx, row in enumerate(CodeEnv(WARMUP).dataset)}
-PROGRAMS = {f"{p.task}: {p.about}": p for p in programs()}
+SOLUTIONS = {f"{s.task}: {s.comment}": s for s in solutions("warmup")}
 
 
 def answered(row, program, **kwargs):
@@ -36,18 +36,18 @@ def answered(row, program, **kwargs):
 
 @pytest.fixture(params=["ns", "lsm"])
 def level(request):
-    """A sandbox at this level; where it cannot hold, the test fails, unless the switch is set."""
+    """A zygote sandbox at this level. If the level is unavailable, the test fails unless GEM_ATTACK_MAY_SKIP is 1."""
     if not sys.platform.startswith("linux"):
-        pytest.skip("the levels are those of Linux")
+        pytest.skip("isolation levels exist on Linux only")
     try:
         return get_sandbox("zygote", level=request.param)
     except SandboxError as e:
         if MAY_SKIP:
-            pytest.skip(f"level {request.param} cannot hold here: {e}")
+            pytest.skip(f"level {request.param} is unavailable here: {e}")
         raise
 
 
-# Asking
+# Prompts
 
 
 def test_the_prompt_shows_the_task_and_how_to_answer():
@@ -63,13 +63,13 @@ def test_the_prompt_names_the_function_and_shows_the_code_to_start_from():
     assert "function `twice`" in prompt and fenced(row["starter_code"]) in prompt
 
 
-def test_nothing_that_is_expected_is_shown():
+def test_expected_outputs_do_not_appear_in_the_prompt_or_the_state():
     row = {"problem": "?", "tests": {"inputs": ["in-1"], "outputs": ["SECRET"]}}
     env = CodeEnv(dataset=[row])
     assert "SECRET" not in repr(env.reset(seed=0)) and "SECRET" not in json.dumps(env.get_state())
 
 
-# Reading
+# Answer extraction
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_last_block_that_may_be_python_is_the_program(answer, program):
     "answer",
     ["", "print(1)", "```python\nprint(1)", "```python\n```", "```python\n \n\n```", "```cpp\nint main\n```", "`a`"],
 )
-def test_an_answer_without_a_program_costs_and_ends_the_task(answer):
+def test_an_answer_without_a_program_is_penalized_and_ends_the_episode(answer):
     env = CodeEnv(dataset=[ADD])
     env.reset(seed=0)
     step = env.step(answer)
@@ -101,14 +101,14 @@ def test_an_answer_without_a_program_costs_and_ends_the_task(answer):
     assert "```python" in step.observation
 
 
-def test_the_examples_of_an_empty_program_are_no_program():
+def test_an_empty_last_block_is_no_program():
     assert program_in("```python\na\n```\n```python\n\n```") is None
 
 
-# Judging
+# Grading
 
 
-def test_a_right_program_solves_the_task(level):
+def test_a_correct_program_solves_the_task(level):
     step = answered(ADD, ADDS, sandbox_type=level)
     assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
     assert step.info == {"idx": 0, "correct": True, "tests": ["passed", "passed"], "stop_reason": StopReason.SOLVED}
@@ -121,7 +121,7 @@ def test_a_wrong_program_loses_it(level):
     assert step.info == {"idx": 0, "correct": False, "tests": ["passed", "wrong"], "stop_reason": StopReason.LOST}
 
 
-def test_a_share_of_the_tests_can_be_paid(level):
+def test_the_reward_can_be_the_fraction_of_tests_passed(level):
     step = answered(ADD, "print(3)", sandbox_type=level, reward="fraction")
     assert (step.reward, step.info["stop_reason"]) == (0.5, StopReason.LOST)
 
@@ -154,33 +154,33 @@ def test_how_a_test_went_is_told(level, program, status):
     assert Counter(step.info["tests"]) == {status: 1, "not_run": 1}
 
 
-def test_a_program_that_takes_more_memory_than_it_may_fails(level):
+def test_a_program_that_exceeds_its_memory_limit_fails(level):
     greedy = "kept = [bytes(2**20) for _ in range(2**12)]\nprint(sum(map(int, input().split())))"
     step = answered(ADD, greedy, sandbox_type=level, memory_bytes=2**28)
     assert step.info["correct"] is False and set(step.info["tests"]) <= {"memory", "error", "not_run"}
 
 
-@pytest.mark.parametrize("text", [*PROGRAMS])
-def test_the_programs_shipped_with_the_tasks_are_judged_as_their_headings_say(text, level):
-    program = PROGRAMS[text]
-    env = CodeEnv(WARMUP, sandbox_type=level, timeout=4.0 if program.right else 1.0)
+@pytest.mark.parametrize("text", [*SOLUTIONS])
+def test_the_solutions_of_built_in_tasks_are_graded_as_their_headings_say(text, level):
+    solution = SOLUTIONS[text]
+    env = CodeEnv(WARMUP, sandbox_type=level, timeout=4.0 if solution.correct else 1.0)
     found = []
     for _ in range(5):
-        env.reset(seed=1, idx=ROWS[program.task])
-        found.append(env.step(fenced(program.source)))
+        env.reset(seed=1, idx=ROWS[solution.task])
+        found.append(env.step(fenced(solution.source)))
     passed = [[status == "passed" for status in step.info["tests"]] for step in found]
     assert passed == [passed[0]] * 5
-    assert {(step.info["correct"], step.reward) for step in found} == {(program.right, float(program.right))}
+    assert {(step.info["correct"], step.reward) for step in found} == {(solution.correct, float(solution.correct))}
 
 
-def test_every_task_shipped_has_right_and_wrong_programs_and_there_are_ten_wrong_ones():
-    kinds = Counter((program.task, program.right) for program in programs())
+def test_every_built_in_task_has_correct_and_wrong_solutions_and_there_are_ten_wrong_ones():
+    kinds = Counter((solution.task, solution.correct) for solution in SOLUTIONS.values())
     assert len(ROWS) == 10
     assert all(kinds[task, True] >= 1 and kinds[task, False] >= 1 for task in ROWS)
-    assert sum(not program.right for program in programs()) >= 10
+    assert sum(not solution.correct for solution in SOLUTIONS.values()) >= 10
 
 
-def test_every_style_of_test_is_shipped():
+def test_the_built_in_tasks_cover_scripts_and_functions():
     functions = [read_tests(row["tests"]).function for row in CodeEnv(WARMUP).dataset]
     assert 3 <= functions.count(None) <= 7
 
@@ -189,13 +189,13 @@ def test_every_style_of_test_is_shipped():
 
 
 class Dead(CodeEnv):
-    """Its sandbox does not come up."""
+    """A CodeEnv whose sandbox does not start."""
 
     def sandbox(self):
         raise SandboxError("no sandbox could be started")
 
 
-def test_an_outage_of_the_sandbox_is_no_reward_and_the_task_stays_open():
+def test_a_sandbox_outage_gives_no_reward_and_leaves_the_task_open():
     env = Dead(dataset=[ADD])
     env.reset(seed=0)
     with pytest.raises(InfraError):
@@ -204,7 +204,7 @@ def test_an_outage_of_the_sandbox_is_no_reward_and_the_task_stays_open():
     assert env.step(fenced(ADDS)).reward == 1.0
 
 
-def test_in_a_vector_an_outage_is_a_failed_episode():
+def test_a_sandbox_outage_in_a_vector_env_is_a_failed_episode():
     gem.register("test:Dead", Dead, dataset=[ADD])
     try:
         env = gem.make_vec("test:Dead", num_envs=2)
@@ -256,13 +256,13 @@ def test_columns_can_be_named():
 
 
 @pytest.mark.parametrize("kwargs", [{"question_key": "txt"}, {"test_key": "checks"}])
-def test_a_column_that_is_not_there_is_named_with_those_that_are(kwargs):
-    with pytest.raises(BadValue, match=r"this row has no '(txt|checks)'; its columns are 'problem', 'tests'"):
+def test_an_unknown_column_is_an_error_that_lists_the_columns(kwargs):
+    with pytest.raises(BadValue, match=r"dataset row has no column '(txt|checks)'; its columns are 'problem', 'tests'"):
         CodeEnv(dataset=[ADD], **kwargs).reset(seed=0)
 
 
-def test_a_row_whose_tests_cannot_be_read_is_the_callers_mistake():
-    with pytest.raises(BadValue, match="no JSON"):
+def test_malformed_tests_raise_bad_value():
+    with pytest.raises(BadValue, match="not valid JSON"):
         CodeEnv(dataset=[{"problem": "?", "tests": "assert f() == 1"}]).reset(seed=0)
 
 
@@ -270,41 +270,41 @@ def test_a_row_whose_tests_cannot_be_read_is_the_callers_mistake():
 
 
 @pytest.mark.parametrize("kwargs", [{"max_tests": 0}, {"reward": "some"}, {"timeout": 0.0}, {"memory_bytes": -1}])
-def test_values_out_of_their_range_are_refused_when_it_is_built(kwargs):
+def test_the_constructor_rejects_values_out_of_range(kwargs):
     with pytest.raises(BadValue):
         CodeEnv(dataset=[ADD], **kwargs)
 
 
-def test_an_unknown_sandbox_is_the_callers_mistake():
+def test_an_unknown_sandbox_name_raises_bad_value():
     env = CodeEnv(dataset=[ADD], sandbox_type="zygot")
     env.reset(seed=0)
     with pytest.raises(BadValue, match="no sandbox 'zygot'; did you mean 'zygote'"):
         env.step(fenced(ADDS))
 
 
-def test_unknown_arguments_are_refused():
+def test_unknown_arguments_are_errors():
     with pytest.raises(UnknownArgument, match="did you mean 'max_tests'"):
         gem.make("code:Warmup-v0", max_test=3)
 
 
-def test_limits_are_those_asked_for():
+def test_limits_come_from_the_constructor():
     env = gem.make("code:Warmup-v0", timeout=2.0, memory_bytes=2**28)
     assert env.limits == Limits(wall_s=2.0, memory_bytes=2**28)
     assert CodeEnv(dataset=[ADD]).limits.wall_s == 10.0
 
 
-def test_the_published_name_for_no_sandbox_is_honoured():
+def test_the_published_name_none_selects_the_subprocess_sandbox():
     env = CodeEnv(dataset=[ADD], sandbox_type="none")
     env.reset(seed=0)
     assert env.sandbox() is get_sandbox("subprocess")
     assert env.step(fenced(ADDS)).reward == 1.0
 
 
-def test_a_sandbox_of_ones_own_is_used_as_it_is(level):
+def test_a_sandbox_object_is_used_as_given(level):
     assert CodeEnv(dataset=[ADD], sandbox_type=level).sandbox() is level
 
 
-# The shipped environment
+# The built-in environment
 
 
 def test_the_oracle_solves_every_task():
@@ -315,7 +315,7 @@ def test_the_oracle_solves_every_task():
         assert env.step(player.act(observation)).reward == 1.0
 
 
-def test_sampled_actions_are_programs_and_solve_nothing():
+def test_sampled_actions_are_programs_that_solve_no_task():
     env = gem.make("code:Warmup-v0")
     rewards = []
     for idx in range(10):
@@ -326,7 +326,7 @@ def test_sampled_actions_are_programs_and_solve_nothing():
     assert rewards == [0.0] * 10
 
 
-def test_bad_rows_can_be_left_out_and_are_counted():
+def test_malformed_rows_can_be_skipped_and_are_counted():
     good = {"problem": "Print 3.", "tests": {"inputs": [""], "outputs": ["3"]}}
     env = CodeEnv(dataset=[good, {"problem": "Print 4."}, {"problem": "Print 5.", "tests": "no"}], skip_bad_rows=True)
     assert (len(env.dataset), env.skipped_rows) == (1, 2)

@@ -103,8 +103,8 @@ def test_numbers_are_read_and_printed_as_text():
     [
         (None, "tests are a dict, a list of dicts or JSON text"),
         (7, "tests are a dict, a list of dicts or JSON text"),
-        ("assert f(1) == 2", "no JSON"),
-        (["assert f(1) == 2"], "no JSON"),
+        ("assert f(1) == 2", "not valid JSON"),
+        (["assert f(1) == 2"], "not valid JSON"),
         ([], "none is there"),
         ({}, "none is there"),
         ({"inputs": [], "outputs": []}, "none is there"),

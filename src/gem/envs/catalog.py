@@ -245,17 +245,18 @@ SPECS: list[EnvSpec] = [
     _shipped(
         "code:Warmup-v0",
         "code_env:CodeEnv",
-        "code_warmup:Oracle",
-        "Ten small programming tasks that come with gem, judged by hidden tests.",
+        "code_solutions:CodeOracle",
+        "Ten small built-in programming tasks, graded by hidden tests.",
         runs="thread",
         dataset_name="gem:code/warmup.jsonl",
     ),
     _shipped(
         "code:Mini",
-        "code_mini.env:CodeMiniEnv",
-        "code_mini.env:Oracle",
-        "62 small programming tasks that come with gem, judged by hidden tests.",
+        "code_env:CodeEnv",
+        "code_solutions:CodeOracle",
+        "62 small built-in programming tasks, graded by hidden tests.",
         runs="thread",
+        dataset_name="gem:code/mini.jsonl",
     ),
     _shipped(
         "qa:Facts",

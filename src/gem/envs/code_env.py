@@ -1,14 +1,15 @@
-r"""Programming tasks: write a program, and tests judge it.
+r"""Programming tasks: write a program that passes hidden tests.
 
-Action       text holding a fenced block of Python; the last one marked as Python, or as nothing, is the program.
-Observation  the task, with the way to answer; after the answer, how the tests went.
-Reward       1.0 where every test is passed, else 0.0; with ``reward="fraction"``, the share of tests passed. -0.1 for
-             an answer without a program.
-Ends         terminated on the answer, whatever it is.
-Tests        the task's own; gem.graders.code_tests says in which forms, gem.graders.code_compare what passes. They run
-             in a sandbox that no expected output enters, in an order of their own for every episode.
+Action       text with a fenced code block; the program is the last block labelled as Python or without a label.
+Observation  the task with the answer format on reset; a summary of the test results after the answer.
+Reward       1.0 if every test passes, else 0.0; with ``reward="fraction"``, the fraction of tests passed. -0.1 for an
+             answer without a program.
+Ends         terminated after one answer.
+Tests        part of the dataset row; gem.graders.code_tests lists the accepted formats and gem.graders.code_compare
+             defines when an output is correct. They run in a sandbox, in an order drawn per episode; expected outputs
+             never enter the sandbox.
 
-``info["correct"]`` says whether all tests were passed, ``info["tests"]`` how each went, in the data set's order.
+``info["correct"]`` is True if all tests passed. ``info["tests"]`` lists the status of each test in dataset order.
 
 >>> rows = [{"problem": "Print the sum of two integers.", "tests": {"inputs": ["1 2"], "outputs": ["3"]}}]
 >>> prompt, info = CodeEnv(dataset=rows).reset(seed=0)
@@ -34,36 +35,38 @@ from gem.sandbox import Limits, Sandbox, get_sandbox
 from gem.sandbox.choose import PUBLISHED_NAMES
 from gem.seeding import derive
 
-# The published default names, and what data sets have where they do not use them.
+# The published default column names, and the names that common datasets use instead.
 PROBLEM, TESTS = "problem", "tests"
 _PROBLEMS = (PROBLEM, "question", "description", "prompt", "problem_statement")
 _TESTS = (TESTS, "input_output", "verification_info", "test_cases")
-_SPLIT_TESTS = ("public_tests", "private_tests", "generated_tests")  # of CodeContests; they belong together
+_SPLIT_TESTS = ("public_tests", "private_tests", "generated_tests")  # CodeContests; all of them are used
 _PYTHON = ("", "python", "python3", "py")
-TELLING = 8  # characters of an expected output that nobody writes by chance
+MIN_SECRET_LENGTH = 8  # characters; shorter expected outputs can occur in a prompt by coincidence
 
 
 class CodeEnv(DatasetEnv):
-    """See the module docstring. The arguments before the asterisk are the published ones.
+    """See the module docstring. The arguments before the asterisk are those of the published class.
 
     Args:
         dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
-        question_key, test_key: columns of the task's text and of its tests. The defaults also find "question",
-            "description", "prompt" and "problem_statement"; and "input_output", "verification_info", "test_cases", and
-            "public_tests" with "private_tests" and "generated_tests".
-        max_workers, verbose: without effect; how many tests run at once is the sandbox's business.
-        max_tests, reward, early_exit: see CodeGrader. info["tests"] tells of the tests chosen.
-        sandbox_type: a Sandbox, or a name that get_sandbox takes; "bwrap" is "bubblewrap", and "none" is "subprocess",
-            which contains nothing.
-        timeout: seconds of wall clock for each test.
-        memory_bytes: for each test.
+        question_key: column of the task statement. The default also finds "question", "description", "prompt" and
+            "problem_statement".
+        test_key: column of the tests. The default also finds "input_output", "verification_info", "test_cases", and
+            "public_tests" together with "private_tests" and "generated_tests".
+        max_workers, verbose: accepted for compatibility, ignored; the sandbox decides how many tests run at once.
+        max_tests, reward, early_exit: see CodeGrader. info["tests"] covers the selected tests only.
+        sandbox_type: a Sandbox, or a name for get_sandbox; "bwrap" means "bubblewrap", and "none" means "subprocess",
+            which isolates nothing.
+        timeout: wall-clock seconds per test.
+        memory_bytes: memory limit per test.
 
-    Raises BadValue for a value out of its range.
+    Raises:
+        BadValue: if a value is out of range.
     """
 
-    answer_format = "put the program into a fenced block that opens with ```python and closes with ```."
+    answer_format = "put the program in a fenced code block that starts with ```python and ends with ```."
 
-    # For subclasses that set what they know themselves and never call __init__, as other people's do.
+    # Defaults for published-style subclasses that do not call __init__.
     max_tests: int = 12
     sandbox_type: str | Sandbox = "auto"
     reward: Reward = "all"
@@ -104,7 +107,11 @@ class CodeEnv(DatasetEnv):
         return CodeGrader(reward=self.reward, early_exit=self.early_exit, max_tests=self.max_tests, limits=self.limits)
 
     def sandbox(self) -> Sandbox:
-        """Where programs run. Raises SandboxError."""
+        """Return the sandbox that runs the programs.
+
+        Raises:
+            SandboxError: if the sandbox is not available on this machine.
+        """
         if isinstance(self.sandbox_type, Sandbox):
             return self.sandbox_type
         return get_sandbox(PUBLISHED_NAMES.get(self.sandbox_type, self.sandbox_type))
@@ -120,7 +127,11 @@ class CodeEnv(DatasetEnv):
         return None if program is None else self.grade(program)
 
     def grade(self, program: str) -> Grade:
-        """Run a program against the tests of the open task. Raises SandboxError."""
+        """Run a program against the tests of the current task.
+
+        Raises:
+            SandboxError: if the sandbox fails.
+        """
         seed, episode = position_of(self)
         order = derive(seed or 0, episode, "tests")
         return self.grader().grade(program, read_tests(self.tests), self.sandbox(), seed=order)
@@ -129,17 +140,19 @@ class CodeEnv(DatasetEnv):
         return fenced(spoiled_program(program_in(action) or "", read_tests(self.tests).function))
 
     def _check_correct(self, model_code: str) -> bool:
-        """A published name: whether a program passes ``self.tests``."""
+        """Return whether a program passes ``self.tests`` (a method of the published class)."""
         return self.grade(model_code).correct
 
     def secrets(self) -> list[str]:
-        """What the tests expect, where it is too long to be met by chance and no example of the task's own."""
+        """Expected outputs that must not appear in a prompt: at least 8 characters and not shown in the statement."""
         tests = read_tests(self.tests).longest(self.max_tests).tests
         expected = [value if isinstance(value, str) else json.dumps(value) for t in tests for value in t.accepted]
-        return [text.strip() for text in expected if len(text) >= TELLING and text.strip() not in self.problem]
+        return [
+            text.strip() for text in expected if len(text) >= MIN_SECRET_LENGTH and text.strip() not in self.problem
+        ]
 
     def sample_random_action(self) -> str:
-        """A program that prints, or returns, a small number, whatever it is asked."""
+        """A program that prints or returns a random digit, whatever the task."""
         function, number = read_tests(self.tests).function, self.action_rng.randint(0, 9)
         if function is None:
             return fenced(f"print({number})")
@@ -147,7 +160,7 @@ class CodeEnv(DatasetEnv):
 
 
 def program_in(action: str) -> str | None:
-    r"""The program in an answer: its last fenced block that is marked as Python or as nothing. None without one.
+    r"""Return the last fenced code block labelled as Python or without a label, or None if there is none.
 
     >>> program_in("```python\nprint(1)\n```\nIt prints:\n```text\n1\n```\n")
     'print(1)\n'
@@ -161,24 +174,24 @@ def fenced(program: str) -> str:
 
 
 def how_to_answer(suite: Suite, starter: str, limits: Limits) -> str:
-    """What the prompt says after the task."""
+    """The part of the prompt after the task statement."""
     if suite.function is None:
-        asked = "Write a Python 3 program that reads standard input and prints the answer to standard output."
+        request = "Write a Python 3 program that reads from standard input and prints the answer to standard output."
     else:
-        asked = f"Write a Python 3 function `{suite.function}`; it is called with the arguments and returns the answer."
-    given = f" Start from:\n{fenced(starter)}\n" if starter else " "
+        request = f"Write a Python 3 function `{suite.function}` that takes the arguments and returns the answer."
+    start = f" Start from this code:\n{fenced(starter)}\n" if starter else " "
     return (
-        f"{asked} Hidden tests judge it, each within {limits.wall_s:g} seconds.{given}"
-        "Put all of it into one fenced block, the last one of your answer:\n```python\n# your program\n```"
+        f"{request} It is graded by hidden tests, each with a time limit of {limits.wall_s:g} seconds.{start}"
+        "Put the whole program in one fenced code block, the last one in your answer:\n```python\n# your program\n```"
     )
 
 
 def _column(row: Row, key: str, default: str, known: tuple[str, ...]) -> str:
-    """The column that a key names; where the key is the default, whichever known one the row has."""
+    """Return the column named by ``key``; for the default key, the first known column that the row has."""
     for name in known if key == default else (key,):
         if row.get(name):
             return name
-    raise BadValue(f"this row has no {key!r}; its columns are {', '.join(map(repr, row))}")
+    raise BadValue(f"dataset row has no column {key!r}; its columns are {', '.join(map(repr, row))}")
 
 
 def _tests_of(row: Row, key: str) -> Any:

@@ -192,7 +192,7 @@ def _decoded(data: Any) -> Any:
     try:
         return json.loads(data)
     except ValueError as e:
-        raise BadValue(f"tests hold text that is no JSON ({e}): {short_repr(data)}") from e
+        raise BadValue(f"tests hold text that is not valid JSON ({e}): {short_repr(data)}") from e
 
 
 def _plain(data: Any) -> Any:
