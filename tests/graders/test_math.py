@@ -244,7 +244,7 @@ def test_an_answer_that_takes_for_ever_is_a_failure_and_not_wrong():
     with GraderPool(1, modules=["gem.graders.math_engine", "latex2sympy2_extended"]) as pool:
         grader = MathGrader(pool, timeout=1.0)
         started = time.monotonic()
-        with pytest.raises(GraderError, match="took over 1 s"):
+        with pytest.raises(GraderError, match="timed out after 1 s"):
             grader.grade(hard, r"\sqrt{2}+x")
         assert time.monotonic() - started < 60  # a guard against hanging
         assert grader.grade(r"\sqrt{8}", r"2\sqrt{2}").correct
