@@ -51,16 +51,16 @@ def reveal_actions(rng: random.Random) -> list[str]:
 
 GAMES = {
     "GuessTheNumber": Game(
-        "game:GuessTheNumber-v0-easy",
-        {"min_number": 1, "max_number": 50, "max_turns": 50},
-        lambda rng: [rf"\boxed{{{number}}}" for number in rng.sample(range(1, 51), 50)],
+        "game:GuessTheNumber-v0-hard",
+        {"min_number": 1, "max_number": 50, "max_turns": 7},
+        lambda rng: [rf"\boxed{{{rng.randint(1, 50)}}}" for _ in range(7)],
     ),
     "Mastermind": Game(
-        "game:Mastermind-v0-easy",
-        {"code_length": 4, "num_numbers": 6, "max_turns": 20},
-        lambda rng: [rf"\boxed{{{' '.join(map(str, rng.sample(range(1, 7), 4)))}}}" for _ in range(20)],
+        "game:Mastermind-v0-hard",
+        {"code_length": 4, "num_numbers": 8, "max_turns": 30},
+        lambda rng: [rf"\boxed{{{' '.join(map(str, rng.sample(range(1, 9), 4)))}}}" for _ in range(30)],
     ),
-    "FifteenPuzzle": Game("game:FifteenPuzzle-v0-easy", {"num_rows": 3, "max_turns": 50}, direction_actions),
+    "FifteenPuzzle": Game("game:FifteenPuzzle-v0-hard", {"num_rows": 4, "max_turns": 50}, direction_actions),
     "2048": Game("game:Game2048-v0-easy", {"target_tile": 2048, "max_turns": 50}, direction_actions),
     "Minesweeper": Game(
         "game:Minesweeper-v0-easy", {"rows": 8, "cols": 8, "num_mines": 10, "max_turns": 64}, reveal_actions
@@ -113,9 +113,9 @@ def vector_rate(seconds: float, async_mode: bool) -> float:
     rounds = list(zip(*(game.actions(random.Random(slot)) for slot in range(VECTOR_ENVS)), strict=True))
     steps, started = 0, time.perf_counter()
     while (spent := time.perf_counter() - started) < seconds:
-        for actions in rounds[:8]:
+        for actions in rounds:
             vec_env.step(list(actions))
-        steps += 8 * VECTOR_ENVS
+        steps += len(rounds) * VECTOR_ENVS
     if hasattr(vec_env, "close"):
         vec_env.close()
     return steps / spent

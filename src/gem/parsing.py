@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 # \{ and \} are LaTeX braces that group nothing, so they neither open nor close a box.
 _BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
+_PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box with no brace and no command inside
 _INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit 64 bits; longer is no move of any game
 
 
@@ -53,6 +54,9 @@ def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
     >>> last_boxed(r"not \boxed{up} but \boxed{left}")
     'left'
     """
+    plain = _PLAIN_BOX.match(text, text.rfind(r"\boxed"))
+    if plain is not None and (pattern is None or pattern.fullmatch(text, *plain.span(1))):
+        return plain[1]  # the usual case, without pairing all braces of the text
     for start, end in reversed(_box_spans(text)):
         if pattern is None or pattern.fullmatch(text, start, end):
             return text[start:end]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from functools import cache
+from typing import Any, Literal, NamedTuple, get_args
 
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.errors import BadValue, EpisodeOver
@@ -24,8 +24,7 @@ OnUnreadable = Literal["end", "continue"]
 _DIRECTION = re.compile(r"\s*(up|down|left|right)\s*", re.IGNORECASE | re.ASCII)
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of one readable move.
 
     Args:
@@ -103,19 +102,12 @@ class GameEnv(Env, ABC):
             raise EpisodeOver(f"{self!r} has no game running; call reset()")
         self.turn += 1
         move = self.read(action)
+        line, reward, stop, invalid, parts = self._unreadable() if move is None else self.play(move)
         info: Info = {}
-        if move is None:
-            line, reward, stop = f"no move found; write it like {self.move_format}.", FORMAT_ERROR, None
-            info["invalid"] = "no_action"
-            if self.on_unreadable == "end":
-                stop = StopReason.FORMAT
-        else:
-            outcome = self.play(move)
-            line, reward, stop = outcome.line, outcome.reward, outcome.stop
-            if outcome.invalid is not None:
-                info["invalid"] = outcome.invalid
-            if outcome.parts is not None:
-                info["reward_parts"] = dict(outcome.parts)
+        if invalid is not None:
+            info["invalid"] = invalid
+        if parts is not None:
+            info["reward_parts"] = dict(parts)
         truncated = stop is None and self.turn >= self.turn_limit()
         if truncated:
             stop = StopReason.MAX_TURNS
@@ -134,6 +126,10 @@ class GameEnv(Env, ABC):
             raise BadValue(f"not a state of {type(self).__name__}: no turn and over in it")
         super().set_state(state)
         self.turn, self.over = state["turn"], state["over"]
+
+    def _unreadable(self) -> Outcome:
+        stop = StopReason.FORMAT if self.on_unreadable == "end" else None
+        return Outcome(f"no move found; write it like {self.move_format}.", FORMAT_ERROR, stop, invalid="no_action")
 
     def _show(self, line: str) -> str:
         board = self.board()
@@ -155,6 +151,11 @@ def read_direction(action: str) -> str | None:
     return None if content is None else content.strip().lower()
 
 
-def grid(cells: Sequence[str], cols: int) -> str:
-    """A board of cells, row by row, with blanks between, so that each cell is a token of its own."""
-    return "\n".join([" ".join(cells[start : start + cols]) for start in range(0, len(cells), cols)])
+def grid(cells: Sequence[object], cols: int) -> str:
+    """Lay out the cells of a board row by row, separated by spaces so that each cell is a token of its own."""
+    return _grid_template(len(cells) // cols, cols) % tuple(cells)
+
+
+@cache
+def _grid_template(rows: int, cols: int) -> str:
+    return "\n".join([" ".join(["%s"] * cols)] * rows)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
@@ -39,7 +39,7 @@ Board = tuple[int, ...]  # tiles row by row
 InitAlgo = Literal["monte_carlo", "pure_random"]
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: every move builds one, and a frozen dataclass takes six times as long to build
 class State:
     """within: this many moves suffice from the start."""
 
@@ -49,6 +49,7 @@ class State:
     within: int
 
 
+@cache
 def goal(size: int) -> Board:
     return (*range(1, size * size), BLANK)
 
@@ -181,17 +182,18 @@ class FifteenPuzzleEnv(GameEnv):
         )
 
     def board(self) -> str:
-        return grid([str(tile or ".") for tile in self.state.board], self.state.size)
+        return grid([tile or "." for tile in self.state.board], self.state.size)
 
     def read(self, action: str) -> str | None:
         return read_direction(action)
 
     def play(self, move: str) -> Outcome:
-        board = slide(self.state.board, self.state.size, move)
+        state = self.state
+        board = slide(state.board, state.size, move)
         if board is None:
             return Outcome(f"no tile can move {move}.", invalid="no_tile")
-        self.state = replace(self.state, board=board)
-        if board == goal(self.state.size):
+        self.state = State(state.size, board, state.max_turns, state.within)
+        if board == goal(state.size):
             return Outcome(f"you moved {move}; the tiles are in order.", SUCCESS, StopReason.SOLVED)
         return Outcome(f"you moved {move}.")
 

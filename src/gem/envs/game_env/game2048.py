@@ -166,8 +166,7 @@ class Game2048Env(GameEnv):
         )
 
     def board(self) -> str:
-        tiles = [str(tile or ".") for tile in self.state.board]
-        return grid(tiles, SIZE)
+        return grid([tile or "." for tile in self.state.board], SIZE)
 
     def read(self, action: str) -> str | None:
         return read_direction(action)
