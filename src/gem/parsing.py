@@ -12,6 +12,7 @@ from typing import NamedTuple
 _BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
 _PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box with no brace and no command inside
 _INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit 64 bits; longer is no move of any game
+_INTEGER_BOX = re.compile(rf"\\boxed\s*\{{({_INTEGER.pattern})\}}")
 
 
 class CodeBlock(NamedTuple):
@@ -55,7 +56,7 @@ def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
     'left'
     """
     plain = _PLAIN_BOX.match(text, text.rfind(r"\boxed"))
-    if plain is not None and (pattern is None or pattern.fullmatch(text, *plain.span(1))):
+    if plain is not None and (pattern is None or pattern.fullmatch(plain[1])):
         return plain[1]  # the usual case, without pairing all braces of the text
     for start, end in reversed(_box_spans(text)):
         if pattern is None or pattern.fullmatch(text, start, end):
@@ -69,7 +70,8 @@ def last_boxed_int(text: str) -> int | None:
     >>> last_boxed_int(r"\boxed{7} then \boxed{ 0 }"), last_boxed_int("7")
     (0, None)
     """
-    content = last_boxed(text, _INTEGER)
+    plain = _INTEGER_BOX.match(text, text.rfind(r"\boxed"))
+    content = plain[1] if plain is not None else last_boxed(text, _INTEGER)
     return None if content is None else int(content)
 
 

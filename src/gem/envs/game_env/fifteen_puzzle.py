@@ -84,14 +84,15 @@ def _swap(board: Board, a: int, b: int) -> Board:
 
 def walk(rng: random.Random, size: int, moves: int) -> Board:
     """A board at most `moves` random moves from the goal, none of them taking back the one before; never the goal."""
-    before = board = goal(size)
-    last = ""
+    cells, tables = list(goal(size)), neighbours(size)
+    blank, last, cell_before = cells.index(BLANK), "", 0
     for _ in range(moves):
-        blank = board.index(BLANK)
-        sources = neighbours(size)[blank]
-        last = rng.choice([move for move in sources if move != OPPOSITE.get(last)])
-        before, board = board, _swap(board, blank, sources[last])
-    return before if board == goal(size) else board
+        sources, undo = tables[blank], OPPOSITE.get(last)
+        last = rng.choice([move for move in sources if move != undo])
+        cell_before, blank = blank, sources[last]
+        cells[cell_before], cells[blank] = cells[blank], BLANK
+    board = tuple(cells)
+    return _swap(board, blank, cell_before) if board == goal(size) else board
 
 
 def permute(rng: random.Random, size: int) -> Board:

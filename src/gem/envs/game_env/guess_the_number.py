@@ -111,11 +111,11 @@ class GuessTheNumberEnv(GameEnv):
         return last_boxed_int(action)
 
     def play(self, move: int) -> Outcome:
-        if not self.state.low <= move <= self.state.high:
-            line = f"{move} is not between {self.state.low} and {self.state.high}."
-            return Outcome(line, invalid="out_of_range")
-        line = f"{move} is {hint(move, self.state.secret)}."
-        return Outcome(line, SUCCESS, StopReason.SOLVED) if move == self.state.secret else Outcome(line)
+        state = self.state
+        if not state.low <= move <= state.high:
+            return Outcome(f"{move} is not between {state.low} and {state.high}.", invalid="out_of_range")
+        line = f"{move} is {hint(move, state.secret)}."
+        return Outcome(line, SUCCESS, StopReason.SOLVED) if move == state.secret else Outcome(line)
 
     def optimum(self) -> Optimum | None:
         if self.random_range:
