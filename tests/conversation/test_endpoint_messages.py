@@ -11,8 +11,7 @@ pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 from gem.errors import BadValue
 from gem.messages import assistant, tool, user
 from gem.policies import Request
-from gem.policies.endpoint import Endpoint
-from gem.policies.endpoint_policy import EndpointPolicy
+from gem.policies.endpoint import Endpoint, EndpointPolicy
 from gem.trajectory import Turn
 
 TURNS = [Turn("rules", "print(1)"), Turn("1", "2", role="tool"), Turn([tool("a"), user("b")], "c")]

@@ -333,7 +333,7 @@ def test_a_saved_collector_remembers_tools_and_what_was_dropped():
     policy, collector, other = Speller(ChatFormat(Letters())), build(), build()
     collector.collect(policy, episodes=1)
     for _ in range(5):
-        collector._flight.step(policy)
+        collector._scheduler.step(policy)
     other.set_state(collector.get_state())
     ours, theirs = (c.collect(policy, episodes=3) for c in (collector, other))
     assert [contexts(t.turns) for t in ours] == [contexts(t.turns) for t in theirs]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gem.conversation import as_messages, role_of
-from gem.conversation.observations import joined, shown, text_messages
+from gem.conversation.observations import joined, text_messages, with_prefix_and_suffix
 from gem.errors import BadValue
 from gem.messages import tool, user
 
@@ -44,18 +44,18 @@ def test_who_reads_text_alone_is_given_nothing_else(observation):
 
 def test_prefix_and_suffix_stand_around_the_text_or_the_last_message():
     info = {"prefix": "task", "suffix": "board"}
-    assert shown("line", info) == "task\nline\nboard"
-    assert shown({"text": "line"}, info) == {"text": "task\nline\nboard"}
-    assert shown([tool("2"), user("line")], info) == [tool("2"), user("task\nline\nboard")]
-    assert shown([tool("2"), user("line")], {}) == [tool("2"), user("line")]
+    assert with_prefix_and_suffix("line", info) == "task\nline\nboard"
+    assert with_prefix_and_suffix({"text": "line"}, info) == {"text": "task\nline\nboard"}
+    assert with_prefix_and_suffix([tool("2"), user("line")], info) == [tool("2"), user("task\nline\nboard")]
+    assert with_prefix_and_suffix([tool("2"), user("line")], {}) == [tool("2"), user("line")]
     image = {"text": "line", "images": ["image"]}
-    assert shown(image, info) == {"text": "task\nline\nboard", "images": ["image"]}
+    assert with_prefix_and_suffix(image, info) == {"text": "task\nline\nboard", "images": ["image"]}
     assert image["text"] == "line"
 
 
 @pytest.mark.parametrize("observation", [None, 7, [], ["a"], {"pixels": 1}])
 def test_what_is_no_observation_is_shown_as_it_is(observation):
-    assert shown(observation, {"suffix": "board"}) == observation
+    assert with_prefix_and_suffix(observation, {"suffix": "board"}) == observation
 
 
 def test_messages_are_joined_line_by_line():

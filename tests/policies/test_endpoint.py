@@ -17,8 +17,9 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
+from gem._internal.http_client import MAX_PAUSE_S
 from gem.errors import BadValue, EndpointError, InfraError
-from gem.policies.endpoint import LONGEST_PAUSE_S, Completion, Endpoint
+from gem.policies.endpoint import Completion, Endpoint
 from gem.testing.fakes import Answer, FakeEndpoint, Received
 
 ASK = [{"role": "user", "content": "2 + 2?"}]
@@ -128,7 +129,7 @@ def test_pauses_grow_and_differ_and_heed_the_server():
         pauses = {endpoint._pause(attempt, 0.0) for _ in range(200)}
         assert 0.25 * 2**attempt <= min(pauses) < max(pauses) <= 0.5 * 2**attempt and len(pauses) > 100
     assert endpoint._pause(0, 7.0) == 7.0
-    assert endpoint._pause(60, 0.0) == endpoint._pause(0, 1e9) == LONGEST_PAUSE_S
+    assert endpoint._pause(60, 0.0) == endpoint._pause(0, 1e9) == MAX_PAUSE_S
 
 
 def test_retry_after_is_waited_for(monkeypatch):

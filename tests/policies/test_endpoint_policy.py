@@ -14,8 +14,7 @@ pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 import gem
 from gem.errors import BadValue, EndpointError
 from gem.policies import Reply, Request
-from gem.policies.endpoint import Endpoint, RequestRefused
-from gem.policies.endpoint_policy import EndpointPolicy
+from gem.policies.endpoint import Endpoint, EndpointPolicy, RequestRefused
 from gem.rollout import collect, play_seeds
 from gem.testing.fakes import Answer, FakeEndpoint, Received
 from gem.tools.formats import OpenAIFormat

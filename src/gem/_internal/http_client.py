@@ -1,7 +1,7 @@
-"""Requests over HTTP that survive what passes: the part that clients of models and of search servers have in common.
+"""HTTP client with retries for transient errors, shared by the clients of models, search servers and embeddings.
 
-One pool of connections on an event loop of its own thread serves all threads and loops of a process; requests in flight
-are bounded, each attempt has a time-out, and what may pass is tried again. Needs aiohttp.
+One connection pool on a background event loop serves all threads and event loops of a process. The number of requests
+in flight is bounded, and each attempt has a timeout. Needs aiohttp.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from urllib.parse import quote, quote_plus, urlsplit
 from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
 
-LONGEST_PAUSE_S = 60.0  # between two attempts, whatever the server asks for
-PASSING = frozenset({408, 429})  # statuses besides 5xx that another attempt may not meet
-_CONNECTING = 0.9  # of the time-out: a server that cannot be reached is told from one that does not answer
+MAX_PAUSE_S = 60.0  # between two attempts, whatever Retry-After says
+RETRYABLE = frozenset({408, 429})  # retryable statuses besides 5xx
+_CONNECT_SHARE = 0.9  # of the timeout; less than 1 tells an unreachable server from one that does not answer
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -34,7 +34,12 @@ ClientT = TypeVar("ClientT", bound="HttpClient")
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """What is sent. secret: never shown, in whatever a server or an error says. timeout: seconds for one attempt."""
+    """A request.
+
+    Args:
+        timeout: seconds per attempt.
+        secret: removed from every error message; empty for none.
+    """
 
     method: str
     url: str
@@ -44,44 +49,58 @@ class HttpRequest:
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret: str = field(default="", repr=False)
 
-    def hide(self, text: str) -> str:
-        """A text without the secret, should it be repeated there."""
+    def redact(self, text: str) -> str:
+        """Replace the secret, plain or URL-quoted, by an ellipsis."""
         for form in {self.secret, quote(self.secret, safe=""), quote_plus(self.secret)} - {""}:
             text = text.replace(form, "…")
         return text
 
 
-class Failure(Exception):
-    """An attempt that failed.
+class RequestError(Exception):
+    """A failed attempt.
 
-    passing: whether another may not. after: seconds that the server asks to wait. timed_out: it was sent, and no answer
-    came in time. status: of the answer, 0 where there was none or it was no good.
+    Args:
+        reason: the message.
+        retryable: whether another attempt may succeed.
+        retry_after: seconds that the server asks to wait.
+        timed_out: the request was sent and the response did not arrive in time.
+        status: status of the response; 0 without one, or where its body is invalid.
     """
 
     def __init__(
-        self, why: str, *, passing: bool = True, after: float = 0.0, timed_out: bool = False, status: int = 0
+        self,
+        reason: str,
+        *,
+        retryable: bool = True,
+        retry_after: float = 0.0,
+        timed_out: bool = False,
+        status: int = 0,
     ) -> None:
-        super().__init__(why)
-        self.passing, self.after, self.timed_out, self.status = passing, after, timed_out, status
+        super().__init__(reason)
+        self.retryable, self.retry_after, self.timed_out, self.status = retryable, retry_after, timed_out, status
 
 
 class HttpClient:
-    """See the module docstring. Nothing is opened before the first request.
+    """HTTP client with a connection pool, timeouts and retries. Opens nothing before the first request.
+
+    Subclasses define the exceptions: failure_error() and closed_error(). A pickled or forked client opens its own
+    connections.
 
     Args:
-        extra: of the package, to be named where aiohttp is missing.
-        timeout: seconds for one attempt, from sending it to the last byte of the reply.
-        concurrency: requests in flight at most; others wait, without a limit on the time.
-        retries: attempts after the first one, where it met a status of 408, 429 or 5xx, a connection that failed, a
-            time-out or a broken reply.
-        backoff: seconds before the first retry, at most. Each pause may be twice as long as the one before, up to a
-            minute, and a random part of up to half is taken off, so that many clients do not come back at once. It is
-            as long as the server's Retry-After, where that is more.
+        extra: the extra named in the error when aiohttp is missing.
+        timeout: seconds per attempt, from sending it to the last byte of the response.
+        concurrency: maximum number of requests in flight; others wait without a time limit.
+        retries: attempts after the first one, for status 408, 429 or 5xx, connection errors, timeouts and invalid
+            responses.
+        backoff: maximum seconds before the first retry. The maximum doubles with each retry, up to a minute, and each
+            pause is shortened by a random part of up to half, so that clients do not retry in step. A longer
+            Retry-After takes precedence.
 
-    A pickled or forked client opens connections of its own. Raises BadValue for values out of range.
+    Raises:
+        BadValue: for values out of range.
     """
 
-    _background: BackgroundLoop[_Connections] | None
+    _background: BackgroundLoop[_ConnectionPool] | None
 
     def __init__(self, *, extra: str, timeout: float, concurrency: int, retries: int, backoff: float) -> None:
         if not timeout > 0 or not backoff >= 0:
@@ -90,31 +109,35 @@ class HttpClient:
             raise BadValue(f"concurrency must be at least 1 and retries at least 0, got {concurrency} and {retries}")
         self.extra, self.timeout, self.concurrency = extra, timeout, concurrency
         self.retries, self.backoff = retries, backoff
-        self._forget()
+        self._reset()
 
-    def send(self, request: HttpRequest, read: Callable[[bytes], Result]) -> Future[Result]:
-        """The reply as read makes it of its bytes; cancelling the future gives up the request.
+    def send(self, request: HttpRequest, parse: Callable[[bytes], Result]) -> Future[Result]:
+        """Send a request, with retries. Cancelling the future aborts the request.
 
-        read raises Failure for what is no reply. The future raises what failed() makes of the last Failure.
+        Args:
+            parse: converts the body of a response with status 200. Raises RequestError for an invalid body.
+
+        Returns:
+            A future of the parsed response. It raises failure_error() of the last RequestError, or closed_error().
         """
         with self._lock_of_this_process():
-            background = self._background = self._background or self._opened()
-            return background.submit(self._answer(background, request, read))
+            background = self._background = self._background or self._connect()
+            return background.submit(self._send_with_retries(background, request, parse))
 
-    def failed(self, request: HttpRequest, failure: Failure, attempts: int) -> Exception:
-        """What to raise when attempts, one at least, came to nothing."""
+    def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> Exception:
+        """Return the exception for a request whose last attempt failed."""
         raise NotImplementedError
 
-    def closed(self, request: HttpRequest) -> Exception:
-        """What to raise when the client was closed while a request was under way."""
+    def closed_error(self, request: HttpRequest) -> Exception:
+        """Return the exception for a request in flight when the client was closed."""
         raise NotImplementedError
 
-    def _worth_another(self, failure: Failure) -> bool:
-        """Whether to try again after a failure."""
-        return failure.passing
+    def should_retry(self, error: RequestError) -> bool:
+        """Return whether to try again after this error, while attempts are left."""
+        return error.retryable
 
     def close(self) -> None:
-        """Close all connections; requests under way raise. The next request opens anew."""
+        """Close all connections; requests in flight raise closed_error(). A later request opens new ones."""
         with self._lock_of_this_process():
             background, self._background = self._background, None
         if background is not None:
@@ -127,124 +150,149 @@ class HttpClient:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_chance", "_lock", "_background")}
+        return {name: value for name, value in vars(self).items() if name not in ("_jitter", "_lock", "_background")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
-        """Be a client with nothing open."""
-        self._chance = random.Random()  # of the pauses alone
+    def _reset(self) -> None:
+        """Set the attributes of a client without connections."""
+        self._jitter = random.Random()  # of the pauses only
         self._lock = threading.Lock()
         self._background = None
 
     def _lock_of_this_process(self) -> threading.Lock:
-        if self._background is not None and self._background.pid != os.getpid():  # forked: nobody here holds the lock
+        if self._background is not None and self._background.pid != os.getpid():  # forked: no thread here holds it
             self._lock, self._background = threading.Lock(), None
         return self._lock
 
-    def _opened(self) -> BackgroundLoop[_Connections]:
+    def _connect(self) -> BackgroundLoop[_ConnectionPool]:
         aiohttp = require("aiohttp", extra=self.extra)
-        background = BackgroundLoop(partial(_connections, aiohttp, self.concurrency))
-        weakref.finalize(self, background.close)  # for who forgets close(), at the latest when Python ends
+        background = BackgroundLoop(partial(_connection_pool, aiohttp, self.concurrency))
+        weakref.finalize(self, background.close)  # for clients that are never closed; runs at exit at the latest
         return background
 
-    async def _answer(
-        self, background: BackgroundLoop[_Connections], request: HttpRequest, read: Callable[[bytes], Result]
+    async def _send_with_retries(
+        self, background: BackgroundLoop[_ConnectionPool], request: HttpRequest, parse: Callable[[bytes], Result]
     ) -> Result:
         try:
             for attempt in range(self.retries + 1):
                 try:
-                    return read(await background.resource.attempt(request))
-                except Failure as failure:
-                    if attempt == self.retries or not self._worth_another(failure):
-                        raise self.failed(request, failure, attempt + 1) from None
-                    pause = self._pause(attempt, failure.after)
-                    logger.info("%s: %s; again in %.1f s", request.url, failure, pause)
+                    return parse(await background.resource.send_once(request))
+                except RequestError as error:
+                    if attempt == self.retries or not self.should_retry(error):
+                        raise self.failure_error(request, error, attempt + 1) from None
+                    pause = self._pause(attempt, error.retry_after)
+                    logger.info("%s: %s; retrying in %.1f s", request.url, error, pause)
                 await asyncio.sleep(pause)
         except asyncio.CancelledError:
             if background.closing:
-                raise self.closed(request) from None
+                raise self.closed_error(request) from None
             raise
         raise AssertionError
 
-    def _pause(self, attempt: int, asked: float) -> float:
-        own = self.backoff * 2.0**attempt * self._chance.uniform(0.5, 1.0)
-        return min(max(own, asked), LONGEST_PAUSE_S)
+    def _pause(self, attempt: int, retry_after: float) -> float:
+        own = self.backoff * 2.0**attempt * self._jitter.uniform(0.5, 1.0)
+        return min(max(own, retry_after), MAX_PAUSE_S)
 
 
-class _Connections:
-    """A pool of connections, on its loop."""
+class _ConnectionPool:
+    """An aiohttp session with a bound on requests in flight. Used on its event loop only."""
 
     def __init__(self, aiohttp: Any, session: Any, concurrency: int) -> None:
         self._aiohttp, self._session = aiohttp, session
-        self._free = asyncio.Semaphore(concurrency)
+        self._semaphore = asyncio.Semaphore(concurrency)
 
-    async def attempt(self, request: HttpRequest) -> bytes:
-        """Send a request once. Raises Failure."""
-        limit = self._aiohttp.ClientTimeout(total=request.timeout, sock_connect=request.timeout * _CONNECTING)
+    async def send_once(self, request: HttpRequest) -> bytes:
+        """Send a request once and return the body of its response.
+
+        Raises:
+            RequestError: for connection errors, timeouts and every status but 200.
+        """
+        limit = self._aiohttp.ClientTimeout(total=request.timeout, sock_connect=request.timeout * _CONNECT_SHARE)
         options = {"data": request.body, "headers": dict(request.headers), "params": dict(request.params)}
-        async with self._free:
+        async with self._semaphore:
             try:
                 async with self._session.request(
                     request.method, request.url, timeout=limit, allow_redirects=False, **options
                 ) as response:
-                    data: bytes = await response.read()
-            except self._aiohttp.ServerTimeoutError:  # of connecting; a time-out, too, by its class
-                raise Failure(f"no connection in {limit.sock_connect:g} s") from None
-            except asyncio.TimeoutError:  # its own class before Python 3.11
-                raise Failure(f"no reply in {request.timeout:g} s", timed_out=True) from None
+                    body: bytes = await response.read()
+            except self._aiohttp.ServerTimeoutError:  # while connecting; a subclass of TimeoutError, so it comes first
+                raise RequestError(f"no connection in {limit.sock_connect:g} s") from None
+            except asyncio.TimeoutError:  # not the builtin before Python 3.11
+                raise RequestError(f"no reply in {request.timeout:g} s", timed_out=True) from None
             except (self._aiohttp.ClientError, OSError) as e:
-                raise Failure(request.hide(f"{type(e).__name__}: {e}")) from None
+                raise RequestError(request.redact(f"{type(e).__name__}: {e}")) from None
         if response.status == 200:
-            return data
-        passing = response.status in PASSING or response.status >= 500
-        said = request.hide(" ".join(data.decode("utf-8", "replace").split()))[:300]
-        after = _seconds(response.headers)
-        raise Failure(f"status {response.status}: {said}", passing=passing, after=after, status=response.status)
+            return body
+        text = request.redact(" ".join(body.decode("utf-8", "replace").split()))[:300]
+        raise RequestError(
+            f"status {response.status}: {text}",
+            retryable=response.status in RETRYABLE or response.status >= 500,
+            retry_after=_retry_after(response.headers),
+            status=response.status,
+        )
 
 
 @asynccontextmanager
-async def _connections(aiohttp: Any, concurrency: int) -> AsyncIterator[_Connections]:
+async def _connection_pool(aiohttp: Any, concurrency: int) -> AsyncIterator[_ConnectionPool]:
     connector = aiohttp.TCPConnector(limit=concurrency)
     async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
-        yield _Connections(aiohttp, session, concurrency)
+        yield _ConnectionPool(aiohttp, session, concurrency)
 
 
-def outcome(future: Future[Result]) -> Result:
-    """Its result, waited for; who interrupts the wait gives up the request."""
+def wait_for(future: Future[Result]) -> Result:
+    """Wait for a future and return its result. Interrupting the wait cancels the future."""
     try:
         return future.result()
     finally:
         future.cancel()
 
 
-def key_from(variable: str | None, whose: str) -> str:
-    """The key in an environment variable; empty for None. Raises BadValue where there is none, without showing it."""
+def api_key(variable: str | None, server: str) -> str:
+    """Return the key in an environment variable, or an empty string for None.
+
+    Raises:
+        BadValue: if the variable holds no key. The message does not show its value.
+    """
     if variable is None:
         return ""
     key = os.environ.get(variable, "").strip()
     if not key or not key.isascii() or not key.isprintable():
-        raise BadValue(f"the environment variable {variable} should hold the key of {whose}")
+        raise BadValue(f"the environment variable {variable} should hold the key of {server}")
     return key
 
 
-def checked_url(url: str, what: str, example: str, hint: str) -> str:
-    """A server's URL, without a trailing slash. Raises BadValue for another, and for one with a password or query."""
+def bearer(key: str) -> dict[str, str]:
+    """Return the Authorization header for a key; empty without one."""
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def check_url(url: str, name: str, example: str, hint: str) -> str:
+    """Return a server's URL without a trailing slash.
+
+    Args:
+        name: of the argument, for error messages.
+        example: a valid URL, for error messages.
+        hint: where keys belong, for error messages.
+
+    Raises:
+        BadValue: for an invalid URL and for one with a user, password, query or fragment.
+    """
     try:
         parts = urlsplit(url)
-        sound = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+        valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
     except (ValueError, AttributeError, TypeError):
-        sound = False
-    if not sound:
-        raise BadValue(f"{what} should be like {example}, got {url!r}")
+        valid = False
+    if not valid:
+        raise BadValue(f"{name} should be like {example}, got {url!r}")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise BadValue(f"{what} should hold no user, password or query; {hint}")
+        raise BadValue(f"{name} should hold no user, password or query; {hint}")
     return url.rstrip("/")
 
 
-def _seconds(headers: Mapping[str, str]) -> float:
-    """Retry-After, where it is a number; a date counts as none."""
-    asked = headers.get("Retry-After", "")
-    return float(asked) if asked.isascii() and asked.isdigit() else 0.0
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds in Retry-After; 0 for a date."""
+    value = headers.get("Retry-After", "")
+    return float(value) if value.isascii() and value.isdigit() else 0.0

@@ -90,7 +90,7 @@ class Context(NamedTuple):
     exceeded: StopReason | None
 
 
-WHOLE = History()
+FULL_HISTORY = History()
 
 
 def conversation(

@@ -26,7 +26,7 @@ def observation_text(observation: Observation, info: Info) -> str:
     return "\n".join(part for part in (info.get("prefix"), text, info.get("suffix")) if part)
 
 
-def shown(observation: Observation, info: Info) -> Observation:
+def with_prefix_and_suffix(observation: Observation, info: Info) -> Observation:
     """An observation with its prefix and suffix put in: around its text or, in a list, around its last message.
 
     What is no observation is returned as it is.

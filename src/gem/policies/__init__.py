@@ -1,6 +1,6 @@
-"""Who acts: anything that answers requests with replies.
+"""Policies: reply to batches of requests with actions.
 
-A model behind an endpoint is imported when it is asked for: its client brings asyncio and more, which a game needs not.
+The policies of model endpoints are imported on first use, because their client imports asyncio.
 """
 
 from __future__ import annotations
@@ -8,20 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem._internal.imports import resolve
-from gem.policies.base import Policy, Reply, Request
-from gem.policies.oracle import Oracle, oracle
-from gem.policies.simple import RandomPolicy, ScriptedPolicy
+from gem.policies.base import Oracle, Policy, RandomPolicy, Reply, Request, ScriptedPolicy, oracle
 
 if TYPE_CHECKING:
-    from gem.policies.endpoint import Completion, Endpoint, RequestRefused
-    from gem.policies.endpoint_policy import EndpointPolicy
+    from gem.policies.endpoint import Completion, Endpoint, EndpointPolicy, RequestRefused
 
-_LATER = {
-    "Completion": "gem.policies.endpoint",
-    "Endpoint": "gem.policies.endpoint",
-    "EndpointPolicy": "gem.policies.endpoint_policy",
-    "RequestRefused": "gem.policies.endpoint",
-}
+_LAZY = ("Completion", "Endpoint", "EndpointPolicy", "RequestRefused")
 
 __all__ = [
     "Completion",
@@ -39,6 +31,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return resolve(f"{_LATER[name]}:{name}")
+    return resolve(f"gem.policies.endpoint:{name}")

@@ -1,30 +1,32 @@
-"""What a policy is asked and what it answers."""
+"""The policy interface, and policies without a model: random, scripted, and the oracles of environments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from gem.conversation import ChatFormat
+from gem.errors import BadValue
 from gem.messages import Observation, Role
+from gem.registry import ENV_REGISTRY, resolve
 from gem.trajectory import Turn
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Request:
-    """One slot's question: what now?
+    """A request for the next action of one slot. Do not modify.
 
     Args:
-        observation: what the environment showed last.
+        observation: the latest observation.
         prompt_ids: the whole context in tokens; empty for a policy whose ``chat`` is None.
-        key: (slot, episode, turn). Sampling draws from the stream of this key, so it depends on nothing else.
-        sample_random_action: the environment's own sampler of legal actions.
-        turns: of the episode so far; empty where the observation shows the history itself.
-        role: who says the observation, where it is text: "user", or "tool" for the result of one.
-        dropped: how many of the oldest turns are not to be shown; see gem.conversation.History.
-        tools: schemas of the functions that may be called natively, from ``info["tools"]`` of the reset; empty where
-            calls are written in the text.
+        key: (slot, episode, turn). Sampling uses the random stream of this key and depends on nothing else.
+        sample_random_action: returns a random legal action of the environment.
+        turns: the turns of the episode so far; empty where the observation contains the history.
+        role: role of a text observation: "user", or "tool" for a tool result.
+        dropped: number of oldest turns to leave out; see gem.conversation.History.
+        tools: schemas of the functions available for native calls, from ``info["tools"]`` of the reset; empty where
+            tool calls are written in the text.
     """
 
     observation: Observation
@@ -37,11 +39,11 @@ class Request:
     tools: Sequence[Mapping[str, Any]] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Reply:
-    """One slot's answer; the token fields are empty for a policy without tokens. See gem.trajectory.Turn.
+    """A policy's reply to one request. The token fields are empty for a text policy. See gem.trajectory.Turn.
 
-    failure: what kept the policy from answering this one request; its episode ends as failed. None when it answered.
+    failure: the error that prevented a reply, which ends the episode as failed; None for a valid reply.
     """
 
     text: str
@@ -52,20 +54,70 @@ class Reply:
 
 
 class Policy(Protocol):
-    """Answers batches of requests."""
+    """Replies to batches of requests."""
 
     @property
     def chat(self) -> ChatFormat | None:
-        """How it reads conversations in tokens; None for a policy of text."""
+        """Token format of its conversations; None for a text policy."""
 
     @property
     def max_prompt_tokens(self) -> int | None:
-        """The longest context it takes; None without a limit."""
+        """Length of the longest context it accepts; None for no limit."""
 
     @property
     def version(self) -> int:
-        """How often it has been updated."""
+        """Number of updates so far."""
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
-        """One reply per request, in order."""
+        """Return one reply per request, in order."""
         ...
+
+
+class _TextPolicy:
+    chat = None
+    max_prompt_tokens = None
+    version = 0
+
+
+class RandomPolicy(_TextPolicy):
+    """Takes random legal actions, sampled by the environment."""
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        return [Reply(request.sample_random_action()) for request in requests]
+
+
+class ScriptedPolicy(_TextPolicy):
+    """Takes the same actions in every episode: line k at turn k, and the last line after the end of the script.
+
+    Raises:
+        BadValue: for an empty script.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        if isinstance(lines, str) or not lines:
+            raise BadValue(f"a script is a list of at least one line, got {lines!r}")
+        self.lines = list(lines)
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        lines, last = self.lines, len(self.lines) - 1
+        return [Reply(lines[min(request.key[2], last)]) for request in requests]
+
+
+class Oracle(Protocol):
+    """An optimal or reference player of one environment."""
+
+    def act(self, observation: str) -> str:
+        """Return the action for an observation. The observation of a reset starts a new episode."""
+        ...
+
+
+def oracle(env: Any) -> Oracle:
+    """Return the oracle of an environment made by id; its spec says whether it reads the observation or the state.
+
+    Raises:
+        BadValue: if the spec has no oracle.
+    """
+    spec = None if env.env_id is None else ENV_REGISTRY[env.env_id]
+    if spec is None or spec.oracle is None:
+        raise BadValue(f"no oracle is known for {env!r}; EnvSpec.oracle names one")
+    return cast(Oracle, resolve(spec.oracle)(env.unwrapped))

@@ -1,6 +1,6 @@
-"""A policy meets a world."""
+"""Collect trajectories by running a policy in vectorized environments."""
 
-from gem.rollout.batch import Collector, collect
-from gem.rollout.episode import play_seeds
+from gem.rollout.collector import Collector, collect
+from gem.rollout.play import play_seeds
 
 __all__ = ["Collector", "collect", "play_seeds"]

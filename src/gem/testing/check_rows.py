@@ -15,7 +15,7 @@ from typing import Any
 
 from gem._internal.text import shorten
 from gem.errors import BadValue
-from gem.policies.oracle import Oracle, oracle
+from gem.policies import Oracle, oracle
 from gem.registry import EnvSpec, make
 from gem.testing.report import Result
 

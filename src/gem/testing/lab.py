@@ -12,7 +12,7 @@ from typing import Any, cast
 from gem._internal.text import short_repr
 from gem.core import Step
 from gem.errors import InfraError, MissingDependency
-from gem.policies.oracle import Oracle
+from gem.policies import Oracle
 from gem.registry import EnvSpec, resolve
 from gem.testing.plain import RESET, STEP, difference, plain
 from gem.testing.subject import Subject

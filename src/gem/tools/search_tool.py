@@ -100,11 +100,11 @@ class SearchTool(BaseTool):
             return _EMPTY
         if self._index is not None:
             return _result(self._open().search([query], self.topk)[0])
-        from gem._internal.http_client import outcome
+        from gem._internal.http_client import wait_for
         from gem.tools.search_engine.client import QueryTimeout
 
         try:
-            return _result(outcome(self._ask(query)))
+            return _result(wait_for(self._ask(query)))
         except QueryTimeout:
             return self._too_slow()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gem.conversation import role_of
-from gem.conversation.observations import joined, shown, text_messages
+from gem.conversation.observations import joined, text_messages, with_prefix_and_suffix
 from gem.conversation.template import MARK, SafeText, Template
 from gem.core import EnvWrapper, Info, Step
 from gem.errors import BadValue
@@ -105,7 +105,7 @@ class ObservationWrapper(EnvWrapper):
     def _show(self, newest: Any, info: Info, role: Role) -> str:
         kept = self._kept()
         says = [self.observations[i] for i in kept]
-        says[-1] = text_messages(shown(newest, info), role)
+        says[-1] = text_messages(with_prefix_and_suffix(newest, info), role)
         # What the agent said right before each observation that is kept, but for the first.
         said = [self.actions[i - 1] for i in kept[1:]]
         if self.include_chat_template:

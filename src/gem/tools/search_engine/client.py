@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
-from gem._internal.http_client import Failure, HttpClient, HttpRequest, checked_url
+from gem._internal.http_client import HttpClient, HttpRequest, RequestError, check_url
 from gem.errors import ToolError
 from gem.tools.search_engine.index import Hit
 from gem.tools.search_engine.wire import Protocol, read_reply, write_request
@@ -38,7 +38,7 @@ class SearchClient(HttpClient):
         Raises BadValue for what is no URL.
         """
         question = (
-            checked_url(url, "search_url", "http://localhost:8000/retrieve", "no key is part of it"),
+            check_url(url, "search_url", "http://localhost:8000/retrieve", "no key is part of it"),
             protocol,
             query,
             topk,
@@ -53,17 +53,17 @@ class SearchClient(HttpClient):
         future.add_done_callback(lambda done: self._cache.keep(question, done))
         return future
 
-    def failed(self, request: HttpRequest, failure: Failure, attempts: int) -> ToolError:
-        if failure.timed_out:
-            return QueryTimeout(f"the search server at {request.url}: {failure}")
+    def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> ToolError:
+        if error.timed_out:
+            return QueryTimeout(f"the search server at {request.url}: {error}")
         times = f"; {attempts} attempts" if attempts > 1 else ""
-        return ToolError(f"the search server at {request.url}: {failure}{times}")
+        return ToolError(f"the search server at {request.url}: {error}{times}")
 
-    def closed(self, request: HttpRequest) -> ToolError:
+    def closed_error(self, request: HttpRequest) -> ToolError:
         return ToolError(f"the client of {request.url} was closed while it waited for an answer")
 
-    def _worth_another(self, failure: Failure) -> bool:
-        return failure.passing and not failure.timed_out
+    def should_retry(self, error: RequestError) -> bool:
+        return error.retryable and not error.timed_out
 
 
 class Cache:
@@ -101,7 +101,7 @@ def _read(protocol: Protocol, body: bytes) -> list[Hit]:
     try:
         return read_reply(protocol, body)
     except ValueError as e:
-        raise Failure(str(e)) from None
+        raise RequestError(str(e)) from None
 
 
 _CLIENTS: WeakValueDictionary[tuple[tuple[str, float], ...], SearchClient] = WeakValueDictionary()

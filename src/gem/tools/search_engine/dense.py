@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from gem._internal.http_client import Failure, HttpClient, HttpRequest, checked_url, key_from, outcome
+from gem._internal.http_client import HttpClient, HttpRequest, RequestError, api_key, check_url, wait_for
 from gem.errors import BadValue, ToolError
 from gem.tools.search_engine.documents import Documents, Progress, Stored, write_whole
 from gem.tools.search_engine.index import Hit, Indexed, LexicalIndex, checked_topk, ranked
@@ -89,20 +89,20 @@ class EmbeddingsEndpoint(HttpClient):
     ) -> None:
         super().__init__(extra="search", timeout=timeout, concurrency=concurrency, retries=retries, backoff=backoff)
         hint = "keys go by api_key_env"
-        self.url = checked_url(base_url, "base_url", "http://127.0.0.1:8001/v1", hint) + "/embeddings"
+        self.url = check_url(base_url, "base_url", "http://127.0.0.1:8001/v1", hint) + "/embeddings"
         self.model, self.api_key_env = model, api_key_env
 
     def __call__(self, texts: Sequence[str]) -> Array:
-        key = key_from(self.api_key_env, self.url)
+        key = api_key(self.api_key_env, self.url)
         headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
         body = json.dumps({"model": self.model, "input": list(texts), "encoding_format": "float"}).encode()
         request = HttpRequest("POST", self.url, body, self.timeout, headers, secret=key)
-        return outcome(self.send(request, lambda reply: _embeddings(reply, len(texts))))
+        return wait_for(self.send(request, lambda reply: _embeddings(reply, len(texts))))
 
-    def failed(self, request: HttpRequest, failure: Failure, attempts: int) -> ToolError:
-        return ToolError(f"embeddings of {self.model!r} at {self.url}: {failure}; {attempts} attempts")
+    def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> ToolError:
+        return ToolError(f"embeddings of {self.model!r} at {self.url}: {error}; {attempts} attempts")
 
-    def closed(self, request: HttpRequest) -> ToolError:
+    def closed_error(self, request: HttpRequest) -> ToolError:
         return ToolError(f"the client of {self.url} was closed while it waited for a reply")
 
 
@@ -114,7 +114,7 @@ def _embeddings(reply: bytes, count: int) -> Array:
         if len(vectors) != count or vectors.ndim != 2:
             raise ValueError(f"{vectors.shape} for {count} texts")
     except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as e:
-        raise Failure(f"a reply that is no list of embeddings ({type(e).__name__}: {e})") from None
+        raise RequestError(f"a reply that is no list of embeddings ({type(e).__name__}: {e})") from None
     return vectors
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from gem._internal.http_client import Failure, HttpClient, HttpRequest, checked_url
+from gem._internal.http_client import HttpClient, HttpRequest, RequestError, check_url
 from gem.errors import BadValue, CallerError, ToolError
 from gem.tools.search_engine.index import Hit
 from gem.tools.search_engine.serving import Service, UpstreamTimeout, add_address, serve
@@ -44,11 +44,11 @@ class Upstream(HttpClient):
         request = HttpRequest("GET", url, None, self.timeout, params=params, secret=secret)
         return await asyncio.wrap_future(self.send(request, _object))
 
-    def failed(self, request: HttpRequest, failure: Failure, attempts: int) -> ToolError:
-        kind = UpstreamTimeout if failure.timed_out else ToolError
-        return kind(f"{request.url}: {failure}; {attempts} attempts")
+    def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> ToolError:
+        kind = UpstreamTimeout if error.timed_out else ToolError
+        return kind(f"{request.url}: {error}; {attempts} attempts")
 
-    def closed(self, request: HttpRequest) -> ToolError:
+    def closed_error(self, request: HttpRequest) -> ToolError:
         return ToolError(f"the server ended while {request.url} was asked")
 
 
@@ -56,7 +56,7 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as e:
-        raise Failure(f"an answer that is no JSON object: {e}") from None
+        raise RequestError(f"an answer that is no JSON object: {e}") from None
 
 
 class WebSearch:
@@ -153,7 +153,7 @@ def serve_web(args: argparse.Namespace, kind: str, make: Callable[[], tuple[Any,
     """Serve a web search. make: gives its ``ask``, and what is to be closed in the end. Returns the exit code."""
     cache = None
     try:
-        checked_url(args.search_url, "--search_url", "https://host/search", "the key goes by an option of its own")
+        check_url(args.search_url, "--search_url", "https://host/search", "the key goes by an option of its own")
         if args.topk < 1 or not args.timeout > 0:
             raise BadValue(f"--topk should be at least 1 and --timeout above 0, got {args.topk} and {args.timeout:g}")
         ask, opened = make()

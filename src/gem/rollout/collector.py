@@ -1,0 +1,121 @@
+"""Collect batches of episodes from a vector environment, keeping in-flight episodes between batches.
+
+A batch of N episodes is the next N that end. Episodes still running continue in the next batch. Discarding them would
+bias batches towards short episodes (long ones with a true share of 1/2 became 5 % with 16 slots and batches of 16).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from gem.conversation.history import FULL_HISTORY, History
+from gem.errors import BadValue
+from gem.policies import Policy
+from gem.rollout.scheduler import BATCH_WAIT, ActiveEpisode, RolloutScheduler
+from gem.trajectory import Trajectory
+from gem.vector import Autoreset, VectorEnv
+
+
+class Collector:
+    """Runs a policy in all slots of a vector environment and returns episodes in batches as they end.
+
+    Slots that run inline are stepped in lock-step, so a run is bit-identical given its seed. Where real waiting
+    decides which slots are batched together, each (slot, episode, turn) still samples from its own random stream.
+
+    Args:
+        vec_env: with autoreset "same_step". Its slots are reset at the first collect().
+        batch_wait: seconds to wait for slots that are not back yet before the policy is queried for those that are.
+        history: limits on the part of an episode shown to the policy. By default the policy is shown all of it, and an
+            episode that outgrows the policy's context is truncated.
+
+    Raises:
+        BadValue: for another autoreset mode or a negative batch_wait.
+    """
+
+    def __init__(self, vec_env: VectorEnv, batch_wait: float = BATCH_WAIT, history: History = FULL_HISTORY) -> None:
+        if vec_env.autoreset is not Autoreset.SAME_STEP:
+            raise BadValue(f"Collector needs autoreset='same_step', got {vec_env.autoreset.value!r}")
+        if not batch_wait >= 0:
+            raise BadValue(f"batch_wait must be seconds >= 0, got {batch_wait!r}")
+        self.vec_env = vec_env
+        self._scheduler = RolloutScheduler(vec_env, batch_wait, history)
+        self._finished: deque[Trajectory] = deque()
+
+    def collect(
+        self, policy: Policy, *, episodes: int | None = None, transitions: int | None = None
+    ) -> list[Trajectory]:
+        """Return the next episodes to end, in the order in which they end (by slot within a step).
+
+        Failed episodes are included, with their ``failure``.
+
+        Args:
+            episodes: number of episodes to return; or
+            transitions: minimum number of turns to return, in whole episodes.
+
+        Raises:
+            BadValue: unless exactly one size >= 1 is given.
+            Exception: from the policy; no episode is lost, and the next call continues from the same state.
+        """
+        size, unit = (episodes, "episodes") if transitions is None else (transitions, "transitions")
+        if (episodes is None) == (transitions is None) or size is None or size < 1:
+            raise BadValue(f"give episodes or transitions, at least 1; got {episodes=}, {transitions=}")
+        taken = counted = 0
+        while counted < size:
+            while len(self._finished) == taken:
+                self._start()
+                self._finished += self._scheduler.step(policy)
+            counted += 1 if unit == "episodes" else len(self._finished[taken].turns)
+            taken += 1
+        return [self._finished.popleft() for _ in range(taken)]  # last, so that an exception above loses no episode
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the vector environment, its in-flight episodes and finished ones not returned yet, as plain data.
+
+        Waits for every slot in flight.
+        """
+        self._start()
+        self._finished += self._scheduler.drain()
+        return {
+            "vec_env": self.vec_env.get_state(),
+            "slots": [
+                {
+                    "trajectory": e.trajectory.to_json(),
+                    "observation": e.observation,
+                    "info": e.info,
+                    "tools": list(e.tools),
+                }
+                for e in self._scheduler.ready
+            ],
+            "finished": [t.to_json() for t in self._finished],
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what get_state() returned."""
+        self._scheduler.drain()
+        self.vec_env.set_state(state["vec_env"])
+        self._scheduler.ready = [
+            ActiveEpisode(Trajectory.from_json(s["trajectory"]), s["observation"], s["info"], s["tools"])
+            for s in state["slots"]
+        ]
+        self._finished = deque(Trajectory.from_json(t) for t in state["finished"])
+
+    def _start(self) -> None:
+        if self._scheduler.empty:
+            # Drops steps sent by other code. A reset of all slots would also detach this collector from the vector.
+            self.vec_env.reset(ids=self.vec_env.under_way)
+            self._scheduler.begin([Trajectory(env_id, slot=i) for i, env_id in enumerate(self.vec_env.env_ids)])
+
+
+def collect(
+    vec_env: VectorEnv, policy: Policy, *, episodes: int | None = None, transitions: int | None = None
+) -> list[Trajectory]:
+    """Return the next episodes of vec_env to end under policy; see Collector.collect.
+
+    In-flight episodes stay with vec_env, and the next call continues them.
+    """
+    if vec_env.collector is None:
+        vec_env.collector = Collector(vec_env)
+    collector: Collector = vec_env.collector
+    return collector.collect(policy, episodes=episodes, transitions=transitions)

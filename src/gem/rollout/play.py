@@ -1,0 +1,58 @@
+"""Play each of a list of seeds exactly once, for evaluation."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from gem.conversation.history import FULL_HISTORY, History
+from gem.errors import BadValue
+from gem.policies import Policy
+from gem.rollout.scheduler import BATCH_WAIT, RolloutScheduler
+from gem.trajectory import Trajectory
+from gem.vector import Autoreset, VectorEnv
+
+
+def play_seeds(
+    vec_env: VectorEnv,
+    policy: Policy,
+    seeds: Sequence[int],
+    *,
+    batch_wait: float = BATCH_WAIT,
+    history: History = FULL_HISTORY,
+) -> list[Trajectory]:
+    """Play one episode per seed on any number of slots.
+
+    Args:
+        vec_env: with autoreset disabled.
+        batch_wait: seconds to wait for slots that are not back yet before the policy is queried for those that are.
+        history: limits on the part of an episode shown to the policy.
+
+    Returns:
+        The trajectories in the order of seeds. ``episode`` is the index of the seed, so that sampling does not depend
+        on the number of slots.
+
+    Raises:
+        BadValue: for another autoreset mode.
+    """
+    if vec_env.autoreset is not Autoreset.DISABLED:
+        raise BadValue(f"play_seeds needs autoreset='disabled', got {vec_env.autoreset.value!r}")
+    waiting = deque(Trajectory(None, episode=index, seed=seed) for index, seed in enumerate(seeds))
+    scheduler = RolloutScheduler(vec_env, batch_wait, history)
+    _begin(scheduler, range(vec_env.num_envs), waiting)
+    done: dict[int, Trajectory] = {}
+    while not scheduler.empty:
+        ended = scheduler.step(policy)
+        done |= {trajectory.episode: trajectory for trajectory in ended}
+        _begin(scheduler, [trajectory.slot for trajectory in ended], waiting)
+    return [done[i] for i in range(len(seeds))]
+
+
+def _begin(scheduler: RolloutScheduler, free: Sequence[int], waiting: deque[Trajectory]) -> None:
+    """Start the next waiting episodes on the free slots."""
+    begun = []
+    for slot in free[: len(waiting)]:
+        trajectory = waiting.popleft()
+        trajectory.slot, trajectory.env_id = slot, scheduler.vec_env.env_ids[slot]
+        begun.append(trajectory)
+    scheduler.begin(begun)

@@ -1,0 +1,313 @@
+"""Schedule in-flight episodes: batch requests to the policy without waiting for the slowest environment.
+
+ActiveEpisode holds one running episode and builds its requests and its record. RolloutScheduler moves the episodes of
+a vector environment between two states: ready (the agent's turn) and in flight (sent to the environment).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from gem.conversation.history import FULL_HISTORY, History
+from gem.conversation.observations import role_of, text_messages, with_prefix_and_suffix
+from gem.core import Info, StopReason
+from gem.errors import GemError
+from gem.messages import Observation, Role
+from gem.policies import Policy, Reply, Request
+from gem.trajectory import Trajectory, Turn
+from gem.vector import Autoreset, VectorEnv
+
+BATCH_WAIT = 0.02  # seconds; a few times the cost of sampling one turn, so that most slots are back by then
+_SHOWN_INFO = ("prefix", "suffix", "use_tool")  # the only keys of info that affect what the policy is shown
+
+
+class ActiveEpisode:
+    """A running episode: its latest observation, the context to feed next, and its record so far.
+
+    Args:
+        trajectory: the record, extended in place.
+        observation, info: the latest observation of the environment and its info.
+        tools: schemas for native tool calls; info["tools"] replaces them.
+
+    Attributes:
+        shown: the observation with its prefix and suffix, as the policy receives it.
+        role: role of that observation where it is text.
+        prompt_ids: the context to feed next; empty until prepared, and for text policies.
+        dropped: number of oldest turns left out of that context.
+        exceeded: the limit that the context is past; None within all limits.
+    """
+
+    __slots__ = (
+        "dropped",
+        "exceeded",
+        "info",
+        "key_slot",
+        "observation",
+        "prompt_ids",
+        "role",
+        "shown",
+        "slot",
+        "tools",
+        "trajectory",
+        "turns",
+    )
+
+    observation: Any
+    info: Info
+    shown: Observation
+    role: Role
+
+    def __init__(
+        self, trajectory: Trajectory, observation: Any, info: Info | None, tools: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self.trajectory, self.turns, self.slot = trajectory, trajectory.turns, trajectory.slot
+        # A seeded episode samples the same tokens on every slot, so its key does not contain the slot.
+        self.key_slot = trajectory.slot if trajectory.seed is None else 0
+        self.tools = tools
+        self.prompt_ids: list[int] = []
+        self.dropped = self.turns[-1].dropped if self.turns else 0
+        self.exceeded: StopReason | None = None
+        self.observe(observation, info)
+
+    def observe(self, observation: Any, info: Info | None) -> None:
+        """Set the latest observation."""
+        self.observation, self.info = observation, {}
+        if info:
+            self.info = {key: info[key] for key in _SHOWN_INFO if key in info}
+            self.tools = info.get("tools", self.tools)
+        self.role = role_of(self.info)
+        is_plain = type(observation) is str and not self.info
+        self.shown = observation if is_plain else with_prefix_and_suffix(observation, self.info)
+
+    def prepare(self, policy: Policy, history: History, *, is_prompt: bool, is_history: bool) -> None:
+        """Compute the next context and check it against the limits.
+
+        Args:
+            is_prompt: the observation is a complete prompt, written with a chat template.
+            is_history: the observation contains the whole history.
+        """
+        if self.prompt_ids:
+            return
+        if policy.chat is None:
+            if not (is_prompt or is_history):
+                self.dropped, self.exceeded = history.dropped(self.turns), history.exceeded(self.turns)
+        elif is_prompt or is_history:
+            self.prompt_ids = (
+                policy.chat.raw(self.observation)
+                if is_prompt
+                else policy.chat.prompt(text_messages(self.shown, self.role))
+            )
+            limit = policy.max_prompt_tokens
+            too_long = bool(self.turns) and limit is not None and len(self.prompt_ids) > limit
+            self.dropped, self.exceeded = 0, StopReason.MAX_TOKENS if too_long else None
+        else:
+            new = text_messages(self.shown, self.role)
+            context = history.context(policy.chat, self.turns, new, policy.max_prompt_tokens)
+            self.prompt_ids, self.dropped, self.exceeded = context
+
+    def request(self, sample_random_action: Callable[[], str], *, is_history: bool) -> Request:
+        """Build the request for the next action; prepare() comes first."""
+        return Request(
+            self.shown,
+            self.prompt_ids,
+            (self.key_slot, self.trajectory.episode, len(self.turns)),
+            sample_random_action,
+            () if is_history else self.turns,
+            self.role,
+            self.dropped,
+            self.tools,
+        )
+
+    def record(self, reply: Reply, version: int, reward: float, info: Info, seconds: dict[str, float]) -> None:
+        """Append a turn.
+
+        Args:
+            version: version of the policy that replied.
+            reward: reward of the step; ignored where info reports a failure.
+            info: of the step that the action caused (``final_info`` where the slot was reset in the same step).
+            seconds: see Turn.
+        """
+        self.turns.append(
+            Turn(
+                self.shown,
+                reply.text,
+                self.prompt_ids,
+                reply.sampled_ids,
+                reply.logprobs,
+                [1] * len(reply.sampled_ids),
+                reply.finish,
+                None if "failure" in info else reward,
+                dict(info["reward_parts"]) if "reward_parts" in info else {},
+                info.get("invalid"),
+                seconds,
+                version,
+                self.role,
+                self.dropped,
+            )
+        )
+        self.prompt_ids = []
+
+    def finish(self, observation: Any, info: Info, terminated: bool, truncated: bool) -> Trajectory:
+        """Complete the record with the last observation and the info of the last step."""
+        record = self.trajectory
+        record.final_observation, record.terminated, record.truncated = observation, terminated, truncated
+        reason = info.get("stop_reason")
+        record.stop_reason = None if reason is None else str(reason)
+        record.failure = info.get("failure")
+        return record
+
+    def truncate(self, reason: StopReason, failure: str | None = None) -> Trajectory:
+        """End the episode where it stands, outside the environment."""
+        info: Info = {"stop_reason": reason} if failure is None else {"stop_reason": reason, "failure": failure}
+        return self.finish(self.observation, info, False, True)
+
+
+class _Batch(NamedTuple):
+    """What the turns sent together have in common. policy_seconds: duration of act(). sent_at: perf_counter."""
+
+    version: int
+    policy_seconds: float
+    sent_at: float
+
+
+class RolloutScheduler:
+    """Runs the episodes of a vector environment under a policy.
+
+    Args:
+        vec_env: with autoreset "same_step" (the environment starts the next episode of a slot itself) or "disabled".
+        batch_wait: seconds to wait, after sending actions, for slots that are not back yet. All slots back by then
+            form the next batch for the policy. Slots that run inline are all back at once, in lock-step.
+        history: limits on the part of an episode shown to the policy.
+
+    Attributes:
+        ready: the episodes in which it is the agent's turn, in the order of their slots.
+    """
+
+    def __init__(self, vec_env: VectorEnv, batch_wait: float = BATCH_WAIT, history: History = FULL_HISTORY) -> None:
+        self.vec_env, self.batch_wait, self.history = vec_env, batch_wait, history
+        self.ready: list[ActiveEpisode] = []
+        self._in_flight: dict[int, tuple[ActiveEpisode, Reply | None, _Batch]] = {}  # no reply: being reset
+        self._ended: list[Trajectory] = []  # not returned by step() or drain() yet
+        slots = range(vec_env.num_envs)
+        self._samplers = [partial(vec_env.sample_random_action, slot) for slot in slots]
+        self._is_history = [vec_env.shows_history(slot) for slot in slots]
+        self._is_prompt = [vec_env.shows_prompt(slot) for slot in slots]
+        self._same_step = vec_env.autoreset is Autoreset.SAME_STEP
+
+    @property
+    def empty(self) -> bool:
+        """Whether no episode is running."""
+        return not self.ready and not self._in_flight
+
+    def begin(self, trajectories: Sequence[Trajectory]) -> None:
+        """Start an episode on each trajectory's slot, from the trajectory's seed if it has one."""
+        if trajectories:
+            self.vec_env.send_reset([t.slot for t in trajectories], [t.seed for t in trajectories])
+            batch = _Batch(0, 0.0, time.perf_counter())
+            self._in_flight |= {t.slot: (ActiveEpisode(t, "", None), None, batch) for t in trajectories}
+
+    def step(self, policy: Policy) -> list[Trajectory]:
+        """Query the policy for all ready episodes, send its actions and receive the slots that are back.
+
+        Returns:
+            The episodes that ended.
+
+        Raises:
+            GemError: from the vector environment; all running episodes are discarded.
+            Exception: from the policy; the episodes keep their state, and the next call asks again.
+        """
+        if policy.chat is not None or self.history is not FULL_HISTORY:
+            self._end_overflowing(policy)
+        if self.ready:
+            started = time.perf_counter()
+            requests = [e.request(self._samplers[e.slot], is_history=self._is_history[e.slot]) for e in self.ready]
+            answered = list(zip(self.ready, policy.act(requests), strict=True))
+            if failed := [(e, reply.failure) for e, reply in answered if reply.failure]:
+                answered = [(e, reply) for e, reply in answered if not reply.failure]
+                self._end({e.slot: e.truncate(StopReason.FAILED, failure) for e, failure in failed})
+            self._send(answered, policy.version, started)
+        self._receive(self.batch_wait)
+        return self._take_ended()
+
+    def drain(self) -> list[Trajectory]:
+        """Wait until no slot is in flight. Returns the episodes that ended meanwhile."""
+        while self._in_flight:
+            self._receive(None)
+        return self._take_ended()
+
+    def _take_ended(self) -> list[Trajectory]:
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _end_overflowing(self, policy: Policy) -> None:
+        """Prepare the contexts of all ready episodes and end those past a limit."""
+        for e in self.ready:
+            e.prepare(policy, self.history, is_prompt=self._is_prompt[e.slot], is_history=self._is_history[e.slot])
+        self._end({e.slot: e.truncate(e.exceeded) for e in self.ready if e.exceeded is not None})
+
+    def _end(self, ended: Mapping[int, Trajectory]) -> None:
+        """End episodes that are still running in the environment; with autoreset, start the next ones."""
+        if not ended:
+            return
+        self._ended += ended.values()
+        self.ready = [e for e in self.ready if e.slot not in ended]
+        if self._same_step:
+            with self._discard_on_error():
+                self.begin([_next(trajectory) for trajectory in ended.values()])
+
+    def _send(self, answered: Sequence[tuple[ActiveEpisode, Reply]], version: int, started: float) -> None:
+        if not answered:
+            return
+        now = time.perf_counter()
+        with self._discard_on_error():
+            self.vec_env.send({e.slot: reply.text for e, reply in answered})
+        self.ready = []
+        batch = _Batch(version, now - started, now)
+        for e, reply in answered:
+            self._in_flight[e.slot] = (e, reply, batch)
+
+    def _receive(self, timeout: float | None) -> None:
+        """Receive all slots in flight or, after timeout seconds, those that are back and at least one."""
+        if not self._in_flight:
+            return
+        with self._discard_on_error():
+            ids, step = self.vec_env.recv(min_envs=len(self._in_flight), timeout=timeout)
+            if not ids:
+                ids, step = self.vec_env.recv()
+        now = time.perf_counter()
+        rewards, terminated, truncated = (array.tolist() for array in step[1:4])
+        for i in sorted(range(len(ids)), key=ids.__getitem__):
+            observation, info = step.observations_B[i], step.infos_B[i]
+            ended = terminated[i] or truncated[i]
+            last: Info = info["final_info"] if ended and self._same_step else info
+            episode, reply, batch = self._in_flight.pop(ids[i])
+            if reply is not None:
+                seconds = {"policy": batch.policy_seconds, "env": now - batch.sent_at}
+                episode.record(reply, batch.version, rewards[i], last, seconds)
+            if not ended:
+                episode.observe(observation, info)
+                self.ready.append(episode)
+                continue
+            if self._same_step:
+                self.ready.append(ActiveEpisode(_next(episode.trajectory), observation, info))
+                observation = info["final_obs"]
+            self._ended.append(episode.finish(observation, last, terminated[i], truncated[i]))
+        self.ready.sort(key=attrgetter("slot"))  # batches have the order of lock-step, whichever slot was back first
+
+    @contextmanager
+    def _discard_on_error(self) -> Iterator[None]:
+        """Discard all running episodes where the vector environment raises: the state of its slots is unknown then."""
+        try:
+            yield
+        except GemError:
+            self.ready, self._in_flight = [], {}
+            raise
+
+
+def _next(trajectory: Trajectory) -> Trajectory:
+    return Trajectory(trajectory.env_id, slot=trajectory.slot, episode=trajectory.episode + 1)
