@@ -83,7 +83,7 @@ def test_a_grader_that_runs_out_of_time_is_no_reward(monkeypatch):
         ({"problem": "", "answer": "1"}, "the column 'problem' should be a text, got ''"),
         ({"question": "x?", "answer": "1"}, "the row has 'question', 'answer'"),
         ({"problem": "x?", "answer": ["1", None]}, "should hold an answer"),
-        ({"problem": "x?", "answer": r"\frac{1}{"}, r"row 0: .* cannot be read, .*braces do not close"),
+        ({"problem": "x?", "answer": r"\frac{1}{"}, r"row 0: .* cannot be read, .*braces are not balanced"),
         ({"problem": "x?", "answer": "9^{9^{9^9}}"}, r"row 0: .* cannot be read, .*exponent"),
     ],
 )

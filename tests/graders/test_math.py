@@ -13,8 +13,7 @@ import pytest
 
 from gem.errors import BadValue, GraderError
 from gem.graders.math import MathGrader, grade_math, quick_grade
-from gem.graders.math_caps import MAX_CHARS, MAX_DEPTH, over_caps
-from gem.graders.math_text import clean, split
+from gem.graders.math_text import MAX_CHARS, MAX_DEPTH, clean, over_caps, split
 from gem.graders.pool import GraderPool
 
 pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
@@ -204,7 +203,7 @@ def test_one_of_several_golds_suffices():
 
 @pytest.mark.parametrize("gold", ["", [], [""], None])
 def test_a_gold_answer_that_is_none_is_the_callers_mistake(gold):
-    with pytest.raises(BadValue, match="gold answer"):
+    with pytest.raises(BadValue, match="gold must be"):
         grade_math("1", gold)
 
 

@@ -1,15 +1,17 @@
-"""Whether two answers in mathematics are equal: rules over values. What they cannot decide goes to the engine."""
+"""Compare two parsed math answers by rules over their values.
+
+One file because the rules are mutually recursive over the kinds of Value. They decide everything that takes no computer
+algebra. The rest is returned as a Condition on formulas, which `gem.graders.math_engine` evaluates in a worker.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from gem.errors import BadValue
-from gem.graders.math_read import read
-from gem.graders.math_text import clean
+from gem.graders.math_engine import AllOf, AnyOf, Condition, Matching, SameEquation, SameFormula
+from gem.graders.math_read import Reading, read
 from gem.graders.math_units import capital_unit, measured, unit_as_letter
 from gem.graders.math_values import (
     Clock,
@@ -23,215 +25,267 @@ from gem.graders.math_values import (
     Relation,
     Value,
     Word,
+    word_of,
 )
-from gem.graders.math_words import choice_of, word_of
 
 ROUNDING = Fraction(1, 10**12)
-HALF_DAY = 12 * 3600
-SameFormula = Callable[[str, str], bool]
-SameEquation = Callable[[tuple[str, str], tuple[str, str]], bool]
+HALF_DAY = 12 * 3600  # seconds
+Verdict = bool | Condition
 _ORDERED = ("tuple", "matrix", "ratio")
 _LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
 _POINT = re.compile(r"[A-Z]'*(\(.*,.*\))")
+_LABEL = re.compile(
+    r"(?:\\text\s*\{)?\s*(?P<said>(?i:option|choice|answer)\s+)?"
+    r"(?:\((?P<round>[A-Z]|[a-e](?=\)\s*\}?$))\)(?=[\s\\}:\d$-]|$)|(?P<dot>[A-Z])[).:](?=[\s\\}]|$)|(?P<alone>[A-Z])(?=\s*\}?$))"
+    r"\s*\}?[.:]?\s*(?P<rest>.*)",
+    re.DOTALL,
+)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Compares answers with gold ones.
-
-    formula, equation: whether two formulas, or two equations by their sides, are equal; BadValue for what is none.
-    """
-
-    formula: SameFormula
-    equation: SameEquation
-
-    def texts(self, answer: str, gold: str) -> bool:
-        """Whether an answer is equal to the gold one, both as they are written."""
-        ours, theirs = read(answer), read(gold)
-        if (wanted := choice_of(clean(gold))) is not None:
-            if (chosen := choice_of(clean(answer))) is not None:
-                return chosen[0] == wanted[0]
-            if wanted[1]:
-                return self.values(ours, read(wanted[1]))
-        if self.values(ours, theirs):
-            return True
-        comma = _decimal_comma(answer, theirs) or _decimal_comma(gold, ours)
-        return comma is not None and self.values(comma, theirs if _decimal_comma(answer, theirs) else ours)
-
-    def values(self, a: Value, g: Value) -> bool:
-        """Whether two values are equal, whatever they are."""
-        if isinstance(a, (Named, Relation)) and isinstance(g, (Named, Relation)):
-            return self._equations(a, g)
-        if _named_otherwise(a, g) or _named_otherwise(g, a):
-            return False
-        if isinstance(a, (Named, Congruence)) and not isinstance(g, (Named, Congruence)):
-            return self.values(a.value, g)
-        if isinstance(g, (Named, Congruence)) and not isinstance(a, (Named, Congruence)):
-            return self.values(a, g.value)
-        if isinstance(a, Congruence) and isinstance(g, Congruence):
-            return self._congruences(a, g)
-        if isinstance(a, Clock) or isinstance(g, Clock):
-            return self._clocks(a, g)
-        if isinstance(a, InBase) or isinstance(g, InBase):
-            return _in_bases(a, g)
-        if isinstance(a, Word) or isinstance(g, Word):
-            return _words(a, g)
-        if isinstance(a, (Number, Formula)) and isinstance(g, (Number, Formula)):
-            return self._quantities(a, g)
-        return self._collections(a, g)
-
-    def _collections(self, a: Value, g: Value) -> bool:
-        if _holds_one(a) and not _holds_one(g) and isinstance(a, Group):
-            return self.values(a.items[0], g)
-        if _holds_one(g) and not _holds_one(a) and isinstance(g, Group):
-            return self.values(a, g.items[0])
-        a, g = _point(a, g), _point(g, a)
-        if isinstance(a, Interval) and isinstance(g, Interval):
-            return self._intervals(a, g)
-        if isinstance(a, Group) and isinstance(g, Interval):
-            return self._pair_as_interval(a, g)
-        if isinstance(a, Interval) and isinstance(g, Group):
-            return self._pair_as_interval(g, a)
-        if isinstance(a, Group) and isinstance(g, Group):
-            return self._groups(_in_order(a, g), _in_order(g, a))
-        return False
-
-    def _quantities(self, a: Number | Formula, g: Number | Formula) -> bool:
-        a, g = _lettered(_capital(a, g), g), _lettered(_capital(g, a), a)
-        factor = _conversion(a.unit, g.unit)
-        if factor is None:
-            return self._angles(a, g)
-        if isinstance(a, Number) and isinstance(g, Number):
-            ours, theirs = a.exact * factor, g.exact
-            return ours == theirs or (a.decimal and g.decimal and abs(ours - theirs) <= ROUNDING * abs(theirs))
-        ours_latex, theirs_latex = _latex(a), _latex(g)
-        if factor != 1:
-            ours_latex = rf"\frac{{{factor.numerator}}}{{{factor.denominator}}}\cdot({ours_latex})"
-        if {a.unit, g.unit} == {"", "degree"} and "\\pi" in (theirs_latex if a.unit else ours_latex):
-            return self._angles(a, g)
-        return self._formulas(ours_latex, theirs_latex)
-
-    def _angles(self, a: Number | Formula, g: Number | Formula) -> bool:
-        """Degrees against radians, named or not."""
-        units = {a.unit, g.unit}
-        if "degree" not in units or not units <= {"degree", "radian", ""}:
-            return False
-        ours, theirs = _in_radians(a), _in_radians(g)
-        return self._formulas(ours, theirs)
-
-    def _formulas(self, a: str, g: str) -> bool:
-        try:
-            return a == g or self.formula(a, g)
-        except BadValue:
-            return False
-
-    def _equations(self, a: Named | Relation, g: Named | Relation) -> bool:
-        if isinstance(a, Named) and isinstance(g, Named) and a.name == g.name:
-            return self.values(a.value, g.value)
-        sides, gold_sides = _sides(a), _sides(g)
-        if sides is None or gold_sides is None:
-            return False
-        (left, operator, right), (gold_left, gold_operator, gold_right) = sides, gold_sides
-        if operator != gold_operator:
-            return False
-        if operator != "=":
-            return self._formulas(left, gold_left) and self._formulas(right, gold_right)
-        try:
-            return self.equation((left, right), (gold_left, gold_right))
-        except BadValue:
-            return False
-
-    def _intervals(self, a: Interval, g: Interval) -> bool:
-        if a.closed != g.closed or (a.variable and g.variable and a.variable != g.variable):
-            return False
-        return all(
-            (x is None and y is None) or (x is not None and y is not None and self.values(x, y))
-            for x, y in ((a.low, g.low), (a.high, g.high))
-        )
-
-    def _pair_as_interval(self, pair: Group, interval: Interval) -> bool:
-        if pair.kind != "tuple" or len(pair.items) != 2:
-            return False
-        return self._intervals(Interval(*pair.items, (False, False)), interval)
-
-    def _groups(self, a: Group, g: Group) -> bool:
-        if a.kind != g.kind and (a.kind in _ORDERED or g.kind in _ORDERED or "union" in (a.kind, g.kind)):
-            return False
-        if "set" in (a.kind, g.kind) and (_names(a) > 1 or _names(g) > 1):
-            return False
-        if a.kind == g.kind == "set":
-            return self._has_all(a.items, g.items) and self._has_all(g.items, a.items)
-        if len(a.items) != len(g.items):
-            return False
-        if a.kind == "ratio":
-            first, gold_first = a.items[0], g.items[0]
-            pairs = zip(a.items, g.items, strict=True)
-            return all(self.values(_product(x, gold_first), _product(y, first)) for x, y in pairs)
-        if a.kind in _ORDERED:
-            return all(self.values(x, y) for x, y in zip(a.items, g.items, strict=True))
-        return self._same_items(a.items, g.items)
-
-    def _has_all(self, items: Sequence[Value], others: Sequence[Value]) -> bool:
-        return all(any(self.values(item, other) for item in items) for other in others)
-
-    def _same_items(self, items: Sequence[Value], golds: Sequence[Value]) -> bool:
-        """Each as often, in whatever order."""
-        left = list(golds)
-        for item in items:
-            match = next((other for other in left if self.values(item, other)), None)
-            if match is None:
-                return False
-            left.remove(match)
+def compare(answer: Reading, gold: Reading) -> Verdict:
+    """Return whether an answer equals a reference answer, or the condition on formulas under which it does."""
+    if _joined(answer.clean) == _joined(gold.clean):
         return True
+    if (wanted := _choice_of(gold.clean)) is not None:
+        if (chosen := _choice_of(answer.clean)) is not None:
+            return chosen[0] == wanted[0]
+        if wanted[1]:
+            return _values(answer.value, read(wanted[1]).value)
+    return _any_of(_values(a, g) for a, g in _interpretations(answer, gold))
 
-    def _congruences(self, a: Congruence, g: Congruence) -> bool:
-        if a.name and g.name and a.name != g.name and not self._formulas(a.name, g.name):
-            return False
-        if not self.values(a.modulus, g.modulus):
-            return False
-        if isinstance(a.value, Number) and isinstance(g.value, Number) and isinstance(g.modulus, Number):
-            modulus = g.modulus.exact
-            return modulus != 0 and ((a.value.exact - g.value.exact) / modulus).denominator == 1
-        return self.values(a.value, g.value)
 
-    def _clocks(self, a: Value, g: Value) -> bool:
-        if not isinstance(a, Clock) or not isinstance(g, Clock):
-            clock, other = (a, g) if isinstance(a, Clock) else (g, a)
-            ratio = clock.ratio if isinstance(clock, Clock) else None
-            return ratio is not None and self.values(ratio, other)
-        apart = a.seconds - g.seconds
-        return apart == 0 or (apart % HALF_DAY == 0 and not (a.half and g.half))
+def _interpretations(answer: Reading, gold: Reading) -> Iterator[tuple[Value, Value]]:
+    """Yield both values as read, and again with a comma (3,14) read as the decimal point."""
+    yield answer.value, gold.value
+    if (number := _decimal_comma(answer, gold.value)) is not None:
+        yield number, gold.value
+    elif (number := _decimal_comma(gold, answer.value)) is not None:
+        yield number, answer.value
+
+
+def _joined(cleaned: str) -> str:
+    """Remove the space between a number and its unit."""
+    return re.sub(r"(?<=\d) (?=[a-zA-Z])", "", cleaned)
+
+
+def _choice_of(text: str) -> tuple[str, str] | None:
+    """Return the multiple-choice letter that an answer names and the rest of its text; None if it names no letter.
+
+    >>> _choice_of("(C) 12"), _choice_of("Option B"), _choice_of("12")
+    (('C', '12'), ('B', ''), None)
+    """
+    match = _LABEL.fullmatch(text.strip())
+    if match is None:
+        return None
+    letter = match["round"] or match["dot"] or match["alone"]
+    return letter.upper(), match["rest"].strip().rstrip("}")
+
+
+def _all_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Combine verdicts by "and", keeping only the undecided ones."""
+    undecided = []
+    for verdict in verdicts:
+        if verdict is False:
+            return False
+        if not isinstance(verdict, bool):
+            undecided.append(verdict)
+    return AllOf(tuple(undecided)) if undecided else True
+
+
+def _any_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Combine verdicts by "or", keeping only the undecided ones."""
+    undecided = []
+    for verdict in verdicts:
+        if verdict is True:
+            return True
+        if not isinstance(verdict, bool):
+            undecided.append(verdict)
+    return AnyOf(tuple(undecided)) if undecided else False
+
+
+def _values(a: Value, g: Value) -> Verdict:
+    """Compare two values of any kind."""
+    if isinstance(a, (Named, Relation)) and isinstance(g, (Named, Relation)):
+        return _equations(a, g)
+    if _named_otherwise(a, g) or _named_otherwise(g, a):
+        return False
+    if isinstance(a, (Named, Congruence)) and not isinstance(g, (Named, Congruence)):
+        return _values(a.value, g)
+    if isinstance(g, (Named, Congruence)) and not isinstance(a, (Named, Congruence)):
+        return _values(a, g.value)
+    if isinstance(a, Congruence) and isinstance(g, Congruence):
+        return _congruences(a, g)
+    if isinstance(a, Clock) or isinstance(g, Clock):
+        return _clocks(a, g)
+    if isinstance(a, InBase) or isinstance(g, InBase):
+        return _in_bases(a, g)
+    if isinstance(a, Word) or isinstance(g, Word):
+        return _words(a, g)
+    if isinstance(a, (Number, Formula)) and isinstance(g, (Number, Formula)):
+        return _quantities(a, g)
+    return _collections(a, g)
+
+
+def _collections(a: Value, g: Value) -> Verdict:
+    if _holds_one(a) and not _holds_one(g) and isinstance(a, Group):
+        return _values(a.items[0], g)
+    if _holds_one(g) and not _holds_one(a) and isinstance(g, Group):
+        return _values(a, g.items[0])
+    a, g = _point(a, g), _point(g, a)
+    if isinstance(a, Interval) and isinstance(g, Interval):
+        return _intervals(a, g)
+    if isinstance(a, Group) and isinstance(g, Interval):
+        return _pair_as_interval(a, g)
+    if isinstance(a, Interval) and isinstance(g, Group):
+        return _pair_as_interval(g, a)
+    if isinstance(a, Group) and isinstance(g, Group):
+        return _groups(_in_order(a, g), _in_order(g, a))
+    return False
+
+
+def _quantities(a: Number | Formula, g: Number | Formula) -> Verdict:
+    a, g = _lettered(_capital(a, g), g), _lettered(_capital(g, a), a)
+    factor = _conversion(a.unit, g.unit)
+    if factor is None:
+        return _angles(a, g)
+    if isinstance(a, Number) and isinstance(g, Number):
+        ours, theirs = a.exact * factor, g.exact
+        return ours == theirs or (a.decimal and g.decimal and abs(ours - theirs) <= ROUNDING * abs(theirs))
+    ours_latex, theirs_latex = _latex(a), _latex(g)
+    if factor != 1:
+        ours_latex = rf"\frac{{{factor.numerator}}}{{{factor.denominator}}}\cdot({ours_latex})"
+    if {a.unit, g.unit} == {"", "degree"} and "\\pi" in (theirs_latex if a.unit else ours_latex):
+        return _angles(a, g)
+    return _formulas(ours_latex, theirs_latex)
+
+
+def _angles(a: Number | Formula, g: Number | Formula) -> Verdict:
+    """Compare angles, one of them in degrees; a side without a unit is in radians."""
+    units = {a.unit, g.unit}
+    if "degree" not in units or not units <= {"degree", "radian", ""}:
+        return False
+    return _formulas(_in_radians(a), _in_radians(g))
+
+
+def _formulas(a: str, g: str) -> Verdict:
+    return a == g or SameFormula(a, g)
+
+
+def _equations(a: Named | Relation, g: Named | Relation) -> Verdict:
+    if isinstance(a, Named) and isinstance(g, Named) and a.name == g.name:
+        return _values(a.value, g.value)
+    sides, gold_sides = _sides(a), _sides(g)
+    if sides is None or gold_sides is None:
+        return False
+    (left, operator, right), (gold_left, gold_operator, gold_right) = sides, gold_sides
+    if operator != gold_operator:
+        return False
+    if operator != "=":
+        return _all_of((_formulas(left, gold_left), _formulas(right, gold_right)))
+    return SameEquation((left, right), (gold_left, gold_right))
+
+
+def _intervals(a: Interval, g: Interval) -> Verdict:
+    if a.closed != g.closed or (a.variable and g.variable and a.variable != g.variable):
+        return False
+    return _all_of(
+        _values(x, y) if x is not None and y is not None else x is y for x, y in ((a.low, g.low), (a.high, g.high))
+    )
+
+
+def _pair_as_interval(pair: Group, interval: Interval) -> Verdict:
+    if pair.kind != "tuple" or len(pair.items) != 2:
+        return False
+    return _intervals(Interval(*pair.items, (False, False)), interval)
+
+
+def _groups(a: Group, g: Group) -> Verdict:
+    if a.kind != g.kind and (a.kind in _ORDERED or g.kind in _ORDERED or "union" in (a.kind, g.kind)):
+        return False
+    if "set" in (a.kind, g.kind) and (_names(a) > 1 or _names(g) > 1):
+        return False
+    if a.kind == g.kind == "set":
+        return _all_of(_has_all(*sides) for sides in ((a.items, g.items), (g.items, a.items)))
+    if len(a.items) != len(g.items):
+        return False
+    if a.kind == "ratio":
+        first, gold_first = a.items[0], g.items[0]
+        pairs = zip(a.items, g.items, strict=True)
+        return _all_of(_values(_product(x, gold_first), _product(y, first)) for x, y in pairs)
+    if a.kind in _ORDERED:
+        return _all_of(_values(x, y) for x, y in zip(a.items, g.items, strict=True))
+    return _same_items(a.items, g.items)
+
+
+def _has_all(items: Sequence[Value], others: Sequence[Value]) -> Verdict:
+    """Return whether each of the others equals one of the items."""
+    return _all_of(_any_of(_values(item, other) for item in items) for other in others)
+
+
+def _same_items(items: Sequence[Value], golds: Sequence[Value]) -> Verdict:
+    """Match each item with a reference item of its own, in any order."""
+    left = list(golds)
+    for position, item in enumerate(items):
+        index, verdict = next(
+            ((i, verdict) for i, other in enumerate(left) if (verdict := _values(item, other)) is not False), (0, False)
+        )
+        if verdict is False:
+            return False
+        if verdict is not True:
+            return Matching(tuple(tuple(_values(later, other) for other in left) for later in items[position:]))
+        del left[index]
+    return True
+
+
+def _congruences(a: Congruence, g: Congruence) -> Verdict:
+    names = not (a.name and g.name) or _formulas(a.name, g.name)
+    return _all_of((names, _values(a.modulus, g.modulus), _residues(a.value, g.value, g.modulus)))
+
+
+def _residues(a: Value, g: Value, modulus: Value) -> Verdict:
+    if isinstance(a, Number) and isinstance(g, Number) and isinstance(modulus, Number):
+        return modulus.exact != 0 and ((a.exact - g.exact) / modulus.exact).denominator == 1
+    return _values(a, g)
+
+
+def _clocks(a: Value, g: Value) -> Verdict:
+    if not isinstance(a, Clock) or not isinstance(g, Clock):
+        clock, other = (a, g) if isinstance(a, Clock) else (g, a)
+        ratio = clock.ratio if isinstance(clock, Clock) else None
+        return ratio is not None and _values(ratio, other)
+    apart = a.seconds - g.seconds
+    return apart == 0 or (apart % HALF_DAY == 0 and not (a.half and g.half))
 
 
 def _named_otherwise(value: Value, group: Value) -> bool:
-    """Whether a group's values belong to other names than the one that the value has."""
+    """Return whether a group assigns a value to a name other than that of the value."""
     if not isinstance(value, Named) or not isinstance(group, Group):
         return False
     return any(isinstance(item, Named) and item.name != value.name for item in group.items)
 
 
 def _names(group: Group) -> int:
-    """How many different names the values of a group have."""
+    """Count the different names in a group."""
     return len({item.name for item in group.items if isinstance(item, Named)})
 
 
 def _holds_one(value: Value) -> bool:
-    """Whether it is a set of one value that is no set: what it holds is as good as the set."""
+    """Return whether a value is a set of a single scalar or tuple, which also equals its item."""
     if not isinstance(value, Group) or value.kind != "set" or len(value.items) != 1:
         return False
     return not isinstance(value.items[0], Group) or value.items[0].kind == "tuple"
 
 
 def _point(value: Value, other: Value) -> Value:
-    """P(1, 2) as the tuple that it is where the other side is one."""
+    """Read a named point such as P(1, 2) as a tuple if the other side is one."""
     if not isinstance(value, Formula) or not isinstance(other, Group) or other.kind != "tuple":
         return value
     named = _POINT.fullmatch(value.latex)
-    return value if named is None else read(named.group(1))
+    return value if named is None else read(named.group(1)).value
 
 
 def _in_order(group: Group, other: Group) -> Group:
-    """X = 1, y = 2 as the tuple (1, 2), where the other side is one: by the names' order in the alphabet."""
+    """Convert "x = 1, y = 2" to the tuple (1, 2), in alphabetical order of names, if the other side is a tuple."""
     named = [item for item in group.items if isinstance(item, Named)]
     if other.kind != "tuple" or group.kind != "list" or len({item.name for item in named}) < max(len(group.items), 2):
         return group
@@ -239,21 +293,21 @@ def _in_order(group: Group, other: Group) -> Group:
 
 
 def _capital(value: Number | Formula, other: Number | Formula) -> Number | Formula:
-    """3 N as three newtons, where the other side has such a unit."""
+    """Read a trailing capital letter as a unit (3 N is three newtons) if the other side has a unit."""
     if not isinstance(value, Formula) or value.unit or not other.unit:
         return value
     match = re.fullmatch(r"(.*\S) ([A-Z])", value.latex)
     unit = None if match is None else capital_unit(match.group(2))
     if match is None or unit is None:
         return value
-    number = read(match.group(1))
+    number = read(match.group(1)).value
     if isinstance(number, Number):
         return Number(number.exact, unit, number.decimal)
     return Formula(match.group(1), unit)
 
 
 def _lettered(value: Number | Formula, other: Number | Formula) -> Number | Formula:
-    """3 t as three times t, where the other side is a formula of letters."""
+    """Read a one-letter unit as a variable (3 t is 3 times t) if the other side is a formula with variables."""
     letter = unit_as_letter(value.unit)
     if letter is None or not isinstance(other, Formula) or other.unit or not re.search(_LETTER, other.latex):
         return value
@@ -261,7 +315,7 @@ def _lettered(value: Number | Formula, other: Number | Formula) -> Number | Form
 
 
 def _conversion(unit: str, gold: str) -> Fraction | None:
-    """What a number in one unit is multiplied by to be in the other; None where they do not measure the same."""
+    """Return the factor from one unit to the other; None if their dimensions differ."""
     if unit == gold:
         return Fraction(1)
     if "%" in (unit, gold):
@@ -307,7 +361,7 @@ def _in_bases(a: Value, g: Value) -> bool:
 
 
 def _words(a: Value, g: Value) -> bool:
-    """Words, of which one may look like a product of letters: DNE, odd."""
+    """Compare words. One of them may have been read as a product of variables (DNE, odd)."""
     texts = [
         word_of(value.latex) if isinstance(value, Formula) else value.text
         for value in (a, g)
@@ -318,11 +372,11 @@ def _words(a: Value, g: Value) -> bool:
     )
 
 
-def _decimal_comma(text: str, other: Value) -> Number | None:
-    """3,14 as a number, where the other side is a single number that is not whole."""
-    if re.search(r",\s", text):
+def _decimal_comma(reading: Reading, other: Value) -> Number | None:
+    """Read 3,14 as a decimal number if the other side is a number that is not an integer."""
+    if re.search(r",\s", reading.text):
         return None
-    match = re.fullmatch(r"([+-]?\d+),(\d{1,2}|\d{4,})", clean(text).replace(" ", ""))
+    match = re.fullmatch(r"([+-]?\d+),(\d{1,2}|\d{4,})", reading.clean.replace(" ", ""))
     if match is None or not isinstance(other, Number) or other.exact.denominator == 1:
         return None
     return Number(Fraction(f"{match.group(1)}.{match.group(2)}"), decimal=True)

@@ -1,34 +1,115 @@
-"""Whether two formulas are equal: read by math-verify's LaTeX parser, compared exactly or at random points by sympy.
+"""Evaluate conditions on formulas with computer algebra: latex2sympy2_extended parses, sympy compares.
 
-This may take for ever on a hostile formula: call it in a worker that can be killed (gem.graders.pool).
+The comparison is exact or at random points. It may not terminate on a hostile formula, so it runs in a worker process
+that can be killed; the parent process only builds the conditions.
 """
 
 from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from gem.errors import BadValue, require
 
-DIGITS = 40  # of the numbers compared
+DIGITS = 40  # precision of the numbers compared
 AGREEMENT = 30  # digits that have to agree
-POINTS = 6  # at which expressions with variables are compared; at half of them they must have a value
-_ODD_ROOT = re.compile(r"\\sqrt\[(\d*[13579])\]\{-(\d+(?:\.\d+)?)\}")  # of a negative number: the real one
+POINTS = 6  # points at which expressions with variables are compared; they must be defined at half of them
+_ODD_ROOT = re.compile(r"\\sqrt\[(\d*[13579])\]\{-(\d+(?:\.\d+)?)\}")  # of a negative number: use the real root
 _DEGREES = re.compile(r"\{?(\d+(?:\.\d+)?)\}?\s*\^\\circ")
 
 
-def same_formula(answer: str, gold: str) -> bool:
-    """Whether two clean LaTeX expressions are equal wherever they are defined. Raises BadValue for no formula."""
+@dataclass(frozen=True)
+class SameFormula:
+    """Two LaTeX expressions are equal wherever they are defined."""
+
+    answer: str
+    gold: str
+
+
+@dataclass(frozen=True)
+class SameEquation:
+    """Two equations, given by their sides, have the same solutions: their differences are proportional."""
+
+    answer: tuple[str, str]
+    gold: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class AllOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Each item equals a reference item of its own. rows: one per item, with its verdict for each reference item."""
+
+    rows: tuple[tuple[bool | Condition, ...], ...]
+
+
+Condition = SameFormula | SameEquation | AllOf | AnyOf | Matching
+
+
+def first_true(conditions: Sequence[Condition]) -> int | None:
+    """Return the index of the first condition that holds, or None. Runs in a worker."""
+    return next((i for i, condition in enumerate(conditions) if holds(condition)), None)
+
+
+def first_error(formulas: Sequence[str]) -> str | None:
+    """Return why the first unreadable formula cannot be parsed, or None if all can. Runs in a worker."""
+    for latex in formulas:
+        try:
+            parse(latex)
+        except BadValue as e:
+            return str(e)
+    return None
+
+
+def holds(condition: bool | Condition) -> bool:
+    """Evaluate a condition. A formula that cannot be parsed is not equal to any other."""
+    if isinstance(condition, bool):
+        return condition
+    if isinstance(condition, AllOf):
+        return all(map(holds, condition.conditions))
+    if isinstance(condition, AnyOf):
+        return any(map(holds, condition.conditions))
+    if isinstance(condition, Matching):
+        return _match(condition.rows)
+    try:
+        if isinstance(condition, SameEquation):
+            return _same_equation(condition.answer, condition.gold)
+        return _same_formula(condition.answer, condition.gold)
+    except BadValue:
+        return False
+
+
+def _match(rows: Sequence[Sequence[bool | Condition]]) -> bool:
+    """Give each row the first free column that holds; equality is transitive, so a greedy choice suffices."""
+    free = list(range(len(rows)))
+    for row in rows:
+        column = next((column for column in free if holds(row[column])), None)
+        if column is None:
+            return False
+        free.remove(column)
+    return True
+
+
+def _same_formula(answer: str, gold: str) -> bool:
     ours, theirs = parse(answer), parse(gold)
     if bool(ours == theirs):
         return True
-    return _is_number_like(ours) and _is_number_like(theirs) and _vanishes(ours - theirs)
+    return _is_expression(ours) and _is_expression(theirs) and _vanishes(ours - theirs)
 
 
-def same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
-    """Whether two equations, given by their sides, hold for the same values: their differences are proportional."""
+def _same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
     ours = parse(answer[0]) - parse(answer[1])
     theirs = parse(gold[0]) - parse(gold[1])
     if ours.free_symbols != theirs.free_symbols:
@@ -40,44 +121,47 @@ def same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
     return len(values) >= POINTS // 2 and all(_near(value, values[0]) for value in values) and values[0] != 0
 
 
-def _is_number_like(value: Any) -> bool:
-    """Whether it can be subtracted: not an equation, a set or a truth value."""
-    return isinstance(value, require("sympy", extra="math").Expr)
+def _is_expression(value: Any) -> bool:
+    """Return whether a sympy object can be subtracted: not an equation, a set or a truth value."""
+    return isinstance(value, _sympy().Expr)
 
 
 @lru_cache(maxsize=4096)
 def parse(latex: str) -> Any:
-    """The sympy expression of clean LaTeX, unevaluated; BadValue where it is none."""
-    sympy = require("sympy", extra="math")
+    """Parse clean LaTeX into a sympy expression without evaluating it. Raises BadValue if it is not a formula."""
+    sympy = _sympy()
     latex2sympy = require("latex2sympy2_extended", extra="math").latex2sympy
     text = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}", r"\1", latex)
     text = _ODD_ROOT.sub(r"(-\\sqrt[\1]{\2})", text)
     text = _DEGREES.sub(r"{\1\\cdot\\frac{\\pi}{180}}", text)
     try:
-        expression = latex2sympy(text, normalization_config=None)  # which would drop units and open boxes
+        expression = latex2sympy(text, normalization_config=None)  # the default would drop units and open boxes
         imaginary = [symbol for symbol in expression.free_symbols if symbol.name == "i"]
         expression = expression.subs({symbol: sympy.I for symbol in imaginary})
-        expression = expression.subs({s: sympy.Symbol(s.name) for s in expression.free_symbols})  # without assumptions
+        expression = expression.subs({s: sympy.Symbol(s.name) for s in expression.free_symbols})  # drop assumptions
         unfinished = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit, sympy.Derivative, sympy.UnevaluatedExpr)
         return expression.doit() if expression.has(*unfinished) else expression
     except RecursionError as e:
         raise BadValue(f"not a formula: {latex!r:.80}") from e
-    except Exception as e:  # the parser raises whatever it stumbles over
+    except Exception as e:  # the parser raises many types on malformed text
         raise BadValue(f"not a formula: {latex!r:.80} ({type(e).__name__})") from e
 
 
+@lru_cache(maxsize=1)
+def _sympy() -> Any:
+    return require("sympy", extra="math")
+
+
 def _vanishes(difference: Any) -> bool:
-    if not difference.free_symbols:
-        value = _value(difference, 0)
-        return value is not None and abs(value) < 10.0**-AGREEMENT
-    values = [_value(difference, point) for point in range(POINTS)]
-    known = [value for value in values if value is not None]
-    return len(known) >= POINTS // 2 and all(abs(value) < 10.0**-AGREEMENT for value in known)
+    """Return whether an expression is zero: numerically, or at random points if it has variables."""
+    points = POINTS if difference.free_symbols else 1
+    known = [value for value in (_value(difference, point) for point in range(points)) if value is not None]
+    return len(known) >= (points + 1) // 2 and all(abs(value) < 10.0**-AGREEMENT for value in known)
 
 
 def _value(expression: Any, point: int) -> Any:
-    """An expression's value at one of the random points; None where it has none there."""
-    sympy = require("sympy", extra="math")
+    """Evaluate an expression at the random point with this number; None where it is undefined."""
+    sympy = _sympy()
     symbols = sorted(expression.free_symbols, key=lambda symbol: symbol.name)
     chance = random.Random(point)
     at = {s: sympy.Rational(chance.choice([-1, 1, 1]) * chance.randint(101, 2999), 997) for s in symbols}

@@ -1,21 +1,21 @@
-"""Reading an answer in mathematics takes no computer algebra: a Formula keeps its LaTeX, and the engine compares it.
+"""Parse the text of a math answer into a Value, without computer algebra: a Formula keeps its LaTeX.
 
-One file, because what is read in brackets, sides and parts is read by all readers again.
+One file because the readers are mutually recursive: the items of a set, the sides of an equation and the cells of a
+matrix are answers themselves. `_READERS` lists them in the order in which they are tried.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math_matrices import determinant, scaled
-from gem.graders.math_numbers import in_base, number_of
 from gem.graders.math_text import clean, cut, split
 from gem.graders.math_units import unit_of
 from gem.graders.math_values import (
+    SCALES,
     Clock,
     Congruence,
     Formula,
@@ -27,8 +27,12 @@ from gem.graders.math_values import (
     Relation,
     Value,
     Word,
+    in_base,
+    is_word,
+    number_of,
+    spelled_number,
+    word_of,
 )
-from gem.graders.math_words import SCALES, is_word, spelled_number, word_of
 
 _NAME = re.compile(
     r"(?:m?\\angle\s*\{?[A-Za-z]+\}?|\\overline\{[A-Z]+\}|\\?[a-zA-Z]+|\\text\{[^{}]*\})"
@@ -49,12 +53,12 @@ _UNIT_TAIL = re.compile(
 _SCALED = re.compile(
     rf"(?P<number>.*?[\d}}])\s*(?:\\text\{{)?\s*(?P<scale>{'|'.join(SCALES)})(?![a-z])\s*\}}?(?P<rest>.*)"
 )
-_ANGLE_OF = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")  # whose argument the degrees are, and no unit of the value
-_CALCULUS = re.compile(r"\\(?:int|lim|sum|prod)(?![a-z])")  # whose letters behind numbers are no units
+_ANGLE_OF = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")  # degrees belong to its argument, not to the value
+_CALCULUS = re.compile(r"\\(?:int|lim|sum|prod)(?![a-z])")  # letters after numbers are variables, not units
 _CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?)?\s*(?:\\text\{\s*)?([ap])?(?(4)\.?\s*m\b\.?)\s*\}?", re.I)
-LONGEST_SCALED = 60  # characters of a number with "million"
+LONGEST_SCALED = 60  # characters of a number such as "1.5 million"
 _EVERYTHING = Interval(None, None, (False, False))
-_SAYINGS: dict[str, Value] = {
+_PHRASES: dict[str, Value] = {
     **dict.fromkeys(["no solution", "no solutions", "empty set", "the empty set"], Group("set", ())),
     **dict.fromkeys(["all real numbers", "all reals", "all real", "real numbers", "the real numbers"], _EVERYTHING),
     "infinity": Formula(r"\infty"),
@@ -62,24 +66,34 @@ _SAYINGS: dict[str, Value] = {
 }
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A parsed answer: its raw text, its clean text, and its value."""
+
+    text: str
+    clean: str
+    value: Value
+
+
 @lru_cache(maxsize=2048)
-def read(text: str) -> Value:
-    """The value that an answer's text stands for."""
-    text = clean(text)
-    number = number_of(text)
-    return _read(text) if number is None else Number(number, decimal="." in text)
+def read(text: str) -> Reading:
+    """Clean and parse an answer. Cached, since the reference answer is the same for a group of episodes."""
+    cleaned = clean(text)
+    return Reading(text, cleaned, _read(cleaned))
 
 
-def read_words(text: str) -> Value | None:
-    r"""What text between \text{…} says, or words do; None where it is mathematics."""
-    said = re.sub(r"\s+", " ", text).strip(" .").casefold()
-    if said in _SAYINGS:
-        return _SAYINGS[said]
-    count = spelled_number(said)
+def _read_words(text: str) -> Value | None:
+    """Return the value of a phrase or a spelled-out number; None for anything else."""
+    phrase = re.sub(r"\s+", " ", text).strip(" .").casefold()
+    if phrase in _PHRASES:
+        return _PHRASES[phrase]
+    count = spelled_number(phrase)
     return None if count is None else Number(Fraction(count))
 
 
 def _read(text: str) -> Value:
+    if (number := _read_number(text)) is not None:
+        return number
     if (quoted := re.fullmatch(r"\\text\{([^{}]*)\}", text)) is not None:
         return _read_quoted(quoted.group(1).strip())
     for reader in _READERS:
@@ -89,14 +103,19 @@ def _read(text: str) -> Value:
     return _read_scalar(text)
 
 
+def _read_number(text: str) -> Number | None:
+    number = number_of(text)
+    return None if number is None else Number(number, decimal="." in text)
+
+
 def _read_quoted(inner: str) -> Value:
-    if (known := read_words(inner)) is not None:
+    if (known := _read_words(inner)) is not None:
         return known
     if re.match(r"[-+]?[\d$€£(\\]", inner):
         return _read(inner)
     parts = [part for part in re.split(r",? and |,? or |, ", inner) if part]
     if len(parts) > 1:
-        return Group("list", tuple(read_words(part) or Word(word_of(part)) for part in parts))
+        return Group("list", tuple(_read_words(part) or Word(word_of(part)) for part in parts))
     return Word(word_of(inner))
 
 
@@ -106,13 +125,13 @@ def _read_union(text: str) -> Value | None:
 
 
 def _read_builder(text: str) -> Value | None:
-    """A set given by its condition: {x | x > 3}."""
+    """Read a set given by a condition: {x | x > 3}."""
     match = re.fullmatch(r"\\?\{\s*\(?[a-zA-Z]\)?(?:\s*\\in\s*\\mathbb\{R\})?\s*(?:\\mid|\||:)(.*?)\\?\}", text)
     return _read(match.group(1).strip()) if match else None
 
 
 def _read_congruence(text: str) -> Value | None:
-    """As x ≡ 3 (mod 5), or 3 (mod 5) alone."""
+    """Read x ≡ 3 (mod 5), or 3 (mod 5) alone."""
     before, marked, after = text.partition(r"\pmod{")
     modulus = after.rstrip(")").removesuffix("}")
     if not marked or not modulus or re.search(r"[{}\\]", modulus):
@@ -122,9 +141,7 @@ def _read_congruence(text: str) -> Value | None:
 
 
 def _read_list(text: str) -> Value | None:
-    """Several values side by side, with commas, semicolons, "and", "or"; x = 1, 2 and x = 1 or x = 2 alike."""
-    if number_of(text) is not None:
-        return None  # 1 and 1/2
+    """Read values separated by commas, semicolons, "and" or "or". "x = 1, 2" and "x = 1 or x = 2" read alike."""
     pieces = [(part, separator) for part, separator in cut(text, _BETWEEN) if part]
     parts = [signed for part, _ in pieces for signed in _signs(part)]
     if len(parts) < 2:
@@ -140,14 +157,14 @@ def _read_list(text: str) -> Value | None:
 
 
 def _signs(part: str) -> list[str]:
-    """Both values of one with a ± in it, where it is the only one."""
+    """Expand a part with exactly one ± into its two values."""
     if len(_PM.findall(part)) != 1:
         return [part]
     return [re.sub(r"^\+", "", _PM.sub(sign, part).replace("=+", "=")) for sign in "+-"]
 
 
 def _overlap(values: Sequence[Value]) -> Interval | None:
-    """X > 1 and x < 2 as one interval."""
+    """Merge a lower and an upper bound of the same variable (x > 1 and x < 2) into one interval."""
     low = next((v for v in values if isinstance(v, Interval) and v.high is None and v.low is not None), None)
     high = next((v for v in values if isinstance(v, Interval) and v.low is None and v.high is not None), None)
     if len(values) != 2 or low is None or high is None or low.variable != high.variable:
@@ -166,7 +183,7 @@ def _read_relation(text: str) -> Value | None:
     if operators == ["="]:
         return _equation(*sides)
     if set(operators) == {"="}:
-        return _equation(sides[0], sides[-1])  # a chain of equalities: what is found stands at its end
+        return _equation(sides[0], sides[-1])  # the last side of a chain of equalities is the result
     if operators == [r"\ne"]:
         return Relation(_read(sides[0]), r"\ne", _read(sides[1]))
     return _range(sides, operators)
@@ -183,7 +200,7 @@ def _equation(left: str, right: str) -> Value:
 
 
 def _range(sides: list[str], operators: list[str]) -> Value | None:
-    """1 < x <= 2, x > 3: an interval of its variable."""
+    """Read an inequality (1 < x <= 2, x > 3) as the interval of its variable."""
     down = [operator in (">", r"\ge") for operator in operators]
     if any(down) != all(down) or len(sides) > 3 or "=" in operators or r"\ne" in operators:
         return None
@@ -206,7 +223,7 @@ def _read_bracketed(text: str) -> Value | None:
         if text.startswith(opening) and text.endswith(closing) and _encloses(text, len(opening), len(closing)):
             items = _items(text[len(opening) : -len(closing)])
             if opening == "{" and len(items) == 1:
-                return _read(items[0])  # LaTeX's braces, which only group
+                return _read(items[0])  # plain braces only group in LaTeX
             return Group("tuple" if opening == r"\langle" else "set", tuple(map(_read, items)))
     if len(text) < 2 or text[0] not in "([]" or text[-1] not in ")][" or not _encloses(text, 1, 1):
         return None
@@ -229,7 +246,7 @@ def _items(inner: str) -> list[str]:
 
 
 def _encloses(text: str, opening: int, closing: int) -> bool:
-    """Whether the first bracket of a text is closed by its last."""
+    """Return whether the last bracket of a text closes the first."""
     depth = 0
     for character in text[opening : len(text) - closing]:
         depth += (character in "([{") - (character in ")]}")
@@ -249,15 +266,37 @@ def _read_matrix(text: str) -> Value | None:
     rows = [row for row in re.split(r"\\\\", match.group(3)) if row.strip()]
     cells = [[_read(cell.strip()) for cell in row.split("&")] for row in rows]
     if match.group(2) == "v" and not match.group(1):
-        return determinant(cells)
+        return _determinant(cells)
     if match.group(1):
-        multiplied = scaled(_read(match.group(1)), cells)
+        multiplied = _scaled(_read(match.group(1)), cells)
         if multiplied is None:
             return None
         cells = multiplied
     if all(len(row) == 1 for row in cells):
         return Group("tuple", tuple(row[0] for row in cells))
     return Group("matrix", tuple(Group("tuple", tuple(row)) for row in cells))
+
+
+def _scaled(factor: Value, cells: list[list[Value]]) -> list[list[Value]] | None:
+    """Multiply a matrix by a number; None unless every cell is a number."""
+    if not isinstance(factor, Number) or not all(isinstance(cell, Number) for row in cells for cell in row):
+        return None
+    return [[Number(cell.exact * factor.exact) for cell in row if isinstance(cell, Number)] for row in cells]
+
+
+def _determinant(cells: list[list[Value]]) -> Value | None:
+    """Return the determinant of a 2x2 or 3x3 matrix of numbers; None for any other matrix."""
+    rows = [[cell.exact for cell in row if isinstance(cell, Number)] for row in cells]
+    size = len(cells)
+    if size not in (2, 3) or any(len(row) != size for row in rows):
+        return None
+    if size == 2:
+        return Number(rows[0][0] * rows[1][1] - rows[0][1] * rows[1][0])
+    terms = (
+        rows[0][i] * (rows[1][(i + 1) % 3] * rows[2][(i + 2) % 3] - rows[1][(i + 2) % 3] * rows[2][(i + 1) % 3])
+        for i in range(3)
+    )
+    return Number(sum(terms, Fraction(0)))
 
 
 def _read_base(text: str) -> Value | None:
@@ -279,7 +318,7 @@ def _read_clock(text: str) -> Value | None:
 
 
 def _read_ratio(text: str) -> Value | None:
-    """3:4, 3 to 4, 1:2:3. Of two parts it is their quotient."""
+    """Read a ratio such as 3:4, 3 to 4 or 1:2:3. A ratio of two parts is their quotient."""
     parts = split(text, _TO)
     if len(parts) < 2 or not all(parts):
         return None
@@ -299,9 +338,9 @@ def _read_scalar(text: str) -> Value:
         value = _read_scalar(currency.group(1) + currency.group(3) + currency.group(4))
         unit = currency.group(2)
         return replace(value, unit=unit) if isinstance(value, (Number, Formula)) and not value.unit else value
-    if (number := number_of(text)) is not None:
-        return Number(number, decimal="." in text)
-    if (known := read_words(text)) is not None:
+    if (number := _read_number(text)) is not None:
+        return number
+    if (known := _read_words(text)) is not None:
         return known
     if len(text) <= LONGEST_SCALED and (many := _SCALED.fullmatch(text)) is not None:
         value = _read_scalar(f"{many.group('number')} {many.group('rest').strip()}".strip())
@@ -319,7 +358,7 @@ def _read_scalar(text: str) -> Value:
 
 
 def _is_quantity(number: str) -> bool:
-    """Whether a unit may follow: there are no letters besides those of commands, and every brace is closed."""
+    """Return whether a unit may follow: no letters outside LaTeX commands, and balanced braces."""
     return number.count("{") == number.count("}") and not re.search(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", "", number))
 
 

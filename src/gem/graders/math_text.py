@@ -1,13 +1,37 @@
-"""LaTeX and plain text of an answer in mathematics, brought to one spelling."""
+"""Normalize the text of a math answer: size caps, surrounding prose and boxes, one spelling for LaTeX and Unicode.
+
+One file because each step rewrites the text that the next one reads: `over_caps` looks at the raw text, `clean` strips
+what surrounds the answer and unifies spellings, and the reader cuts the result with `split` and `cut`.
+"""
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import re
 import unicodedata
-from functools import lru_cache
 
-from gem.graders.math_words import bare
+from gem.parsing import boxes
 
+MAX_CHARS = 3_000  # the longest reference answers of common data sets have a few hundred
+MAX_DEPTH = 50  # nested brackets
+MAX_DIGITS = 1_000  # of one number
+MAX_EXPONENT = 10_000  # of a number; 2^10000 can still be printed
+MAX_POWER = 1_000  # of an expression with variables
+MAX_TOWER = 5  # stacked exponents
+MAX_FACTORIAL = 3_000
+_ARITHMETIC = re.compile(r"[\d\s.+*/()-]*")
+
+_PROSE = re.compile(
+    r"(?:(?:so|thus|hence|therefore|finally)\b,?\s*)?(?:the|my|our)?\s*(?:final|correct|right)?\s*(?<![a-z])answer"
+    r"\s*(?:is|[:=])\s*:?\s*",
+    re.IGNORECASE,
+)
+_QUOTES = (("**", "**"), ("__", "__"), ("`", "`"), ('"', '"'), ("“", "”"), ("‘", "’"))
+_BOX_ALONE = re.compile(r"(?P<before>[$\s]*(?:\\?[a-zA-Z]\w{0,3}(?:\([a-z]\))?\s*=\s*)?)\\(?:boxed|fbox)\s*\{")
+_UNIT_AFTER = re.compile(
+    r"[$\s.]*(?:\\?%|\^.{0,8}|(?:\\[ ,;~])?\s*(?:\\(?:text|mathrm)\s*\{[^{}]{0,30}\}|[a-zA-Z/]{1,12}).{0,6})?[$\s.]*"
+)
 _GREEK = {
     **{"α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "θ": "theta", "λ": "lambda", "μ": "mu"},
     **{"π": "pi", "ρ": "rho", "σ": "sigma", "φ": "phi", "ω": "omega", "Δ": "Delta", "Ω": "Omega"},
@@ -104,9 +128,44 @@ _WRAPPERS = [("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")]
 _GROUPED = re.compile(r"(?<![\d.])(\d{1,3})((?:(?:,\\!|,|\{,\}|\s*\\[,!;:]\s*)\d{3})+)(?![\d,])")
 
 
-@lru_cache(maxsize=2048)
+def over_caps(text: str) -> str | None:
+    """Return the cap that a text exceeds (length, nesting, size of numbers), or None.
+
+    Text over a cap is graded wrong without being evaluated. The check takes linear time and reads at most MAX_CHARS
+    characters.
+    """
+    if len(text) > MAX_CHARS:
+        return f"longer than {MAX_CHARS} characters"
+    if _depth(text) > MAX_DEPTH:
+        return f"nested deeper than {MAX_DEPTH}"
+    if re.search(rf"\d{{{MAX_DIGITS + 1}}}", text):
+        return f"a number of over {MAX_DIGITS} digits"
+    flat = (
+        re.sub(r"\\[,;:! ]|\s|\\left|\\right", "", text)
+        .replace("**", "^")
+        .replace(r"\cdot", "*")
+        .replace(r"\times", "*")
+    )
+    end = 0
+    for match in re.finditer(r"\^", flat):
+        if match.start() < end:
+            continue  # already checked as part of the tower below it
+        exponent, height = _exponent(flat, match.end())
+        if height > MAX_TOWER:
+            return f"a tower of over {MAX_TOWER} exponents"
+        end = match.end() + len(exponent) if height > 1 else 0
+        before = flat[match.start() - 1 : match.start()]
+        limit = MAX_EXPONENT if before.isdigit() else MAX_POWER
+        if any(number > limit for number in _numbers(exponent)):
+            return f"an exponent beyond {limit}"
+    for match in re.finditer(r"(?:\d+|\([^()]*\)|\{[^{}]*\})!|\\[dt]?binom(\{[^{}]*\}+)", flat):
+        if any(number > MAX_FACTORIAL for number in _numbers(match.group(1) or match.group()[:-1])):
+            return f"a factorial or binomial beyond {MAX_FACTORIAL}"
+    return "a factorial of a factorial" if re.search(r"!\)*!", flat) else None
+
+
 def clean(text: str) -> str:
-    r"""One spelling for what LaTeX and Unicode write in several ways; the meaning is untouched.
+    r"""Rewrite equivalent LaTeX and Unicode notations to one spelling, without changing the meaning.
 
     >>> clean(r"$\left( \dfrac12,\; 1{,}000 \right).$")
     '(\\frac{1}{2}, 1000)'
@@ -129,8 +188,133 @@ def clean(text: str) -> str:
     return _unwrap(re.sub(r"(?<=\S)[,;]$|(?<![.\d])\.$|(?<=[\d})\]a-zA-Z%])\.$", "", text.strip()))
 
 
+def split(text: str, separator: str) -> list[str]:
+    """Split a text at a separator (a regular expression), ignoring separators inside brackets.
+
+    >>> split("1, (2, 3), 4", ",")
+    ['1', '(2, 3)', '4']
+    """
+    return [part for part, _ in cut(text, separator)]
+
+
+def cut(text: str, separator: str) -> list[tuple[str, str]]:
+    """Split like split(), pairing each part with the separator after it ("" after the last part)."""
+    pattern = re.compile(separator)
+    parts, depth, start, i = list[tuple[str, str]](), 0, 0, 0
+    while i < len(text):
+        if text.startswith("\\{", i) or text.startswith("\\}", i):
+            depth += 1 if text[i + 1] == "{" else -1
+            i += 2
+            continue
+        depth += (text[i] in "({[") - (text[i] in ")}]") if not _is_angle(text, i) else _is_angle(text, i)
+        match = pattern.match(text, i) if depth == 0 else None
+        if match is not None and match.end() > i:
+            parts.append((text[start:i].strip(), match.group()))
+            start = i = match.end()
+        else:
+            i += 1
+    return [*parts, (text[start:].strip(), "")]
+
+
+def _exponent(flat: str, start: int) -> tuple[str, int]:
+    """Return the exponent that begins at start with the exponents stacked on it, and their count.
+
+    For the first exponent of 9^9^9 that is ("9^9", 2).
+    """
+    end, height = start + len(_group(flat, start)), 1
+    while flat[end : end + 1] == "^" and height <= MAX_TOWER:
+        end += 1 + len(_group(flat, end + 1))
+        height += 1
+    return flat[start:end], height
+
+
+def _numbers(text: str) -> list[float]:
+    """Return the approximate value of an arithmetic expression; for any other text, the integers in it."""
+    expression = text.translate(str.maketrans("{}", "()")).replace("^", "**")
+    if _ARITHMETIC.fullmatch(expression) is None:
+        return [float(number) for number in re.findall(r"\d+", text)]
+    try:
+        return [_size(ast.parse(expression, mode="eval").body)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [float(number) for number in re.findall(r"\d+", text)]
+
+
+def _size(node: ast.AST) -> float:
+    """Return an upper estimate of an expression's value. Raises ValueError for anything but arithmetic."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return float(min(node.value, 1e300))
+    if isinstance(node, ast.UnaryOp):
+        return _size(node.operand)
+    if isinstance(node, ast.BinOp):
+        left, right = _size(node.left), _size(node.right)
+        with contextlib.suppress(OverflowError):
+            if isinstance(node.op, ast.Pow):
+                return float(left**right)
+            return left / right if isinstance(node.op, ast.Div) and right else left * right + left + right
+        return float("inf")
+    raise ValueError("not arithmetic")
+
+
+def _group(text: str, start: int) -> str:
+    """Return the LaTeX argument that begins at start: a bracketed group, a number or one character."""
+    if start < len(text) and text[start] in "{(":
+        close = {"{": "}", "(": ")"}[text[start]]
+        depth = 0
+        for end in range(start, len(text)):
+            depth += (text[end] == text[start]) - (text[end] == close)
+            if depth == 0:
+                return text[start : end + 1]
+        return text[start:]
+    match = re.compile(r"-?\d+|.", re.DOTALL).match(text, start)
+    return match.group() if match else ""
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for character in text:
+        if character in "{([":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "})]":
+            depth -= 1
+    return deepest
+
+
+def bare(text: str) -> str:
+    r"""Strip prose, quotes and boxes from around an answer.
+
+    The last of several boxes counts. A single box keeps a name before it and a unit after it.
+
+    >>> bare(r"The answer is **12**."), bare(r"x = \boxed{3}\text{ cm}"), bare(r"not \boxed{3} but \boxed{4}")
+    ('12', 'x = 3\\text{ cm}', '4')
+    """
+    text = _opened(re.sub(r"\\(boxed|fbox)\s+([^\s{])", r"\\\1{\2}", text).strip())
+    if (prose := _PROSE.match(text)) is not None:
+        text = text[prose.end() :]
+    while True:
+        text = text.strip()
+        for opening, closing in _QUOTES:
+            end = re.fullmatch(rf"{re.escape(opening)}(.+?){re.escape(closing)}[.,]?", text, re.DOTALL)
+            if end is not None and opening not in end.group(1):
+                text = end.group(1)
+                break
+        else:
+            return text
+
+
+def _opened(text: str) -> str:
+    found = boxes(text.replace(r"\fbox", r"\boxed"))
+    if not found:
+        return text
+    if len(found) == 1 and (start := _BOX_ALONE.match(text)) is not None:
+        after = text[start.end() + len(found[0]) + 1 :]
+        if len(after) <= 40 and _UNIT_AFTER.fullmatch(after):
+            return f"{start.group('before')}{found[0]}{after}"
+    return _opened(found[-1])
+
+
 def _ascii(text: str) -> str:
-    """Without the characters for which LaTeX has words."""
+    """Replace Unicode symbols with their LaTeX commands."""
     if text.isascii():
         return text
     text = re.sub(f"[{_VULGAR}]", lambda m: _fraction(unicodedata.normalize("NFKC", m.group())), text)
@@ -145,13 +329,16 @@ def _fraction(text: str) -> str:
 
 
 def _degrees(match: re.Match[str]) -> str:
-    """15° 30' as a fraction of degrees."""
+    """Convert degrees, minutes and seconds to a fraction of degrees."""
     degrees, minutes, seconds = (int(part or 0) for part in match.groups())
     return rf"\frac{{{3600 * degrees + 60 * minutes + seconds}}}{{3600}}^\circ "
 
 
 def _is_one_number(match: re.Match[str], text: str) -> bool:
-    """Whether 1,234 is a number: not inside brackets, where (1,234) is a pair, unless the comma is no plain one."""
+    r"""Return whether digits grouped by commas are one number.
+
+    A plain comma inside brackets separates items, as in (1,234); the LaTeX forms {,} and \\, always group digits.
+    """
     if "," not in match.group(2).replace(r"\,", "").replace("{,}", ""):
         return True
     before = text[: match.start()]
@@ -159,7 +346,7 @@ def _is_one_number(match: re.Match[str], text: str) -> bool:
 
 
 def _unwrap(text: str) -> str:
-    """Without dollar signs, boxes and text marks that enclose the whole."""
+    """Remove dollar signs, boxes and font commands that enclose the whole text."""
     while True:
         text = text.strip()
         for opening, closing in _WRAPPERS:
@@ -190,7 +377,7 @@ def _depth_breaks(text: str) -> bool:
 
 
 def _bare_arguments(text: str) -> str:
-    r"""With braces around the arguments that LaTeX takes without: \frac12, \sqrt2, x^10 stays x^1 0 as LaTeX has it."""
+    r"""Add the braces that LaTeX lets writers omit (\frac12, \sqrt2), and backslashes to bare function names."""
     text = re.sub(r"\\frac\s*([0-9a-zA-Z])\s*([0-9a-zA-Z])", r"\\frac{\1}{\2}", text)
     text = re.sub(r"\\frac\s*([0-9a-zA-Z])\s*\{", r"\\frac{\1}{", text)
     text = re.sub(r"(\\frac\{[^{}]*\})\s*([0-9a-zA-Z])", r"\1{\2}", text)
@@ -203,34 +390,6 @@ def _bare_arguments(text: str) -> str:
     return re.sub(r"\^\(([^()]*)\)", r"^{\1}", text)
 
 
-def split(text: str, separator: str) -> list[str]:
-    """The parts of a text between separators (a regular expression) that stand in no bracket.
-
-    >>> split("1, (2, 3), 4", ",")
-    ['1', '(2, 3)', '4']
-    """
-    return [part for part, _ in cut(text, separator)]
-
-
-def cut(text: str, separator: str) -> list[tuple[str, str]]:
-    """split(), each part with the separator that follows it; "" follows the last."""
-    pattern = re.compile(separator)
-    parts, depth, start, i = list[tuple[str, str]](), 0, 0, 0
-    while i < len(text):
-        if text.startswith("\\{", i) or text.startswith("\\}", i):
-            depth += 1 if text[i + 1] == "{" else -1
-            i += 2
-            continue
-        depth += (text[i] in "({[") - (text[i] in ")}]") if not _is_angle(text, i) else _is_angle(text, i)
-        match = pattern.match(text, i) if depth == 0 else None
-        if match is not None and match.end() > i:
-            parts.append((text[start:i].strip(), match.group()))
-            start = i = match.end()
-        else:
-            i += 1
-    return [*parts, (text[start:].strip(), "")]
-
-
 def _is_angle(text: str, i: int) -> int:
-    r"""1 where \langle begins, -1 where \rangle does."""
+    r"""Return 1 if \langle begins at i, -1 if \rangle does, else 0."""
     return text.startswith("\\langle", i) - text.startswith("\\rangle", i)

@@ -1,7 +1,7 @@
-"""Units of measurement, in their usual spellings, and what they measure.
+"""Units of measurement: spellings, dimensions and conversion factors.
 
-A unit is a text such as "m", "cm^2" or "km/h", made of the canonical names in UNITS, or of a word that is no unit
-elsewhere ("apple"), which measures itself.
+A unit is a text such as "m", "cm^2" or "km/h", made of the canonical names in UNITS. Any other noun ("apple") is a unit
+with a dimension of its own.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
 
-FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan log ln exp lim max min gcd lcm sqrt pi mod".split()  # noqa: SIM905
-)
+from gem.graders.math_values import FUNCTIONS
+
 Dimensions = tuple[tuple[str, int], ...]
-# unit → (what it measures, factor to the unit of which that is 1)
+# canonical name → (dimensions with their exponents, factor to the base unit)
 UNITS: dict[str, tuple[dict[str, int], Fraction]] = {}
 _SPELLED: dict[str, str] = {}
 _CAPITALS = {"J": "joule", "N": "newton", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "L": "l"}
-_NAMES_THINGS = re.compile(r"^(?=.*[aeiouy])...|\s")  # and is no product of letters, as "xy" is
+_NAMES_THINGS = re.compile(r"^(?=.*[aeiouy])...|\s")  # unlike "xy", a product of variables
 _SPEED, _VOLUME = {"length": 1, "time": -1}, {"length": 3}
 
 
@@ -84,10 +83,12 @@ for _row in (
 
 
 def unit_of(text: str, power: str | None = None, *, apart: bool = True) -> str | None:
-    """The canonical form of a unit; a word of the question's ("apples") is one too. None where it is none.
+    """Return the canonical form of a unit, or None if the text is not one.
 
-    power: an exponent that follows it, as "^{2}". apart: it stands apart from its number; where it does not, only a
-    unit in use is one.
+    Args:
+        power: an exponent written after the unit, such as "^{2}".
+        apart: a space separates the unit from its number. Without one, only the units in UNITS are recognized; with
+            one, any noun ("apples") is a unit.
     """
     if text.startswith(r"^\circ"):
         return "degree"
@@ -103,24 +104,24 @@ def unit_of(text: str, power: str | None = None, *, apart: bool = True) -> str |
 
 
 def capital_unit(text: str) -> str | None:
-    """The unit that a single capital letter stands for where it is known to be one: N is newton."""
+    """Return the unit that a single capital letter abbreviates (N is newton), or None."""
     return _CAPITALS.get(text)
 
 
 def unit_as_letter(unit: str) -> str | None:
-    """The letter that a unit is written with, which may as well be a variable; None where it is longer."""
+    """Return a unit's symbol if it is a single letter, which could also be a variable; else None."""
     return unit if len(unit) == 1 and unit.isalpha() else None
 
 
 @lru_cache(maxsize=1024)
 def measured(unit: str) -> tuple[Dimensions, Fraction]:
-    """What a canonical unit measures, and its factor to others that measure the same."""
+    """Return the dimensions of a canonical unit and its factor to the base unit."""
     dimensions: Counter[str] = Counter()
     factor = Fraction(1)
     whole = [unit] if unit in UNITS else unit.split("/")
-    for place, part in enumerate(whole):
+    for position, part in enumerate(whole):
         name, _, power = part.partition("^")
-        exponent = int(power or 1) * (1 if place == 0 else -1)
+        exponent = int(power or 1) * (1 if position == 0 else -1)
         measures, size = UNITS.get(name, ({name: 1}, Fraction(1)))
         for dimension, times in measures.items():
             dimensions[dimension] += times * exponent
@@ -129,7 +130,11 @@ def measured(unit: str) -> tuple[Dimensions, Fraction]:
 
 
 def _part(text: str, marked: bool) -> str | None:
-    """One factor of a unit: "square feet" is ft^2. marked: as text, so that a letter is no variable."""
+    r"""Return one factor of a unit in canonical form ("square feet" is ft^2), or None.
+
+    Args:
+        marked: written inside \text{...}, so a single letter is not a variable.
+    """
     match = re.fullmatch(r"(.*?)\s*(?:\^?([23])|\s(squared|cubed))?", text.strip(" ."))
     word, digit, spelled = match.groups() if match else (text, None, None)
     power = digit or {"squared": "2", "cubed": "3", None: ""}[spelled]

@@ -1,14 +1,24 @@
-"""What an answer in mathematics can be: a number with its unit, a tuple, a set, an interval, an equation, a word, …"""
+"""What a math answer can be: the value types, and how numbers and words are written.
+
+Numbers are exact fractions, whether written as digits, fractions, mixed numbers, repeating decimals or words.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 
 @dataclass(frozen=True)
 class Number:
-    """exact: its value. unit: canonical, "" for none, "%" for percent. decimal: written with a decimal point."""
+    """An exact number.
+
+    Args:
+        unit: canonical name; "" for none, "%" for percent.
+        decimal: written with a decimal point.
+    """
 
     exact: Fraction
     unit: str = ""
@@ -17,7 +27,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Formula:
-    """An expression that is more than a number; latex is clean."""
+    """An expression beyond a single number, as clean LaTeX."""
 
     latex: str
     unit: str = ""
@@ -25,7 +35,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Word:
-    """Text that is no mathematics: a name, yes, a letter of a multiple choice; in lower case but for single letters."""
+    """Non-mathematical text: a name, "yes", a multiple-choice letter. Lower case, except for single letters."""
 
     text: str
 
@@ -34,8 +44,8 @@ class Word:
 class Group:
     """Several values.
 
-    kind: "tuple" (ordered), "set" and "list" (unordered), "matrix" (of rows), "union", "ratio".
-
+    Args:
+        kind: "tuple", "ratio" and "matrix" (a tuple of rows) are ordered; "set", "list" and "union" are not.
     """
 
     kind: str
@@ -44,7 +54,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Interval:
-    """low, high: None where it is not bounded. variable: "" where none is named."""
+    """An interval of real numbers.
+
+    Args:
+        low, high: bounds; None for unbounded.
+        closed: whether each bound belongs to the interval.
+        variable: the bounded variable; "" if none is named.
+    """
 
     low: Value | None
     high: Value | None
@@ -54,7 +70,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Relation:
-    """left = right, left ≠ right: an equation in which no side is a plain name."""
+    """An equation or inequality in which neither side is a plain name."""
 
     left: Value
     operator: str
@@ -63,7 +79,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Named:
-    """name = value. name may stand alone on its side: x, f(x), A_1, Area."""
+    """A value assigned to a name such as x, f(x), A_1 or Area."""
 
     name: str
     value: Value
@@ -71,7 +87,7 @@ class Named:
 
 @dataclass(frozen=True)
 class InBase:
-    """digits in a base that is written with it."""
+    """Digits written with their base."""
 
     digits: str
     base: int
@@ -79,9 +95,12 @@ class InBase:
 
 @dataclass(frozen=True)
 class Clock:
-    """A time of day. seconds: since midnight, or since noon or midnight where ``half`` (am or pm) is not known.
+    """A time of day.
 
-    ratio: what it is when it is no time; None where it can be nothing else.
+    Args:
+        seconds: since midnight, or since the last noon or midnight if ``half`` is False.
+        half: whether the half of the day (am or pm) is known.
+        ratio: the value as a ratio (3:30 is 3/30); None if it can only be a time.
     """
 
     seconds: int
@@ -91,7 +110,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Congruence:
-    """value modulo modulus. name: of what is congruent to it, "" where nothing is named."""
+    """value modulo modulus. ``name`` is the left side of the congruence, "" if there is none."""
 
     name: str
     value: Value
@@ -99,3 +118,153 @@ class Congruence:
 
 
 Value = Number | Formula | Word | Group | Interval | Relation | Named | InBase | Clock | Congruence
+
+_DIGITS = r"\d+(?:\.\d*)?|\.\d+"
+_PLAIN = re.compile(rf"([+-]?)\s*({_DIGITS})")
+_SCIENTIFIC = re.compile(
+    rf"([+-]?)\s*({_DIGITS})(?:\s*\\cdot\s*10\s*\^\s*(?:\{{\s*([+-]?\d+)\s*\}}|(\d))|[eE]([+-]?\d+))"
+)
+_POWER_OF_TEN = re.compile(r"([+-]?)10\^(?:\{\s*([+-]?\d+)\s*\}|(\d))")
+_FRACTION = re.compile(
+    rf"([+-]?)\s*(?:\\frac\{{\s*([+-]?)\s*({_DIGITS})\s*\}}\{{\s*([+-]?)\s*({_DIGITS})\s*\}}|({_DIGITS})\s*/\s*({_DIGITS}))"
+)
+_BASE = re.compile(r"([0-9A-Fa-f]+|\([0-9A-Fa-f]+\))_(?:\{?\s*(?:\\text\{)?\s*(\w+)\s*\}*)")
+_AND = r"(?:(?:\\text\{\s*and\s*\}|and(?=[ \\]))\s*)?"
+_MIXED = re.compile(
+    rf"([+-]?)\s*(\d+)\s*{_AND}(?:\\frac\{{\s*(\d+)\s*\}}\{{\s*(\d+)\s*\}}|(?:\s|\s+and\s+)(\d+)/(\d+))"
+)
+_REPEATING = re.compile(r"([+-]?)(\d*)\.(\d*)(?:\\overline\{(\d+)\}|\\(?:bar|dot)\{(\d+)\}|\((\d+)\))")
+_SPACED = re.compile(r"([+-]?)(\d{1,3}(?:[ ']\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:_\d{3})+)")
+_DOTS = re.compile(r"([+-]?)(\d*)\.(\d*?)(\d{1,6}?)\4{2,}\.\.\.")
+
+_SHORT_WORDS = frozenset({"yes", "no", "true", "false", "all", "both", "none"})
+_ONES = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_BASES = {"sixteen": 16, **{_ONES[base]: base for base in range(2, 11)}}
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+
+FUNCTIONS = frozenset(
+    "sin cos tan cot sec csc arcsin arccos arctan log ln exp lim max min gcd lcm sqrt pi mod".split()  # noqa: SIM905
+)
+
+
+def number_of(text: str) -> Fraction | None:
+    """Return the exact value of a text that is a number and nothing else, or None."""
+    text = text.strip().removeprefix("+")
+    for pattern, value in _NUMBERS:
+        if match := pattern.fullmatch(text):
+            return value(*match.groups())
+    return None
+
+
+def in_base(text: str) -> tuple[str, int] | None:
+    """Return digits and their subscript base; None for other text and for digits that do not exist in the base.
+
+    >>> in_base("ff_{16}"), in_base("12_2")
+    (('FF', 16), None)
+    """
+    match = _BASE.fullmatch(text)
+    if match is None:
+        return None
+    digits, word = match.group(1).strip("()").upper(), match.group(2)
+    base = _BASES.get(word, int(word) if word.isdigit() else 0)
+    return (digits, base) if 2 <= base <= 36 and all(int(d, 36) < base for d in digits) else None
+
+
+def spelled_number(text: str) -> int | None:
+    """Return the integer below 1,000 that is spelled out in words, or None.
+
+    >>> spelled_number("twenty-one"), spelled_number("one hundred and five"), spelled_number("none")
+    (21, 105, None)
+    """
+    words = re.sub(r"\band\b|-", " ", text.lower()).split()
+    if not 1 <= len(words) <= 5:
+        return None
+    if "hundred" in words:
+        i = words.index("hundred")
+        hundreds, rest = spelled_number(" ".join(words[:i])) if i else None, words[i + 1 :]
+        below = spelled_number(" ".join(rest)) if rest else 0
+        return None if hundreds is None or below is None else 100 * hundreds + below
+    if words[0] in _ONES:
+        return _ONES.index(words[0]) if len(words) == 1 else None
+    if words[0] in _TENS and len(words) <= 2:
+        ones = _ONES.index(words[1]) if len(words) == 2 and words[1] in _ONES[1:10] else 0 if len(words) == 1 else None
+        return None if ones is None else 10 * (_TENS.index(words[0]) + 2) + ones
+    return None
+
+
+def is_word(text: str) -> bool:
+    """Return whether clean text is a word rather than a product of variables."""
+    if re.fullmatch(r"\(?\s*\\?text\{[^{}]*\}\s*\)?", text) or re.fullmatch(r"\(?[A-Z]\)?", text):
+        return True
+    letters = re.sub(r"\\text\{|\}|[ .,'’-]", "", text)
+    if text.lower() in _SHORT_WORDS or re.fullmatch(r"[A-Z][a-z]{2,}", text):
+        return True
+    return len(letters) > 3 and letters.isalpha() and letters.lower() not in FUNCTIONS
+
+
+def word_of(text: str) -> str:
+    """Normalize a word for Word.text."""
+    word = re.sub(r"\\text\{|[{}().$]", "", text).strip()
+    return word if len(word) == 1 else re.sub(r"\s+", " ", word).casefold()
+
+
+def _plain(sign: str, digits: str) -> Fraction:
+    return _signed(sign, Fraction("0" + digits.rstrip(".")))
+
+
+def _spaced(sign: str, digits: str) -> Fraction:
+    grouped = digits.replace(".", "") if digits.count(".") > 1 else digits
+    return _signed(sign, Fraction(re.sub(r"[ '_]", "", grouped)))
+
+
+def _mixed(sign: str, whole: str, *parts: str | None) -> Fraction | None:
+    top, bottom = [int(part) for part in parts if part is not None]
+    return _signed(sign, int(whole) + Fraction(top, bottom)) if bottom else None
+
+
+def _ratio(sign: str, top_sign: str, top: str, bottom_sign: str, bottom: str, *plain: str) -> Fraction | None:
+    above, below = Fraction(top or plain[0]), Fraction(bottom or plain[1])
+    negative = ((sign == "-") + (top_sign == "-") + (bottom_sign == "-")) % 2
+    return (-1 if negative else 1) * above / below if below else None
+
+
+def _scientific(sign: str, digits: str, *powers: str | None) -> Fraction | None:
+    return _scaled(sign, Fraction(digits), *powers)
+
+
+def _power_of_ten(sign: str, *powers: str | None) -> Fraction | None:
+    return _scaled(sign, Fraction(1), *powers)
+
+
+def _scaled(sign: str, value: Fraction, *powers: str | None) -> Fraction | None:
+    power = next(int(power) for power in powers if power is not None)
+    return _signed(sign, value * Fraction(10) ** power) if abs(power) <= 1000 else None
+
+
+def _with_period(sign: str, whole: str, fixed: str, *periods: str | None) -> Fraction:
+    return _repeating(sign, whole, fixed, next(period for period in periods if period is not None))
+
+
+def _signed(sign: str, value: Fraction) -> Fraction:
+    return -value if sign == "-" else value
+
+
+def _repeating(sign: str, whole: str, fixed: str, period: str) -> Fraction:
+    head = Fraction(int(whole + fixed or "0"), 10 ** len(fixed))
+    return _signed(sign, head + Fraction(int(period), (10 ** len(period) - 1) * 10 ** len(fixed)))
+
+
+_NUMBERS: tuple[tuple[re.Pattern[str], Callable[..., Fraction | None]], ...] = (
+    (_PLAIN, _plain),
+    (_MIXED, _mixed),
+    (_FRACTION, _ratio),
+    (_SCIENTIFIC, _scientific),
+    (_POWER_OF_TEN, _power_of_ten),
+    (_REPEATING, _with_period),
+    (_DOTS, _repeating),
+    (_SPACED, _spaced),
+)
