@@ -1,4 +1,3 @@
-import json
 import random
 from collections import Counter, deque
 
@@ -26,29 +25,6 @@ VARIANTS = {
     "random": {"random_size": True, "max_turns": 50},
 }
 MOVES = ["up", "down", "left", "right"]
-UNREADABLE = [
-    "",
-    "up",
-    r"\boxed{}",
-    r"\boxed{north}",
-    r"\boxed{up up}",
-    "\\boxed{r\u0130ght}",  # folds to "right" but for one letter
-    "\\boxed{up",
-    "\x00\ud800",
-    "\\boxed{up" + " " * 1_000_000 + "x}",
-    "\\boxed{" + "9" * 1_000_000 + "}",
-]
-
-
-def play(env, act, seed):
-    """One episode: the total reward and the last step."""
-    observation, _ = env.reset(seed=seed)
-    total = 0.0
-    while True:
-        step = env.step(act(observation))
-        observation, total = step.observation, total + step.reward
-        if step.terminated or step.truncated:
-            return total, step
 
 
 def distances(size):
@@ -115,7 +91,7 @@ def test_permuted_boards_are_even_over_all_but_the_goal():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_oracle_solves_every_board_within_the_limit_for_exactly_one(variant):
+def test_the_oracle_solves_every_board_within_the_limit_for_exactly_one(variant, play):
     env = FifteenPuzzleEnv(**VARIANTS[variant])
     oracle = Oracle(env)
     for seed in range(200):
@@ -124,7 +100,7 @@ def test_the_oracle_solves_every_board_within_the_limit_for_exactly_one(variant)
         assert env.turn <= env.state.within <= env.turn_limit()
 
 
-def test_pure_random_boards_are_solved_within_the_farthest_distance():
+def test_pure_random_boards_are_solved_within_the_farthest_distance(play):
     env = FifteenPuzzleEnv(num_rows=3, max_turns=31, init_algo="pure_random")
     oracle = Oracle(env)
     assert all(play(env, oracle.act, seed)[0] == 1.0 for seed in range(30))
@@ -142,7 +118,7 @@ def test_the_oracle_goes_on_from_any_board():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_no_constant_move_earns_a_quarter(variant):
+def test_no_constant_move_earns_a_quarter(variant, play):
     env = FifteenPuzzleEnv(**VARIANTS[variant])
     for move in MOVES:
         assert sum(play(env, lambda _, move=move: rf"\boxed{{{move}}}", seed)[0] for seed in range(300)) / 300 <= 0.25
@@ -181,42 +157,6 @@ def test_tiles_in_place_pay_nothing_at_the_limit():
 @pytest.mark.parametrize("text", ["up", "UP", " Up ", "\tuP\n"])
 def test_a_move_may_be_written_in_any_case(three_by_three, text):
     assert three_by_three.read(rf"\boxed{{down}} no: \boxed{{{text}}} \boxed{{done}}") == "up"
-
-
-@pytest.mark.parametrize("text", UNREADABLE, ids=len)
-def test_other_text_holds_no_move_and_never_raises(three_by_three, text):
-    step = three_by_three.step(text)
-    assert step.reward == -0.1 and step.terminated and step.info["stop_reason"] is StopReason.FORMAT
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_sampled_moves_are_always_legal(variant):
-    env = FifteenPuzzleEnv(**VARIANTS[variant])
-    for seed in range(75):
-        env.reset(seed=seed)
-        total, over = 0.0, False
-        while not over:
-            step = env.step(env.sample_random_action())
-            assert "invalid" not in step.info
-            total, over = total + step.reward, step.terminated or step.truncated
-        assert total in (0.0, 1.0)
-
-
-def test_a_saved_episode_goes_on_as_the_original():
-    env, other = FifteenPuzzleEnv(**VARIANTS["hard"]), FifteenPuzzleEnv(**VARIANTS["hard"])
-    env.reset(seed=7)
-    env.step(env.sample_random_action())
-    other.set_state(json.loads(json.dumps(env.get_state())))
-    for _ in range(10):
-        action = env.sample_random_action()
-        assert other.sample_random_action() == action
-        assert other.step(action) == env.step(action)
-
-
-def test_a_seed_names_an_episode():
-    env, other = FifteenPuzzleEnv(**VARIANTS["random"]), FifteenPuzzleEnv(**VARIANTS["random"])
-    other.reset(seed=1)
-    assert env.reset(seed=5) == other.reset(seed=5)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import json
 import random
 from collections import Counter
 
@@ -32,29 +31,6 @@ BOARD = (
     *(0, 0, 0, 8),
 )
 STUCK = (16, 32, 16, 32, 32, 16, 32, 16) * 2
-UNREADABLE = [
-    "",
-    "left",
-    r"\boxed{}",
-    r"\boxed{west}",
-    r"\boxed{left, up}",
-    "\\boxed{r\u0130ght}",
-    "\\boxed{left",
-    "\x00\ud800",
-    "\\boxed{left" + " " * 1_000_000 + "x}",
-    "\\boxed{" + "9" * 1_000_000 + "}",
-]
-
-
-def play(env, act, seed):
-    """One episode: the total reward and the last step."""
-    observation, _ = env.reset(seed=seed)
-    total = 0.0
-    while True:
-        step = env.step(act(observation))
-        observation, total = step.observation, total + step.reward
-        if step.terminated or step.truncated:
-            return total, step
 
 
 def on_board(board, target=64):
@@ -141,7 +117,7 @@ def test_a_full_board_with_a_merge_left_is_not_lost():
 
 
 @pytest.mark.parametrize(("variant", "seeds", "won"), [("", 200, 0.97), ("random", 200, 0.97), ("hard", 20, 0.9)])
-def test_the_oracle_usually_wins_and_then_earns_exactly_one(variant, seeds, won):
+def test_the_oracle_usually_wins_and_then_earns_exactly_one(variant, seeds, won, play):
     env = Game2048Env(**VARIANTS[variant])
     oracle = Oracle(env)
     played = [play(env, oracle.act, seed) for seed in range(seeds)]
@@ -150,13 +126,13 @@ def test_the_oracle_usually_wins_and_then_earns_exactly_one(variant, seeds, won)
     assert all(0.0 <= total <= 1.0 for total, _ in played)
 
 
-def test_2048_can_be_made_within_its_limit():
+def test_2048_can_be_made_within_its_limit(play):
     env = Game2048Env(**VARIANTS["extreme-hard"])
     assert [play(env, Oracle(env).act, seed)[0] for seed in range(3)].count(1.0) >= 2
 
 
 @pytest.mark.parametrize("variant", ["", "random"])  # a larger target pays less for the same tile
-def test_no_constant_move_earns_a_quarter(variant):
+def test_no_constant_move_earns_a_quarter(variant, play):
     env = Game2048Env(**VARIANTS[variant])
     for move in MOVES:
         assert sum(play(env, lambda _, move=move: rf"\boxed{{{move}}}", seed)[0] for seed in range(200)) / 200 <= 0.25
@@ -166,40 +142,6 @@ def test_no_constant_move_earns_a_quarter(variant):
 def test_a_move_may_be_written_in_any_case(text):
     env = Game2048Env()
     assert env.read(rf"\boxed{{up}} no: \boxed{{{text}}} \boxed{{done}}") == "left"
-
-
-@pytest.mark.parametrize("text", UNREADABLE, ids=len)
-def test_other_text_holds_no_move_and_never_raises(text):
-    env = Game2048Env()
-    env.reset(seed=0)
-    step = env.step(text)
-    assert step.reward == -0.1 and step.terminated and step.info["stop_reason"] is StopReason.FORMAT
-
-
-@pytest.mark.parametrize("variant", ["", "random"])
-def test_sampled_moves_are_always_legal(variant):
-    env = Game2048Env(**VARIANTS[variant])
-    for seed in range(150):
-        env.reset(seed=seed)
-        total, over = 0.0, False
-        while not over:
-            step = env.step(env.sample_random_action())
-            assert "invalid" not in step.info
-            total, over = total + step.reward, step.terminated or step.truncated
-        assert 0.0 <= total <= 1.0
-    assert env.read(env.sample_random_action()) in MOVES
-
-
-def test_a_saved_episode_goes_on_as_the_original():
-    env, other = Game2048Env(**VARIANTS["hard"]), Game2048Env(**VARIANTS["hard"])
-    env.reset(seed=7)
-    for _ in range(20):
-        env.step(env.sample_random_action())
-    other.set_state(json.loads(json.dumps(env.get_state())))
-    for _ in range(20):
-        action = env.sample_random_action()
-        assert other.sample_random_action() == action
-        assert other.step(action) == env.step(action)
 
 
 def test_a_seed_names_an_episode_and_random_tasks_all_come():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -24,18 +23,6 @@ from gem.errors import BadAction, BadValue
 from gem.policies import oracle
 
 IDS = [spec.id for spec in gem.list_envs("game:GuessTheNumber-v0")]
-SEEDS = range(200)
-
-
-def play(env: Any, seed: int, guesses: Any) -> list[Any]:
-    """The steps of one episode; guesses is a list of actions, or a function of the last observation."""
-    observation, _ = env.reset(seed=seed)
-    steps: list[Any] = []
-    while not steps or not (steps[-1].terminated or steps[-1].truncated):
-        action = guesses(observation) if callable(guesses) else guesses[min(len(steps), len(guesses) - 1)]
-        steps.append(env.step(action))
-        observation = steps[-1].observation
-    return steps
 
 
 def with_secret(secret: int, **kwargs: Any) -> GuessTheNumberEnv:
@@ -106,7 +93,9 @@ def test_the_rules_name_the_range_the_turns_and_the_format():
 
 
 def test_the_secret_wins():
-    step = with_secret(5).step(r"\boxed{5}")
+    env = with_secret(5)
+    assert env.secrets() == ["5"]
+    step = env.step(r"\boxed{5}")
     assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
     assert step.info == {"stop_reason": StopReason.SOLVED}
 
@@ -137,14 +126,6 @@ def test_a_guess_out_of_range_costs_a_turn_and_nothing_else():
     assert (step.observation, step.reward) == ("Turn 1: 99 is not between 1 and 20.", 0.0)
     assert step.info == {"invalid": "out_of_range"}
     assert env.turn == 1
-
-
-@pytest.mark.parametrize("action", ["", "5", r"\boxed{}", r"\boxed{five}", r"\boxed{5", "\x00", "\ud800", "9" * 99])
-def test_an_unreadable_action_costs_and_ends_the_game(action):
-    step = with_secret(5).step(action)
-    assert (step.reward, step.terminated, step.truncated) == (-0.1, True, False)
-    assert step.info == {"invalid": "no_action", "stop_reason": StopReason.FORMAT}
-    assert r"\boxed{" in step.observation
 
 
 def test_an_unreadable_action_can_be_allowed_to_go_on():
@@ -199,43 +180,21 @@ def test_all_variants_of_the_catalogue_are_registered():
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_the_oracle_wins_every_game_with_exactly_one(env_id):
+def test_the_oracle_wins_every_game_with_exactly_one(env_id, play):
     env = gem.make(env_id)
     player = oracle(env)
-    for seed in SEEDS:
-        steps = play(env, seed, player.act)
-        assert sum(step.reward for step in steps) == 1.0
-        assert steps[-1].info["stop_reason"] == StopReason.SOLVED
+    for seed in range(200):
+        total, step = play(env, player.act, seed)
+        assert total == 1.0 and step.info["stop_reason"] == StopReason.SOLVED
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_always_the_same_answer_earns_no_more_than_the_declared_floor(env_id):
+def test_always_the_same_answer_earns_no_more_than_the_declared_floor(env_id, play):
     env = gem.make(env_id)
     floor = gem.ENV_REGISTRY[env_id].floors["constant"]
     for constant in range(61):
-        earned = [sum(s.reward for s in play(env, seed, [rf"\boxed{{{constant}}}"])) for seed in SEEDS[:100]]
-        assert sum(earned) / len(earned) <= floor
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_random_play_is_legal_and_stays_in_the_reward_range(env_id):
-    env = gem.make(env_id)
-    low, high = gem.ENV_REGISTRY[env_id].reward_range
-    for seed in SEEDS:
-        steps = play(env, seed, lambda _: env.sample_random_action())
-        assert all("invalid" not in step.info for step in steps)
-        assert low <= sum(step.reward for step in steps) <= high
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_the_same_seed_gives_the_same_game_and_seeds_differ(env_id):
-    env, twin = gem.make(env_id), gem.make(env_id)
-    states = []
-    for seed in range(50):
-        assert env.reset(seed=seed) == twin.reset(seed=seed)
-        assert env.state == twin.state
-        states.append(env.state)
-    assert len(set(states)) > 5
+        action = rf"\boxed{{{constant}}}"
+        assert sum(play(env, lambda _, action=action: action, seed)[0] for seed in range(100)) / 100 <= floor
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -263,20 +222,6 @@ def test_the_random_variant_draws_its_range_within_the_published_bounds():
         assert 1 <= low <= 10 and 5 <= high - low <= 50
         assert f"between {low} and {high}, in at most {math.ceil(math.sqrt(high - low + 1)) + 1} turns" in rules
     assert len(ranges) > 100
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_a_saved_game_plays_on_identically(env_id):
-    env, other = gem.make(env_id), gem.make(env_id)
-    env.reset(seed=3)
-    env.step(env.sample_random_action())
-    other.set_state(json.loads(json.dumps(env.get_state())))
-    assert other.state == env.state and type(other.state) is State
-    assert env.secrets() == other.secrets() == [str(env.state.secret)]
-    actions = [env.sample_random_action() for _ in range(3)]
-    assert [other.sample_random_action() for _ in range(3)] == actions
-    if not env.over:
-        assert other.step(actions[0]) == env.step(actions[0])
 
 
 @given(st.text())

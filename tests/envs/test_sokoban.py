@@ -1,4 +1,3 @@
-import json
 import random
 
 import pytest
@@ -27,18 +26,6 @@ VARIANTS = {
     "random": {"random_size": True, "max_turns": 50},
 }
 MOVES = ["up", "down", "left", "right"]
-UNREADABLE = [
-    "",
-    "up",
-    r"\boxed{}",
-    r"\boxed{push up}",
-    r"\boxed{upp}",
-    "\\boxed{r\u0130ght}",
-    "\\boxed{up",
-    "\x00\ud800",
-    "\\boxed{up" + " " * 1_000_000 + "x}",
-    "\\boxed{" + "9" * 1_000_000 + "}",
-]
 HALL = """
 #######
 #_$_.@#
@@ -62,17 +49,6 @@ def in_level(text, max_turns=20):
     env.reset(seed=0)
     env.state = State(drawn, drawn.boxes, drawn.player, on_target(drawn.room, drawn.boxes), max_turns)
     return env
-
-
-def play(env, act, seed):
-    """One episode: the total reward and the last step."""
-    observation, _ = env.reset(seed=seed)
-    total = 0.0
-    while True:
-        step = env.step(act(observation))
-        observation, total = step.observation, total + step.reward
-        if step.terminated or step.truncated:
-            return total, step
 
 
 def test_a_step_walks_or_pushes_one_box_and_stops_at_walls_and_at_two_boxes():
@@ -148,14 +124,14 @@ def test_levels_start_with_no_box_on_a_target_and_are_solved_by_their_solution(s
         {"dim_room": (12, 12), "num_boxes": 25, "max_turns": 100},
     ],
 )
-def test_cramped_levels_are_unsolved_and_solvable_too(arguments):
+def test_cramped_levels_are_unsolved_and_solvable_too(arguments, play):
     env = SokobanEnv(**arguments)
     for seed in range(3):
         assert play(env, Oracle(env).act, seed)[0] == 1.0
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_oracle_solves_every_level_within_the_limit_for_exactly_one(variant):
+def test_the_oracle_solves_every_level_within_the_limit_for_exactly_one(variant, play):
     env = SokobanEnv(**VARIANTS[variant])
     oracle = Oracle(env)
     for seed in range(250):
@@ -187,7 +163,7 @@ def test_a_level_that_one_direction_solves_is_trivial():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_no_constant_move_earns_a_quarter(variant):
+def test_no_constant_move_earns_a_quarter(variant, play):
     env = SokobanEnv(**VARIANTS[variant])
     for move in MOVES:
         assert sum(play(env, lambda _, move=move: rf"\boxed{{{move}}}", seed)[0] for seed in range(200)) / 200 <= 0.25
@@ -197,40 +173,6 @@ def test_no_constant_move_earns_a_quarter(variant):
 def test_a_move_may_be_written_in_any_case(text):
     env = SokobanEnv()
     assert env.read(rf"\boxed{{down}} no: \boxed{{{text}}} \boxed{{done}}") == "up"
-
-
-@pytest.mark.parametrize("text", UNREADABLE, ids=len)
-def test_other_text_holds_no_move_and_never_raises(text):
-    env = SokobanEnv()
-    env.reset(seed=0)
-    step = env.step(text)
-    assert step.reward == -0.1 and step.terminated and step.info["stop_reason"] is StopReason.FORMAT
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_sampled_moves_are_always_legal(variant):
-    env = SokobanEnv(**VARIANTS[variant])
-    for seed in range(100):
-        env.reset(seed=seed)
-        total, over = 0.0, False
-        while not over:
-            step = env.step(env.sample_random_action())
-            assert "invalid" not in step.info
-            total, over = total + step.reward, step.terminated or step.truncated
-        assert 0.0 <= total <= 1.0
-
-
-def test_a_saved_episode_goes_on_as_the_original():
-    env, other = SokobanEnv(**VARIANTS["hard"]), SokobanEnv(**VARIANTS["hard"])
-    env.reset(seed=7)
-    for _ in range(5):
-        env.step(env.sample_random_action())
-    other.set_state(json.loads(json.dumps(env.get_state())))
-    assert other.state == env.state
-    for _ in range(20):
-        action = env.sample_random_action()
-        assert other.sample_random_action() == action
-        assert other.step(action) == env.step(action)
 
 
 def test_a_seed_names_an_episode_and_random_tasks_all_come():

@@ -1,4 +1,3 @@
-import json
 from collections import deque
 from itertools import product
 
@@ -23,30 +22,6 @@ VARIANTS = {
     "random": {"random_level": True, "random_start": True},
 }
 MOVES = [rf"\boxed{{{source} {target}}}" for source, target in product("ABC", repeat=2)]
-UNREADABLE = [
-    "",
-    "A C",
-    r"\boxed{A}",
-    r"\boxed{A D}",
-    r"\boxed{A B C}",
-    r"\boxed{A,,C}",
-    "\\boxed{A C",
-    "\\boxed{\u0410 \u0421}",  # Cyrillic
-    "\x00\ud800",
-    "\\boxed{A" + " " * 1_000_000 + "}",
-    "\\boxed{" + "9" * 1_000_000 + "}",
-]
-
-
-def play(env, act, seed):
-    """One episode: the total reward and the last step."""
-    observation, _ = env.reset(seed=seed)
-    total = 0.0
-    while True:
-        step = env.step(act(observation))
-        observation, total = step.observation, total + step.reward
-        if step.terminated or step.truncated:
-            return total, step
 
 
 def distances(disks):
@@ -103,7 +78,7 @@ def test_the_optimum_is_the_mean_distance_of_the_starts():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_oracle_solves_every_start_within_the_limit_for_exactly_one(variant):
+def test_the_oracle_solves_every_start_within_the_limit_for_exactly_one(variant, play):
     env = TowerofHanoiEnv(**VARIANTS[variant])
     for seed in range(250):
         total, step = play(env, Oracle(env).act, seed)
@@ -125,7 +100,7 @@ def test_easy_and_hard_start_stacked_and_random_starts_differ_and_are_never_solv
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_no_constant_move_earns_a_quarter(variant):
+def test_no_constant_move_earns_a_quarter(variant, play):
     env = TowerofHanoiEnv(**VARIANTS[variant])
     for text in MOVES:
         assert sum(play(env, lambda _, text=text: text, seed)[0] for seed in range(200)) / 200 <= 0.25, text
@@ -149,7 +124,7 @@ def test_one_small_disk_on_c_pays_nothing_at_the_limit():
     assert step.info["stop_reason"] is StopReason.MAX_TURNS
 
 
-def test_newly_settled_disks_pay_their_share_at_the_limit():
+def test_newly_settled_disks_pay_their_share_at_the_limit(play):
     env = TowerofHanoiEnv(num_disks=3, max_turns=4)
     total, step = play(env, Oracle(env).act, seed=0)  # the fourth of seven moves brings the largest disk to C
     assert step.truncated and total == 1 / 3
@@ -170,44 +145,6 @@ def test_disks_that_start_settled_pay_nothing():
 def test_a_move_may_be_written_in_several_ways(text):
     env = TowerofHanoiEnv()
     assert env.read(rf"first \boxed{{B C}}, no: \boxed{{{text}}} \boxed{{done}}") == (0, 2)
-
-
-@pytest.mark.parametrize("text", UNREADABLE, ids=len)
-def test_other_text_holds_no_move_and_never_raises(text):
-    env = TowerofHanoiEnv()
-    env.reset(seed=0)
-    step = env.step(text)
-    assert step.reward == -0.1 and step.terminated and step.info["stop_reason"] is StopReason.FORMAT
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_sampled_moves_are_always_legal(variant):
-    env = TowerofHanoiEnv(**VARIANTS[variant])
-    for seed in range(75):
-        env.reset(seed=seed)
-        total, over = 0.0, False
-        while not over:
-            step = env.step(env.sample_random_action())
-            assert "invalid" not in step.info
-            total, over = total + step.reward, step.terminated or step.truncated
-        assert 0.0 <= total <= 1.0
-
-
-def test_a_saved_episode_goes_on_as_the_original():
-    env, other = TowerofHanoiEnv(**VARIANTS["random"]), TowerofHanoiEnv(**VARIANTS["random"])
-    env.reset(seed=7)
-    env.step(env.sample_random_action())
-    other.set_state(json.loads(json.dumps(env.get_state())))
-    for _ in range(8):
-        action = env.sample_random_action()
-        assert other.sample_random_action() == action
-        assert other.step(action) == env.step(action)
-
-
-def test_a_seed_names_an_episode():
-    env, other = TowerofHanoiEnv(**VARIANTS["random"]), TowerofHanoiEnv(**VARIANTS["random"])
-    other.reset(seed=1)
-    assert env.reset(seed=5) == other.reset(seed=5)
 
 
 @pytest.mark.parametrize("bad", [{"num_disks": 1}, {"num_disks": 11}, {"num_disks": 2.5}, {"max_turns": 0}])
