@@ -16,17 +16,17 @@ pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 from gem.errors import BadValue, EndpointError, GraderError
 from gem.graders.judge import Judge
 from gem.policies.endpoint import Endpoint
-from gem.testing.fakes import Answer, FakeEndpoint, Received
+from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
 
 
-def token_of(request: Received) -> str:
+def token_of(request: ReceivedRequest) -> str:
     """The token that the rules name: what a judge goes by."""
     found = re.search(r"<<NAME (\w+)>>", request.body["messages"][0]["content"])
     assert found is not None
     return found[1]
 
 
-def answer_in(request: Received) -> str:
+def answer_in(request: ReceivedRequest) -> str:
     """The answer as a judge who goes by the rules reads it; there has to be exactly one."""
     token = token_of(request)
     (answer,) = re.findall(
@@ -37,11 +37,11 @@ def answer_in(request: Received) -> str:
     return str(answer)
 
 
-def verdict(request: Received, score: object, **other: object) -> str:
+def verdict(request: ReceivedRequest, score: object, **other: object) -> str:
     return json.dumps({"token": token_of(request), "reason": "so it is", "score": score, **other})
 
 
-def honest(request: Received) -> str:
+def honest(request: ReceivedRequest) -> str:
     """Right is what is "4", and nothing else."""
     return verdict(request, int(answer_in(request) == "4"))
 
@@ -51,7 +51,7 @@ class Court:
 
     def __init__(self, script: Any, **settings: Any) -> None:
         self.script, self.settings = script, settings
-        self.requests: list[Received] = []
+        self.requests: list[ReceivedRequest] = []
 
     def grade(self, *case: Any, **kwargs: Any) -> Any:
         with FakeEndpoint(self.script) as fake, Endpoint(fake.url, "wise", retries=1, backoff=0.001) as endpoint:
@@ -134,15 +134,15 @@ def test_a_judge_that_repeats_the_answer_gives_no_verdict(answer):
     assert len(court.requests) == 2
 
 
-def spoiled(change: Callable[[dict[str, Any]], object]) -> Callable[[Received], str]:
-    def script(request: Received) -> str:
+def spoiled(change: Callable[[dict[str, Any]], object]) -> Callable[[ReceivedRequest], str]:
+    def script(request: ReceivedRequest) -> str:
         said = json.loads(verdict(request, 1))
         return json.dumps(change(said) or said)
 
     return script
 
 
-NO_VERDICTS: dict[str, Callable[[Received], str]] = {
+NO_VERDICTS: dict[str, Callable[[ReceivedRequest], str]] = {
     "words": lambda request: "Correct.",
     "nothing": lambda request: "",
     "words before": lambda request: "Here it is: " + verdict(request, 1),

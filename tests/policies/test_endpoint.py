@@ -20,7 +20,7 @@ pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 from gem._internal.http_client import MAX_PAUSE_S
 from gem.errors import BadValue, EndpointError, InfraError
 from gem.policies.endpoint import Completion, Endpoint
-from gem.testing.fakes import Answer, FakeEndpoint, Received
+from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
 
 ASK = [{"role": "user", "content": "2 + 2?"}]
 KEY = "sk-a-very-secret-key"
@@ -290,7 +290,7 @@ def test_nothing_is_opened_before_the_first_request():
 
 
 def test_a_conversation_is_sent_whole():
-    seen: list[Received] = []
+    seen: list[ReceivedRequest] = []
     with FakeEndpoint(lambda request: seen.append(request) or "4") as fake, client(fake) as endpoint:
         endpoint.complete([*ASK, {"role": "assistant", "content": "4"}, {"role": "user", "content": "sure?"}])
     assert [message["role"] for message in seen[0].body["messages"]] == ["user", "assistant", "user"]

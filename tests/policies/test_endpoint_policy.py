@@ -16,7 +16,7 @@ from gem.errors import BadValue, EndpointError
 from gem.policies import Reply, Request
 from gem.policies.endpoint import Endpoint, EndpointPolicy, RequestRefused
 from gem.rollout import collect, play_seeds
-from gem.testing.fakes import Answer, FakeEndpoint, Received
+from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
 from gem.tools.formats import OpenAIFormat
 from gem.tools.function_tool import FunctionTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
@@ -35,7 +35,7 @@ def offline() -> Endpoint:
 def test_a_batch_is_asked_at_once_and_answered_in_order():
     together = threading.Barrier(3)
 
-    def script(asked: Received) -> Answer:
+    def script(asked: ReceivedRequest) -> Answer:
         together.wait(30)
         return Answer(text=asked.last.upper(), delay=0.8 if asked.last == "a" else 0.5)  # all of them have come
 
@@ -63,7 +63,7 @@ def test_messages_are_sent_as_they_are():
 
 
 def test_an_endpoint_calls_tools_natively_and_gets_their_answers_as_messages():
-    def script(asked: Received) -> Answer:
+    def script(asked: ReceivedRequest) -> Answer:
         if asked.last == "2":
             return Answer(text=r"\boxed{2}")
         call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 1}'}}
@@ -121,7 +121,7 @@ def test_each_turn_of_each_slot_samples_from_a_seed_of_its_own():
 
 
 def test_a_request_that_fails_is_a_failure_of_its_own_and_the_others_are_answered():
-    def script(asked: Received) -> Answer:
+    def script(asked: ReceivedRequest) -> Answer:
         return {"long": Answer(status=400), "down": Answer(status=503)}.get(asked.last, Answer(text="left"))
 
     with FakeEndpoint(script) as fake, Endpoint(fake.url, "m", retries=0) as endpoint:
@@ -150,7 +150,7 @@ def test_an_endpoint_that_refuses_the_only_request_fails_that_one():
 def test_one_refused_request_ends_its_own_episode_as_failed():
     refused = []
 
-    def script(asked: Received) -> Answer | str:
+    def script(asked: ReceivedRequest) -> Answer | str:
         if not refused:
             refused.append(asked)
             return Answer(status=400)
@@ -178,7 +178,7 @@ def test_no_requests_are_no_replies():
     assert EndpointPolicy(offline()).act([]) == []
 
 
-def bisect(asked: Received) -> str:
+def bisect(asked: ReceivedRequest) -> str:
     """The next guess, told from the whole conversation: it wins only where the history is sent."""
     low, high = 1, 10
     messages = asked.body["messages"]

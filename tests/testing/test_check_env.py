@@ -11,23 +11,23 @@ import gem
 from gem.cli import main
 from gem.errors import BadValue, UnknownEnv
 from gem.registry import EnvSpec
-from gem.testing import check_env, checks_actions, checks_build
-from gem.testing.lab import Broken
+from gem.testing import check_env, env_construction, env_interface
+from gem.testing.check import CheckFailed
 from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper
 
-sys.path.insert(0, str(Path(__file__).parent))  # so that a process of its own finds them by name
+sys.path.insert(0, str(Path(__file__).parent))  # so that other processes can import it
 broken = importlib.import_module("broken_envs")
 
-FLOORS = dict.fromkeys(["silent", "echo", "repeat-last", "constant", "injection"], 0.25)
+BASELINES = dict.fromkeys(["silent", "echo", "repeat-last", "constant", "injection"], 0.25)
 
 
 @pytest.fixture(autouse=True)
-def _no_megabytes(monkeypatch):
-    monkeypatch.setattr(checks_actions, "SIZES", (2**10, 2**12))
+def _short_texts(monkeypatch):
+    monkeypatch.setattr(env_interface, "LONG_TEXT_SIZES", (2**10, 2**12))
 
 
 def spec_of(env, oracle="StateOracle", sees="state", **declared):
-    declared = {"reward_range": (-0.1, 1.0), "floors": FLOORS, **declared}
+    declared = {"reward_range": (-0.1, 1.0), "floors": BASELINES, **declared}
     return EnvSpec(f"test:{env}", f"broken_envs:{env}", oracle=f"broken_envs:{oracle}", oracle_sees=sees, **declared)
 
 
@@ -39,7 +39,7 @@ def failed(report):
     return [result.name for result in report.failed]
 
 
-def test_a_sound_env_passes_everything():
+def test_a_correct_env_passes_every_check():
     report = check("Sound")
     assert report.ok and not report.unchecked, report.to_text()
 
@@ -90,44 +90,44 @@ def test_a_sound_env_passes_everything():
         ("StateIsAlive", "json-state"),
         ("ForksShareAList", "fork"),
         ("HoldsAFunction", "pickle"),
-        ("PaysForSilence", "floor-silent"),
-        ("PaysForEchoes", "floor-echo"),
-        ("PaysForRepeating", "floor-repeat-last"),
-        ("PaysForOneNumber", "floor-constant"),
-        ("BelievesTheAgent", "floor-injection"),
+        ("PaysForSilence", "baseline-silent"),
+        ("PaysForEchoes", "baseline-echo"),
+        ("PaysForRepeating", "baseline-repeat-last"),
+        ("PaysForOneNumber", "baseline-constant"),
+        ("BelievesTheAgent", "baseline-injection"),
         ("LeaksInTheObservation", "secrets"),
         ("LeaksInInfo", "secrets"),
         ("LeaksNowAndThen", "secrets"),
         ("NamesSecretsBadly", "secrets"),
     ],
 )
-def test_each_broken_env_is_caught_by_its_check_and_by_no_other(env, name):
+def test_each_broken_env_fails_its_check_and_no_other(env, name):
     report = check(env)
     assert failed(report) == [name], report.to_text(only_failed=True)
 
 
 def test_every_check_can_fail():
-    caught = {mark for env, mark in test_each_broken_env_is_caught_by_its_check_and_by_no_other.pytestmark[0].args[1]}
+    caught = {mark for env, mark in test_each_broken_env_fails_its_check_and_no_other.pytestmark[0].args[1]}
     assert caught | {"import", "oracle"} == {result.name for result in check("Sound").results}
 
 
 # The shortest reproduction
 
 
-def test_a_reproduction_is_a_program_that_fails_in_the_same_way():
+def test_a_reproduction_is_a_program_that_raises_the_same_error():
     program = check("FailsLater")["protocol"].reproduction
     with pytest.raises(KeyError, match="board"):
         exec(program, {})
     assert program.count("env.step(") == 3
 
 
-def test_a_reproduction_leaves_out_the_actions_that_do_not_matter():
+def test_a_reproduction_omits_irrelevant_actions():
     program = check("ReadsAnyDigit")["any-text"].reproduction
     assert program.split("\n")[1:] == ["env = ReadsAnyDigit()", "env.reset(seed=0)", "env.step('²')"]
 
 
 def test_a_reproduction_of_a_mean_prints_it():
-    result = check("PaysForSilence")["floor-silent"]
+    result = check("PaysForSilence")["baseline-silent"]
     printed = []
     exec(result.reproduction, {"print": lambda mean, returns: printed.append(mean)})
     assert "mean reward 0.400" in result.detail and printed == pytest.approx([0.4])
@@ -141,18 +141,25 @@ def test_a_reproduction_builds_an_instance_with_its_arguments():
 # What can be checked
 
 
-def test_a_class_that_declares_nothing_is_checked_as_far_as_possible():
+def test_checks_without_a_declaration_are_unchecked():
     report = check_env(broken.Bare, seeds=2, episodes=5)
     assert report.ok, report.to_text()
     names = [result.name for result in report.unchecked]
     assert names == [
         *("reward-range", "endings", "sampled-legal", "sampled-apart", "json-state", "fork", "oracle"),
-        *("floor-silent", "floor-echo", "floor-repeat-last", "floor-constant", "floor-injection", "secrets"),
+        *(
+            "baseline-silent",
+            "baseline-echo",
+            "baseline-repeat-last",
+            "baseline-constant",
+            "baseline-injection",
+            "secrets",
+        ),
     ]
     assert "EnvSpec(reward_range=…)" in report["reward-range"].detail
 
 
-def test_an_instance_is_left_as_it_was():
+def test_a_given_instance_is_not_modified():
     env = broken.Sound()
     env.reset(seed=5)
     env.step("1")
@@ -161,7 +168,7 @@ def test_an_instance_is_left_as_it_was():
     assert env.get_state() == before
 
 
-def test_a_class_that_no_other_process_finds_is_checked_here():
+def test_checks_in_another_process_are_unchecked_for_a_local_class():
     class Local(broken.Sound):
         pass
 
@@ -170,55 +177,55 @@ def test_a_class_that_no_other_process_finds_is_checked_here():
     assert [report[name].status for name in ("import", "other-process", "pickle")] == ["unchecked"] * 3
 
 
-def test_a_factory_may_be_given():
+def test_check_env_takes_a_factory():
     assert check_env(lambda: broken.Sound(), seeds=2, episodes=5).ok
 
 
-def test_a_factory_of_something_else_breaks_the_protocol():
+def test_a_factory_of_another_type_fails_the_protocol_check():
     report = check_env(lambda: object(), seeds=1, episodes=1)
-    assert failed(report) == ["protocol"] and "no gem.Env" in report["protocol"].detail
+    assert failed(report) == ["protocol"] and "not a gem.Env" in report["protocol"].detail
 
 
 @pytest.mark.parametrize("wrapper", [EpisodeTrackingWrapper, ObservationWrapper])
-def test_a_wrapped_env_is_checked_without_the_oracle_that_reads_other_observations(wrapper):
+def test_an_oracle_that_reads_observations_is_not_used_with_a_wrapper(wrapper):
     report = check_env(wrapper(gem.make("game:GuessTheNumber-v0")), seeds=3, episodes=10)
     assert report.ok, report.to_text(only_failed=True)
     assert report["oracle"].status == "unchecked"
 
 
-def test_an_id_may_be_given():
+def test_check_env_takes_an_id():
     report = check_env("game:GuessTheNumber-v0-hard", seeds=3, episodes=20)
-    assert report.ok and report.env == "game:GuessTheNumber-v0-hard"
+    assert report.ok and report.target == "game:GuessTheNumber-v0-hard"
 
 
-def test_a_failure_of_the_machinery_is_no_broken_promise():
+def test_an_infra_error_makes_a_check_unchecked():
     report = check("ServerIsDown")
     assert report.ok and "no answer from the server" in report["secrets"].detail
 
 
-def test_an_env_whose_machinery_is_down_is_unchecked_altogether():
+def test_an_infra_error_in_the_constructor_makes_every_check_unchecked():
     report = check("NeedsAServer")
     assert {result.status for result in report.results} == {"unchecked"}
     assert "no answer" in report["protocol"].detail and "'protocol'" in report["secrets"].detail
 
 
-def test_an_entry_point_that_does_not_exist_breaks_the_protocol():
+def test_a_missing_entry_point_fails_the_protocol_check():
     report = check("NoSuchEnv")
     assert failed(report) == ["protocol"] and "NoSuchEnv" in report["protocol"].detail
 
 
-def test_an_extra_that_is_not_installed_leaves_everything_unchecked():
+def test_a_missing_extra_makes_every_check_unchecked():
     report = check_env(EnvSpec("test:extra", "no_such_module_at_all:Env", extra="nothing"))
     assert report.ok and {result.status for result in report.results} == {"unchecked"}
     assert "pip install 'gem-llm[nothing]'" in report.results[0].detail
 
 
-def test_a_promise_that_another_needs_is_named_as_the_reason():
+def test_a_check_that_cannot_run_names_the_check_it_needs():
     report = check("StepsAtRandom")
-    assert report["fork"].detail == "it can be tried once 'step-determinism' passes"
+    assert report["fork"].detail == "needs 'step-determinism' to pass first"
 
 
-def test_the_global_streams_are_left_as_they_were():
+def test_the_global_random_streams_are_restored():
     random.seed(1)
     np.random.seed(1)
     expected = (random.Random(1).random(), np.random.RandomState(1).random())
@@ -227,13 +234,13 @@ def test_the_global_streams_are_left_as_they_were():
 
 
 @pytest.mark.parametrize("env", ["no:such-env", broken.Sized, 7, None, object])
-def test_what_is_no_env_is_the_callers_mistake(env):
+def test_check_env_rejects_what_is_not_an_env(env):
     with pytest.raises((BadValue, UnknownEnv)):
         check_env(env)
 
 
 @pytest.mark.parametrize("numbers", [{"seeds": 0}, {"seeds": [-1]}, {"episodes": 0}])
-def test_numbers_out_of_range_are_the_callers_mistake(numbers):
+def test_numbers_out_of_range_raise_bad_value(numbers):
     with pytest.raises(BadValue):
         check_env(broken.Sound, **numbers)
 
@@ -241,86 +248,86 @@ def test_numbers_out_of_range_are_the_callers_mistake(numbers):
 # Single checks
 
 
-def test_time_that_grows_faster_than_the_text_is_a_failure(monkeypatch):
-    monkeypatch.setattr(checks_actions, "SIZES", (2**12, 2**16, 2**20))
-    monkeypatch.setattr(checks_actions.time, "perf_counter", lambda: broken.QuadraticReader.clock)
+def test_time_that_grows_faster_than_the_text_fails_any_text(monkeypatch):
+    monkeypatch.setattr(env_interface, "LONG_TEXT_SIZES", (2**12, 2**16, 2**20))
+    monkeypatch.setattr(env_interface.time, "perf_counter", lambda: broken.QuadraticReader.clock)
     report = check("QuadraticReader")
     assert failed(report) == ["any-text"]
     assert report["any-text"].reproduction.endswith("env.step('a' * 65536)")
 
 
-def test_a_module_that_prints_when_imported_is_found_out(tmp_path, monkeypatch, capsys):
+def test_a_module_that_prints_on_import_fails_import(tmp_path, monkeypatch, capsys):
     (tmp_path / "loud_env.py").write_text("from broken_envs import Sound\nprint('hello')\nclass Loud(Sound): pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     report = check_env(importlib.import_module("loud_env").Loud, seeds=1, episodes=5)
     assert failed(report) == ["import"] and "'hello" in report["import"].detail
 
 
-def test_third_party_modules_behind_import_gem_are_a_failure():
+def test_a_third_party_package_loaded_by_import_gem_is_a_failure():
     nothing = {"modules": 1, "third_party": [], "seconds": 0.0}
-    assert "no other package" in checks_build.judge_cost({"gem": nothing, "env": nothing})
-    with pytest.raises(Broken, match="numpy"):
-        checks_build.judge_cost({"gem": {**nothing, "third_party": ["numpy"]}, "env": nothing})
+    assert "no third-party package" in env_construction.describe_import_cost({"gem": nothing, "env": nothing})
+    with pytest.raises(CheckFailed, match="numpy"):
+        env_construction.describe_import_cost({"gem": {**nothing, "third_party": ["numpy"]}, "env": nothing})
 
 
 @pytest.mark.parametrize(
     ("env", "oracle", "sees", "says"),
     [
         ("Sound", "HastyOracle", "state", "the maximum is 1.0"),
-        ("Sound", "LosingOracle", "observation", "earns nothing"),
+        ("Sound", "LosingOracle", "observation", "no reward in any of 20 episodes"),
         ("DeclaresTooMuch", "HastyOracle", "observation", "optimum() declares 100%"),
         ("Sound", "NoSuchOracle", "observation", "NoSuchOracle"),
     ],
 )
-def test_an_oracle_that_falls_short_is_a_failure(env, oracle, sees, says):
+def test_an_oracle_below_its_maximum_is_a_failure(env, oracle, sees, says):
     report = check(env, oracle=oracle, sees=sees)
     assert failed(report) == ["oracle"] and says in report["oracle"].detail
 
 
-def test_an_oracle_that_reads_observations_reports_its_rate():
+def test_an_oracle_that_reads_observations_reports_its_success_rate():
     assert "100% solved" in check("Sound", oracle="SearchingOracle", sees="observation")["oracle"].detail
 
 
-def test_a_floor_of_a_policy_that_is_not_known_is_unchecked():
-    report = check("Sound", floors={**FLOORS, "middle": 0.1})
-    assert report["floor-middle"].status == "unchecked"
+def test_a_baseline_for_an_unknown_policy_is_unchecked():
+    report = check("Sound", floors={**BASELINES, "middle": 0.1})
+    assert report["baseline-middle"].status == "unchecked"
 
 
 @pytest.mark.parametrize(
     "env_id", ["game:GuessTheNumber-v0", "game:GuessTheNumber-v0-easy", "game:GuessTheNumber-v0-random"]
 )
-def test_a_secret_that_stands_there_by_chance_is_no_leak(env_id):
+def test_a_chance_occurrence_of_a_secret_is_not_a_leak(env_id):
     report = check_env(env_id, seeds=2, episodes=200)
     assert report["secrets"].status == "passed", report["secrets"].detail
 
 
-def test_a_leak_names_the_secret_and_the_share_of_episodes():
+def test_a_leak_names_the_secret_and_the_fraction_of_episodes():
     detail = check("LeaksInTheObservation")["secrets"].detail
-    assert "is shown before the end" in detail and "20 of 20 episodes" in detail
+    assert "before the end, which secrets() names" in detail and "20 of 20 episodes" in detail
 
 
 # The report and the command
 
 
-def test_a_report_is_plain_data_and_readable_text():
+def test_a_report_converts_to_json_and_text():
     report = check("PlaysOn")
     data = json.loads(json.dumps(report.to_json()))
     assert not data["ok"] and data["results"][0]["name"] == "construction"
     text = report.to_text()
-    assert all(result.name in text and result.promise in text for result in report.results)
+    assert all(result.name in text and result.description in text for result in report.results)
     assert "FAILED     after-the-end" in text and "env.step(" in text
     assert "passed" not in report.to_text(only_failed=True).split("\n", 1)[1]
 
 
-def test_gem_check_prints_the_table_of_one_env(capsys):
+def test_gem_check_prints_every_check_of_one_env(capsys):
     assert main(["check", "game:GuessTheNumber-v0-easy", "--episodes", "10"]) == 0
     assert "passed     seed-determinism" in capsys.readouterr().out
 
 
-def test_gem_check_prints_a_line_for_each_of_several(capsys):
+def test_gem_check_prints_one_line_per_env_for_several(capsys):
     assert main(["check", "game:GuessTheNumber*", "--seeds", "1", "--episodes", "5"]) == 0
     out, err = capsys.readouterr()
-    assert out.count("ok      game:GuessTheNumber") == 5 and "\n5 environments, 0 with broken promises" in out
+    assert out.count("ok      game:GuessTheNumber") == 5 and "\n5 environments, 0 with failed checks" in out
     assert err == ""
 
 
@@ -331,6 +338,6 @@ def test_gem_check_of_a_broken_class_exits_with_1(capsys):
 
 
 @pytest.mark.parametrize("flags", [["gmae:*"], ["no_such_module:Env"], ["game:*", "--episodes", "0"]])
-def test_a_mistake_on_the_command_line_exits_with_2(flags, capsys):
+def test_a_command_line_error_exits_with_2(flags, capsys):
     assert main(["check", *flags]) == 2
     assert capsys.readouterr().err.count("\n") == 1

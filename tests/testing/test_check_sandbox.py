@@ -1,4 +1,4 @@
-"""The self-check of sandboxes: a sound one passes, and each way to break a promise is found under its name."""
+"""check_sandbox(): a correct sandbox passes, and each deliberate defect is found by its check."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from gem.errors import SandboxError
 from gem.sandbox import Report, Result, Status
 from gem.sandbox.scripted_session import ScriptedSession
 from gem.sandbox.subprocess_ import SubprocessSandbox
-from gem.testing.check_sandbox import check_sandbox, checks
+from gem.testing.check_sandbox import CHECKS, CONTAINMENT_CHECKS, check_sandbox
 
 
 def altered(change):
@@ -21,11 +21,11 @@ def altered(change):
     return Altered
 
 
-class Promises(SubprocessSandbox):
-    """Promises everything, and keeps nothing of it."""
+class ClaimsEverything(SubprocessSandbox):
+    """Claims every guarantee and enforces none."""
 
     def report(self):
-        return Report("liar", "", dict.fromkeys(super().report().guarantees, "so it says"))
+        return Report("liar", "", dict.fromkeys(super().report().guarantees, "claimed"))
 
 
 class TakesAnyPath(SubprocessSandbox):
@@ -49,7 +49,7 @@ class RunsEveryTest(SubprocessSandbox):
 class HasNoFunctions(SubprocessSandbox):
     def run_tests(self, program, cases, *, function=None, **options):
         if function is not None:
-            raise SandboxError("not today")
+            raise SandboxError("no functions")
         return super().run_tests(program, cases, **options)
 
 
@@ -82,35 +82,35 @@ BROKEN = [
     (RunsEveryTest, "tests"),
     (HasNoFunctions, "functions"),
     (Forgets, "session-state"),
-    (Promises, "network"),
-    (Promises, "host-files"),
-    (Promises, "host-settings"),
-    (Promises, "other-processes"),
-    (Promises, "nothing-left"),
-    (Promises, "memory"),
-    (Promises, "disk"),
+    (ClaimsEverything, "network"),
+    (ClaimsEverything, "host-files"),
+    (ClaimsEverything, "host-settings"),
+    (ClaimsEverything, "other-processes"),
+    (ClaimsEverything, "no-processes-left"),
+    (ClaimsEverything, "memory"),
+    (ClaimsEverything, "disk"),
 ]
-_CHECKS = {check.name: check for check in checks()}
+BY_NAME = {check.name: check for check in CHECKS}
 
 
 @pytest.mark.parametrize(("broken", "name"), BROKEN, ids=[f"{name}-{made.__name__}" for made, name in BROKEN])
-def test_a_broken_promise_is_found(broken, name):
+def test_each_defect_fails_its_check(broken, name):
     with broken() as sandbox:
-        finding = _CHECKS[name].judge(sandbox)
+        [finding] = check_sandbox(sandbox, checks=[BY_NAME[name]])
     assert finding.status == "failed" and finding.detail, finding
 
 
-def test_a_sound_sandbox_passes_and_what_it_does_not_promise_is_unchecked():
+def test_a_correct_sandbox_passes_and_missing_guarantees_are_unchecked():
     started = []
     with SubprocessSandbox() as sandbox:
         findings = check_sandbox(sandbox, started=started.append)
     assert [finding.name for finding in findings if finding.status == "failed"] == []
     unchecked = {finding.name for finding in findings if finding.status == "unchecked"}
-    assert unchecked == {check.name for check in checks() if check.guarantee}
+    assert unchecked == {check.name for check in CONTAINMENT_CHECKS}
     assert [check.name for check in started] == [finding.name for finding in findings]
 
 
-def test_a_sandbox_whose_machinery_is_down_fails_every_check_and_raises_nothing():
+def test_a_closed_sandbox_fails_every_check_without_raising():
     sandbox = SubprocessSandbox()
     sandbox.close()
     findings = check_sandbox(sandbox)
@@ -119,12 +119,12 @@ def test_a_sandbox_whose_machinery_is_down_fails_every_check_and_raises_nothing(
     assert "closed" in findings[0].detail
 
 
-def test_every_check_says_what_it_checks_under_a_name_of_its_own():
-    names = [check.name for check in checks()]
+def test_every_check_has_a_unique_name_and_a_description():
+    names = [check.name for check in CHECKS]
     assert len(set(names)) == len(names)
-    assert all(check.says.endswith(".") and len(check.says) < 120 for check in checks())
+    assert all(check.description.endswith(".") and len(check.description) < 120 for check in CHECKS)
 
 
-def test_a_result_of_the_wrong_kind_is_a_finding_too():
+def test_an_unexpected_result_is_reported_as_a_failure():
     with altered(lambda r: Result(status=Status.OK, stdout="no json"))() as sandbox:
-        assert "raised JSONDecodeError" in _CHECKS["environment"].judge(sandbox).detail
+        assert "raised JSONDecodeError" in check_sandbox(sandbox, checks=[BY_NAME["environment"]])[0].detail

@@ -1,4 +1,4 @@
-"""The checks of tools find what they are for."""
+"""check_tool(): a correct tool passes, and each deliberate defect is found by its check."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Shout(BaseTool):
         return ToolResult(call.arguments["word"].upper())
 
 
-def test_sound_tools_pass_everything():
+def test_correct_tools_pass_every_check():
     for make, calls in [
         (Shout, [CALL]),
         (lambda: FunctionTool(shout), [CALL]),
@@ -38,14 +38,14 @@ def test_sound_tools_pass_everything():
     ]:
         report = check_tool(make, calls)
         assert report.ok, report.to_text()
-        assert [result.name for result in report.results] == list(CHECKS)
+        assert [result.name for result in report.results] == [check.name for check in CHECKS]
         assert not report.unchecked
 
 
-def test_without_calls_what_concerns_them_is_unchecked():
+def test_checks_that_need_calls_are_unchecked_without_any():
     report = check_tool(Shout)
     assert report.ok
-    assert [result.name for result in report.unchecked] == ["answers", "waits"]
+    assert [result.name for result in report.unchecked] == ["calls", "acall"]
 
 
 def broken(**methods):
@@ -70,18 +70,18 @@ async def otherwise(self, call):
         (broken(functions=lambda self: [Function("shout", "x", {"type": "string"})]), "functions"),
         (broken(tag_argument="words"), "functions"),
         (broken(instruction_string=lambda self: ""), "instructions"),
-        (broken(execute_action=lambda self, action: (True, False, "", "")), "words"),
-        (broken(call=counting), "answers"),
-        (broken(call=lambda self, call: ToolResult("no", ToolErrorType.ERROR)), "answers"),
-        (broken(call=lambda self, call: "text"), "answers"),
-        (broken(acall=otherwise), "waits"),
-        (broken(call=lambda self, call: ToolResult(call.arguments["word"][5])), "refuses"),
-        (broken(spawn=lambda self: self), "spawns"),
-        (broken(own_state=lambda self: {"id": id(self)}), "states"),
-        (broken(own_state=lambda self: {1, 2}), "states"),
-        (broken(close=lambda self: 1 / 0), "closes"),
+        (broken(execute_action=lambda self, action: (True, False, "", "")), "plain-text"),
+        (broken(call=counting), "calls"),
+        (broken(call=lambda self, call: ToolResult("no", ToolErrorType.ERROR)), "calls"),
+        (broken(call=lambda self, call: "text"), "calls"),
+        (broken(acall=otherwise), "acall"),
+        (broken(call=lambda self, call: ToolResult(call.arguments["word"][5])), "bad-arguments"),
+        (broken(spawn=lambda self: self), "spawn"),
+        (broken(own_state=lambda self: {"id": id(self)}), "state"),
+        (broken(own_state=lambda self: {1, 2}), "state"),
+        (broken(close=lambda self: 1 / 0), "close"),
     ],
 )
-def test_each_broken_promise_is_found_by_its_check(make, name):
+def test_each_defect_fails_its_check(make, name):
     report = check_tool(make, [CALL])
     assert name in {result.name for result in report.failed}, report.to_text()

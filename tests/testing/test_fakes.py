@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
 from gem.errors import BadValue
-from gem.testing.fakes import Answer, FakeEndpoint, Received
+from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "one two"}]}
 
@@ -66,7 +66,7 @@ def test_failures_happen_as_scripted():
 def test_a_function_sees_the_request_and_several_may_wait_for_each_other():
     both = threading.Barrier(2, timeout=30)
 
-    def script(request: Received) -> str:
+    def script(request: ReceivedRequest) -> str:
         both.wait()
         return request.last.upper()
 
@@ -76,7 +76,7 @@ def test_a_function_sees_the_request_and_several_may_wait_for_each_other():
 
 
 def test_a_function_that_raises_is_not_lost():
-    def script(request: Received) -> str:
+    def script(request: ReceivedRequest) -> str:
         raise KeyError("my mistake")
 
     with pytest.raises(KeyError, match="my mistake"), FakeEndpoint(script) as fake:

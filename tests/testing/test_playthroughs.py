@@ -68,7 +68,7 @@ def test_text_of_any_kind_survives(odd):
 def test_a_changed_reward_is_one_difference(monkeypatch):
     text = record(EASY, seed=0)
     differences = replay(text.replace("reward 1.0", "reward 0.5"))
-    assert [(d.recorded, d.played) for d in differences] == [("reward 0.5", "reward 1.0")]
+    assert [(d.recorded, d.replayed) for d in differences] == [("reward 0.5", "reward 1.0")]
     assert text.split("\n")[differences[0].line - 1] == "reward 1.0"
 
 
@@ -81,7 +81,7 @@ def test_an_episode_that_ends_sooner_shows_the_lines_that_are_missing():
     finally:
         ENV_REGISTRY[EASY] = changed
     assert "turn 3" in [d.recorded for d in differences]
-    assert [d.played for d in differences if d.played][
+    assert [d.replayed for d in differences if d.replayed][
         -1
     ] == "end truncated (max_turns) after 2 turns, rewards sum to 0.0"
 
@@ -89,7 +89,7 @@ def test_an_episode_that_ends_sooner_shows_the_lines_that_are_missing():
 def test_actions_that_stop_before_the_end_are_no_error():
     text = record(EASY, seed=0)
     played = replay(text[: text.index("\nturn 3")])
-    assert played[-1].played is not None and "not reached after 2 turns" in "".join(d.played or "" for d in played)
+    assert played[-1].replayed is not None and "not reached after 2 turns" in "".join(d.replayed or "" for d in played)
 
 
 @pytest.mark.parametrize("text", ["", "playthrough of x", "seed 0\nplaythrough of x\nactions y\n"])

@@ -159,7 +159,7 @@ def test_a_server_is_asked_in_the_protocol_wanted(protocol, codec, server_of):
         tool = SearchTool(search_url=server.url, topk=2, protocol=protocol)
         assert ask(tool, " Fäust ").text == 'Doc 1(Title: "Fäust") text 1\nDoc 2(Title: "Fäust") text 2\n'
         tool.close()
-    assert [(q.query, q.topk, q.codec) for q in server.questions] == [("Fäust", 2, codec)]
+    assert [(q.query, q.topk, q.codec) for q in server.requests] == [("Fäust", 2, codec)]
 
 
 def test_the_url_is_read_from_the_environment_at_each_call(server_of, monkeypatch):
@@ -193,7 +193,7 @@ def test_an_answer_is_kept_and_a_failure_is_not(server_of):
             ask(tool, "a")
         for query in ["a", "a", "b", "a", "c", "b", "a"]:  # at last b is forgotten, and then a
             ask(tool, query)
-        assert [question.query for question in server.questions] == ["a", "a", "b", "c", "b", "a"]
+        assert [question.query for question in server.requests] == ["a", "a", "b", "c", "b", "a"]
         tool.close()
 
 
@@ -201,7 +201,7 @@ def test_no_cache_asks_each_time(server_of):
     with server_of(echo) as server:
         tool = SearchTool(search_url=server.url, cache=0)
         assert ask(tool, "a") == ask(tool, "a")
-        assert len(server.questions) == 2
+        assert len(server.requests) == 2
         tool.close()
 
 
@@ -213,7 +213,7 @@ def test_what_passes_is_tried_again_and_the_agent_sees_nothing_of_it(server_of):
     with server_of(lambda question: next(answers)) as server:
         tool = SearchTool(search_url=server.url, retries=4, backoff=0)
         assert ask(tool, "Faust") == ToolResult("Doc 1(Title: Faust) found\n")
-        assert len(server.questions) == 5
+        assert len(server.requests) == 5
         tool.close()
 
 
@@ -269,7 +269,7 @@ def test_a_query_that_takes_too_long_is_an_answer_and_is_not_repeated(server_of)
         result = ask(tool, "Faust")
         assert result.error is ToolErrorType.TIMEOUT and "0.2 s" in result.text
         assert asyncio.run(tool.acall(ToolCall("search", {"query": "Faust"}))).error is ToolErrorType.TIMEOUT
-        assert len(server.questions) == 2
+        assert len(server.requests) == 2
         tool.close()
 
 
@@ -287,7 +287,7 @@ def test_tools_share_connections_from_threads_and_event_loops(server_of):
         for round_ in range(3):
             for number, tool in enumerate(tools):
                 ask(tool, f"one by one {round_} {number}")
-        assert len({question.connection for question in server.questions}) == 1
+        assert len({question.connection for question in server.requests}) == 1
         with ThreadPoolExecutor(16) as pool:
             found = list(pool.map(lambda n: ask(tools[n % 16], f"query {n}").text, range(64)))
 
@@ -297,7 +297,7 @@ def test_tools_share_connections_from_threads_and_event_loops(server_of):
 
         assert [result.text for result in asyncio.run(many(64))] == found
         assert all(f'"query {number}"' in text for number, text in enumerate(found))
-        assert len({question.connection for question in server.questions}) <= 64
+        assert len({question.connection for question in server.requests}) <= 64
         for tool in tools:
             tool.close()
 
@@ -328,7 +328,7 @@ def test_a_forked_process_asks_over_connections_of_its_own(server_of):
         before, after = ours.recv()
         process.join()
         assert '"before"' in before and '"after"' in after and ask(tool, "again").ok
-        connections = {question.query: question.connection for question in server.questions}
+        connections = {question.query: question.connection for question in server.requests}
         assert connections["after"] != connections["before"] == connections["again"]
         tool.close()
 
@@ -353,7 +353,7 @@ def test_environments_of_a_vector_search_at_the_same_time(server_of):
     from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
     def script(question: Any) -> Any:  # the first sixteen wait so long that they meet, and have to come again
-        return Answer(delay=1.0, status=503) if len(server.questions) <= 16 else echo(question)
+        return Answer(delay=1.0, status=503) if len(server.requests) <= 16 else echo(question)
 
     with server_of(script) as server:
         options = {"num_envs": 16, "async_mode": True}

@@ -35,8 +35,7 @@ from gem.cli.flags import REQUIRED, flag
 from gem.datasets import MissingData
 from gem.errors import BadValue, UnknownEnv, did_you_mean
 from gem.registry import ENV_REGISTRY, list_envs, make, resolve
-from gem.testing import Report, Result, check_env
-from gem.testing.check_rows import check_rows
+from gem.testing import CheckReport, CheckResult, check_env, check_rows
 
 ROWS = 20  # a second or two, where programs are run
 PLAYED_PER_EPISODE, PLAYED_PER_SEED = 15, 40  # resets that check_env makes for each, roughly
@@ -61,7 +60,7 @@ def run(config: Config) -> int:
         if number != "all" and int(number) < 1:
             raise BadValue(f"--{name} takes an integer of at least 1, got {number}")
     subjects = find(config.pattern)
-    reports: list[Report] = []
+    reports: list[CheckReport] = []
     with _Bar(len(subjects)) as bar:
         for subject in subjects:
             bar.begin(str(subject))
@@ -74,23 +73,23 @@ def run(config: Config) -> int:
     elif len(reports) > 1:
         broken = sum(not report.ok for report in reports)
         seconds = sum(report.seconds for report in reports)
-        print(f"{len(reports)} environments, {broken} with broken promises, {seconds:.0f} s")
+        print(f"{len(reports)} environments, {broken} with failed checks, {seconds:.0f} s")
     return 0 if all(report.ok for report in reports) else 1
 
 
-def _checked(subject: Any, config: Config, bar: _Bar) -> Report:
+def _checked(subject: Any, config: Config, bar: _Bar) -> CheckReport:
     start = time.perf_counter()
     if (missing := _missing_data(subject)) is not None:
-        result = Result("data", "Its data set is here.", "unchecked", missing)
-        return Report(str(subject), [result], range(0), 0, time.perf_counter() - start)
+        result = CheckResult("data", "Its data set is here.", "unchecked", missing)
+        return CheckReport(str(subject), [result], range(0), 0, time.perf_counter() - start)
     seeds, episodes = _affordable(subject, config)
     report = check_env(subject, seeds=seeds, episodes=episodes)
     results = list(report.results)
     if episodes < config.episodes:
-        results.append(Result("speed", "Episodes are quick.", "unchecked", _slow(seeds, episodes)))
+        results.append(CheckResult("speed", "Episodes are quick.", "unchecked", _slow(seeds, episodes)))
     if isinstance(subject, str) and any(r.name == "protocol" and r.status == "passed" for r in results):
         rows = None if config.rows == "all" else int(config.rows)
-        results.append(check_rows(subject, rows=rows, watch=bar.rows))
+        results.append(check_rows(subject, rows=rows, progress=bar.rows))
     return replace(report, results=results, seconds=time.perf_counter() - start)
 
 
@@ -147,7 +146,7 @@ def find(pattern: str) -> list[Any]:
     raise UnknownEnv(f"no env matches {pattern!r}{did_you_mean(pattern, ENV_REGISTRY)}  (`gem list` shows all)")
 
 
-def _show(report: Report, alone: bool) -> None:
+def _show(report: CheckReport, alone: bool) -> None:
     print(report.to_text(only_failed=not alone), flush=True)
 
 

@@ -25,7 +25,7 @@ from gem.sandbox import Limits, Result, Sandbox, Status, make_sandbox
 from gem.sandbox.choose import BACKENDS
 
 if TYPE_CHECKING:
-    from gem.testing.report import Result as Finding
+    from gem.testing import CheckResult
 
 EXIT_CODES = {Status.TIMEOUT: 124, Status.MEMORY: 137, Status.OUTPUT_LIMIT: 137}
 REASONS = {
@@ -105,12 +105,12 @@ def _selftest(sandbox: Sandbox) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from gem.testing.check_sandbox import check_sandbox, checks
+    from gem.testing.check_sandbox import CHECKS, check_sandbox
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True) if console.is_terminal else nullcontext() as progress:
-        task = None if progress is None else progress.add_task("", total=len(checks()))
+        task = None if progress is None else progress.add_task("", total=len(CHECKS))
 
         def show(name: str) -> None:
             if progress is not None and task is not None:
@@ -121,14 +121,16 @@ def _selftest(sandbox: Sandbox) -> int:
     return 1 if any(finding.status == "failed" for finding in findings) else 0
 
 
-def _show(findings: list[Finding], sandbox: Sandbox) -> None:
+def _show(findings: list[CheckResult], sandbox: Sandbox) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console, width = Console(highlight=False, soft_wrap=True), max(len(finding.name) for finding in findings)
     for finding in findings:
         word = "FAILED" if finding.status == "failed" else finding.status
-        line = Text.assemble((f"{word:<9}", _COLORS[finding.status]), f"  {finding.name:<{width}}  {finding.promise}")
+        line = Text.assemble(
+            (f"{word:<9}", _COLORS[finding.status]), f"  {finding.name:<{width}}  {finding.description}"
+        )
         console.print(line)
         if finding.detail:
             console.print(Text(f"{'':<9}  {'':<{width}}  {finding.detail}", "dim"))

@@ -1,4 +1,4 @@
-"""Does an environment keep its promises? Every broken one at once, and what could not be told.
+"""check_env(): test an environment against every requirement of the gem.Env contract.
 
 >>> report = check_env("game:GuessTheNumber-v0-easy", episodes=20)
 >>> report.ok
@@ -14,81 +14,88 @@ from typing import Any
 
 from gem.errors import BadValue
 from gem.seeding import check_seed
-from gem.testing import checks_actions, checks_api, checks_build, checks_chance, checks_secrets, checks_state
-from gem.testing.checks_score import FLOORS, oracle
-from gem.testing.lab import Lab
-from gem.testing.promise import Promise
-from gem.testing.report import Report, Result
-from gem.testing.subject import Subject, subject_of
-from gem.testing.watch import GlobalStreams
+from gem.testing import env_construction, env_determinism, env_interface, env_scores, env_secrets
+from gem.testing.check import Check, CheckReport, CheckResult, run_checks
+from gem.testing.harness import EnvTarget, Harness, env_target
+from gem.testing.side_effects import GlobalStreams
 
-# In the order in which they are tried: what others need comes before them.
-PROMISES: tuple[Promise, ...] = (
-    checks_build.construction,
-    checks_api.protocol,
-    checks_build.imports,
-    checks_build.unknown_argument,
-    checks_api.types,
-    checks_api.fresh_info,
-    checks_api.reserved_info_keys,
-    checks_api.rewards,
-    checks_api.reward_range,
-    checks_api.endings,
-    checks_api.after_the_end,
-    checks_actions.any_text,
-    checks_actions.sampled_legal,
-    checks_chance.step_determinism,
-    checks_chance.seed_determinism,
-    checks_chance.global_streams,
-    checks_chance.isolation,
-    checks_chance.episode_sequence,
-    checks_build.other_process,
-    checks_actions.sampled_apart,
-    checks_state.json_state,
-    checks_state.fork,
-    checks_state.pickling,
-    oracle,
-    *FLOORS.values(),
-    checks_secrets.secrets,
+# Each check comes after those it needs.
+CHECKS: tuple[Check[Harness], ...] = (
+    env_construction.construction,
+    env_interface.protocol,
+    env_construction.imports,
+    env_construction.unknown_argument,
+    env_interface.types,
+    env_interface.fresh_info,
+    env_interface.reserved_info_keys,
+    env_interface.rewards,
+    env_interface.reward_range,
+    env_interface.endings,
+    env_interface.after_the_end,
+    env_interface.any_text,
+    env_interface.sampled_legal,
+    env_determinism.step_determinism,
+    env_determinism.seed_determinism,
+    env_determinism.global_streams,
+    env_determinism.isolation,
+    env_determinism.episode_sequence,
+    env_construction.other_process,
+    env_determinism.sampled_apart,
+    env_determinism.json_state,
+    env_determinism.fork,
+    env_determinism.pickling,
+    env_scores.oracle,
+    *env_scores.BASELINES.values(),
+    env_secrets.secrets,
 )
 
 
-def check_env(env_or_id: Any, *, seeds: int | Iterable[int] = 10, episodes: int = 50) -> Report:
-    """Try every promise of an environment.
+def check_env(env_or_id: Any, *, seeds: int | Iterable[int] = 10, episodes: int = 50) -> CheckReport:
+    """Run every check on an environment.
 
     Args:
-        env_or_id: a registered id; an EnvSpec, registered or not; an Env, which is not touched, but others are built
-            with its arguments; a class of Env that needs no arguments; or a factory of an Env. What is declared of it
-            (reward range, oracle, floors) comes from its spec, so an EnvSpec gets the most checked.
-        seeds: those played for promises about single episodes, or how many: 0, 1, 2, …
-        episodes: over which means and rates are taken: oracle, floors, secrets.
+        env_or_id: a registered id; an EnvSpec, registered or not; an Env, which is not modified (new ones are built
+            with its arguments); an Env class that needs no arguments; or a factory of an Env. The reward range, the
+            oracle and the baseline scores come from the spec, so more checks apply to an EnvSpec than to a class.
+        seeds: seeds of the recorded rollouts, or their number n for the seeds 0 to n - 1.
+        episodes: number of episodes used to estimate means and rates.
 
-    An environment that raises does not make this raise; the caller's mistakes do: UnknownEnv, BadValue. The global
-    random streams are left as they were.
+    The global random streams are restored afterwards.
+
+    Returns:
+        A report with one result per check. Exceptions of the environment are reported as failures.
+
+    Raises:
+        UnknownEnv: no environment has this id.
+        BadValue: seeds or episodes is out of range, or env_or_id is none of the above.
     """
     start = time.perf_counter()
-    seeds = _seeds(seeds)
+    seeds = _seed_list(seeds)
     if operator.index(episodes) < 1:
         raise BadValue(f"episodes must be at least 1, got {episodes}")
-    streams, subject = GlobalStreams(), subject_of(env_or_id)
+    streams, target = GlobalStreams(), env_target(env_or_id)
     try:
-        lab = Lab(subject, seeds, episodes)
-        results = [promise.judge(lab) for promise in PROMISES]
+        harness = Harness(target, seeds, episodes)
+        results = run_checks(CHECKS, harness, case=harness.case)
     finally:
         streams.restore()
-    results += _unknown_floors(subject)
-    return Report(subject.name, results, seeds, episodes, time.perf_counter() - start)
+    results += _unknown_baselines(target)
+    return CheckReport(target.name, results, seeds, episodes, time.perf_counter() - start)
 
 
-def _unknown_floors(subject: Subject) -> list[Result]:
-    declared = {} if subject.spec is None else subject.spec.floors
-    says = "This policy earns no more than the declared floor."
-    reason = f"no policy of this name is known here; there are {', '.join(FLOORS)}"
-    return [Result(f"floor-{name}", says, "unchecked", reason) for name in declared if name not in FLOORS]
+def _unknown_baselines(target: EnvTarget) -> list[CheckResult]:
+    declared = {} if target.spec is None else target.spec.floors
+    description = "This policy scores no more than the declared baseline."
+    reason = f"unknown policy; available: {', '.join(env_scores.BASELINES)}"
+    return [
+        CheckResult(f"baseline-{name}", description, "unchecked", reason)
+        for name in declared
+        if name not in env_scores.BASELINES
+    ]
 
 
-def _seeds(seeds: int | Iterable[int]) -> list[int]:
+def _seed_list(seeds: int | Iterable[int]) -> list[int]:
     chosen = list(range(seeds)) if isinstance(seeds, int) else [check_seed(seed) for seed in seeds]
     if not chosen:
-        raise BadValue(f"seeds must name at least one seed, got {seeds!r}")
+        raise BadValue(f"seeds must contain at least one seed, got {seeds!r}")
     return chosen

@@ -1,7 +1,7 @@
-"""Does the gold answer of every row of a data set score 1.0, and a wrong one 0.0?
+"""check_rows(): check that the gold answer of every dataset row scores 1.0 and a corrupted one 0.0.
 
-The gold answers are said by the oracle that the spec names. Wrong ones are made of them by the environment's
-``spoiled``; where it knows no way, they are left out.
+The oracle that the spec names gives the gold answers. The environment's ``spoiled`` method turns a gold answer into a
+wrong one; rows for which it returns None are checked with the gold answer only.
 
 >>> check_rows("math:Arithmetic", rows=5).detail
 '5 of 1,000,000 rows'
@@ -10,77 +10,88 @@ The gold answers are said by the oracle that the spec names. Wrong ones are made
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from gem._internal.text import shorten
 from gem.errors import BadValue
 from gem.policies import Oracle, oracle
 from gem.registry import EnvSpec, make
-from gem.testing.report import Result
+from gem.testing.check import Check, CheckFailed, CheckResult, Unchecked, check, run_checks
 
-NAME = "gold-answers"
-SAYS = "The gold answer of each row scores 1.0, and a wrong one 0.0."
-SHOWN = 5  # rows that are told of, where many are amiss
+MAX_SHOWN = 5  # problems quoted in the detail
 
-Watch = Callable[[int, int], None]
+ProgressFunction = Callable[[int, int], None]  # (rows done, rows in total)
 
 
-def check_rows(env_or_id: str | EnvSpec, *, rows: int | None = None, watch: Watch | None = None) -> Result:
-    """Answer the rows of an environment's data set, each rightly and wrongly.
+@dataclass(frozen=True)
+class DatasetTarget:
+    """An environment over a dataset. The fields are the arguments of check_rows()."""
+
+    env: Any
+    rows: int | None
+    progress: ProgressFunction
+
+
+def check_rows(
+    env_or_id: str | EnvSpec, *, rows: int | None = None, progress: ProgressFunction = lambda done, total: None
+) -> CheckResult:
+    """Answer rows of an environment's dataset, each correctly and incorrectly.
 
     Args:
-        env_or_id: an environment over rows: with ``dataset``, ``reset(idx=…)`` and an oracle.
-        rows: how many, spread over the whole in the order of the file; None, or more than there are, takes all.
-        watch: called with (rows done, rows to be done) after each.
+        env_or_id: an environment with ``dataset``, ``reset(idx=…)`` and an oracle.
+        rows: number of rows, evenly spaced over the dataset. None, or more than there are, takes all.
+        progress: called with (rows done, rows in total) after each row.
 
-    Returns "unchecked" for what has no rows, and without an oracle. A row that cannot be opened is among what failed,
-    by file and row. Raises BadValue for rows < 1, InfraError where an answer cannot be judged, and what make() raises.
+    Returns:
+        One result. Malformed rows count as failures. The status is "unchecked" without a dataset or an oracle.
+
+    Raises:
+        BadValue: rows < 1.
+        InfraError: an answer could not be graded.
     """
     if rows is not None and rows < 1:
         raise BadValue(f"rows must be at least 1, got {rows!r}")
     with make(env_or_id) as env:
-        dataset = getattr(env.unwrapped, "dataset", None)
-        if dataset is None or not hasattr(env.unwrapped, "spoiled"):
-            return Result(NAME, SAYS, "unchecked", "it has no rows")
-        try:
-            player = oracle(env)
-        except BadValue as e:
-            return Result(NAME, SAYS, "unchecked", str(e))
-        chosen = list(_spread(len(dataset), rows))
-        found = _Found()
-        for done, idx in enumerate(chosen, 1):
-            found.add(idx, _amiss(env, player, idx))
-            if watch is not None:
-                watch(done, len(chosen))
-        return found.result(env, len(chosen), len(dataset))
+        [result] = run_checks([gold_answers], DatasetTarget(env, rows, progress), case=_propagate)
+    return result
 
 
-@dataclass
-class _Found:
-    """idx → what is amiss with the row."""
+@check("gold-answers", "The gold answer of each row scores 1.0, and a wrong answer 0.0.")
+def gold_answers(target: DatasetTarget) -> str | None:
+    env = target.env.unwrapped
+    dataset = getattr(env, "dataset", None)
+    if dataset is None or not hasattr(env, "spoiled"):
+        raise Unchecked("the environment has no dataset")
+    try:
+        player = oracle(target.env)
+    except BadValue as e:
+        raise Unchecked(str(e)) from e
+    chosen = list(_spaced_indices(len(dataset), target.rows))
+    problems: dict[int, str] = {}
+    for done, idx in enumerate(chosen, 1):
+        if (problem := _problem(target.env, player, idx)) is not None:
+            problems[idx] = problem
+        target.progress(done, len(chosen))
+    count = f"{len(chosen):,} of {len(dataset):,} rows" if len(chosen) < len(dataset) else f"all {len(dataset):,} rows"
+    if skipped := getattr(env, "skipped_rows", 0):
+        count += f", {skipped:,} malformed rows skipped"
+    if problems:
+        shown = "; ".join(list(problems.values())[:MAX_SHOWN])
+        more = f"; and {len(problems) - MAX_SHOWN:,} more" if len(problems) > MAX_SHOWN else ""
+        detail = f"{len(problems):,} of {count}: {shown}{more}"
+        raise CheckFailed(detail, _reproduction(target.env.env_id, min(problems)))
+    return count
 
-    amiss: dict[int, str] = field(default_factory=dict)
 
-    def add(self, idx: int, what: str | None) -> None:
-        if what is not None:
-            self.amiss[idx] = what
-
-    def result(self, env: Any, count: int, total: int) -> Result:
-        of = f"{count:,} of {total:,} rows" if count < total else f"all {total:,} rows"
-        skipped = getattr(env.unwrapped, "skipped_rows", 0)
-        of += f", {skipped:,} bad ones left out" if skipped else ""
-        if not self.amiss:
-            return Result(NAME, SAYS, "passed", of)
-        told = "; ".join(list(self.amiss.values())[:SHOWN])
-        more = f"; and {len(self.amiss) - SHOWN:,} more" if len(self.amiss) > SHOWN else ""
-        return Result(
-            NAME, SAYS, "failed", f"{len(self.amiss):,} of {of}: {told}{more}", _program(env, min(self.amiss))
-        )
+def _propagate(check: Check[Any]) -> AbstractContextManager[None]:
+    """Let InfraError and other exceptions reach the caller."""
+    return nullcontext()
 
 
-def _amiss(env: Any, player: Oracle, idx: int) -> str | None:
-    """What is amiss with a row; None for nothing."""
+def _problem(env: Any, player: Oracle, idx: int) -> str | None:
+    """The problem with a row, or None."""
     where = env.unwrapped.dataset.where(idx)
     try:
         gold = player.act(env.reset(seed=0, idx=idx)[0])
@@ -99,22 +110,20 @@ def _amiss(env: Any, player: Oracle, idx: int) -> str | None:
     return None
 
 
-def _program(env: Any, idx: int) -> str:
-    return "\n".join(
-        [
-            "import gem",
-            "from gem.policies import oracle",
-            f"env = gem.make({env.env_id!r})",
-            f"gold = oracle(env).act(env.reset(seed=0, idx={idx})[0])",
-            "print(gold, env.step(gold))",
-            f"wrong = env.reset(seed=0, idx={idx}) and env.unwrapped.spoiled(gold)",
-            "print(wrong, env.step(wrong))",
-        ]
-    )
+def _reproduction(env_id: str, idx: int) -> list[str]:
+    return [
+        "import gem",
+        "from gem.policies import oracle",
+        f"env = gem.make({env_id!r})",
+        f"gold = oracle(env).act(env.reset(seed=0, idx={idx})[0])",
+        "print(gold, env.step(gold))",
+        f"wrong = env.reset(seed=0, idx={idx}) and env.unwrapped.spoiled(gold)",
+        "print(wrong, env.step(wrong))",
+    ]
 
 
-def _spread(total: int, count: int | None) -> Iterator[int]:
-    """The numbers of count rows, evenly over all of them."""
+def _spaced_indices(total: int, count: int | None) -> Iterator[int]:
+    """Count indices, evenly spaced over range(total)."""
     if count is None or count >= total:
         return iter(range(total))
     return (i * total // count for i in range(count))

@@ -1,4 +1,4 @@
-"""What every tool promises, held against one: ``check_tool(MyTool, calls=[…])``."""
+"""check_tool(): test a tool against the BaseTool contract."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from gem.errors import GemError
 from gem.messages import ToolCall, ToolErrorType, ToolResult
-from gem.testing.report import Report, Result, Status
+from gem.testing.check import Check, CheckFailed, CheckReport, Unchecked, check, exceptions_fail, run_checks
 from gem.tools.base_tool import BaseTool, reads_text
 from gem.tools.formats import FORMATS
 from gem.tools.toolbox import Toolbox
@@ -19,23 +20,16 @@ from gem.tools.toolbox import Toolbox
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class Broken(Exception):
-    """A promise is; the message says how."""
-
-
-class Unchecked(Exception):
-    """It cannot be told whether a promise holds; the message says why."""
-
-
-def check_tool(make: Callable[[], BaseTool], calls: Sequence[ToolCall] = ()) -> Report:
-    """Check the promises of a tool.
+def check_tool(make: Callable[[], BaseTool], calls: Sequence[ToolCall] = ()) -> CheckReport:
+    """Run every check on a tool.
 
     Args:
-        make: builds one: a class, a function. Every check has one of its own.
-        calls: that are expected to succeed, and to answer the same twice in a row in new episodes; without any, what
-            concerns calls stays unchecked.
+        make: a class or function that builds the tool. Every check builds its own.
+        calls: calls that succeed and give the same result in every new episode. Without any, the checks that need
+            calls are unchecked.
 
-    Returns a report with one result per promise. Nothing of the tool's raises here.
+    Returns:
+        A report with one result per check. Exceptions of the tool are reported as failures.
 
     >>> class Nothing(BaseTool):
     ...     def functions(self):
@@ -44,106 +38,120 @@ def check_tool(make: Callable[[], BaseTool], calls: Sequence[ToolCall] = ()) -> 
     'functions'
     """
     start = time.monotonic()
-    results = [_result(name, check, make, calls) for name, check in CHECKS.items()]
-    return Report(getattr(make, "__name__", repr(make)), results, (), 0, time.monotonic() - start)
+    harness = ToolHarness(make, calls)
+    results = run_checks(CHECKS, harness, case=harness.case)
+    return CheckReport(getattr(make, "__name__", repr(make)), results, (), 0, time.monotonic() - start)
 
 
-def _result(name: str, check: Callable[..., str | None], make: Callable[[], BaseTool], calls: Any) -> Result:
-    promise = " ".join((check.__doc__ or "").split())
-    status: Status = "passed"
-    tools: list[BaseTool] = []
+class ToolHarness:
+    """Builds tools for a check and closes them afterwards.
 
-    def built() -> BaseTool:
-        tools.append(make())
-        return tools[-1]
+    Args:
+        make: builds a tool.
+        calls: calls that are expected to succeed.
+    """
 
-    try:
-        detail = check(built, calls) or ""
-    except Unchecked as e:
-        status, detail = "unchecked", str(e)
-    except Broken as e:
-        status, detail = "failed", str(e)
-    except Exception as e:  # somebody else's code, which may raise anything
-        status, detail = "failed", f"raised {type(e).__name__}: {e}"
-    for tool in tools:
+    def __init__(self, make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> None:
+        self.calls = calls
+        self._make = make
+        self._tools: list[BaseTool] = []
+
+    def build(self) -> BaseTool:
+        self._tools.append(self._make())
+        return self._tools[-1]
+
+    def required_calls(self) -> Sequence[ToolCall]:
+        """The calls. Raises Unchecked when there are none."""
+        if not self.calls:
+            raise Unchecked("no calls were given")
+        return self.calls
+
+    @contextmanager
+    def case(self, check: Check[Any]) -> Iterator[None]:
+        """Run one check, then close the tools that it built. An error of close() is a failure too."""
+        self._tools = []
         try:
-            tool.close()
-        except Exception as e:  # as above
-            status, detail = "failed", f"close() raised {type(e).__name__}: {e}"
-    return Result(name, promise, status, detail)
+            with exceptions_fail(check):
+                yield
+        finally:
+            for tool in self._tools:
+                try:
+                    tool.close()
+                except Exception as e:  # the tool may raise anything
+                    raise CheckFailed(f"close() raised {type(e).__name__}: {e}") from e
 
 
-def _functions(make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> None:
-    """It has functions, with names, descriptions and schemas that are plain data; the same each time."""
-    tool = make()
+@check("functions", "The tool has functions with names, descriptions and JSON schemas, the same at every call.")
+def functions(harness: ToolHarness) -> None:
+    tool = harness.build()
     if reads_text(tool):
-        raise Unchecked("it reads the agent's text itself")
+        raise Unchecked("the tool parses the agent's text itself")
     functions = tool.functions()
     if not functions:
-        raise Broken("functions() is empty")
+        raise CheckFailed("functions() is empty")
     for function in functions:
         if not _NAME.fullmatch(function.name):
-            raise Broken(f"{function.name!r} is not 1 to 64 letters, digits, _ or -")
+            raise CheckFailed(f"{function.name!r} does not consist of 1 to 64 letters, digits, _ or -")
         if not function.description.strip():
-            raise Broken(f"{function.name} has no description")
+            raise CheckFailed(f"{function.name} has no description")
         if function.parameters.get("type") != "object" or json.loads(json.dumps(function.parameters)) is None:
-            raise Broken(f"the schema of {function.name} is not of type object")
+            raise CheckFailed(f"the schema of {function.name} is not of type object")
     if tool.functions() != functions:
-        raise Broken("functions() changed")
+        raise CheckFailed("functions() returned different values")
     if len({function.name for function in functions}) < len(functions):
-        raise Broken("two functions have one name")
+        raise CheckFailed("two functions have the same name")
     if tool.tag is not None and tool.tag_argument not in functions[0].parameters.get("properties", {}):
-        raise Broken(f"tag_argument {tool.tag_argument!r} is no argument of {functions[0].name}")
+        raise CheckFailed(f"tag_argument {tool.tag_argument!r} is not an argument of {functions[0].name}")
 
 
-def _instructions(make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> None:
-    """It says how to call it, in every format."""
-    tool = make()
+@check("instructions", "The tool has instructions for every call format.")
+def instructions(harness: ToolHarness) -> None:
+    tool = harness.build()
     if not tool.instruction_string().strip():
-        raise Broken("instruction_string() is empty")
+        raise CheckFailed("instruction_string() is empty")
     for name, call_format in FORMATS.items():
         if not reads_text(tool) and not call_format.describe([tool]).strip():
-            raise Broken(f"there are no instructions in the format {name}")
+            raise CheckFailed(f"there are no instructions for the format {name}")
 
 
-def _words(make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> None:
-    """Words without a call are none."""
+@check("plain-text", "Text without a call is not parsed as a call.")
+def plain_text(harness: ToolHarness) -> None:
     for text in ("", "It is 4.", "\0\ud800💥", "<" * 1000):
-        valid, *_ = make().execute_action(text)
+        valid, *_ = harness.build().execute_action(text)
         if valid:
-            raise Broken(f"execute_action({text[:20]!r}) found a call")
+            raise CheckFailed(f"execute_action({text[:20]!r}) found a call")
 
 
-def _answers(make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> str:
-    """It answers calls, the same in a new episode."""
-    tool = make()
-    for call in _given(calls):
+@check("calls", "A call succeeds, with the same result in a new episode.")
+def calls_succeed(harness: ToolHarness) -> str:
+    tool = harness.build()
+    for call in harness.required_calls():
         tool.reset()
         first = _checked(tool.call(call))
         tool.reset()
         if tool.call(call) != first:
-            raise Broken(f"{call} was answered differently in a new episode")
+            raise CheckFailed(f"{call} gave a different result in a new episode")
         if not first.ok:
-            raise Broken(f"{call} was not answered: {first}")
-    return f"{len(calls)} calls"
+            raise CheckFailed(f"{call} failed: {first}")
+    return f"{len(harness.calls)} calls"
 
 
-def _waits(make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> None:
-    """acall() answers what call() does."""
-    tool = make()
-    for call in _given(calls):
+@check("acall", "acall() gives the same result as call().")
+def acall(harness: ToolHarness) -> None:
+    tool = harness.build()
+    for call in harness.required_calls():
         tool.reset()
         first = tool.call(call)
         tool.reset()
         if asyncio.run(tool.acall(call)) != first:
-            raise Broken(f"acall({call}) answered differently")
+            raise CheckFailed(f"acall({call}) gave a different result")
 
 
-def _refuses(make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> None:
-    """Calls that fit its schema and make no sense are answered, and raise nothing but InfraError."""
-    tool = make()
+@check("bad-arguments", "Meaningless arguments that fit the schema give a result or raise InfraError.")
+def bad_arguments(harness: ToolHarness) -> None:
+    tool = harness.build()
     if reads_text(tool):
-        raise Unchecked("it reads the agent's text itself")
+        raise Unchecked("the tool parses the agent's text itself")
     box = Toolbox([tool])
     for function in tool.functions():
         values: list[Any] = ["", "x" * 10_000, "\0", "💥", -1, 0, 10**30, 1e308, [], {}, None, True]
@@ -153,65 +161,59 @@ def _refuses(make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> None:
                 try:
                     _checked(box.perform([job])[0])
                 except GemError:
-                    continue  # a failure of the machinery may be, here as anywhere
+                    continue  # infrastructure may fail here as for any call
 
 
-def _spawns(make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> None:
-    """spawn() builds another one like it, which answers the same."""
-    tool = make()
+@check("spawn", "spawn() builds another tool of the same type that gives the same results.")
+def spawn(harness: ToolHarness) -> None:
+    tool = harness.build()
     other = tool.spawn()
     try:
         if other is tool or type(other) is not type(tool):
-            raise Broken(f"got {other!r} from {tool!r}")
-        for call in calls:
+            raise CheckFailed(f"spawn() of {tool!r} returned {other!r}")
+        for call in harness.calls:
             tool.reset()
             other.reset()
             if other.call(call) != tool.call(call):
-                raise Broken(f"the other one answers {call} differently")
+                raise CheckFailed(f"the spawned tool gave a different result for {call}")
     finally:
         other.close()
 
 
-def _states(make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> None:
-    """own_state() is plain data, which another one like it takes."""
-    tool, other = make(), make()
+@check("state", "own_state() is JSON-serializable, and another instance can restore it.")
+def state(harness: ToolHarness) -> None:
+    tool, other = harness.build(), harness.build()
     tool.reset()
-    for call in calls:
+    for call in harness.calls:
         tool.call(call)
     other.set_own_state(json.loads(json.dumps(tool.own_state())))
     if other.own_state() != tool.own_state():
-        raise Broken("another one has another state after set_own_state()")
+        raise CheckFailed("the states differ after set_own_state()")
 
 
-def _closes(make: Callable[[], BaseTool], calls: Sequence[ToolCall]) -> None:
-    """close() is safe before any call, and twice."""
-    tool = make()
+@check("close", "close() can be called before any call, and twice.")
+def close(harness: ToolHarness) -> None:
+    tool = harness.build()
     tool.close()
     tool.close()
 
 
-CHECKS: dict[str, Callable[[Callable[[], BaseTool], Sequence[ToolCall]], str | None]] = {
-    "functions": _functions,
-    "instructions": _instructions,
-    "words": _words,
-    "answers": _answers,
-    "waits": _waits,
-    "refuses": _refuses,
-    "spawns": _spawns,
-    "states": _states,
-    "closes": _closes,
-}
-
-
-def _given(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-    if not calls:
-        raise Unchecked("no calls were given")
-    return calls
+CHECKS: tuple[Check[ToolHarness], ...] = (
+    functions,
+    instructions,
+    plain_text,
+    calls_succeed,
+    acall,
+    bad_arguments,
+    spawn,
+    state,
+    close,
+)
 
 
 def _checked(result: Any) -> ToolResult:
     if not isinstance(result, ToolResult) or not isinstance(result.text, str):
-        raise Broken(f"a call was answered by {result!r}, which is no ToolResult with a text")
+        raise CheckFailed(f"a call returned {result!r}, not a ToolResult with a str text")
     if result.error is not None and not isinstance(result.error, ToolErrorType):
-        raise Broken(f"{result.error!r} is no ToolErrorType")
+        raise CheckFailed(f"the error is {result.error!r}, not a ToolErrorType")
     return result

@@ -1,6 +1,6 @@
-"""Searches that tests talk to in place of real ones: a search server, an encoder, and the web behind SerpAPI or Google.
+"""Fake search services for tests: a search server, an embeddings endpoint, and the web APIs SerpAPI and Google.
 
-Each lives from entering it to leaving it, on a free port of this machine. Needs the extra [search].
+Each runs on a free local port while its context manager is entered. Needs the extra [search].
 """
 
 from __future__ import annotations
@@ -19,8 +19,15 @@ from gem.testing.fakes import Answer, serving
 
 
 @dataclass(frozen=True)
-class Question:
-    """A request of a search as it came. codec: "msgpack" or "json". connection: which of the client's it came over."""
+class SearchRequest:
+    """A search request that the fake server received.
+
+    Args:
+        query: the text to search for.
+        topk: number of passages requested.
+        codec: "msgpack" or "json".
+        connection: address of the client, which identifies the connection.
+    """
 
     query: str
     topk: int
@@ -29,28 +36,30 @@ class Question:
 
 
 Passages: TypeAlias = Sequence[str]  # contents, the title in the first line
-SearchScript: TypeAlias = Callable[[Question], Passages | Answer]
+SearchScript: TypeAlias = Callable[[SearchRequest], Passages | Answer]
 
 
 class FakeSearchServer:
-    """A server with /retrieve that answers a query by a function of it, in the protocol in which it came.
+    """A search server whose /retrieve route calls a function and answers in the codec of the request.
 
     Args:
-        script: gives the passages, or an Answer, whose status, headers, delay, drop and body are heeded; one without
-            text or body is answered with its status alone. It is called on the server's loop.
+        script: maps a request to passages or to an Answer. An Answer without text or body gives an empty
+            response with its status. The function runs on the server's event loop.
 
-    ``questions`` are those that came, in order, retries included; ``most_at_once`` is how many were open together.
+    Attributes:
+        requests: all requests in order of arrival, including retries.
+        most_at_once: largest number of concurrent requests that were answered with an Answer.
     """
 
     def __init__(self, script: SearchScript) -> None:
         self._script = script
-        self.questions: list[Question] = []
+        self.requests: list[SearchRequest] = []
         self.most_at_once = self._open = 0
         self._background: BackgroundLoop[str] | None = None
 
     @property
     def url(self) -> str:
-        """For SearchTool's search_url."""
+        """The search_url for a SearchTool."""
         return f"{_running(self._background)}/retrieve"
 
     def __enter__(self) -> FakeSearchServer:
@@ -67,9 +76,9 @@ class FakeSearchServer:
         codec = "json" if body.startswith(b"{") else "msgpack"
         asked = msgspec.json.decode(body) if codec == "json" else msgspec.msgpack.decode(body)
         query = asked["queries"][0] if codec == "json" else asked["query"]
-        question = Question(query, asked["topk"], codec, request.transport.get_extra_info("peername"))
-        self.questions.append(question)
-        answer = self._script(question)
+        search = SearchRequest(query, asked["topk"], codec, request.transport.get_extra_info("peername"))
+        self.requests.append(search)
+        answer = self._script(search)
         if isinstance(answer, Answer):
             self._open += 1
             self.most_at_once = max(self.most_at_once, self._open)
@@ -79,7 +88,7 @@ class FakeSearchServer:
                 self._open -= 1
         hits = [
             {"document": {"id": str(number), "contents": text}, "score": 1 / number}
-            for number, text in enumerate(answer[: question.topk], start=1)
+            for number, text in enumerate(answer[: search.topk], start=1)
         ]
         encode = msgspec.json.encode if codec == "json" else msgspec.msgpack.encode
         return web.Response(body=encode({"result": [hits] if codec == "json" else hits}))
@@ -87,7 +96,15 @@ class FakeSearchServer:
 
 @dataclass
 class FakeEmbeddings:
-    """An endpoint of embeddings, whose vectors are made by a function of a text. ``asked`` are the bodies that came."""
+    """An embeddings endpoint.
+
+    Args:
+        embed: maps a text to its vector.
+        faults: answers to the first requests, returned instead of embeddings.
+
+    Attributes:
+        asked: the request bodies in order of arrival.
+    """
 
     embed: Callable[[str], Sequence[float]]
     faults: Sequence[Answer] = ()
@@ -96,7 +113,7 @@ class FakeEmbeddings:
 
     @property
     def url(self) -> str:
-        """For EmbeddingsEndpoint's base_url."""
+        """The base_url for an EmbeddingsEndpoint."""
         return f"{_running(self._background)}/v1"
 
     def __enter__(self) -> FakeEmbeddings:
@@ -114,12 +131,20 @@ class FakeEmbeddings:
         if len(self.asked) <= len(self.faults):
             return await _answered(web, request, self.faults[len(self.asked) - 1])
         data = [{"index": n, "embedding": list(self.embed(text))} for n, text in enumerate(asked["input"])]
-        return web.json_response({"object": "list", "data": data[::-1]})  # their order says nothing, "index" does
+        return web.json_response(
+            {"object": "list", "data": data[::-1]}
+        )  # reversed, because clients must sort by "index"
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the imitated web. path: its address there. html: what is fetched; None is "not found"."""
+    """A page of the fake web.
+
+    Args:
+        title, snippet: shown in search results.
+        path: of the page's URL.
+        html: content of the page; None gives status 404.
+    """
 
     title: str
     snippet: str
@@ -129,14 +154,16 @@ class Page:
 
 @dataclass
 class FakeWeb:
-    """SerpAPI, Google's custom search and the pages that both find.
+    """SerpAPI, Google's custom search, and the pages in their results.
 
     Args:
-        pages: what is found, by query; other queries find nothing.
-        key: what the APIs want for a key; they repeat a wrong one in their error.
-        faults: Answers given to the first searches in place of results.
+        pages: search results by query; other queries have no results.
+        key: the accepted API key. The error for any other key quotes it.
+        faults: answers to the first searches, returned instead of results.
 
-    ``asked`` are the parameters of the searches that came, in order; ``fetched`` the paths of the pages.
+    Attributes:
+        asked: the parameters of the searches in order of arrival.
+        fetched: the paths of the pages that were fetched.
     """
 
     pages: Mapping[str, Sequence[Page]]
@@ -179,7 +206,7 @@ class FakeWeb:
         return web.json_response(form(list(self.pages.get(asked["q"], ())), base))
 
     def _serp(self, pages: list[Page], base: str) -> dict[str, Any]:
-        """In the form of SerpAPI: the first page in the answer box, the last one as a related question."""
+        """A SerpAPI response with the first page in the answer box and the last one as a related question."""
         if not pages:
             return {"error": "Google hasn't returned any results for this query."}
         box, *others = pages
@@ -215,7 +242,7 @@ async def _answered(web: Any, request: Any, answer: Answer) -> Any:
 
 def _running(background: BackgroundLoop[str] | None) -> str:
     if background is None:
-        raise BadValue("the fake server is not running; enter it with `with`")
+        raise BadValue("the fake server is not running; use it in a `with` statement")
     return background.resource
 
 

@@ -1,7 +1,4 @@
-"""Servers that tests talk to in place of real ones.
-
-FakeEndpoint is a chat endpoint with a script, on a free port of this machine. Needs the extra [eval].
-"""
+"""A fake chat endpoint for tests: it answers requests from a script, on a free local port. Needs the extra [eval]."""
 
 from __future__ import annotations
 
@@ -19,14 +16,15 @@ from gem.errors import BadValue, require
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the endpoint does with one request.
+    """The response to one request.
 
     Args:
-        text, finish: of the reply.
-        delay: seconds before it.
-        status, headers: of the response.
-        body: sent as it is in place of a reply; what no client can read, for one.
-        drop: cut the connection instead, after the delay.
+        text: of the reply.
+        finish: finish_reason of the reply.
+        delay: seconds before the response.
+        status, headers: of the HTTP response.
+        body: sent instead of a reply, e.g. to test invalid JSON; None sends a reply.
+        drop: close the connection without a response, after the delay.
     """
 
     text: str = ""
@@ -39,37 +37,47 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Received:
-    """A request as it came. body: its JSON. headers: by name, in lower case."""
+class ReceivedRequest:
+    """A request that the fake endpoint received.
+
+    Args:
+        body: the parsed JSON.
+        headers: names are in lower case.
+    """
 
     body: dict[str, Any]
     headers: dict[str, str]
 
     @property
     def last(self) -> str:
-        """The text of the last message."""
+        """Text of the last message."""
         return str(self.body["messages"][-1]["content"])
 
 
-Script: TypeAlias = Sequence[str | Answer] | Callable[[Received], str | Answer]
+FakeScript: TypeAlias = Sequence[str | Answer] | Callable[[ReceivedRequest], str | Answer]
 
 
 class FakeEndpoint:
-    """A chat endpoint that answers by a script, from entering it to leaving it.
+    """A chat endpoint with scripted answers. It runs while its context manager is entered.
 
     Args:
-        script: texts and Answers, given out in the order in which requests come, the last one from then on; or a
-            function of a request, which may be called by several at once.
+        script: texts and Answers, returned in the order in which requests arrive, with the last one repeated; or a
+            function of a request, which may be called concurrently.
 
-    ``requests`` are those that came, in order, retries included; ``most_at_once`` is how many were open together. A
-    function that raises answers with status 500 and leaves its exception in ``errors``; leaving the endpoint raises
-    the first one, unless something else is being raised. Raises BadValue for an empty script.
+    Attributes:
+        requests: all requests in order of arrival, including retries.
+        most_at_once: largest number of concurrent requests.
+        errors: exceptions raised by a script function. Such a request is answered with status 500, and leaving the
+            context raises the first exception unless another one is already propagating.
+
+    Raises:
+        BadValue: the script is empty.
     """
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: FakeScript) -> None:
         if isinstance(script, str) or (not callable(script) and not script):
-            raise BadValue(f"a script is a list of at least one answer, or a function, got {script!r}")
-        self.requests: list[Received] = []
+            raise BadValue(f"script must be a non-empty list of answers or a function, got {script!r}")
+        self.requests: list[ReceivedRequest] = []
         self.errors: list[Exception] = []
         self.most_at_once = self._open = 0
         self._script = script if callable(script) else list(script)
@@ -77,9 +85,9 @@ class FakeEndpoint:
 
     @property
     def url(self) -> str:
-        """For Endpoint's base_url."""
+        """The base_url for an Endpoint."""
         if self._background is None:
-            raise BadValue("the fake endpoint is not running; enter it with `with`")
+            raise BadValue("the fake endpoint is not running; use it in a `with` statement")
         return self._background.resource + "/v1"
 
     def __enter__(self) -> FakeEndpoint:
@@ -100,7 +108,7 @@ class FakeEndpoint:
         self.most_at_once = max(self.most_at_once, self._open)
         try:
             headers = {name.lower(): value for name, value in request.headers.items()}
-            received = Received(json.loads(await request.read()), headers)
+            received = ReceivedRequest(json.loads(await request.read()), headers)
             self.requests.append(received)
             answer = await self._answer(received)
             await asyncio.sleep(answer.delay)
@@ -112,9 +120,9 @@ class FakeEndpoint:
         finally:
             self._open -= 1
 
-    async def _answer(self, received: Received) -> Answer:
+    async def _answer(self, received: ReceivedRequest) -> Answer:
         try:
-            if callable(self._script):  # in a thread, for it may wait for what another request does
+            if callable(self._script):  # in a thread, because it may wait for another request
                 answer = await asyncio.to_thread(self._script, received)
             else:
                 answer = self._script[min(len(self.requests), len(self._script)) - 1]
@@ -126,7 +134,7 @@ class FakeEndpoint:
 
 @asynccontextmanager
 async def serving(web: Any, routes: Mapping[tuple[str, str], Any]) -> AsyncIterator[str]:
-    """Serve handlers by (method, path), on a free port of this machine; gives the URL that paths are appended to."""
+    """Serve handlers by (method, path) on a free local port. Yields the URL to which paths are appended."""
     app = web.Application(client_max_size=1 << 28)
     for (method, path), handler in routes.items():
         app.router.add_route(method, path, handler)
@@ -139,8 +147,8 @@ async def serving(web: Any, routes: Mapping[tuple[str, str], Any]) -> AsyncItera
         await runner.cleanup()
 
 
-def _completion(received: Received, answer: Answer) -> dict[str, Any]:
-    """The reply in the form of the protocol; a "token" is a word."""
+def _completion(received: ReceivedRequest, answer: Answer) -> dict[str, Any]:
+    """A chat completion in the format of the OpenAI API. Usage counts words as tokens."""
     prompt = sum(len(str(message.get("content")).split()) for message in received.body["messages"])
     words = len(answer.text.split())
     return {

@@ -1,6 +1,7 @@
-r"""Golden playthroughs: an episode as a text that people read, and that is played again line by line.
+r"""Golden playthroughs: record an episode as readable text, replay its actions and compare line by line.
 
-The actions stand in the text, so a replay needs no policy, and shows what an environment says or pays differently.
+A replay needs no policy, because the text contains the actions. It shows every change of an environment's observations,
+rewards and info.
 
 >>> text = record("game:GuessTheNumber-v0-easy", seed=0)
 >>> print("\n".join(text.split("\n")[:3]))
@@ -28,54 +29,65 @@ from gem.core import Step
 from gem.errors import BadValue
 from gem.policies import oracle
 from gem.registry import ENV_REGISTRY, make
-from gem.testing.plain import canonical, plain
+from gem.testing.plain_data import canonical, plain
 
-MAX_TURNS = 2_000  # of a recording whose episode does not end
+MAX_TURNS = 2_000  # recorded of an episode that does not end
 _HEADER = re.compile(r"playthrough of (.+)\nseed (\d+)\nactions (.+)\n")
-Choose = Callable[[Any], "str | None"]  # observation → action; None where there are no more
+ActionFunction = Callable[[Any], "str | None"]  # observation → action; None ends the recording
 
 
 class Difference(NamedTuple):
-    """A line that is not as it was recorded. line: its number in the recording, from 1; None: there is no such line."""
+    """A line that differs from the recording.
+
+    Args:
+        line: number of the line in the recording, from 1.
+        recorded: None when the recording lacks the line.
+        replayed: None when the replay lacks the line.
+    """
 
     line: int
     recorded: str | None
-    played: str | None
+    replayed: str | None
 
     def __str__(self) -> str:
-        sides = (("-", self.recorded), ("+", self.played))
+        sides = (("-", self.recorded), ("+", self.replayed))
         return "\n".join([f"line {self.line}", *(f"  {sign} {text}" for sign, text in sides if text is not None)])
 
 
 def record(env_id: str, seed: int = 0) -> str:
-    """Play one episode and write it down: the oracle's where the spec names one, else one of random legal actions.
+    """Play one episode and return it as text.
 
-    Raises UnknownEnv.
+    The oracle chooses the actions. Without an oracle, they are random legal actions.
+
+    Raises:
+        UnknownEnv: no environment has this id.
     """
     with make(env_id) as env:
         if ENV_REGISTRY[env_id].oracle is not None:
-            return _written(env, seed, "by the oracle", oracle(env).act)
-        return _written(env, seed, "at random", lambda observation: env.sample_random_action())
+            return _transcript(env, seed, "by the oracle", oracle(env).act)
+        return _transcript(env, seed, "at random", lambda observation: env.sample_random_action())
 
 
 def replay(text: str) -> list[Difference]:
-    """Play the recorded actions again. Returns the lines that differ, none where all is as it was.
+    """Replay the actions of a playthrough and return the lines that differ.
 
-    Raises BadValue for a text that is no playthrough, UnknownEnv when its environment is gone.
+    Raises:
+        BadValue: the text is not a playthrough.
+        UnknownEnv: its environment is not registered.
     """
     env_id, seed, chosen = header(text)
     actions = iter(recorded_actions(text))
     with make(env_id) as env:
-        played = _written(env, seed, chosen, lambda observation: next(actions, None))
-    return list(_differences(text.split("\n"), played.split("\n")))
+        replayed = _transcript(env, seed, chosen, lambda observation: next(actions, None))
+    return list(_differences(text.split("\n"), replayed.split("\n")))
 
 
 def header(text: str) -> tuple[str, int, str]:
-    """The id, the seed, and how the actions were chosen. Raises BadValue for a text that is no playthrough."""
+    """The id, the seed, and how the actions were chosen. Raises BadValue when the text is not a playthrough."""
     match = _HEADER.match(text)
     if match is None:
         raise BadValue(
-            f"not a playthrough: it opens with {text[:40]!r}, not 'playthrough of ID', 'seed N', 'actions …'"
+            f"not a playthrough: it starts with {text[:40]!r}, not 'playthrough of ID', 'seed N', 'actions …'"
         )
     return match[1], int(match[2]), match[3]
 
@@ -92,7 +104,7 @@ def recorded_actions(text: str) -> list[str]:
 
 
 def file_name(env_id: str) -> str:
-    """What the file of an id is called: characters that some file system refuses become "_".
+    """The file name for an id. Characters that some file systems do not allow become "_".
 
     >>> file_name("game:Wordle-v0")
     'game_Wordle-v0.txt'
@@ -100,10 +112,10 @@ def file_name(env_id: str) -> str:
     return re.sub(r"[^\w.-]", "_", env_id) + ".txt"
 
 
-def _written(env: Any, seed: int, chosen: str, choose: Choose) -> str:
+def _transcript(env: Any, seed: int, chosen: str, choose: ActionFunction) -> str:
     lines = [f"playthrough of {env.env_id}", f"seed {seed}", f"actions {chosen}", "", "reset"]
     observation, info = env.reset(seed=seed)
-    lines += [*_shown(observation), *_facts(info)]
+    lines += [*_shown(observation), *_info_line(info)]
     total, turn, step = 0.0, 0, None
     while not (step is not None and (step.terminated or step.truncated)) and turn < MAX_TURNS:
         action = choose(observation)
@@ -113,7 +125,7 @@ def _written(env: Any, seed: int, chosen: str, choose: Choose) -> str:
         step = Step(*env.step(action))
         observation, total = step.observation, total + step.reward
         lines += ["", f"turn {turn}", *_quoted(">", action), *_shown(observation)]
-        lines += [f"reward {step.reward!r}", *_facts(step.info)]
+        lines += [f"reward {step.reward!r}", *_info_line(step.info)]
     return "\n".join([*lines, "", f"end {_ending(step)} after {turn} turns, rewards sum to {total!r}", ""])
 
 
@@ -133,13 +145,13 @@ def _quoted(sign: str, text: str) -> Iterable[str]:
     return (f"{sign} {line}" if line else sign for line in text.split("\n"))
 
 
-def _facts(info: dict[str, Any]) -> list[str]:
-    told = {key: value for key, value in info.items() if key != "stop_reason"}  # that stands in the last line
-    return [f"info {canonical(told)}"] if told else []
+def _info_line(info: dict[str, Any]) -> list[str]:
+    recorded = {key: value for key, value in info.items() if key != "stop_reason"}  # the last line shows it
+    return [f"info {canonical(recorded)}"] if recorded else []
 
 
-def _differences(recorded: list[str], played: list[str]) -> Iterator[Difference]:
-    for tag, a, a_end, b, b_end in difflib.SequenceMatcher(a=recorded, b=played).get_opcodes():
+def _differences(recorded: list[str], replayed: list[str]) -> Iterator[Difference]:
+    for tag, a, a_end, b, b_end in difflib.SequenceMatcher(a=recorded, b=replayed).get_opcodes():
         if tag != "equal":
-            for offset, (one, other) in enumerate(zip_longest(recorded[a:a_end], played[b:b_end])):
+            for offset, (one, other) in enumerate(zip_longest(recorded[a:a_end], replayed[b:b_end])):
                 yield Difference(min(a + offset, a_end) + 1, one, other)

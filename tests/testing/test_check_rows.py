@@ -1,4 +1,4 @@
-"""gem check --rows, and the flags --data and --skip-bad-rows of every command that makes environments."""
+"""check_rows(), gem check --rows, and the flags --data and --skip-bad-rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gem.cli.data import DataFlags
 from gem.datasets import GEM_DATA, GEM_SKIP_BAD_ROWS
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY, EnvSpec
-from gem.testing.check_rows import check_rows
+from gem.testing import check_rows
 
 FAMILIES = ["math:Arithmetic", "math:Algebra", "math:NumberTheory", "math:Geometry"]
 FEW = ("--seeds", "1", "--episodes", "1")
@@ -34,7 +34,7 @@ def spec(env_id: str, rows: list[dict[str, str]], **kwargs: object) -> EnvSpec:
 
 @pytest.fixture
 def registered():
-    """Registers specs for the time of a test."""
+    """Registers specs for the duration of a test."""
     ids = []
 
     def add(one: EnvSpec) -> str:
@@ -48,48 +48,48 @@ def registered():
 
 
 @pytest.mark.parametrize("env_id", ["logic:Rules", "qa:Facts"])
-def test_gold_answers_of_what_is_shipped_score_one_and_wrong_ones_nothing(env_id):
+def test_gold_answers_of_shipped_datasets_score_one_and_wrong_ones_zero(env_id):
     result = check_rows(env_id, rows=100)
     assert (result.status, result.reproduction) == ("passed", ""), result
 
 
 @pytest.mark.parametrize("env_id", FAMILIES)
-def test_gold_answers_of_families_score_one_and_wrong_ones_nothing(env_id):
+def test_gold_answers_of_generated_math_score_one_and_wrong_ones_zero(env_id):
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
     assert check_rows(env_id, rows=60).status == "passed"
 
 
 @pytest.mark.parametrize("env_id", ["vision:Geometry", "vision:Charts"])
-def test_gold_answers_about_pictures_score_one_and_wrong_ones_nothing(env_id):
+def test_gold_answers_of_vision_tasks_score_one_and_wrong_ones_zero(env_id):
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
     pytest.importorskip("PIL", reason="needs the extra [vision]")
     assert check_rows(env_id, rows=30).status == "passed"
 
 
-def test_reference_programs_pass_their_tests_and_spoiled_ones_do_not():
+def test_reference_programs_pass_their_tests_and_corrupted_ones_do_not():
     assert check_rows("code:Warmup-v0").status == "passed"
     assert check_rows("code:Mini", rows=12).status == "passed"
 
 
-def test_rows_are_spread_over_the_whole_and_all_are_taken_where_there_are_fewer(registered):
+def test_rows_are_spaced_over_the_dataset_and_capped_at_its_size(registered):
     done = []
     rows = [{"question": f"{n}?", "answer": f"word{n}"} for n in range(10)]
     env_id = registered(spec("test:Rows", rows))
-    assert check_rows(env_id, rows=3, watch=lambda *seen: done.append(seen)).detail == "3 of 10 rows"
+    assert check_rows(env_id, rows=3, progress=lambda *counts: done.append(counts)).detail == "3 of 10 rows"
     assert done == [(1, 3), (2, 3), (3, 3)]
     assert check_rows(env_id, rows=99).detail == check_rows(env_id).detail == "all 10 rows"
     with pytest.raises(BadValue, match="at least 1"):
         check_rows(env_id, rows=0)
 
 
-def test_a_gold_answer_that_is_not_taken_is_told_with_a_program_that_shows_it(registered):
+def test_a_rejected_gold_answer_is_reported_with_a_program_that_reproduces_it(registered):
     rows = [{"question": "1?", "answer": "a"}, {"question": "2?", "answer": "</answer>"}]
     result = check_rows(registered(spec("test:Rows", rows)))
     assert result.status == "failed" and "row 1: the gold answer" in result.detail
     exec(compile(result.reproduction, "shown", "exec"), {"print": lambda *shown: None})
 
 
-def test_a_grader_that_takes_everything_is_told(registered, monkeypatch):
+def test_a_grader_that_accepts_everything_is_reported(registered, monkeypatch):
     from gem.envs import qa_env
 
     monkeypatch.setattr(
@@ -99,7 +99,7 @@ def test_a_grader_that_takes_everything_is_told(registered, monkeypatch):
     assert result.status == "failed" and "the wrong answer" in result.detail
 
 
-def test_a_bad_row_is_told_by_file_and_row(registered, tmp_path):
+def test_a_malformed_row_is_reported_with_file_and_row(registered, tmp_path):
     path = tmp_path / "data.jsonl"
     path.write_text('{"question": "1?", "answer": "a"}\n{"question": "2?", "answer": null}\n')
     one = spec("test:Rows", [], dataset=None, dataset_name=str(path))
@@ -107,14 +107,14 @@ def test_a_bad_row_is_told_by_file_and_row(registered, tmp_path):
     assert result.status == "failed" and "data.jsonl, row 1: the column 'answer'" in result.detail
 
 
-def test_what_has_no_rows_or_no_oracle_is_unchecked(registered):
+def test_an_env_without_dataset_or_oracle_is_unchecked(registered):
     assert check_rows("game:GuessTheNumber-v0").status == "unchecked"
     one = EnvSpec("test:NoOracle", "gem.envs.qa_env:QaEnv", {"dataset": [{"question": "1?", "answer": "a"}]})
     assert check_rows(registered(one)).status == "unchecked"
 
 
 def copy_of(tmp_path: Path) -> Path:
-    """A local copy of a data set of the hub, the second of whose rows is bad."""
+    """A local copy of a hub dataset whose second row is malformed."""
     folder = tmp_path / "axon-rl" / "HotpotQA"
     folder.mkdir(parents=True)
     rows = [{"question": "1?", "answer": ["a"]}, {"question": "2?", "answer": None}, {"question": "3?", "answer": "c"}]
@@ -122,29 +122,29 @@ def copy_of(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_data_and_skip_bad_rows_hold_for_one_run_and_bad_rows_are_told_at_the_end(tmp_path, capsys, monkeypatch):
+def test_data_and_skip_bad_rows_apply_to_one_run_and_malformed_rows_are_reported_at_exit(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv(GEM_DATA, raising=False)
     monkeypatch.delenv(GEM_SKIP_BAD_ROWS, raising=False)
     copies = str(copy_of(tmp_path))
     assert main(["info", "qa:HotpotQA", "--data", copies, "--skip-bad-rows"]) == 0
-    told = capsys.readouterr().err
-    assert "train.jsonl: 1 of 3 rows are bad and left out" in told and "train.jsonl, row 1: the column 'answer'" in told
+    err = capsys.readouterr().err
+    assert "train.jsonl: 1 of 3 rows are bad and left out" in err and "train.jsonl, row 1: the column 'answer'" in err
     assert GEM_DATA not in os.environ and GEM_SKIP_BAD_ROWS not in os.environ
     assert main(["check", "qa:HotpotQA", "--data", copies, *FEW]) == 1
     assert "train.jsonl, row 1: the column 'answer'" in capsys.readouterr().out
 
 
-def test_a_folder_that_is_none_is_the_callers_mistake(capsys):
+def test_data_must_be_a_folder(capsys):
     assert main(["info", "qa:HotpotQA", "--data", "no-such-folder"]) == 2
     assert "--data takes a folder" in capsys.readouterr().err
 
 
-def test_every_command_that_makes_environments_takes_the_flags():
+def test_every_command_that_makes_environments_has_the_dataset_flags():
     for name in ("check", "play", "info", "bench", "replay", "train"):
         assert issubclass(importlib.import_module(COMMANDS[name][0]).Config, DataFlags)
 
 
-def test_a_slow_environment_is_played_less_and_said_so(capsys):
+def test_a_slow_environment_is_checked_with_fewer_episodes_and_reported_as_slow(capsys):
     assert main(["check", "game:GuessTheNumber-v0-easy", "--seconds", "0.00001", "--json"]) == 0
     (report,) = json.loads(capsys.readouterr().out)
     assert (len(report["seeds"]), report["episodes"]) == (1, 1)
@@ -152,12 +152,12 @@ def test_a_slow_environment_is_played_less_and_said_so(capsys):
 
 
 @pytest.mark.parametrize("flag", [("--rows", "0"), ("--rows", "some"), ("--seconds", "0")])
-def test_a_number_that_is_none_is_refused(flag, capsys):
+def test_invalid_numbers_are_rejected(flag, capsys):
     assert main(["check", "game:GuessTheNumber-v0-easy", *flag]) == 2
     assert flag[0] in capsys.readouterr().err
 
 
-def test_a_data_set_that_is_not_here_is_no_broken_promise(capsys, monkeypatch):
+def test_a_missing_dataset_is_unchecked(capsys, monkeypatch):
     monkeypatch.delenv(GEM_DATA, raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     if importlib.util.find_spec("huggingface_hub") is not None:

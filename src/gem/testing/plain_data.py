@@ -1,4 +1,4 @@
-"""Any value as plain data, so that what two environments said can be compared, whatever it is made of."""
+"""Conversion of arbitrary values to plain data, so that the outputs of two environments can be compared."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any
 
 from gem._internal.text import short_repr
 
-STEP = ("observation", "reward", "terminated", "truncated", "info")
-RESET = ("observation", "info")
+STEP_FIELDS = ("observation", "reward", "terminated", "truncated", "info")
+RESET_FIELDS = ("observation", "info")
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON has it. Arrays become lists, images a digest, and what has no data to show its type's name.
+    """Convert a value to JSON-compatible data.
+
+    Arrays become lists and images a digest of their bytes. A value of any other type becomes the name of its type.
 
     >>> plain({"a": (1, 2), "b": {3}})
     {'a': [1, 2], 'b': [3]}
@@ -42,24 +44,27 @@ def plain(value: Any) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """A text that two values share exactly when they hold the same data; NaN equals NaN here."""
+    """Serialize a value so that equal data gives equal text. NaN equals NaN."""
     return json.dumps(plain(value), sort_keys=True)
 
 
 def difference(names: Sequence[str], first: Sequence[Any], second: Sequence[Any]) -> tuple[str, str, str] | None:
-    """The first field in which two answers differ: its name, and each one's value; None when they agree.
+    """Find the first field in which two results differ.
 
-    >>> difference(RESET, ("Guess.", {}), ("Guess!", {}))
+    Returns:
+        The field's name and both values as text, or None when the results are equal.
+
+    >>> difference(RESET_FIELDS, ("Guess.", {}), ("Guess!", {}))
     ('observation', "'Guess.'", "'Guess!'")
     """
     for name, one, other in zip(names, first, second, strict=True):
         if one is not other and canonical(one) != canonical(other):
-            return name, around(one, other), around(other, one)
+            return name, repr_near_difference(one, other), repr_near_difference(other, one)
     return None
 
 
 def text_of(observation: Any) -> str:
-    """What an agent reads in an observation: its text, the last message's, or else the data themselves."""
+    """The text of an observation: of the last message in a list, or the canonical form when there is no text."""
     if isinstance(observation, list) and observation:
         observation = observation[-1]
     if isinstance(observation, Mapping):
@@ -67,8 +72,8 @@ def text_of(observation: Any) -> str:
     return observation if isinstance(observation, str) else canonical(observation)
 
 
-def around(value: Any, other: Any) -> str:
-    """A repr of the value; of two long texts the part where this one leaves the other."""
+def repr_near_difference(value: Any, other: Any) -> str:
+    """A short repr of the value. A long text is cut to the part where it starts to differ from the other text."""
     if not (isinstance(value, str) and isinstance(other, str)) or len(value) <= 100:
         return short_repr(value)
     same = next((i for i, (a, b) in enumerate(zip(value, other, strict=False)) if a != b), min(len(value), len(other)))

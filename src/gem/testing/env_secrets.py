@@ -1,0 +1,185 @@
+"""The check "secrets": observations and info do not reveal what the agent has to find out.
+
+A secret such as "7" may occur in an observation by chance, so an occurrence alone proves nothing. The check therefore
+compares episodes. Each episode is played with the same actions as a partner episode with another seed, and only words
+that occur in one and not at the same place in the other count; this removes what the actions and turn numbers produce.
+The secrets of unrelated episodes are searched for in the same way, which estimates the rate of chance occurrences. A
+legitimate observation may be correlated with the secret (a range that contains a number has it as a bound more often
+than others), so the rate is assumed to be up to eight times as high. The check fails when even this rate explains the
+number of occurrences with a probability below one in a million.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gem._internal.text import short_repr
+from gem.testing.check import CheckFailed, Unchecked, check
+from gem.testing.harness import Harness, Rollout
+from gem.testing.plain_data import plain
+
+MAX_PROBABILITY = 1e-6  # of chance occurrences, below which the check fails
+CORRELATION_FACTOR = 8  # by which the odds of an occurrence may exceed those of an unrelated secret
+CONFIRMATION_PROBABILITY = 0.1  # below which more episodes are played before the verdict
+CONFIRMATION_FACTOR = 4  # times as many episodes
+FIRST_SEED = 1_000  # differs from the seeds of the recorded rollouts, whose actions are used
+MAX_ROLLOUTS, MAX_TURNS = 2, 30  # action lists played in every episode, and their length
+UNRELATED_EPISODES = 10  # other episodes whose secrets are searched for in each episode
+
+
+@dataclass(frozen=True)
+class EpisodeText:
+    """The text that an episode shows before its end.
+
+    Args:
+        seed: of the episode.
+        secret: matches any of its secrets as a whole word; None when it has none.
+        texts: for each list of actions, the text shown after 0, 1, 2 … of them, in lower case.
+    """
+
+    seed: int
+    secret: re.Pattern[str] | None
+    texts: list[list[str]]
+
+
+@dataclass(frozen=True)
+class LeakEstimate:
+    """How often secrets occur.
+
+    Args:
+        leaks: episodes in which their own secret occurs.
+        chance: probability that an unrelated secret occurs in an episode.
+        count: number of episodes with secrets.
+    """
+
+    leaks: list[EpisodeText]
+    chance: float
+    count: int
+
+    def probability(self, leaks: int) -> float:
+        """The probability that chance causes at least this many occurrences."""
+        n, p = self.count, CORRELATION_FACTOR * self.chance / (1 - self.chance + CORRELATION_FACTOR * self.chance)
+        return sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(leaks, n + 1))
+
+
+@check("secrets", "Nothing that secrets() names is shown before the end.", needs=("protocol", "types"))
+def secrets(harness: Harness) -> str | None:
+    scripts = [list(rollout.actions[:MAX_TURNS]) for rollout in harness.rollouts[:MAX_ROLLOUTS]]
+    episodes = _play_episodes(harness, scripts, harness.episodes)
+    if all(episode.secret is None for episode in episodes):
+        return "secrets() declares that nothing is hidden"
+    estimate = _estimate_leaks(episodes, scripts)
+    if MAX_PROBABILITY <= estimate.probability(len(estimate.leaks)) < CONFIRMATION_PROBABILITY:
+        more = _play_episodes(harness, scripts, CONFIRMATION_FACTOR * harness.episodes)
+        estimate = _estimate_leaks(more, scripts)
+    if estimate.probability(len(estimate.leaks)) < MAX_PROBABILITY:
+        raise _leak_failure(harness, estimate, scripts)
+    if estimate.probability(estimate.count) >= MAX_PROBABILITY:
+        seed = next(episode.seed for episode in episodes if episode.secret is not None)
+        example = short_repr(_secrets(harness, seed)[0])
+        rate = f"a secret such as {example} occurs by chance in {estimate.chance:.0%} of other episodes"
+        raise Unchecked(f"{rate}, too often to decide from {estimate.count} episodes")
+    return f"searched {estimate.count} episodes"
+
+
+def _estimate_leaks(episodes: Sequence[EpisodeText], scripts: Sequence[list[str]]) -> LeakEstimate:
+    own = [episode for episode in episodes if episode.secret is not None]
+    leaks, searched, found = [], 0, 0
+    for i, episode in enumerate(own):
+        partner = own[(i + 1) % len(own)]
+        if _occurs(episode, episode, partner, scripts):
+            leaks.append(episode)
+        for j in range(2, min(UNRELATED_EPISODES + 2, len(own))):
+            unrelated = own[(i + j) % len(own)]
+            if unrelated.secret not in (episode.secret, partner.secret):
+                searched += 1
+                found += _occurs(unrelated, episode, partner, scripts)
+    return LeakEstimate(leaks, (found + 1) / (searched + 2), len(own))
+
+
+def _occurs(owner: EpisodeText, episode: EpisodeText, partner: EpisodeText, scripts: Sequence[list[str]]) -> bool:
+    """Whether a secret of the owner occurs in the episode, but not at the same place in the partner episode."""
+    assert owner.secret is not None
+    for texts, partner_texts, actions in zip(episode.texts, partner.texts, scripts, strict=True):
+        for k, (text, partner_text) in enumerate(zip(texts, partner_texts, strict=False)):
+            if k and owner.secret.search(actions[k - 1].casefold()):
+                break  # the action contains the secret, so later observations may repeat it
+            if set(owner.secret.findall(text)) - set(owner.secret.findall(partner_text)):
+                return True
+    return False
+
+
+def _leak_failure(harness: Harness, estimate: LeakEstimate, scripts: Sequence[list[str]]) -> CheckFailed:
+    """A failure with the shortest episode that shows its secret."""
+    rate = f"so do {len(estimate.leaks)} of {estimate.count} episodes; expected by chance: {estimate.chance:.1%}"
+
+    def body(seed: int, actions: Sequence[str]) -> None:
+        partner = _play_episode(harness, seed + 1, [list(actions)])
+        harness.new_case()
+        episode = _play_episode(harness, seed, [list(actions)])
+        if episode.secret is not None and _occurs(episode, episode, partner, [list(actions)]):
+            harness.script.append("env.secrets()")
+            text = next(text for text in reversed(episode.texts[0]) if episode.secret.search(text))
+            match = episode.secret.search(text)
+            assert match is not None
+            raise CheckFailed(f"shows {match[0]!r} before the end, which secrets() names; {rate}")
+
+    rollouts = [Rollout(episode.seed, tuple(script)) for episode in estimate.leaks[:5] for script in scripts]
+    try:
+        harness.for_each_rollout(body, rollouts)
+    except CheckFailed as failure:
+        return failure
+    # With the partner of the next seed, these episodes do not show the leak.
+    return CheckFailed(f"shows a secret before the end; {rate}")
+
+
+def _play_episodes(harness: Harness, scripts: Sequence[list[str]], count: int) -> list[EpisodeText]:
+    return [_play_episode(harness, seed, scripts) for seed in range(FIRST_SEED, FIRST_SEED + count)]
+
+
+def _play_episode(harness: Harness, seed: int, scripts: Sequence[list[str]]) -> EpisodeText:
+    names = sorted({name.casefold() for name in _secrets(harness, seed) if name.strip()}, key=len, reverse=True)
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)") if names else None
+    return EpisodeText(seed, pattern, [_texts(harness, seed, actions) for actions in scripts] if names else [])
+
+
+def _secrets(harness: Harness, seed: int) -> list[str]:
+    env, _ = harness.start(seed)
+    names = harness.call("env.secrets()", env.env.secrets)
+    if names is None:
+        raise Unchecked("secrets() is not declared; return [] when nothing is hidden")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise CheckFailed(f"secrets() returned {short_repr(names)}, not a list of str")
+    return names
+
+
+def _texts(harness: Harness, seed: int, actions: Sequence[str]) -> list[str]:
+    harness.new_case()
+    env = harness.build()
+    texts = [_text(env.reset(seed))]
+    for action in actions:
+        step = env.step(action)
+        if env.over:
+            break
+        texts.append(_text((step.observation, step.info)))
+    return texts
+
+
+def _text(observation_and_info: tuple[Any, Any]) -> str:
+    return "\n".join(_leaves(plain(observation_and_info))).casefold()
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield str(value)

@@ -1,0 +1,447 @@
+"""The environment under test, and the harness that calls it, records every call and minimizes failing scripts.
+
+This is one file because the recorded script, the target's constructor expression and the environments that write the
+script only make sense together.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any, cast
+
+from gem._internal import imports
+from gem._internal.text import short_repr
+from gem.core import Env, EnvWrapper, Step, construct
+from gem.errors import BadValue, InfraError, MissingDependency
+from gem.policies import Oracle
+from gem.registry import ENV_REGISTRY, EnvSpec, make, resolve
+from gem.testing.check import Check, CheckFailed, Unchecked
+from gem.testing.plain_data import RESET_FIELDS, STEP_FIELDS, difference, plain
+
+MAX_SHRINK_ATTEMPTS = 60
+
+
+@dataclass(frozen=True)
+class EnvTarget:
+    """An environment that can be built any number of times.
+
+    Args:
+        code: the expression that builds it, for reproductions.
+        setup: the import lines that the expression needs.
+        build: builds a new instance.
+        spec: its registered or given spec; None when there is none.
+        entry: "module:name" of the constructor; None when another process cannot import it.
+        args, kwargs: arguments of the constructor.
+        wrapped: it is an EnvWrapper around the environment that the spec describes.
+    """
+
+    code: str
+    setup: list[str]
+    build: Callable[[], Any]
+    spec: EnvSpec | None = None
+    entry: str | None = None
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    wrapped: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.spec.id if self.spec is not None and not self.wrapped else self.code
+
+    @property
+    def has_oracle(self) -> bool:
+        """Whether the spec names an oracle that can play this target.
+
+        An oracle that reads observations cannot read those of a wrapper.
+        """
+        if self.spec is None or self.spec.oracle is None:
+            return False
+        return self.spec.oracle_sees == "state" or not self.wrapped
+
+
+def env_target(env: Any) -> EnvTarget:
+    """Make an EnvTarget of an id, a spec, an environment, a class or a factory.
+
+    Raises:
+        UnknownEnv: no environment has this id.
+        BadValue: a class needs arguments, or the value is of another kind.
+    """
+    if isinstance(env, str):
+        return _target_from_spec(ENV_REGISTRY[env])
+    if isinstance(env, EnvSpec):
+        return _target_from_spec(env)
+    if isinstance(env, Env):
+        return _target_from_instance(env)
+    if isinstance(env, type) and issubclass(env, Env):
+        _require_no_arguments(env)
+        return _target_from_callable(env)
+    if callable(env) and not isinstance(env, type):
+        return _target_from_callable(env)
+    raise BadValue(f"expected an id, an EnvSpec, an Env, an Env class or a factory of one, got {env!r:.80}")
+
+
+def import_path(target: Any) -> str | None:
+    """The "module:name" from which another process can import a class or function; None when it cannot."""
+    module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", "<none>")
+    if module in (None, "__main__") or "<" in name:
+        return None
+    try:
+        found = reduce(getattr, name.split("."), imports.resolve(cast(str, module)))
+    except (ImportError, AttributeError):
+        return None
+    return f"{module}:{name}" if found is target else None
+
+
+def literal(text: str) -> str:
+    """The text as a Python expression; repetitions inside a long text are written as products.
+
+    >>> literal("ab"), literal("{" * 500 + "1")
+    ("'ab'", "'{' * 500 + '1'")
+    """
+    if len(text) <= 200:
+        return repr(text)
+    parts, end = [], 0
+    for run in re.finditer(r"(.{1,8}?)\1{19,}", text, re.DOTALL):
+        parts += [repr(text[end : run.start()])] if run.start() > end else []
+        parts.append(f"{run[1]!r} * {len(run[0]) // len(run[1])}")
+        end = run.end()
+    return " + ".join(parts + ([repr(text[end:])] if end < len(text) else []))
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A recorded rollout: the seed of an episode and the actions taken in it."""
+
+    seed: int
+    actions: tuple[str, ...]
+
+
+RolloutBody = Callable[[int, Sequence[str]], None]  # (seed, actions); raises CheckFailed
+
+
+class Harness:
+    """Builds instances of one target and records the script of calls made on them.
+
+    Args:
+        target: the environment under test.
+        seeds: seeds of the recorded rollouts.
+        episodes: number of episodes used to estimate means and rates.
+
+    Attributes:
+        rollouts: recorded rollouts of at most a hundred turns, replayed by most checks.
+        long_rollouts: recorded rollouts up to the end of the episode.
+        samples_actions: False once sample_random_action() has failed.
+        passed, failed: names of the checks that have run.
+        script: lines of Python that repeat the calls of the current case.
+        probe_findings: results of the probe in another process; None until it has run.
+    """
+
+    def __init__(self, target: EnvTarget, seeds: Sequence[int], episodes: int) -> None:
+        self.target, self.seeds, self.episodes = target, seeds, episodes
+        self.rollouts: list[Rollout] = []
+        self.long_rollouts: list[Rollout] = []
+        self.samples_actions = True
+        self.passed: set[str] = set()
+        self.failed: set[str] = set()
+        self.script: list[str] = []
+        self.probe_findings: Mapping[str, Any] | None = None
+        self._envs: list[TrackedEnv] = []
+        self._snapshots: dict[int, bytes] = {}
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        return self.target.spec
+
+    @contextmanager
+    def case(self, check: Check[Any]) -> Iterator[None]:
+        """Run one check with an empty script, and attach the script to its failure."""
+        self.new_case()
+        try:
+            yield
+        except CheckFailed as e:
+            self.attach_script(e)
+            self.failed.add(check.name)
+            raise
+        else:
+            self.passed.add(check.name)
+        finally:
+            self.new_case()
+
+    def new_case(self) -> None:
+        """Close all environments and clear the script."""
+        for tracked in self._envs:
+            with suppress(Exception):  # the check "protocol" reports errors of close()
+                tracked.env.close()
+        self._envs, self.script = [], []
+
+    def build(self, name: str = "env") -> TrackedEnv:
+        """Build a new environment. name: its variable in the script."""
+        return self.track(name, self.call(f"{name} = {self.target.code}", self.target.build))
+
+    def start(self, seed: int) -> tuple[TrackedEnv, Any]:
+        """An environment right after reset(seed), and the first observation.
+
+        If the environment can be pickled, it is built once per seed and unpickled afterwards.
+        """
+        if seed not in self._snapshots:
+            env = self.build()
+            observation = env.reset(seed)[0]
+            if "pickle" in self.passed:
+                with suppress(Exception):  # pickle may raise anything; the environment is then rebuilt every time
+                    self._snapshots[seed] = pickle.dumps((env.env, observation))
+            return env, observation
+        self.script += [f"env = {self.target.code}", f"env.reset(seed={seed})"]
+        restored, observation = pickle.loads(self._snapshots[seed])
+        env = self.track("env", restored)
+        env.over = False
+        return env, observation
+
+    def track(self, name: str, env: Any, like: TrackedEnv | None = None) -> TrackedEnv:
+        """Track an environment.
+
+        Args:
+            name: its variable in the script.
+            like: the tracked environment whose turn it copies; None when no episode is running.
+        """
+        tracked = TrackedEnv(self, name, env)
+        if like is not None:
+            tracked.turn, tracked.over = like.turn, like.over
+        self._envs.append(tracked)
+        return tracked
+
+    def call(
+        self, code: str, function: Callable[..., Any], *args: Any, optional: bool = False, expected: Any = (), **kw: Any
+    ) -> Any:
+        """Call a function of the environment and record the call.
+
+        Args:
+            code: the call as a line of the script.
+            optional: the environment may raise NotImplementedError.
+            expected: exception types that are passed on to the caller.
+
+        Raises:
+            CheckFailed: the function raised any other exception.
+            Unchecked: an InfraError, a missing dependency or an optional method that is not implemented.
+        """
+        self.script.append(code)
+        try:
+            return function(*args, **kw)
+        except expected:
+            raise
+        except (InfraError, MissingDependency) as e:
+            raise Unchecked(f"{code} could not run: {type(e).__name__}: {e}") from e
+        except (Exception, SystemExit) as e:  # the environment may raise anything
+            if optional and isinstance(e, NotImplementedError):
+                raise Unchecked(str(e) or f"{code} is not implemented") from e
+            raise CheckFailed(f"{code} raised {type(e).__name__}: {short_repr(str(e), 200)}") from e
+
+    def for_each_rollout(self, body: RolloutBody, rollouts: Sequence[Rollout] | None = None) -> None:
+        """Run the body on every rollout.
+
+        Args:
+            body: called with seed and actions.
+            rollouts: None stands for self.rollouts.
+
+        Raises:
+            CheckFailed: the body failed on at least one rollout. The script is the shortest one that was found.
+        """
+        rollouts = self.rollouts if rollouts is None else rollouts
+        tried = [(self.attempt(body, rollout), rollout) for rollout in rollouts]
+        failures = [(failure, rollout) for failure, rollout in tried if failure is not None]
+        if failures:
+            failure, rollout = min(failures, key=lambda pair: pair[0].turns)
+            raise self._shrink(body, failure, rollout)
+
+    def attempt(self, body: RolloutBody, rollout: Rollout) -> CheckFailed | None:
+        """Run the body on one rollout in a new case. Returns the failure, or None."""
+        self.new_case()
+        try:
+            body(rollout.seed, rollout.actions)
+        except CheckFailed as failure:
+            self.attach_script(failure)
+            return failure
+        finally:
+            self.new_case()
+        return None
+
+    def attach_script(self, failure: CheckFailed) -> None:
+        """Store the current script in a failure that has none."""
+        if not failure.script:
+            failure.script = [*self.target.setup, *_import_lines(self.script), *self.script]
+            failure.turns = max((env.turn for env in self._envs), default=0)
+
+    def _shrink(self, body: RolloutBody, failure: CheckFailed, rollout: Rollout) -> CheckFailed:
+        """Remove actions while the body still fails: those after the failure, then halves, then smaller parts."""
+
+        def attempt(actions: list[str]) -> CheckFailed | None:
+            return self.attempt(body, replace(rollout, actions=tuple(actions)))
+
+        actions = list(rollout.actions)
+        if (shorter := attempt(actions[: failure.turns])) is not None:
+            actions, failure = actions[: failure.turns], shorter
+        attempts, size = MAX_SHRINK_ATTEMPTS, (len(actions) + 1) // 2
+        while size and attempts:
+            start = 0
+            while start < len(actions) and attempts:
+                attempts -= 1
+                fewer = actions[:start] + actions[start + size :]
+                if (shorter := attempt(fewer)) is None:
+                    start += size
+                else:
+                    actions, failure = fewer, shorter
+            size //= 2
+        return failure
+
+
+class TrackedEnv:
+    """One environment under test. Its calls are recorded in the harness's script.
+
+    Attributes:
+        turn: number of steps taken in the current episode.
+        over: whether no episode is running.
+    """
+
+    def __init__(self, harness: Harness, name: str, env: Any) -> None:
+        self.harness, self.name, self.env = harness, name, env
+        self.turn, self.over = 0, True
+
+    def reset(self, seed: int | None = None) -> tuple[Any, Any]:
+        code = f"{self.name}.reset({'' if seed is None else f'seed={seed}'})"
+        answer = self.harness.call(code, self.env.reset, seed=seed)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise CheckFailed(f"{code} returned {short_repr(answer)}, not (observation, info)")
+        self.turn, self.over = 0, False
+        return answer
+
+    def step(self, action: str) -> Step:
+        self.turn += 1
+        code = f"{self.name}.step({literal(action)})"
+        answer = self.harness.call(code, self.env.step, action)
+        if not isinstance(answer, tuple) or len(answer) != 5:
+            raise CheckFailed(f"{code} returned {short_repr(answer)}, not ({', '.join(STEP_FIELDS)})")
+        self.over = True in map(plain, answer[2:4])  # the check "types" reports flags that are not bools
+        return Step(*answer)
+
+    def reset_plain(self, seed: int | None = None) -> tuple[Any, Any]:
+        """Reset, and return the result as plain data that later calls cannot change."""
+        observation, info = self.reset(seed)
+        return plain(observation), plain(info)
+
+    def run(self, actions: Sequence[str]) -> list[Step]:
+        """Take actions until the episode ends, and return the steps as plain data."""
+        steps: list[Step] = []
+        for action in actions:
+            if self.over:
+                break
+            step = self.step(action)
+            steps.append(step._replace(observation=plain(step.observation), info=plain(step.info)))
+        return steps
+
+    def expect_reset(self, seed: int | None, expected: Sequence[Any], source: str) -> None:
+        """Reset, and raise CheckFailed unless the result starts with the expected values.
+
+        Args:
+            seed: passed to reset().
+            expected: an observation, or an observation and info.
+            source: name of the environment that returned the expected values.
+        """
+        compared = slice(len(expected))
+        self._compare(RESET_FIELDS[compared], expected, self.reset(seed)[compared], source)
+
+    def expect_steps(self, actions: Sequence[str], expected: Sequence[Step], source: str) -> None:
+        """Take actions, and raise CheckFailed at the first step that differs from the expected one."""
+        for action, step in zip(actions, expected, strict=False):
+            if self.over:
+                raise CheckFailed(f"{self.name} ended after turn {self.turn}; {source} did not")
+            self._compare(STEP_FIELDS, step, self.step(action), source)
+
+    def sample(self) -> str:
+        """A sampled action. Raises Unchecked when the environment cannot sample actions."""
+        code = f"{self.name}.sample_random_action()"
+        action = self.harness.call(code, self.env.sample_random_action, optional=True)
+        if not isinstance(action, str):
+            raise CheckFailed(f"{code} returned {short_repr(action)}, not a str")
+        return action
+
+    def oracle(self) -> Oracle:
+        """The oracle that the spec names, built for this environment."""
+        name = None if self.harness.spec is None else self.harness.spec.oracle
+        if name is None:
+            raise Unchecked("no oracle is known")
+        code = f"oracle = gem.registry.resolve({name!r})(env.unwrapped)"
+        return cast(Oracle, self.harness.call(code, lambda: resolve(name)(self.env.unwrapped)))
+
+    def _compare(self, names: Sequence[str], expected: Sequence[Any], answer: Sequence[Any], source: str) -> None:
+        if found := difference(names, expected, answer):
+            field, wanted, got = found
+            where = f"at turn {self.turn}" if self.turn else "after reset"
+            other = "the first time it was" if source == self.name else f"{source}'s is"
+            raise CheckFailed(f"{where}, {self.name}'s {field} is {got}; {other} {wanted}")
+
+
+def _target_from_spec(spec: EnvSpec) -> EnvTarget:
+    entry = spec.entry_point if isinstance(spec.entry_point, str) else import_path(spec.entry_point)
+    if spec.id in ENV_REGISTRY and ENV_REGISTRY[spec.id] is spec:
+        return EnvTarget(f"gem.make({spec.id!r})", ["import gem"], partial(make, spec.id), spec, entry, (), spec.kwargs)
+
+    def build() -> Any:
+        return construct(spec.load(), (), dict(spec.kwargs), {})
+
+    name = entry.rpartition(":")[2] if entry is not None else getattr(spec.entry_point, "__name__", "factory")
+    return EnvTarget(_call_code(name, (), spec.kwargs), _import_of(entry), build, spec, entry, (), spec.kwargs)
+
+
+def _target_from_callable(build: Callable[[], Any]) -> EnvTarget:
+    entry = import_path(build)
+    return EnvTarget(f"{getattr(build, '__name__', 'factory')}()", _import_of(entry), build, entry=entry)
+
+
+def _target_from_instance(env: Env) -> EnvTarget:
+    args, kwargs = env._arguments
+    spec = None if env.env_id is None else ENV_REGISTRY.get(env.env_id)
+    setup = sorted({line for layer in _layers(env) for line in _import_of(import_path(type(layer)))})
+    wrapped = isinstance(env, EnvWrapper)
+    return EnvTarget(_env_code(env), setup, env.spawn, spec, import_path(type(env)), args, kwargs, wrapped)
+
+
+def _require_no_arguments(cls: type[Env]) -> None:
+    try:
+        inspect.signature(cls).bind()
+    except TypeError as e:
+        raise BadValue(f"cannot build {cls.__name__}(): {e}; pass an instance, as check_env({cls.__name__}(…))") from e
+
+
+def _layers(env: Any) -> list[Any]:
+    return [env, *_layers(env.env)] if isinstance(env, EnvWrapper) else [env]
+
+
+def _env_code(env: Env) -> str:
+    return _call_code(type(env).__name__, *env._arguments)
+
+
+def _call_code(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    values = [_value_code(value) for value in args] + [f"{key}={_value_code(value)}" for key, value in kwargs.items()]
+    return f"{name}({', '.join(values)})"
+
+
+def _value_code(value: Any) -> str:
+    return _env_code(value) if isinstance(value, Env) else repr(value)
+
+
+def _import_of(entry: str | None) -> list[str]:
+    if entry is None:
+        return []
+    module, _, name = entry.partition(":")
+    return [f"from {module} import {name.partition('.')[0]}"]
+
+
+def _import_lines(script: Sequence[str]) -> list[str]:
+    """Imports of the standard modules that the script uses."""
+    text = "\n".join(script)
+    return [f"import {name}" for name in ("copy", "json", "pickle", "random") if re.search(rf"\b{name}\.", text)]

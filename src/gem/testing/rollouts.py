@@ -1,0 +1,240 @@
+"""Policies that need no model, rollouts recorded for the checks to replay, and estimates of a policy's score."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from gem.core import StopReason
+from gem.testing.check import CheckFailed, Unchecked
+from gem.testing.harness import Harness, Rollout, TrackedEnv, literal
+from gem.testing.plain_data import text_of
+
+ROLLOUT_TURNS = 100  # longest recorded rollout, since each is replayed many times
+LONG_ROLLOUT_TURNS = 2_000  # longest rollout that is meant to reach the end of the episode
+ORACLE_ROLLOUTS = 3
+# Actions for environments that cannot sample any. Some games accept some of them.
+FALLBACK_ACTIONS = (r"\boxed{1}", r"\boxed{2}", r"\boxed{a}", r"\boxed{up}", r"\boxed{1 1}", "yes", r"\boxed{A B}", "")
+SCORE_STEPS = 8_000  # step budget of one estimate, so that environments with long episodes do not take minutes …
+MIN_EPISODES = 10  # … but at least this many episodes are played
+
+ActionFunction = Callable[[Any], str]  # observation → action
+
+
+def record_rollouts(harness: Harness) -> None:
+    """Record the harness's rollouts: sampled actions, constant actions to the turn limit, and the oracle's actions.
+
+    Raises:
+        CheckFailed: a rollout failed. It is recorded up to the failure.
+    """
+    for seed in harness.seeds:
+        harness.rollouts.append(_rollout(harness, seed, sampled_actions, ROLLOUT_TURNS))
+    first = harness.rollouts[0]
+    for action in dict.fromkeys(["", *first.actions[:1]]):
+        harness.long_rollouts.append(_rollout(harness, first.seed, constant_action(action), LONG_ROLLOUT_TURNS))
+    if harness.target.has_oracle:
+        with suppress(Unchecked):
+            for seed in harness.seeds[:ORACLE_ROLLOUTS]:
+                harness.rollouts.append(_rollout(harness, seed, _oracle_actions_or_unchecked, ROLLOUT_TURNS))
+
+
+def sampled_actions(env: TrackedEnv) -> ActionFunction:
+    """The environment's sampled actions, or fallback actions once sampling has failed."""
+
+    def choose(observation: Any) -> str:
+        if env.harness.samples_actions:
+            try:
+                return env.sample()
+            except (CheckFailed, Unchecked):  # the check "sampled-legal" reports it
+                env.harness.samples_actions = False
+        return FALLBACK_ACTIONS[env.turn % len(FALLBACK_ACTIONS)]
+
+    return choose
+
+
+def oracle_actions(env: TrackedEnv) -> ActionFunction:
+    oracle = env.oracle()
+    return lambda observation: str(env.harness.call("oracle.act(observation)", oracle.act, observation))
+
+
+def constant_action(action: str) -> Callable[[TrackedEnv], ActionFunction]:
+    return lambda env: lambda observation: action
+
+
+@dataclass(frozen=True)
+class BaselinePolicy:
+    """A policy that needs no model.
+
+    Args:
+        make_action_function: returns the function that maps observations of an environment to actions.
+        action_code: the action, as a Python expression that may use ``observation``.
+        setup_code: a line of Python to run after every reset; empty for none.
+    """
+
+    make_action_function: Callable[[TrackedEnv], ActionFunction]
+    action_code: str
+    setup_code: str = ""
+
+
+def constant_policy(action: str) -> BaselinePolicy:
+    return BaselinePolicy(constant_action(action), literal(action))
+
+
+def echo_policy() -> BaselinePolicy:
+    """Answers every observation with its own text."""
+    return BaselinePolicy(lambda env: text_of, "observation")
+
+
+def repeat_policy() -> BaselinePolicy:
+    """Samples the first action of an episode and repeats it."""
+
+    def make_action_function(env: TrackedEnv) -> ActionFunction:
+        action = env.sample()
+        return lambda observation: action
+
+    return BaselinePolicy(make_action_function, "action", "action = env.sample_random_action()")
+
+
+def oracle_policy(name: str) -> BaselinePolicy:
+    """The oracle that "module:function" names."""
+    setup = f"oracle = gem.registry.resolve({name!r})(env.unwrapped)"
+    return BaselinePolicy(oracle_actions, "oracle.act(observation)", setup)
+
+
+@dataclass(frozen=True)
+class EpisodeScore:
+    """The result of one episode.
+
+    Args:
+        total: sum of rewards.
+        turns: number of steps.
+        solved: None when the environment gives no stop_reason.
+    """
+
+    total: float
+    turns: int
+    solved: bool | None
+
+
+@dataclass(frozen=True)
+class ScoreEstimate:
+    """The scores of a policy on the seeds 0, 1, 2, …"""
+
+    policy: BaselinePolicy
+    episodes: list[EpisodeScore]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(e.total for e in self.episodes)
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean; 0 for a single episode."""
+        if len(self.episodes) < 2:
+            return 0.0
+        return statistics.stdev(e.total for e in self.episodes) / math.sqrt(len(self.episodes))
+
+    @property
+    def success_rate(self) -> float:
+        """Fraction of episodes that were solved."""
+        return statistics.fmean(bool(e.solved) for e in self.episodes)
+
+    @property
+    def mean_turns(self) -> float:
+        """Mean number of turns of the solved episodes; NaN when there are none."""
+        solved = [e.turns for e in self.episodes if e.solved]
+        return statistics.fmean(solved) if solved else math.nan
+
+    def __str__(self) -> str:
+        return f"mean reward {self.mean:.3f} ± {self.standard_error:.3f} over {len(self.episodes)} episodes"
+
+
+def estimate_score(
+    harness: Harness,
+    policy: BaselinePolicy,
+    *,
+    episodes: int,
+    max_steps: int = SCORE_STEPS,
+    max_seconds: float = math.inf,
+) -> ScoreEstimate:
+    """Play episodes on the seeds 0, 1, 2, …
+
+    Args:
+        episodes: number of episodes.
+        max_steps, max_seconds: when either is exceeded, stop after at most MIN_EPISODES episodes.
+    """
+    played: list[EpisodeScore] = []
+    deadline = time.perf_counter() + max_seconds
+    while len(played) < episodes:
+        if len(played) >= MIN_EPISODES and (max_steps <= 0 or time.perf_counter() > deadline):
+            break
+        played.append(_play_episode(harness, policy, seed=len(played)))
+        max_steps -= played[-1].turns
+    return ScoreEstimate(policy, played)
+
+
+def score_script(harness: Harness, policy: BaselinePolicy, seeds: Sequence[int]) -> list[str]:
+    """A program that plays the policy and prints the mean reward and the reward of each episode, as lines."""
+    return [
+        *dict.fromkeys(["import gem", *harness.target.setup]),
+        f"env = {harness.target.code}",
+        "returns = []",
+        f"for seed in {seeds}:",
+        "    observation, info = env.reset(seed=seed)",
+        *([f"    {policy.setup_code}"] if policy.setup_code else []),
+        "    total, over = 0.0, False",
+        "    while not over:",
+        f"        observation, reward, terminated, truncated, info = env.step({policy.action_code})",
+        "        total, over = total + reward, terminated or truncated",
+        "    returns.append(total)",
+        "print(sum(returns) / len(returns), returns)",
+    ]
+
+
+def _play_episode(harness: Harness, policy: BaselinePolicy, seed: int) -> EpisodeScore:
+    harness.new_case()
+    env, observation = harness.start(seed)
+    act, total, reason = policy.make_action_function(env), 0.0, None
+    while not env.over and env.turn < LONG_ROLLOUT_TURNS:
+        observation, reward, _, _, info = env.step(act(observation))
+        total, reason = total + reward, info.get("stop_reason")
+    return EpisodeScore(total, env.turn, None if reason is None else reason == StopReason.SOLVED)
+
+
+def _oracle_actions_or_unchecked(env: TrackedEnv) -> ActionFunction:
+    """The oracle's actions. Raises Unchecked when the oracle fails, which the check "oracle" reports."""
+    try:
+        act = oracle_actions(env)
+    except CheckFailed as e:
+        raise Unchecked(e.detail) from e
+
+    def choose(observation: Any) -> str:
+        try:
+            return act(observation)
+        except CheckFailed as e:
+            raise Unchecked(e.detail) from e
+
+    return choose
+
+
+def _rollout(
+    harness: Harness, seed: int, make_action_function: Callable[[TrackedEnv], ActionFunction], turns: int
+) -> Rollout:
+    actions: list[str] = []
+    harness.new_case()
+    env = harness.build()
+    try:
+        observation = env.reset(seed)[0]
+        act = make_action_function(env)
+        while not env.over and len(actions) < turns:
+            actions.append(act(observation))
+            observation = env.step(actions[-1]).observation
+    except CheckFailed:
+        harness.rollouts.append(Rollout(seed, tuple(actions)))
+        raise
+    return Rollout(seed, tuple(actions))

@@ -1,0 +1,160 @@
+"""Side effects of building an environment: output, connections, imports and draws from global random streams.
+
+As a module, this file observes a construction in the current process. As a script, it does so in a new process, where
+nothing has been imported yet and the hash seed differs, and then replays rollouts. The script reads a pickled job from
+stdin and writes its findings to stdout as JSON. It imports only the standard library before it measures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import pickle
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class SideEffects:
+    """Text printed to stdout and stderr, and the addresses of attempted connections."""
+
+    printed: io.StringIO = field(default_factory=io.StringIO)
+    connections: list[str] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def observe_side_effects() -> Iterator[SideEffects]:
+    """Capture the output of the current thread, and record and refuse its connections."""
+    import socket
+
+    effects, thread = SideEffects(), threading.get_ident()
+    lookup, connect = socket.getaddrinfo, socket.socket.connect
+
+    def refuse(address: object) -> None:
+        effects.connections.append(str(address))
+        raise OSError(f"connection to {address} refused while an environment is being built")
+
+    def guarded_lookup(host: Any, *args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() == thread:
+            refuse(host)
+        return lookup(host, *args, **kwargs)
+
+    def guarded_connect(self: Any, address: Any) -> Any:
+        if threading.get_ident() == thread and self.family in (socket.AF_INET, socket.AF_INET6):
+            refuse(address)
+        return connect(self, address)
+
+    socket.getaddrinfo, socket.socket.connect = guarded_lookup, guarded_connect  # type: ignore[method-assign]
+    try:
+        with contextlib.redirect_stdout(effects.printed), contextlib.redirect_stderr(effects.printed):
+            yield effects
+    finally:
+        socket.getaddrinfo = lookup
+        socket.socket.connect = connect  # type: ignore[method-assign]
+
+
+class GlobalStreams:
+    """A snapshot of the global random streams: ``random``, and ``numpy.random`` if numpy has been imported."""
+
+    def __init__(self) -> None:
+        self.python = random.getstate()
+        numpy = sys.modules.get("numpy")
+        self.numpy = None if numpy is None else numpy.random.get_state()
+
+    def restore(self) -> None:
+        random.setstate(self.python)
+        if self.numpy is not None:
+            sys.modules["numpy"].random.set_state(self.numpy)
+
+    def changed(self) -> str | None:
+        """Name of a stream that was drawn from or seeded since the snapshot; None when both are unchanged."""
+        now = GlobalStreams()
+        if now.python != self.python:
+            return "random"
+        # Every draw changes the position or the Gauss cache; seeding changes the key.
+        if self.numpy is not None and now.numpy is not None and _key(now.numpy) != _key(self.numpy):
+            return "numpy.random"
+        return None
+
+
+def seed_global_streams(seed: int) -> None:
+    """Seed both streams in the way gem.core does for environments defined outside gem."""
+    random.seed(seed)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(seed % 2**32)
+
+
+@dataclass(frozen=True)
+class ImportCost:
+    """The cost of an import.
+
+    Args:
+        modules: number of modules loaded.
+        third_party: top-level packages among them that belong neither to gem nor to the standard library.
+        seconds: duration.
+    """
+
+    modules: int
+    third_party: list[str]
+    seconds: float
+
+
+def main() -> None:
+    job = pickle.load(sys.stdin.buffer)
+    _, gem_cost = _measured(lambda: importlib.import_module("gem"))
+    with observe_side_effects() as effects:
+        env, env_cost = _measured(lambda: _build(job["entry"], job["arguments"]))
+    plain_data = importlib.import_module("gem.testing.plain_data")  # after the measurement, which it would distort
+    outputs = []
+    with contextlib.redirect_stdout(sys.stderr):  # stdout is reserved for the findings
+        for seed, actions in job["rollouts"]:
+            outputs.append(_outputs(env, seed, actions, plain_data.canonical))
+            env.close()
+            env = _build(job["entry"], job["arguments"])
+    findings = {"gem": vars(gem_cost), "env": vars(env_cost), "outputs": outputs}
+    json.dump({**findings, "printed": effects.printed.getvalue(), "connections": effects.connections}, sys.stdout)
+
+
+def _key(state: Any) -> tuple[Any, ...]:
+    return (state[1].tobytes(), *state[2:])
+
+
+def _measured(load: Callable[[], Any]) -> tuple[Any, ImportCost]:
+    before, start = set(sys.modules), time.perf_counter()
+    loaded = load()
+    seconds, new = time.perf_counter() - start, set(sys.modules) - before
+    packages = {name.partition(".")[0] for name in new}
+    return loaded, ImportCost(len(new), sorted(packages - set(sys.stdlib_module_names) - {"gem"}), seconds)
+
+
+def _build(entry: str, arguments: bytes) -> Any:
+    module, _, path = entry.partition(":")
+    target: Any = importlib.import_module(module)
+    for name in path.split("."):
+        target = getattr(target, name)
+    args, kwargs = pickle.loads(arguments)
+    return target(*args, **kwargs)
+
+
+def _outputs(env: Any, seed: int, actions: list[str], canonical: Callable[[Any], str]) -> list[str]:
+    outputs = [canonical(tuple(env.reset(seed=seed)))]
+    for action in actions:
+        step = env.step(action)
+        outputs.append(canonical(tuple(step)))
+        if step[2] or step[3]:
+            break
+    return outputs
+
+
+if __name__ == "__main__":
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if path != here]  # do not import modules of this folder by bare name
+    main()
