@@ -104,7 +104,7 @@ def test_leaving_does_not_wait_for_an_answer_that_takes_its_time():
 
 @pytest.mark.parametrize("script", [[], "abc", ""])
 def test_a_script_is_a_list_of_at_least_one_answer(script):
-    with pytest.raises(BadValue, match="a list of at least one answer"):
+    with pytest.raises(BadValue, match="non-empty list of answers"):
         FakeEndpoint(script)
 
 
