@@ -320,13 +320,13 @@ def test_what_is_no_state_is_refused_and_changes_nothing(state):
     env = DiceEnv()
     env.reset(9)
     before = env.get_state()
-    with pytest.raises(BadValue, match="not a state of DiceEnv"):
+    with pytest.raises(BadValue, match="invalid state for DiceEnv"):
         env.set_state(state)
     assert env.get_state() == before
 
 
 def test_a_game_refuses_the_state_of_another_environment():
-    with pytest.raises(BadValue, match="not a state of GuessTheNumberEnv"):
+    with pytest.raises(BadValue, match="invalid state for GuessTheNumberEnv"):
         GuessTheNumberEnv().set_state(good_state())
 
 
@@ -353,9 +353,9 @@ def test_state_goes_through_json_under_wrappers(env_id, names):
 def test_a_wrapper_refuses_the_state_of_another_wrapper():
     inner = {"env": good_state(), "wrapper": None}
     for wrapper in (ObservationWrapper(DiceEnv()), EpisodeTrackingWrapper(DiceEnv())):
-        with pytest.raises(BadValue, match=f"not a state of {type(wrapper).__name__}"):
+        with pytest.raises(BadValue, match=f"invalid state for {type(wrapper).__name__}"):
             wrapper.set_state(inner)
-        with pytest.raises(BadValue, match=f"not a state of {type(wrapper).__name__}"):
+        with pytest.raises(BadValue, match=f"invalid state for {type(wrapper).__name__}"):
             wrapper.set_state(good_state())
 
 

@@ -94,13 +94,13 @@ def test_a_whole_spec_can_be_registered(clean_registry):
 
 
 def test_a_whole_spec_takes_nothing_beside_it(clean_registry):
-    with pytest.raises(BadValue, match=r"takes nothing else, got None and \{'times': 2\}"):
+    with pytest.raises(BadValue, match=r"takes no other arguments, got None and \{'times': 2\}"):
         register(EnvSpec("x", EchoEnv), times=2)
 
 
 def test_an_id_is_registered_once(clean_registry):
     register("x", EchoEnv)
-    with pytest.raises(DuplicateEnv, match=r"'x' is registered already, as .*EchoEnv"):
+    with pytest.raises(DuplicateEnv, match=r"'x' is already registered with entry point .*EchoEnv"):
         register("x", "other:Env")
     with pytest.raises(DuplicateEnv, match="game:GuessTheNumber-v0"):
         register("game:GuessTheNumber-v0", EchoEnv)

@@ -32,7 +32,7 @@ __all__ = [
     "register",
 ]
 
-# Loaded on first use, so that `import gem` costs nothing and needs the standard library alone.
+# Loaded on first use, so that `import gem` is fast and imports only the standard library.
 _HOME = {
     **dict.fromkeys(["Env", "EnvWrapper", "Step", "StopReason"], "gem.core"),
     **dict.fromkeys(["ENV_REGISTRY", "EnvSpec", "list_envs", "make", "print_envs", "register"], "gem.registry"),
@@ -45,7 +45,7 @@ def __getattr__(name: str) -> Any:
         value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
         return value
     try:
-        return importlib.import_module(f"gem.{name}")  # `import gem; gem.core.Env` works, as it did
+        return importlib.import_module(f"gem.{name}")  # so that `import gem; gem.core.Env` works
     except ModuleNotFoundError as e:
         if e.name != f"gem.{name}":
             raise

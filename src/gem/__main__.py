@@ -1,4 +1,4 @@
-"""``python -m gem`` is the ``gem`` command."""
+"""Run the ``gem`` command line with ``python -m gem``."""
 
 import sys
 

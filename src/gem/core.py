@@ -1,7 +1,8 @@
-"""The contract: an environment of text, its wrapper, and what a step returns. One file: each is told by the others.
+"""The environment API: Env, EnvWrapper and Step. They refer to each other, so they share one file.
 
-An environment is a class with ``reset`` and ``step``. Chance comes from ``self.rng``, which ``super().reset(seed)``
-provides; the episode lives in a dataclass ``self.state``; the rest (saving, forking, sampling streams) follows.
+An environment is a class with ``reset`` and ``step``. It draws random numbers from ``self.rng``, which
+``super().reset(seed)`` creates, and keeps the episode in a dataclass ``self.state``. Saving, forking and the random
+stream of sampled actions then work without further code.
 
 >>> from dataclasses import dataclass, replace
 >>> @dataclass(frozen=True)
@@ -40,21 +41,21 @@ from gem.seeding import check_seed, fresh_seed, stream
 Info = dict[str, Any]
 EnvT = TypeVar("EnvT", bound="Env")
 
-# Keys that clients of the gem API merge with their own records; an env that used one would overwrite a reward.
+# Clients of the gem API merge info with records that have these keys; an env that used one would overwrite them.
 RESERVED_INFO_KEYS = frozenset(
     {"observation", "actions_left", "messages", "reward"}
     | {"llm_response", "prompt_ids", "response_ids", "infer_logprobs"}
 )
 
-
-# What plain data of another shape raises when it is read.
-_MISFITS = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+# Raised while converting plain data that does not have the expected shape.
+_CONVERSION_ERRORS = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 
 
 class StopReason(str, Enum):
-    """Why an episode ended: ``info["stop_reason"]``, the last three with truncated, the others with terminated.
+    """Why an episode ended: the value of ``info["stop_reason"]``.
 
-    FAILED is the machinery's failure (see gem.errors.InfraError), which is neither won nor lost.
+    MAX_TURNS, MAX_TOKENS and FAILED come with truncated, the others with terminated. FAILED means that the
+    infrastructure failed (see gem.errors.InfraError); such an episode is neither won nor lost.
     """
 
     SOLVED = "solved"
@@ -76,15 +77,15 @@ class _Step(NamedTuple):
 
 
 class Step(_Step):
-    """What one step returns: Gym's five, by name, and unpackable as a tuple.
+    """The result of one step: Gym's five values as a named tuple.
 
     Args:
-        observation: what the agent sees next: str, ``{"text", "images"}`` or a list of messages.
-        reward: of this step alone.
-        terminated: the task is over: won, lost, or an unreadable action where the rules say so.
-        truncated: a limit outside the task was reached.
-        info: a fresh dict when none is given. ``stop_reason`` says why an episode ended, ``invalid`` what was wrong
-            with the action, ``reward_parts`` which named parts sum to the reward.
+        observation: the next observation: a str, ``{"text", "images"}`` or a list of messages.
+        reward: the reward of this step alone.
+        terminated: True when the task is over: won, lost, or ended by an unreadable action.
+        truncated: True when a limit outside the task was reached.
+        info: None stands for a new empty dict. Keys: ``stop_reason``, why the episode ended; ``invalid``, what was
+            wrong with the action; ``reward_parts``, named components that sum to the reward.
     """
 
     __slots__ = ()
@@ -101,9 +102,12 @@ class Step(_Step):
 
 
 class Optimum(NamedTuple):
-    """The best that any policy can do, for learning curves and rules cards.
+    """The best result that any policy can reach, for learning curves and rules cards.
 
-    success: share of episodes won, 0 to 1. turns: mean turns of won episodes. name: of the policy that does it.
+    Args:
+        success: fraction of episodes won, 0 to 1.
+        turns: mean number of turns of the episodes won.
+        name: name of the policy that reaches it.
     """
 
     success: float
@@ -130,11 +134,11 @@ class _InitSignature:
 
 
 class Env:
-    """One environment, for one agent, of text (and images).
+    """A single-agent environment with text (and image) observations.
 
-    Subclasses write ``reset`` and ``step``, and call ``super().reset(seed)`` for ``self.rng``. They need not call
-    ``super().__init__()``. Episodes depend on nothing but constructor arguments, seed and actions: the k-th reset
-    after ``reset(seed=s)`` has a stream of its own, whatever was played before it.
+    Subclasses define ``reset`` and ``step``; their ``reset`` calls ``super().reset(seed)``, which creates ``self.rng``.
+    They need not call ``super().__init__()``. An episode depends only on the constructor arguments, the seed and the
+    actions: the k-th reset after ``reset(seed=s)`` has its own random stream, independent of earlier episodes.
     """
 
     env_id: str | None = None
@@ -142,27 +146,34 @@ class Env:
     rng: random.Random
     state: Any
 
-    # inspect.signature(SomeEnv) shows what __init__ takes, though __new__ takes anything.
+    # inspect.signature(SomeEnv) shows the parameters of __init__, although __new__ accepts anything.
     __signature__ = _InitSignature()
     _arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
-    _first_seed: int | None = None  # from make(seed=…), spent by the first reset
+    _first_seed: int | None = None  # from make(seed=…), used by the first reset
     _seed: int | None = None
     _episode: int = 0
     _action_rng: random.Random | None = None
 
     def __new__(cls: type[EnvT], *args: Any, **kwargs: Any) -> EnvT:
         env = super().__new__(cls)
-        env._arguments = (args, kwargs)  # so that spawn() can build another, whatever __init__ does with them
+        env._arguments = (args, kwargs)  # recorded here for spawn(), before __init__ sees them
         return env
 
     def __init__(self) -> None:
-        super().__init__()  # of a class mixed in, which may come after this one
+        super().__init__()  # a mixin class may follow in the MRO
 
     def reset(self, seed: int | None = None) -> tuple[Any, Info]:
-        """Start an episode. Returns the first observation and info.
+        """Start an episode.
 
-        seed: an integer >= 0 starts a new sequence of episodes; None goes on to the next episode of the sequence,
-        or starts one from the operating system's randomness. Raises BadValue for any other seed.
+        Args:
+            seed: an integer >= 0 starts a new sequence of episodes. None continues with the next episode of the current
+                sequence, or starts a sequence from a random seed if there is none.
+
+        Returns:
+            The first observation and info.
+
+        Raises:
+            BadValue: for any other seed.
         """
         seed = self._first_seed if seed is None else seed
         self._first_seed = None
@@ -179,30 +190,35 @@ class Env:
         return "", {}
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, Info]:
-        """Take one action. Returns a Step: observation, reward, terminated, truncated, info.
+        """Take one action. No text written by the agent raises.
 
-        Raises EpisodeOver before the first reset and after an episode's end, BadAction for an action of a wrong type,
-        InfraError when the machinery behind the environment failed. No text of the agent's raises.
+        Returns:
+            A Step: observation, reward, terminated, truncated, info.
+
+        Raises:
+            EpisodeOver: before the first reset and after the end of an episode.
+            BadAction: for an action of the wrong type.
+            InfraError: when the infrastructure behind the environment fails.
         """
         raise NotImplementedError(f"{type(self).__name__} must define step(action)")
 
     def sample_random_action(self) -> str:
-        """A random legal action, drawn from ``self.action_rng`` so that sampling changes no episode."""
+        """Return a random legal action, drawn from ``self.action_rng`` so that sampling does not affect the episode."""
         raise NotImplementedError(f"{type(self).__name__} must define sample_random_action()")
 
     def optimum(self) -> Optimum | None:
-        """The best any policy can do here; None where it is not known."""
+        """Return the best result that any policy can reach, or None if it is not known."""
         return None
 
     def secrets(self) -> list[str] | None:
-        """What the agent has to find out in the running episode, written as a leak would show it.
+        """Return the strings that the agent has to find out in this episode, as they would appear in a leak.
 
-        None where the environment declares nothing, which ``gem check`` reports as unchecked.
+        None means that the environment declares none; ``gem check`` then reports leaks as unchecked.
         """
         return None
 
     def close(self) -> None:
-        """Release what the environment holds: processes, files, connections. Safe to call twice."""
+        """Release processes, files and connections. Safe to call twice."""
 
     @property
     def unwrapped(self) -> Env:
@@ -210,18 +226,18 @@ class Env:
 
     @property
     def action_rng(self) -> random.Random:
-        """The stream of sampled actions, apart from the world's."""
+        """The random stream for sampled actions, separate from ``self.rng``."""
         if self._action_rng is None:
             seed = self._seed if self._seed is not None else fresh_seed()
             self._action_rng = stream(seed, self._episode, "action")
         return self._action_rng
 
     def get_state(self) -> dict[str, Any]:
-        """The whole episode as plain data: ``json.dumps`` takes it, ``set_state`` restores it, streams included."""
+        """Return the whole episode, random streams included, as data that ``json.dumps`` accepts."""
         if not hasattr(self, "state"):
             raise NotImplementedError(
-                f"{type(self).__name__} has no self.state to save: reset it first; "
-                "an environment that keeps its episode elsewhere defines get_state() and set_state()"
+                f"{type(self).__name__} has no self.state to save: call reset() first, or define get_state() and "
+                "set_state() if the episode is stored elsewhere"
             )
         saved = _Saved(
             self._seed,
@@ -233,24 +249,25 @@ class Env:
         return cast("dict[str, Any]", _msgspec().to_builtins(saved, str_keys=True))
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go to where get_state() was called, here or in another environment built with the same arguments.
+        """Restore an episode saved by get_state() of this or another environment with the same constructor arguments.
 
-        Raises BadValue when the data does not fit this environment's state; nothing is changed then.
+        Raises:
+            BadValue: when the data does not match this environment's state. The environment is then unchanged.
         """
         convert = _msgspec().convert
         try:
             saved = convert(state, _Saved)
             restored = convert(saved.state, self.state_type(), str_keys=True)
             rng, action_rng = _rng_from(saved.rng), _rng_from(saved.action_rng)
-        except _MISFITS as e:
-            raise BadValue(f"not a state of {type(self).__name__}: {e}") from e
+        except _CONVERSION_ERRORS as e:
+            raise BadValue(f"invalid state for {type(self).__name__}: {e}") from e
         self._seed, self._episode, self._first_seed = saved.seed, saved.episode, None
         self.state, self._action_rng = restored, action_rng
         if rng is not None:
             self.rng = rng
 
     def state_type(self) -> Any:
-        """The type of ``self.state``: the class annotation ``state: Rules`` or, without one, what reset() made."""
+        """Return the type of ``self.state``: its class annotation or, without one, the type that reset() created."""
         for cls in type(self).__mro__:
             if cls is Env:
                 break
@@ -261,13 +278,15 @@ class Env:
         return type(self.state)
 
     def spawn(self: EnvT, same_state: bool = False, **overrides: Any) -> EnvT:
-        """Another environment like this one, built from the same constructor arguments.
+        """Build another environment from the same constructor arguments.
 
         Args:
-            same_state: also copy the running episode, so that both play on from here independently.
-            overrides: constructor arguments to change. ``seed`` goes to the first reset where the constructor has none.
+            same_state: also copy the current episode; both environments then continue independently.
+            overrides: constructor arguments to change. ``seed`` is used by the first reset if the constructor has no
+                such parameter.
 
-        Raises UnknownArgument for an override that the constructor does not take.
+        Raises:
+            UnknownArgument: for an override that the constructor does not accept.
         """
         env: EnvT = construct(type(self), *_by_name(type(self), *self._arguments), overrides)
         env.env_id, env.entry_point = self.env_id, self.entry_point
@@ -288,13 +307,14 @@ class Env:
 
 
 class EnvWrapper(Env):
-    """An environment around another one. Whatever it does not define itself is the inner one's, looked up live.
+    """An environment that wraps another one. Attributes that it does not define are looked up on the inner one.
 
-    Subclasses override ``reset`` and ``step``; what they remember of an episode goes through ``own_state`` and
-    ``set_own_state``, so that saving and forking see it. Those that override ``areset`` and ``astep`` too leave an
-    environment that waits in coroutines its way of waiting; around the others it is called on a thread.
+    Subclasses override ``reset`` and ``step``, and expose their own per-episode state through ``own_state`` and
+    ``set_own_state`` so that saving and forking include it. A subclass that also overrides ``areset`` and ``astep``
+    keeps an inner environment with coroutines asynchronous; otherwise the wrapped environment is called on a thread.
 
-    awaits: whether those two work around any environment, because the wrapper has something of its own to wait for.
+    Attributes:
+        awaits: True if ``areset`` and ``astep`` work around any environment, because the wrapper itself awaits I/O.
     """
 
     awaits: bool = False
@@ -303,7 +323,7 @@ class EnvWrapper(Env):
         self.env = env
 
     def __getattr__(self, name: str) -> Any:
-        # Only called for what neither the instance nor its class has. "env" itself is missing while unpickling.
+        # Called only for attributes missing here. "env" itself is missing while unpickling.
         if name == "env" or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.env, name)
@@ -364,9 +384,9 @@ class EnvWrapper(Env):
         try:
             inner, own = state["env"], state["wrapper"]
             self.set_own_state(own)
-        except _MISFITS as e:
+        except _CONVERSION_ERRORS as e:
             self.set_own_state(before)
-            raise BadValue(f"not a state of {type(self).__name__}: {type(e).__name__}: {e}") from e
+            raise BadValue(f"invalid state for {type(self).__name__}: {type(e).__name__}: {e}") from e
         try:
             self.env.set_state(inner)
         except BadValue:
@@ -377,14 +397,14 @@ class EnvWrapper(Env):
         return self.env.state_type()
 
     def own_state(self) -> Any:
-        """What this wrapper remembers of the episode, as plain data."""
+        """Return this wrapper's per-episode state as plain data."""
         return None
 
     def set_own_state(self, state: Any) -> None:
-        """Restore what own_state() returned."""
+        """Restore a value returned by own_state()."""
 
     def spawn(self: EnvT, same_state: bool = False, **overrides: Any) -> EnvT:
-        """The same wrapper, with its own arguments, around a spawn of the inner environment (which gets overrides)."""
+        """Build the same wrapper around a spawn of the inner environment, which gets the overrides."""
         this = cast(EnvWrapper, self)
         args, kwargs = this._arguments
         inner = this.env.spawn(**overrides)
@@ -401,7 +421,7 @@ class EnvWrapper(Env):
 
 
 class EndOnTruncation(EnvWrapper):
-    """Sets terminated wherever truncated is set, for callers that end an episode on terminated alone."""
+    """Set terminated whenever truncated is set, for callers that end an episode on terminated alone."""
 
     def step(self, action: Any) -> Step:
         return self._end(*self.env.step(action))
@@ -414,10 +434,13 @@ class EndOnTruncation(EnvWrapper):
 
 
 def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: dict[str, Any]) -> Any:
-    """Call an environment's class or factory with its arguments, some of them overridden by name.
+    """Call an environment's class or factory with arguments, some of them overridden by name.
 
-    ``seed`` is always a valid override: it goes to the constructor or, where that has no such parameter, to the first
-    reset. Raises UnknownArgument, with the closest name, for any other override that the entry does not take.
+    ``seed`` is always a valid override: it goes to the constructor or, if that has no such parameter, to the first
+    reset.
+
+    Raises:
+        UnknownArgument: for any other override that the entry does not accept; the message names the closest one.
     """
     signature = inspect.signature(entry)
     parameters = signature.parameters
@@ -437,7 +460,7 @@ def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrid
 
 
 def _by_name(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The same call with every argument given by name, but for ``*args``."""
+    """Return the same call with every argument passed by name, except for ``*args``."""
     bound = inspect.signature(entry).bind(*args, **kwargs)
     named: dict[str, Any] = {}
     for name, value in bound.arguments.items():
@@ -452,18 +475,18 @@ def _by_name(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 
 
 def has_coroutines(env: Any) -> bool:
-    """Whether ``await env.astep(action)`` and ``await env.areset(seed)`` do what its step and reset do.
+    """Return whether ``await env.astep(action)`` and ``await env.areset(seed)`` can replace step and reset.
 
-    Not where a class below the one that wrote them overrides step or reset alone.
+    They cannot if a subclass of the class that defines them overrides only step or reset.
     """
     cls = type(env)
-    if not all(_newest(cls, name, f"a{name}") == f"a{name}" for name in ("step", "reset")):
+    if not all(_most_derived(cls, name, f"a{name}") == f"a{name}" for name in ("step", "reset")):
         return False
     return has_coroutines(env.env) if isinstance(env, EnvWrapper) and not env.awaits else True
 
 
 def waits(env: Any) -> bool:
-    """Whether a wrapper of an environment's has something of its own to wait for: it must not run inline."""
+    """Return whether any wrapper of an environment awaits I/O itself, so that it must not run inline."""
     while isinstance(env, EnvWrapper):
         if env.awaits:
             return True
@@ -471,26 +494,26 @@ def waits(env: Any) -> bool:
     return False
 
 
-def _newest(cls: type, name: str, twin: str) -> str | None:
-    """Which of the two the most derived class that has any of them defines; the twin where it defines both."""
+def _most_derived(cls: type, name: str, twin: str) -> str | None:
+    """Return which of the two names the most derived class with either defines; the twin if it defines both."""
     return next((twin if twin in vars(c) else name for c in cls.__mro__ if {name, twin} & vars(c).keys()), None)
 
 
 def position_of(env: Any) -> tuple[int | None, int]:
-    """(seed, episode): which episode of which seed an environment is in; (None, 0) where it does not say."""
+    """Return (seed, episode index) of an environment's current episode, or (None, 0) if it does not record them."""
     inner = getattr(env, "unwrapped", env)
     return getattr(inner, "_seed", None), getattr(inner, "_episode", 0)
 
 
 def skip_to(env: Any, seed: int | None, episode: int) -> None:
-    """Make the next reset() without a seed start the episode that follows this position. seed None changes nothing."""
+    """Make the next reset() without a seed start the episode after this position. A seed of None has no effect."""
     inner = getattr(env, "unwrapped", env)
     if seed is not None and isinstance(inner, Env):
         inner._seed, inner._episode, inner._first_seed = check_seed(seed), episode, None
 
 
 def require_text(action: object) -> None:
-    """Raises BadAction unless the action is a str."""
+    """Raise BadAction unless the action is a str."""
     if not isinstance(action, str):
         raise BadAction(f"action must be a str, got {type(action).__name__} {action!r:.80}")
 
@@ -503,7 +526,7 @@ def _seed_global_streams(seed: int) -> None:
 
 
 def _msgspec() -> Any:
-    import msgspec  # third-party, so not at the top: `import gem` is the standard library alone
+    import msgspec  # third-party, so imported late: `import gem` loads only the standard library
 
     return msgspec
 

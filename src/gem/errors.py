@@ -1,22 +1,22 @@
-"""Every exception of gem, and the one way to import an optional library.
+"""All exceptions of gem, and ``require``, which imports optional dependencies.
 
     GemError
-    ├── CallerError                 the caller's mistake: names the value and the way out
-    │   ├── UnknownEnv              (KeyError)      no such environment id
-    │   ├── DuplicateEnv            (ValueError)    the id is taken
-    │   ├── UnknownArgument         (TypeError)     no such keyword argument
-    │   ├── BadValue                (ValueError)    a value out of its range, a file that does not parse
+    ├── CallerError                 a mistake of the caller; the message names the value and how to fix it
+    │   ├── UnknownEnv              (KeyError)      unknown environment id
+    │   ├── DuplicateEnv            (ValueError)    the id is already registered
+    │   ├── UnknownArgument         (TypeError)     unknown keyword argument
+    │   ├── BadValue                (ValueError)    a value out of range, or a file that cannot be parsed
     │   ├── BadAction               (TypeError)     an action of the wrong type, or a list of the wrong length
-    │   ├── EpisodeOver             (RuntimeError)  step() without a running episode: after its end, before reset()
+    │   ├── EpisodeOver             (RuntimeError)  step() before reset() or after the end of the episode
     │   └── MissingDependency       (ImportError)   an extra is not installed
-    └── InfraError                  the machinery failed: never a reward
-        ├── EnvFailed               an environment of a vector raised, hung, or died with its worker
-        ├── GraderError             an answer could not be judged: over the time limit, or the grader died
-        ├── EndpointError           a chat endpoint gave no usable answer, after all retries
-        ├── SandboxError            a sandbox could not be started, or died under a program
-        └── ToolError               a tool's server was down, died, or answered with nonsense; after all retries
+    └── InfraError                  an infrastructure failure, which is never turned into a reward
+        ├── EnvFailed               an environment in a vector raised, hung, or lost its worker
+        ├── GraderError             an answer could not be graded: timeout, or the grader crashed
+        ├── EndpointError           a chat endpoint gave no usable response, after all retries
+        ├── SandboxError            a sandbox could not be started, or crashed while running a program
+        └── ToolError               a tool's server was down, crashed, or sent an invalid response, after all retries
 
-The agent's mistakes are no exceptions: they are observations, with their reward and ``info["invalid"]``.
+A mistake of the agent does not raise. It is reported in the observation, the reward and ``info["invalid"]``.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from typing import Any
 
 
 class GemError(Exception):
-    """The root: ``except GemError`` catches all that gem raises on purpose."""
+    """Base class of all exceptions that gem raises deliberately."""
 
-    __str__ = Exception.__str__  # KeyError's would show the message in quotes
+    __str__ = Exception.__str__  # KeyError's shows the message in quotes
 
 
 class CallerError(GemError):
-    """The caller's mistake. The message names the value and the way out."""
+    """A mistake of the caller. The message names the offending value and how to fix it."""
 
 
 class UnknownEnv(CallerError, KeyError):
@@ -65,33 +65,38 @@ class MissingDependency(CallerError, ImportError):
 
 
 class InfraError(GemError):
-    """A grader, sandbox, server or worker failed. In a vector slot this ends the episode as failed, with reward NaN."""
+    """A grader, sandbox, server or worker failed. In a vector slot the episode ends as failed, with reward NaN."""
 
 
 class EnvFailed(InfraError):
-    """An environment of a vector raised what it must not, hung past its time limit, or died with its worker."""
+    """An environment in a vector raised an unexpected exception, exceeded its time limit, or lost its worker."""
 
 
 class GraderError(InfraError):
-    """An answer could not be judged: it took longer than it may, or the grader died. It is neither right nor wrong."""
+    """An answer could not be graded because the grader timed out or crashed; it is neither right nor wrong."""
 
 
 class EndpointError(InfraError):
-    """A chat endpoint refused, was down or too slow, or answered with nonsense; after all retries."""
+    """A chat endpoint refused, was down, timed out or sent an invalid response, after all retries."""
 
 
 class SandboxError(InfraError):
-    """A sandbox could not be started as asked, or its machinery died; what a program does in it is a Result."""
+    """A sandbox could not be started as requested, or crashed. Failures of the program in it are Results instead."""
 
 
 class ToolError(InfraError):
-    """A tool could not do its work: its server was down, died or answered with nonsense, after all retries."""
+    """A tool's server was down, crashed or sent an invalid response, after all retries."""
 
 
 def require(module: str, *, extra: str) -> Any:
-    """Import an optional library.
+    """Import and return an optional dependency.
 
-    Returns the module. Raises MissingDependency with the pip line when it, or something it needs, is not installed.
+    Args:
+        module: dotted name of the module.
+        extra: the extra that installs it, for the error message.
+
+    Raises:
+        MissingDependency: when the module, or a module that it imports, is not installed.
 
     >>> require("json", extra="none").dumps([1])
     '[1]'
@@ -99,22 +104,22 @@ def require(module: str, *, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except MissingDependency:
-        raise  # the module asked for an extra of its own
+        raise  # the module itself requires another extra
     except ImportError as e:
         raise MissingDependency(
-            f"{module} is needed here and could not be imported ({e}); pip install 'gem-llm[{extra}]'"
+            f"{module} is required but could not be imported ({e}); pip install 'gem-llm[{extra}]'"
         ) from e
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the closest known word, or an empty string.
+    """Return ``"; did you mean 'x'?"`` for the closest known word, or an empty string if none is close.
 
     >>> did_you_mean("max_turn", ["max_turns", "min_number"])
     "; did you mean 'max_turns'?"
     >>> did_you_mean("zzz", ["max_turns"])
     ''
     """
-    import difflib  # 5 ms that only a mistake pays
+    import difflib  # takes 5 ms, so it is imported only for an error
 
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,8 +1,8 @@
-"""Environments by name: what is registered, and making one.
+"""The registry of environments: specs by id, and ``make``.
 
-An id is any string; the built-in ones read ``family:Name-v0-variant``. Built-ins are rows of data in
-``gem.envs.catalog``; other packages add theirs with ``register`` or with an entry point in the group ``gem.envs``
-that names a function to call (it registers) or a module to import.
+An id is any string; the built-in ones have the form ``family:Name-v0-variant`` and are listed as data in
+``gem.envs.catalog``. Other packages add theirs with ``register``, or with an entry point in the group ``gem.envs``
+that names a module to import or a function that registers.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from gem._internal import imports
 from gem.core import EndOnTruncation, Env, construct
 from gem.errors import BadValue, DuplicateEnv, MissingDependency, UnknownEnv, did_you_mean, require
 
-_CATALOG = "gem.envs.catalog"  # the one module of the rows below that is reached by name
+_CATALOG = "gem.envs.catalog"  # imported by name, because gem.envs is a layer above this module
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """What is known of an environment without importing it.
+    """A description of an environment that does not require importing it.
 
     Args:
-        id: its name in make().
+        id: the name for make().
         entry_point: "module:Class" or a callable that returns an Env.
-        kwargs: its arguments; make() may override each.
-        extra: the extra of gem-llm that it needs, None for core.
-        runs: where a vector env should step it: "inline" (microseconds), "thread" (waits), "process" (burns CPU).
-        reward_range: least and greatest sum of rewards over an episode.
-        oracle: "module:function" of a policy that plays it perfectly, None where none is known.
-        oracle_sees: whether the oracle reads what the agent sees, or the state.
-        floors: policy name → the mean episode reward that it must not exceed, e.g. {"constant": 0.25}. ``gem check``
-            plays silent, echo, repeat-last, constant and injection.
+        kwargs: constructor arguments; make() can override each.
+        extra: the optional dependency group (extra) that it needs; None if the core install suffices.
+        runs: how a vector env should step it: "inline" (takes microseconds), "thread" (waits for I/O) or "process"
+            (uses CPU time).
+        reward_range: minimum and maximum sum of rewards over an episode.
+        oracle: "module:function" of a policy that plays it optimally; None if there is none.
+        oracle_sees: whether the oracle reads observations or the state.
+        floors: maximum mean episode reward of policies that do not solve the task, by policy name, such as
+            {"constant": 0.25}. ``gem check`` plays silent, echo, repeat-last, constant and injection.
         description: one line.
     """
 
@@ -53,25 +54,26 @@ class EnvSpec:
     description: str = ""
 
     def load(self) -> Callable[..., Any]:
-        """The class or factory behind the entry point. Raises MissingDependency, BadValue."""
+        """Import the class or factory of the entry point. Raises MissingDependency or BadValue."""
         if self.extra is not None and isinstance(self.entry_point, str):
             require(self.entry_point.partition(":")[0], extra=self.extra)
         return self.entry_point if callable(self.entry_point) else resolve(self.entry_point)
 
 
 class _Registry(MutableMapping[str, EnvSpec]):
-    """id → EnvSpec. Reading it loads the catalogue; what is missing there is looked for among the plug-ins, once."""
+    """A mapping from id to EnvSpec. The first lookup loads the catalogue, the first unknown id the plug-ins."""
 
     def __init__(self) -> None:
         self._specs: dict[str, EnvSpec] = {}
         self._catalog_loaded = self._plugins_loaded = False
-        self._loading = threading.RLock()  # a plug-in registers while it is held, other threads wait
+        self._loading = threading.RLock()  # reentrant, because a plug-in registers environments while it is held
 
     def add(self, spec: EnvSpec) -> None:
-        """Add a spec. Raises DuplicateEnv when its id is taken. Loads no plug-in: it may be one that is calling."""
+        """Add a spec without loading plug-ins, since a plug-in may be the caller. Raises DuplicateEnv."""
         self._load_catalog()
         if spec.id in self._specs:
-            raise DuplicateEnv(f"env {spec.id!r} is registered already, as {self._specs[spec.id].entry_point!r}")
+            known = self._specs[spec.id].entry_point
+            raise DuplicateEnv(f"env {spec.id!r} is already registered with entry point {known!r}")
         self._specs[spec.id] = spec
 
     def __getitem__(self, env_id: str) -> EnvSpec:
@@ -115,33 +117,35 @@ class _Registry(MutableMapping[str, EnvSpec]):
                 self._call_plugins()
 
     def _call_plugins(self) -> None:
-        from importlib.metadata import entry_points  # 20 ms that make() of a built-in does not pay
+        from importlib.metadata import entry_points  # takes 20 ms, so it is imported only when an id is not built in
 
         for plugin in entry_points(group="gem.envs"):
             try:
                 loaded = plugin.load()
                 if callable(loaded):
                     loaded()
-            except Exception:  # somebody else's package: it must not take the others down, nor fail in silence
-                _log.warning("plug-in %s of the group gem.envs failed to register", plugin.value, exc_info=True)
+            except Exception:  # a broken third-party plug-in must not prevent the others from loading
+                _log.warning("gem.envs plug-in %s failed to register", plugin.value, exc_info=True)
 
 
 ENV_REGISTRY = _Registry()
 
 
 def register(env_id: str | EnvSpec, entry_point: str | Callable[..., Any] | None = None, **kwargs: Any) -> None:
-    """Add an environment.
+    """Register an environment.
 
     Args:
-        env_id: any string; or a whole EnvSpec, and nothing else.
-        entry_point: "module:Class" or a callable that returns an Env; imported when first made.
-        kwargs: arguments of the constructor.
+        env_id: any string; or an EnvSpec, with no other arguments.
+        entry_point: "module:Class", imported when first made, or a callable that returns an Env.
+        kwargs: constructor arguments.
 
-    Raises DuplicateEnv when the id is taken, BadValue when the entry point is none.
+    Raises:
+        DuplicateEnv: when the id is taken.
+        BadValue: when the entry point is neither of the two forms.
     """
     if isinstance(env_id, EnvSpec):
         if entry_point is not None or kwargs:
-            raise BadValue(f"register(EnvSpec(...)) takes nothing else, got {entry_point!r} and {kwargs!r}")
+            raise BadValue(f"register(EnvSpec(...)) takes no other arguments, got {entry_point!r} and {kwargs!r}")
         spec = env_id
     else:
         if not callable(entry_point) and not (isinstance(entry_point, str) and ":" in entry_point):
@@ -154,12 +158,15 @@ def make(env_id: str | EnvSpec, *, end_on_truncation: bool = False, **kwargs: An
     """Build an environment.
 
     Args:
-        env_id: a registered id; or a spec, registered or not.
-        end_on_truncation: also set terminated wherever truncated is set, for callers that look at that alone.
-        kwargs: constructor arguments, over those of the spec. ``seed`` works for every env: where the constructor has
-            none, the first reset() uses it.
+        env_id: a registered id; or an EnvSpec, registered or not.
+        end_on_truncation: also set terminated whenever truncated is set, for callers that check only terminated.
+        kwargs: constructor arguments, which override those of the spec. ``seed`` works for every environment: if the
+            constructor has no such parameter, the first reset() uses it.
 
-    Raises UnknownEnv, UnknownArgument (both with the closest name), MissingDependency.
+    Raises:
+        UnknownEnv: when the id is not registered; the message names the closest id.
+        UnknownArgument: when the constructor does not take an argument; the message names the closest one.
+        MissingDependency: when the environment needs an extra that is not installed.
     """
     spec = env_id if isinstance(env_id, EnvSpec) else ENV_REGISTRY[env_id]
     env = construct(spec.load(), (), dict(spec.kwargs), kwargs)
@@ -168,7 +175,7 @@ def make(env_id: str | EnvSpec, *, end_on_truncation: bool = False, **kwargs: An
 
 
 def list_envs(pattern: str = "*") -> list[EnvSpec]:
-    """The registered specs whose id matches a shell pattern (``game:*``) or starts with it, sorted by id."""
+    """Return the registered specs whose id matches a shell pattern (``game:*``) or starts with it, sorted by id."""
     return [ENV_REGISTRY[i] for i in sorted(ENV_REGISTRY) if fnmatch.fnmatchcase(i, pattern) or i.startswith(pattern)]
 
 
@@ -189,7 +196,7 @@ def resolve(name: str) -> Any:
 
 
 def describe_parameters(spec: EnvSpec) -> dict[str, Any]:
-    """The constructor's parameters and the value that make(spec.id) gives each, for listings."""
+    """Return the constructor's parameters with the values that make(spec.id) passes, for listings."""
     parameters = inspect.signature(spec.load()).parameters.values()
     defaults = {p.name: p.default for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
     return {**defaults, **spec.kwargs}

@@ -1,4 +1,4 @@
-"""The worlds. Reached by id (gem.make); importing this package fills the registry and imports no environment."""
+"""Built-in environments, made by id with gem.make. Importing this package loads the registry, not the environments."""
 
 from gem.registry import ENV_REGISTRY
 

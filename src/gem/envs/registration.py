@@ -1,4 +1,4 @@
-"""A published name: the registry under the path that existing callers import."""
+"""The registry under the import path of the published package."""
 
 from gem.registry import ENV_REGISTRY, EnvSpec, list_envs, make, print_envs, register
 from gem.vector.make import make_vec

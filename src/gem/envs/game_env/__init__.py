@@ -1,1 +1,1 @@
-"""Games, one file per family; base.py holds what they share."""
+"""Text games, one file per game; base.py holds their common base class."""

@@ -126,7 +126,7 @@ class GameEnv(Env, ABC):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         if not isinstance(state.get("turn"), int) or not isinstance(state.get("over"), bool):
-            raise BadValue(f"not a state of {type(self).__name__}: no turn and over in it")
+            raise BadValue(f"invalid state for {type(self).__name__}: 'turn' or 'over' is missing")
         super().set_state(state)
         self.turn, self.over = state["turn"], state["over"]
 
