@@ -291,7 +291,7 @@ def test_an_environment_without_chance_can_be_saved():
 
 
 def test_saving_before_the_first_reset_says_what_to_do():
-    with pytest.raises(NotImplementedError, match="reset it first"):
+    with pytest.raises(NotImplementedError, match=r"call reset\(\) first"):
         DiceEnv().get_state()
 
 
