@@ -18,7 +18,7 @@ from gem.errors import BadValue
 from gem.messages import Role
 
 
-@dataclass
+@dataclass(slots=True)
 class Turn:
     """One action of the agent and what it brought.
 
@@ -54,7 +54,7 @@ class Turn:
     dropped: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class TokenSequence:
     """A packed training sequence of T tokens: the contexts of its turns, each contained in the next.
 
@@ -68,7 +68,7 @@ class TokenSequence:
     turn_T: list[int]
 
 
-@dataclass
+@dataclass(slots=True)
 class Trajectory:
     """An episode from reset to end.
 

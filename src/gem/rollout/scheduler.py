@@ -23,7 +23,18 @@ from gem.trajectory import Trajectory, Turn
 from gem.vector import Autoreset, VectorEnv
 
 BATCH_WAIT = 0.02  # seconds; a few times the cost of sampling one turn, so that most slots are back by then
-_SHOWN_INFO = ("prefix", "suffix", "use_tool")  # the only keys of info that affect what the policy is shown
+_SHOWN_INFO = frozenset({"prefix", "suffix", "use_tool"})  # the only keys of info that affect what the policy is shown
+
+
+class Batch(NamedTuple):
+    """What the turns sent together have in common. policy_seconds: duration of act(). sent_at: perf_counter."""
+
+    version: int
+    policy_seconds: float
+    sent_at: float
+
+
+NO_BATCH = Batch(0, 0.0, 0.0)
 
 
 class ActiveEpisode:
@@ -40,15 +51,19 @@ class ActiveEpisode:
         prompt_ids: the context to feed next; empty until prepared, and for text policies.
         dropped: number of oldest turns left out of that context.
         exceeded: the limit that the context is past; None within all limits.
+        reply: the reply that the environment is carrying out; None while it is reset.
+        batch: the batch of that reply.
     """
 
     __slots__ = (
+        "batch",
         "dropped",
         "exceeded",
         "info",
         "key_slot",
         "observation",
         "prompt_ids",
+        "reply",
         "role",
         "shown",
         "slot",
@@ -72,17 +87,22 @@ class ActiveEpisode:
         self.prompt_ids: list[int] = []
         self.dropped = self.turns[-1].dropped if self.turns else 0
         self.exceeded: StopReason | None = None
+        self.reply: Reply | None = None
+        self.batch = NO_BATCH
         self.observe(observation, info)
 
     def observe(self, observation: Any, info: Info | None) -> None:
         """Set the latest observation."""
-        self.observation, self.info = observation, {}
-        if info:
-            self.info = {key: info[key] for key in _SHOWN_INFO if key in info}
-            self.tools = info.get("tools", self.tools)
-        self.role = role_of(self.info)
-        is_plain = type(observation) is str and not self.info
-        self.shown = observation if is_plain else with_prefix_and_suffix(observation, self.info)
+        self.observation = observation
+        if info and "tools" in info:
+            self.tools = info["tools"]
+        if not info or _SHOWN_INFO.isdisjoint(info):
+            self.info, self.role = {}, "user"
+            self.shown = observation if type(observation) is str else with_prefix_and_suffix(observation, {})
+        else:
+            self.info = {key: info[key] for key in sorted(_SHOWN_INFO) if key in info}
+            self.role = role_of(self.info)
+            self.shown = with_prefix_and_suffix(observation, self.info)
 
     def prepare(self, policy: Policy, history: History, *, is_prompt: bool, is_history: bool) -> None:
         """Compute the next context and check it against the limits.
@@ -110,7 +130,7 @@ class ActiveEpisode:
             context = history.context(policy.chat, self.turns, new, policy.max_prompt_tokens)
             self.prompt_ids, self.dropped, self.exceeded = context
 
-    def request(self, sample_random_action: Callable[[], str], *, is_history: bool) -> Request:
+    def request(self, sample_random_action: Callable[[], str], is_history: bool) -> Request:
         """Build the request for the next action; prepare() comes first."""
         return Request(
             self.shown,
@@ -123,33 +143,35 @@ class ActiveEpisode:
             self.tools,
         )
 
-    def record(self, reply: Reply, version: int, reward: float, info: Info, seconds: dict[str, float]) -> None:
+    def record(self, reply: Reply, batch: Batch, reward: float, info: Info, received_at: float) -> None:
         """Append a turn.
 
         Args:
-            version: version of the policy that replied.
             reward: reward of the step; ignored where info reports a failure.
-            info: of the step that the action caused (``final_info`` where the slot was reset in the same step).
-            seconds: see Turn.
+            info: of the step that the reply caused (``final_info`` where the slot was reset in the same step).
+            received_at: perf_counter when the step was received.
         """
-        self.turns.append(
-            Turn(
-                self.shown,
-                reply.text,
-                self.prompt_ids,
-                reply.sampled_ids,
-                reply.logprobs,
-                [1] * len(reply.sampled_ids),
-                reply.finish,
-                None if "failure" in info else reward,
-                dict(info["reward_parts"]) if "reward_parts" in info else {},
-                info.get("invalid"),
-                seconds,
-                version,
-                self.role,
-                self.dropped,
-            )
+        turn = Turn(
+            self.shown,
+            reply.text,
+            self.prompt_ids,
+            reply.sampled_ids,
+            reply.logprobs,
+            [1] * len(reply.sampled_ids),
+            reply.finish,
+            reward,
+            {},
+            None,
+            {"policy": batch.policy_seconds, "env": received_at - batch.sent_at},
+            batch.version,
+            self.role,
+            self.dropped,
         )
+        if info:
+            turn.reward = None if "failure" in info else reward
+            turn.reward_parts = dict(info.get("reward_parts", {}))
+            turn.invalid = info.get("invalid")
+        self.turns.append(turn)
         self.prompt_ids = []
 
     def finish(self, observation: Any, info: Info, terminated: bool, truncated: bool) -> Trajectory:
@@ -165,14 +187,6 @@ class ActiveEpisode:
         """End the episode where it stands, outside the environment."""
         info: Info = {"stop_reason": reason} if failure is None else {"stop_reason": reason, "failure": failure}
         return self.finish(self.observation, info, False, True)
-
-
-class _Batch(NamedTuple):
-    """What the turns sent together have in common. policy_seconds: duration of act(). sent_at: perf_counter."""
-
-    version: int
-    policy_seconds: float
-    sent_at: float
 
 
 class RolloutScheduler:
@@ -191,7 +205,7 @@ class RolloutScheduler:
     def __init__(self, vec_env: VectorEnv, batch_wait: float = BATCH_WAIT, history: History = FULL_HISTORY) -> None:
         self.vec_env, self.batch_wait, self.history = vec_env, batch_wait, history
         self.ready: list[ActiveEpisode] = []
-        self._in_flight: dict[int, tuple[ActiveEpisode, Reply | None, _Batch]] = {}  # no reply: being reset
+        self._in_flight: dict[int, ActiveEpisode] = {}  # by slot
         self._ended: list[Trajectory] = []  # not returned by step() or drain() yet
         slots = range(vec_env.num_envs)
         self._samplers = [partial(vec_env.sample_random_action, slot) for slot in slots]
@@ -208,8 +222,7 @@ class RolloutScheduler:
         """Start an episode on each trajectory's slot, from the trajectory's seed if it has one."""
         if trajectories:
             self.vec_env.send_reset([t.slot for t in trajectories], [t.seed for t in trajectories])
-            batch = _Batch(0, 0.0, time.perf_counter())
-            self._in_flight |= {t.slot: (ActiveEpisode(t, "", None), None, batch) for t in trajectories}
+            self._in_flight |= {t.slot: ActiveEpisode(t, "", None) for t in trajectories}
 
     def step(self, policy: Policy) -> list[Trajectory]:
         """Query the policy for all ready episodes, send its actions and receive the slots that are back.
@@ -224,13 +237,7 @@ class RolloutScheduler:
         if policy.chat is not None or self.history is not FULL_HISTORY:
             self._end_overflowing(policy)
         if self.ready:
-            started = time.perf_counter()
-            requests = [e.request(self._samplers[e.slot], is_history=self._is_history[e.slot]) for e in self.ready]
-            answered = list(zip(self.ready, policy.act(requests), strict=True))
-            if failed := [(e, reply.failure) for e, reply in answered if reply.failure]:
-                answered = [(e, reply) for e, reply in answered if not reply.failure]
-                self._end({e.slot: e.truncate(StopReason.FAILED, failure) for e, failure in failed})
-            self._send(answered, policy.version, started)
+            self._act(policy)
         self._receive(self.batch_wait)
         return self._take_ended()
 
@@ -260,16 +267,25 @@ class RolloutScheduler:
             with self._discard_on_error():
                 self.begin([_next(trajectory) for trajectory in ended.values()])
 
-    def _send(self, answered: Sequence[tuple[ActiveEpisode, Reply]], version: int, started: float) -> None:
-        if not answered:
-            return
+    def _act(self, policy: Policy) -> None:
+        """Query the policy for all ready episodes, send its actions and end the episodes without a reply."""
+        started = time.perf_counter()
+        is_history, samplers = self._is_history, self._samplers
+        replies = policy.act([e.request(samplers[e.slot], is_history[e.slot]) for e in self.ready])
         now = time.perf_counter()
-        with self._discard_on_error():
-            self.vec_env.send({e.slot: reply.text for e, reply in answered})
-        self.ready = []
-        batch = _Batch(version, now - started, now)
-        for e, reply in answered:
-            self._in_flight[e.slot] = (e, reply, batch)
+        batch = Batch(policy.version, now - started, now)
+        failed: dict[int, Trajectory] = {}
+        for episode, reply in zip(self.ready, replies, strict=True):
+            episode.reply, episode.batch = reply, batch
+            if reply.failure:
+                failed[episode.slot] = episode.truncate(StopReason.FAILED, reply.failure)
+        self._end(failed)
+        if self.ready:
+            slots = [e.slot for e in self.ready]
+            with self._discard_on_error():
+                self.vec_env.send([reply.text for reply in replies if not reply.failure], slots)
+            self._in_flight |= zip(slots, self.ready, strict=True)
+            self.ready = []
 
     def _receive(self, timeout: float | None) -> None:
         """Receive all slots in flight or, after timeout seconds, those that are back and at least one."""
@@ -280,24 +296,27 @@ class RolloutScheduler:
             if not ids:
                 ids, step = self.vec_env.recv()
         now = time.perf_counter()
-        rewards, terminated, truncated = (array.tolist() for array in step[1:4])
-        for i in sorted(range(len(ids)), key=ids.__getitem__):
-            observation, info = step.observations_B[i], step.infos_B[i]
-            ended = terminated[i] or truncated[i]
-            last: Info = info["final_info"] if ended and self._same_step else info
-            episode, reply, batch = self._in_flight.pop(ids[i])
-            if reply is not None:
-                seconds = {"policy": batch.policy_seconds, "env": now - batch.sent_at}
-                episode.record(reply, batch.version, rewards[i], last, seconds)
-            if not ended:
+        same_step, in_flight, ready = self._same_step, self._in_flight, self.ready
+        ended: list[Trajectory] = []
+        flags = step.terminated_B.tolist(), step.truncated_B.tolist()
+        rows = zip(ids, step.observations_B, step.rewards_B.tolist(), *flags, step.infos_B, strict=True)
+        for slot, observation, reward, terminated, truncated, info in rows:
+            episode = in_flight.pop(slot)
+            over = terminated or truncated
+            last: Info = info["final_info"] if over and same_step else info
+            if episode.reply is not None:
+                episode.record(episode.reply, episode.batch, reward, last, now)
+            if not over:
                 episode.observe(observation, info)
-                self.ready.append(episode)
+                ready.append(episode)
                 continue
-            if self._same_step:
-                self.ready.append(ActiveEpisode(_next(episode.trajectory), observation, info))
+            if same_step:
+                ready.append(ActiveEpisode(_next(episode.trajectory), observation, info))
                 observation = info["final_obs"]
-            self._ended.append(episode.finish(observation, last, terminated[i], truncated[i]))
-        self.ready.sort(key=attrgetter("slot"))  # batches have the order of lock-step, whichever slot was back first
+            ended.append(episode.finish(observation, last, terminated, truncated))
+        # The order of lock-step, whichever slot was back first.
+        ready.sort(key=attrgetter("slot"))
+        self._ended += sorted(ended, key=attrgetter("slot"))
 
     @contextmanager
     def _discard_on_error(self) -> Iterator[None]:
