@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gem.errors import BadAction, BadValue
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
-from gem.tools.formats import FORMATS, Broken, OpenAIFormat, get_format, openai_schemas
+from gem.tools.formats import FORMATS, InvalidCall, OpenAIFormat, get_format, openai_schemas
 
 TEXT = {"type": "string"}
 
@@ -98,9 +98,9 @@ def search(query):
     return ToolCall("search", {"query": query})
 
 
-def broken(text, name="tags"):
+def invalid(text, name="tags"):
     [call] = calls(text, name)
-    assert isinstance(call, Broken), call
+    assert isinstance(call, InvalidCall), call
     return call
 
 
@@ -205,19 +205,22 @@ class TestTags:
             ("<python>print(1)", "<python> is never closed"),
             ("```python\nprint(1)\n", "```python is never closed"),
             ("<tool_call><tool_name>now</tool_name>", "<tool_call> is never closed"),
-            ("<tool_call>now</tool_call>", "no <tool_name>"),
+            ("<tool_call>now</tool_call>", "<tool_name>…</tool_name> is missing"),
             ('<search query="cats"/>', "takes no attributes"),
             ('<python lang="3">print(1)</python>', "takes no attributes"),
-            ("<tool_call><tool_name></tool_name></tool_call>", "its name is missing"),
-            ('<tool_call><tool_name>now</tool_name><arguments>{"a": }</arguments></tool_call>', "no JSON: Expecting"),
-            ("<tool_call><tool_name>now</tool_name><arguments>[]</arguments></tool_call>", "no JSON object"),
-            ("<tool_call><tool_name>now</tool_name><arguments>NaN</arguments></tool_call>", "NaN is no JSON"),
+            ("<tool_call><tool_name></tool_name></tool_call>", "the tool name is empty"),
+            (
+                '<tool_call><tool_name>now</tool_name><arguments>{"a": }</arguments></tool_call>',
+                "not valid JSON: Expecting",
+            ),
+            ("<tool_call><tool_name>now</tool_name><arguments>[]</arguments></tool_call>", "not a JSON object"),
+            ("<tool_call><tool_name>now</tool_name><arguments>NaN</arguments></tool_call>", "NaN is not valid JSON"),
             ("<tool_call><tool_name>now</tool_name><arguments>{} {}</arguments></tool_call>", "does not follow"),
             ("<tool_call><tool_name>now</tool_name>{}</tool_call>", "does not follow"),
         ],
     )
     def test_broken_structure_is_malformed_and_says_why(self, text, says):
-        call = broken(text)
+        call = invalid(text)
         assert call.error is ToolErrorType.MALFORMED
         assert says in call.reason
 
@@ -226,7 +229,7 @@ class TestTags:
         [("<pyhton>1</pyhton>", "python"), ("<serch>a</serch>", "search"), ("<Python>1</Python>", "python")],
     )
     def test_a_misspelled_tag_is_an_unknown_tool_with_the_right_name(self, text, near):
-        call = broken(f"I try {text}.")
+        call = invalid(f"I try {text}.")
         assert call.error is ToolErrorType.UNKNOWN_TOOL
         assert f"did you mean {near!r}?" in call.reason
         assert read(f"I try {text}.").parsed == f"I try {text}"
@@ -235,7 +238,7 @@ class TestTags:
         text = "<search>a</search><tool_call>x</tool_call><search>b</search>"
         first, second, third = calls(text)
         assert (first, third) == (search("a"), search("b"))
-        assert isinstance(second, Broken)
+        assert isinstance(second, InvalidCall)
 
     def test_instructions_are_each_tools_own_and_headed_where_there_are_several(self):
         assert get_format("tags").describe([Python()]) == Python().instruction_string()
@@ -292,19 +295,19 @@ class TestHermes:
     @pytest.mark.parametrize(
         ("inside", "says"),
         [
-            ('{"name": "now", "arguments": {}', "no JSON"),
-            ("", "no JSON: Expecting value"),
-            ('{"arguments": {}}', '"name" of the function is missing'),
-            ('{"name": 3}', '"name" of the function is missing'),
-            ('{"name": "now", "arguments": [1]}', "a list, not an object"),
-            ('{"name": "now", "arguments": "{"}', "arguments are no JSON"),
-            ("[]", "not a list"),
+            ('{"name": "now", "arguments": {}', "no valid JSON"),
+            ("", "no valid JSON between <tool_call> and </tool_call>: Expecting value"),
+            ('{"arguments": {}}', 'the function "name" is missing'),
+            ('{"name": 3}', 'the function "name" is missing'),
+            ('{"name": "now", "arguments": [1]}', "must be an object, got an array"),
+            ('{"name": "now", "arguments": "{"}', "arguments are not valid JSON"),
+            ("[]", "got an array"),
             ('{"name": "now"} x', "does not follow"),
-            ("[" * 100_000, "nested too deep"),
+            ("[" * 100_000, "nested too deeply"),
         ],
     )
     def test_broken_structure_is_malformed_and_says_why(self, inside, says):
-        call = broken(f"<tool_call>{inside}</tool_call>", "hermes")
+        call = invalid(f"<tool_call>{inside}</tool_call>", "hermes")
         assert call.error is ToolErrorType.MALFORMED
         assert says in call.reason
 
@@ -347,20 +350,20 @@ class TestOpenAI:
 
     def test_a_cut_message_with_tool_calls_is_malformed(self):
         text = json.dumps(self.message(self.entry()))[:-3]
-        assert "no JSON" in broken(text, "openai").reason
+        assert "not valid JSON" in invalid(text, "openai").reason
 
     @pytest.mark.parametrize(
         ("entry", "says"),
         [
-            ({"id": "c1", "function": {"name": "search", "arguments": "{"}}, "arguments are no JSON"),
-            ({"id": "c1", "function": {"name": "search", "arguments": '{} {"a": 1}'}}, "more follows its end"),
-            ({"id": "c1", "function": {"arguments": "{}"}}, '"name" of the function is missing'),
+            ({"id": "c1", "function": {"name": "search", "arguments": "{"}}, "arguments are not valid JSON"),
+            ({"id": "c1", "function": {"name": "search", "arguments": '{} {"a": 1}'}}, "unexpected text after the end"),
+            ({"id": "c1", "function": {"arguments": "{}"}}, 'the function "name" is missing'),
             ({"id": "c1"}, "an entry of tool_calls"),
             ("search", "an entry of tool_calls"),
         ],
     )
     def test_a_broken_entry_is_malformed_and_keeps_its_id(self, entry, says):
-        call = broken(self.message(entry), "openai")
+        call = invalid(self.message(entry), "openai")
         assert says in call.reason
         if isinstance(entry, dict) and "function" in entry:
             assert call.id == "c1"
@@ -406,13 +409,13 @@ class TestReAct:
         ("text", "says"),
         [
             ("Action:\nAction Input: x", "name is missing"),
-            ("Action: search", '"Action Input:" has to follow'),
-            ('Action: search\nAction Input: {"query": "a"', "no JSON object"),
-            ("Action: now\nAction Input: {1}", "no JSON object"),
+            ("Action: search", 'must be followed by a line "Action Input:"'),
+            ('Action: search\nAction Input: {"query": "a"', "not a JSON object"),
+            ("Action: now\nAction Input: {1}", "not a JSON object"),
         ],
     )
     def test_broken_structure_is_malformed_and_says_why(self, text, says):
-        call = broken(text, "react")
+        call = invalid(text, "react")
         assert call.error is ToolErrorType.MALFORMED
         assert says in call.reason
 

@@ -175,7 +175,7 @@ def test_a_broken_call_never_reaches_the_environment_nor_a_tool(call_format):
         assert step.observation
         assert (step.reward, step.terminated, step.truncated) == (0.0, False, False)
     assert env.heard == []
-    assert len(env.tool_counts.faults) == 4
+    assert len(env.tool_counts.errors) == 4
     check_counts(env, steps)
 
 
@@ -189,7 +189,7 @@ def test_a_call_that_is_edited_anywhere_is_a_call_a_broken_one_or_an_answer(call
             assert step.info["use_tool"], action
     check_counts(env, steps)
     assert env.tool_counts.successes > 100
-    assert min(env.tool_counts.faults.get(fault, 0) for fault in ("malformed", "error")) > 20
+    assert min(env.tool_counts.errors.get(fault, 0) for fault in ("malformed", "error")) > 20
 
 
 @pytest.mark.parametrize("call_format", FORMATS)

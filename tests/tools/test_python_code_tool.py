@@ -13,7 +13,7 @@ from gem.errors import BadValue, SandboxError
 from gem.messages import ToolCall, ToolErrorType
 from gem.sandbox import Sandbox
 from gem.tools import python_code_tool
-from gem.tools.python_code_tool import PythonCodeTool, script_of
+from gem.tools.python_code_tool import PythonCodeTool, extract_code
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 
@@ -113,7 +113,7 @@ def test_code_that_asks_for_nothing_is_no_success(tool, code):
     ],
 )
 def test_a_fence_or_an_indentation_around_the_whole_is_not_the_program(text, script):
-    assert script_of(text) == script
+    assert extract_code(text) == script
 
 
 def test_scripts_are_apart_by_default(tool):
@@ -139,7 +139,7 @@ class TestNotebook:
         run(notebook, "x = 20")
         result = run(notebook, "import os; os.kill(os.getpid(), 9)")
         assert result.error is ToolErrorType.ERROR
-        told = "[ended by signal 9] [all variables are lost; the next cell starts anew]"
+        told = "[ended by signal 9] [all variables are lost; the next cell starts a new interpreter]"
         assert result.text == f"Code execution result: \n{told}\n"
         assert "NameError" in run(notebook, "x").text
 
@@ -168,7 +168,7 @@ class TestNotebook:
 
     def test_the_prompt_says_that_variables_are_kept(self, notebook, tool):
         assert "Variables are kept" in notebook.instruction_string()
-        assert "Every script runs by itself" in tool.instruction_string()
+        assert "Each script runs separately" in tool.instruction_string()
 
     def test_closing_is_safe_twice_and_a_call_after_it_starts_anew(self, notebook):
         run(notebook, "x = 1")

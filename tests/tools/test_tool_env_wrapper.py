@@ -79,7 +79,7 @@ class TestWhatGoesWhere:
             step = env.step(action)
             assert (step.observation, step.info["tool_type"]) == (says, kind)
         assert env.state.actions == []
-        assert env.tool_counts.faults == {"error": 2}
+        assert env.tool_counts.errors == {"error": 2}
 
     def test_several_calls_of_a_message_are_performed_in_order(self):
         env = wrapped(Python(), Search())
@@ -95,14 +95,14 @@ class TestWhatGoesWhere:
             ("<python> \n </python>", "empty", "is empty"),
             (named("python", '{"code": ""}'), "empty", "is empty"),
             ("<python>1", "malformed", "<python> is never closed"),
-            (named("python", '{"code": }'), "malformed", "no JSON: Expecting value"),
-            (named(""), "malformed", "name is missing"),
+            (named("python", '{"code": }'), "malformed", "not valid JSON: Expecting value"),
+            (named(""), "malformed", "the tool name is empty"),
             (named("pyton", '{"code": "1"}'), "unknown_tool", "no tool 'pyton'; did you mean 'python'?"),
             ("<pyhton>1</pyhton>", "unknown_tool", "did you mean 'python'?"),
-            (named("python"), "bad_arguments", "'code' is missing"),
-            (named("python", '{"code": 1}'), "bad_arguments", "code must be a string, got 1"),
-            (named("python", '{"cod": "1"}'), "bad_arguments", "did you mean it by 'cod'?"),
-            (named("search", '{"query": "a", "topk": "2"}'), "bad_arguments", "topk must be an integer, got '2'"),
+            (named("python"), "bad_arguments", "missing argument 'code'"),
+            (named("python", '{"code": 1}'), "bad_arguments", "Expected `str`, got `int` - at `code`"),
+            (named("python", '{"cod": "1"}'), "bad_arguments", "'cod' looks like a misspelling"),
+            (named("search", '{"query": "a", "topk": "2"}'), "bad_arguments", "Expected `int`, got `str` - at `topk`"),
             (named("python", '{"code": "\\ud800"}'), "bad_arguments", "half of a surrogate pair"),
         ],
     )
@@ -145,7 +145,7 @@ class TestWhatGoesWhere:
         answers = env.step({"role": "assistant", "content": None, "tool_calls": entries}).observation
         assert [(answer["role"], answer["tool_call_id"]) for answer in answers] == [("tool", "c0"), ("tool", "c1")]
         assert answers[0]["content"] == "ran 1" and "did you mean 'python'" in answers[1]["content"]
-        assert "used the one tool call" in answers[1]["content"]
+        assert "used your only tool call" in answers[1]["content"]
 
     def test_what_is_no_message_is_the_callers_mistake(self):
         with pytest.raises(BadAction):
@@ -248,6 +248,12 @@ class TestRewards:
         step = env.step("<python></python>")
         assert step.info["reward_parts"] == {"tool_error": -0.1}
         assert env.step("a").reward == 1 / 3
+
+    def test_the_error_reward_is_paid_once_per_call_with_an_error(self):
+        env = wrapped(tool_execute_error_reward=-0.1)
+        step = env.step(f"<python>fail</python><python>fail</python>{named('x')}")
+        assert step.reward == pytest.approx(-0.3)
+        assert step.info["reward_parts"] == {"tool_error": pytest.approx(-0.3)}
 
     def test_a_tool_that_did_nothing_was_not_used(self):
         class Picky(Python):

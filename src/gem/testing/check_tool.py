@@ -13,9 +13,8 @@ from typing import Any
 from gem.errors import GemError
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.testing.check import Check, CheckFailed, CheckReport, Unchecked, check, exceptions_fail, run_checks
-from gem.tools.base_tool import BaseTool, reads_text
+from gem.tools.base_tool import BaseTool, ToolSet, parses_text
 from gem.tools.formats import FORMATS
-from gem.tools.toolbox import Toolbox
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -84,7 +83,7 @@ class ToolHarness:
 @check("functions", "The tool has functions with names, descriptions and JSON schemas, the same at every call.")
 def functions(harness: ToolHarness) -> None:
     tool = harness.build()
-    if reads_text(tool):
+    if parses_text(tool):
         raise Unchecked("the tool parses the agent's text itself")
     functions = tool.functions()
     if not functions:
@@ -110,7 +109,7 @@ def instructions(harness: ToolHarness) -> None:
     if not tool.instruction_string().strip():
         raise CheckFailed("instruction_string() is empty")
     for name, call_format in FORMATS.items():
-        if not reads_text(tool) and not call_format.describe([tool]).strip():
+        if not parses_text(tool) and not call_format.describe([tool]).strip():
             raise CheckFailed(f"there are no instructions for the format {name}")
 
 
@@ -150,16 +149,16 @@ def acall(harness: ToolHarness) -> None:
 @check("bad-arguments", "Meaningless arguments that fit the schema give a result or raise InfraError.")
 def bad_arguments(harness: ToolHarness) -> None:
     tool = harness.build()
-    if reads_text(tool):
+    if parses_text(tool):
         raise Unchecked("the tool parses the agent's text itself")
-    box = Toolbox([tool])
+    tools = ToolSet([tool])
     for function in tool.functions():
         values: list[Any] = ["", "x" * 10_000, "\0", "💥", -1, 0, 10**30, 1e308, [], {}, None, True]
         for value in values:
             arguments = {name: value for name in function.parameters.get("properties", {})}
-            for job in box.jobs([ToolCall(function.name, arguments)], 1, ""):
+            for planned in tools.plan([ToolCall(function.name, arguments)]):
                 try:
-                    _checked(box.perform([job])[0])
+                    _checked(tools.run([planned])[0])
                 except GemError:
                     continue  # infrastructure may fail here as for any call
 

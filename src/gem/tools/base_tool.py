@@ -1,44 +1,41 @@
-"""The contract of a tool: functions that an agent may call, and what they answer.
+"""The base class of tools, and execution of parsed tool calls.
 
-A new tool says what its functions are and performs calls of them; how a call is written in text is the business of a
-call format (gem.tools.formats). Tools written for the published package, which read the agent's text themselves, define
-``instruction_string`` and ``execute_action`` and work in the same wrapper.
+A tool declares functions and executes calls to them; call formats (gem.tools.formats) decide how calls are written.
+Tools of the published package, which parse the agent's text themselves, define ``instruction_string`` and
+``execute_action`` and work in the same wrapper.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any, NamedTuple, TypeVar
 
-from gem.messages import ToolCall, ToolResult
+from gem._internal.text import shorten
+from gem.errors import BadValue, did_you_mean
+from gem.messages import ToolCall, ToolErrorType, ToolResult
+from gem.tools.arguments import Validator, make_validator
+from gem.tools.formats import TAGS, CallFormat, InvalidCall, ParsedMessage
+from gem.tools.formats.base import Function
+
+__all__ = ["BaseTool", "Function", "ToolSet", "parses_text"]
 
 ToolT = TypeVar("ToolT", bound="BaseTool")
-
-
-@dataclass(frozen=True)
-class Function:
-    """Something to be called.
-
-    Args:
-        name: 1 to 64 letters, digits, ``_`` or ``-``.
-        description: what it does, for the agent.
-        parameters: JSON Schema of its arguments, of type "object".
-    """
-
-    name: str
-    description: str
-    parameters: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+_MAX_THREADS = 16  # for the concurrent calls of one message
 
 
 class BaseTool:
-    """A tool. It belongs to one environment, whose episodes it is told of by reset().
+    """Base class of tools. A tool object belongs to one environment and is reset with each episode.
 
     Attributes:
-        tool_type: its name in ``info["tool_type"]``.
-        tag: in the published call format, ``<tag>…</tag>`` calls the tool's first function; None where it has no tag.
-        tag_argument: the name of the argument that stands between the tags.
-        fences: info words of fenced code blocks that are calls, too, in the published format.
+        tool_type: name of the tool in ``info["tool_type"]``.
+        tag: in the published format, ``<tag>…</tag>`` calls the first function; None for no tag.
+        tag_argument: name of the argument that receives the text between the tags.
+        fences: languages of fenced code blocks that are also calls in the published format.
         concurrent: whether the calls of one message may run at the same time.
     """
 
@@ -48,71 +45,78 @@ class BaseTool:
     fences: tuple[str, ...] = ()
     concurrent: bool = False
     _arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
-    _claimed: bool = False  # by a wrapper, which is the only one to use it
+    _claimed: bool = False  # True once a wrapper owns the tool
 
     def __new__(cls: type[ToolT], *args: Any, **kwargs: Any) -> ToolT:
         tool = super().__new__(cls)
-        tool._arguments = (args, kwargs)  # so that spawn() can build another, whatever __init__ does with them
+        tool._arguments = (args, kwargs)  # kept for spawn() and pickling
         return tool
 
     def __init__(self, num_workers: int = 1) -> None:
         self.num_workers = num_workers
 
     def functions(self) -> list[Function]:
-        """What can be called. Constant while the tool lives."""
+        """Return the functions that can be called. The list must not change during the tool's lifetime."""
         raise NotImplementedError(f"{type(self).__name__} must define functions() and call()")
 
-    def call(self, call: ToolCall) -> ToolResult:
-        """Perform a call of one of the functions, whose arguments fit its schema.
+    def argument_validator(self, function: Function) -> Validator:
+        """Return the validator for the arguments of a function; calls with invalid arguments are not executed."""
+        return make_validator(function.parameters)
 
-        What the agent is to blame for, a time-out included, is a result with its fault. Raises ToolError when the
-        machinery behind the tool failed: that says nothing of the call.
+    def call(self, call: ToolCall) -> ToolResult:
+        """Execute a call with valid arguments. Mistakes of the agent and time-outs are results with an error.
+
+        Raises:
+            ToolError: the infrastructure behind the tool failed.
         """
         raise NotImplementedError(f"{type(self).__name__} must define functions() and call()")
 
     async def acall(self, call: ToolCall) -> ToolResult:
-        """call(), for event loops. A tool that waits defines it, so that waiting costs no thread."""
+        """Execute a call from an event loop. Override it in tools that wait for I/O; the default uses a thread."""
         return await asyncio.to_thread(self.call, call)
 
     def reset(self) -> None:
-        """An episode begins: forget what belongs to the last one."""
+        """Start an episode: discard the state of the previous one."""
 
     def close(self) -> None:
-        """Release what the tool holds. Safe to call twice."""
+        """Release resources. May be called more than once."""
 
     def spawn(self: ToolT) -> ToolT:
-        """Another tool like this one, from the same constructor arguments, for another environment.
+        """Return a new tool for another environment, built from the same constructor arguments.
 
-        A tool overrides it to share what is safe and costly to hold twice: a connection pool, an index.
+        Override it to share expensive resources such as a connection pool or an index.
         """
         args, kwargs = self._arguments
         return type(self)(*args, **kwargs)
 
     def own_state(self) -> Any:
-        """What the tool remembers of the episode, as plain data; None where that is nothing."""
+        """Return the episode state as JSON-compatible data; None when there is none."""
         return None
 
     def set_own_state(self, state: Any) -> None:
-        """Restore what own_state() returned, here or in another tool built with the same arguments."""
+        """Restore a state from own_state(), also of another tool with the same constructor arguments."""
 
     def instruction_string(self) -> str:
-        """How to call it in the published format, for the prompt."""
-        from gem.tools.formats import TAGS
-
-        return TAGS.describe_one(self)
+        """Explain in the prompt how to call the tool in the published format."""
+        return TAGS.describe_tool(self)
 
     def execute_action(self, action: str) -> tuple[bool, bool, str, str]:
-        """Find calls in the agent's text, in the published format, and perform them.
+        """Find calls in the published format in a text and execute them.
 
-        Returns (is_valid, has_error, observation, parsed_action): whether the text holds a call, whether it failed,
-        what the agent is shown, and the text up to the end of the call; (False, True, "", "") where there is no call.
+        Returns:
+            (is_valid, has_error, observation, parsed_action): whether the text contains a call, whether a call failed,
+            the results, and the text up to the end of the last call; (False, True, "", "") without a call.
         """
-        from gem.tools.toolbox import Toolbox
-
-        return Toolbox([self], readers=False).execute(action)
+        tools = ToolSet([self], parse_own_text=False)
+        message = tools.read(action)
+        if not message.calls:
+            return False, True, "", ""
+        results = tools.run(tools.plan(message.calls))
+        text = tools.format.show([result.text for result in results])
+        return True, not all(result.ok for result in results), text, message.parsed
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another one with the same arguments, in the same state: connections and processes stay where they are.
+        # A copy has the same arguments and state; connections and processes are not copied.
         return _build, (type(self), *self._arguments, self.own_state())
 
 
@@ -123,10 +127,181 @@ def _build(cls: type[ToolT], args: tuple[Any, ...], kwargs: dict[str, Any], stat
     return tool
 
 
-def reads_text(tool: BaseTool) -> bool:
-    """Whether a tool reads the agent's text itself, as tools of the published package do.
+def parses_text(tool: BaseTool) -> bool:
+    """Return whether a tool parses the agent's text itself, as tools of the published package do.
 
-    A subclass that overrides execute_action() of a tool with call() does, too.
+    This includes a subclass that overrides ``execute_action()`` of a tool with ``call()``.
     """
     first = next(cls for cls in type(tool).__mro__ if "execute_action" in vars(cls) or "call" in vars(cls))
     return first is not BaseTool and "call" not in vars(first)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """A call with the tool that executes it, or with the reason why it is refused.
+
+    Args:
+        call: as parsed.
+        tool: None for a call that names no known tool.
+        refusal: result of a call that is not executed; None for one that is.
+    """
+
+    call: ToolCall | InvalidCall
+    tool: BaseTool | None = None
+    refusal: ToolResult | None = None
+
+
+class _Entry(NamedTuple):
+    tool: BaseTool
+    function: Function
+    validate: Validator
+    tagged: bool  # the function that the tool's tag calls
+
+
+class ToolSet:
+    """The tools of one environment, indexed by function name.
+
+    Args:
+        tools: the tools.
+        call_format: notation of the calls.
+        parse_own_text: put tools that parse the agent's text themselves into ``text_tools``, apart from ``tools``.
+
+    Functions are looked up on first use, since a tool may have to start a server to list them. Two tools that share a
+    function name or a tag raise BadValue then.
+    """
+
+    def __init__(
+        self, tools: Sequence[BaseTool], call_format: CallFormat = TAGS, *, parse_own_text: bool = True
+    ) -> None:
+        self.format = call_format
+        self.text_tools = [tool for tool in tools if parse_own_text and parses_text(tool)]
+        self.tools = [tool for tool in tools if tool not in self.text_tools]
+        self._all_tools = list(tools)
+
+    @property
+    def functions(self) -> list[Function]:
+        return [entry.function for entry in self._entries.values()]
+
+    @cached_property
+    def _entries(self) -> dict[str, _Entry]:
+        entries: dict[str, _Entry] = {}
+        tags: dict[str, BaseTool] = {}
+        for tool in self.tools:
+            for index, function in enumerate(tool.functions()):
+                if function.name in entries:
+                    raise BadValue(f"two tools have a function {function.name!r}; rename one of them")
+                validate = tool.argument_validator(function)
+                entries[function.name] = _Entry(tool, function, validate, index == 0 and bool(tool.tag_argument))
+            if tool.tag is not None and tags.setdefault(tool.tag, tool) is not tool:
+                raise BadValue(f"two tools have the tag <{tool.tag}>; change one of them")
+        return entries
+
+    def instructions(self) -> str:
+        """Explain in the prompt how to call the tools."""
+        if self._entries and self.format is not TAGS:
+            texts = [self.format.describe(self.tools), *(tool.instruction_string() for tool in self.text_tools)]
+            return "\n".join(text for text in texts if text)
+        return TAGS.describe(self._all_tools) if self._all_tools else ""
+
+    def read(self, action: Any) -> ParsedMessage:
+        """Parse an action. Raises BadAction when it is neither text nor a message."""
+        return self.format.read(action, self.tools)
+
+    def names_function_in(self, message: ParsedMessage) -> bool:
+        """Return whether a message calls a function of these tools, correctly or not."""
+        return any(call.name in self._entries for call in message.calls)
+
+    def plan(
+        self, calls: Sequence[ToolCall | InvalidCall], budget: int | None = None, over_budget: str = ""
+    ) -> list[PlannedCall]:
+        """Look up the tool of each call and validate the arguments.
+
+        Args:
+            calls: in order.
+            budget: number of calls that may be executed; None for no limit.
+            over_budget: text of the result of further calls.
+        """
+        planned: list[PlannedCall] = []
+        for call in calls:
+            plan = self._plan(call)
+            if budget is not None and plan.refusal is None:
+                if budget <= 0:
+                    plan = PlannedCall(call, plan.tool, ToolResult(over_budget, ToolErrorType.OVER_BUDGET))
+                else:
+                    budget -= 1
+            planned.append(plan)
+        return planned
+
+    def run(self, planned: Sequence[PlannedCall]) -> list[ToolResult]:
+        """Execute calls and return the results in order. Adjacent calls of concurrent tools run on threads.
+
+        Raises:
+            ToolError: the infrastructure behind a tool failed.
+        """
+        results: list[ToolResult] = []
+        for concurrent, group in _batches(planned):
+            if concurrent:
+                with ThreadPoolExecutor(min(len(group), _MAX_THREADS)) as threads:
+                    results += threads.map(_run, group)
+            else:
+                results += map(_run, group)
+        return results
+
+    async def arun(self, planned: Sequence[PlannedCall]) -> list[ToolResult]:
+        """Like run(), for event loops."""
+        results: list[ToolResult] = []
+        for concurrent, group in _batches(planned):
+            if concurrent:
+                outcomes = await asyncio.gather(*map(_arun, group), return_exceptions=True)
+                for outcome in outcomes:  # raise only after all calls have ended
+                    if isinstance(outcome, BaseException):
+                        raise outcome
+                    results.append(outcome)
+            else:
+                results += [await _arun(plan) for plan in group]
+        return results
+
+    def _plan(self, call: ToolCall | InvalidCall) -> PlannedCall:
+        entry = self._entries.get(call.name)
+        if isinstance(call, InvalidCall):
+            prefix = "The call is malformed" if call.error is ToolErrorType.MALFORMED else "The call failed"
+            return PlannedCall(call, entry and entry.tool, ToolResult(f"{prefix}: {call.reason}", call.error))
+        if entry is None:
+            hint = did_you_mean(call.name[:200], self._entries)
+            text = f"There is no tool {shorten(call.name, 80)!r}{hint}  (available: {', '.join(self._entries)})"
+            return PlannedCall(call, None, ToolResult(text, ToolErrorType.UNKNOWN_TOOL))
+        if error := entry.validate(call.arguments):
+            text = f"Invalid arguments for {call.name}: {error}"
+            return PlannedCall(call, entry.tool, ToolResult(text, ToolErrorType.BAD_ARGUMENTS))
+        if entry.tagged:
+            value = call.arguments.get(entry.tool.tag_argument)
+            if isinstance(value, str) and not value.strip():
+                text = f"The call of {call.name} is empty: {entry.tool.tag_argument} must not be blank"
+                return PlannedCall(call, entry.tool, ToolResult(text, ToolErrorType.EMPTY))
+        return PlannedCall(call, entry.tool)
+
+
+def _batches(planned: Sequence[PlannedCall]) -> Iterator[tuple[bool, list[PlannedCall]]]:
+    """Group adjacent calls: (whether to run them at the same time, the calls)."""
+    if len(planned) == 1:
+        yield False, list(planned)
+        return
+    for concurrent, group in groupby(
+        planned, key=lambda plan: plan.refusal is None and plan.tool is not None and plan.tool.concurrent
+    ):
+        batch = list(group)
+        yield concurrent and len(batch) > 1, batch
+
+
+def _run(plan: PlannedCall) -> ToolResult:
+    if plan.refusal is not None:
+        return plan.refusal
+    assert plan.tool is not None and isinstance(plan.call, ToolCall)
+    return plan.tool.call(plan.call)
+
+
+async def _arun(plan: PlannedCall) -> ToolResult:
+    if plan.refusal is not None:
+        return plan.refusal
+    assert plan.tool is not None and isinstance(plan.call, ToolCall)
+    return await plan.tool.acall(plan.call)

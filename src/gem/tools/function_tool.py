@@ -1,36 +1,39 @@
-"""A tool out of a typed Python function, in one line."""
+"""FunctionTool: a tool from a typed Python function; type hints become the schema, the docstring the description."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
 
 from gem.errors import BadValue, InfraError
 from gem.messages import ToolCall, ToolErrorType, ToolResult
+from gem.tools.arguments import Validator, conversion_error, names_error
 from gem.tools.base_tool import BaseTool, Function
-from gem.tools.schema import hints_of, schema_of, summary
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SECTION = re.compile(r"[A-Z][a-z]+:")
+_ARGS_HEADINGS = ("Args:", "Arguments:", "Parameters:")
+_ARGS_ENTRY = re.compile(r"\s+\**(\w+)(?:\s*\([^)]*\))?:\s*(.*)")
 
 
 class FunctionTool(BaseTool):
-    """Calls a function of yours: its type hints are the schema, its docstring the description.
+    """Call a Python function.
 
-    What the function raises is told to the agent by its last line, as a fault; an InfraError (ToolError) goes through.
-    The tools of all environments call the same function: where it keeps a state of an episode, hand a factory to the
-    wrapper instead.
+    An exception from the function becomes an error result with its message; an InfraError (such as ToolError)
+    propagates. All environments call the same function; to keep episode state, pass the wrapper a factory instead.
 
     Args:
-        function: plain or ``async``; its parameters have names, and types that JSON can hold.
-        name: by which it is called; None is the function's own.
-        description: for the agent; None is the docstring's first part.
-        tag: in the published format, ``<tag>…</tag>`` calls it with its first argument. None for no tag.
+        function: plain or ``async``. Its parameters can be passed by name and have types that JSON can represent.
+        name: name under which it is called; None for the function's own.
+        description: shown to the agent; None for the docstring up to its first section.
+        tag: in the published format, ``<tag>…</tag>`` passes its content as the first argument. None for no tag.
         concurrent: whether the calls of one message may run at the same time.
 
-    Raises BadValue for a name that is none, and a parameter that cannot be given by name or has no JSON Schema.
+    Raises:
+        BadValue: invalid name, or a parameter that cannot be passed by name or has no JSON Schema.
 
     >>> def add(a: int, b: int = 1) -> int:
     ...     "Add two numbers."
@@ -50,61 +53,71 @@ class FunctionTool(BaseTool):
     ) -> None:
         super().__init__()
         self.function, self.tag, self.concurrent = function, tag, concurrent
-        self._hints = hints_of(function)
         name = function.__name__ if name is None else name
         if not _NAME.fullmatch(name):
             raise BadValue(f"name= of a tool is 1 to 64 letters, digits, _ or -, got {name!r}")
-        own = Function(name, summary(function) if description is None else description, schema_of(function))
-        self._functions = [own]
-        self.tool_type = own.name
-        self.tag_argument = next(iter(own.parameters["properties"]), "")
+        hints = _type_hints(function)
+        schema = _schema_of(function, hints)
+        self._functions = [Function(name, _summary(function) if description is None else description, schema)]
+        self._argument_struct = _argument_struct(schema["properties"], hints)
+        self.tool_type = name
+        self.tag_argument = next(iter(schema["properties"]), "")
 
     def functions(self) -> list[Function]:
         return self._functions
 
+    def argument_validator(self, function: Function) -> Validator:
+        def validate(arguments: Mapping[str, Any]) -> str:
+            converted = names_error(arguments, function.parameters) or self._converted(arguments)
+            return converted if isinstance(converted, str) else ""
+
+        return validate
+
     def call(self, call: ToolCall) -> ToolResult:
-        return self._answer(call, lambda given: _finished(self.function(**given)))
+        converted = self._converted(call.arguments)
+        if isinstance(converted, str):
+            return ToolResult(f"Invalid arguments for {call.name}: {converted}", ToolErrorType.BAD_ARGUMENTS)
+        try:
+            value = self.function(**converted)
+            return ToolResult(_to_text(asyncio.run(value) if inspect.iscoroutine(value) else value))
+        except InfraError:
+            raise
+        except Exception as e:  # user code may raise anything
+            return _error_result(e)
 
     async def acall(self, call: ToolCall) -> ToolResult:
         if not inspect.iscoroutinefunction(self.function):
             return await asyncio.to_thread(self.call, call)
-        given = self._given(call)
-        if isinstance(given, ToolResult):
-            return given
+        converted = self._converted(call.arguments)
+        if isinstance(converted, str):
+            return ToolResult(f"Invalid arguments for {call.name}: {converted}", ToolErrorType.BAD_ARGUMENTS)
         try:
-            return ToolResult(_text(await self.function(**given)))
+            return ToolResult(_to_text(await self.function(**converted)))
         except InfraError:
             raise
-        except Exception as e:  # the function is somebody else's; what it raises is told to the agent
-            return _failed(e)
+        except Exception as e:  # user code may raise anything
+            return _error_result(e)
 
-    def _answer(self, call: ToolCall, run: Callable[[dict[str, Any]], Any]) -> ToolResult:
-        given = self._given(call)
-        if isinstance(given, ToolResult):
-            return given
-        try:
-            return ToolResult(_text(run(given)))
-        except InfraError:
-            raise
-        except Exception as e:  # as above
-            return _failed(e)
-
-    def _given(self, call: ToolCall) -> dict[str, Any] | ToolResult:
-        """The arguments, each of the type that the function names."""
+    def _converted(self, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
+        """Return the arguments converted to the hinted types, or an error message."""
         import msgspec
 
         try:
-            return {name: msgspec.convert(value, self._hints.get(name, Any)) for name, value in call.arguments.items()}
+            struct = msgspec.convert(arguments, self._argument_struct)
         except msgspec.ValidationError as e:
-            return ToolResult(f"The arguments of {call.name} do not fit: {e}", ToolErrorType.BAD_ARGUMENTS)
+            return conversion_error(e)
+        return {name: getattr(struct, name) for name in arguments}
 
 
-def _finished(value: Any) -> Any:
-    return asyncio.run(value) if inspect.iscoroutine(value) else value
+def _argument_struct(names: Mapping[str, Any], hints: Mapping[str, Any]) -> Any:
+    import msgspec
+
+    fields: list[Any] = [(name, hints.get(name, Any), None) for name in names]
+    return msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True, kw_only=True)
 
 
-def _text(value: Any) -> str:
-    """A text as it is, plain data as JSON, whatever else as Python writes it."""
+def _to_text(value: Any) -> str:
+    """Return text unchanged, plain data as JSON, and other values as str()."""
     import msgspec
 
     if isinstance(value, str):
@@ -115,7 +128,72 @@ def _text(value: Any) -> str:
         return str(value)
 
 
-def _failed(error: Exception) -> ToolResult:
+def _error_result(error: Exception) -> ToolResult:
     timed_out = isinstance(error, (TimeoutError, asyncio.TimeoutError))
-    fault = ToolErrorType.TIMEOUT if timed_out else ToolErrorType.ERROR
-    return ToolResult(f"{type(error).__name__}: {error}".rstrip(": "), fault)
+    error_type = ToolErrorType.TIMEOUT if timed_out else ToolErrorType.ERROR
+    return ToolResult(f"{type(error).__name__}: {error}".rstrip(": "), error_type)
+
+
+def _schema_of(function: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of a function's parameters, with descriptions from its docstring.
+
+    Raises:
+        BadValue: a parameter cannot be passed by name, or its type has no JSON Schema.
+    """
+    import msgspec
+
+    described = _parameter_descriptions(function)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    definitions: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise BadValue(f"{function.__name__}: parameter {parameter} cannot be passed by name")
+        try:
+            schema = msgspec.json.schema(hints.get(name, Any), ref_template="#/$defs/{name}")
+        except TypeError as e:
+            raise BadValue(f"{function.__name__}: the type of {name} has no JSON Schema: {e}") from e
+        definitions.update(schema.pop("$defs", {}))
+        if name in described:
+            schema["description"] = described[name]
+        if parameter.default is parameter.empty:
+            required.append(name)
+        elif parameter.default is not None and isinstance(parameter.default, (bool, int, float, str)):
+            schema["default"] = parameter.default
+        properties[name] = schema
+    made: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+    made["additionalProperties"] = False
+    return {**made, "$defs": definitions} if definitions else made
+
+
+def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as e:
+        raise BadValue(f"cannot resolve the type hints of {function!r}: {e}") from e
+
+
+def _summary(function: Callable[..., Any]) -> str:
+    """Return the docstring up to its first section, on one line; the function's name without a docstring."""
+    lines = (inspect.getdoc(function) or "").splitlines()
+    end = next((i for i, line in enumerate(lines) if _SECTION.fullmatch(line)), len(lines))
+    return " ".join(" ".join(lines[:end]).split()) or function.__name__.replace("_", " ")
+
+
+def _parameter_descriptions(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the entries of the docstring's Args section by parameter."""
+    lines = (inspect.getdoc(function) or "").splitlines()
+    names = inspect.signature(function).parameters
+    begin = next((i for i, line in enumerate(lines) if line in _ARGS_HEADINGS), len(lines))
+    found: dict[str, str] = {}
+    current = ""
+    for line in lines[begin + 1 :]:
+        if line and not line[0].isspace():
+            break
+        match = _ARGS_ENTRY.fullmatch(line)
+        if match and match[1] in names:
+            current = match[1]
+            found[current] = match[2].strip()
+        elif current and line.strip():
+            found[current] += f" {line.strip()}"
+    return found

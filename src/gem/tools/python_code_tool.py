@@ -1,4 +1,4 @@
-"""Python for the agent: programs that run in the sandbox, alone or as the cells of a notebook."""
+"""PythonCodeTool: run Python in the sandbox, as separate scripts or as the cells of a notebook."""
 
 from __future__ import annotations
 
@@ -13,36 +13,41 @@ from gem.sandbox import Limits, Result, Sandbox, Session, Status, get_sandbox
 from gem.sandbox.choose import backend_of
 from gem.sandbox.streams import Capture
 from gem.tools.base_tool import BaseTool, Function
+from gem.tools.formats import TAGS
 
 _INSTRUCTION = (
     "Solve the task step by step. You can run Python: write a {kind} between <python> and </python>, or in a fenced "
-    "block that opens with ```python, and print() what you want to see. {lasting} The output comes back to you. When "
-    "you know the final answer, give it without any code{boxed}."
+    "block that opens with ```python, and print() what you want to see. {variables} The output is returned to you. "
+    "When you know the final answer, give it without any code{boxed}."
 )
-_KINDS = {False: "complete script, with its imports,", True: "cell of a notebook"}
-_LASTING = {
-    False: "Every script runs by itself: nothing is left of the ones before.",
+_KINDS = {False: "complete script, including its imports,", True: "notebook cell"}
+_VARIABLES = {
+    False: "Each script runs separately: variables are not kept.",
     True: "Variables are kept from one cell to the next.",
 }
-_CUT = re.compile(r"\n\[\.\.\. ([0-9]{1,18}) bytes cut \.\.\.\]\n")
-_COMMENT = re.compile(r"\s*(?:#.*)?")
+_CUT_NOTICE = re.compile(r"\n\[\.\.\. ([0-9]{1,18}) bytes cut \.\.\.\]\n")  # written by the sandbox
+_BLANK_OR_COMMENT = re.compile(r"\s*(?:#.*)?")
+_EMPTY = ToolResult("The call of python is empty: no code was run.", ToolErrorType.EMPTY)
 
 
 class PythonCodeTool(BaseTool):
-    r"""Runs Python that the agent writes, contained; see gem.sandbox.
+    r"""Run Python code written by the agent in a sandbox; see gem.sandbox.
+
+    All tools of a process share one sandbox; a notebook session belongs to one tool.
 
     Args:
-        timeout: seconds of wall clock for a program or a cell. Overrunning is an answer, with a fault.
-        sandbox_type: "auto" is the best that holds on this machine; "none" runs code uncontained, with one warning;
-            "bwrap", or the name of another backend of gem.sandbox.
-        keep_error_last_line: show only the last line of what a failed program wrote to stderr.
-        stateful: keep the variables from call to call, for the length of an episode. A crash, and a time-out that an
-            interrupt does not end, lose them; the agent is told.
-        memory_bytes: of a program; in a session, of the interpreter.
-        output_bytes: of stdout and of stderr that the agent is shown; what is cut from the middle is counted there.
+        timeout: seconds of wall clock per script or cell. Exceeding it is a result with the error "timeout".
+        sandbox_type: "auto" for the strongest one available; "none" for no isolation, with one warning; "bwrap", or
+            another backend of gem.sandbox.
+        keep_error_last_line: of a failed script's stderr, show the last line only.
+        stateful: keep variables between calls of an episode. They are lost in a crash, and in a time-out that an
+            interrupt does not end; the agent is told so.
+        memory_bytes: memory limit of a script; for a session, of the interpreter.
+        output_bytes: bytes of stdout and of stderr shown to the agent. Longer output is cut in the middle.
 
-    All tools of a process share one sandbox; a session belongs to one tool. Raises BadValue for an unknown sandbox_type
-    and limits that are not above zero. Calls raise SandboxError when the machinery failed.
+    Raises:
+        BadValue: unknown sandbox_type, or a limit that is not positive.
+        SandboxError: on calls, when the sandbox failed.
 
     >>> PythonCodeTool().execute_action("<python>print(6 * 7)</python> so it is")
     (True, False, 'Code execution result: 42\n\n', '<python>print(6 * 7)</python>')
@@ -64,42 +69,47 @@ class PythonCodeTool(BaseTool):
         output_bytes: int = 8_000,
     ) -> None:
         super().__init__()
-        backend_of(sandbox_type)
+        self._backend = backend_of(sandbox_type)
         self.timeout, self.sandbox_type, self.keep_error_last_line = timeout, sandbox_type, keep_error_last_line
         self.stateful = stateful
-        shown = Limits(wall_s=timeout, memory_bytes=memory_bytes, output_bytes=output_bytes)
-        # More is taken from the sandbox than is shown, for it stops a program that writes many times its limit.
-        self.limits = replace(shown, output_bytes=max(output_bytes, Limits.output_bytes))
+        limits = Limits(wall_s=timeout, memory_bytes=memory_bytes, output_bytes=output_bytes)
+        # The sandbox kills a program that exceeds its output limit many times, so its limit is not below the default.
+        self.limits = replace(limits, output_bytes=max(output_bytes, Limits.output_bytes))
         self.output_bytes = output_bytes
-        self._session: Session | None = None
-        self._cells: list[str] = []  # run in this session; a fork of the episode runs them again
-        self._unrun: list[str] = []  # of those, the ones that its new session has not run yet
-
-    def functions(self) -> list[Function]:
-        kind = "a cell of a notebook, which keeps its variables" if self.stateful else "a complete Python script"
+        kind = "a notebook cell; variables are kept between cells" if stateful else "a complete Python script"
         code = {"type": "string", "description": f"{kind}; print() what you want to see"}
         schema = {"type": "object", "properties": {"code": code}, "required": ["code"], "additionalProperties": False}
-        return [Function("python", f"Run {kind}, and get its output.", schema)]
+        description = "Run a notebook cell" if stateful else "Run a complete Python script"
+        self._functions = [Function("python", f"{description} and return its output.", schema)]
+        self._session: Session | None = None
+        self._cells: list[str] = []  # executed in this session; a fork of the episode executes them again
+        self._pending_cells: list[str] = []  # those of them that a new session still has to execute
+
+    def functions(self) -> list[Function]:
+        return self._functions
 
     def call(self, call: ToolCall) -> ToolResult:
-        code = script_of(call.arguments["code"])
-        if _asks_nothing(code):
-            return _NOTHING
+        code = extract_code(call.arguments["code"])
+        if _is_blank(code):
+            return _EMPTY
         if not self.stateful:
-            return self._shown(self._sandbox().run(code, limits=self.limits))
-        session = self._live_session()
-        while self._unrun:
-            session.run(self._unrun.pop(0))
-        return self._shown(self._kept(code, session.run(code)))
+            return self._to_result(self._sandbox().run(code, limits=self.limits))
+        if self._session is None:
+            self._session = self._sandbox().session(limits=self.limits)
+        while self._pending_cells:
+            self._session.run(self._pending_cells.pop(0))
+        result = self._session.run(code)
+        self._cells = [] if result.state_lost else [*self._cells, code]
+        return self._to_result(result)
 
     async def acall(self, call: ToolCall) -> ToolResult:
-        code = script_of(call.arguments["code"])
-        if _asks_nothing(code) or self.stateful:
-            return await super().acall(call)  # a session's cells wait for one another anyway
-        return self._shown(await self._sandbox().arun(code, limits=self.limits))
+        code = extract_code(call.arguments["code"])
+        if self.stateful or _is_blank(code):
+            return await super().acall(call)  # the cells of a session run one after the other anyway
+        return self._to_result(await self._sandbox().arun(code, limits=self.limits))
 
     def reset(self) -> None:
-        self._cells, self._unrun = [], []
+        self._cells, self._pending_cells = [], []
         self.close()
 
     def close(self) -> None:
@@ -111,58 +121,50 @@ class PythonCodeTool(BaseTool):
         return {"cells": list(self._cells)} if self.stateful else None
 
     def set_own_state(self, state: Any) -> None:
-        """A session cannot be copied: the next call first runs the cells of the episode again, and shows nothing."""
+        """Restore the cells of a session. The next call executes them again first, without showing their output."""
         cells = [] if state is None else [str(cell) for cell in state["cells"]]
         self.reset()
-        self._cells, self._unrun = cells, list(cells)
+        self._cells, self._pending_cells = cells, list(cells)
 
     def instruction_string(self) -> str:
-        return _INSTRUCTION.format(
-            kind=_KINDS[self.stateful], lasting=_LASTING[self.stateful], boxed=r", in \boxed{} where you are asked to"
-        )
+        kind, variables = _KINDS[self.stateful], _VARIABLES[self.stateful]
+        return _INSTRUCTION.format(kind=kind, variables=variables, boxed=r", in \boxed{} if the task asks for it")
 
     def _parse_action(self, action: str) -> tuple[str, str, bool]:
-        """(code, the action up to the end of the call, whether there is one), as published code asks for it."""
-        from gem.tools.formats import TAGS
-
-        reading = TAGS.read(action, [self])
-        first = next((call for call in reading.calls if isinstance(call, ToolCall)), None)
+        """Return (code, action up to the end of the call, whether there is a call), as published code expects."""
+        message = TAGS.read(action, [self])
+        first = next((call for call in message.calls if isinstance(call, ToolCall)), None)
         if first is None or "code" not in first.arguments:
             return "", "", False
-        return script_of(str(first.arguments["code"])), reading.parsed, True
+        return extract_code(str(first.arguments["code"])), message.parsed, True
 
     def _sandbox(self) -> Sandbox:
-        return get_sandbox(backend_of(self.sandbox_type))
+        return get_sandbox(self._backend)
 
-    def _live_session(self) -> Session:
-        if self._session is None:
-            self._session = self._sandbox().session(limits=self.limits)
-        return self._session
-
-    def _kept(self, code: str, result: Result) -> Result:
-        """Remember a cell whose variables live on."""
-        self._cells = [] if result.state_lost else [*self._cells, code]
-        return result
-
-    def _shown(self, result: Result) -> ToolResult:
-        printed, errors = shortened(result.stdout, self.output_bytes), shortened(result.stderr, self.output_bytes)
+    def _to_result(self, result: Result) -> ToolResult:
+        stdout, stderr = shorten_output(result.stdout, self.output_bytes), result.stderr
+        if result.ok and not stderr and not result.state_lost:
+            return ToolResult(f"Code execution result: {stdout}\n")
+        stderr = shorten_output(stderr, self.output_bytes)
         if self.keep_error_last_line and not result.ok:
-            errors = next((line for line in reversed(errors.splitlines()) if line.strip()), "")
-        errors = "\n".join(part.rstrip("\n") for part in (errors, self._stopped(result)) if part)
-        shown = f"{printed}\n{errors}" if errors else printed
-        fault = None if result.ok else ToolErrorType.TIMEOUT if result.status is Status.TIMEOUT else ToolErrorType.ERROR
-        return ToolResult(f"Code execution result: {shown}\n", fault)
-
-    def _stopped(self, result: Result) -> str:
-        """A line on what ended code that did not end by itself, and on what became of the variables."""
+            stderr = next((line for line in reversed(stderr.splitlines()) if line.strip()), "")
         stopped = result.stopped(self.limits)
         if result.state_lost:
-            return " ".join(part for part in (stopped, "[all variables are lost; the next cell starts anew]") if part)
-        return f"{stopped} [variables are kept]" if stopped and self.stateful else stopped
+            stopped = f"{stopped} [all variables are lost; the next cell starts a new interpreter]".lstrip()
+        elif stopped and self.stateful:
+            stopped += " [variables are kept]"
+        stderr = "\n".join(part.rstrip("\n") for part in (stderr, stopped) if part)
+        error = None
+        if not result.ok:
+            error = ToolErrorType.TIMEOUT if result.status is Status.TIMEOUT else ToolErrorType.ERROR
+        output = f"{stdout}\n{stderr}" if stderr else stdout
+        return ToolResult(f"Code execution result: {output}\n", error)
 
 
-def script_of(text: str) -> str:
-    """The program that stands between tags: without a fence around it, and without an indentation of the whole."""
+def extract_code(text: str) -> str:
+    """Return the program in the content of a tag, without an enclosing code fence or common indentation."""
+    if text and not text[0].isspace() and text[0] not in "`~":
+        return text
     stripped = text.strip()
     blocks = code_blocks(stripped) if stripped.startswith(("```", "~~~")) else []
     if len(blocks) == 1 and blocks[0].end == len(stripped):
@@ -171,19 +173,18 @@ def script_of(text: str) -> str:
     return textwrap.dedent(text) if first[:1].isspace() else text
 
 
-def shortened(text: str, most: int) -> str:
-    """A text of at most that many bytes, a line in its middle that counts the bytes cut apart."""
-    kept = Capture(most)
+def shorten_output(text: str, limit: int) -> str:
+    """Cut a text in the middle to at most ``limit`` bytes of UTF-8; a line states the number of bytes cut."""
+    if 4 * len(text) <= limit:
+        return text
+    kept = Capture(limit)
     kept.add(text.encode("utf-8", "replace"))
     if not kept.truncated:
         return text
-    if before := _CUT.search(text):  # by the sandbox
-        kept.total += int(before[1]) - len(before[0])
+    if notice := _CUT_NOTICE.search(text):
+        kept.total += int(notice[1]) - len(notice[0])
     return kept.text()
 
 
-def _asks_nothing(code: str) -> bool:
-    return all(_COMMENT.fullmatch(line) for line in code.splitlines())
-
-
-_NOTHING = ToolResult("The call of python is empty: nothing was run.", ToolErrorType.EMPTY)
+def _is_blank(code: str) -> bool:
+    return all(_BLANK_OR_COMMENT.fullmatch(line) for line in code.splitlines())

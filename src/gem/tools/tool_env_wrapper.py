@@ -1,72 +1,107 @@
-"""Tools around an environment: a message that calls one is answered here, every other message is the environment's."""
+"""ToolEnvWrapper: run tool calls around an environment, and pass all other messages to it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeVar, cast
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar, cast
 
 from gem.core import EndOnTruncation, EnvWrapper, Info, Step, StopReason, has_coroutines
 from gem.errors import BadValue, EpisodeOver
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.registry import ENV_REGISTRY
-from gem.tools.base_tool import BaseTool
-from gem.tools.formats import CallFormat, Reading, get_format, openai_schemas
-from gem.tools.tool_counts import Counts
-from gem.tools.toolbox import Job, Toolbox, ToolSource, claim, told_in
+from gem.tools.base_tool import BaseTool, PlannedCall, ToolSet
+from gem.tools.formats import CallFormat, ParsedMessage, get_format, openai_schemas
 
+# A tool, or a callable that builds one: a class, a function, a partial.
+ToolSource: TypeAlias = BaseTool | Callable[[], BaseTool]
 WrapperT = TypeVar("WrapperT", bound=EnvWrapper)
-# A tool that answers so was called and did nothing.
-REFUSALS = {ToolErrorType.MALFORMED, ToolErrorType.EMPTY, ToolErrorType.UNKNOWN_TOOL, ToolErrorType.BAD_ARGUMENTS}
-SPARE_MESSAGES = 10  # answered here beyond max_tool_uses, where no max_messages says otherwise
+
+# A call with one of these errors was not executed.
+_NOT_EXECUTED = {
+    ToolErrorType.MALFORMED,
+    ToolErrorType.EMPTY,
+    ToolErrorType.UNKNOWN_TOOL,
+    ToolErrorType.BAD_ARGUMENTS,
+    ToolErrorType.OVER_BUDGET,
+}
+_SPARE_MESSAGES = 10  # messages with calls allowed beyond max_tool_uses when max_messages is None
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """What came of a message that calls tools."""
+class ToolCounts:
+    """Tool use of an episode.
 
-    reading: Reading
-    jobs: Sequence[Job]
-    results: Sequence[ToolResult]
+    Args:
+        uses, successes: executed calls, and those of them without an error.
+        errors: number of calls by error type, executed or not.
+        messages: messages of the agent.
+        answered: messages that contained calls and did not reach the environment.
+        over: no episode is running.
+    """
+
+    uses: int = 0
+    successes: int = 0
+    errors: dict[str, int] = field(default_factory=dict)
+    messages: int = 0
+    answered: int = 0
+    over: bool = True
+
+    def add(self, results: Sequence[ToolResult]) -> ToolCounts:
+        """Count a message with calls."""
+        errors = dict(self.errors)
+        for result in results:
+            if result.error is not None:
+                errors[result.error.value] = errors.get(result.error.value, 0) + 1
+        return replace(
+            self,
+            uses=self.uses + sum(result.error not in _NOT_EXECUTED for result in results),
+            successes=self.successes + sum(result.error is None for result in results),
+            errors=errors,
+            messages=self.messages + 1,
+            answered=self.answered + 1,
+        )
 
 
 class ToolEnvWrapper(EnvWrapper):
-    """Answers the messages that call a tool, and hands all others to the environment.
+    """Execute tool calls, and pass messages without calls to the environment.
 
-    The first observation ends with how to call the tools. A message that calls tools never ends the episode of the
-    environment, nor reaches it: its observation is what the tools answer, or what was wrong with the call. A message
-    with calls and a final answer is a message with calls, also after the budget is spent: it is told so.
+    The first observation ends with instructions for the tools. A message with calls never reaches the environment nor
+    ends its episode: its observation contains the results or an error message. A message with calls and a final answer
+    counts as a message with calls, also after the budget is spent; the agent is told so.
 
     Args:
         env: the environment.
-        tools: tools, classes of tools, or functions that build one. A tool that another wrapper has already is spawned,
-            so that no two environments share one.
-        tool_reward: of each call that is performed.
-        tool_success_reward: of each call that is performed without a fault, besides.
-        tool_execute_error_reward: of each call with a fault, performed or not; at most 0.
-        max_tool_uses: calls performed per episode. The agent is told when they are spent; a further call is answered.
-        format: how calls are written: "tags" (as published), "hermes", "openai", "react", or a CallFormat.
-        max_messages: messages of the agent per episode, those to the environment included, after which it is truncated
-            with the stop_reason "max_turns". None counts those that never reach the environment, and takes
-            max_tool_uses + 10 of them.
+        tools: tools, tool classes, or functions that build one. A tool already used by another wrapper is spawned, so
+            that environments do not share tools.
+        tool_reward: per executed call.
+        tool_success_reward: in addition, per executed call without an error.
+        tool_execute_error_reward: per call with an error, executed or not; at most 0.
+        max_tool_uses: executed calls per episode. The agent is told when they are used up; further calls are refused.
+        format: notation of the calls: "tags" (as published), "hermes", "openai", "react", or a CallFormat.
+        max_messages: messages of the agent per episode, including those for the environment; then the episode is
+            truncated with stop_reason "max_turns". None truncates after max_tool_uses + 10 messages with calls.
 
-    The rewards are 0 unless asked for, so that a perfect episode is worth 1.
+    All rewards default to 0, so that a perfect episode returns 1.
 
-    Info, on every step and reset: ``tool_use_counter`` and ``tool_success_counter`` of the episode, ``tool_faults``
-    ({fault: calls}). On steps: ``use_tool`` (whether the message was answered here), ``tool_type`` (of the first call's
-    tool, None without), ``parsed_action`` (the message up to the end of its last call), and, when answered here,
-    ``tool_calls``: for each call its id, name, arguments, fault and text. On a reset after an episode:
-    ``prev_ep_tool_use_counter`` and ``prev_ep_tool_success_counter``. In the format "openai", ``tools`` on resets: the
-    schemas for an endpoint.
+    Info on every step and reset: ``tool_use_counter`` and ``tool_success_counter`` of the episode, ``tool_faults``
+    (number of calls by error type). On steps: ``use_tool`` (whether the message contained calls), ``tool_type`` (of the
+    first call, or None) and ``parsed_action`` (the message up to the end of its last call). On steps with calls:
+    ``tool_calls``, with id, name, arguments, fault and text of each. On a reset after an episode:
+    ``prev_ep_tool_use_counter`` and ``prev_ep_tool_success_counter``. On resets with the format "openai": ``tools``,
+    the schemas for an endpoint.
 
-    Raises BadValue for no tools, something that is none, a reward or limit out of range, an unknown format; on the
-    first reset for two tools with functions of the same name. Steps and resets raise InfraError when the machinery of a
-    tool failed: nothing has been counted then, and the step may be tried again.
+    Raises:
+        BadValue: no tools, an object that is not a tool, a reward or limit out of range, an unknown format; on the
+            first reset, two tools with functions of the same name.
+        InfraError: on step and reset, when the infrastructure of a tool failed. The counters are unchanged, and the
+            step may be repeated.
     """
 
-    awaits = True  # tools are awaited, whatever the environment within does
+    awaits = True  # tools are awaited, whatever the environment does
 
     def __init__(
         self,
@@ -82,7 +117,7 @@ class ToolEnvWrapper(EnvWrapper):
     ) -> None:
         super().__init__(env)
         if isinstance(tools, (str, BaseTool)) or not tools:
-            raise BadValue(f"tools is a list of at least one tool, got {tools!r}")
+            raise BadValue(f"tools must be a list of at least one tool, got {tools!r}")
         if tool_execute_error_reward > 0:
             raise BadValue(f"tool_execute_error_reward must be at most 0, got {tool_execute_error_reward!r}")
         _check_count("max_tool_uses", max_tool_uses, least=0)
@@ -92,9 +127,9 @@ class ToolEnvWrapper(EnvWrapper):
         self.tool_execute_error_reward = tool_execute_error_reward
         self.max_tool_uses, self.max_messages = max_tool_uses, max_messages
         self.call_format = get_format(format)
-        self.tools = [claim(tool) for tool in tools]
-        self._box = Toolbox(self.tools, self.call_format)
-        self.tool_counts = Counts()
+        self.tools = [_claim(tool) for tool in tools]
+        self._tool_set = ToolSet(self.tools, self.call_format)
+        self.tool_counts = ToolCounts()
         self._inline: bool | None = None
 
     @property
@@ -106,46 +141,46 @@ class ToolEnvWrapper(EnvWrapper):
         return self.tool_counts.successes
 
     def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
-        instructions = self._begin()
-        return self._opened(instructions, *self.env.reset(seed=seed, **kwargs))
+        instructions = self._start_episode()
+        return self._first_observation(instructions, *self.env.reset(seed=seed, **kwargs))
 
     async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
-        instructions = await asyncio.to_thread(self._begin)  # tools may have to end what they hold, or start a server
+        instructions = await asyncio.to_thread(self._start_episode)  # tools may stop or start processes
         if has_coroutines(self.env):
-            return self._opened(instructions, *await self.env.areset(seed=seed, **kwargs))
+            return self._first_observation(instructions, *await self.env.areset(seed=seed, **kwargs))
         if self._runs_inline():
-            return self._opened(instructions, *self.env.reset(seed=seed, **kwargs))
-        return self._opened(instructions, *await asyncio.to_thread(self.env.reset, seed=seed, **kwargs))
+            return self._first_observation(instructions, *self.env.reset(seed=seed, **kwargs))
+        return self._first_observation(instructions, *await asyncio.to_thread(self.env.reset, seed=seed, **kwargs))
 
     def step(self, action: Any) -> Step:
-        reading = self._read(action)
-        if self._is_ours(reading):
-            jobs = self._jobs(reading)
-            return self._answered(_Answer(reading, jobs, self._box.perform(jobs)))
-        answer = self._ask_readers(reading) or self._refusal(reading)
-        if answer is not None:
-            return self._answered(answer)
-        action = action if reading.calls else reading.text  # calls are for a wrapper further in
-        return self._handed_on(reading, *self.env.step(action))
+        message = self._read(action)
+        if message.calls and self._tool_set.names_function_in(message):
+            planned = self._plan(message)
+            return self._tool_step(message, planned, self._tool_set.run(planned))
+        answered = self._offer_text(message) or self._refuse_unknown(message)
+        if answered is not None:
+            return answered
+        action = action if message.calls else message.text  # calls are for an inner wrapper
+        return self._env_step(message, *self.env.step(action))
 
     async def astep(self, action: Any) -> Step:
-        reading = self._read(action)
-        if self._is_ours(reading):
-            jobs = self._jobs(reading)
-            return self._answered(_Answer(reading, jobs, await self._box.aperform(jobs)))
-        answer = await asyncio.to_thread(self._ask_readers, reading) if self._box.readers else None
-        answer = answer or self._refusal(reading)
-        if answer is not None:
-            return self._answered(answer)
-        action = action if reading.calls else reading.text  # calls are for a wrapper further in
+        message = self._read(action)
+        if message.calls and self._tool_set.names_function_in(message):
+            planned = self._plan(message)
+            return self._tool_step(message, planned, await self._tool_set.arun(planned))
+        answered = await asyncio.to_thread(self._offer_text, message) if self._tool_set.text_tools else None
+        answered = answered or self._refuse_unknown(message)
+        if answered is not None:
+            return answered
+        action = action if message.calls else message.text  # calls are for an inner wrapper
         if has_coroutines(self.env):
-            return self._handed_on(reading, *await self.env.astep(action))
+            return self._env_step(message, *await self.env.astep(action))
         if self._runs_inline():
-            return self._handed_on(reading, *self.env.step(action))
-        return self._handed_on(reading, *await asyncio.to_thread(self.env.step, action))
+            return self._env_step(message, *self.env.step(action))
+        return self._env_step(message, *await asyncio.to_thread(self.env.step, action))
 
     def close(self) -> None:
-        with ExitStack() as closing:  # all of them, whatever one raises
+        with ExitStack() as closing:  # close all of them even if one raises
             closing.callback(self.env.close)
             for tool in self.tools:
                 closing.callback(tool.close)
@@ -154,148 +189,142 @@ class ToolEnvWrapper(EnvWrapper):
         return {**asdict(self.tool_counts), "tools": [tool.own_state() for tool in self.tools]}
 
     def set_own_state(self, state: Mapping[str, Any]) -> None:
-        remembered = dict(state)
-        tools = remembered.pop("tools")
+        counts = dict(state)
+        tools = counts.pop("tools")
         for tool, own in zip(self.tools, tools, strict=True):
             tool.set_own_state(own)
-        self.tool_counts = Counts(**{**remembered, "faults": dict(remembered["faults"])})
+        self.tool_counts = ToolCounts(**{**counts, "errors": dict(counts["errors"])})
 
-    def _begin(self) -> str:
-        """Tell the tools that an episode begins. Returns the instructions."""
-        self._previous, self.tool_counts = self.tool_counts, Counts()
+    def _start_episode(self) -> str:
+        """Reset the tools. Returns the instructions."""
+        self._previous, self.tool_counts = self.tool_counts, ToolCounts()
         for tool in self.tools:
             tool.reset()
-        return self._box.instructions()
+        return self._tool_set.instructions()
 
-    def _opened(self, instructions: str, observation: Any, info: Info) -> tuple[Any, Info]:
+    def _first_observation(self, instructions: str, observation: Any, info: Info) -> tuple[Any, Info]:
         info = dict(info)
         if self._previous.messages:
             uses, successes = "prev_ep_tool_use_counter", "prev_ep_tool_success_counter"
             info[uses] = self._previous.uses + info.get(uses, 0)
             info[successes] = self._previous.successes + info.get(successes, 0)
         if self.call_format.name == "openai":
-            info["tools"] = openai_schemas([function for _, function in self._box.functions.values()])
-        self.tool_counts = Counts(over=False)
-        return told_in(observation, instructions), self._counted(info)
+            info["tools"] = openai_schemas(self._tool_set.functions)
+        self.tool_counts = ToolCounts(over=False)
+        return _append_instructions(observation, instructions), info | self._counters()
 
-    def _read(self, action: Any) -> Reading:
+    def _read(self, action: Any) -> ParsedMessage:
         if self.tool_counts.over:
             raise EpisodeOver("no running episode: call reset() first, and again after each end")
-        return self._box.read(action)
+        return self._tool_set.read(action)
 
-    def _jobs(self, reading: Reading) -> list[Job]:
-        return self._box.jobs(reading.calls, self.max_tool_uses - self.tool_counts.uses, self._spent())
+    def _plan(self, message: ParsedMessage) -> list[PlannedCall]:
+        left = self.max_tool_uses - self.tool_counts.uses
+        return self._tool_set.plan(message.calls, left, self._budget_notice())
 
-    def _is_ours(self, reading: Reading) -> bool:
-        """Whether a message calls one of the tools that it is read for here."""
-        return any(call.name in self._box.functions for call in reading.calls)
-
-    def _refusal(self, reading: Reading) -> _Answer | None:
-        """The answer to calls of unknown tools; None without calls, and where a wrapper within may know them."""
-        foreign = all(isinstance(call, ToolCall) or call.error is ToolErrorType.UNKNOWN_TOOL for call in reading.calls)
-        if not reading.calls or (foreign and _within(ToolEnvWrapper, self.env) is not None):
+    def _refuse_unknown(self, message: ParsedMessage) -> Step | None:
+        """Refuse calls of unknown tools; return None without calls, or when an inner wrapper may know the tools."""
+        if not message.calls:
             return None
-        jobs = self._jobs(reading)
-        return _Answer(reading, jobs, self._box.perform(jobs))
+        foreign = all(isinstance(call, ToolCall) or call.error is ToolErrorType.UNKNOWN_TOOL for call in message.calls)
+        if foreign and _find_wrapper(ToolEnvWrapper, self.env) is not None:
+            return None
+        planned = self._plan(message)
+        return self._tool_step(message, planned, self._tool_set.run(planned))
 
-    def _ask_readers(self, reading: Reading) -> _Answer | None:
-        """The answer of the first tool that reads the agent's text itself and finds a call in it.
+    def _offer_text(self, message: ParsedMessage) -> Step | None:
+        """Return the step of the first tool that parses the text itself and finds a call in it.
 
-        Such a tool has to be asked even after the budget is spent, to know whether there is a call; its answer is not
-        shown then.
+        Such a tool executes its call even after the budget is spent, since only it can tell whether there is a call;
+        its result is not shown then.
         """
-        for tool in self._box.readers:
-            valid, failed, text, parsed = tool.execute_action(reading.text)
+        for tool in self._tool_set.text_tools:
+            valid, failed, text, parsed = tool.execute_action(message.text)
             if valid:
                 result = ToolResult(str(text), ToolErrorType.ERROR if failed else None)
-                job = Job(ToolCall(tool.tool_type, {}), tool)
                 if self.tool_counts.uses >= self.max_tool_uses:
-                    result = ToolResult(self._spent(), ToolErrorType.OVER_BUDGET)
-                    job = Job(job.call, tool, result)
-                return _Answer(replace(reading, parsed=parsed or reading.text), [job], [result])
+                    result = ToolResult(self._budget_notice(), ToolErrorType.OVER_BUDGET)
+                planned = PlannedCall(ToolCall(tool.tool_type, {}), tool)
+                return self._tool_step(replace(message, parsed=parsed or message.text), [planned], [result])
         return None
 
-    def _answered(self, answer: _Answer) -> Step:
-        """The step of a message with calls."""
-        performed = [
-            job.performed and result.error not in REFUSALS
-            for job, result in zip(answer.jobs, answer.results, strict=True)
-        ]
+    def _tool_step(self, message: ParsedMessage, planned: Sequence[PlannedCall], results: Sequence[ToolResult]) -> Step:
+        """Return the step for a message with calls."""
         before = self.tool_counts
-        self.tool_counts = counts = before.add(list(zip(performed, answer.results, strict=True)))
-        texts = [result.text for result in answer.results]
-        if before.uses < self.max_tool_uses <= counts.uses and ToolErrorType.OVER_BUDGET not in _faults(answer.results):
-            texts[-1] = f"{texts[-1].rstrip()}\n\n{self._spent()}\n"
-        shown = self.call_format.observe([job.call for job in answer.jobs], texts)
-        parts = self._rewards(performed, answer.results)
+        self.tool_counts = counts = before.add(results)
+        errors = [result.error for result in results if result.error is not None]
+        texts = [result.text for result in results]
+        if before.uses < self.max_tool_uses <= counts.uses and ToolErrorType.OVER_BUDGET not in errors:
+            texts[-1] = f"{texts[-1].rstrip()}\n\n{self._budget_notice()}\n"
+        observation = self.call_format.observe([plan.call for plan in planned], texts)
+        parts = {
+            "tool": self.tool_reward * (counts.uses - before.uses),
+            "tool_success": self.tool_success_reward * (counts.successes - before.successes),
+            "tool_error": self.tool_execute_error_reward * len(errors),
+        }
+        parts = {name: part for name, part in parts.items() if part}
         info: Info = {
             "use_tool": True,
-            "tool_type": next((job.tool.tool_type for job in answer.jobs if job.tool is not None), None),
-            "parsed_action": answer.reading.parsed,
-            "tool_calls": [_told(job, result) for job, result in zip(answer.jobs, answer.results, strict=True)],
+            "tool_type": next((plan.tool.tool_type for plan in planned if plan.tool is not None), None),
+            "parsed_action": message.parsed,
+            "tool_calls": [_call_info(plan.call, result) for plan, result in zip(planned, results, strict=True)],
+            **self._counters(),
         }
-        invalid = [
-            fault.value
-            for fault in _faults(answer.results)
-            if fault not in (ToolErrorType.ERROR, ToolErrorType.TIMEOUT)
-        ]
+        invalid = [error for error in errors if error not in (ToolErrorType.ERROR, ToolErrorType.TIMEOUT)]
         if invalid:
-            info["invalid"] = invalid[0]
+            info["invalid"] = invalid[0].value
         if parts:
             info["reward_parts"] = parts
-        return self._limited(Step(shown, float(sum(parts.values())), info=self._counted(info)))
+        return self._apply_limit(Step(observation, float(sum(parts.values())), info=info))
 
-    def _handed_on(
-        self, reading: Reading, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info
+    def _env_step(
+        self, message: ParsedMessage, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info
     ) -> Step:
-        """The step of a message for the environment; what a wrapper within says of its own tools stands."""
+        """Return the step for a message to the environment. Entries of an inner wrapper take precedence."""
         over = bool(terminated or truncated)
         self.tool_counts = replace(self.tool_counts, messages=self.tool_counts.messages + 1, over=over)
-        own: Info = {"use_tool": False, "tool_type": None, "parsed_action": reading.text}
-        return self._limited(Step(observation, reward, terminated, truncated, self._counted({**own, **info})))
+        own: Info = {"use_tool": False, "tool_type": None, "parsed_action": message.text}
+        return self._apply_limit(Step(observation, reward, terminated, truncated, {**own, **info, **self._counters()}))
 
-    def _limited(self, step: Step) -> Step:
-        """The same step, truncated where no messages are left."""
+    def _apply_limit(self, step: Step) -> Step:
+        """Truncate the step when no messages are left."""
         counts = self.tool_counts
         if self.max_messages is None:
-            spent = step.info["use_tool"] and counts.answered >= self.max_tool_uses + SPARE_MESSAGES
+            spent = step.info["use_tool"] and counts.answered >= self.max_tool_uses + _SPARE_MESSAGES
         else:
             spent = counts.messages >= self.max_messages
         if not spent or step.terminated or step.truncated:
             return step
         self.tool_counts = replace(counts, over=True)
         info = {**step.info, "stop_reason": StopReason.MAX_TURNS}
-        terminated = _within(EndOnTruncation, self.env) is not None
+        terminated = _find_wrapper(EndOnTruncation, self.env) is not None
         return Step(step.observation, step.reward, terminated, True, info)
 
-    def _rewards(self, performed: Sequence[bool], results: Sequence[ToolResult]) -> dict[str, float]:
-        """The named parts of the reward that are not 0."""
-        done = [result for was, result in zip(performed, results, strict=True) if was]
-        parts = {
-            "tool": self.tool_reward * len(done),
-            "tool_success": self.tool_success_reward * sum(result.ok for result in done),
-            "tool_error": self.tool_execute_error_reward * len(_faults(results)),
-        }
-        return {name: part for name, part in parts.items() if part}
-
-    def _spent(self) -> str:
+    def _budget_notice(self) -> str:
         if self.max_tool_uses == 0:
             return "No tools may be used here. Give your final answer without calling a tool."
-        times = "the one tool call" if self.max_tool_uses == 1 else f"all {self.max_tool_uses} tool calls"
-        return f"You have used {times} that you had. Give your final answer without calling a tool."
+        times = "your only tool call" if self.max_tool_uses == 1 else f"all {self.max_tool_uses} tool calls"
+        return f"You have used {times}. Give your final answer without calling a tool."
 
-    def _counted(self, info: Info) -> Info:
-        counts = self._totals()
-        counters = {"tool_use_counter": counts.uses, "tool_success_counter": counts.successes}
-        return {**info, **counters, "tool_faults": dict(counts.faults)}
-
-    def _totals(self) -> Counts:
-        """The counts of this wrapper and of those like it further in."""
-        within = _within(ToolEnvWrapper, self.env)
-        return self.tool_counts if within is None else self.tool_counts.plus(within._totals())
+    def _counters(self) -> Info:
+        """Return the counters of this wrapper plus those of inner ToolEnvWrappers."""
+        counts = self.tool_counts
+        counters: Info = {
+            "tool_use_counter": counts.uses,
+            "tool_success_counter": counts.successes,
+            "tool_faults": dict(counts.errors),
+        }
+        inner = _find_wrapper(ToolEnvWrapper, self.env)
+        if inner is not None:
+            theirs = inner._counters()
+            counters["tool_use_counter"] += theirs["tool_use_counter"]
+            counters["tool_success_counter"] += theirs["tool_success_counter"]
+            for error, count in theirs["tool_faults"].items():
+                counters["tool_faults"][error] = counters["tool_faults"].get(error, 0) + count
+        return counters
 
     def _runs_inline(self) -> bool:
-        """Whether a step of the environment takes microseconds, so that a thread would cost more."""
+        """Return whether a step of the environment takes microseconds, so that a thread would cost more."""
         if self._inline is None:
             env_id = getattr(self.env, "env_id", None)
             spec = ENV_REGISTRY.get(env_id) if env_id else None
@@ -303,8 +332,46 @@ class ToolEnvWrapper(EnvWrapper):
         return self._inline
 
 
-def _within(kind: type[WrapperT], env: Any) -> WrapperT | None:
-    """The outermost wrapper of that kind among an environment's; None without one."""
+_claim_lock = threading.Lock()
+
+
+def _claim(source: ToolSource) -> BaseTool:
+    """Return a tool that no other wrapper uses.
+
+    Raises:
+        BadValue: the source is not a tool and does not build one.
+    """
+    tool = source if isinstance(source, BaseTool) else source() if callable(source) else None
+    if not isinstance(tool, BaseTool):
+        raise BadValue(f"a tool must be a BaseTool or a callable that builds one, got {source!r}")
+    with _claim_lock:
+        if tool._claimed:
+            tool = tool.spawn()
+        tool._claimed = True
+    return tool
+
+
+def _append_instructions(observation: Any, instructions: str) -> Any:
+    """Append the instructions to an observation: to its text, or to its last user message."""
+    if not instructions:
+        return observation
+    if isinstance(observation, dict):
+        return {**observation, "text": _join(observation.get("text"), instructions)}
+    if isinstance(observation, list):
+        last = max((i for i, message in enumerate(observation) if message["role"] == "user"), default=None)
+        if last is None or not isinstance(observation[last]["content"], str):
+            return [*observation, {"role": "user", "content": instructions}]
+        message = {**observation[last], "content": _join(observation[last]["content"], instructions)}
+        return [*observation[:last], message, *observation[last + 1 :]]
+    return _join(observation, instructions)
+
+
+def _join(text: Any, instructions: str) -> str:
+    return f"{text}\n{instructions}" if text else instructions
+
+
+def _find_wrapper(kind: type[WrapperT], env: Any) -> WrapperT | None:
+    """Return the outermost wrapper of a kind; None without one."""
     while isinstance(env, EnvWrapper):
         if isinstance(env, kind):
             return env
@@ -312,16 +379,12 @@ def _within(kind: type[WrapperT], env: Any) -> WrapperT | None:
     return None
 
 
-def _faults(results: Sequence[ToolResult]) -> list[ToolErrorType]:
-    return [result.error for result in results if result.error is not None]
-
-
-def _told(job: Job, result: ToolResult) -> dict[str, Any]:
-    """A call and its answer as plain data."""
+def _call_info(call: Any, result: ToolResult) -> dict[str, Any]:
+    """Return a call and its result as plain data."""
     return {
-        "id": job.call.id,
-        "name": job.call.name,
-        "arguments": job.call.arguments if isinstance(job.call, ToolCall) else None,
+        "id": call.id,
+        "name": call.name,
+        "arguments": call.arguments if isinstance(call, ToolCall) else None,
         "fault": None if result.error is None else result.error.value,
         "text": result.text,
     }

@@ -1,23 +1,21 @@
-"""How agents write calls: one canonical ToolCall, and a format for each habit."""
+"""Call formats: the notations in which agents write tool calls, each parsed into ToolCall."""
 
 from __future__ import annotations
 
 from gem.errors import BadValue, did_you_mean
-from gem.tools.formats.base import Broken, CallFormat, Reading
-from gem.tools.formats.hermes import HermesFormat, openai_schemas
-from gem.tools.formats.openai import OpenAIFormat
-from gem.tools.formats.react import ReActFormat
+from gem.tools.formats.base import CallFormat, InvalidCall, ParsedMessage
+from gem.tools.formats.json_calls import HermesFormat, OpenAIFormat, ReActFormat, openai_schemas
 from gem.tools.formats.tags import TagFormat
 
 __all__ = [
     "FORMATS",
     "TAGS",
-    "Broken",
     "CallFormat",
     "HermesFormat",
+    "InvalidCall",
     "OpenAIFormat",
+    "ParsedMessage",
     "ReActFormat",
-    "Reading",
     "TagFormat",
     "get_format",
     "openai_schemas",
@@ -30,10 +28,14 @@ FORMATS: dict[str, CallFormat] = {
 
 
 def get_format(call_format: str | CallFormat) -> CallFormat:
-    """A format by its name, or itself. Raises BadValue for a name that there is not."""
+    """Return a format by name; return a CallFormat unchanged.
+
+    Raises:
+        BadValue: unknown name.
+    """
     if isinstance(call_format, CallFormat):
         return call_format
     if call_format not in FORMATS:
         near = did_you_mean(str(call_format), FORMATS)
-        raise BadValue(f"no call format {call_format!r}{near}  (there are: {', '.join(FORMATS)})")
+        raise BadValue(f"no call format {call_format!r}{near}  (available: {', '.join(FORMATS)})")
     return FORMATS[call_format]

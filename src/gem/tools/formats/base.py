@@ -1,32 +1,61 @@
-"""The contract of a call format: how an agent writes calls, how it is told to, and how it is answered."""
+"""Base class of call formats, and parsing of chat messages and JSON calls."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from gem.errors import BadAction
 from gem.messages import Observation, ToolCall, ToolErrorType
 
-if TYPE_CHECKING:
-    from gem.tools.base_tool import BaseTool, Function
-
-MAX_CALLS = 64  # read from one message; what stands behind them is not looked at
-MAX_OPENINGS = 1024  # of tags that are looked into, in one message
+MAX_CALLS = 64  # per message; the rest is ignored
+MAX_TAGS = 1024  # tags examined per message
 
 
 @dataclass(frozen=True)
-class Broken:
-    """Something that was meant as a call and cannot be one.
+class Function:
+    """A function that an agent may call.
 
     Args:
-        reason: what is wrong with it, for the agent.
-        error: MALFORMED where its structure cannot be read, UNKNOWN_TOOL where it can.
-        name: of the function asked for; empty where it is not known.
-        id: of the call, in formats that have ids.
+        name: 1 to 64 letters, digits, ``_`` or ``-``.
+        description: shown to the agent.
+        parameters: JSON Schema of the arguments, of type "object".
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+
+
+class FormattedTool(Protocol):
+    """The part of a tool that call formats use; see gem.tools.base_tool.BaseTool."""
+
+    @property
+    def tag(self) -> str | None: ...
+
+    @property
+    def tag_argument(self) -> str: ...
+
+    @property
+    def fences(self) -> tuple[str, ...]: ...
+
+    def functions(self) -> list[Function]: ...
+
+    def instruction_string(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class InvalidCall:
+    """A call that cannot be parsed or names no tool.
+
+    Args:
+        reason: shown to the agent.
+        error: MALFORMED, or UNKNOWN_TOOL for a well-formed call under a misspelled tag.
+        name: name of the function; empty when unknown.
+        id: id of the call, in formats with ids.
     """
 
     reason: str
@@ -36,145 +65,154 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a message says.
+class ParsedMessage:
+    """A message of the agent, split into text and tool calls.
 
     Args:
-        text: its words; what an environment is handed when there are no calls.
-        calls: in their order.
-        parsed: the message up to the end of the last call; all of it without one.
+        text: the words, passed to the environment when there are no calls.
+        calls: in order of appearance.
+        parsed: the message up to the end of the last call; the whole message without calls.
     """
 
     text: str
-    calls: tuple[ToolCall | Broken, ...]
+    calls: tuple[ToolCall | InvalidCall, ...]
     parsed: str
 
 
 class CallFormat(ABC):
-    """A way of writing calls. It has no state: one object serves all wrappers.
+    """A notation for tool calls. Formats are stateless and shared by all wrappers.
 
-    name: by which ToolEnvWrapper(format=…) finds it.
+    ``name`` selects the format in ``ToolEnvWrapper(format=…)``.
     """
 
     name: str
 
     @abstractmethod
-    def find(self, text: str, tools: Sequence[BaseTool]) -> tuple[list[ToolCall | Broken], int]:
-        """The calls in a text, and where the last one ends. Takes any text, in linear time, and never raises."""
+    def find(self, text: str, tools: Sequence[FormattedTool]) -> tuple[list[ToolCall | InvalidCall], int]:
+        """Return the calls in a text and the end offset of the last one. Linear in the text; never raises."""
 
     @abstractmethod
     def instructions(self, functions: Sequence[Function]) -> str:
-        """How to call those functions, for the prompt."""
+        """Explain to the agent how to call the functions."""
 
-    def describe(self, tools: Sequence[BaseTool]) -> str:
-        """How to call those tools, for the prompt."""
+    def describe(self, tools: Sequence[FormattedTool]) -> str:
+        """Explain to the agent how to call the tools; empty when they have no functions."""
         functions = [function for tool in tools for function in tool.functions()]
         return self.instructions(functions) if functions else ""
 
-    def read(self, action: Any, tools: Sequence[BaseTool]) -> Reading:
-        """Read what an agent said: a text, or a message with ``content`` and, perhaps, native ``tool_calls``.
+    def read(self, action: Any, tools: Sequence[FormattedTool]) -> ParsedMessage:
+        """Parse a text, or a message with ``content`` and optional native ``tool_calls``.
 
-        Raises BadAction for what is neither.
+        Raises:
+            BadAction: the action is neither.
         """
+        if isinstance(action, str):
+            return self._read_text(action, tools)
         if isinstance(action, Mapping):
             return read_message(action) or self._read_text(content_of(action), tools)
-        if not isinstance(action, str):
-            raise BadAction(f"an action is a text or a message, got {type(action).__name__}")
-        return self._read_text(action, tools)
+        raise BadAction(f"an action is a text or a message, got {type(action).__name__}")
 
     def show(self, texts: Sequence[str]) -> str:
-        """The answers to the calls of one message, as one observation."""
+        """Join the results of the calls of one message into one observation."""
         return "\n".join(texts)
 
-    def observe(self, calls: Sequence[ToolCall | Broken], texts: Sequence[str]) -> Observation:
-        """What the agent is shown of the answers to its calls, which are in the same order."""
+    def observe(self, calls: Sequence[ToolCall | InvalidCall], texts: Sequence[str]) -> Observation:
+        """Return the observation for calls and their results, given in the same order."""
         return self.show(texts)
 
-    def _read_text(self, text: str, tools: Sequence[BaseTool]) -> Reading:
+    def _read_text(self, text: str, tools: Sequence[FormattedTool]) -> ParsedMessage:
         calls, end = self.find(text, tools)
-        return Reading(text, tuple(calls[:MAX_CALLS]), text[:end] if calls else text)
+        return ParsedMessage(text, tuple(calls[:MAX_CALLS]), text[:end] if calls else text)
 
 
 def content_of(message: Mapping[str, Any]) -> str:
-    """The words of a message. Raises BadAction where its content is no text."""
+    """Return the text of a message; "" without content.
+
+    Raises:
+        BadAction: the content is neither text nor a list of parts.
+    """
     content = message.get("content")
-    if isinstance(content, list):  # parts, as endpoints have them
+    if isinstance(content, list):  # parts, as in the OpenAI API
         parts = [part.get("text", "") for part in content if isinstance(part, Mapping)]
         content = "".join(part for part in parts if isinstance(part, str))
     if content is not None and not isinstance(content, str):
-        raise BadAction(f"the content of a message is a text, got {type(content).__name__}")
+        raise BadAction(f"the content of a message must be text, got {type(content).__name__}")
     return content or ""
 
 
-def read_message(message: Mapping[str, Any]) -> Reading | None:
-    """Read a message with native tool calls; None where it has none."""
+def read_message(message: Mapping[str, Any]) -> ParsedMessage | None:
+    """Parse a message with native tool calls; return None for a message without any."""
     native = message.get("tool_calls")
     if not native:
         return None
     content = content_of(message)
     entries = native[:MAX_CALLS] if isinstance(native, list) else [native]
-    return Reading(content, tuple(_native(entry) for entry in entries), content)
+    return ParsedMessage(content, tuple(_native_call(entry) for entry in entries), content)
 
 
-def _native(entry: Any) -> ToolCall | Broken:
+def _native_call(entry: Any) -> ToolCall | InvalidCall:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("function"), Mapping):
-        return Broken(
-            'an entry of tool_calls is {"id": …, "type": "function", "function": {"name": …, "arguments": …}}'
+        return InvalidCall(
+            'an entry of tool_calls must be {"id": …, "type": "function", "function": {"name": …, "arguments": …}}'
         )
     call_id = entry.get("id")
     return call_of(entry["function"], call_id=call_id if isinstance(call_id, str) else None)
 
 
-def call_of(data: Any, *, call_id: str | None = None) -> ToolCall | Broken:
-    """The call that ``{"name": …, "arguments": {…}}`` stands for. The arguments may be JSON in a string."""
+def call_of(data: Any, *, call_id: str | None = None) -> ToolCall | InvalidCall:
+    """Build a call from ``{"name": …, "arguments": {…}}``. The arguments may be a string of JSON."""
     if not isinstance(data, Mapping):
-        return Broken(f'a call is {{"name": …, "arguments": {{…}}}}, not {_kind(data)}', id=call_id)
+        return InvalidCall(f'a call must be {{"name": …, "arguments": {{…}}}}, got {_json_type(data)}', id=call_id)
     name, arguments = data.get("name"), data.get("arguments")
     if not isinstance(name, str) or not name.strip():
-        return Broken('the "name" of the function is missing', id=call_id)
+        return InvalidCall('the function "name" is missing', id=call_id)
     name = name.strip()
     if isinstance(arguments, str) and arguments.strip():
         text = arguments
-        arguments, end, wrong = decode(text, 0)
-        if not wrong and text[end:].strip():
-            wrong = f"more follows its end: {excerpt(text, end)}"
-        if wrong:
-            return Broken(f"its arguments are no JSON: {wrong}", name=name, id=call_id)
+        arguments, end, error = decode(text, 0)
+        if not error and text[end:].strip():
+            error = f"unexpected text after the end: {excerpt(text, end)}"
+        if error:
+            return InvalidCall(f"the arguments are not valid JSON: {error}", name=name, id=call_id)
     if arguments is None or arguments == "":
         arguments = {}
     if not isinstance(arguments, Mapping):
-        return Broken(f"its arguments are {_kind(arguments)}, not an object", name=name, id=call_id)
+        return InvalidCall(f"the arguments must be an object, got {_json_type(arguments)}", name=name, id=call_id)
     return ToolCall(name, dict(arguments), call_id)
 
 
 def decode(text: str, position: int) -> tuple[Any, int, str]:
-    """The JSON value at a position, after white space: (value, where it ends, ""), or (None, position, the fault)."""
+    """Decode the JSON value at a position, after whitespace.
+
+    Returns:
+        (value, end offset, "") or, for invalid JSON, (None, position, error message).
+    """
     while position < len(text) and text[position] in " \t\r\n":
         position += 1
     try:
         value, end = _DECODER.raw_decode(text, position)
     except RecursionError:
-        return None, position, "it is nested too deep"
+        return None, position, "it is nested too deeply"
     except json.JSONDecodeError as e:
         return None, position, f"{e.msg.removesuffix(' at')} at {excerpt(text, e.pos)}"
-    except ValueError as e:  # NaN, and numbers of thousands of digits
+    except ValueError as e:  # NaN, or an integer of thousands of digits
         return None, position, str(e).partition(";")[0]
     return value, end, ""
 
 
 def excerpt(text: str, position: int) -> str:
-    """A little of a text, from a position, for a message."""
+    """Quote up to 20 characters of a text from a position, for an error message."""
     near = text[position : position + 20]
-    return f"{near!r}" if near else "its end"
+    return f"{near!r}" if near else "the end"
 
 
-def _kind(value: Any) -> str:
-    names = {list: "a list", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
+def _json_type(value: Any) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(value), "null" if value is None else "an object")
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not valid JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant)

@@ -1,70 +1,79 @@
-"""The published format: ``<python>…</python>``, fenced python, ``<search>…</search>``, and named calls with JSON.
+"""The published format: ``<python>…</python>``, fenced Python, ``<search>…</search>``, and named calls with JSON.
 
-A message holds the calls that follow one another, from the first one on, with nothing but white space between; what
-comes after them is not read, for it would be an answer that the agent made up.
+Consecutive calls separated only by whitespace are all read. Text after them is ignored, since it would be a result
+made up by the agent.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gem.errors import did_you_mean
 from gem.messages import ToolCall, ToolErrorType
-from gem.tools.formats.base import MAX_CALLS, MAX_OPENINGS, Broken, CallFormat, decode
-from gem.tools.formats.openings import Opening, Openings, is_hidden
+from gem.tools.formats.base import MAX_CALLS, MAX_TAGS, CallFormat, FormattedTool, Function, InvalidCall, decode
+from gem.tools.formats.json_calls import listing
+from gem.tools.formats.tag_scanner import TagMatch, TagScanner, in_spans
 
-if TYPE_CHECKING:
-    from gem.tools.base_tool import BaseTool, Function
-
-NAMED = "tool_call"  # the tag of calls with a name and JSON
-_NAME = re.compile(r"\s*<tool_name>([^<>]*)</tool_name>\s*")
+_NAMED = "tool_call"  # the tag of calls with a name and JSON arguments
+_FORM = f'A call is <{_NAMED}><tool_name>name</tool_name><arguments>{{"argument": value}}</arguments></{_NAMED}>'
+_TOOL_NAME = re.compile(r"\s*<tool_name>([^<>]*)</tool_name>\s*")
 _ANY_TAG = re.compile(r"<([A-Za-z][A-Za-z0-9_-]{2,31})(\s[^<>\n]{0,200})?/?>")
-_MISSPELLINGS = 16  # different unknown tags of one message that are compared with the known ones
-_ORDINARY = {"answer", "think", "code", "table", "strong", "title", "style", "script", "center"}
+_MAX_UNKNOWN_TAGS = 16  # distinct unknown tags per message that are compared with the known ones
+_ORDINARY_TAGS = {"answer", "think", "code", "table", "strong", "title", "style", "script", "center"}
+
+# (tag, False) or (fence language, True) → function name and the argument that takes the content.
+_Targets = dict[tuple[str, bool], tuple[str, str]]
 
 
 class TagFormat(CallFormat):
     name = "tags"
 
-    def find(self, text: str, tools: Sequence[BaseTool]) -> tuple[list[ToolCall | Broken], int]:
-        targets = _targets(tools)
-        tags, languages = ([name for name, fence in targets if fence is kind] for kind in (False, True))
-        openings = Openings(text, tags, languages, structured=[NAMED])
-        found: list[ToolCall | Broken] = []
+    def find(self, text: str, tools: Sequence[FormattedTool]) -> tuple[list[ToolCall | InvalidCall], int]:
+        if "<" not in text and "```" not in text and "~~~" not in text:
+            return [], 0
+        targets: _Targets = {}
+        for tool in tools:
+            if tool.tag is not None:
+                target = (tool.functions()[0].name, tool.tag_argument)
+                targets[tool.tag, False] = target
+                for language in tool.fences:
+                    targets[language, True] = target
+        tags = [name for name, fence in targets if not fence]
+        scanner = TagScanner(text, tags, [name for name, fence in targets if fence], structured=[_NAMED])
+        found: list[ToolCall | InvalidCall] = []
         end, unclosed = 0, None
-        opening = openings.next(0)
-        for _ in range(MAX_OPENINGS):
-            if opening is None or len(found) == MAX_CALLS or (found and text[end : opening.start].strip()):
+        tag = scanner.next(0)
+        for _ in range(MAX_TAGS):
+            if tag is None or len(found) == MAX_CALLS or (found and text[end : tag.start].strip()):
                 break
-            call, after = _read_opening(text, openings, opening, targets)
+            call, after = _read_tag(text, scanner, tag, targets)
             if call is not None:
                 found.append(call)
                 end = after
             else:
-                unclosed = unclosed or opening
-            opening = openings.next(after)
+                unclosed = unclosed or tag
+            tag = scanner.next(after)
         if not found and unclosed is not None:
-            return [Broken(_never_closed(unclosed))], len(text)
+            return [InvalidCall(_unclosed_reason(unclosed))], len(text)
         if not found:
-            return _nearly(text, tags)
+            return _find_near_miss(text, tags)
         return found, end
 
     def instructions(self, functions: Sequence[Function]) -> str:
         return (
             "You can call functions. Write a call as\n"
-            f'<{NAMED}><tool_name>name</tool_name><arguments>{{"argument": value}}</arguments></{NAMED}>\n'
+            f'<{_NAMED}><tool_name>name</tool_name><arguments>{{"argument": value}}</arguments></{_NAMED}>\n'
             f"Functions:\n{listing(functions)}"
         )
 
-    def describe(self, tools: Sequence[BaseTool]) -> str:
+    def describe(self, tools: Sequence[FormattedTool]) -> str:
         texts = [tool.instruction_string() for tool in tools]
         return texts[0] if len(texts) == 1 else "\n".join(["Available tools:", *texts])
 
-    def describe_one(self, tool: BaseTool) -> str:
-        """What a tool's own instruction_string() is, unless it says something else."""
+    def describe_tool(self, tool: FormattedTool) -> str:
+        """Return the default ``instruction_string()`` of a tool."""
         functions = tool.functions()
         if tool.tag is None or not functions:
             return self.instructions(functions) if functions else ""
@@ -75,101 +84,79 @@ class TagFormat(CallFormat):
         return "\n".join([text, self.instructions(rest)] if rest else [text])
 
 
-def listing(functions: Sequence[Function]) -> str:
-    """Functions as lines of JSON."""
-    described = [
-        {"name": function.name, "description": function.description, "parameters": function.parameters}
-        for function in functions
-    ]
-    return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in described)
+def _read_tag(
+    text: str, scanner: TagScanner, tag: TagMatch, targets: _Targets
+) -> tuple[ToolCall | InvalidCall | None, int]:
+    """Parse the call that a tag opens. Returns it and its end offset; None for an unclosed or merely mentioned tag."""
+    if tag.name == _NAMED and not tag.fence:
+        call, end = _read_named_call(text, scanner, tag)
+        quoted = not isinstance(call, ToolCall) and scanner.is_quoted(tag)
+        return (None, tag.inner) if quoted else (call, end)
+    if tag.content is None:
+        return None, tag.inner
+    function, argument = targets[tag.name, tag.fence]
+    return ToolCall(function, {argument: tag.content}), tag.end
 
 
-def _targets(tools: Sequence[BaseTool]) -> dict[tuple[str, bool], tuple[str, str]]:
-    """(tag, False) or (info word, True) → the function that it calls, and the argument that it holds."""
-    targets: dict[tuple[str, bool], tuple[str, str]] = {}
-    for tool in tools:
-        if tool.tag is not None:
-            called = (tool.functions()[0].name, tool.tag_argument)
-            targets.update({(tool.tag, False): called, **{(word, True): called for word in tool.fences}})
-    return targets
-
-
-def _read_opening(
-    text: str, openings: Openings, opening: Opening, targets: dict[tuple[str, bool], tuple[str, str]]
-) -> tuple[ToolCall | Broken | None, int]:
-    """The call that opens there and where it ends; None for one that is never closed, or a mention."""
-    if opening.name == NAMED and not opening.fence:
-        call, end = _read_named(text, openings, opening)
-        mention = not isinstance(call, ToolCall) and openings.is_mention(opening)
-        return (None, opening.inner) if mention else (call, end)
-    if opening.content is None:
-        return None, opening.inner
-    function, argument = targets[opening.name, opening.fence]
-    return ToolCall(function, {argument: opening.content}), opening.end
-
-
-def _read_named(text: str, openings: Openings, opening: Opening) -> tuple[ToolCall | Broken | None, int]:
-    close = f"</{NAMED}>"
-    match = _NAME.match(text, opening.inner)
+def _read_named_call(text: str, scanner: TagScanner, tag: TagMatch) -> tuple[ToolCall | InvalidCall | None, int]:
+    close = f"</{_NAMED}>"
+    match = _TOOL_NAME.match(text, tag.inner)
     if match is None:
-        return _ill_formed(openings, opening, "it has no <tool_name>…</tool_name>", "")
+        return _malformed(scanner, tag, "<tool_name>…</tool_name> is missing", "")
     name, position = match[1].strip(), match.end()
     if not name:
-        return _ill_formed(openings, opening, "its name is missing", "")
+        return _malformed(scanner, tag, "the tool name is empty", "")
     arguments: Any = {}
     if text.startswith("<arguments>", position):
         position += len("<arguments>")
         if not text[position : position + 1024].lstrip().startswith("</arguments>"):
-            arguments, position, wrong = decode(text, position)
-            if wrong:
-                return _ill_formed(openings, opening, f"its arguments are no JSON: {wrong}", name)
+            arguments, position, error = decode(text, position)
+            if error:
+                return _malformed(scanner, tag, f"the arguments are not valid JSON: {error}", name)
             if not isinstance(arguments, dict):
-                return _ill_formed(openings, opening, "its arguments are no JSON object", name)
+                return _malformed(scanner, tag, "the arguments are not a JSON object", name)
         position = _skip(text, position, "</arguments>")
         if position < 0:
-            return _ill_formed(openings, opening, "</arguments> does not follow the JSON object", name)
+            return _malformed(scanner, tag, "</arguments> does not follow the JSON object", name)
     position = _skip(text, position, close)
     if position < 0:
-        return _ill_formed(openings, opening, f"{close} does not follow the arguments", name)
+        return _malformed(scanner, tag, f"{close} does not follow the arguments", name)
     return ToolCall(name, arguments), position
 
 
 def _skip(text: str, position: int, literal: str) -> int:
-    """Past a literal that may stand behind white space; -1 where it does not."""
+    """Return the offset after a literal that may follow whitespace; -1 when it does not follow."""
     while position < len(text) and text[position].isspace():
         position += 1
     return position + len(literal) if text.startswith(literal, position) else -1
 
 
-def _ill_formed(openings: Openings, opening: Opening, reason: str, name: str) -> tuple[Broken | None, int]:
-    close = openings.find(f"</{NAMED}>", opening.inner)
+def _malformed(scanner: TagScanner, tag: TagMatch, reason: str, name: str) -> tuple[InvalidCall | None, int]:
+    close = scanner.find(f"</{_NAMED}>", tag.inner)
     if close is None:
-        return None, opening.inner
-    return Broken(f"{reason}. {_FORM}", name=name), close + len(NAMED) + 3
+        return None, tag.inner
+    return InvalidCall(f"{reason}. {_FORM}", name=name), close + len(_NAMED) + 3
 
 
-_FORM = f'A call is <{NAMED}><tool_name>name</tool_name><arguments>{{"argument": value}}</arguments></{NAMED}>'
+def _unclosed_reason(tag: TagMatch) -> str:
+    if tag.fence:
+        return f"the block opened with ```{tag.name} is never closed"
+    return f"<{tag.name}> is never closed with </{tag.name}>"
 
 
-def _never_closed(opening: Opening) -> str:
-    if opening.fence:
-        return f"the block that opens with ```{opening.name} is never closed"
-    return f"<{opening.name}> is never closed by </{opening.name}>"
-
-
-def _nearly(text: str, tags: Sequence[str]) -> tuple[list[ToolCall | Broken], int]:
-    """What was meant as one of the tags and is not: with attributes, or under a name that is nearly the right one."""
-    hidden = Openings(text, []).hidden()
+def _find_near_miss(text: str, tags: Sequence[str]) -> tuple[list[ToolCall | InvalidCall], int]:
+    """Report a tag that was probably meant as a call: a known one with attributes, or a misspelled one."""
+    skipped = TagScanner(text, []).skipped_spans()
     tried: set[str] = set()
     for match in _ANY_TAG.finditer(text):
         name, attributes = match[1], match[2]
-        if name in tried or len(tried) >= _MISSPELLINGS or is_hidden(hidden, match.start()):
+        if name in tried or len(tried) >= _MAX_UNKNOWN_TAGS or in_spans(skipped, match.start()):
             continue
         if attributes and name in tags and text[match.start() - 1 : match.start()] not in ('"', "'"):
-            return [Broken(f"<{name}> takes no attributes: write <{name}>…</{name}>", name=name)], match.end()
+            return [InvalidCall(f"<{name}> takes no attributes: write <{name}>…</{name}>", name=name)], match.end()
         tried.add(name)
-        near = did_you_mean(name.lower(), [*tags, NAMED]) if name.lower() not in _ORDINARY else ""
-        opening = Openings(text, [name]).next(0) if near and f"</{name}>" in text else None
-        if opening is not None and opening.content is not None:
-            return [Broken(f"there is no tool <{name}>{near}", ToolErrorType.UNKNOWN_TOOL, name)], opening.end
+        near = did_you_mean(name.lower(), [*tags, _NAMED]) if name.lower() not in _ORDINARY_TAGS else ""
+        tag = TagScanner(text, [name]).next(0) if near and f"</{name}>" in text else None
+        if tag is not None and tag.content is not None:
+            return [InvalidCall(f"there is no tool <{name}>{near}", ToolErrorType.UNKNOWN_TOOL, name)], tag.end
     return [], 0

@@ -1,0 +1,195 @@
+"""Validate the arguments of tool calls.
+
+Each tool supplies a validator per function. make_validator() builds one from a JSON Schema with msgspec, which covers
+the keywords used in hand-written schemas; MCPTool uses the jsonschema library for schemas from servers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Literal, TypeAlias, Union
+
+from gem._internal.text import shorten
+from gem.errors import did_you_mean
+
+Schema: TypeAlias = Mapping[str, Any]
+# Takes the arguments of a call; returns an error message for the agent, "" for valid arguments.
+Validator: TypeAlias = Callable[[Mapping[str, Any]], str]
+
+MAX_DEPTH = 64  # nesting of argument values
+MAX_ERROR_LENGTH = 300
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_BOUNDS = {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt"}
+
+
+def make_validator(schema: Schema) -> Validator:
+    """Return a validator for a JSON Schema of type "object".
+
+    Checked are types, required and unknown names, enums of strings or of integers, anyOf and oneOf (as anyOf), bounds,
+    sizes, and references within the schema. Other keywords, and keywords with invalid values, are ignored.
+
+    >>> schema = {"type": "object", "properties": {"page": {"type": "integer"}}, "required": ["page"]}
+    >>> make_validator(schema)({"pgae": 1})
+    "missing argument 'page'; 'pgae' looks like a misspelling of it"
+    >>> make_validator(schema)({"page": "3"})
+    'Expected `int`, got `str` - at `page`'
+    """
+    import msgspec
+
+    expected = _Converter(schema).type_of(schema)
+
+    def validate(arguments: Mapping[str, Any]) -> str:
+        if error := names_error(arguments, schema):
+            return error
+        try:
+            msgspec.convert(arguments, expected)
+        except msgspec.ValidationError as e:
+            try:
+                msgspec.convert(_with_integers(arguments), expected)
+            except msgspec.ValidationError:
+                return conversion_error(e)
+        return ""
+
+    return validate
+
+
+def names_error(arguments: Mapping[str, Any], schema: Schema) -> str:
+    """Return an error for missing or unknown argument names and for values that are not valid JSON data; else ""."""
+    properties, required = schema.get("properties"), schema.get("required")
+    properties = properties if isinstance(properties, Mapping) else {}
+    unknown = [name for name in arguments if name not in properties]
+    for name in required if isinstance(required, (list, tuple)) else ():
+        if name not in arguments:
+            similar = next((other for other in unknown[:16] if did_you_mean(other[:200], [name])), None)
+            hint = "" if similar is None else f"; {shorten(similar, 80)!r} looks like a misspelling of it"
+            return f"missing argument {name!r}{hint}"
+    if unknown and schema.get("additionalProperties") is False and "patternProperties" not in schema:
+        name, known = unknown[0], ", ".join(properties) or "none"
+        return f"unknown argument {shorten(name, 80)!r}{did_you_mean(name[:200], properties)}  (arguments: {known})"
+    return _data_error(arguments)
+
+
+def conversion_error(error: Exception) -> str:
+    """Return a msgspec error for the agent, with paths relative to the arguments."""
+    return shorten(str(error).replace("`$.", "`"), MAX_ERROR_LENGTH)
+
+
+def _with_integers(value: Any) -> Any:
+    """Replace 3.0 by 3: JSON Schema counts both as integers, msgspec only the latter."""
+    if isinstance(value, Mapping):
+        return {name: _with_integers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _data_error(value: Any) -> str:
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, str):
+                if not item.isascii() and _LONE_SURROGATE.search(item):
+                    return "a string contains half of a surrogate pair"
+            elif isinstance(item, Mapping):
+                inner += item
+                inner += item.values()
+            elif isinstance(item, list):
+                inner += item
+        if not inner:
+            return ""
+        level = inner
+    return f"the values are nested more than {MAX_DEPTH} levels deep"
+
+
+class _Converter:
+    """Convert JSON Schemas to the types that msgspec validates. Unsupported schemas become Any."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._resolving: set[str] = set()
+
+    def type_of(self, schema: Any) -> Any:
+        import msgspec
+
+        if not isinstance(schema, Mapping):
+            return Any
+        try:
+            if "$ref" in schema:
+                return self._referenced(schema["$ref"])
+            if "enum" in schema or "const" in schema:
+                return _literal(schema["enum"] if "enum" in schema else [schema["const"]])
+            alternatives = schema.get("anyOf") or schema.get("oneOf")
+            if alternatives:
+                kinds = [self.type_of(alternative) for alternative in alternatives]
+            else:
+                names = schema.get("type", ())
+                kinds = [self._basic(name, schema) for name in ([names] if isinstance(names, str) else names)]
+            if not kinds or Any in kinds:
+                return Any
+            combined = reduce(or_, kinds) if len(kinds) == 1 else Union[tuple(kinds)]  # noqa: UP007
+            msgspec.json.Decoder(combined)  # raises TypeError for a union that msgspec does not support
+        except (TypeError, ValueError, AttributeError, RecursionError):
+            return Any
+        return combined
+
+    def _referenced(self, reference: str) -> Any:
+        if reference in self._resolving or not reference.startswith("#"):
+            return Any
+        target: Any = self._root
+        for part in reference.removeprefix("#").strip("/").split("/"):
+            if part:
+                target = target.get(part.replace("~1", "/").replace("~0", "~"), True)
+        self._resolving.add(reference)
+        try:
+            return self.type_of(target)
+        finally:
+            self._resolving.discard(reference)
+
+    def _basic(self, name: str, schema: Schema) -> Any:
+        import msgspec
+
+        if name in ("integer", "number"):
+            bounds = {ours: schema[theirs] for theirs, ours in _BOUNDS.items() if theirs in schema}
+            plain = int if name == "integer" else float
+            return Annotated[plain, msgspec.Meta(**bounds)] if bounds else plain
+        if name == "string":
+            return _sized(str, schema, "minLength", "maxLength")
+        if name == "array":
+            items = Any if "prefixItems" in schema else self.type_of(schema.get("items"))
+            return _sized(list[items], schema, "minItems", "maxItems")  # type: ignore[valid-type]
+        if name == "object":
+            return self._object(schema)
+        return {"boolean": bool, "null": None}.get(name, Any)
+
+    def _object(self, schema: Schema) -> Any:
+        import msgspec
+
+        properties, required = schema.get("properties", {}), schema.get("required", ())
+        if not properties and not required:
+            return dict[str, self.type_of(schema.get("additionalProperties"))]  # type: ignore[misc]
+        fields: list[Any] = []
+        names: dict[str, str] = {}
+        for name in [*properties, *(name for name in required if name not in properties)]:
+            field = f"field_{len(fields)}"  # names of arguments need not be identifiers
+            names[field] = name
+            kind = self.type_of(properties.get(name))
+            fields.append((field, kind) if name in required else (field, kind, None))
+        closed = schema.get("additionalProperties") is False
+        return msgspec.defstruct("Arguments", fields, rename=names, forbid_unknown_fields=closed, kw_only=True)
+
+
+def _sized(kind: Any, schema: Schema, least: str, most: str) -> Any:
+    import msgspec
+
+    if least not in schema and most not in schema:
+        return kind
+    return Annotated[kind, msgspec.Meta(min_length=schema.get(least), max_length=schema.get(most))]
+
+
+def _literal(values: Sequence[Any]) -> Any:
+    kinds = {type(value) for value in values}
+    return Literal[tuple(values)] if kinds <= {str, int} and len(kinds) else Any

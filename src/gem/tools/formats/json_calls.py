@@ -1,0 +1,223 @@
+"""Formats whose calls are JSON: Hermes (and Qwen), OpenAI tool calls, and ReAct."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gem.errors import BadAction
+from gem.messages import Observation, ToolCall
+from gem.tools.formats.base import (
+    MAX_CALLS,
+    MAX_TAGS,
+    CallFormat,
+    FormattedTool,
+    Function,
+    InvalidCall,
+    ParsedMessage,
+    call_of,
+    decode,
+    excerpt,
+    read_message,
+)
+from gem.tools.formats.tag_scanner import TagMatch, TagScanner, in_spans
+
+_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
+_HERMES_CALL = '{"name": <function-name>, "arguments": <args-json-object>}'
+_LOOKS_LIKE_MESSAGE = re.compile(r'\s*\{[^"]{0,100}"(?:role|content|tool_calls)"')
+_ACTION = re.compile(r"^[ \t]*Action[ \t]*:[ \t]*(.*)$", re.MULTILINE)
+_ACTION_INPUT = re.compile(r"\s*^[ \t]*Action[ \t]+Input[ \t]*:[ \t]*(?:```json\b)?", re.MULTILINE)
+_NEXT_FIELD = re.compile(r"^[ \t]*(?:Observation|Thought|Action|Final Answer)[ \t]*:", re.MULTILINE)
+
+
+def openai_schemas(functions: Sequence[Function]) -> list[dict[str, Any]]:
+    """Return functions as the ``tools`` of chat templates and OpenAI-compatible endpoints."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": f.name, "description": f.description, "parameters": f.parameters},
+        }
+        for f in functions
+    ]
+
+
+def openai_schema_lines(functions: Sequence[Function]) -> str:
+    return "\n".join(json.dumps(schema, ensure_ascii=False) for schema in openai_schemas(functions))
+
+
+def listing(functions: Sequence[Function]) -> str:
+    """Describe functions in one line of JSON each."""
+    described = [
+        {"name": function.name, "description": function.description, "parameters": function.parameters}
+        for function in functions
+    ]
+    return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in described)
+
+
+class HermesFormat(CallFormat):
+    """JSON between ``<tool_call>`` tags, as Hermes and Qwen models are trained to write. All calls are read."""
+
+    name = "hermes"
+
+    def find(self, text: str, tools: Sequence[FormattedTool]) -> tuple[list[ToolCall | InvalidCall], int]:
+        scanner = TagScanner(text, (), structured=["tool_call"])
+        found: list[ToolCall | InvalidCall] = []
+        end = 0
+        tag = scanner.next(0)
+        for _ in range(MAX_TAGS):
+            if tag is None or len(found) == MAX_CALLS:
+                break
+            call, after = self._read_call(text, scanner, tag)
+            if isinstance(call, InvalidCall) and scanner.is_quoted(tag):
+                after = tag.inner
+            else:
+                found.append(call)
+                end = after
+            tag = scanner.next(after)
+        return found, end
+
+    def instructions(self, functions: Sequence[Function]) -> str:
+        return (
+            "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+            "You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n"
+            + openai_schema_lines(functions)
+            + "\n</tools>\n\nFor each function call, return a json object with function name and arguments within "
+            f"{_OPEN}{_CLOSE} XML tags:\n{_OPEN}\n{_HERMES_CALL}\n{_CLOSE}"
+        )
+
+    def _read_call(self, text: str, scanner: TagScanner, tag: TagMatch) -> tuple[ToolCall | InvalidCall, int]:
+        """Parse the call that a tag opens. Returns it and its end offset."""
+        data, position, error = decode(text, tag.inner)
+        if not error:
+            rest = position
+            while rest < len(text) and text[rest].isspace():
+                rest += 1
+            if text.startswith(_CLOSE, rest):
+                return call_of(data), rest + len(_CLOSE)
+            if rest == len(text):  # cut off by a stop string
+                return call_of(data), rest
+            error = f"{_CLOSE} does not follow the JSON object"
+        close = scanner.find(_CLOSE, tag.inner)
+        end = len(text) if close is None else close + len(_CLOSE)
+        return InvalidCall(f"no valid JSON between {_OPEN} and {_CLOSE}: {error}"), end
+
+
+class OpenAIFormat(CallFormat):
+    """Native tool calls: an assistant message with ``tool_calls``, as a mapping or as JSON text.
+
+    Other text contains no calls. When all calls have ids, the observation is one tool message per call.
+
+    Args:
+        prompt: list the functions in the prompt. Pass False when the endpoint receives ``info["tools"]``.
+    """
+
+    name = "openai"
+
+    def __init__(self, prompt: bool = True) -> None:
+        self.prompt = prompt
+
+    def find(self, text: str, tools: Sequence[FormattedTool]) -> tuple[list[ToolCall | InvalidCall], int]:
+        message = self._read_text(text, tools)
+        return list(message.calls), len(text) if message.calls else 0
+
+    def instructions(self, functions: Sequence[Function]) -> str:
+        if not self.prompt:
+            return ""
+        return f"You can call these functions with tool_calls:\n{openai_schema_lines(functions)}"
+
+    def observe(self, calls: Sequence[ToolCall | InvalidCall], texts: Sequence[str]) -> Observation:
+        if any(call.id is None for call in calls):
+            return self.show(texts)
+        return [
+            {"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(calls, texts, strict=True)
+        ]
+
+    def _read_text(self, text: str, tools: Sequence[FormattedTool]) -> ParsedMessage:
+        if not _LOOKS_LIKE_MESSAGE.match(text):
+            return ParsedMessage(text, (), text)
+        data, end, error = decode(text, 0)
+        if not error and text[end:].strip():
+            error = "unexpected text after the end"
+        if error:
+            calls = (InvalidCall(f"the message is not valid JSON: {error}"),) if '"tool_calls"' in text else ()
+            return ParsedMessage(text, calls, text)
+        if not isinstance(data, Mapping) or not {"content", "tool_calls"} & data.keys():
+            return ParsedMessage(text, (), text)
+        try:
+            message = read_message(data)
+        except BadAction as e:  # in a text, this is the agent's mistake
+            return ParsedMessage(text, (InvalidCall(str(e)),), text)
+        if message is None:
+            content = data.get("content")
+            return ParsedMessage(content if isinstance(content, str) else text, (), text)
+        return ParsedMessage(message.text, message.calls, text)
+
+
+class ReActFormat(CallFormat):
+    """ReAct: a line ``Action:`` with a function name, then ``Action Input:`` with JSON, which may be fenced.
+
+    A function with a single required string argument also accepts plain text that does not start with a brace. A
+    message holds one call; text after its input is ignored, since it would be an observation made up by the agent.
+    """
+
+    name = "react"
+
+    def find(self, text: str, tools: Sequence[FormattedTool]) -> tuple[list[ToolCall | InvalidCall], int]:
+        if _ACTION.search(text) is None:
+            return [], 0
+        skipped = TagScanner(text, []).skipped_spans()
+        for match in _ACTION.finditer(text):
+            if not in_spans(skipped, match.start()):
+                call, end = _read_action(text, match, tools)
+                return [call], end
+        return [], 0
+
+    def instructions(self, functions: Sequence[Function]) -> str:
+        return (
+            "You can call functions. To call one, end your message with\n"
+            'Thought: why you call it\nAction: the name of the function\nAction Input: {"argument": value}\n'
+            'The result comes back as "Observation: …". When you know the answer, give it without an Action.\n'
+            f"Functions:\n{listing(functions)}"
+        )
+
+    def show(self, texts: Sequence[str]) -> str:
+        return f"Observation: {super().show(texts)}"
+
+
+def _read_action(text: str, match: re.Match[str], tools: Sequence[FormattedTool]) -> tuple[ToolCall | InvalidCall, int]:
+    name = match[1].strip().strip("`*[]\"'").strip()
+    if not name:
+        return InvalidCall('the function name is missing after "Action:"'), match.end()
+    function = next((f for tool in tools for f in tool.functions() if f.name == name), None)
+    begins = _ACTION_INPUT.match(text, match.end())
+    if begins is None:
+        if function is not None and not function.parameters.get("required"):
+            return ToolCall(name, {}), match.end()
+        return InvalidCall('the line "Action:" must be followed by a line "Action Input:"', name=name), match.end()
+    ends = _NEXT_FIELD.search(text, begins.end())
+    end = len(text) if ends is None else ends.start()
+    given = text[begins.end() : end].strip()
+    data, after, error = decode(text, begins.end())
+    if not error and isinstance(data, dict):
+        rest = _NEXT_FIELD.search(text, after)
+        if not text[after : len(text) if rest is None else rest.start()].strip("` \t\r\n"):
+            return ToolCall(name, data), after
+        error = f"unexpected text after the end: {excerpt(text[after:].lstrip(), 0)}"
+    argument = _text_argument(function)
+    if argument is not None and not given.startswith("{"):
+        # A JSON string is decoded; anything else that is not an object is taken literally.
+        return ToolCall(name, {argument: data if not error and isinstance(data, str) else given}), end
+    if not given or (function is None and not given.startswith("{")):
+        return ToolCall(name, {}), end  # for an unknown function, the name is the error to report
+    return InvalidCall(f"Action Input is not a JSON object{error and f': {error}'}", name=name), end
+
+
+def _text_argument(function: Function | None) -> str | None:
+    """Return the name of the only required argument when it is a string; otherwise None."""
+    required = list(function.parameters.get("required", ())) if function is not None else []
+    if function is None or len(required) != 1:
+        return None
+    schema = function.parameters.get("properties", {}).get(required[0], {})
+    return required[0] if isinstance(schema, dict) and schema.get("type") == "string" else None

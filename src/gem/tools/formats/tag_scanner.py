@@ -1,0 +1,219 @@
+"""Find tags and code fences in model text, skipping thoughts, quotations and inline code."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from gem.parsing import CodeBlock, placed_code_blocks
+
+_QUOTED = re.compile(r"""\"[^"\n]*\"|“[^“”\n]*”|(?<!\w)'(?=\S)[^'\n]*(?<=\S)'(?!\w)""")  # not an apostrophe
+_QUOTE_MARK = re.compile("[\"“']")
+_FIRST_CHARACTER = re.compile("[<`~]")
+_WORD = re.compile(r"(\w+)[ \t\r\n]")
+_MAX_QUOTE_WINDOWS = 64  # quote scans that start after a tag; further ones start at the beginning of the line
+_MAX_QUOTED_CLOSINGS = 16  # quoted closing tags skipped while looking for an unquoted one
+
+
+class TagMatch(NamedTuple):
+    """A tag or fence found by TagScanner.
+
+    Args:
+        name: tag name, or language of the fence.
+        fence: True for a code fence.
+        start, inner: offsets of the opening tag and of the first character after it.
+        content: enclosed text; None for an unclosed or structured tag.
+        end: offset after the closing tag or fence; equal to ``inner`` without content.
+    """
+
+    name: str
+    fence: bool
+    start: int
+    inner: int
+    content: str | None
+    end: int
+
+
+class TagScanner:
+    r"""Find the tags and fences of a text that are meant as calls. Runs in linear time and never raises.
+
+    Skipped are closed ``<think>`` blocks (also one that the prompt opened), fenced blocks in other languages, inline
+    code, tags inside a quoted string on one line, and a tag that opens again before it closes: the first occurrence was
+    a mention. A closing tag inside a quoted string on one line is content.
+
+    Args:
+        tags: tag names.
+        languages: lower-case info words of the fences to find.
+        structured: names of tags whose content the caller parses. Their matches have no content.
+
+    >>> text = "Not `<python>a</python>` or '<python>b</python>', but the tag <python>: <python>c</python>"
+    >>> TagScanner(text, ["python"]).next(0).content
+    'c'
+    >>> TagScanner("<python>print('</python>')</python>", ["python"]).next(0).content
+    "print('</python>')"
+    """
+
+    def __init__(
+        self, text: str, tags: Collection[str], languages: Collection[str] = (), structured: Collection[str] = ()
+    ) -> None:
+        self.text, self._languages, self._structured = text, frozenset(languages), frozenset(structured)
+        self._event = _event_pattern(tuple(sorted({*tags, *structured})))
+        self._blocks: dict[int, CodeBlock] = dict(placed_code_blocks(text)) if "```" in text or "~~~" in text else {}
+        self._offsets: dict[str, list[int]] = {}
+        self._quotes: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self._begin = self._end_of_thought()
+
+    def next(self, position: int) -> TagMatch | None:
+        """Return the first match at or after a position, or None."""
+        position = max(position, self._begin)
+        while event := self._search(position):
+            match, position = self._resolve(event)
+            if match is not None:
+                return match
+        return None
+
+    def skipped_spans(self) -> list[tuple[int, int]]:
+        """Return the skipped spans in order; for formats that are not based on tags."""
+        spans, position = [(0, self._begin)], self._begin
+        while event := self._search(position):
+            position = self._resolve(event)[1]
+            spans.append((event.start(), position))
+        return spans
+
+    def is_quoted(self, match: TagMatch) -> bool:
+        """Return whether a structured tag is only mentioned: it opens again before it closes."""
+        close = self._closing(match.name, match.inner)
+        return close is not None and self._opens_again(match.name, match.inner, close)
+
+    def find(self, literal: str, position: int) -> int | None:
+        """Return the offset of the first occurrence at or after a position, or None."""
+        offsets = self._all(literal)
+        index = bisect_left(offsets, position)
+        return offsets[index] if index < len(offsets) else None
+
+    def _end_of_thought(self) -> int:
+        """Return the end of a thought opened by the prompt; 0 without one."""
+        if "</think>" not in self.text:
+            return 0
+        opens, closes = self.find("<think>", 0), self.find("</think>", 0)
+        if closes is None or (opens is not None and opens < closes):
+            return 0
+        return 0 if any(start < closes < end for start, end in self._quotes_at(closes, 0)) else closes
+
+    def _search(self, position: int) -> re.Match[str] | None:
+        """Return the next event. Searching for its first character only is ten times as fast as for the pattern."""
+        while mark := _FIRST_CHARACTER.search(self.text, position):
+            if event := self._event.match(self.text, mark.start()):
+                return event
+            position = mark.end()
+        return None
+
+    def _resolve(self, event: re.Match[str]) -> tuple[TagMatch | None, int]:
+        """Return the match of an event, if any, and the offset at which to resume."""
+        if event["tag"]:
+            return self._tag(event), event.end()
+        if event["fence"]:
+            return self._fence(event)
+        if event["think"]:
+            end = self.find("</think>", event.end())
+            return None, event.end() if end is None else end
+        return None, event.end()
+
+    def _fence(self, event: re.Match[str]) -> tuple[TagMatch | None, int]:
+        block = self._blocks.get(event.start())
+        if block is not None:
+            inner = self.text.find("\n", event.end()) + 1
+            found = TagMatch(block.language, True, event.start(), inner, block.code, block.end)
+            return (found if block.language in self._languages else None), block.end
+        # Not valid Markdown, but models write it: ```python print(1)```
+        word = _WORD.match(self.text, event.end())
+        if event["fence"] != "```" or word is None or word[1].lower() not in self._languages:
+            return None, event.end()
+        close = self.find("```", word.end())
+        content = None if close is None else self.text[word.end() : close]
+        end = word.end() if close is None else close + 3
+        return TagMatch(word[1].lower(), True, event.start(), word.end(), content, end), end
+
+    def _tag(self, event: re.Match[str]) -> TagMatch | None:
+        name, start, inner = event["tag"], event.start(), event.end()
+        close = self._closing(name, inner)
+        end = inner if close is None else close + len(name) + 3
+        # Skip a tag when one quoted string holds the whole call, or exactly the opening tag.
+        if any(a < start and (end < b or (a + 1 == start and inner + 1 == b)) for a, b in self._quotes_at(start, 0)):
+            return None
+        if name in self._structured:
+            return TagMatch(name, False, start, inner, None, inner)
+        if close is not None and self._opens_again(name, inner, close):
+            return None
+        return TagMatch(name, False, start, inner, None if close is None else self.text[inner:close], end)
+
+    def _closing(self, name: str, inner: int) -> int | None:
+        """Return the offset of the first unquoted closing tag, or of the first one when all are quoted."""
+        first = close = self.find(f"</{name}>", inner)
+        for _ in range(_MAX_QUOTED_CLOSINGS):
+            if close is None or not self._is_content(name, inner, close):
+                break
+            close = self.find(f"</{name}>", close + 1)
+        return first if close is None else close
+
+    def _is_content(self, name: str, inner: int, close: int) -> bool:
+        for start, end in self._quotes_at(close, inner):
+            if start < close and close + len(name) + 3 < end:
+                opens = self.find(f"<{name}>", close)
+                return opens is None or opens >= end  # otherwise the two quote marks belong to different calls
+        return False
+
+    def _opens_again(self, name: str, inner: int, close: int) -> bool:
+        tag = f"<{name}>"
+        offset = self.find(tag, inner)
+        while offset is not None and offset < close:
+            if not any(start < offset and offset + len(tag) < end for start, end in self._quotes_at(offset, inner)):
+                return True
+            offset = self.find(tag, offset + 1)
+        return False
+
+    def _quotes_at(self, position: int, least: int) -> list[tuple[int, int]]:
+        """Return the quoted string around a position, at most one, scanning its line from offset ``least`` on."""
+        newlines = self._all("\n")
+        line = bisect_left(newlines, position)
+        begin = max(newlines[line - 1] + 1 if line else 0, least)
+        end = newlines[line] if line < len(newlines) else len(self.text)
+        if (begin, end) not in self._quotes:
+            if begin == least and least and len(self._quotes) > _MAX_QUOTE_WINDOWS:
+                return self._quotes_at(position, 0)
+            self._quotes[begin, end] = self._scan_quotes(begin, end)
+        spans = self._quotes[begin, end]
+        around = bisect_left(spans, (position,)) - 1
+        return spans[around : around + 1] if around >= 0 else []
+
+    def _scan_quotes(self, begin: int, end: int) -> list[tuple[int, int]]:
+        spans: list[tuple[int, int]] = []
+        while mark := _QUOTE_MARK.search(self.text, begin, end):
+            match = _QUOTED.match(self.text, mark.start(), end)
+            begin = mark.end() if match is None else match.end()
+            if match is not None:
+                spans.append(match.span())
+        return spans
+
+    def _all(self, literal: str) -> list[int]:
+        """Return the offsets of a literal; cached, so that repeated lookups stay linear in the text."""
+        if literal not in self._offsets:
+            self._offsets[literal] = [match.start() for match in re.finditer(re.escape(literal), self.text)]
+        return self._offsets[literal]
+
+
+def in_spans(spans: Sequence[tuple[int, int]], position: int) -> bool:
+    """Return whether a position lies in one of the spans from TagScanner.skipped_spans()."""
+    around = bisect_right(spans, position, key=lambda span: span[0]) - 1
+    return around >= 0 and position < spans[around][1]
+
+
+@lru_cache(256)
+def _event_pattern(tags: tuple[str, ...]) -> re.Pattern[str]:
+    """Match everything that may open a call or a skipped span; TagScanner._resolve uses the group names."""
+    names = "|".join(map(re.escape, tags)) or "(?!)"
+    inline = r"(?<!`)(?P<ticks>`{1,2})(?!`)[^`\n]+(?P=ticks)(?!`)"
+    return re.compile(rf"<(?P<tag>{names})>|(?P<think><think>)|(?P<fence>`{{3,}}|~{{3,}})|{inline}")
