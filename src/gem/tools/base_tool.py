@@ -22,7 +22,7 @@ from gem.tools.arguments import Validator, make_validator
 from gem.tools.formats import TAGS, CallFormat, InvalidCall, ParsedMessage
 from gem.tools.formats.base import Function
 
-__all__ = ["BaseTool", "Function", "ToolSet", "parses_text"]
+__all__ = ["BaseTool", "Function", "parses_text"]
 
 ToolT = TypeVar("ToolT", bound="BaseTool")
 _MAX_THREADS = 16  # for the concurrent calls of one message
