@@ -49,7 +49,7 @@ def test_report_shows_what_holds_and_what_does_not(capsys):
     assert main(["sandbox", "report", *BACKEND]) == 0
     shown = capsys.readouterr().out
     assert "backend  subprocess\nlevel    it has none\n" in shown
-    assert "  network    NOT ENFORCED\n" in shown and "\n- Nothing is contained" in shown
+    assert "  network    NOT ENFORCED\n" in shown and "\n- No isolation" in shown
 
 
 def test_run_passes_both_outputs_on_and_exits_as_the_program_does(program, typed, capsys):
@@ -113,8 +113,8 @@ def test_selftest_fails_where_a_promise_is_broken(capsys, monkeypatch):
         (["run", "missing.py", *BACKEND], "missing.py: No such file or directory"),
         (["report", "--backend", "zygot"], "did you mean 'zygote'?"),
         (["report", "--level", "nss"], "did you mean 'ns'?"),
-        (["report", *BACKEND, "--level", "ns"], "the sandbox subprocess has no option 'level'"),
-        (["report", "--backend", "remote"], "the sandbox remote needs url="),
+        (["report", *BACKEND, "--level", "ns"], "sandbox 'subprocess' has no option 'level'"),
+        (["report", "--backend", "remote"], "sandbox 'remote' requires the option url="),
         (["report", *BACKEND, "--wall-s", "-1"], "limit wall_s must be a finite number above 0, got -1.0"),
         (["serve", *BACKEND], "needs a token in GEM_SANDBOX_TOKEN"),
     ],
@@ -127,7 +127,7 @@ def test_a_mistake_is_one_line(argv, said, capsys, typed, monkeypatch):
 def test_a_failure_of_the_machinery_is_one_line_and_exit_code_1(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["sandbox", "report", "--backend", "docker"]) == 1
-    assert capsys.readouterr().err == "gem: error: docker is not installed; install it, or use another sandbox\n"
+    assert capsys.readouterr().err == "gem: error: docker is not installed; install it or use another sandbox\n"
 
 
 def test_serve_lends_the_sandbox_until_it_is_interrupted():

@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from gem.sandbox import Limits, Result, Status, probe
+from gem.sandbox import Limits, Result, Status
+from gem.sandbox.zygote import probe
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 CONTAINED = '{"can": [], "pid": 1}\n'
@@ -38,9 +39,9 @@ def test_a_program_that_does_not_run_is_why_as_well():
 
 def test_without_containment_the_program_finds_that_it_can_do_all(tmp_path, monkeypatch):
     """The probe has teeth: the same program, run at level basic, says so."""
-    run_once = pytest.importorskip("gem.sandbox.zygote.sandbox").run_once
+    run_once = probe.run_once
     monkeypatch.setattr(
-        "gem.sandbox.zygote.sandbox.run_once",
+        "gem.sandbox.zygote.probe.run_once",
         lambda level, source, limits: run_once("basic", source, Limits(processes=limits.processes, wall_s=60)),
     )
     reason = probe._judged("lsm", probe._probed("lsm", tmp_path))

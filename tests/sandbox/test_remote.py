@@ -170,7 +170,7 @@ def test_a_url_that_is_none_is_the_callers_mistake(url):
 
 
 def test_a_url_is_needed():
-    with pytest.raises(BadValue, match="needs url="):
+    with pytest.raises(BadValue, match="requires the option url="):
         make_sandbox("remote")
 
 

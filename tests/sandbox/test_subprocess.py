@@ -28,8 +28,8 @@ def alive(pid):
         return file.read().rpartition(")")[2].split()[0] != "Z"
 
 
-def gone(pid, patience_s=5.0):
-    deadline = time.monotonic() + patience_s
+def gone(pid, timeout_s=5.0):
+    deadline = time.monotonic() + timeout_s
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not alive(pid)
@@ -66,7 +66,7 @@ def test_a_command_that_is_not_there_fails_as_in_a_shell(sandbox):
 
 @pytest.mark.parametrize("command", [[], ["a\0b"], [1]])
 def test_a_command_that_no_shell_could_give_is_the_callers_mistake(sandbox, command):
-    with pytest.raises(BadValue, match="a command is"):
+    with pytest.raises(BadValue, match="command must be"):
         sandbox.exec(command)
 
 
@@ -191,8 +191,8 @@ def test_it_warns_once_that_it_contains_nothing(monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "gem.sandbox"):
         for _ in range(2):
             make_sandbox("subprocess").close()
-    assert [record.message for record in caplog.records if "contains nothing" in record.message] == [
-        "the subprocess sandbox contains nothing: programs run with your rights, files and network"
+    assert [record.message for record in caplog.records if "does not isolate" in record.message] == [
+        "the subprocess sandbox does not isolate: programs run with your permissions and network access"
     ]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox import Limits, Status, make_sandbox
-from gem.sandbox.zygote import host, landlock, removal, tiers, warden, watch, wire
+from gem.sandbox.zygote import host, landlock, monitor, procfs, protocol, removal, server_pool
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 CONTAINED = ("ns", "lsm")
@@ -29,7 +29,7 @@ def contained(sandbox):
 
 
 def servers(sandbox):
-    return sandbox._tiers.zygotes()
+    return sandbox._pool.zygotes()
 
 
 def until(holds):
@@ -150,10 +150,10 @@ def test_a_family_that_is_measured_goes_on_as_it_was():
         for process in started:
             process.stdout.readline()
         pids = [process.pid for process in started]
-        until(lambda: watch.process(pids[0]).stopped)
-        assert warden.measured(pids) > 1 << 20
-        assert watch.process(pids[0]).stopped
-        until(lambda: not watch.process(pids[1]).stopped)
+        until(lambda: procfs.process(pids[0]).stopped)
+        assert monitor.measured(pids) > 1 << 20
+        assert procfs.process(pids[0]).stopped
+        until(lambda: not procfs.process(pids[1]).stopped)
     finally:
         for process in started:
             process.kill()
@@ -164,10 +164,10 @@ def test_a_family_that_is_measured_goes_on_as_it_was():
 @pytest.mark.parametrize("used", [0.3, 0.9])
 def test_a_run_is_looked_at_again_before_it_can_fill_its_memory(used):
     limit = 16 << 30
-    order = wire.Order("program", cpu_s=1, memory_bytes=limit, processes=64, disk_bytes=1)
-    pause = warden.Ward(order, "")._pause(0.0, runs=1, used=int(used * limit), tasks=1)
-    assert warden.QUICK_S <= pause <= warden.TICK_S
-    assert pause * warden.FILLED_PER_S <= (1 - used) * limit
+    request = protocol.RunRequest("program", cpu_s=1, memory_bytes=limit, processes=64, disk_bytes=1)
+    pause = monitor.RunMonitor(request, "")._pause(0.0, runs=1, used=int(used * limit), tasks=1)
+    assert monitor.QUICK_S <= pause <= monitor.TICK_S
+    assert pause * monitor.FILLED_PER_S <= (1 - used) * limit
 
 
 def test_what_was_printed_without_a_line_end_is_there_after_a_time_out(sandbox):
@@ -481,11 +481,11 @@ def test_the_level_comes_from_the_environment_where_none_is_given(monkeypatch):
     ],
 )
 def test_a_program_goes_where_its_imports_are_loaded(source, tier):
-    assert tiers.tier_of(source) == tier
+    assert server_pool.preload_for(source) == tier
 
 
 def test_a_library_that_is_not_installed_has_no_server(monkeypatch):
-    monkeypatch.setattr(tiers, "installed", lambda tier: not tier)
+    monkeypatch.setattr(server_pool, "installed", lambda tier: not tier)
     with make_sandbox("zygote", level="basic") as sandbox:
         assert sandbox.run("import numpy.no_such_module").status is Status.ERROR
         assert len(servers(sandbox)) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from gem.errors import SandboxError
 from gem.sandbox import Report, Result, Status
-from gem.sandbox.scripted_session import ScriptedSession
+from gem.sandbox.command_sandbox import CommandSession
 from gem.sandbox.subprocess_ import SubprocessSandbox
 from gem.testing.check_sandbox import CHECKS, CONTAINMENT_CHECKS, check_sandbox
 
@@ -53,7 +53,7 @@ class HasNoFunctions(SubprocessSandbox):
         return super().run_tests(program, cases, **options)
 
 
-class _Forgetful(ScriptedSession):
+class _Forgetful(CommandSession):
     def run(self, code, **options):
         result = super().run(code, **options)
         self._end()

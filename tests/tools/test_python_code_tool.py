@@ -67,7 +67,7 @@ def test_an_undefined_name_stays_the_error_that_it_is(tool):
 def test_the_time_limit_holds_and_is_told():
     result = run(PythonCodeTool(timeout=0.5), "print('working', flush=True)\nwhile True: pass")
     assert result.error is ToolErrorType.TIMEOUT
-    assert result.text == "Code execution result: working\n\n[stopped after 0.5 s]\n"
+    assert result.text == "Code execution result: working\n\n[timed out after 0.5 s]\n"
 
 
 @pytest.mark.parametrize("stateful", [False, True])
@@ -85,7 +85,7 @@ def test_long_output_is_cut_and_says_how_much(stateful, written):
 def test_who_writes_for_ever_is_stopped(tool):
     result = run(tool, "while True: print('x' * 100_000)")
     assert result.error is ToolErrorType.ERROR
-    assert "[stopped: it wrote without end]" in result.text
+    assert "[killed: output limit exceeded]" in result.text
     assert len(result.text) < 9_000
 
 
@@ -132,14 +132,14 @@ class TestNotebook:
         run(notebook, "x = 20")
         result = run(notebook, "while True: pass")
         assert result.error is ToolErrorType.TIMEOUT
-        assert "[stopped after 2 s] [variables are kept]" in result.text
+        assert "[timed out after 2 s] [variables are kept]" in result.text
         assert run(notebook, "x").text == "Code execution result: 20\n\n"
 
     def test_a_crash_loses_them_and_says_so(self, notebook):
         run(notebook, "x = 20")
         result = run(notebook, "import os; os.kill(os.getpid(), 9)")
         assert result.error is ToolErrorType.ERROR
-        told = "[ended by signal 9] [all variables are lost; the next cell starts a new interpreter]"
+        told = "[killed by signal 9] [all variables are lost; the next cell starts a new interpreter]"
         assert result.text == f"Code execution result: \n{told}\n"
         assert "NameError" in run(notebook, "x").text
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 from gem.cli.flags import REQUIRED, flag
 from gem.errors import BadValue
 from gem.sandbox import Limits, Result, Sandbox, Status, make_sandbox
-from gem.sandbox.choose import BACKENDS
+from gem.sandbox.factory import BACKENDS
 
 if TYPE_CHECKING:
     from gem.testing import CheckResult

@@ -32,7 +32,7 @@ from gem.graders.code import CodeGrader, Reward
 from gem.graders.code_tests import Suite, read_tests
 from gem.parsing import code_blocks
 from gem.sandbox import Limits, Sandbox, get_sandbox
-from gem.sandbox.choose import PUBLISHED_NAMES
+from gem.sandbox.factory import PUBLISHED_NAMES
 from gem.seeding import derive
 
 # The published default column names, and the names that common datasets use instead.

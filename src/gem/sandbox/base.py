@@ -1,7 +1,8 @@
-"""The contract of every sandbox: what may run, within which limits, and what comes back.
+"""The sandbox contract: limits, results, and the methods that every backend implements.
 
-A *program* is Python source that an agent wrote. What it does, crashing and overrunning included, is a Result. Only the
-machinery's own failure is an exception, SandboxError, so that no outage is ever taken for an answer.
+A *program* is Python source written by an agent. Whatever it does, including crashing and exceeding its limits, is
+reported as a Result. Only a failure of the sandbox itself raises SandboxError, so an outage cannot be mistaken for an
+answer.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ Files = Mapping[str, str | bytes]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one run may use. Every limit holds for the run as a whole, its child processes included.
+    """Resource limits of one run. Each applies to the run as a whole, including child processes.
 
     Args:
-        wall_s: seconds of wall clock, by the host's clock.
-        cpu_s: seconds of CPU; None is wall_s + 1.
+        wall_s: wall-clock seconds, by the host's clock.
+        cpu_s: CPU seconds. None means wall_s + 1.
         memory_bytes: bytes of memory.
-        processes: processes and threads alive at once.
-        disk_bytes: bytes written to files, shared memory included.
-        output_bytes: bytes kept of each of stdout and stderr, from head and tail. A program that writes far more is
-            stopped.
-        network: whether it may reach any.
+        processes: processes and threads alive at the same time.
+        disk_bytes: bytes written to files, including shared memory.
+        output_bytes: bytes of stdout, and of stderr, that are kept: the head and the tail. A program that writes more
+            than 32 times as much is killed.
+        network: whether the program may use the network.
 
-    Raises BadValue for a limit that is not above zero.
+    Raises:
+        BadValue: if a limit is not a finite number above zero.
     """
 
     wall_s: float = 10.0
@@ -62,8 +64,8 @@ class Limits:
 class Status(str, Enum):
     """How a run ended.
 
-    OK: exit code 0. ERROR: another exit code, an uncaught exception included. TIMEOUT: wall_s or cpu_s were used up.
-    MEMORY: memory_bytes were. OUTPUT_LIMIT: stopped for writing without end. KILLED: any other signal.
+    OK: exit code 0. ERROR: another exit code, which includes uncaught exceptions. TIMEOUT: wall_s or cpu_s exceeded.
+    MEMORY: memory_bytes exceeded. OUTPUT_LIMIT: killed for excessive output. KILLED: ended by any other signal.
     """
 
     OK = "ok"
@@ -78,19 +80,20 @@ class Status(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a program did.
+    """Outcome of a run.
 
     Args:
-        exit_code: None where a signal ended it.
-        signal: the signal's number, None where it exited.
-        stdout, stderr: what was written until the end, decoded as UTF-8 with replacement characters; what was printed
-            before a time-out is there. Where a stream was longer than output_bytes, its middle is replaced by a line
-            that counts the bytes cut.
-        truncated: whether anything was cut.
+        status: how the run ended.
+        exit_code: None if a signal ended the program.
+        signal: signal number; None if the program exited.
+        stdout, stderr: everything written before the end (or the timeout), decoded as UTF-8 with replacement
+            characters. If a stream exceeded output_bytes, a line with the number of dropped bytes replaces its middle.
+        truncated: whether part of the output was dropped.
         wall_s, cpu_s: seconds.
-        max_rss_bytes: peak resident memory of the largest process; 0 where it is not known.
-        value: of a called function, as JSON; None where none was called, it raised, or its value is no plain data.
-        state_lost: of a session's cell: its interpreter is gone, with all variables.
+        max_rss_bytes: peak resident memory of the largest process; 0 if unknown.
+        value: return value of the called function, as JSON; None if no function was called, it raised, or the value is
+            not plain data.
+        state_lost: for a session cell: the interpreter ended and its variables are lost.
     """
 
     status: Status
@@ -110,28 +113,29 @@ class Result:
         return self.status is Status.OK
 
     def stopped(self, limits: Limits) -> str:
-        """What ended a program that did not end by itself, or a session's interpreter, in brackets; else empty.
+        """Return a bracketed message saying why the program was killed; empty if it ended by itself.
 
-        limits: that it ran under.
+        Args:
+            limits: limits of the run.
         """
-        said = {
-            Status.TIMEOUT: f"[stopped after {limits.wall_s:g} s]",
-            Status.MEMORY: "[stopped: it took more memory than it may]",
-            Status.OUTPUT_LIMIT: "[stopped: it wrote without end]",
-            Status.KILLED: f"[ended by signal {self.signal}]",
+        messages = {
+            Status.TIMEOUT: f"[timed out after {limits.wall_s:g} s]",
+            Status.MEMORY: "[killed: memory limit exceeded]",
+            Status.OUTPUT_LIMIT: "[killed: output limit exceeded]",
+            Status.KILLED: f"[killed by signal {self.signal}]",
         }
         if self.state_lost:
-            said[Status.ERROR] = f"[the interpreter exited with code {self.exit_code}]"
-        return said.get(self.status, "")
+            messages[Status.ERROR] = f"[the interpreter exited with code {self.exit_code}]"
+        return messages.get(self.status, "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One test's input. What is expected of it stays outside the sandbox.
+    """Input of one test. The expected output never enters the sandbox.
 
     Args:
-        stdin: what the program reads; at its end it reads EOF.
-        arguments: JSON of the list of positional arguments, where run_tests is given a function to call.
+        stdin: standard input, followed by EOF.
+        arguments: list of positional arguments as JSON, if run_tests calls a function.
     """
 
     stdin: str | bytes = ""
@@ -140,13 +144,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Report:
-    """What holds on this machine.
+    """What a sandbox enforces on this machine.
 
     Args:
-        backend: its name. level: "ns", "lsm" or "basic"; "" where the backend has no levels.
+        backend: name of the backend.
+        level: "ns", "lsm" or "basic"; "" if the backend has no levels.
         guarantees: "network", "files", "processes", "memory", "disk", "cpu", "wall", "output", "kernel" → how each is
-            enforced, None where it is not.
-        notes: why the level is no higher, and whatever else a user should know, one sentence each.
+            enforced, or None if it is not.
+        notes: why no higher level is available, and other limitations, one sentence each.
     """
 
     backend: str
@@ -156,21 +161,29 @@ class Report:
 
 
 class Session(ABC):
-    """An interpreter that keeps its variables between cells. Trusted for observations, never for rewards."""
+    """An interpreter that keeps its variables between cells.
+
+    Programs can manipulate their interpreter, so use sessions for observations, not for rewards.
+    """
 
     @abstractmethod
     def run(self, code: str, *, wall_s: float | None = None) -> Result:
-        """Run one cell; like a notebook, the value of a last expression is printed by its repr.
+        """Run one cell. As in a notebook, the repr of a final expression is printed.
 
-        wall_s: seconds for this cell; None is the session's limit. A cell that overruns is interrupted; where that does
-        not help, the interpreter is killed, and the result says ``state_lost``. The next cell starts a new one then.
+        A cell that exceeds its time limit is interrupted. If that has no effect, the interpreter is killed and the
+        result has ``state_lost``; the next cell then starts a new interpreter.
 
-        Raises SandboxError when the machinery failed, or the session is closed.
+        Args:
+            code: Python source.
+            wall_s: wall-clock seconds for this cell. None means the limit of the session.
+
+        Raises:
+            SandboxError: if the sandbox fails or the session is closed.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """End it and everything that it started. Safe to call twice."""
+        """Kill the interpreter and everything it started. Can be called twice."""
 
     async def arun(self, code: str, *, wall_s: float | None = None) -> Result:
         return await asyncio.to_thread(self.run, code, wall_s=wall_s)
@@ -185,12 +198,14 @@ class Session(ABC):
 
 
 class Sandbox(ABC):
-    """Runs untrusted programs. One sandbox serves any number of threads, event loops and forked processes at once.
+    """Runs untrusted programs. Safe to use from several threads, event loops and forked processes at once.
 
-    Nothing outlives a run: processes, files, shared memory. Programs see none of the host's files but the interpreter
-    and its libraries, none of its environment variables, and an empty working directory that is theirs alone.
+    No process, file or shared memory outlives a run. Of the host's files, programs see only the interpreter and its
+    libraries. They get none of the host's environment variables and start in an empty private directory.
 
-    limits: the defaults of every call. closed: whether close() was called.
+    Attributes:
+        limits: defaults of every call.
+        closed: whether close() was called.
     """
 
     limits: Limits
@@ -208,12 +223,14 @@ class Sandbox(ABC):
         """Run Python source as a script.
 
         Args:
-            program: source of any length; bytes that are no Python are the program's error, not the caller's.
-            stdin: what it reads; at its end it reads EOF.
-            limits: None takes the sandbox's own.
-            files: relative path → content, put into its working directory first.
+            program: source of any length. Invalid source is an error of the program, not of the caller.
+            stdin: standard input, followed by EOF.
+            limits: None means the limits of the sandbox.
+            files: relative path → content, written to the working directory first.
 
-        Raises SandboxError when the machinery failed, BadValue for a path that leads out of the working directory.
+        Raises:
+            SandboxError: if the sandbox fails.
+            BadValue: if a path leads out of the working directory.
         """
 
     @abstractmethod
@@ -225,19 +242,23 @@ class Sandbox(ABC):
         limits: Limits | None = None,
         files: Files | None = None,
     ) -> Result:
-        """Run a command: a list is its arguments, a string is a line for /bin/sh. Otherwise like run()."""
+        """Run a command, given as a list of arguments or as a line for /bin/sh. Otherwise like run()."""
 
     @abstractmethod
     def session(self, *, limits: Limits | None = None) -> Session:
-        """A new interpreter that keeps its state. limits.wall_s is the default of a cell, the rest of its lifetime."""
+        """Start an interpreter that keeps its variables between cells.
+
+        Args:
+            limits: wall_s and output_bytes apply to each cell, the others to the lifetime of the interpreter.
+        """
 
     @abstractmethod
     def report(self) -> Report:
-        """What this sandbox enforces on this machine, and how."""
+        """Return what this sandbox enforces on this machine, and how."""
 
     @abstractmethod
     def close(self) -> None:
-        """End everything that this sandbox started. Safe to call twice."""
+        """Kill everything that this sandbox started. Can be called twice."""
 
     def run_tests(
         self,
@@ -248,18 +269,24 @@ class Sandbox(ABC):
         limits: Limits | None = None,
         stop: Callable[[int, Result], bool] | None = None,
     ) -> list[Result | None]:
-        """Run a program on many inputs, each apart from the others.
+        """Run a program on many inputs, isolated from each other.
 
-        Tests that are quick may share processors; then their wall clocks run as much more slowly.
+        Quick tests may share processors; their wall clocks are slowed down accordingly.
 
         Args:
-            function: call this function of the program with each case's ``arguments``, instead of running it as a
-                script; ``Class.method`` calls a method of a new instance, and a bare name is also looked for in a class
+            program: Python source.
+            cases: the inputs.
+            function: call this function with the ``arguments`` of each case instead of running the program as a script.
+                ``Class.method`` calls a method of a new instance; a bare name is also looked up in a class
                 ``Solution``.
-            limits: of each test. None takes the sandbox's own.
-            stop: called with (index, result) as results come in; True ends the rest.
+            limits: limits of each test. None means the limits of the sandbox.
+            stop: called with (index, result) after each test; returning True cancels the remaining tests.
 
-        Returns one result per case, in order; None where a case was not run because stop() said so.
+        Returns:
+            One result per case, in order; None for cases that were not run because of stop().
+
+        Raises:
+            SandboxError: if the sandbox fails.
         """
         results: list[Result | None] = [None] * len(cases)
         for index, case in enumerate(cases):
@@ -270,19 +297,19 @@ class Sandbox(ABC):
 
     def _run_case(self, program: str | bytes, case: Case, function: str | None, limits: Limits | None) -> Result:
         if function is not None:
-            raise BadValue(f"{type(self).__name__} cannot call functions; run the program as a script")
+            raise BadValue(f"{type(self).__name__} does not support function calls; run the program as a script")
         return self.run(program, stdin=case.stdin, limits=limits)
 
     async def arun(self, program: str | bytes, **options: Any) -> Result:
-        """run(), for event loops."""
+        """Asynchronous run()."""
         return await asyncio.to_thread(self.run, program, **options)
 
     async def aexec(self, command: str | Sequence[str], **options: Any) -> Result:
-        """exec(), for event loops."""
+        """Asynchronous exec()."""
         return await asyncio.to_thread(self.exec, command, **options)
 
     async def arun_tests(self, program: str | bytes, cases: Sequence[Case], **options: Any) -> list[Result | None]:
-        """run_tests(), for event loops."""
+        """Asynchronous run_tests()."""
         return await asyncio.to_thread(self.run_tests, program, cases, **options)
 
     def __enter__(self: SandboxT) -> SandboxT:

@@ -1,7 +1,7 @@
-"""Programs in bubblewrap (``bwrap``): Linux namespaces, set up by a small program that most distributions package.
+"""Sandbox that isolates programs with bubblewrap (``bwrap``), a small program that sets up Linux namespaces.
 
-For commands and interpreters beyond this Python, and for who trusts bwrap's set-up more than ours. Each run starts an
-interpreter anew, so it costs what starting Python costs.
+Use it for commands and interpreters other than this Python, or as an independently audited alternative to the zygote
+sandbox. Each run starts a new interpreter, which costs tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -19,63 +19,64 @@ from functools import cache
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Report
-from gem.sandbox.running import Ending, Running, as_shells_do
-from gem.sandbox.scripted import INTERPRETER_FLAGS, ScriptedSandbox, environment
+from gem.sandbox.command_sandbox import INTERPRETER_FLAGS, CommandSandbox, environment
+from gem.sandbox.process import CommandProcess, ProcessExit, exit_from_client
 from gem.sandbox.zygote import seccomp, syscalls
 
-CONTAINED = ("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL")
+ISOLATION = ("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL")
 NOBODY = "65534"
-WORK = "/tmp/work"  # inside, where programs start
+WORK = "/tmp/work"  # working directory inside
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl")
-SHARED_MEMORY = 8  # /dev/shm gets one part in so many of the disk limit, /tmp the rest
+SHARED_MEMORY = 8  # /dev/shm gets 1/8 of the disk limit, /tmp the rest
 DEATH_S = 10.0  # for the kernel to end a namespace
 
 
-class BubblewrapSandbox(ScriptedSandbox):
-    """Runs programs in bubblewrap, as nobody, with nothing of the host's files but /usr and this Python.
+class BubblewrapSandbox(CommandSandbox):
+    """Runs programs in bubblewrap as user nobody; of the host's files they see only /usr and this Python.
 
-    Raises SandboxError where ``bwrap`` (0.7 or newer) is not installed, or may not make namespaces.
+    Raises:
+        SandboxError: if ``bwrap`` (0.7 or newer) is not installed or may not create namespaces.
     """
 
     def __init__(self, *, limits: Limits | None = None) -> None:
         super().__init__(limits=limits)
         found = shutil.which("bwrap")
         if found is None:
-            raise SandboxError("bwrap is not installed; install the package 'bubblewrap', or use another sandbox")
+            raise SandboxError("bwrap is not installed; install the package 'bubblewrap' or use another sandbox")
         self.bwrap = found
-        self.run("")  # raises where it does not work
+        self.run("")  # raises SandboxError if it does not work here
 
     def report(self) -> Report:
-        counted = None if os.geteuid() == 0 else ", RLIMIT_NPROC counts in a user namespace of its own"
+        process_limit = None if os.geteuid() == 0 else ", RLIMIT_NPROC in a user namespace"
         notes = [
-            "Memory and CPU are limited for each process apart: a program of many processes can use more.",
-            "CPU seconds and peak memory are not known.",
-            "An exit code from 129 to 192 is taken for a signal, as shells do.",
+            "Memory and CPU are limited per process: a program with many processes can use more.",
+            "CPU seconds and peak memory are not reported.",
+            "Exit codes from 129 to 192 are reported as signals, as shells do.",
         ]
-        if counted is None:
-            notes.append("Started by root, bwrap cannot limit the number of processes; the run's end ends them all.")
+        if process_limit is None:
+            notes.append("Run by root, bwrap cannot limit the number of processes; all are killed when the run ends.")
         return Report(
             "bubblewrap",
             "",
             {
-                "network": "a network namespace with nothing in it",
-                "files": "a root of its own: /usr and this Python read-only, /tmp private",
-                "processes": f"a pid namespace, which ends with the run{counted or ''}",
-                "memory": "RLIMIT_AS, for each process apart",
-                "disk": "tmpfs of limited size, everything else read-only",
-                "cpu": "RLIMIT_CPU, for each process apart",
+                "network": "an empty network namespace",
+                "files": "a separate root: /usr and this Python read-only, /tmp private",
+                "processes": f"a pid namespace that ends with the run{process_limit or ''}",
+                "memory": "RLIMIT_AS per process",
+                "disk": "tmpfs of limited size; everything else is read-only",
+                "cpu": "RLIMIT_CPU per process",
                 "wall": "the host's clock",
-                "output": "counted while it is read",
+                "output": "counted as it is read",
                 "kernel": f"no capabilities, no new privileges, /proc read-only{', seccomp' if _filter(False) else ''}",
             },
             notes,
         )
 
-    def _start(self, limits: Limits, *, lasting: bool) -> Running:
-        command = [self.bwrap, *CONTAINED, *_arguments(limits)]
-        # bwrap dies with the thread that started it, so that is one which lasts.
-        return _spawner(os.getpid()).submit(_Contained, command, _filter(limits.network)).result()
+    def _start(self, limits: Limits, *, for_session: bool) -> CommandProcess:
+        command = [self.bwrap, *ISOLATION, *_arguments(limits)]
+        # bwrap dies with the thread that started it, so a thread that lives as long as this process starts it.
+        return _starter(os.getpid()).submit(_BubblewrapProcess, command, _filter(limits.network)).result()
 
     def _rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
         cpu_s = max(1, round(limits.cpu_seconds))
@@ -88,31 +89,31 @@ class BubblewrapSandbox(ScriptedSandbox):
         }
 
 
-class _Contained(Running):
-    """bwrap, and the first process of the namespace that it made."""
+class _BubblewrapProcess(CommandProcess):
+    """bwrap and the first process of its namespace."""
 
-    def __init__(self, command: Sequence[str], system_calls: bytes) -> None:
-        heard, told = os.pipe()
-        given = [told]
-        if system_calls:
-            given.append(_holding(system_calls))
-            command = [*command, "--seccomp", str(given[1])]
-        # Open until the end: bwrap would die of a pipe that nobody reads.
-        self.status = os.fdopen(heard, encoding="utf-8")
-        self.init: int | None = None  # a descriptor of that process
+    def __init__(self, command: Sequence[str], seccomp_filter: bytes) -> None:
+        reader, writer = os.pipe()
+        passed = [writer]
+        if seccomp_filter:
+            passed.append(_pipe_with(seccomp_filter))
+            command = [*command, "--seccomp", str(passed[1])]
+        # Kept open until the end: bwrap would be killed by SIGPIPE.
+        self.status = os.fdopen(reader, encoding="utf-8")
+        self.init: int | None = None  # pidfd of the first process in the namespace
         try:
-            inside = ["--json-status-fd", str(told), "--", sys.executable, *INTERPRETER_FLAGS]
-            # In the environment of bwrap itself, which programs can read, there is nothing either.
-            super().__init__([*command, *inside], pass_fds=given, environment={})
+            inside = ["--json-status-fd", str(writer), "--", sys.executable, *INTERPRETER_FLAGS]
+            # Programs can read the environment of bwrap itself, so it is empty as well.
+            super().__init__([*command, *inside], pass_fds=passed, environment={})
         except BaseException:
             self.status.close()
             raise
         finally:
-            for fd in given:
+            for fd in passed:
                 os.close(fd)
-        if said := self.status.readline():  # or it failed, which it will say
+        if line := self.status.readline():  # empty if bwrap failed, which is reported on stderr
             with contextlib.suppress(OSError):
-                self.init = os.pidfd_open(json.loads(said)["child-pid"])
+                self.init = os.pidfd_open(json.loads(line)["child-pid"])
 
     def kill(self) -> None:
         if self.init is not None and self.owner == os.getpid():
@@ -120,15 +121,19 @@ class _Contained(Running):
                 signal.pidfd_send_signal(self.init, signal.SIGKILL)
         super().kill()
 
-    def finish(self) -> Ending:
-        """The namespace is gone when this returns. Raises SandboxError where it is not."""
-        ending = super().finish()
+    def finish(self) -> ProcessExit:
+        """See CommandProcess.finish. All processes of the namespace are gone on return.
+
+        Raises:
+            SandboxError: if the namespace still exists after DEATH_S seconds.
+        """
+        ended = super().finish()
         if self.init is not None:
             poll = select.poll()
             poll.register(self.init, select.POLLIN)
             if not poll.poll(DEATH_S * 1000):
-                raise SandboxError(f"a killed namespace was not gone after {DEATH_S:g} s")
-        return as_shells_do(ending)
+                raise SandboxError(f"a killed namespace still exists after {DEATH_S:g} s")
+        return exit_from_client(ended)
 
     def close(self) -> None:
         try:
@@ -146,10 +151,10 @@ def _arguments(limits: Limits) -> Iterator[str]:
     yield from ("--size", str(limits.disk_bytes - shared), "--tmpfs", "/tmp", "--dir", WORK, "--dir", "/var")
     yield from ("--symlink", "/tmp", "/var/tmp")
     for path in (*SYSTEM, *(NETWORK if limits.network else ())):
-        yield from _shown(path)
+        yield from _bind(path)
     for prefix in sorted({os.path.realpath(sys.base_prefix), sys.base_prefix, sys.prefix}):
         yield from ("--ro-bind", prefix, prefix)
-    # What root owns in /proc/sys root may write, without any capability; and root is who nobody is, outside.
+    # Root may write to /proc/sys without any capability, and nobody inside may be root outside.
     yield from ("--proc", "/proc", "--remount-ro", "/proc")
     yield from ("--dev", "/dev", "--size", str(max(shared, 4096)), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
     yield from ("--remount-ro", "/", "--chdir", WORK)
@@ -159,15 +164,15 @@ def _arguments(limits: Limits) -> Iterator[str]:
         yield from ("--setenv", name, value)
 
 
-def _shown(path: str) -> Sequence[str]:
-    """Arguments that show a path of the host's, or the symbolic link that it is."""
+def _bind(path: str) -> Sequence[str]:
+    """Arguments that make a path of the host visible, as a symbolic link if it is one."""
     if os.path.islink(path):
         return ("--symlink", os.readlink(path), path)
     return ("--ro-bind-try", path, path)
 
 
-def _holding(data: bytes) -> int:
-    """A descriptor from which these bytes can be read; they have to fit into a pipe."""
+def _pipe_with(data: bytes) -> int:
+    """The read end of a pipe that holds these bytes, which have to fit into its buffer."""
     reader, writer = os.pipe()
     with os.fdopen(writer, "wb") as pipe:
         pipe.write(data)
@@ -176,11 +181,11 @@ def _holding(data: bytes) -> int:
 
 @cache
 def _filter(network: bool) -> bytes:
-    """The system calls that a program may make; empty on a machine whose calls are not known."""
+    """The seccomp filter; empty on an architecture whose system call numbers are not known."""
     return seccomp.Filter(network=network, own_pids=True).assembled if syscalls.SUPPORTED else b""
 
 
 @cache
-def _spawner(pid: int) -> ThreadPoolExecutor:
-    """One thread of this process, which starts every bwrap."""
+def _starter(pid: int) -> ThreadPoolExecutor:
+    """The thread of this process that starts every bwrap."""
     return ThreadPoolExecutor(1, thread_name_prefix="gem-bubblewrap")

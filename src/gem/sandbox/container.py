@@ -1,7 +1,7 @@
-"""Programs in containers, by the command line of docker or podman.
+"""Sandboxes that run programs in containers, through the command line of docker or podman.
 
-A run is a container of its own, and so is a session, for as long as it lasts. What a program needs has to be in the
-image; images are never fetched here, because that may take longer than any limit.
+Each run and each session is a container of its own. Everything that a program needs has to be in the image. Images are
+never pulled automatically, because that can take longer than any limit.
 """
 
 from __future__ import annotations
@@ -21,28 +21,30 @@ from math import ceil
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Report
-from gem.sandbox.running import Ending, Running, as_shells_do
-from gem.sandbox.scripted import INTERPRETER_FLAGS, ScriptedSandbox, environment
+from gem.sandbox.command_sandbox import INTERPRETER_FLAGS, CommandSandbox, environment
+from gem.sandbox.process import CommandProcess, ProcessExit, exit_from_client
 from gem.sandbox.zygote.removal import remove_tree
 
 LABEL = "gem-sandbox"
 IMAGE = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
 NOBODY = "65534:65534"
-WORK = "/tmp"  # inside, where programs start
-SHARED_MEMORY = 8  # /dev/shm gets one part in so many of the disk limit, /tmp the rest
-ENGINE_FAILED = 125  # the engine's own exit code
-ANSWER_S = 60.0  # for the engine to answer a question, or to end a container
+WORK = "/tmp"  # working directory inside the container
+SHARED_MEMORY = 8  # /dev/shm gets 1/8 of the disk limit, /tmp the rest
+ENGINE_FAILED = 125  # exit code of the engine itself
+ENGINE_TIMEOUT_S = 60.0  # for the engine to answer a query or to remove a container
 
 
-class _ContainerSandbox(ScriptedSandbox):
-    """Runs programs in containers, without network, as nobody, on a read-only root.
+class _ContainerSandbox(CommandSandbox):
+    """Runs programs in containers, without network, as user nobody, on a read-only root.
 
     Args:
-        image: one that is on this machine, with python3 and timeout in it. None is the official slim image of this
-            Python's version.
-        runtime: of the containers, "runsc" for gVisor; None is the engine's default.
+        limits: defaults of every run.
+        image: a local image with python3 and timeout. None means the official slim image for the running Python
+            version.
+        runtime: container runtime, for example "runsc" for gVisor. None means the default of the engine.
 
-    Raises SandboxError where the engine is not installed, does not answer, or has no such image.
+    Raises:
+        SandboxError: if the engine is not installed or does not respond, or the image is missing.
     """
 
     engine: str
@@ -53,13 +55,13 @@ class _ContainerSandbox(ScriptedSandbox):
         self._owner = os.getpid()
         self.label = f"{LABEL}={uuid.uuid4().hex}"
         if shutil.which(self.engine) is None:
-            raise SandboxError(f"{self.engine} is not installed; install it, or use another sandbox")
+            raise SandboxError(f"{self.engine} is not installed; install it or use another sandbox")
         self._ask("version")
         try:
             self._ask("image", "inspect", self.image)
         except SandboxError as e:
-            raise SandboxError(f"{self.engine} has no image {self.image}; `{self.engine} pull {self.image}`") from e
-        self._folder = tempfile.mkdtemp(prefix="gem-")  # where clients run: podman leaves files there
+            raise SandboxError(f"{self.engine} has no image {self.image}; run `{self.engine} pull {self.image}`") from e
+        self._folder = tempfile.mkdtemp(prefix="gem-")  # working directory of the clients: podman leaves files there
         self._remove_folder = weakref.finalize(self, _remove, self._folder, self._owner)
 
     def report(self) -> Report:
@@ -71,20 +73,20 @@ class _ContainerSandbox(ScriptedSandbox):
                 "files": f"the image {self.image}, read-only",
                 "processes": "a pid namespace, --pids-limit",
                 "memory": "--memory, without swap",
-                "disk": "tmpfs of limited size, everything else read-only",
-                "cpu": "RLIMIT_CPU, for each process apart",
-                "wall": "timeout inside, and the host's clock",
-                "output": "counted while it is read, kept by no log",
+                "disk": "tmpfs of limited size; everything else is read-only",
+                "cpu": "RLIMIT_CPU per process",
+                "wall": "timeout inside the container, and the host's clock",
+                "output": "counted as it is read, not logged",
                 "kernel": "no capabilities, no new privileges, the engine's seccomp profile",
             },
             [
-                "CPU seconds and peak memory are not known.",
-                "An exit code from 129 to 192 is taken for a signal, as shells do.",
+                "CPU seconds and peak memory are not reported.",
+                "Exit codes from 129 to 192 are reported as signals, as shells do.",
             ],
         )
 
     def close(self) -> None:
-        """End all containers of this sandbox, those of crashed threads included."""
+        """Remove all containers of this sandbox, including those of crashed threads."""
         was_closed, started = self.closed, hasattr(self, "_remove_folder")
         super().close()
         if started and not was_closed and self._owner == os.getpid():
@@ -93,10 +95,10 @@ class _ContainerSandbox(ScriptedSandbox):
                 if left := self._ask("ps", "--all", "--quiet", "--filter", f"label={self.label}").split():
                     self._ask("rm", "--force", *left)
 
-    def _start(self, limits: Limits, *, lasting: bool) -> Running:
+    def _start(self, limits: Limits, *, for_session: bool) -> CommandProcess:
         name = f"gem-{uuid.uuid4().hex}"
-        arguments = [*self._arguments(name, limits), *self._command(limits, lasting)]
-        return _Container(self, name, arguments, self._folder)
+        arguments = [*self._arguments(name, limits), *self._command(limits, for_session)]
+        return _ContainerClient(self, name, arguments, self._folder)
 
     def _arguments(self, name: str, limits: Limits) -> Iterator[str]:
         shared = limits.disk_bytes // SHARED_MEMORY
@@ -113,9 +115,9 @@ class _ContainerSandbox(ScriptedSandbox):
         for variable, value in environment(WORK, "/usr/local").items():
             yield from ("--env", f"{variable}={value}")
 
-    def _command(self, limits: Limits, lasting: bool) -> Iterator[str]:
+    def _command(self, limits: Limits, for_session: bool) -> Iterator[str]:
         yield self.image
-        if not lasting:  # the host's clock starts later, so this one ends later
+        if not for_session:  # a backup for the host's clock, which starts later
             yield from ("timeout", "--kill-after=1", str(ceil(limits.wall_s) + 2))
         yield from ("python3", *INTERPRETER_FLAGS)
 
@@ -128,13 +130,21 @@ class _ContainerSandbox(ScriptedSandbox):
         }
 
     def _ask(self, *arguments: str) -> str:
-        """What the engine answers. Raises SandboxError where it does not, or refuses."""
+        """Run a command of the engine and return its output.
+
+        Raises:
+            SandboxError: if it fails or times out.
+        """
         try:
             done = subprocess.run(
-                [self.engine, *arguments], capture_output=True, text=True, timeout=ANSWER_S, stdin=subprocess.DEVNULL
+                [self.engine, *arguments],
+                capture_output=True,
+                text=True,
+                timeout=ENGINE_TIMEOUT_S,
+                stdin=subprocess.DEVNULL,
             )
         except (OSError, subprocess.TimeoutExpired) as e:
-            raise SandboxError(f"{self.engine} {arguments[0]} did not answer: {e}") from e
+            raise SandboxError(f"{self.engine} {arguments[0]} did not respond: {e}") from e
         if done.returncode:
             raise SandboxError(f"{self.engine} {arguments[0]} failed: {done.stderr.strip()}")
         return done.stdout
@@ -150,30 +160,34 @@ class PodmanSandbox(_ContainerSandbox):
     engine = "podman"
 
 
-class _Container(Running):
-    """The client of a container, which ends when the container does."""
+class _ContainerClient(CommandProcess):
+    """The engine's client process for one container; it exits when the container does."""
 
     def __init__(self, sandbox: _ContainerSandbox, name: str, arguments: Sequence[str], folder: str) -> None:
         self.sandbox, self.container = sandbox, name
         super().__init__([sandbox.engine, *arguments], folder=folder)
 
     def kill(self) -> None:
-        if self.owner == os.getpid() and not self.over and not self.ended():
+        if self.owner == os.getpid() and not self.finished and not self.exited():
             super().kill()
             self._remove()
 
-    def finish(self) -> Ending:
-        """Raises SandboxError where it was the engine that ended, and not the program."""
-        ending = super().finish()
-        if ending.signal is not None:  # of the client, which may leave its container behind
+    def finish(self) -> ProcessExit:
+        """See CommandProcess.finish.
+
+        Raises:
+            SandboxError: if the engine failed rather than the program.
+        """
+        ended = super().finish()
+        if ended.signal is not None:  # a killed client may leave its container behind
             self._remove()
-        if ending.exit_code == ENGINE_FAILED:
+        if ended.exit_code == ENGINE_FAILED:
             self.sandbox._ask("version")
-        ending = as_shells_do(ending)
-        return replace(ending, out_of_memory=ending.signal == signal.SIGKILL)
+        ended = exit_from_client(ended)
+        return replace(ended, out_of_memory=ended.signal == signal.SIGKILL)
 
     def _remove(self) -> None:
-        with contextlib.suppress(SandboxError):  # it is gone, as it should be
+        with contextlib.suppress(SandboxError):  # usually it is gone already
             self.sandbox._ask("rm", "--force", self.container)
 
 

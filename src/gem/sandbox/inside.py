@@ -1,7 +1,7 @@
-"""What runs inside a sandbox that can only start commands: it sets the limits, lays out the files and does the job.
+"""Entry point inside a CommandSandbox: set the limits, write the files, and run the job.
 
-This file is sent as text to ``python -I -u -c`` and needs nothing but the standard library. On its stdin come the
-length of a job in eight hexadecimal digits, the job as JSON, and then what the program itself is to read.
+This file is passed as text to ``python -I -u -c`` and needs only the standard library. Stdin holds the length of the
+job as eight hexadecimal digits, the job as JSON, and then the stdin of the program.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes of a shell
-PACKAGE = "gem.sandbox.zygote"  # where the modules that are sent along come from
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes that shells use
+PACKAGE = "gem.sandbox.zygote"  # package of the modules that come with a job
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     set_limits(job["rlimits"])
     write_files(job["files"])
     load_modules(job.get("modules", {}))
-    os.write(1, b"+")  # from here on the clock runs, and what fails is the program
+    os.write(1, b"+")  # start signal: from here on the time limit applies and failures are the program's
     if "relay" in job:
         relay: Any = sys.modules["inside_relay"]
         relay.relay(job)
@@ -35,12 +35,12 @@ def main() -> None:
 
 
 def read_exactly(fd: int, size: int) -> bytes:
-    """Bytes from a descriptor, unbuffered: what follows them is the program's."""
+    """Read from a descriptor without buffering, so that the bytes after it are left for the program."""
     parts = []
     while size:
         part = os.read(fd, size)
         if not part:
-            raise SystemExit("the sandbox was given no job")
+            raise SystemExit("the sandbox received no job")
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
@@ -63,18 +63,18 @@ def write_files(files: Mapping[str, str]) -> None:
 
 
 def load_modules(sources: Mapping[str, str]) -> None:
-    """Modules of gem's that were sent along, in the order in which they need each other."""
+    """Load the gem modules that come with a job, given in import order."""
     for package in ("gem", "gem.sandbox", PACKAGE):
         sys.modules.setdefault(package, types.ModuleType(package))
     for name, source in sources.items():
         module = sys.modules[name] = types.ModuleType(name)
-        setattr(sys.modules[PACKAGE], name, module)  # by which they import each other
+        setattr(sys.modules[PACKAGE], name, module)  # how they import each other
         module.__file__ = f"<{name}>"
         exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
 
 
 def execute(command: Sequence[str]) -> None:
-    """Become the command."""
+    """Replace this process by the command."""
     try:
         os.execvp(command[0], list(command))
     except OSError as e:

@@ -1,7 +1,7 @@
-"""What stands between the host and a program that answers it: functions and sessions of sandboxes that start commands.
+"""Runs a program in a child process and relays between it and the host. Loaded by inside.py for calls and sessions.
 
-A child runs the program. Its parent, the relay, tells the host by lines of JSON what the child writes, what it answers
-and how it ended, and no program can speak for it. This file is sent along with a job, and loaded by inside.py.
+The relay sends the host lines of JSON with the program's output, its answers and how it ended. The program cannot write
+to the host directly, so it cannot forge these messages.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ import os
 import selectors
 import signal
 import socket
+import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 PR_SET_DUMPABLE = 4
-PIECE = 32768  # bytes told at once
+CHUNK = 32768  # bytes of output per message
+CHANNEL = 3  # index of the socket among the descriptors of a program
 
 
 def relay(job: Mapping[str, Any]) -> None:
-    """Run ``module.run(options, fds)`` in a child, as the fork server does: streams, and a socket to the host.
-
-    Pass on what it writes, what it answers, and how it ended.
-    """
+    """Run ``module.run(options, fds)`` in a child, with standard streams and a socket, and relay until it ends."""
     set_dumpable(0)  # or the child could write to the host through /proc/<parent>/fd
     ours, theirs = socket.socketpair()
     out, err, died = os.pipe(), os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
-        take_streams(base64.b64decode(job["stdin"]), out[1], err[1])
+        redirect_streams(base64.b64decode(job["stdin"]), out[1], err[1])
         for fd in (*out, *err, *died, ours.detach()):
             os.close(fd)
         set_dumpable(1)
@@ -44,7 +43,32 @@ def relay(job: Mapping[str, Any]) -> None:
     Relay(child, ours, {out[0]: "stdout", err[0]: "stderr"}, died).run()
 
 
-def take_streams(stdin: bytes, out: int, err: int) -> None:
+def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
+    """Call options["function"] of options["source"]; answer with its exit code and its value."""
+    program: Any = sys.modules["program"]
+    values: Any = sys.modules["values"]
+    answer: dict[str, Any] = {"exit_code": 1}
+
+    def call() -> None:
+        try:
+            module = program.new_module("program")
+            program.run_in(module, code)
+            value = program.find_function(module, options["function"])(*json.loads(options["arguments"]))
+            answer["value"] = values.encode(value)
+        except MemoryError:
+            answer["out_of_memory"] = True
+            raise
+
+    program.open_streams(unbuffered=True)
+    code = program.compiled(base64.b64decode(options["source"]))
+    if code is not None:
+        answer["exit_code"] = program.execute(call)
+    with socket.socket(fileno=fds[CHANNEL]) as channel:
+        channel.sendall(json.dumps(answer).encode() + b"\n")
+    os._exit(0)
+
+
+def redirect_streams(stdin: bytes, out: int, err: int) -> None:
     with tempfile.TemporaryFile() as file:
         file.write(stdin)
         file.seek(0)
@@ -54,95 +78,94 @@ def take_streams(stdin: bytes, out: int, err: int) -> None:
 
 
 class Relay:
-    """Between the host (descriptors 0 and 1) and a child."""
+    """Relays between the host (descriptors 0 and 1) and a child process."""
 
     def __init__(self, child: int, control: socket.socket, outputs: Mapping[int, str], died: tuple[int, int]) -> None:
         self.child, self.control, self.outputs, self.died = child, control, outputs, died
 
     def run(self) -> None:
-        """Until the child dies or the host goes."""
-        self.notice_death()
-        serve: dict[int, Callable[[], bytes | None]] = {
-            0: self.obey,
-            self.control.fileno(): self.tell_answers,
-            self.died[0]: self.tell_death,
+        """Relay until the child ends or the host hangs up."""
+        self.watch_child()
+        handlers: dict[int, Callable[[], bytes | None]] = {
+            0: self.forward_input,
+            self.control.fileno(): self.forward_answers,
+            self.died[0]: self.report_exit,
         }
-        serve.update({fd: functools.partial(self.tell_output, fd) for fd in self.outputs})
+        handlers.update({fd: functools.partial(self.forward_output, fd) for fd in self.outputs})
         selector = selectors.DefaultSelector()
-        for fd in serve:
+        for fd in handlers:
             os.set_blocking(fd, fd == 0)
             selector.register(fd, selectors.EVENT_READ)
         while self.died[0] in selector.get_map() and 0 in selector.get_map():
             for key, _ in selector.select():
-                if serve[key.fd]() == b"":
+                if handlers[key.fd]() == b"":
                     selector.unregister(key.fd)
         with contextlib.suppress(OSError):
             os.kill(self.child, signal.SIGKILL)
 
-    # Each of these serves one descriptor, and returns b"" at its end.
+    # Each handler serves one descriptor and returns b"" at its end.
 
-    def notice_death(self) -> None:
-        """A byte arrives at died[0] for each child that ends: what it forked may hold all other descriptors."""
+    def watch_child(self) -> None:
+        """Write a byte to ``died`` whenever a child ends; other descriptors may be held open by its descendants."""
         os.set_blocking(self.died[1], False)
         signal.set_wakeup_fd(self.died[1])
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        os.write(self.died[1], b"0")  # it may be dead already
+        os.write(self.died[1], b"0")  # the child may have ended already
 
-    def obey(self) -> bytes:
-        """Pass on what the host sends."""
-        data = os.read(0, PIECE)
+    def forward_input(self) -> bytes:
+        data = os.read(0, CHUNK)
         self.control.setblocking(True)
-        with contextlib.suppress(OSError):  # the child is gone, which will be told
+        with contextlib.suppress(OSError):  # the child has ended, which is reported separately
             self.control.sendall(data)
         self.control.setblocking(False)
         return data
 
-    def tell_output(self, fd: int) -> bytes | None:
-        """Pass on a piece of output. Returns it, or None where there is nothing yet."""
+    def forward_output(self, fd: int) -> bytes | None:
+        """Forward a chunk of output; returns it, or None if there is nothing to read."""
         try:
-            data = os.read(fd, PIECE)
+            data = os.read(fd, CHUNK)
         except BlockingIOError:
             return None
-        self.tell(self.outputs[fd], data)
+        self.send(self.outputs[fd], data)
         return data
 
-    def tell_answers(self) -> bytes | None:
-        """Pass on answers, after what was printed before them."""
+    def forward_answers(self) -> bytes | None:
+        """Forward answers, after the output that was written before them."""
         try:
-            data = self.control.recv(PIECE)
+            data = self.control.recv(CHUNK)
         except BlockingIOError:
             return None
-        except OSError:  # it died with something unread
+        except OSError:  # the child died with unread input
             return b""
-        self.tell_rest()
-        self.tell("answer", data)
+        self.forward_remaining_output()
+        self.send("answer", data)
         return data
 
-    def tell_death(self) -> bytes | None:
-        """How the child ended is told last."""
+    def report_exit(self) -> bytes | None:
+        """Send the exit code of the child as the last message."""
         os.read(self.died[0], 64)
         pid, status = os.waitpid(self.child, os.WNOHANG)
         if pid == 0:
             return None
-        while self.tell_answers():
+        while self.forward_answers():
             pass
-        self.tell_rest()
-        self.tell("gone", str(os.waitstatus_to_exitcode(status)).encode())
+        self.forward_remaining_output()
+        self.send("exit_code", str(os.waitstatus_to_exitcode(status)).encode())
         return b""
 
-    def tell_rest(self) -> None:
+    def forward_remaining_output(self) -> None:
         for fd in self.outputs:
-            while self.tell_output(fd):
+            while self.forward_output(fd):
                 pass
 
-    def tell(self, name: str, data: bytes) -> None:
+    def send(self, name: str, data: bytes) -> None:
         line = json.dumps({name: base64.b64encode(data).decode()}).encode() + b"\n"
         while data and line:
             line = line[os.write(1, line) :]
 
 
 def set_dumpable(value: int) -> None:
-    with contextlib.suppress(ImportError, OSError, AttributeError):  # not Linux, and no /proc to fear
+    with contextlib.suppress(ImportError, OSError, AttributeError):  # not Linux: there is no /proc to protect
         import ctypes
 
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, value, 0, 0, 0)

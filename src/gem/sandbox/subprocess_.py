@@ -1,7 +1,7 @@
-"""No containment at all, by its own name: programs run as you do, with your files and your network.
+"""Sandbox without isolation, available only by name: programs run with your permissions, files and network.
 
-What remains of the contract is what keeps a program from being a nuisance: a session of its own, a time-out that ends
-the whole process group, bounded output, an empty working directory, and none of the host's environment variables.
+It still enforces what keeps programs manageable: a session of its own, a timeout that kills the process group, bounded
+output, an empty working directory, and no environment variables from the host.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import tempfile
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Report
-from gem.sandbox.running import Running
-from gem.sandbox.scripted import INTERPRETER_FLAGS, ScriptedSandbox, environment
+from gem.sandbox.command_sandbox import INTERPRETER_FLAGS, CommandSandbox, environment
+from gem.sandbox.process import CommandProcess
 from gem.sandbox.zygote.removal import remove_tree
 
 logger = logging.getLogger(__name__)
 _warned = False
 
 
-class SubprocessSandbox(ScriptedSandbox):
-    """Runs programs uncontained. Logs a warning when the first of a process is made."""
+class SubprocessSandbox(CommandSandbox):
+    """Runs programs without isolation. Logs one warning per process."""
 
     def __init__(self, *, limits: Limits | None = None) -> None:
         super().__init__(limits=limits)
@@ -35,22 +35,22 @@ class SubprocessSandbox(ScriptedSandbox):
         return Report(
             "subprocess",
             "",
-            {**guarantees, "wall": "the host's clock, kill of the process group", "output": "counted while it is read"},
-            ["Nothing is contained: a program can do what you can, and may outlive its run in a session of its own."],
+            {**guarantees, "wall": "the host's clock; kills the process group", "output": "counted as it is read"},
+            ["No isolation: a program can do whatever you can, and can outlive its run in a session of its own."],
         )
 
-    def _start(self, limits: Limits, *, lasting: bool) -> Running:
-        return _InFolder()
+    def _start(self, limits: Limits, *, for_session: bool) -> CommandProcess:
+        return _TemporaryFolderProcess()
 
 
-class _InFolder(Running):
-    """A command in a temporary folder of its own."""
+class _TemporaryFolderProcess(CommandProcess):
+    """A command in a temporary working directory."""
 
     def __init__(self) -> None:
         try:
             self.folder = tempfile.mkdtemp(prefix="gem-")
         except OSError as e:
-            raise SandboxError(f"no working directory could be made: {e}") from e
+            raise SandboxError(f"could not create a working directory: {e}") from e
         try:
             command = [sys.executable, *INTERPRETER_FLAGS]
             super().__init__(command, folder=self.folder, environment=environment(self.folder, sys.prefix))
@@ -68,4 +68,4 @@ def _warn_once() -> None:
     global _warned
     if not _warned:
         _warned = True
-        logger.warning("the subprocess sandbox contains nothing: programs run with your rights, files and network")
+        logger.warning("the subprocess sandbox does not isolate: programs run with your permissions and network access")

@@ -10,8 +10,8 @@ from typing import Any
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.parsing import code_blocks
 from gem.sandbox import Limits, Result, Sandbox, Session, Status, get_sandbox
-from gem.sandbox.choose import backend_of
-from gem.sandbox.streams import Capture
+from gem.sandbox.factory import backend_of
+from gem.sandbox.process import Capture
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.formats import TAGS
 

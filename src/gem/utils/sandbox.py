@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gem.sandbox import Limits, get_sandbox
-from gem.sandbox.choose import backend_of
+from gem.sandbox.factory import backend_of
 
 TIMEOUT_S = 10  # the published default
 

@@ -37,13 +37,13 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
     """Serve cells until the host hangs up. Of the four descriptors the last is the socket."""
     exit_code = 1
     try:
-        Interpreter(fds[CHANNEL]).serve()
+        CellInterpreter(fds[CHANNEL]).serve()
         exit_code = 0
     finally:
         os._exit(exit_code)
 
 
-class Interpreter:
+class CellInterpreter:
     """One namespace, in which cells run.
 
     channel: a stream socket to the host.
@@ -64,11 +64,11 @@ class Interpreter:
         module.__dict__["__builtins__"] = builtins
         sys.modules["__main__"] = module
         sys.path.insert(0, os.getcwd())
-        program.draw_anew()
+        program.reseed_random()
         self.variables = module.__dict__
 
     def serve(self) -> None:
-        self._ignore_interrupts()
+        self._disable_interrupts()
         while (message := self._receive()) is not None:
             if "code" in message:  # or it is an interrupt that came too late
                 self._send(self._answer(message["code"], message["name"]))
@@ -80,12 +80,12 @@ class Interpreter:
         ending: BaseException | None = None
         exit_code = 1
         try:
-            self._take_interrupts()
+            self._enable_interrupts()
             ending = _execute(code, name, self.variables)
             exit_code = _exit_code(ending)
         except BaseException as e:  # it came while an error was shown
             ending = e
-        self._ignore_interrupts()
+        self._disable_interrupts()
         if os.getpid() != self.pid:  # the cell forked, and this is its child
             os._exit(exit_code)
         out_of_memory = isinstance(ending, MemoryError)
@@ -100,13 +100,13 @@ class Interpreter:
         sys.stderr = program.unbuffered_writer(2, "backslashreplace")
         sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
 
-    def _take_interrupts(self) -> None:
+    def _enable_interrupts(self) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         fcntl.fcntl(self.channel, fcntl.F_SETFL, self.flags | os.O_ASYNC)
         if select.select([self.channel], [], [], 0)[0]:  # the host's patience was over before this
             signal.raise_signal(signal.SIGINT)
 
-    def _ignore_interrupts(self) -> None:
+    def _disable_interrupts(self) -> None:
         while True:
             try:
                 fcntl.fcntl(self.channel, fcntl.F_SETFL, self.flags)

@@ -26,10 +26,10 @@ from typing import Any, Protocol
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Files, Limits, Status
-from gem.sandbox.running import Ending
-from gem.sandbox.running import status_of as status_of_ending
-from gem.sandbox.scripted import checked_files
-from gem.sandbox.zygote.wire import CONTROL, Order, Settings, job_file
+from gem.sandbox.command_sandbox import checked_files
+from gem.sandbox.process import ProcessExit
+from gem.sandbox.process import status_of as status_of_ending
+from gem.sandbox.zygote.protocol import CONTROL, RunRequest, ServerSettings, job_file
 
 START_S = 120.0  # to import a tier on a busy machine
 DEATH_S = 10.0  # for a server that was hung up on
@@ -42,8 +42,8 @@ import json, sys, types
 for name, path in json.loads(sys.argv[3]).items():
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = [path]
-from gem.sandbox.zygote import server, wire
-server.main(int(sys.argv[1]), wire.Settings(**json.loads(sys.argv[2])))
+from gem.sandbox.zygote import server, protocol
+server.main(int(sys.argv[1]), protocol.ServerSettings(**json.loads(sys.argv[2])))
 """
 _PACKAGES = {
     "gem": str(_GEM),
@@ -63,13 +63,13 @@ _ENVIRONMENT = {
 
 
 @dataclass(frozen=True)
-class Exit(Ending):
+class RunExit(ProcessExit):
     """How a run ended. why: the limit that it was stopped for, None where it ended by itself."""
 
     why: Status | None = None
 
 
-def status_of(ended: Exit, limits: Limits, stderr: str = "") -> Status:
+def status_of(ended: RunExit, limits: Limits, stderr: str = "") -> Status:
     """What an end amounts to. stderr: what the program wrote there."""
     if ended.exit_code == 1 and _OUT_OF_MEMORY.search(stderr):
         ended = replace(ended, out_of_memory=True)
@@ -77,11 +77,11 @@ def status_of(ended: Exit, limits: Limits, stderr: str = "") -> Status:
 
 
 class ServerDied(SandboxError):
-    """The fork server ended, and the run with it. began: whether the program may have."""
+    """The fork server ended, and the run with it. started: whether the program may have."""
 
-    def __init__(self, message: str, *, began: bool) -> None:
+    def __init__(self, message: str, *, started: bool) -> None:
         super().__init__(message)
-        self.began = began
+        self.started = started
 
 
 class Launch:
@@ -93,9 +93,9 @@ class Launch:
     def __init__(self, channel: socket.socket, server: Zygote) -> None:
         self.server = server
         self._channel = channel
-        self._heard = b""
-        self._began = False
-        self._exit: Exit | None = None
+        self._received = b""
+        self._started = False
+        self._exit: RunExit | None = None
 
     def fileno(self) -> int:
         """Readable when the run is over; also once when it begins, which wait() takes note of."""
@@ -106,7 +106,7 @@ class Launch:
         with contextlib.suppress(OSError):
             self._channel.send(why.encode())
 
-    def wait(self, timeout: float | None) -> Exit | None:
+    def wait(self, timeout: float | None) -> RunExit | None:
         """How the run ended; None where it has not after `timeout` seconds.
 
         Raises ServerDied when it ended with the server, SandboxError where it could not be started.
@@ -115,40 +115,40 @@ class Launch:
         while self._exit is None:
             if not _readable(self._channel, until):
                 return None
-            self._hear()
+            self._receive()
         return self._exit
 
     def over(self) -> bool:
         """Whether it has ended; waits for nothing. Raises as wait() does."""
         return self.wait(0) is not None
 
-    def await_beginning(self) -> None:
+    def wait_until_started(self) -> None:
         """Wait until the server takes it on: then its clock starts. Raises as wait() does."""
         until = time.monotonic() + START_S
-        while not self._began and self._exit is None:
+        while not self._started and self._exit is None:
             if not _readable(self._channel, until):
                 raise SandboxError(f"the sandbox's fork server started no run in {START_S:g} s")
-            self._hear()
+            self._receive()
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         try:
             part = self._channel.recv(4096)
         except ConnectionError:
             part = b""
         if not part:
-            raise ServerDied("the sandbox's fork server died under a run", began=self._began)
-        *lines, self._heard = (self._heard + part).split(b"\n")
+            raise ServerDied("the sandbox's fork server died under a run", started=self._started)
+        *lines, self._received = (self._received + part).split(b"\n")
         for line in lines:
-            self._take(json.loads(line))
+            self._handle(json.loads(line))
 
-    def _take(self, message: Mapping[str, Any]) -> None:
-        self._began |= "began" in message
+    def _handle(self, message: Mapping[str, Any]) -> None:
+        self._started |= "started" in message
         if "failed" in message:
             raise SandboxError(f"a run could not be set up: {message['failed']}")
         if "ended" in message:
             ended = message["ended"]
             code, why = ended["code"], ended["why"]
-            self._exit = Exit(
+            self._exit = RunExit(
                 exit_code=code if code >= 0 else None,
                 signal=-code if code < 0 else None,
                 cpu_s=ended["cpu_s"],
@@ -182,7 +182,7 @@ class Zygote:
     def __init__(self, level: str, *, modules: Sequence[str] = (), network: bool = False) -> None:
         self.level = level
         self._lock, self._ready = threading.Lock(), False
-        settings = Settings(
+        settings = ServerSettings(
             level=level,
             modules=list(modules),
             readable=readable_folders(),
@@ -208,14 +208,14 @@ class Zygote:
         with self._lock:
             return not self._ready or (self._process.poll() is None and not _readable(self._control, 0.0))
 
-    def await_ready(self) -> None:
+    def wait_until_ready(self) -> None:
         """Wait until it serves. Raises SandboxError where the level cannot be set up."""
         with self._lock:
             if not self._ready:
-                self._await_ready()
+                self._wait_until_ready()
                 self._ready = True
 
-    def _await_ready(self) -> None:
+    def _wait_until_ready(self) -> None:
         if not _readable(self._control, time.monotonic() + START_S):
             raise SandboxError(f"the fork server of level {self.level!r} was not ready after {START_S:g} s")
         try:
@@ -239,15 +239,15 @@ class Zygote:
 
         Raises ServerDied where the server is gone, SandboxError where descriptors ran out.
         """
-        self.await_ready()
-        order = Order(entry, limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.disk_bytes)
+        self.wait_until_ready()
+        request = RunRequest(entry, limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.disk_bytes)
         try:
             ours, theirs = socket.socketpair()
             job = job_file(options, checked_files(files))
         except OSError as e:
             raise SandboxError(f"no run could be started: {e}") from e
         try:
-            self._send(order.packed(), [theirs.fileno(), job, *fds])
+            self._send(request.packed(), [theirs.fileno(), job, *fds])
         except BaseException:
             ours.close()
             raise
@@ -263,7 +263,7 @@ class Zygote:
                 return
             except OSError as e:
                 if e.errno != errno.ETOOMANYREFS:  # descriptors under way: the server is about to take them
-                    raise ServerDied(f"the sandbox's fork server is gone: {e}", began=False) from e
+                    raise ServerDied(f"the sandbox's fork server is gone: {e}", started=False) from e
                 time.sleep(0.001)
 
     def abandon(self) -> None:
@@ -272,19 +272,19 @@ class Zygote:
         self._control.close()
         self._process.returncode = 0  # it is not ours to wait for
 
-    def close(self, patience_s: float = DEATH_S) -> None:
+    def close(self, timeout_s: float = DEATH_S) -> None:
         """End the server with all its runs. Safe to call twice."""
         self._control.close()
         with self._lock:
             if self._process.returncode is None:
                 try:
-                    self._process.wait(patience_s)
+                    self._process.wait(timeout_s)
                 except subprocess.TimeoutExpired:
                     self._process.kill()
                     self._process.wait()
 
 
-def _start(control: int, settings: Settings) -> subprocess.Popen[bytes]:
+def _start(control: int, settings: ServerSettings) -> subprocess.Popen[bytes]:
     arguments = [str(control), json.dumps(asdict(settings)), json.dumps(_PACKAGES)]
     try:
         return subprocess.Popen(

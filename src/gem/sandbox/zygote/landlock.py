@@ -55,7 +55,7 @@ def hide(folder: str) -> None:
                     with contextlib.suppress(OSError):  # it is gone, or of a kind that is not restricted
                         _allow(ruleset, path, rights)
             folder = above
-        linux.gain_no_privileges()
+        linux.set_no_new_privileges()
         linux.syscall("landlock_restrict_self", ruleset, 0)
     finally:
         os.close(ruleset)
@@ -71,7 +71,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         os.close(fd)
 
 
-class Rules:
+class LandlockRules:
     """What programs may reach.
 
     Args:

@@ -9,23 +9,23 @@ import resource
 import time
 from collections.abc import Mapping
 
-from gem.sandbox.zygote import watch
-from gem.sandbox.zygote.wire import Order
+from gem.sandbox.zygote import procfs
+from gem.sandbox.zygote.protocol import RunRequest
 
 OPEN_FILES = 256
 _COUNT_S = 1.0  # a count of the user's tasks is good for so long
 
 
-def set_limits(order: Order, *, processes: int) -> None:
+def set_limits(request: RunRequest, *, processes: int) -> None:
     """Set hard limits on this process and on each that it starts.
 
     Args:
         processes: RLIMIT_NPROC, which counts all tasks of a user, per user namespace.
     """
-    cpu_s = math.ceil(order.cpu_s) + 1  # the watch is more exact, and says why
+    cpu_s = math.ceil(request.cpu_s) + 1  # the watch is more exact, and says why
     limits = {
-        "RLIMIT_AS": order.memory_bytes + image_bytes(),
-        "RLIMIT_FSIZE": order.disk_bytes,
+        "RLIMIT_AS": request.memory_bytes + image_bytes(),
+        "RLIMIT_FSIZE": request.disk_bytes,
         "RLIMIT_CPU": cpu_s,
         "RLIMIT_NPROC": processes,
         "RLIMIT_NOFILE": OPEN_FILES,
@@ -50,7 +50,7 @@ def image_bytes() -> int:
     """
     try:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[0]) * watch.PAGE
+            return int(file.read().split()[0]) * procfs.PAGE
     except OSError:
         return 0
 
@@ -71,7 +71,7 @@ class UserTasks:
     def _visible(self) -> int:
         now = time.monotonic()
         if now - self._when > _COUNT_S:
-            self._seen, self._when = watch.tasks_of_user(os.getuid()), now
+            self._seen, self._when = procfs.tasks_of_user(os.getuid()), now
         return self._seen
 
 
@@ -98,7 +98,7 @@ def _can_fork(limit: int) -> bool:
     return True
 
 
-def lay_out(files: Mapping[str, bytes]) -> None:
+def write_files(files: Mapping[str, bytes]) -> None:
     """Write files below the working directory. Raises OSError where there is no room."""
     for path, content in files.items():
         if os.path.dirname(path):

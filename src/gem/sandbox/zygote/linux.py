@@ -127,7 +127,7 @@ def set_dumpable(dumpable: bool = True) -> None:
     prctl(_PR_SET_DUMPABLE, int(dumpable))
 
 
-def gain_no_privileges() -> None:
+def set_no_new_privileges() -> None:
     """From here on no program that is started gains privileges, whatever its file's mode."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 

@@ -6,7 +6,7 @@ import os
 import select
 import time
 
-from gem.sandbox.streams import CHUNK, FLOOD, Capture
+from gem.sandbox.process import CHUNK, FLOOD_FACTOR, Capture
 
 
 class Listener:
@@ -60,7 +60,7 @@ class Listener:
     def drain(self, *fds: int) -> None:
         """Read what is left in pipes; whoever else holds them is not waited for."""
         for fd in fds:
-            for _ in range(FLOOD):
+            for _ in range(FLOOD_FACTOR):
                 if not self._read(fd):
                     break
 
@@ -83,7 +83,7 @@ class Listener:
             return False
         capture = self.captures[fd]
         capture.add(data)
-        if capture.total > FLOOD * capture.limit:
+        if capture.total > FLOOD_FACTOR * capture.limit:
             self.floods.add(fd)
         return True
 

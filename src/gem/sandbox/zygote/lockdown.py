@@ -1,8 +1,8 @@
 """How a run is contained without namespaces: level "basic", and on top of it "lsm".
 
-A level is used in this order: leave_host() by the server's guardian, settle() by the server before it imports what
-programs use, prepare() after that. Then for every run: new_folder() and fork() by the server, contain() by the child
-before it becomes the program, kill() and clear() by the server.
+Order of calls: isolate_server() in the parent of the server, set_up() in the server before it imports libraries,
+prepare() after that. Then for every run: new_folder() and fork() in the server, isolate() in the child before it runs
+the program, kill() and clear() in the server.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import signal
 import sys
 from collections.abc import Mapping
 
-from gem.sandbox.zygote import limits, linux, watch
-from gem.sandbox.zygote.landlock import REFER_SINCE, Rules, hide
+from gem.sandbox.zygote import limits, linux, procfs
+from gem.sandbox.zygote.landlock import REFER_SINCE, LandlockRules, hide
+from gem.sandbox.zygote.protocol import RunRequest, ServerSettings
 from gem.sandbox.zygote.removal import remove_tree
 from gem.sandbox.zygote.seccomp import Filter
-from gem.sandbox.zygote.semaphores import do_without_shared_memory
-from gem.sandbox.zygote.wire import Order, Settings
+from gem.sandbox.zygote.semaphores import install
 
 ON_LINUX = sys.platform.startswith("linux")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
@@ -32,27 +32,27 @@ TRUSTED = "tests"  # the entry whose own filter holds its programs in their grou
 TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # versions of Landlock
 
 
-def readable_paths(settings: Settings) -> list[str]:
+def readable_paths(settings: ServerSettings) -> list[str]:
     """What programs may read besides their working directory."""
     network = NETWORK_CONFIGURATION if settings.network else ()
     return [*SYSTEM, *CONFIGURATION, *network, *settings.readable]
 
 
-class Basic:
+class BasicLevel:
     """Limits, a session and a folder of its own. As root: a user of its own for each run, where that is possible."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.base = ""
         self.count = os.getpid() % SLOTS
 
-    def leave_host(self) -> None:
+    def isolate_server(self) -> None:
         self.base = f"{self.settings.folder}/gem-{os.urandom(8).hex()}"
         os.mkdir(self.base, 0o711)
         if ON_LINUX:
             linux.adopt_orphans()
 
-    def settle(self) -> None:
+    def set_up(self) -> None:
         if ON_LINUX:
             linux.adopt_orphans()
             linux.die_with_parent(signal.SIGTERM)
@@ -81,19 +81,19 @@ class Basic:
         self.others = self.tasks.count() if self.tasks else 0
         return self.fork_one(), None
 
-    def contain(self, order: Order, folder: str, files: Mapping[str, bytes]) -> None:
+    def isolate(self, request: RunRequest, folder: str, files: Mapping[str, bytes]) -> None:
         os.setsid()
         os.environ.update(HOME=folder, TMPDIR=folder)
         os.chdir(folder)
-        limits.set_limits(order, processes=order.processes + self.others)
+        limits.set_limits(request, processes=request.processes + self.others)
         if self.new_users:
             self._become_user(FIRST_SLOT + self.count % SLOTS, folder)
-        limits.lay_out(files)
+        limits.write_files(files)
         if ON_LINUX:
             linux.drop_capabilities(linux.CAP_DAC_READ_SEARCH if self.reads_all else None)
-            linux.gain_no_privileges()
+            linux.set_no_new_privileges()
             linux.die_with_parent()
-        self._confine(order, folder)
+        self._confine(request, folder)
 
     def _become_user(self, uid: int, folder: str) -> None:
         os.chown(folder, uid, uid)
@@ -104,7 +104,7 @@ class Basic:
         os.setresuid(uid, uid, uid)
         linux.set_dumpable()
 
-    def _confine(self, order: Order, folder: str) -> None:
+    def _confine(self, request: RunRequest, folder: str) -> None:
         pass
 
     def kill(self, pid: int) -> None:
@@ -115,9 +115,9 @@ class Basic:
     def clear(self, folder: str) -> None:
         remove_tree(folder)
 
-    def leave(self) -> None:
+    def clean_up(self) -> None:
         """When the server is over: end what is left of its runs, which is this process's by now, and their files."""
-        while left := watch.children(os.getpid()):
+        while left := procfs.children(os.getpid()):
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
                     os.kill(pid, signal.SIGKILL)
@@ -125,13 +125,13 @@ class Basic:
         remove_tree(self.base)
 
 
-class Lsm(Basic):
+class LsmLevel(BasicLevel):
     """Landlock for files, seccomp for the rest of the kernel; runs are held together by their process group."""
 
     def prepare(self) -> None:
         super().prepare()
         readable = readable_paths(self.settings)
-        self.rules = Rules([*readable, *MACHINE], DEVICES, network=self.settings.network)
+        self.rules = LandlockRules([*readable, *MACHINE], DEVICES, network=self.settings.network)
         if self.rules.abi == 0:
             raise OSError("the kernel has no Landlock")
         if self.rules.abi >= REFER_SINCE:  # or this process could not move files, as it does to remove them
@@ -147,13 +147,13 @@ class Lsm(Basic):
             )
             for trusted in (False, True)
         }
-        do_without_shared_memory()
+        install()
 
-    def _confine(self, order: Order, folder: str) -> None:
+    def _confine(self, request: RunRequest, folder: str) -> None:
         if self.rules.abi < REFER_SINCE:
             hide(self.settings.hidden)
         self.rules.restrict(folder)
-        self.filters[order.entry == TRUSTED].install()
+        self.filters[request.entry == TRUSTED].install()
 
 
 def _open_to_all(path: str) -> bool:

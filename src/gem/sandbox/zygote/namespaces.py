@@ -1,6 +1,6 @@
 """Level "ns": every run in namespaces of its own, with a root of its own; the program is process 1 there.
 
-The order of calls matters. The server's user namespace owns its mounts and process namespaces, so that a child, still
+The request of calls matters. The server's user namespace owns its mounts and process namespaces, so that a child, still
 with the server's capabilities, can mount its own folders and /proc; only then it moves to a last user namespace,
 which counts its processes and in which it gives up what it can do.
 """
@@ -14,26 +14,26 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gem.sandbox.zygote import limits, linux
 from gem.sandbox.zygote.lockdown import DEVICES, readable_paths
+from gem.sandbox.zygote.procfs import MAX_FILES
+from gem.sandbox.zygote.protocol import RunRequest, ServerSettings
 from gem.sandbox.zygote.seccomp import Filter
-from gem.sandbox.zygote.watch import MAX_FILES
-from gem.sandbox.zygote.wire import Order, Settings
 
 USER = 1000  # what programs see
 OUTSIDE_USER = 60_000  # whom they are outside, where root runs the sandbox: the kernel's limits do not bind root
-HOMES = ("/tmp", "/home", "/var/tmp")  # the first that hides nothing of what is to be shown
+HOME_CANDIDATES = ("/tmp", "/home", "/var/tmp")  # the first that hides nothing of what is to be shown
 BOX = "/box"  # where the one file system lies that all of a run's files are on
-ROOT_PLACES = ("/sys", "/mnt", "/media", "/srv", "/opt")  # likewise, among those that there are
+ROOT_CANDIDATES = ("/sys", "/mnt", "/media", "/srv", "/opt")  # likewise, among those that there are
 NEW_ROOT = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_PIDS
-QUIET = linux.NO_SUID | linux.NO_DEVICES
+SAFE_MOUNT = linux.NO_SUID | linux.NO_DEVICES
 
 
-class Namespaces:
-    def __init__(self, settings: Settings) -> None:
+class NamespaceLevel:
+    def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.base = ""
         self.privileged = os.getuid() == 0 and all(map(linux.has_capability, (linux.CAP_SETUID, linux.CAP_SETGID)))
 
-    def leave_host(self) -> None:
+    def isolate_server(self) -> None:
         users = [(USER, os.getuid(), os.getgid())]
         if self.privileged:
             users = [(0, 0, 0), (USER, OUTSIDE_USER, OUTSIDE_USER)]
@@ -42,17 +42,17 @@ class Namespaces:
         with _mapped(users):
             linux.unshare(flags)
 
-    def settle(self) -> None:
+    def set_up(self) -> None:
         linux.die_with_parent()
         linux.mount("", "/", flags=linux.RECURSIVE | linux.PRIVATE)
         shown = readable_paths(self.settings)
-        root = _free(filter(os.path.isdir, ROOT_PLACES), shown)
-        self.home = _free(HOMES, shown)
-        linux.mount("tmpfs", root, "tmpfs", QUIET, "size=1m,mode=755")
-        _furnish(root, shown, hidden=self.settings.hidden, home=self.home)
-        linux.mount("proc", f"{root}/proc", "proc", QUIET | linux.NO_EXEC)
+        root = _free(filter(os.path.isdir, ROOT_CANDIDATES), shown)
+        self.home = _free(HOME_CANDIDATES, shown)
+        linux.mount("tmpfs", root, "tmpfs", SAFE_MOUNT, "size=1m,mode=755")
+        _populate_root(root, shown, hidden=self.settings.hidden, home=self.home)
+        linux.mount("proc", f"{root}/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
         linux.change_root(root)
-        linux.mount("", "/", flags=linux.REMOUNT | linux.BIND | linux.READ_ONLY | QUIET)
+        linux.mount("", "/", flags=linux.REMOUNT | linux.BIND | linux.READ_ONLY | SAFE_MOUNT)
         linux.set_hostname("sandbox")
         os.environ.update(HOME=self.home, TMPDIR=self.home)
 
@@ -70,7 +70,7 @@ class Namespaces:
         init = pid = None
         try:
             if with_init and (init := os.fork()) == 0:
-                _hold_together()
+                _run_init()
             pid = self.fork_one()
             return pid, init
         finally:
@@ -79,21 +79,21 @@ class Namespaces:
             if pid is None and init:
                 os.kill(init, signal.SIGKILL)
 
-    def contain(self, order: Order, folder: str, files: Mapping[str, bytes]) -> None:
+    def isolate(self, request: RunRequest, folder: str, files: Mapping[str, bytes]) -> None:
         os.setsid()
         linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
-        linux.mount("tmpfs", BOX, "tmpfs", QUIET, f"size={order.disk_bytes},nr_inodes={MAX_FILES},mode=755")
+        linux.mount("tmpfs", BOX, "tmpfs", SAFE_MOUNT, f"size={request.disk_bytes},nr_inodes={MAX_FILES},mode=755")
         for name, place in (("home", self.home), ("shm", "/dev/shm")):
             os.mkdir(f"{BOX}/{name}")
             os.chmod(f"{BOX}/{name}", 0o1777)
             linux.mount(f"{BOX}/{name}", place, flags=linux.BIND)
-        linux.mount("proc", "/proc", "proc", QUIET | linux.NO_EXEC)
+        linux.mount("proc", "/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
         linux.unmount(BOX)
         os.chdir(self.home)
         self._become_user()
-        limits.lay_out(files)
-        limits.set_limits(order, processes=order.processes)
-        linux.gain_no_privileges()
+        limits.write_files(files)
+        limits.set_limits(request, processes=request.processes)
+        linux.set_no_new_privileges()
         linux.drop_capabilities()
         self.filter.install()
 
@@ -112,7 +112,7 @@ class Namespaces:
     def clear(self, folder: str) -> None:
         pass
 
-    def leave(self) -> None:
+    def clean_up(self) -> None:
         pass
 
 
@@ -161,7 +161,7 @@ def _write(path: str, text: str) -> None:
         os.close(fd)
 
 
-def _furnish(root: str, shown: list[str], *, hidden: str, home: str) -> None:
+def _populate_root(root: str, shown: list[str], *, hidden: str, home: str) -> None:
     """Fill a new root: what is shown of the host, read-only, and the few files that programs expect."""
     os.mkdir(f"{root}/etc")
     done: list[str] = []
@@ -170,7 +170,7 @@ def _furnish(root: str, shown: list[str], *, hidden: str, home: str) -> None:
             _show(path, root)
             done.append(path)
     if os.path.isdir(root + hidden):
-        linux.mount("tmpfs", root + hidden, "tmpfs", QUIET | linux.READ_ONLY, "size=4k,mode=755")
+        linux.mount("tmpfs", root + hidden, "tmpfs", SAFE_MOUNT | linux.READ_ONLY, "size=4k,mode=755")
     for name in ("dev", "proc", BOX.strip("/"), home.strip("/")):
         os.makedirs(f"{root}/{name}", exist_ok=True)
     os.mkdir(f"{root}/dev/shm")
@@ -209,7 +209,7 @@ def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _hold_together() -> None:
+def _run_init() -> None:
     """Process 1 of a run: reaps orphans until it is killed, which ends the run."""
     linux.close_from(0)
     signal.set_wakeup_fd(-1)

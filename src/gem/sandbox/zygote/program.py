@@ -62,7 +62,7 @@ def new_module(name: str) -> types.ModuleType:
     return module
 
 
-def named(module: types.ModuleType, function: str) -> Any:
+def find_function(module: types.ModuleType, function: str) -> Any:
     """Raises SystemExit, with a message, where the program has no such function."""
     owner, _, name = function.rpartition(".")
     if not owner and not hasattr(module, name) and hasattr(module, "Solution"):
@@ -77,7 +77,7 @@ def named(module: types.ModuleType, function: str) -> Any:
 
 def run_in(module: types.ModuleType, code: types.CodeType) -> None:
     """Execute a program's code as a module."""
-    draw_anew()
+    reseed_random()
     exec(code, module.__dict__)
 
 
@@ -133,7 +133,7 @@ def show_exception() -> None:
         os.write(2, f"{getattr(kind, '__name__', kind)}\n".encode())
 
 
-def flush_when_told() -> None:
+def install_flush_handler() -> None:
     """At FLUSH, which comes shortly before the end of who took too long, send off what waits for the end of its line.
     Here and in all forks; a program that is in a long call of C does not hear it.
     """
@@ -167,7 +167,7 @@ def _exit_code(error: SystemExit) -> int:
     return 1
 
 
-def draw_anew() -> None:
+def reseed_random() -> None:
     """Without this all runs would draw the same random numbers."""
     python_random, in_c = sys.modules.get("random"), sys.modules.get("_random")
     if python_random is not None and in_c is not None:

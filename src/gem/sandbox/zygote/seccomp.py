@@ -144,7 +144,7 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 _prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.POINTER(_Program))
 
 
-def no_call() -> tuple[Callable[..., int], tuple[Any, ...]]:
+def noop_call() -> tuple[Callable[..., int], tuple[Any, ...]]:
     """As GroupFilter.prepared(), for a call without effect."""
     return _prctl, (_PR_GET_SECCOMP, 0, _program(b""))
 

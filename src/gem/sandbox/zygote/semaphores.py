@@ -98,7 +98,7 @@ class SemLock:
         raise OSError(errno.EPERM, "a semaphore can be handed on by forking alone, in this sandbox")
 
 
-def do_without_shared_memory() -> None:
+def install() -> None:
     """Have multiprocessing use these semaphores, and temporary files for its values, here and in all forks."""
     importlib.import_module("mmap")
     synchronize: Any = importlib.import_module("_multiprocessing")

@@ -24,19 +24,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from gem.sandbox.zygote import linux, watch
-from gem.sandbox.zygote.lockdown import ON_LINUX, Basic, Lsm
-from gem.sandbox.zygote.namespaces import Namespaces
-from gem.sandbox.zygote.program import FLUSH, flush_when_told
-from gem.sandbox.zygote.rehearsal import rehearse
-from gem.sandbox.zygote.warden import Ward
-from gem.sandbox.zygote.wire import MAX_FDS, ORDER_BYTES, Order, Settings, read_job
+from gem.sandbox.zygote import linux, procfs
+from gem.sandbox.zygote.lockdown import ON_LINUX, BasicLevel, LsmLevel
+from gem.sandbox.zygote.monitor import RunMonitor
+from gem.sandbox.zygote.namespaces import NamespaceLevel
+from gem.sandbox.zygote.program import FLUSH, install_flush_handler
+from gem.sandbox.zygote.protocol import MAX_FDS, REQUEST_BYTES, RunRequest, ServerSettings, read_job
+from gem.sandbox.zygote.warmup import warm_up
 
-LEVELS: dict[str, Callable[[Settings], Basic | Namespaces]] = {"ns": Namespaces, "lsm": Lsm, "basic": Basic}
+LEVELS: dict[str, Callable[[ServerSettings], BasicLevel | NamespaceLevel]] = {
+    "ns": NamespaceLevel,
+    "lsm": LsmLevel,
+    "basic": BasicLevel,
+}
 ENTRIES = {
     "program": "gem.sandbox.zygote.program",
     "exec": "gem.sandbox.zygote.command",
-    "tests": "gem.sandbox.zygote.tests_driver",
+    "tests": "gem.sandbox.zygote.batch_driver",
     "session": "gem.sandbox.zygote.cells",
 }
 WITH_INIT = ("exec",)  # commands expect to be killed by their own signals, which process 1 is not
@@ -44,7 +48,7 @@ FLUSH_S = 0.02  # for a program that took too long to flush its streams
 FAILED = 125  # exit code of a child that did not become its program
 
 
-def main(control_fd: int, settings: Settings) -> NoReturn:
+def main(control_fd: int, settings: ServerSettings) -> NoReturn:
     """Serve until the host hangs up. Where that cannot begin, says why over the control socket."""
     control = socket.socket(fileno=control_fd)
     level = LEVELS[settings.level](settings)
@@ -56,19 +60,19 @@ def main(control_fd: int, settings: Settings) -> NoReturn:
         os.environ.pop("LD_BIND_NOW", None)  # was for this process alone
         os.environ.update(PATH=settings.path, HOME="/", LANG="C.UTF-8", LC_ALL="C.UTF-8")
         os.umask(0o022)
-        level.leave_host()
+        level.isolate_server()
         pid = os.fork()
         if pid == 0:
-            level.settle()
+            level.set_up()
             _serve(control, level, settings)
         control.close()
         _guard(pid)
     except BaseException as e:
         with contextlib.suppress(OSError):
-            _say(control, failed=f"{type(e).__name__}: {e}")
+            _send(control, failed=f"{type(e).__name__}: {e}")
     finally:
         if pid:
-            level.leave()
+            level.clean_up()
         os._exit(0)
 
 
@@ -89,16 +93,16 @@ def _guard(server: int) -> None:
             return
 
 
-def _serve(control: socket.socket, level: Basic | Namespaces, settings: Settings) -> NoReturn:
+def _serve(control: socket.socket, level: BasicLevel | NamespaceLevel, settings: ServerSettings) -> NoReturn:
     server = Server(control, level)
-    _say(control, ready=level.base)
+    _send(control, ready=level.base)
     try:
         server.serve()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         for run in list(server.runs.values()):
             server.kill(run)
-        level.leave()
+        level.clean_up()
         os._exit(0)
 
 
@@ -108,13 +112,13 @@ def load(modules: Iterable[str]) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     sys.dont_write_bytecode = True
-    flush_when_told()
-    rehearse()
+    install_flush_handler()
+    warm_up()
     gc.collect()
     gc.freeze()
 
 
-def _say(where: socket.socket, **message: Any) -> None:
+def _send(where: socket.socket, **message: Any) -> None:
     where.sendall(json.dumps(message).encode() + b"\n")
 
 
@@ -132,7 +136,7 @@ class Run:
     init: int | None
     channel: socket.socket
     folder: str
-    ward: Ward
+    monitor: RunMonitor
     why: str | None = None
     killed_at: float = math.inf
 
@@ -140,11 +144,11 @@ class Run:
 class Server:
     """Forks runs as the host asks, watches them, and reports their ends."""
 
-    def __init__(self, control: socket.socket, level: Basic | Namespaces) -> None:
+    def __init__(self, control: socket.socket, level: BasicLevel | NamespaceLevel) -> None:
         self.control, self.level = control, level
         self.loaded = False
         self.runs: dict[int, Run] = {}
-        self.next_look = math.inf  # by time.monotonic()
+        self.next_check = math.inf  # by time.monotonic()
         self.selector = selectors.DefaultSelector()
         self.selector.register(control, selectors.EVENT_READ)
         self.woken, waker = socket.socketpair()
@@ -159,32 +163,32 @@ class Server:
     def serve(self) -> None:
         """Returns when the host has hung up."""
         while True:
-            for key, _ in self.selector.select(self._patience()):
+            for key, _ in self.selector.select(self._poll_timeout()):
                 if key.fileobj is self.control:
                     if not self._accept():
                         return
                 elif key.fileobj is self.woken:
                     self._reap()
                 elif isinstance(key.data, Run) and key.data.pid in self.runs:
-                    self._hear(key.data)
-            self._look()
+                    self._receive(key.data)
+            self._check_runs()
 
     # ---- starting
 
     def _accept(self) -> bool:
         """Start the run that the host asks for; False when it has hung up."""
         try:
-            data, fds, _, _ = socket.recv_fds(self.control, ORDER_BYTES, MAX_FDS)
+            data, fds, _, _ = socket.recv_fds(self.control, REQUEST_BYTES, MAX_FDS)
         except ConnectionError:
             return False
         if not data:
             return False
         channel = socket.socket(fileno=fds.pop(0))
         try:
-            self._start(Order.of(data), channel, fds)
+            self._start(RunRequest.of(data), channel, fds)
         except OSError as e:
             with contextlib.suppress(OSError):
-                _say(channel, failed=f"the fork server could not start a run: {e}")
+                _send(channel, failed=f"the fork server could not start a run: {e}")
             channel.close()
         finally:
             for fd in fds:
@@ -199,23 +203,23 @@ class Server:
             # Found before the fork: a look at each name would copy it. Kept, or a fork would free them.
             self.own_modules = {name: found for name, found in sys.modules.items() if name.partition(".")[0] == "gem"}
 
-    def _start(self, order: Order, channel: socket.socket, fds: list[int]) -> None:
+    def _start(self, request: RunRequest, channel: socket.socket, fds: list[int]) -> None:
         self._load_once()
         with contextlib.suppress(OSError):  # the host may have gone
-            _say(channel, began=True)
+            _send(channel, started=True)
         folder = self.level.new_folder()
         try:
-            pid, init = self.level.fork(with_init=order.entry in WITH_INIT)
+            pid, init = self.level.fork(with_init=request.entry in WITH_INIT)
         except OSError:
             self.level.clear(folder)
             raise
         if pid == 0:
-            self._become(order, channel.fileno(), fds, folder)
-        run = self.runs[pid] = Run(pid, init, channel, folder, Ward(order, folder))
-        self.next_look = min(self.next_look, run.ward.due)
+            self._become_program(request, channel.fileno(), fds, folder)
+        run = self.runs[pid] = Run(pid, init, channel, folder, RunMonitor(request, folder))
+        self.next_check = min(self.next_check, run.monitor.due)
         self.selector.register(channel, selectors.EVENT_READ, run)
 
-    def _become(self, order: Order, report: int, fds: list[int], folder: str) -> NoReturn:
+    def _become_program(self, request: RunRequest, report: int, fds: list[int], folder: str) -> NoReturn:
         """In the child: be contained, then be what was asked for. What goes wrong before that is the machinery's."""
         try:
             signal.set_wakeup_fd(-1)
@@ -224,8 +228,8 @@ class Server:
             job, *given = fds
             options, files = read_job(job)
             report = _rearranged(given, report)
-            self.level.contain(order, folder, files)
-            run = sys.modules[ENTRIES[order.entry]].run
+            self.level.isolate(request, folder, files)
+            run = sys.modules[ENTRIES[request.entry]].run
             for name in self.own_modules:  # a program that imports gem is to have the whole of it
                 del sys.modules[name]
             os.close(report)
@@ -239,7 +243,7 @@ class Server:
 
     # ---- ending
 
-    def _hear(self, run: Run) -> None:
+    def _receive(self, run: Run) -> None:
         """The host ends a run, and says why unless it has lost interest."""
         try:
             why = run.channel.recv(64)
@@ -252,11 +256,11 @@ class Server:
     def end(self, run: Run, why: str | None) -> None:
         """Kill a run. One that took too long is told so first, to flush its streams."""
         run.why = run.why or why
-        if why == "timeout" and FLUSH and run.ward.order.entry not in WITH_INIT and run.killed_at == math.inf:
+        if why == "timeout" and FLUSH and run.monitor.request.entry not in WITH_INIT and run.killed_at == math.inf:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(run.pid, FLUSH)
             run.killed_at = time.monotonic() + FLUSH_S
-            self.next_look = min(self.next_look, run.killed_at)
+            self.next_check = min(self.next_check, run.killed_at)
         else:
             self.kill(run)
 
@@ -290,7 +294,7 @@ class Server:
             self.selector.unregister(run.channel)
         with contextlib.suppress(OSError):
             peak = usage.ru_maxrss * (1024 if ON_LINUX else 1)
-            _say(run.channel, ended={"code": code, "cpu_s": cpu_s, "max_rss_bytes": peak, "why": run.why})
+            _send(run.channel, ended={"code": code, "cpu_s": cpu_s, "max_rss_bytes": peak, "why": run.why})
         run.channel.close()
 
     def _reap_rest(self, run: Run) -> float:
@@ -303,38 +307,38 @@ class Server:
         return cpu_s
 
     def _end_strays(self) -> None:
-        """Kill what left its run's group and then lost its parent, and what such processes leave in turn."""
-        for pid in set(watch.children(os.getpid())) - set(self.runs):
-            found = watch.process(pid)
+        """Kill what left its run's group and then lost its parent, and what such processes clean_up in turn."""
+        for pid in set(procfs.children(os.getpid())) - set(self.runs):
+            found = procfs.process(pid)
             if found is not None and found.group not in self.runs:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
                     os.kill(pid, signal.SIGKILL)
 
     # ---- watching
 
-    def _look(self) -> None:
+    def _check_runs(self) -> None:
         """Stop the runs that used up what they may."""
         now = time.monotonic()
-        if now < self.next_look:
+        if now < self.next_check:
             return
-        due = [run for run in self.runs.values() if run.ward.due <= now and run.why is None]
-        orphans = list(map(watch.process, set(watch.children(os.getpid())) - set(self.runs))) if due else []
+        due = [run for run in self.runs.values() if run.monitor.due <= now and run.why is None]
+        orphans = list(map(procfs.process, set(procfs.children(os.getpid())) - set(self.runs))) if due else []
         for run in due:
             adopted = [p.pid for p in orphans if p is not None and p.group == run.pid]
-            run.ward.roots = [run.pid, *adopted] if run.init is None else [run.pid, run.init]
-            why = run.ward.look(len(self.runs))
+            run.monitor.roots = [run.pid, *adopted] if run.init is None else [run.pid, run.init]
+            why = run.monitor.look(len(self.runs))
             if why is not None:
                 self.end(run, why)
         for run in self.runs.values():
             if run.killed_at <= now:
                 run.killed_at = math.inf
                 self.kill(run)
-        times = (run.ward.due if run.why is None else run.killed_at for run in self.runs.values())
-        self.next_look = min(times, default=math.inf)
+        times = (run.monitor.due if run.why is None else run.killed_at for run in self.runs.values())
+        self.next_check = min(times, default=math.inf)
 
-    def _patience(self) -> float | None:
+    def _poll_timeout(self) -> float | None:
         """Seconds until a run is to be looked at; None is for ever."""
-        return None if self.next_look == math.inf else max(0.0, self.next_look - time.monotonic())
+        return None if self.next_check == math.inf else max(0.0, self.next_check - time.monotonic())
 
 
 def _rearranged(given: list[int], report: int) -> int:

@@ -16,8 +16,8 @@ import msgspec
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Result, Status
-from gem.sandbox.interpreters import InterpreterSession
-from gem.sandbox.zygote.host import Exit, Launch, Launcher, status_of
+from gem.sandbox.interpreter_session import InterpreterSession
+from gem.sandbox.zygote.host import Launch, Launcher, RunExit, status_of
 from gem.sandbox.zygote.listener import Listener
 
 INTERRUPT_S = 1.0  # for a cell to heed an interrupt
@@ -29,7 +29,7 @@ ANSWER_BYTES = 4096
 LENGTH = struct.Struct(">I")  # precedes each message to an interpreter
 
 
-class Answer(msgspec.Struct):
+class CellAnswer(msgspec.Struct):
     """What an interpreter says when a cell ended. Nothing here is trusted."""
 
     exit_code: Annotated[int, msgspec.Meta(ge=0, le=255)]
@@ -81,7 +81,7 @@ class _Interpreter:
 
     def run(self, name: str, code: str, wall_s: float) -> Result:
         """Run a cell. Raises SandboxError when the machinery died."""
-        self.launch.await_beginning()
+        self.launch.wait_until_started()
         start = time.monotonic()
         self.listener.renew(*self.outputs)
         self._send({"name": name, "code": code}, wall_s)
@@ -90,8 +90,8 @@ class _Interpreter:
             self._send({"interrupt": True}, SEND_S)
             _, answer = self._answer(time.monotonic() + INTERRUPT_S, floods=False)
         if answer is None:
-            return self._lost(start, why)
-        return self._seen(start, why or answer.status, exit_code=answer.exit_code, cpu_s=answer.cpu_s)
+            return self._lost_result(start, why)
+        return self._result(start, why or answer.status, exit_code=answer.exit_code, cpu_s=answer.cpu_s)
 
     def kill(self) -> None:
         self.launch.kill(Status.KILLED)
@@ -99,47 +99,47 @@ class _Interpreter:
     def close(self) -> None:
         self._finalizer()
 
-    def _send(self, message: dict[str, Any], patience_s: float) -> None:
+    def _send(self, message: dict[str, Any], timeout_s: float) -> None:
         """To an interpreter that is gone, or does not listen, nothing is sent: who waits for its answer will notice."""
         data = json.dumps(message).encode()
-        self.channel.settimeout(patience_s)
+        self.channel.settimeout(timeout_s)
         with contextlib.suppress(OSError):
             self.channel.sendall(LENGTH.pack(len(data)) + data)
 
-    def _answer(self, deadline: float, *, floods: bool = True) -> tuple[Status | None, Answer | None]:
+    def _answer(self, deadline: float, *, floods: bool = True) -> tuple[Status | None, CellAnswer | None]:
         """Wait for a cell to end. Returns the limit that it reached, or its answer, or neither: nobody will answer.
 
         floods: whether to stop at far too much output.
         """
-        heard = b""
+        received = b""
         while time.monotonic() < deadline:
             ready = self.listener.wait(deadline)
             if self.channel.fileno() in ready or (ready and self.launch.over()):
-                part = self._hear()
-                heard += part
-                if not part or len(heard) > ANSWER_BYTES:
+                part = self._read()
+                received += part
+                if not part or len(received) > ANSWER_BYTES:
                     return None, None
-                if heard.endswith(b"\n"):
-                    return None, _decoded(heard)
+                if received.endswith(b"\n"):
+                    return None, _decoded(received)
             if floods and not self.listener.floods.isdisjoint(self.outputs):
                 return Status.OUTPUT_LIMIT, None
         return Status.TIMEOUT, None
 
-    def _hear(self) -> bytes:
+    def _read(self) -> bytes:
         """What there is of an answer; empty when nothing will come any more."""
         with contextlib.suppress(OSError):
             return self.channel.recv(ANSWER_BYTES, socket.MSG_DONTWAIT)
         return b""
 
-    def _lost(self, start: float, why: Status | None) -> Result:
+    def _lost_result(self, start: float, why: Status | None) -> Result:
         ended = self._ended(why)
         status = why or status_of(ended, self.limits)
         if status is Status.OK:
             status = Status.ERROR  # it was not asked to end
         self.listener.drain(*self.outputs)
-        return self._seen(start, status, exit_code=ended.exit_code, signal=ended.signal, state_lost=True)
+        return self._result(start, status, exit_code=ended.exit_code, signal=ended.signal, state_lost=True)
 
-    def _ended(self, why: Status | None) -> Exit:
+    def _ended(self, why: Status | None) -> RunExit:
         """How it ended, which is brought about where a limit is why. Raises SandboxError when it lives on."""
         ended = self.launch.wait(HANGUP_S) if why is None else None
         if ended is None:
@@ -149,7 +149,7 @@ class _Interpreter:
             raise SandboxError(f"a killed interpreter was not gone after {DEATH_S:g} s")
         return ended
 
-    def _seen(self, start: float, status: Status, **found: Any) -> Result:
+    def _result(self, start: float, status: Status, **found: Any) -> Result:
         """A result, with what the cell wrote."""
         self.listener.drain(*self.outputs)
         out, err = (self.listener.captures[fd] for fd in self.outputs)
@@ -169,7 +169,7 @@ def _end(launch: Launch, resources: contextlib.ExitStack, owner: int) -> None:
     resources.close()
 
 
-def _decoded(answer: bytes) -> Answer | None:
+def _decoded(answer: bytes) -> CellAnswer | None:
     with contextlib.suppress(msgspec.DecodeError):
-        return msgspec.json.decode(answer, type=Answer)
+        return msgspec.json.decode(answer, type=CellAnswer)
     return None

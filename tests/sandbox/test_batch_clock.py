@@ -2,16 +2,16 @@
 
 import pytest
 
-from gem.sandbox.zygote import tests_clock
-from gem.sandbox.zygote.tests_clock import FairClock
-from gem.sandbox.zygote.tests_wire import Order, Report
+from gem.sandbox.zygote import batch_clock
+from gem.sandbox.zygote.batch_clock import FairClock
+from gem.sandbox.zygote.batch_protocol import DriverCommand, RunReport
 
 
 @pytest.fixture
 def passes(monkeypatch):
     """A clock on the wall that moves when it is told to."""
     seconds = [100.0]
-    monkeypatch.setattr(tests_clock.time, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(batch_clock.time, "monotonic", lambda: seconds[0])
 
     def by(change):
         seconds[0] += change
@@ -50,22 +50,22 @@ def test_the_rate_says_how_long_to_wait_on_the_wall(passes):
 
 
 def test_orders_arrive_as_they_were_sent():
-    for order in (Order(True, [3, 1, 2]), Order(False, [7]), Order(True, [])):
-        assert Order.of(order.packed()) == order
+    for order in (DriverCommand(True, [3, 1, 2]), DriverCommand(False, [7]), DriverCommand(True, [])):
+        assert DriverCommand.of(order.packed()) == order
 
 
 def test_reports_that_are_sent_together_arrive_one_by_one():
     reports = [
-        Report(1, 0, False, 0.25, 0.125, 1 << 33),
-        Report(2, 125, False, 0.0, 0.0, 0, b"no room"),
-        Report(3, -9, True, 10.0, 9.5, 5),
+        RunReport(1, 0, False, 0.25, 0.125, 1 << 33),
+        RunReport(2, 125, False, 0.0, 0.0, 0, b"no room"),
+        RunReport(3, -9, True, 10.0, 9.5, 5),
     ]
-    assert Report.all_of(b"".join(report.packed() for report in reports)) == reports
-    assert Report.all_of(b"") == []
+    assert RunReport.all_of(b"".join(report.packed() for report in reports)) == reports
+    assert RunReport.all_of(b"") == []
 
 
 def test_trouble_is_cut_so_that_all_reports_fit_one_message():
-    long = Report(2, 125, False, 0.0, 0.0, 0, b"x" * 100_000)
-    found = Report.all_of(long.packed() * 30)
+    long = RunReport(2, 125, False, 0.0, 0.0, 0, b"x" * 100_000)
+    found = RunReport.all_of(long.packed() * 30)
     assert len(found) == 30 and len(long.packed() * 30) < 1 << 16
-    assert all(report.trouble == b"x" * 256 for report in found)
+    assert all(report.setup_error == b"x" * 256 for report in found)

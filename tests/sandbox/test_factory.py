@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gem.errors import BadValue, SandboxError, UnknownArgument
-from gem.sandbox import Limits, choose, get_sandbox, make_sandbox
+from gem.sandbox import Limits, factory, get_sandbox, make_sandbox
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def levels(monkeypatch):
     module = types.ModuleType("remembers")
     module.Remembers = Remembers
     monkeypatch.setitem(sys.modules, "remembers", module)
-    monkeypatch.setitem(choose.BACKENDS, "zygote", "remembers:Remembers")
+    monkeypatch.setitem(factory.BACKENDS, "zygote", "remembers:Remembers")
     monkeypatch.delenv("GEM_SANDBOX_LEVEL", raising=False)
     return asked
 
@@ -36,12 +36,12 @@ def test_the_limits_are_the_defaults_of_every_run():
 
 
 def test_an_unknown_backend_is_named_with_the_closest_one():
-    with pytest.raises(BadValue, match=r"no sandbox 'bubblewarp'; did you mean 'bubblewrap'\?  \(there are: auto, "):
+    with pytest.raises(BadValue, match=r"no sandbox 'bubblewarp'; did you mean 'bubblewrap'\?  \(available: auto, "):
         make_sandbox("bubblewarp")
 
 
 def test_an_unknown_option_is_named_with_what_the_backend_takes():
-    with pytest.raises(UnknownArgument, match=r"subprocess has no option 'level'  \(it takes: none\)"):
+    with pytest.raises(UnknownArgument, match=r"sandbox 'subprocess' has no option 'level'  \(options: none\)"):
         make_sandbox("subprocess", level="ns")
 
 
@@ -70,7 +70,7 @@ def test_a_shared_sandbox_that_was_closed_is_made_anew():
 def test_a_forked_process_makes_its_own():
     shared = get_sandbox("subprocess")
     reader, writer = os.pipe()
-    with choose._lock, warnings.catch_warnings():  # as when another thread was asking for one
+    with factory._lock, warnings.catch_warnings():  # as when another thread was asking for one
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
         if pid == 0:

@@ -26,25 +26,25 @@ RARER = words(
     tempfile textwrap uuid"""
 )
 # What is imported for programs that name the key; the last that fits is taken.
-TIERS = {"": COMMON, "numpy": [*COMMON, *RARER, "numpy"], "sympy": [*COMMON, *RARER, "numpy", "sympy"]}
+PRELOADS = {"": COMMON, "numpy": [*COMMON, *RARER, "numpy"], "sympy": [*COMMON, *RARER, "numpy", "sympy"]}
 _NEEDS_NUMPY = ("scipy", "pandas", *RARER)
 _IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+([^\n]*)", re.MULTILINE)
 _WORD = re.compile(rb"[a-z_]+")
 
 
-def tier_of(source: bytes) -> str:
-    """Which tier has what a program imports, by a look at its text: for speed alone.
+def preload_for(source: bytes) -> str:
+    """Which preload has what a program imports, by a look at its text: for speed alone.
 
-    >>> tier_of(b"import math, numpy as np"), tier_of(b"print('import numpy')"), tier_of(b"from sympy import Symbol")
+    >>> preload_for(b"import math, numpy as np"), preload_for(b"print('import numpy')"), preload_for(b"from sympy import Symbol")
     ('numpy', '', 'sympy')
     """
     words = {word.decode() for line in _IMPORTS.findall(source) for word in _WORD.findall(line)}
     if words.intersection(_NEEDS_NUMPY):
         words.add("numpy")
-    return next((tier for tier in reversed(TIERS) if tier in words), "")
+    return next((preload for preload in reversed(PRELOADS) if preload in words), "")
 
 
-class Tiers:
+class ServerPool:
     """Usable from any thread. A forked process has its own, and starts them when it needs them."""
 
     def __init__(self, level: str) -> None:
@@ -55,15 +55,15 @@ class Tiers:
 
     def launcher(self, source: bytes) -> Launcher:
         """What starts runs where a program's imports are at hand. A server that died meanwhile is replaced."""
-        tier = tier_of(source)
+        preload = preload_for(source)
 
         def launch(
             entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
         ) -> Launch:
             try:
-                return self._zygote(tier, limits.network).launch(entry, options, fds, limits, files)
+                return self._zygote(preload, limits.network).launch(entry, options, fds, limits, files)
             except ServerDied:  # nothing was started
-                return self._zygote(tier, limits.network).launch(entry, options, fds, limits, files)
+                return self._zygote(preload, limits.network).launch(entry, options, fds, limits, files)
 
         return launch
 
@@ -86,25 +86,25 @@ class Tiers:
         for zygote in zygotes.values():
             zygote.abandon()
 
-    def _zygote(self, tier: str, network: bool) -> Zygote:
+    def _zygote(self, preload: str, network: bool) -> Zygote:
         with self._lock:
             if self._closed:
                 raise SandboxError("this sandbox is closed")
             self._replace_dead(network)
-            return self._zygotes[tier if (tier, network) in self._zygotes else "", network]
+            return self._zygotes[preload if (preload, network) in self._zygotes else "", network]
 
     def _replace_dead(self, network: bool) -> None:
         """Start what is missing, all at once, so that no server starts while a program runs. Returns when all serve."""
         started = {}
         try:
-            for tier in filter(installed, TIERS):
-                zygote = self._zygotes.get((tier, network))
+            for preload in filter(installed, PRELOADS):
+                zygote = self._zygotes.get((preload, network))
                 if zygote is None or not zygote.alive:
-                    started[tier, network] = Zygote(self.level, modules=TIERS[tier], network=network)
+                    started[preload, network] = Zygote(self.level, modules=PRELOADS[preload], network=network)
                     if zygote is not None:
                         zygote.close()
             for zygote in started.values():
-                zygote.await_ready()
+                zygote.wait_until_ready()
         except BaseException:
             for zygote in started.values():
                 zygote.close()
@@ -113,17 +113,17 @@ class Tiers:
 
 
 @functools.cache
-def installed(tier: str) -> bool:
+def installed(preload: str) -> bool:
     """Whether the library is there, for this interpreter."""
-    return not tier or importlib.util.find_spec(tier) is not None
+    return not preload or importlib.util.find_spec(preload) is not None
 
 
-_all: weakref.WeakSet[Tiers] = weakref.WeakSet()
+_all: weakref.WeakSet[ServerPool] = weakref.WeakSet()
 
 
 def _abandon_all() -> None:
-    for tiers in list(_all):
-        tiers.abandon()
+    for pools in list(_all):
+        pools.abandon()
 
 
 if hasattr(os, "register_at_fork"):

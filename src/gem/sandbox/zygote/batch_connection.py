@@ -13,12 +13,19 @@ from typing import Any
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Case, Limits, Result, Status
-from gem.sandbox.scripted import as_bytes
+from gem.sandbox.command_sandbox import as_bytes
 from gem.sandbox.zygote import values
-from gem.sandbox.zygote.host import Exit, Launcher, status_of
+from gem.sandbox.zygote.batch_protocol import (
+    CLEANUP_FAILED,
+    COMPILE_FAILED,
+    MESSAGE_BYTES,
+    OVERSUBSCRIPTION,
+    DriverCommand,
+    RunReport,
+)
+from gem.sandbox.zygote.host import Launcher, RunExit, status_of
 from gem.sandbox.zygote.listener import Listener
-from gem.sandbox.zygote.tests_wire import BROKEN, CROWD, MESSAGE_BYTES, UNCLEAN, Order, Report
-from gem.sandbox.zygote.wire import in_memory
+from gem.sandbox.zygote.protocol import in_memory
 
 LATE_S = 5.0  # beyond a time limit, for the driver to speak
 HANGUP_S = 1.0  # for a driver that hung up to be gone
@@ -48,11 +55,11 @@ class Job:
         return {"function": self.function, "level": self.level, "parallel": parallel, **limits}
 
     def driver_limits(self, parallel: int) -> Limits:
-        crowd = {name: getattr(self.limits, name) * parallel * CROWD for name in ("processes", "disk_bytes")}
+        crowd = {name: getattr(self.limits, name) * parallel * OVERSUBSCRIPTION for name in ("processes", "disk_bytes")}
         return replace(self.limits, cpu_s=DRIVER_CPU_S, memory_bytes=self.limits.memory_bytes * parallel, **crowd)
 
 
-class Broken(Exception):
+class CompileFailed(Exception):
     """The program does not compile. result: of that, and so of each test."""
 
     def __init__(self, result: Result) -> None:
@@ -60,21 +67,21 @@ class Broken(Exception):
         self.result = result
 
 
-class Lost(Exception):
+class DriverLost(Exception):
     """The driver is gone, and the tests with it that were under way.
 
     Args:
         result: of the one that is to blame; None where any or none may be.
-        unclean: whether the driver gave up after another one, and these have no part in it.
+        cleanup_failed: whether the driver gave up after another one, and these have no part in it.
     """
 
-    def __init__(self, message: str, result: Result | None, *, unclean: bool) -> None:
+    def __init__(self, message: str, result: Result | None, *, cleanup_failed: bool) -> None:
         super().__init__(f"the driver of the tests is gone: {message}")
-        self.result, self.unclean = result, unclean
+        self.result, self.cleanup_failed = result, cleanup_failed
 
 
 @dataclass
-class Test:
+class PendingTest:
     """One under way.
 
     pipes: of stdout, stderr and, of a call, the value. flooded: it was stopped for writing without end.
@@ -85,30 +92,30 @@ class Test:
     flooded: bool = False
 
 
-class Link:
+class DriverConnection:
     """Starts a driver; a context manager that ends it, and every test with it."""
 
     def __init__(self, launch: Launcher, job: Job, parallel: int) -> None:
         self.job, self.parallel = job, parallel
-        self.running: dict[int, Test] = {}
-        self.reports: deque[Report] = deque()  # not looked at yet
+        self.running: dict[int, PendingTest] = {}
+        self.reports: deque[RunReport] = deque()  # not looked at yet
         self.listener = Listener()
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             self.channel, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             ours.callback(self.channel.close)
             theirs.callback(channel.close)
             ours.callback(self.listener.close)
-            self.said, said = self.listener.pipe(job.limits.output_bytes)
-            theirs.callback(os.close, said)
+            self.driver_output, driver_output = self.listener.pipe(job.limits.output_bytes)
+            theirs.callback(os.close, driver_output)
             null, source = (closed_by(theirs, in_memory(data)) for data in (b"", job.program))
-            fds = [null, said, said, channel.fileno(), source]
+            fds = [null, driver_output, driver_output, channel.fileno(), source]
             self.launch = launch("tests", job.options(parallel), fds, job.driver_limits(parallel), None)
             ours.callback(self.launch.close)
             self.resources = ours.pop_all()
         self.listener.watch(self.channel.fileno())
         self.listener.watch(self.launch.fileno())
 
-    def __enter__(self) -> Link:
+    def __enter__(self) -> DriverConnection:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -119,17 +126,19 @@ class Link:
             self.resources.close()
 
     def await_compiled(self) -> None:
-        """Raises Broken where the program does not compile within its limits, SandboxError where the driver failed."""
-        self.launch.await_beginning()
+        """Raises CompileFailed where the program does not compile within its limits, SandboxError where the driver failed."""
+        self.launch.wait_until_started()
         message = self._receive(time.monotonic() + self.job.limits.wall_s)
         if not message:
             ended = self._ended(Status.TIMEOUT if message is None else None)
             if ended.exit_code is not None:
-                raise SandboxError(f"the driver of the tests failed: {self._words() or ended}")
-            raise Broken(Result(status=status_of(ended, self.job.limits), signal=ended.signal, stderr=self._words()))
-        if message == BROKEN:
+                raise SandboxError(f"the driver of the tests failed: {self._driver_errors() or ended}")
+            raise CompileFailed(
+                Result(status=status_of(ended, self.job.limits), signal=ended.signal, stderr=self._driver_errors())
+            )
+        if message == COMPILE_FAILED:
             self._ended(None)
-            raise Broken(Result(status=Status.ERROR, exit_code=1, stderr=self._words()))
+            raise CompileFailed(Result(status=Status.ERROR, exit_code=1, stderr=self._driver_errors()))
 
     def start(self, cases: Mapping[int, Case]) -> None:
         """Have tests started, by their numbers. To a driver that is gone nothing is sent: next_result() will notice."""
@@ -143,40 +152,40 @@ class Link:
                     sizes.append(values.VALUE_BYTES)
                 readers, writers = zip(*map(self.listener.pipe, sizes), strict=True)
                 fds += [in_memory(inputs[0]), *writers[:2], *map(in_memory, inputs[1:]), *writers[2:]]
-                self.running[index] = Test(readers, time.monotonic())
-            self._send(Order(True, list(cases)), fds)
+                self.running[index] = PendingTest(readers, time.monotonic())
+            self._send(DriverCommand(True, list(cases)), fds)
         finally:
             for fd in fds:
                 os.close(fd)
 
     def next_result(self) -> tuple[int, Result]:
-        """The index and the result of the next test to end. Raises Lost where the driver is gone."""
+        """The index and the result of the next test to end. Raises DriverLost where the driver is gone."""
         if not self.reports:
-            patience_s = CROWD * self.job.limits.wall_s + LATE_S  # by then one of them is over
-            message = self._receive(time.monotonic() + patience_s)
+            timeout_s = OVERSUBSCRIPTION * self.job.limits.wall_s + LATE_S  # by then one of them is over
+            message = self._receive(time.monotonic() + timeout_s)
             if not message:
-                raise self._lost(late=message is None)
-            self.reports.extend(Report.all_of(message))
+                raise self._lost_driver(late=message is None)
+            self.reports.extend(RunReport.all_of(message))
         report = self.reports.popleft()
-        if report.trouble:
-            raise SandboxError(report.trouble.decode("utf-8", "replace"))
+        if report.setup_error:
+            raise SandboxError(report.setup_error.decode("utf-8", "replace"))
         test = self.running.pop(report.number)
         result = self._result(report, test)
         self.listener.close(*test.pipes)
         return report.number, result
 
-    def _result(self, report: Report, test: Test) -> Result:
-        why = Status.OUTPUT_LIMIT if test.flooded else Status.TIMEOUT if report.overdue else None
-        ended = Exit(
+    def _result(self, report: RunReport, test: PendingTest) -> Result:
+        why = Status.OUTPUT_LIMIT if test.flooded else Status.TIMEOUT if report.timed_out else None
+        ended = RunExit(
             exit_code=report.code if report.code >= 0 else None,
             signal=-report.code if report.code < 0 else None,
             cpu_s=report.cpu_s,
             max_rss_bytes=report.max_rss_bytes,
             why=why,
         )
-        return self._seen(test, ended, report.wall_s)
+        return self._finished(test, ended, report.wall_s)
 
-    def _seen(self, test: Test, ended: Exit, wall_s: float) -> Result:
+    def _finished(self, test: PendingTest, ended: RunExit, wall_s: float) -> Result:
         """What became of a test that is over; a call without a value was no success."""
         self.listener.drain(*test.pipes)
         out, err, *returned = (self.listener.captures[fd] for fd in test.pipes)
@@ -204,7 +213,9 @@ class Link:
         while time.monotonic() < deadline:
             ready = self.listener.wait(deadline)
             if self.channel.fileno() in ready or (ready and self.launch.over()):
-                for _ in range(2):  # who is gone and left orders unread is an error first, and then what it said
+                for _ in range(
+                    2
+                ):  # who is gone and left orders unread is an error first, and then what it driver_output
                     with contextlib.suppress(OSError):
                         return self.channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
                 return b""
@@ -217,21 +228,21 @@ class Link:
         for index, test in self.running.items():
             if not test.flooded and not self.listener.floods.isdisjoint(test.pipes):
                 test.flooded = True
-                self._send(Order(False, [index]))
+                self._send(DriverCommand(False, [index]))
 
-    def _send(self, order: Order, fds: Sequence[int] = ()) -> None:
+    def _send(self, order: DriverCommand, fds: Sequence[int] = ()) -> None:
         with contextlib.suppress(OSError):
             socket.send_fds(self.channel, [order.packed()], fds)
 
-    def _lost(self, *, late: bool) -> Lost:
+    def _lost_driver(self, *, late: bool) -> DriverLost:
         ended = self._ended(Status.KILLED if late else None)
         result = None
         if len(self.running) == 1 and not late and ended.exit_code is None:
             (test,) = self.running.values()
-            result = self._seen(test, ended, time.monotonic() - test.start)
-        return Lost(self._words() or f"{ended}", result, unclean=ended.exit_code == UNCLEAN)
+            result = self._finished(test, ended, time.monotonic() - test.start)
+        return DriverLost(self._driver_errors() or f"{ended}", result, cleanup_failed=ended.exit_code == CLEANUP_FAILED)
 
-    def _ended(self, kill: Status | None) -> Exit:
+    def _ended(self, kill: Status | None) -> RunExit:
         """How the driver ended, which is brought about where kill says why. Raises SandboxError when it lives on."""
         ended = self.launch.wait(HANGUP_S) if kill is None else None
         if ended is None:
@@ -241,10 +252,10 @@ class Link:
             raise SandboxError(f"a killed driver of tests was not gone after {DEATH_S:g} s")
         return ended
 
-    def _words(self) -> str:
+    def _driver_errors(self) -> str:
         """What the driver wrote to its stderr."""
-        self.listener.drain(self.said)
-        return self.listener.captures[self.said].text()
+        self.listener.drain(self.driver_output)
+        return self.listener.captures[self.driver_output].text()
 
 
 def closed_by(stack: contextlib.ExitStack, fd: int) -> int:

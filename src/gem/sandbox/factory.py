@@ -1,4 +1,4 @@
-"""Which sandbox: by name, or the best that holds on this machine."""
+"""Create sandboxes by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gem._internal.imports import resolve
 from gem.errors import BadValue, UnknownArgument, did_you_mean
 from gem.sandbox.base import Limits, Sandbox
 
-# name → "module:class"; each class takes limits= and its own options by keyword.
+# name → "module:class"; each class takes limits= and its own options as keywords.
 BACKENDS = {
     "zygote": "gem.sandbox.zygote:ZygoteSandbox",
     "bubblewrap": "gem.sandbox.bubblewrap:BubblewrapSandbox",
@@ -22,14 +22,18 @@ BACKENDS = {
     "remote": "gem.sandbox.remote:RemoteSandbox",
     "subprocess": "gem.sandbox.subprocess_:SubprocessSandbox",
 }
-# sandbox_type= of the published interface → backend; other names mean themselves.
+# sandbox_type= of the published interface → backend; all other names are the same.
 PUBLISHED_NAMES = {"none": "subprocess", "bwrap": "bubblewrap"}
 _shared: dict[tuple[str, str], Sandbox] = {}
 _lock = threading.Lock()
 
 
 def backend_of(sandbox_type: str) -> str:
-    """The backend that a sandbox_type of the published interface names. Raises BadValue for one that names none."""
+    """Convert a sandbox_type of the published interface to a backend name.
+
+    Raises:
+        BadValue: if there is no such sandbox_type.
+    """
     known = ["auto", *PUBLISHED_NAMES, *BACKENDS]
     if sandbox_type not in known:
         raise BadValue(f"no sandbox_type {sandbox_type!r}{did_you_mean(sandbox_type, known)}  ({', '.join(known)})")
@@ -37,25 +41,25 @@ def backend_of(sandbox_type: str) -> str:
 
 
 def make_sandbox(backend: str = "auto", *, limits: Limits | None = None, **options: Any) -> Sandbox:
-    """A sandbox of one's own, to be closed.
+    """Create a sandbox. The caller closes it.
 
     Args:
-        backend: "auto" is "zygote", the local one; or another of BACKENDS. "subprocess" contains nothing and has to be
-            asked for by this name.
-        limits: the defaults of every run. None is Limits().
-        options: of the backend: ``level="ns" | "lsm" | "basic"`` and ``require="ns"`` of zygote, ``image=`` of the
-            containers, ``url=`` of remote.
+        backend: a name in BACKENDS; "auto" means "zygote", the local sandbox. "subprocess" does not isolate and has
+            to be named explicitly.
+        limits: defaults of every run. None means Limits().
+        options: options of the backend: ``level="ns" | "lsm" | "basic"`` and ``require="ns"`` for zygote, ``image=``
+            for containers, ``url=`` for remote. The environment variable GEM_SANDBOX_LEVEL sets the default level of
+            zygote.
 
-    GEM_SANDBOX_LEVEL is the level of zygote where none is asked for.
-
-    Raises BadValue for an unknown backend or one without an option that it needs, UnknownArgument for an option that it
-    does not have, SandboxError where the one asked for cannot hold what was asked, or is not
-    installed.
+    Raises:
+        BadValue: if the backend is unknown or a required option is missing.
+        UnknownArgument: if the backend has no such option.
+        SandboxError: if the backend is not installed or the requested level is not available.
     """
     name = "zygote" if backend == "auto" else backend
     if name not in BACKENDS:
         raise BadValue(
-            f"no sandbox {backend!r}{did_you_mean(backend, BACKENDS)}  (there are: auto, {', '.join(BACKENDS)})"
+            f"no sandbox {backend!r}{did_you_mean(backend, BACKENDS)}  (available: auto, {', '.join(BACKENDS)})"
         )
     if name == "zygote" and options.get("level", "auto") == "auto":
         options["level"] = os.environ.get("GEM_SANDBOX_LEVEL") or "auto"
@@ -72,18 +76,20 @@ def _check_options(name: str, backend_class: Any, options: Mapping[str, Any]) ->
         if option not in parameters:
             takes = ", ".join(parameters) or "none"
             near = did_you_mean(option, parameters)
-            raise UnknownArgument(f"the sandbox {name} has no option {option!r}{near}  (it takes: {takes})")
+            raise UnknownArgument(f"sandbox {name!r} has no option {option!r}{near}  (options: {takes})")
     required = [key for key, parameter in parameters.items() if parameter.default is parameter.empty]
     if missing := [key for key in required if key not in options]:
-        raise BadValue(f"the sandbox {name} needs {missing[0]}=")
+        raise BadValue(f"sandbox {name!r} requires the option {missing[0]}=")
 
 
 def get_sandbox(backend: str = "auto", *, level: str = "auto") -> Sandbox:
-    """The sandbox that everything in this process shares: made when first asked for, closed at exit.
+    """Return the sandbox shared by this process, creating it on first use. It is closed at exit.
 
-    One that was closed is made anew, and a forked process makes its own.
+    A sandbox that was closed is replaced. A forked process creates its own.
 
-    level: of the zygote backend; GEM_SANDBOX_LEVEL stands for "auto" where it is set.
+    Args:
+        backend: as for make_sandbox.
+        level: level of the zygote backend; "auto" means GEM_SANDBOX_LEVEL if set, else the highest available level.
     """
     key = (backend, level)
     with _lock:
@@ -100,7 +106,7 @@ def _close_shared() -> None:
 
 
 def _forget_shared() -> None:
-    """In a forked process: the sandboxes are the parent's, and so was whoever held the lock."""
+    """In a forked process: the sandboxes belong to the parent, and one of its threads may hold the lock."""
     global _lock
     _lock = threading.Lock()
     _shared.clear()

@@ -2,11 +2,11 @@
 
 The host sends a test's number and its streams. This driver forks the test, ends it at its time limit, kills whatever it
 left behind, removes its files, and reports how it ended; that report is the kernel's word, not the program's. A test
-holds no descriptor of the driver's, and its fence keeps it from signalling or reading the driver and its siblings.
+enabled no descriptor of the driver's, and its fence keeps it from signalling or reading the driver and its siblings.
 
 A page that a fork writes to is copied, and so is one that this process writes to after a fork. That is most of what a
 test costs: what can be done before is, and all tests that are at hand are forked at once. They prepare themselves while
-others run, and wait for a bell.
+others run, and wait for a start_event.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from gem.sandbox.zygote import limits, linux, program, watch
-from gem.sandbox.zygote.subject import Call, Script
-from gem.sandbox.zygote.tests_clock import FairClock
-from gem.sandbox.zygote.tests_place import Bounds, Grounds, Place, Unclean
-from gem.sandbox.zygote.tests_wire import (
-    BROKEN,
+from gem.sandbox.zygote import limits, linux, procfs, program
+from gem.sandbox.zygote.batch_clock import FairClock
+from gem.sandbox.zygote.batch_protocol import (
     CHANNEL,
+    CLEANUP_FAILED,
+    COMPILE_FAILED,
     COMPILED,
-    CROWD,
     MAX_STARTS,
     MESSAGE_BYTES,
+    OVERSUBSCRIPTION,
     SOURCE,
     TEST_FDS,
-    UNCLEAN,
-    Order,
-    Report,
+    DriverCommand,
+    RunReport,
 )
+from gem.sandbox.zygote.invocation import FunctionInvocation, ScriptInvocation
+from gem.sandbox.zygote.workspaces import CleanupError, ProcessLimits, Workspace, Workspaces
 
 DEATH_S = 5.0  # for killed processes to be gone
 FLUSH_S = 0.02  # for a test that took too long to flush its streams
@@ -63,8 +63,8 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
         driver = Driver(options, socket.socket(fileno=fds[CHANNEL]))
         driver.serve(read_all(fds[SOURCE]))
         exit_code = 0
-    except Unclean:
-        exit_code = UNCLEAN
+    except CleanupError:
+        exit_code = CLEANUP_FAILED
     except BaseException:
         program.show_exception()
     finally:
@@ -72,23 +72,23 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
 
 
 @dataclass
-class Test:
+class RunningTest:
     """One that was forked.
 
     Args:
         fds: its descriptors. They are kept until it is over, or each end of a pipe would wake the host.
         start, deadline: by the driver's clock, once it runs.
-        overdue: whether it met its deadline.
+        timed_out: whether it met its deadline.
     """
 
     number: int
     pid: int
-    place: Place
+    workspace: Workspace
     fds: Sequence[int]
     pidfd: int = -1
     start: float = math.inf
     deadline: float = math.inf
-    overdue: bool = False
+    timed_out: bool = False
 
 
 class Driver:
@@ -99,37 +99,37 @@ class Driver:
         linux.adopt_orphans()
         with contextlib.suppress(OSError):  # for speed alone: who is woken waits until another has done its part
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-        self.grounds, self.clock = Grounds(options["level"]), FairClock(options["parallel"])
+        self.workspaces, self.clock = Workspaces(options["level"]), FairClock(options["parallel"])
         self.waiting: deque[tuple[int, Sequence[int]]] = deque()  # numbers and descriptors of tests to be forked
-        self.ready: deque[Test] = deque()  # those that were
-        self.live: dict[int, Test] = {}  # those that run, by pidfd; the oldest is first
-        self.ended: list[Test] = []  # those that did, whose places are to be cleared
+        self.ready: deque[RunningTest] = deque()  # those that were
+        self.live: dict[int, RunningTest] = {}  # those that run, by pidfd; the oldest is first
+        self.ended: list[RunningTest] = []  # those that did, whose places are to be cleared
         self.quick = 0  # tests in a row that took little time
         self.full = False  # those that were forked leave no room for another
-        self.untidy = False  # something lies where all tests may write
-        self.reports: list[Report] = []  # to be sent
-        self.trouble = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # where a fork says that it could not become a test
+        self.has_leftovers = False  # something lies where all tests may write
+        self.reports: list[RunReport] = []  # to be sent
+        self.setup_error = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # where a fork says that it could not become a test
         self.poll = select.poll()
         self.poll.register(channel, select.POLLIN)
 
     def serve(self, source: bytes) -> None:
         """Returns when the program does not compile, or the host has hung up."""
         code = program.compiled(source)
-        self.channel.send(BROKEN if code is None else COMPILED)
+        self.channel.send(COMPILE_FAILED if code is None else COMPILED)
         if code is None:
             return
         function = self.options["function"]
-        self.play = Script(code) if function is None else Call(code, function)
+        self.invoke = ScriptInvocation(code) if function is None else FunctionInvocation(code, function)
         self._set_limits()
         program.open_streams()
         gc.freeze()  # or a collection in a test would write to all of it
         try:
-            while self._await():
+            while self._wait():
                 now = self.clock.now()
                 for test in [test for test in self.live.values() if test.deadline <= now]:
                     self._end_late(test)
                 if self.ended:
-                    self._settle()
+                    self._process_ended()
                 if self.waiting and not self.full and not self.ready:
                     self._fork_all()
         finally:
@@ -140,34 +140,34 @@ class Driver:
         lower(resource.RLIMIT_AS, self.options["memory_bytes"] + limits.image_bytes())
         lower(resource.RLIMIT_FSIZE, self.options["disk_bytes"])
         cpu_s = math.ceil(self.options["cpu_s"])
-        self.bounds = Bounds((cpu_s, cpu_s + 1), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        self.test_limits = ProcessLimits((cpu_s, cpu_s + 1), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
-    def _await(self) -> bool:
+    def _wait(self) -> bool:
         """Wait for orders, the ends of tests, or a time limit; False when the host has hung up."""
         fair_s = min((test.deadline for test in self.live.values()), default=math.inf) - self.clock.now()
-        patience_ms = None if fair_s == math.inf else max(0.0, fair_s / self.clock.rate * 1000)
-        for fd, _ in self.poll.poll(patience_ms):
-            if fd == self.channel.fileno() and not self._obey():
+        timeout_ms = None if fair_s == math.inf else max(0.0, fair_s / self.clock.rate * 1000)
+        for fd, _ in self.poll.poll(timeout_ms):
+            if fd == self.channel.fileno() and not self._receive_command():
                 return False
             if fd in self.live:  # not stopped by an order meanwhile
                 self._finish(self.live[fd])
         return True
 
-    def _end_late(self, test: Test) -> None:
+    def _end_late(self, test: RunningTest) -> None:
         """A test that took too long is told so, to flush its streams, and then ended."""
-        if test.overdue:
+        if test.timed_out:
             self._finish(test)
             return
-        test.overdue = True
+        test.timed_out = True
         test.deadline += FLUSH_S
         os.kill(test.pid, program.FLUSH)
 
-    def _obey(self) -> bool:
+    def _receive_command(self) -> bool:
         """Take a test to be started, or stop one; False when the host has hung up."""
         data, ancillary, _, _ = self.channel.recvmsg(MESSAGE_BYTES, _ROOM_FOR_FDS)
         if not data:
             return False
-        order = Order.of(data)
+        order = DriverCommand.of(data)
         if order.start:
             fds = array("i", ancillary[0][2])
             each = len(fds) // len(order.numbers)
@@ -180,18 +180,18 @@ class Driver:
     def _fork_all(self) -> None:
         """Fork all tests that are at hand, as far as those that run leave room; who can run at once comes first."""
         while self.waiting and not self.full:
-            vacant = self._room() - len(self.live) - len(self.ready)
+            vacant = self._capacity() - len(self.live) - len(self.ready)
             self._fork_some(min(vacant, len(self.waiting)) if vacant > 0 else len(self.waiting))
             self._start_ready()
 
     def _fork_some(self, count: int) -> None:
         """Fork so many tests, with little done in between, which would be copied."""
-        self.grounds.have_free(count)
+        self.workspaces.ensure_free(count)
         pids: list[int] = []
-        for (_, fds), place in zip(self.waiting, self.grounds.free[:count], strict=False):
+        for (_, fds), workspace in zip(self.waiting, self.workspaces.free[:count], strict=False):
             pid = linux.bare_fork()
             if pid == 0:
-                self._become_test(place, fds)
+                self._become_test(workspace, fds)
             if pid < 0:
                 self.full = True
                 break
@@ -201,40 +201,40 @@ class Driver:
         for pid in pids:
             os.setpgid(pid, pid)
             number, fds = self.waiting.popleft()
-            self.ready.append(Test(number, pid, self.grounds.free.pop(0), fds))
+            self.ready.append(RunningTest(number, pid, self.workspaces.free.pop(0), fds))
 
     def _start_ready(self) -> None:
         """Let as many tests run as may."""
-        while self.ready and len(self.live) < self._room() and not self.untidy:
+        while self.ready and len(self.live) < self._capacity() and not self.has_leftovers:
             test = self.ready.popleft()
             test.start = self.clock.share(+1)
             test.deadline = test.start + self.options["wall_s"]
-            os.eventfd_write(test.place.bell, 1)
+            os.eventfd_write(test.workspace.start_event, 1)
             test.pidfd = os.pidfd_open(test.pid)
             self.live[test.pidfd] = test
             self.poll.register(test.pidfd, select.POLLIN)
 
-    def _room(self) -> int:
+    def _capacity(self) -> int:
         """How many tests may run: while all are quick, more than there are processors, which would idle between two."""
         processors = self.clock.processors
         if not self.quick or len(self.live) < processors:
             return processors
         oldest = next(iter(self.live.values()))
-        return CROWD * processors if self.clock.now() - oldest.start < QUICK_S else processors
+        return OVERSUBSCRIPTION * processors if self.clock.now() - oldest.start < QUICK_S else processors
 
-    def _become_test(self, place: Place, fds: Sequence[int]) -> NoReturn:
+    def _become_test(self, workspace: Workspace, fds: Sequence[int]) -> NoReturn:
         exit_code = 1
         try:
-            place.take(self.bounds, fds)
+            workspace.enter(self.test_limits, fds)
         except BaseException as e:
-            os.write(self.trouble[1], f"a test could not be set up: {e!r}".encode())
+            os.write(self.setup_error[1], f"a test could not be set up: {e!r}".encode())
             os._exit(FAILED)
         try:
-            exit_code = self.play()
+            exit_code = self.invoke()
         finally:
             os._exit(exit_code)
 
-    def _finish(self, test: Test) -> None:
+    def _finish(self, test: RunningTest) -> None:
         """End a test, if it has not ended, with everything that it started."""
         os.killpg(test.pid, signal.SIGKILL)
         _, status, usage = os.wait4(test.pid, 0)
@@ -244,28 +244,28 @@ class Driver:
         self.poll.unregister(test.pidfd)
         os.close(test.pidfd)
         code, cpu_s = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
-        trouble = self._trouble() if code == FAILED else b""
+        setup_error = self._setup_error() if code == FAILED else b""
         peak = usage.ru_maxrss * 1024
-        self.reports.append(Report(test.number, code, test.overdue, wall_s, cpu_s, peak, trouble))
+        self.reports.append(RunReport(test.number, code, test.timed_out, wall_s, cpu_s, peak, setup_error))
         if code < 0 or code == FAILED:
-            test.place.renew_bell()  # it may not have been heard
+            test.workspace.reset_start_event()  # it may not have been heard
         self._reap(test)
         self.ended.append(test)
 
-    def _settle(self) -> None:
-        """Let others run in place of tests that ended, report these, and clear their places."""
-        self.untidy = self.grounds.untidy()
-        if self.untidy and not self.live:  # while one runs what lies there may be in use
-            self.grounds.tidy()
-            self.untidy = False
+    def _process_ended(self) -> None:
+        """Let others run in workspace of tests that ended, report these, and clear their places."""
+        self.has_leftovers = self.workspaces.has_leftovers()
+        if self.has_leftovers and not self.live:  # while one runs what lies there may be in use
+            self.workspaces.remove_leftovers()
+            self.has_leftovers = False
         self.full = False
         self._start_ready()
         self._send_reports()
         for test in self.ended:
             for fd in test.fds:
                 os.close(fd)
-            test.place.clear()
-            self.grounds.free.append(test.place)
+            test.workspace.clear()
+            self.workspaces.free.append(test.workspace)
         self.ended.clear()
 
     def _send_reports(self) -> None:
@@ -273,34 +273,34 @@ class Driver:
             self.channel.send(b"".join([report.packed() for report in self.reports]))
             self.reports.clear()
 
-    def _trouble(self) -> bytes:
+    def _setup_error(self) -> bytes:
         try:
-            return os.read(self.trouble[0], MESSAGE_BYTES)
+            return os.read(self.setup_error[0], MESSAGE_BYTES)
         except BlockingIOError:  # the exit code was the program's own
             return b""
 
-    def _reap(self, test: Test) -> None:
+    def _reap(self, test: RunningTest) -> None:
         """Wait until every process of a killed group is gone; those orphaned became children of this one."""
-        patience = time.monotonic() + DEATH_S
+        deadline = time.monotonic() + DEATH_S
         try:
-            while os.waitpid(-test.pid, os.WNOHANG)[0] or time.monotonic() < patience:
+            while os.waitpid(-test.pid, os.WNOHANG)[0] or time.monotonic() < deadline:
                 time.sleep(0.0005)
         except ChildProcessError:
-            if not self.grounds.fences.holds:
-                self._kill_strays(patience)
+            if not self.workspaces.confinements.enabled:
+                self._kill_strays(deadline)
         else:
-            raise Unclean
+            raise CleanupError
 
-    def _kill_strays(self, patience: float) -> None:
+    def _kill_strays(self, deadline: float) -> None:
         """Kill what left the group of an ended test and became a child of this process."""
         ours = {test.pid for test in (*self.live.values(), *self.ready)}
-        while strays := set(watch.children(os.getpid())) - ours:
-            for pid in strays:
+        while leftover := set(procfs.children(os.getpid())) - ours:
+            for pid in leftover:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
-            if time.monotonic() > patience:
-                raise Unclean
+            if time.monotonic() > deadline:
+                raise CleanupError
 
 
 def lower(limit: int, value: int) -> None:

@@ -1,6 +1,6 @@
 """What a host and its fork server say to each other, and how a job is handed to a child.
 
-Over the control socket the host sends, per run, one Order with descriptors: the run's own socket, the job, and those
+Over the control socket the host sends, per run, one RunRequest with descriptors: the run's own socket, the job, and those
 that the child is to have. Over the run's socket the server answers in lines of JSON: ``{"began": true}`` before it
 forks, then ``{"ended": …}`` with how the run ended, or ``{"failed": …}`` where the machinery did. The host may send the
 reason for which it ends a run, and closing it ends the run as well.
@@ -20,11 +20,11 @@ from typing import Any
 
 MAX_FDS = 64
 CONTROL = socket.SOCK_SEQPACKET if sys.platform.startswith("linux") else socket.SOCK_STREAM
-_ORDER = struct.Struct("=16sdqqq")
+_REQUEST = struct.Struct("=16sdqqq")
 
 
 @dataclass(frozen=True)
-class Order:
+class RunRequest:
     """One run: which entry of the server is called, and Limits without what the host itself watches."""
 
     entry: str
@@ -34,19 +34,19 @@ class Order:
     disk_bytes: int
 
     def packed(self) -> bytes:
-        return _ORDER.pack(self.entry.encode(), self.cpu_s, self.memory_bytes, self.processes, self.disk_bytes)
+        return _REQUEST.pack(self.entry.encode(), self.cpu_s, self.memory_bytes, self.processes, self.disk_bytes)
 
     @classmethod
-    def of(cls, data: bytes) -> Order:
-        entry, *limits = _ORDER.unpack(data)
+    def of(cls, data: bytes) -> RunRequest:
+        entry, *limits = _REQUEST.unpack(data)
         return cls(entry.rstrip(b"\0").decode(), *limits)
 
 
-ORDER_BYTES = _ORDER.size
+REQUEST_BYTES = _REQUEST.size
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """What a server is told when it starts, as JSON.
 
     Args:

@@ -13,7 +13,7 @@ MAX_FILES = 20_000  # in a run's folder
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessInfo:
     """tasks: its threads. cpu_s: of it and of those children that it has waited for. rss_bytes: resident memory.
     stopped: whether by a signal.
     """
@@ -26,7 +26,7 @@ class Process:
     stopped: bool
 
 
-def process(pid: int) -> Process | None:
+def process(pid: int) -> ProcessInfo | None:
     """None where there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -35,7 +35,7 @@ def process(pid: int) -> Process | None:
         return None
     fields = data[data.rindex(b")") + 2 :].split()
     cpu_s = sum(map(int, fields[11:15])) / TICKS_PER_S
-    return Process(pid, int(fields[2]), int(fields[17]), cpu_s, int(fields[21]) * PAGE, fields[0] == b"T")
+    return ProcessInfo(pid, int(fields[2]), int(fields[17]), cpu_s, int(fields[21]) * PAGE, fields[0] == b"T")
 
 
 def children(pid: int, tasks: int = 1) -> list[int]:
@@ -51,7 +51,7 @@ def children(pid: int, tasks: int = 1) -> list[int]:
         return []
 
 
-def tree(roots: Iterable[int]) -> Iterator[Process]:
+def tree(roots: Iterable[int]) -> Iterator[ProcessInfo]:
     """Processes and all their descendants."""
     pending = list(roots)
     while pending:
@@ -61,12 +61,12 @@ def tree(roots: Iterable[int]) -> Iterator[Process]:
             pending += children(found.pid, found.tasks)
 
 
-def memory(processes: Iterable[Process]) -> int:
+def memory(processes: Iterable[ProcessInfo]) -> int:
     """Bytes of memory that processes take. What they share counts once."""
     return sum(map(_proportional, processes))
 
 
-def _proportional(found: Process) -> int:
+def _proportional(found: ProcessInfo) -> int:
     """A process's share of anonymous and shared memory: a page that n processes map counts 1/n in each."""
     try:
         with open(f"/proc/{found.pid}/smaps_rollup") as file:

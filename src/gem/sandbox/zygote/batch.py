@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.base import Case, Limits, Result
+from gem.sandbox.zygote.batch_connection import CompileFailed, DriverConnection, DriverLost, Job
+from gem.sandbox.zygote.batch_protocol import MAX_STARTS
 from gem.sandbox.zygote.host import Launcher
-from gem.sandbox.zygote.tests_link import Broken, Job, Link, Lost
-from gem.sandbox.zygote.tests_wire import MAX_STARTS
 
 MAX_PARALLEL = 4
-AHEAD = 16  # tests at most that a driver has at hand beyond one for each processor, when as many have passed by
+PREFETCH = 16  # tests at most that a driver has at hand beyond one for each processor, when as many have passed by
 DESCRIPTORS_EACH = 128  # that this process may open for each test at hand, since many threads may run tests
 
 
@@ -46,11 +46,11 @@ def run_tests(
         parallel = min(MAX_PARALLEL, len(os.sched_getaffinity(0)))
     job, batch = Job(program, function, limits, level), _Batch(cases, stop)
     while batch.waiting and not batch.stopped:
-        with Link(launch, job, parallel) as link:
-            batch.run_in_company(link)
-    while batch.suspects and not batch.stopped:
-        with Link(launch, job, 1) as link:
-            batch.run_alone(link)
+        with DriverConnection(launch, job, parallel) as connection:
+            batch.run_together(connection)
+    while batch.quarantined and not batch.stopped:
+        with DriverConnection(launch, job, 1) as connection:
+            batch.run_quarantined(connection)
     return batch.results
 
 
@@ -59,53 +59,53 @@ class _Batch:
 
     def __init__(self, cases: Sequence[Case], stop: Callable[[int, Result], bool] | None) -> None:
         self.cases, self.stop, self.stopped = cases, stop, False
-        self.waiting, self.suspects = deque(range(len(cases))), deque[int]()
+        self.waiting, self.quarantined = deque(range(len(cases))), deque[int]()
         self.results: list[Result | None] = [None] * len(cases)
 
-    def run_in_company(self, link: Link) -> None:
+    def run_together(self, connection: DriverConnection) -> None:
         """Run what waits, until nothing does, stop() says so, or the driver is lost."""
         try:
-            self._run(link, self.waiting)
-        except Broken as broken:
-            self.waiting.extendleft(sorted(link.running, reverse=True))
+            self._run(connection, self.waiting)
+        except CompileFailed as broken:
+            self.waiting.extendleft(sorted(connection.running, reverse=True))
             while self.waiting and not self.stopped:
                 self._keep(self.waiting.popleft(), broken.result)
-        except Lost as lost:
+        except DriverLost as lost:
             if lost.result is None:
-                (self.waiting if lost.unclean else self.suspects).extend(link.running)
+                (self.waiting if lost.cleanup_failed else self.quarantined).extend(connection.running)
             else:
-                for index in link.running:  # the only one
+                for index in connection.running:  # the only one
                     self._keep(index, lost.result)
 
-    def run_alone(self, link: Link) -> None:
+    def run_quarantined(self, connection: DriverConnection) -> None:
         """Run one suspect. What ends the driver now is this test's doing."""
-        index = self.suspects.popleft()
+        index = self.quarantined.popleft()
         try:
-            self._run(link, deque([index]))
-        except Broken as broken:
+            self._run(connection, deque([index]))
+        except CompileFailed as broken:
             self._keep(index, broken.result)
-        except Lost as lost:
+        except DriverLost as lost:
             if lost.result is None:
                 raise SandboxError(str(lost)) from lost
             self._keep(index, lost.result)
 
-    def _run(self, link: Link, queue: deque[int]) -> None:
-        most = min(AHEAD, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // DESCRIPTORS_EACH)
-        ahead = link.parallel  # few at first: what is forked in vain is lost where the first failure ends it all
-        self._refill(link, queue, ahead)  # before the program is compiled
-        link.await_compiled()
-        while not self.stopped and link.running:
-            self._keep(*link.next_result())
+    def _run(self, connection: DriverConnection, queue: deque[int]) -> None:
+        most = min(PREFETCH, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // DESCRIPTORS_EACH)
+        ahead = connection.parallel  # few at first: what is forked in vain is lost where the first failure ends it all
+        self._refill(connection, queue, ahead)  # before the program is compiled
+        connection.await_compiled()
+        while not self.stopped and connection.running:
+            self._keep(*connection.next_result())
             ahead = min(ahead + 1, most)
-            if len(link.running) <= link.parallel + ahead // 4 and not self.stopped:
-                self._refill(link, queue, ahead)
+            if len(connection.running) <= connection.parallel + ahead // 4 and not self.stopped:
+                self._refill(connection, queue, ahead)
 
-    def _refill(self, link: Link, queue: deque[int], ahead: int) -> None:
+    def _refill(self, connection: DriverConnection, queue: deque[int], ahead: int) -> None:
         """Have a driver given tests, several at once: one that gets them one by one forks them one by one."""
-        count = min(len(queue), link.parallel + ahead - len(link.running), MAX_STARTS)
+        count = min(len(queue), connection.parallel + ahead - len(connection.running), MAX_STARTS)
         if count > 0:
             numbers = [queue.popleft() for _ in range(count)]
-            link.start({number: self.cases[number] for number in numbers})
+            connection.start({number: self.cases[number] for number in numbers})
 
     def _keep(self, index: int, result: Result) -> None:
         self.results[index] = result

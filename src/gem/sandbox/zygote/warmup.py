@@ -11,8 +11,8 @@ import sys
 import types
 from collections.abc import Callable
 
-from gem.sandbox.zygote import program, tests_place
-from gem.sandbox.zygote.wire import in_memory
+from gem.sandbox.zygote import program, workspaces
+from gem.sandbox.zygote.protocol import in_memory
 
 TIMES = 30  # until the interpreter of Python 3.11 and later has adapted all instructions that it will
 
@@ -71,9 +71,9 @@ print(sympy.Eq(x, 1), sympy.pi.evalf(20), sympy.factorint(60), sympy.Matrix([[1,
 }
 
 
-def rehearse() -> None:
+def warm_up() -> None:
     """Run a common program a few times, what ends programs, and what makes a process one of a program's tests."""
-    tests_place.rehearse(TIMES)
+    workspaces.warm_up(TIMES)
     programs = [PROGRAM, *(source for name, source in LIBRARIES.items() if name in sys.modules)]
     kept = sys.stdin, sys.stdout
     with open(os.devnull, "w") as nowhere, open(in_memory(INPUT), "rb") as text:

@@ -13,6 +13,7 @@ from typing import Any
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Report, Result
+from gem.sandbox.zygote.execution import run_once
 
 LEVELS = ("ns", "lsm", "basic")  # from the highest
 _PROCESSES, _WITHOUT_END = 8, 200
@@ -113,8 +114,6 @@ def report(level: str) -> Report:
 
 def _probed(level: str, folder: Path) -> Result:
     """Run the program, in the presence of a file that it must not read."""
-    from gem.sandbox.zygote.sandbox import run_once
-
     secret = folder / "secret"
     secret.write_text("secret")
     own_pids = level == "ns"

@@ -7,10 +7,10 @@ import os
 import types
 
 from gem.sandbox.zygote import program, values
-from gem.sandbox.zygote.tests_wire import ARGUMENTS, VALUE
+from gem.sandbox.zygote.batch_protocol import ARGUMENTS, VALUE
 
 
-class Script:
+class ScriptInvocation:
     """The program as __main__. Calling this returns the exit code."""
 
     def __init__(self, code: types.CodeType) -> None:
@@ -23,7 +23,7 @@ class Script:
         program.run_in(self.module, self.code)
 
 
-class Call:
+class FunctionInvocation:
     """A call of one of the program's functions. Calling this returns the exit code.
 
     function: ``name``, also looked for in a class Solution, or ``Class.method``, called on a new instance.
@@ -39,7 +39,7 @@ class Call:
         with open(ARGUMENTS, "rb") as file:
             arguments = json.load(file)
         program.run_in(self.module, self.code)
-        value = program.named(self.module, self.function)(*arguments)
+        value = program.find_function(self.module, self.function)(*arguments)
         try:
             text = values.encode(value)
         except values.NotPlain as e:

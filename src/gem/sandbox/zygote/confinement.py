@@ -17,7 +17,7 @@ from typing import Any
 from gem.sandbox.zygote import landlock, linux, seccomp
 from gem.sandbox.zygote.syscalls import NUMBERS
 
-Step = tuple[Callable[..., int], tuple[Any, ...]]
+CCall = tuple[Callable[..., int], tuple[Any, ...]]
 _RULE_BENEATH = 1
 # Rights to change files, by the version of Landlock that brought them: all but to execute and to read.
 _CHANGES = {1: 0x1FF2, 2: 0x3FF2, 3: 0x7FF2}
@@ -29,57 +29,57 @@ _restrict_self.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long)
 _restrict_self.restype = ctypes.c_long
 
 
-class Fence:
-    """One around a folder, which a test closes behind itself; all that can be done before is.
+class Confinement:
+    """One for_folder a folder, which a test closes behind itself; all that can be done before is.
 
     steps: calls of C functions, ready to be made.
     guard: a filter that is installed by process id, which is not known before.
     """
 
-    def __init__(self, steps: Sequence[Step], guard: seccomp.GroupFilter | None = None) -> None:
+    def __init__(self, steps: Sequence[CCall], guard: seccomp.GroupFilter | None = None) -> None:
         self.steps, self.guard = steps, guard
 
-    def close_behind(self) -> None:
+    def apply(self) -> None:
         """Confine this process and whatever it starts. Raises OSError."""
         for call, arguments in self.steps:
             if call(*arguments) < 0:
-                linux.checked(-1, "a test's fence")
+                linux.checked(-1, "a test's confinement")
         if self.guard is not None:
             self.guard.install()
 
 
-class Fences:
+class Confinements:
     """Makes those of one sandbox.
 
     level: of the sandbox. There are none at "basic".
 
-    holds: whether there are any, so that what a test started is all in its process group.
-    surrounds: whether a test can write nowhere but to its folder, and to devices.
+    enabled: whether there are any, so that what a test started is all in its process group.
+    restricts_writes: whether a test can write nowhere but to its folder, and to devices.
     """
 
     def __init__(self, level: str) -> None:
-        self.holds = level != "basic"
-        self.version = landlock.version() if self.holds else 0
-        self.surrounds = self.version > 0
-        if not self.surrounds:
+        self.enabled = level != "basic"
+        self.version = landlock.version() if self.enabled else 0
+        self.restricts_writes = self.version > 0
+        if not self.restricts_writes:
             linux.set_dumpable(False)
         guard = level == "lsm" and self.version < _SCOPES_SINCE
         filter_ = seccomp.GroupFilter(guard_signals=guard)
         self.guard = filter_ if guard else None
-        self.common = [filter_.prepared()] if self.holds and not guard else []
+        self.common = [filter_.prepared()] if self.enabled and not guard else []
 
-    def around(self, folder: str) -> Fence:
+    def for_folder(self, folder: str) -> Confinement:
         """folder: the one that a test may write to."""
-        rules: list[Step] = []
-        if self.surrounds:
+        rules: list[CCall] = []
+        if self.restricts_writes:
             ruleset = _ruleset(folder, self.version)
             rules.append((_restrict_self, (NUMBERS["landlock_restrict_self"], ruleset, 0)))
-        return Fence(rules + self.common, self.guard)
+        return Confinement(rules + self.common, self.guard)
 
 
-def opening() -> Fence:
-    """Where a fence would be, for a rehearsal: it calls the same functions, to no effect."""
-    return Fence([(_restrict_self, (NUMBERS["getpid"], 0, 0)), seccomp.no_call()])
+def no_confinement() -> Confinement:
+    """Where a confinement would be, for a rehearsal: it calls the same functions, to no effect."""
+    return Confinement([(_restrict_self, (NUMBERS["getpid"], 0, 0)), seccomp.noop_call()])
 
 
 def _ruleset(folder: str, version: int) -> int:

@@ -10,18 +10,18 @@ from typing import NamedTuple
 CHANNEL, SOURCE = 3, 4  # the socket and the program, among a driver's descriptors
 ARGUMENTS, VALUE = 3, 4  # among those of a test that calls a function, after its standard streams
 TEST_FDS = 5  # at most
-CROWD = 3  # tests at most that share a processor, as long as they are quick
+OVERSUBSCRIPTION = 3  # tests at most that share a processor, as long as they are quick
 MAX_STARTS = 30  # in one message: a driver may hold 256 descriptors
 MESSAGE_BYTES = 1 << 16
 
-COMPILED, BROKEN = b"compiled", b"broken"  # the driver's first message
-UNCLEAN = 75  # exit code of a driver that could not clear away what a test left
+COMPILED, COMPILE_FAILED = b"compiled", b"broken"  # the driver's first message
+CLEANUP_FAILED = 75  # exit code of a driver that could not clear away what a test left
 
 _REPORT = struct.Struct("=ii?ddqi")
-_TROUBLE_BYTES = 256
+_ERROR_BYTES = 256
 
 
-class Order(NamedTuple):
+class DriverCommand(NamedTuple):
     """From the host: start tests, whose descriptors come along, as many for each; or stop them."""
 
     start: bool
@@ -31,37 +31,37 @@ class Order(NamedTuple):
         return array("i", [self.start, *self.numbers]).tobytes()
 
     @classmethod
-    def of(cls, message: bytes) -> Order:
+    def of(cls, message: bytes) -> DriverCommand:
         start, *numbers = array("i", message)
         return cls(bool(start), numbers)
 
 
-class Report(NamedTuple):
+class RunReport(NamedTuple):
     """From the driver: a test is over.
 
-    code: the exit code, or a signal's number negated. overdue: whether it was stopped at its time limit. wall_s: by a
-    FairClock. trouble: why it could not be begun, or nothing.
+    code: the exit code, or a signal's number negated. timed_out: whether it was stopped at its time limit. wall_s: by a
+    FairClock. setup_error: why it could not be begun, or nothing.
     """
 
     number: int
     code: int
-    overdue: bool
+    timed_out: bool
     wall_s: float
     cpu_s: float
     max_rss_bytes: int
-    trouble: bytes = b""
+    setup_error: bytes = b""
 
     def packed(self) -> bytes:
-        trouble = self.trouble[:_TROUBLE_BYTES]
-        return _REPORT.pack(*self[:-1], len(trouble)) + trouble
+        setup_error = self.setup_error[:_ERROR_BYTES]
+        return _REPORT.pack(*self[:-1], len(setup_error)) + setup_error
 
     @classmethod
-    def all_of(cls, message: bytes) -> list[Report]:
+    def all_of(cls, message: bytes) -> list[RunReport]:
         """Those that were sent together."""
         found, end = [], 0
         while end < len(message):
-            number, code, overdue, wall_s, cpu_s, peak, size = _REPORT.unpack_from(message, end)
+            number, code, timed_out, wall_s, cpu_s, peak, size = _REPORT.unpack_from(message, end)
             start = end + _REPORT.size
             end = start + size
-            found.append(cls(number, code, overdue, wall_s, cpu_s, peak, message[start:end]))
+            found.append(cls(number, code, timed_out, wall_s, cpu_s, peak, message[start:end]))
         return found

@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gem.sandbox.zygote import watch
-from gem.sandbox.zygote.watch import Process
-from gem.sandbox.zygote.wire import Order
+from gem.sandbox.zygote import procfs
+from gem.sandbox.zygote.procfs import ProcessInfo
+from gem.sandbox.zygote.protocol import RunRequest
 
 TICK_S, QUICK_S = 0.05, 0.004  # between looks at a run, at most and at least
 SHARE, URGENT_SHARE = 0.1, 0.25  # of the time that looks may take: at all runs, and at one that nears its limit
@@ -29,7 +29,7 @@ _PROCESSORS = os.cpu_count() or 1
 
 
 @dataclass
-class Ward:
+class RunMonitor:
     """One run as it is watched.
 
     Args:
@@ -37,7 +37,7 @@ class Ward:
         roots: those of its processes from which all others descend.
     """
 
-    order: Order
+    request: RunRequest
     folder: str
     roots: Iterable[int] = ()
     due: float = field(default_factory=lambda: time.monotonic() + TICK_S / 2)
@@ -48,35 +48,35 @@ class Ward:
         runs: how many share the time for looks.
         """
         start = time.monotonic()
-        processes = list(watch.tree(self.roots))
+        processes = list(procfs.tree(self.roots))
         used = sum(p.rss_bytes for p in processes)
-        if used > self.order.memory_bytes:
+        if used > self.request.memory_bytes:
             used = measured(self.roots)
         why = self._overrun(processes, used)
         now = time.monotonic()
         self.due = now + self._pause(now - start, runs, used, sum(p.tasks for p in processes))
         return why
 
-    def _overrun(self, processes: list[Process], used: int) -> str | None:
-        order = self.order
-        if used > order.memory_bytes:
+    def _overrun(self, processes: list[ProcessInfo], used: int) -> str | None:
+        request = self.request
+        if used > request.memory_bytes:
             return "memory"
-        if sum(p.cpu_s for p in processes) > order.cpu_s:
+        if sum(p.cpu_s for p in processes) > request.cpu_s:
             return "timeout"
-        if sum(p.tasks for p in processes) > 2 * order.processes + TASK_SLACK:
+        if sum(p.tasks for p in processes) > 2 * request.processes + TASK_SLACK:
             return "killed"
         if self.folder:
-            unlinked = sum(watch.unlinked_files(p.pid) for p in processes)
-            if unlinked + watch.files(self.folder, order.disk_bytes) > order.disk_bytes:
+            unlinked = sum(procfs.unlinked_files(p.pid) for p in processes)
+            if unlinked + procfs.files(self.folder, request.disk_bytes) > request.disk_bytes:
                 return "killed"
         return None
 
     def _pause(self, spent: float, runs: int, used: int, tasks: int) -> float:
         calm = max(TICK_S, spent * runs / SHARE)
-        if used < CALM * self.order.memory_bytes:
+        if used < CALM * self.request.memory_bytes:
             return calm
         fillers = min(_PROCESSORS, 2 * tasks)  # it may fork meanwhile
-        until_full = (self.order.memory_bytes - used) / (FILLED_PER_S * fillers)
+        until_full = (self.request.memory_bytes - used) / (FILLED_PER_S * fillers)
         return min(calm, max(QUICK_S, until_full, spent / URGENT_SHARE))
 
 
@@ -85,7 +85,7 @@ def measured(roots: Iterable[int]) -> int:
     roots = list(roots)
     stopped = _stop(roots)
     try:
-        return watch.memory(watch.tree(roots))
+        return procfs.memory(procfs.tree(roots))
     finally:
         for pid in stopped:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -96,7 +96,7 @@ def _stop(roots: list[int]) -> list[int]:
     """Stop every process of a family. Returns those that were not stopped before."""
     seen: dict[int, bool] = {}
     for _ in range(PASSES):
-        new = [p for p in watch.tree(roots) if p.pid not in seen]
+        new = [p for p in procfs.tree(roots) if p.pid not in seen]
         if not new:
             break
         for found in new:
