@@ -126,7 +126,12 @@ class DriverConnection:
             self.resources.close()
 
     def await_compiled(self) -> None:
-        """Raises CompileFailed where the program does not compile within its limits, SandboxError where the driver failed."""
+        """Wait until the program is compiled.
+
+        Raises:
+            CompileFailed: if the program does not compile within its limits.
+            SandboxError: if the driver failed.
+        """
         self.launch.wait_until_started()
         message = self._receive(time.monotonic() + self.job.limits.wall_s)
         if not message:

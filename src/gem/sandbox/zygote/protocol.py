@@ -1,9 +1,9 @@
-"""What a host and its fork server say to each other, and how a job is handed to a child.
+"""The protocol between the host and a fork server, and the format in which a job reaches a child.
 
-Over the control socket the host sends, per run, one RunRequest with descriptors: the run's own socket, the job, and those
-that the child is to have. Over the run's socket the server answers in lines of JSON: ``{"began": true}`` before it
-forks, then ``{"ended": …}`` with how the run ended, or ``{"failed": …}`` where the machinery did. The host may send the
-reason for which it ends a run, and closing it ends the run as well.
+For each run the host sends a RunRequest over the control socket, with descriptors: a socket for this run, the job, and
+those that the child inherits. Over the socket of the run the server sends lines of JSON: ``{"started": true}`` before
+it forks, then ``{"ended": …}`` with how the run ended, or ``{"failed": …}`` if it could not be set up. The host kills a
+run by sending the reason, or by closing the socket.
 """
 
 from __future__ import annotations
