@@ -48,8 +48,8 @@ def test_the_ratio_is_the_median_of_pairs() -> None:
 @pytest.mark.parametrize(
     ("argv", "part"),
     [
-        ([], "gem bench needs WHAT"),
-        (["envs"], "takes vec, got 'envs'"),
+        ([], "gem bench requires WHAT"),
+        (["envs"], "must be vec, got 'envs'"),
         (["vec", "--backends", "thraed"], "did you mean 'thread'?"),
         (["vec", "--num-envs", "0"], "--num-envs must be at least 1, got 0"),
         (["vec", "--env", "game:Wordel-v0"], "did you mean 'game:Wordle-v0'"),

@@ -26,7 +26,7 @@ EASY = "game:GuessTheNumber-v0-easy"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """As a library writes them: no flag(), plain fields."""
+    """A dataclass as in a library: plain fields without flag()."""
 
     env: str = field(metadata={"help": "which one"})
     steps: int = field(default=10, metadata={"help": "100 % of them"})
@@ -43,7 +43,7 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class Positionals:
     first: int = flag(REQUIRED, help="a number", positional=True)
     rest: list[str] = flag([], help="texts", positional=True)
     colour: str = flag("red", help="of it", choices=["red", "green"])
@@ -88,7 +88,7 @@ def subprocess_gem(*argv: str, **kwargs: Any) -> subprocess.CompletedProcess[str
 # --- flags ---
 
 
-def test_flags_that_are_not_given_keep_the_defaults_of_the_dataclass() -> None:
+def test_omitted_flags_keep_their_defaults() -> None:
     assert options() == Options(env="e")
 
 
@@ -131,48 +131,48 @@ def test_a_flag_sets_its_field(argv: list[str], name: str, value: object) -> Non
         ("9" * 5000, "9" * 5000),
     ],
 )
-def test_a_value_of_a_dict_is_json_or_else_text(text: str, value: object) -> None:
+def test_a_dict_value_is_parsed_as_json_or_kept_as_text(text: str, value: object) -> None:
     read = options("--env-kwargs", f"x={text}").env_kwargs["x"]
     assert str(read) == str(value)  # Python 3.10 reads the long number, later versions refuse to
     assert text.startswith("999") or type(read) is type(value)
 
 
-def test_pairs_of_a_dict_add_up_over_repeated_flags() -> None:
+def test_repeated_dict_flags_accumulate() -> None:
     assert options("--env-kwargs", "a=1", "b=2", "--env-kwargs", "c=3").env_kwargs == {"a": 1, "b": 2, "c": 3}
 
 
 def test_defaults_are_not_shared_between_configs() -> None:
-    one, other = parse(Places, ["1"]), parse(Places, ["1"])
+    one, other = parse(Positionals, ["1"]), parse(Positionals, ["1"])
     assert one.rest == [] and one.rest is not other.rest
 
 
 @pytest.mark.parametrize(
     "argv", [["7", "a", "b"], ["7", "--no-loud", "a", "b"], ["--no-loud", "7", "a", "b"], ["7", "a", "b", "--no-loud"]]
 )
-def test_places_may_stand_anywhere_among_the_flags(argv: list[str]) -> None:
-    config = parse(Places, argv)
+def test_positional_arguments_may_stand_anywhere_among_the_flags(argv: list[str]) -> None:
+    config = parse(Positionals, argv)
     assert (config.first, config.rest, config.loud) == (7, ["a", "b"], "--no-loud" not in argv)
 
 
-def test_what_follows_two_dashes_is_no_flag() -> None:
-    assert parse(Places, ["--", "-7", "--loud", "--"]) == Places(first=-7, rest=["--loud", "--"])
+def test_arguments_after_two_dashes_are_positional() -> None:
+    assert parse(Positionals, ["--", "-7", "--loud", "--"]) == Positionals(first=-7, rest=["--loud", "--"])
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--steps", "many"], "--steps takes an integer, got 'many'"),
-        (["--rate", "fast"], "--rate takes a number, got 'fast'"),
-        (["--clip", "nil"], "--clip takes none or a number, got 'nil'"),
-        (["--mode", "batsh"], "--mode takes one of turn, batch, got 'batsh'; did you mean 'batch'?"),
-        (["--folds", "3"], "--folds takes none or one of 2, 4, got '3'"),
+        (["--steps", "many"], "--steps must be an integer, got 'many'"),
+        (["--rate", "fast"], "--rate must be a number, got 'fast'"),
+        (["--clip", "nil"], "--clip must be none or a number, got 'nil'"),
+        (["--mode", "batsh"], "--mode must be one of turn, batch, got 'batsh'; did you mean 'batch'?"),
+        (["--folds", "3"], "--folds must be none or one of 2, 4, got '3'"),
         (["--env-kwargs", "a=1", "b"], "--env-kwargs takes key=value pairs, got 'b'"),
         (["--env-kwargs", "=1"], "--env-kwargs takes key=value pairs, got '=1'"),
         (["--steps"], "--steps: expected one argument"),
         (["--steps", "--verbose"], "--steps: expected one argument"),
     ],
 )
-def test_a_bad_value_is_named_with_what_is_expected(argv: list[str], message: str) -> None:
+def test_a_bad_value_error_names_the_flag_and_the_expected_type(argv: list[str], message: str) -> None:
     with pytest.raises(BadValue) as caught:
         options(*argv)
     assert str(caught.value).startswith(message)
@@ -181,34 +181,34 @@ def test_a_bad_value_is_named_with_what_is_expected(argv: list[str], message: st
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--stesp", "3"], "gem has no flag --stesp; did you mean '--steps'?"),
-        (["--step", "3"], "gem has no flag --step; did you mean '--steps'?"),
-        (["--no-verbos"], "gem has no flag --no-verbos; did you mean '--no-verbose'?"),
-        (["-v"], "gem has no flag -v"),
-        (["--secret", "1"], "gem has no flag --secret"),
-        (["stray"], "gem takes no argument 'stray' here"),
+        (["--stesp", "3"], "unknown flag --stesp; did you mean '--steps'?"),
+        (["--step", "3"], "unknown flag --step; did you mean '--steps'?"),
+        (["--no-verbos"], "unknown flag --no-verbos; did you mean '--no-verbose'?"),
+        (["-v"], "unknown flag -v"),
+        (["--secret", "1"], "unknown flag --secret"),
+        (["stray"], "unexpected argument 'stray'"),
     ],
 )
-def test_an_unknown_flag_is_refused_and_never_abbreviated(argv: list[str], message: str) -> None:
+def test_unknown_and_abbreviated_flags_are_rejected(argv: list[str], message: str) -> None:
     with pytest.raises(UnknownArgument) as caught:
         options(*argv)
     assert str(caught.value).startswith(message)
 
 
-def test_missing_required_values_are_all_named() -> None:
-    with pytest.raises(BadValue, match=r"^gem x needs --env  \(`gem x --help`"):
+def test_every_missing_required_value_is_named() -> None:
+    with pytest.raises(BadValue, match=r"^gem x requires --env  \(see `gem x --help`"):
         parse(Options, [], prog="gem x")
-    with pytest.raises(BadValue, match="needs FIRST"):
-        parse(Places, [])
+    with pytest.raises(BadValue, match="requires FIRST"):
+        parse(Positionals, [])
 
 
 def test_choices_given_to_flag_are_enforced() -> None:
-    assert parse(Places, ["1", "--colour", "green"]).colour == "green"
+    assert parse(Positionals, ["1", "--colour", "green"]).colour == "green"
     with pytest.raises(BadValue, match="one of red, green, got 'blue'"):
-        parse(Places, ["1", "--colour", "blue"])
+        parse(Positionals, ["1", "--colour", "blue"])
 
 
-def test_the_help_shows_every_flag_its_help_and_its_default() -> None:
+def test_the_help_shows_every_flag_with_its_default() -> None:
     text = flags.help_text(Options, prog="gem x", description="Do it.", width=100)
     assert "usage: gem x [flags]\n\nDo it.\n" in text
     for line in ["--env TEXT", "which one [required]", "100 % of them [default: 10]", "--mode {turn,batch}"]:
@@ -222,12 +222,12 @@ def test_the_help_shows_every_flag_its_help_and_its_default() -> None:
     ]:
         assert name in text
     assert "secret" not in text
-    assert "usage: gem y FIRST [REST ...] [flags]" in flags.help_text(Places, prog="gem y")
+    assert "usage: gem y FIRST [REST ...] [flags]" in flags.help_text(Positionals, prog="gem y")
 
 
-def test_a_type_that_no_flag_can_have_is_the_programmers_error() -> None:
+def test_an_unsupported_field_type_raises_type_error() -> None:
     bad: Any = dataclass(type("Bad", (), {"__annotations__": {"x": complex}, "x": 0j}))
-    with pytest.raises(TypeError, match="no flag can be made of x"):
+    with pytest.raises(TypeError, match="unsupported type of the flag x"):
         parse(bad, [])
 
 
@@ -252,7 +252,7 @@ def test_gem_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert all(f"  {name}" in out and summary in out for name, (_, summary) in COMMANDS.items())
 
 
-def test_gem_alone_shows_the_help_as_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gem_without_a_command_prints_the_help_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err.startswith("usage: gem")
@@ -266,31 +266,29 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("argv", "parts"),
     [
-        (["lits"], ["no command 'lits'; did you mean 'list'?"]),
-        (["list", "--jsno"], ["gem list has no flag --jsno; did you mean '--json'?"]),
-        (["info"], ["gem info needs ID"]),
+        (["lits"], ["unknown command 'lits'; did you mean 'list'?"]),
+        (["list", "--jsno"], ["unknown flag --jsno; did you mean '--json'?"]),
+        (["info"], ["gem info requires ID"]),
         (["info", "game:GuessTheNumber-v0-eazy"], ["no env", "did you mean 'game:GuessTheNumber-v0-easy'?"]),
         (["info", EASY, "--env-kwargs", "max_turn=3"], ["takes no 'max_turn'; did you mean 'max_turns'?"]),
         (["info", EASY, "--env-kwargs", "max_turns=0"], ["max_turns must be at least 1, got 0"]),
         (["play", EASY, "--seed", "-1"], ["seed must be an integer >= 0 or None, got -1"]),
-        (["play", EASY, "--seed", "x"], ["--seed takes none or an integer, got 'x'"]),
+        (["play", EASY, "--seed", "x"], ["--seed must be none or an integer, got 'x'"]),
     ],
 )
-def test_a_mistake_is_one_line_with_the_way_out(
+def test_a_usage_error_is_one_line_with_a_suggestion(
     argv: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = error_of(capsys, *argv)
     assert all(part in error for part in parts), error
 
 
-def test_a_failure_of_the_machinery_is_one_line_and_exits_with_one(
-    fail: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_infra_error_is_one_line_and_exits_with_1(fail: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert fail(InfraError("the server\n  is down")) == 1
     assert capsys.readouterr().err == "gem: error: the server; is down\n"
 
 
-def test_a_missing_file_is_the_callers_mistake(fail: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_missing_file_exits_with_2(fail: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "absent.json"
     with pytest.raises(FileNotFoundError) as caught:
         path.read_text()
@@ -298,12 +296,12 @@ def test_a_missing_file_is_the_callers_mistake(fail: Any, capsys: pytest.Capture
     assert capsys.readouterr().err == f"gem: error: {path}: No such file or directory\n"
 
 
-def test_a_full_disk_is_a_failure(fail: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_exits_with_1(fail: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert fail(OSError(28, "No space left on device")) == 1
     assert "No space left" in capsys.readouterr().err
 
 
-def test_a_broken_pipe_of_the_commands_own_is_not_hidden(fail: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_pipe_other_than_stdout_is_reported(fail: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert fail(BrokenPipeError(32, "Broken pipe")) == 1
     assert "Broken pipe" in capsys.readouterr().err
 
@@ -319,7 +317,7 @@ def test_gem_traceback_raises_the_error(fail: Any, monkeypatch: pytest.MonkeyPat
         fail(BadValue("no"))
 
 
-def test_a_bug_is_not_dressed_up_as_a_mistake(fail: Any) -> None:
+def test_an_unexpected_exception_propagates(fail: Any) -> None:
     with pytest.raises(ZeroDivisionError):
         fail(ZeroDivisionError())
 
@@ -327,7 +325,7 @@ def test_a_bug_is_not_dressed_up_as_a_mistake(fail: Any) -> None:
 # --- gem list ---
 
 
-def test_list_shows_every_environment_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_prints_one_line_per_environment(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split() == ["ID", "NEEDS", "RUNS", "DESCRIPTION"]
@@ -341,7 +339,7 @@ def test_list_takes_a_prefix_or_a_pattern(pattern: str, capsys: pytest.CaptureFi
     assert ids == ["game:GuessTheNumber-v0-hard", "game:GuessTheNumber-v0-hard-no-max-turn"]
 
 
-def test_list_as_json_is_strict_json_with_unbounded_rewards_as_null(
+def test_list_json_writes_unbounded_rewards_as_null(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ENV_REGISTRY, "test:Any-v0", EnvSpec("test:Any-v0", "m:C", extra="math", runs="process"))
@@ -367,13 +365,13 @@ def test_list_as_json_is_strict_json_with_unbounded_rewards_as_null(
         ("game:GessTheNumber-v0", "game:GuessTheNumber-v0"),
     ],
 )
-def test_list_of_nothing_is_an_error_with_the_closest_name(
+def test_list_without_matches_suggests_the_closest_name(
     pattern: str, closest: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert f"no env matches {pattern!r}; did you mean {closest!r}?" in error_of(capsys, "list", pattern)
 
 
-def test_list_cuts_its_lines_to_the_width_of_a_terminal(
+def test_list_cuts_lines_to_the_width_of_the_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
@@ -382,7 +380,7 @@ def test_list_cuts_its_lines_to_the_width_of_a_terminal(
     assert max(map(len, capsys.readouterr().out.splitlines())) == 60
 
 
-def test_list_runs_as_a_module_and_imports_nothing_heavy() -> None:
+def test_list_runs_as_a_module_without_heavy_imports() -> None:
     done = subprocess_gem("list", env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"})
     assert done.returncode == 0, done.stderr
     assert EASY in done.stdout
@@ -393,7 +391,7 @@ def test_list_runs_as_a_module_and_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("argv", [["list"], ["list", "--help"], ["--help"]], ids=" ".join)
-def test_a_reader_that_leaves_ends_the_output_in_silence(argv: list[str], unbuffered: str) -> None:
+def test_a_closed_stdout_ends_the_output_silently(argv: list[str], unbuffered: str) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as closed:
@@ -411,16 +409,16 @@ def test_a_reader_that_leaves_ends_the_output_in_silence(argv: list[str], unbuff
 # --- gem info ---
 
 
-def test_info_shows_rules_parameters_bound_oracle_and_a_sample_game(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_shows_rules_parameters_optimum_oracle_and_a_sample_episode(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", EASY]) == 0
     out = capsys.readouterr().out
     for part in [
         "Guess the secret integer between 1 and 10, in at most 4 turns.",
         "  max_turns      4\n",
         "Episode reward  -0.1 to 1\n",
-        "100.0% of episodes won, in 2.9 turns on average (balanced search)",
-        "gem.envs.game_env.guess_the_number:Oracle, sees the observation",
-        "Sample game, seed 0, played by the oracle",
+        "100.0% of episodes solved, in 2.9 turns on average (balanced search)",
+        "gem.envs.game_env.guess_the_number:Oracle, reads the observation",
+        "Sample episode, seed 0, played by the oracle",
         "> \\boxed{5}\nTurn 1: 5 is",
         "Game over (solved): total reward 1 in ",
     ]:
@@ -442,7 +440,7 @@ def test_info_takes_arguments_of_the_environment(capsys: pytest.CaptureFixture[s
 
 
 class Counter(Env):
-    """Ends at a number of steps; no oracle, no state."""
+    """Ends after a number of steps. It has no oracle and no state."""
 
     def __init__(self, steps: int, *, samples: bool = True) -> None:
         self.steps, self.samples = steps, samples
@@ -467,17 +465,17 @@ def counter() -> Any:
     del ENV_REGISTRY["test:Counter-v0"]
 
 
-def test_info_plays_at_random_without_an_oracle_and_cuts_long_games(
+def test_info_samples_actions_without_an_oracle_and_shortens_long_episodes(
     counter: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["info", counter]) == 0
     out = capsys.readouterr().out
     assert "played by random actions\n\nCount.\n[images: 2]\n" in out
-    assert "> go 13\nuser: left: 12\n\n… 11 turns left out …\n\n> go 1\nuser: left: 0\n" in out
+    assert "> go 13\nuser: left: 12\n\n… 11 turns omitted …\n\n> go 1\nuser: left: 0\n" in out
     assert "Game over (truncated): total reward 10 in 20 turns." in out
-    assert "Episode reward  -inf to inf" in out and "not known" in out
+    assert "Episode reward  -inf to inf" in out and "unknown" in out
 
 
-def test_info_says_so_where_no_sample_game_can_be_played(counter: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_reports_that_no_episode_can_be_sampled(counter: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", counter, "--env-kwargs", "samples=false"]) == 0
-    assert capsys.readouterr().out.endswith("(no more of it: this environment has no random actions)\n")
+    assert capsys.readouterr().out.endswith("(stopped: this environment cannot sample random actions)\n")

@@ -1,4 +1,4 @@
-"""gem play, driven through piped moves and through a pretended terminal."""
+"""gem play with piped moves and with a simulated terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED = 7  # whose secret is 8
 
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Plays piped lines and returns what was printed."""
+    """Plays piped lines and returns the output."""
     for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
 
@@ -36,7 +36,7 @@ def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Plays lines typed at a terminal, then ends the input; returns what was printed and the prompts shown."""
+    """Plays lines typed at a terminal. Returns the output and the prompts."""
 
     def typed(*lines: str) -> tuple[str, list[str]]:
         waiting, prompts = list(lines), []
@@ -71,7 +71,7 @@ def test_a_game_shows_as_a_transcript_when_piped(play: Any) -> None:
     assert "> 5\nTurn 1: 5 is too low.\n> 8\nTurn 2: 8 is right.\nreward +1\n" in play("5", "8")
 
 
-def test_the_end_of_the_input_leaves_politely(play: Any) -> None:
+def test_the_end_of_the_input_leaves_the_game(play: Any) -> None:
     assert play("5").endswith("Left after 1 turn.\n")
     assert play().endswith("Left after 0 turns.\n")
 
@@ -81,7 +81,7 @@ def test_quit_leaves_before_the_end(play: Any) -> None:
     assert out.endswith("> :quit\nLeft after 0 turns.\n")
 
 
-def test_an_empty_line_is_no_move(play: Any) -> None:
+def test_an_empty_line_is_not_a_move(play: Any) -> None:
     assert "Turn 1: 8 is right." in play("", "  ", "8")
 
 
@@ -93,7 +93,7 @@ def test_a_truncated_game_says_why(play: Any) -> None:
     assert play("1", "2", "3", "4").endswith("Game over (max_turns): total reward 0 in 4 turns.\n")
 
 
-def test_lines_after_the_end_of_a_piped_game_are_left_alone(play: Any) -> None:
+def test_piped_lines_after_the_end_are_ignored(play: Any) -> None:
     assert play("8", "5").endswith("Game over (solved): total reward 1 in 1 turn.\n")
 
 
@@ -102,11 +102,11 @@ def test_undo_takes_the_last_move_back_and_its_turn_too(play: Any) -> None:
     assert "> :undo\nTurn 1: 1 is too low.\n> 8\nTurn 2: 8 is right.\n" in out
 
 
-def test_undo_before_the_first_move_says_there_is_none(play: Any) -> None:
+def test_undo_before_the_first_move_is_an_error(play: Any) -> None:
     assert "there is no move to take back" in play(":undo")
 
 
-def test_restart_begins_the_same_game_again(play: Any) -> None:
+def test_restart_replays_the_same_seed(play: Any) -> None:
     out = play("1", "2", ":restart", "8")
     assert out.count("Guess the secret integer") == 2
     assert out.endswith("Turn 1: 8 is right.\nreward +1\nGame over (solved): total reward 1 in 1 turn.\n")
@@ -117,9 +117,9 @@ def test_help_explains_every_command(play: Any) -> None:
     assert all(f"{name:<10}{what}\n" in out for name, what in COMMANDS.items())
 
 
-def test_an_unknown_command_is_no_move(play: Any) -> None:
+def test_an_unknown_command_is_not_a_move(play: Any) -> None:
     out = play(":hnt", "8")
-    assert "no command ':hnt'; did you mean ':hint'?" in out and "Turn 1: 8 is right." in out
+    assert "unknown command ':hnt'; did you mean ':hint'?" in out and "Turn 1: 8 is right." in out
 
 
 def test_following_the_hints_wins_within_the_limit() -> None:
@@ -130,7 +130,7 @@ def test_following_the_hints_wins_within_the_limit() -> None:
         assert game.stopped == "solved", seed
 
 
-def test_a_hint_changes_nothing_of_the_game() -> None:
+def test_a_hint_does_not_change_the_game() -> None:
     game = Game(make(EASY), SEED)
     game.move("5")
     before = game.env.get_state()
@@ -138,7 +138,7 @@ def test_a_hint_changes_nothing_of_the_game() -> None:
     assert game.env.get_state() == before
 
 
-def test_a_seed_makes_the_game_reproducible_and_its_absence_shows_one(play: Any) -> None:
+def test_the_random_seed_is_shown_and_reproduces_the_game(play: Any) -> None:
     moves = ("1", "2", "3", "4")
     first = play(*moves, argv=(EASY,))
     seed = first.splitlines()[0].rpartition("seed ")[2]
@@ -149,11 +149,11 @@ def test_arguments_of_the_environment_reach_it(play: Any) -> None:
     assert "between 1 and 100, in at most 9 turns" in play(argv=(EASY, "--env-kwargs", "max_number=100", "max_turns=9"))
 
 
-def test_output_that_is_no_terminal_has_no_escape_sequences(play: Any) -> None:
+def test_output_to_a_file_has_no_escape_sequences(play: Any) -> None:
     assert "\x1b" not in play("what?")
 
 
-def test_a_terminal_gets_colours_and_a_card_unless_no_color_is_set(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_colours_and_a_frame_unless_no_color_is_set(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes any output for a terminal then
     coloured = play("what?")
@@ -163,20 +163,20 @@ def test_a_terminal_gets_colours_and_a_card_unless_no_color_is_set(play: Any, mo
     assert "\x1b" not in plain and "╭" in plain
 
 
-def test_a_terminal_is_asked_for_another_game_with_the_next_seed(terminal: Any) -> None:
+def test_a_terminal_offers_another_game_with_the_next_seed(terminal: Any) -> None:
     out, prompts = terminal("8", "maybe", "y", ":quit")
     assert prompts == ["> ", "Again? (y, n, :undo) ", "Again? (y, n, :undo) ", "> "]
     assert f"{EASY}, seed 7" in out and f"{EASY}, seed 8" in out
 
 
 @pytest.mark.parametrize("answer", ["n", "", ":quit"])
-def test_no_other_game_is_played_unless_wanted(answer: str, terminal: Any) -> None:
+def test_no_other_game_is_played_without_confirmation(answer: str, terminal: Any) -> None:
     out, prompts = terminal("8", answer, "5")
     assert prompts == ["> ", "Again? (y, n, :undo) "]
     assert out.endswith("Game over (solved): total reward 1 in 1 turn.\n")
 
 
-def test_the_last_move_of_an_ended_game_can_be_taken_back_at_a_terminal(terminal: Any) -> None:
+def test_undo_works_after_the_end_of_a_game_at_a_terminal(terminal: Any) -> None:
     out, _ = terminal("5", "oops", ":undo", "8", "n")
     assert "Game over (format)" in out and "Game over (solved): total reward 1 in 2 turns." in out
 
@@ -187,7 +187,7 @@ def test_the_end_of_the_input_at_a_terminal_leaves_politely(terminal: Any) -> No
 
 
 class Echo(Env):
-    """Says what it was told. Nothing of it can be saved, and it has no oracle."""
+    """Echoes the action. It has no state and no oracle."""
 
     def reset(self, seed: int | None = None) -> tuple[str, dict[str, Any]]:
         super().reset(seed)
@@ -204,7 +204,7 @@ def echo() -> Any:
     del ENV_REGISTRY["test:Echo-v0"]
 
 
-def test_where_the_rules_ask_for_no_box_a_line_is_sent_as_typed(echo: str, play: Any) -> None:
+def test_a_line_is_sent_as_typed_if_the_rules_ask_for_no_box(echo: str, play: Any) -> None:
     out = play("hello", "bye", argv=(echo,))
     assert "heard hello\n" in out and "Game over (terminated): total reward 0 in 2 turns." in out
 
@@ -214,15 +214,15 @@ def test_a_fenced_block_is_one_move_of_several_lines(echo: str, play: Any) -> No
     assert "heard ```python\nif True:\n    pass\n\n```\n" in out and "Left after 1 turn." in out
 
 
-def test_a_fenced_block_that_the_input_ends_is_a_move_too(echo: str, play: Any) -> None:
+def test_a_fenced_block_ended_by_the_end_of_input_is_a_move(echo: str, play: Any) -> None:
     assert "heard ~~~\n  1\n```\n" in play("~~~", "  1", "```", argv=(echo,))
 
 
-def test_what_an_environment_says_is_no_markup(echo: str, play: Any) -> None:
+def test_observations_are_not_parsed_as_markup(echo: str, play: Any) -> None:
     assert "Say something, [bold]:smile: and all.\n" in play(argv=(echo,))
 
 
-def test_what_cannot_be_done_in_an_environment_is_said_and_the_game_goes_on(echo: str, play: Any) -> None:
+def test_unsupported_commands_are_reported_and_the_game_continues(echo: str, play: Any) -> None:
     out = play("a", ":undo", ":hint", "bye", argv=(echo,))
     assert out.count("this environment cannot be saved") == 2 and "heard bye" in out
 
@@ -234,7 +234,7 @@ def test_an_environment_without_an_oracle_has_no_hints() -> None:
         game.hint()
 
 
-def test_an_oracle_at_a_loss_does_not_end_the_game(monkeypatch: pytest.MonkeyPatch, play: Any) -> None:
+def test_an_oracle_that_raises_does_not_end_the_game(monkeypatch: pytest.MonkeyPatch, play: Any) -> None:
     def lost(self: object, observation: str) -> str:
         raise KeyError("move 7")
 
@@ -243,14 +243,14 @@ def test_an_oracle_at_a_loss_does_not_end_the_game(monkeypatch: pytest.MonkeyPat
     assert "the oracle cannot follow this game (KeyError: 'move 7')" in out and "Turn 1: 8 is right." in out
 
 
-def test_bytes_that_are_no_text_are_an_unreadable_move() -> None:
+def test_invalid_utf8_is_an_unreadable_move() -> None:
     command = [sys.executable, "-m", "gem", "play", EASY, "--seed", str(SEED)]
     done = subprocess.run(command, input=b"\xff\xfe\n", capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Game over (format)" in done.stdout
 
 
-def test_the_frame_breaks_long_rules_and_cuts_none(play, monkeypatch):
+def test_the_frame_wraps_long_rules_without_cutting_them(play, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "50")
     rules, _ = make("game:Minesweeper-v0-easy").reset(seed=SEED)

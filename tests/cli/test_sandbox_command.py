@@ -97,11 +97,11 @@ def test_selftest_fails_where_a_promise_is_broken(capsys, monkeypatch):
     monkeypatch.setattr(
         SubprocessSandbox,
         "report",
-        lambda self: SimpleNamespace(**{**vars(honest(self)), "guarantees": {"network": "so it says"}}),
+        lambda self: SimpleNamespace(**{**vars(honest(self)), "guarantees": {"network": "claimed"}}),
     )
     assert main(["sandbox", "selftest", *BACKEND]) == 1
     shown = capsys.readouterr().out
-    assert "FAILED     network" in shown and "a connection arrived" in shown
+    assert "FAILED     network" in shown and "the host received a connection" in shown
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
-"""The command line. Each command is a module with a docstring (its help), a Config (its flags) and run(config).
+"""The `gem` command line.
 
-No command is imported before it is called, so that `gem list` costs what it needs and no more.
+Each command is a module with a docstring (its help text), a Config dataclass (its flags) and run(config), which returns
+the exit code. A command's module is imported only when the command is used.
 """
 
 from __future__ import annotations
@@ -15,35 +16,41 @@ from typing import Any
 from gem._internal.imports import resolve
 from gem.errors import CallerError, InfraError, UnknownArgument, did_you_mean
 
-# name → (module, one line for `gem --help`: the first line of the module's docstring)
+# name → (module, first line of its docstring, which is its summary in `gem --help`)
 COMMANDS = {
     "list": ("gem.cli.list", "List the environments."),
-    "info": ("gem.cli.info", "Show what is known of one environment, with a sample game."),
-    "play": ("gem.cli.play", "Play an environment yourself, in the terminal."),
-    "check": ("gem.cli.check", "Check that environments keep their promises."),
-    "replay": ("gem.cli.replay", "Replay recorded games and show what changed."),
+    "info": ("gem.cli.info", "Show an environment's parameters, rewards and a sample episode."),
+    "play": ("gem.cli.play", "Play an environment in the terminal."),
+    "check": ("gem.cli.check", "Check environments against the gem.Env contract."),
+    "replay": ("gem.cli.replay", "Replay recorded episodes and show what changed."),
     "bench": ("gem.cli.bench", "Measure how fast environments step."),
     "sandbox": ("gem.cli.sandbox", "Run untrusted programs contained, and see what containment holds on this machine."),
     "train": ("gem.cli.train", "Train a policy with reinforcement learning."),
 }
-CALLER_ERROR, FAILED, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141  # the last two as a shell reports SIGINT and SIGPIPE
+CALLER_ERROR, FAILED, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141  # shells report SIGINT as 130 and SIGPIPE as 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command and return its exit code.
 
-    argv: what follows `gem` on the command line; None takes it from sys.argv.
+    A CallerError, InfraError or OSError is printed as one line on stderr, or raised if GEM_TRACEBACK is set. Any other
+    exception is a bug and propagates.
 
-    Returns the exit code. A mistake of the caller's and a failure of the machinery are one line on stderr;
-    GEM_TRACEBACK=1 raises them instead. What is neither is a bug, and raises.
+    Args:
+        argv: the arguments after `gem`; None takes them from sys.argv.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # an observation may echo what no terminal can show
+        sys.stdout.reconfigure(errors="backslashreplace")  # observations may not be encodable
     return _guarded(lambda: _dispatch(sys.argv[1:] if argv is None else argv))
 
 
 def help_text(command: str | None = None, *, width: int | None = None) -> str:
-    """What `gem --help` or `gem COMMAND --help` prints. width: in characters; None asks the terminal."""
+    """The output of `gem --help` or `gem COMMAND --help`.
+
+    Args:
+        command: None for `gem --help`.
+        width: in characters; None takes the width of the terminal.
+    """
     if command is not None:
         from gem.cli import flags
 
@@ -55,9 +62,9 @@ def help_text(command: str | None = None, *, width: int | None = None) -> str:
         "usage: gem COMMAND ...\n\n"
         "gem, the General Experience Maker: a gym for agentic language models.\n\n"
         f"commands:\n{commands}\n\n"
-        "`gem COMMAND --help` explains a command; `gem --version` prints the version.\n"
-        "Exit codes: 0 done, 1 failed, 2 a mistake in what was asked for. An error is one line;\n"
-        "with GEM_TRACEBACK=1 in the environment it comes with its traceback.\n"
+        "`gem COMMAND --help` describes a command; `gem --version` prints the version.\n"
+        "Exit codes: 0 success, 1 failure, 2 usage error. Errors are printed as one line;\n"
+        "set GEM_TRACEBACK=1 to see the traceback.\n"
     )
 
 
@@ -72,13 +79,13 @@ def _dispatch(argv: Sequence[str]) -> int:
         print(f"gem {gem.__version__}")
         return 0
     if command not in COMMANDS:
-        raise UnknownArgument(f"no command {command!r}{did_you_mean(command, COMMANDS)}  (`gem --help` lists them)")
+        raise UnknownArgument(f"unknown command {command!r}{did_you_mean(command, COMMANDS)}  (`gem --help` lists all)")
     from gem.cli.flags import parse
 
     module = _module(command)
     try:
         config = parse(module.Config, argv[1:], prog=f"gem {command}", description=_description(module))
-    except SystemExit:  # --help, which it has printed
+    except SystemExit:  # parse() has printed the help text
         return 0
     with config.applied() if hasattr(config, "applied") else nullcontext():  # see gem.cli.data
         code: int = module.run(config)
@@ -119,10 +126,10 @@ def _one_line(error: Exception) -> str:
 
 
 def _stdout_is_gone() -> bool:
-    """Whether nobody reads stdout any more (`gem list | head -1`), as against a pipe of the command's own."""
+    """Whether the reader of stdout has closed it, as in `gem list | head -1`. Other pipes may break too."""
     try:
-        print(flush=True)  # flush() alone finds nothing to write where Python runs unbuffered
+        print(flush=True)  # with unbuffered output, flush() alone writes nothing
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes stdout again at exit
         return True
     return False

@@ -1,9 +1,9 @@
-"""Command-line flags from a dataclass: its fields are the flags, its defaults theirs.
+"""Command-line flags from a dataclass: each field is a flag, with the field's default.
 
-A field's type says what the flag takes: str, int, float, Path; bool (``--x`` and ``--no-x``); Literal, or ``choices``;
-list and tuple (several values); dict (``key=value``, each value read as JSON where it is JSON, else kept as text).
-``none`` is None where the type allows it. Underscores become dashes. Any dataclass will do: ``flag`` only shortens
-``field(metadata={"help": ...})``, so a module that knows nothing of command lines can define one.
+A field may be a str, int, float or Path; a bool (``--x`` and ``--no-x``); a Literal, or have ``choices``; a list or
+tuple (several values); or a dict (``key=value``, where a value that is valid JSON is parsed). ``none`` stands for None
+if the type allows it. Underscores become dashes. Any dataclass works: ``flag()`` only abbreviates
+``field(metadata={"help": ...})``. docs/design/command_line.md gives the reasons for not using tyro.
 
 >>> @dataclass(frozen=True, kw_only=True)
 ... class Config:
@@ -31,7 +31,7 @@ REQUIRED: Any = MISSING
 ConfigT = TypeVar("ConfigT")
 
 _SCALARS = {int: ("an integer", "N"), float: ("a number", "X"), str: ("text", "TEXT"), Path: ("a path", "PATH")}
-_PYTHON = {"True": True, "False": False, "None": None}  # typed by habit where JSON says true, false, null
+_PYTHON = {"True": True, "False": False, "None": None}  # accepted in addition to JSON's true, false and null
 
 
 def flag(
@@ -42,14 +42,14 @@ def flag(
     choices: Sequence[Any] | None = None,
     metavar: str | None = None,
 ) -> Any:
-    """A dataclass field, with what the command line shows of it.
+    """A dataclass field with metadata for the command line.
 
     Args:
-        default: REQUIRED where there is none. A list or dict is copied for every config.
-        help: half a sentence; the default is added to it.
-        positional: given by place and not by name; a list takes all the places that are left.
-        choices: the allowed values, where the type is not a Literal.
-        metavar: stands for the value in the help.
+        default: REQUIRED if there is none. A list or dict is copied for every config.
+        help: short description, to which the default is appended.
+        positional: a positional argument instead of a flag; a list takes all remaining ones.
+        choices: the allowed values, for a type other than Literal.
+        metavar: placeholder for the value in the help; None derives one from the type.
     """
     metadata = {"help": help, "positional": positional, "choices": choices, "metavar": metavar}
     if isinstance(default, (list, dict)):
@@ -58,30 +58,39 @@ def flag(
 
 
 def parse(cls: type[ConfigT], argv: Sequence[str], *, prog: str = "gem", description: str = "") -> ConfigT:
-    """The dataclass that the arguments describe.
+    """Build the dataclass from command-line arguments.
 
-    Raises UnknownArgument for a flag that is none of its fields, BadValue for a value of the wrong kind and for a
-    missing one. ``-h`` prints the help and raises SystemExit(0).
+    ``-h`` prints the help text and raises SystemExit(0).
+
+    Args:
+        cls: a dataclass.
+        argv: the arguments.
+        prog: name of the command in messages.
+        description: shown in the help text.
+
+    Raises:
+        UnknownArgument: a flag that is not a field.
+        BadValue: a value of the wrong type, or a missing one.
     """
     flags = _flags(cls)
-    given, places = _split(_parser(flags, prog, description), flags, argv)
+    given, positionals = _split(_parser(flags, prog, description), flags, argv)
     if given.pop("help", False):
         print(help_text(cls, prog=prog, description=description), end="")
         raise SystemExit(0)
     for spec in flags:
-        if spec.positional and places:
-            given[spec.name] = places if spec.container else places[0]
-            places = [] if spec.container else places[1:]
-    if places:
-        raise UnknownArgument(f"{prog} takes no argument {places[0]!r} here{_see(prog)}")
+        if spec.positional and positionals:
+            given[spec.name] = positionals if spec.container else positionals[0]
+            positionals = [] if spec.container else positionals[1:]
+    if positionals:
+        raise UnknownArgument(f"unexpected argument {positionals[0]!r}{_see(prog)}")
     missing = [spec.label for spec in flags if spec.default is REQUIRED and spec.name not in given]
     if missing:
-        raise BadValue(f"{prog} needs {' and '.join(missing)}{_see(prog)}")
+        raise BadValue(f"{prog} requires {' and '.join(missing)}{_see(prog)}")
     return cls(**{spec.name: spec.read(given[spec.name]) for spec in flags if spec.name in given})
 
 
 def help_text(cls: type[Any], *, prog: str, description: str = "", width: int | None = None) -> str:
-    """What ``-h`` prints. width: in characters; None asks the terminal."""
+    """The help text. width: in characters; None takes the width of the terminal."""
     flags = _flags(cls)
     parser = _parser(flags, prog, description, width)
     for spec in flags:
@@ -92,10 +101,11 @@ def help_text(cls: type[Any], *, prog: str, description: str = "", width: int | 
 
 @dataclass(frozen=True)
 class _Flag:
-    """One field, as the command line sees it.
+    """The command-line form of one field.
 
-    kinds: the types that a value may have, one of which must fit; inside a list or tuple, those of an item.
-    container: list, tuple or dict where there are several values, else None.
+    Args:
+        kinds: the allowed types, tried in order; for a list or tuple, those of its items.
+        container: list, tuple or dict for several values; otherwise None.
     """
 
     name: str
@@ -111,7 +121,7 @@ class _Flag:
         return self.metavar if self.positional else f"--{self.name.replace('_', '-')}"
 
     @property
-    def place(self) -> str:
+    def usage(self) -> str:
         name = self.metavar + (" ..." if self.container else "")
         return name if self.default is REQUIRED else f"[{name}]"
 
@@ -120,7 +130,7 @@ class _Flag:
         return bool in self.kinds and self.container is None
 
     def read(self, raw: Any) -> Any:
-        """The field's value for what stood on the command line: a bool, a text or a list of texts."""
+        """Convert the parsed argument (a bool, a str or a list of str) to the field's value."""
         if isinstance(raw, bool):
             return raw
         if self.container is dict:
@@ -135,14 +145,14 @@ class _Flag:
                 return _convert(text, kind)
             except ValueError:
                 continue
-        takes = " or ".join(_expected(kind) for kind in self.kinds)
+        expected = " or ".join(_expected(kind) for kind in self.kinds)
         words = [word for kind in self.kinds for word in _words(kind)]
-        raise BadValue(f"{self.label} takes {takes}, got {text!r}{did_you_mean(text, words)}")
+        raise BadValue(f"{self.label} must be {expected}, got {text!r}{did_you_mean(text, words)}")
 
     def _pair(self, text: str) -> tuple[str, Any]:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise BadValue(f"{self.label} takes key=value pairs, got {text!r}  (other arguments go before it)")
+            raise BadValue(f"{self.label} takes key=value pairs, got {text!r}  (put other arguments before it)")
         try:
             return key, _PYTHON[value] if value in _PYTHON else json.loads(value)
         except (ValueError, RecursionError):
@@ -162,7 +172,7 @@ def _flag_of(f: Field[Any], hint: Any) -> _Flag:
     if f.metadata.get("choices") is not None:
         kinds = (*(kind for kind in kinds if kind is types.NoneType), Literal[tuple(f.metadata["choices"])])
     if not all(kind in _SCALARS or _words(kind) for kind in kinds):
-        raise TypeError(f"no flag can be made of {f.name}: {hint}")
+        raise TypeError(f"unsupported type of the flag {f.name}: {hint}")
     default = f.default if f.default_factory is MISSING else f.default_factory()
     positional = f.metadata.get("positional", False)
     metavar = f.metadata.get("metavar") or (f.name.upper() if positional else _metavar(kinds[-1], container))
@@ -171,13 +181,13 @@ def _flag_of(f: Field[Any], hint: Any) -> _Flag:
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    """The alternatives of a union, None first (so that "none" is not taken for a text), or the type alone."""
+    """The members of a union with None first, so that "none" is not parsed as a str; or the type itself."""
     members = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return tuple(sorted(members, key=lambda member: member is not types.NoneType))
 
 
 def _words(kind: Any) -> dict[str, Any]:
-    """What may be typed for a type that has only so many values, and what it means; empty for the others."""
+    """Allowed words → values, for types with a fixed set of values; empty for other types."""
     if get_origin(kind) is Literal:
         return {str(choice): choice for choice in get_args(kind)}
     named: dict[Any, dict[str, Any]] = {types.NoneType: {"none": None}, bool: {"true": True, "false": False}}
@@ -185,7 +195,7 @@ def _words(kind: Any) -> dict[str, Any]:
 
 
 def _convert(text: str, kind: Any) -> Any:
-    """The text as a value of one type. Raises ValueError when it is none."""
+    """Convert text to a type. Raises ValueError."""
     if kind in _SCALARS:
         return kind(text)
     words = _words(kind)
@@ -208,7 +218,7 @@ def _metavar(kind: Any, container: type[Any] | None) -> str:
 def _with_default(help: str, default: Any) -> str:
     if default is REQUIRED:
         return f"{help} [required]"
-    if default is None or default in ("", [], {}, ()):  # nothing to show; the help says what happens then
+    if default is None or default in ("", [], {}, ()):  # the help text describes an empty default
         return help
     if isinstance(default, bool):
         default = "yes" if default else "no"
@@ -218,25 +228,25 @@ def _with_default(help: str, default: Any) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse only splits the line; the values are judged by the fields."""
+    """Splits the command line. The values are converted by _Flag."""
 
     def error(self, message: str) -> NoReturn:
         raise BadValue(f"{message.removeprefix('argument ')}{_see(self.prog)}")
 
 
 def _parser(flags: Sequence[_Flag], prog: str, description: str, width: int | None = None) -> _Parser:
-    """A parser of the named flags; it leaves the places to parse(), because argparse mixes the two badly."""
-    places = [spec.place for spec in flags if spec.positional]
+    """A parser for the flags. parse() handles positional arguments, which argparse cannot mix freely with flags."""
+    positionals = [spec.usage for spec in flags if spec.positional]
     parser = _Parser(
         prog=prog,
-        usage=" ".join([prog, *places, "[flags]"]),
+        usage=" ".join([prog, *positionals, "[flags]"]),
         description=description,
         formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=width, max_help_position=30),
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
         add_help=False,
     )
-    parser.add_argument("-h", "--help", action="store_true", help="show this help")
+    parser.add_argument("-h", "--help", action="store_true", help="show this help and exit")
     for spec in flags:
         how: dict[str, Any] = {"metavar": spec.metavar}
         if spec.switch:
@@ -249,20 +259,20 @@ def _parser(flags: Sequence[_Flag], prog: str, description: str, width: int | No
 
 
 def _split(parser: _Parser, flags: Sequence[_Flag], argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """What was given by name, and what by place. Raises UnknownArgument for a name that no flag has."""
+    """Split the arguments into flags and positional arguments. Raises UnknownArgument for an unknown flag."""
     cut = argv.index("--") if "--" in argv else len(argv)
     known = ["--help", *(spec.label for spec in flags if not spec.positional)]
     known += [f"--no-{spec.label[2:]}" for spec in flags if spec.switch]
     for word in argv[:cut]:
         name = word.partition("=")[0]
         if name.startswith("--") and " " not in name and name not in known:
-            raise UnknownArgument(f"{parser.prog} has no flag {name}{did_you_mean(name, known)}{_see(parser.prog)}")
-    namespace, places = parser.parse_known_args(argv[:cut])
-    for word in places:
+            raise UnknownArgument(f"unknown flag {name}{did_you_mean(name, known)}{_see(parser.prog)}")
+    namespace, positionals = parser.parse_known_args(argv[:cut])
+    for word in positionals:
         if word.startswith("-") and word != "-":
-            raise UnknownArgument(f"{parser.prog} has no flag {word}{_see(parser.prog)}")
-    return vars(namespace), places + list(argv[cut + 1 :])
+            raise UnknownArgument(f"unknown flag {word}{_see(parser.prog)}")
+    return vars(namespace), positionals + list(argv[cut + 1 :])
 
 
 def _see(prog: str) -> str:
-    return f"  (`{prog} --help` shows what it takes)"
+    return f"  (see `{prog} --help`)"

@@ -1,8 +1,7 @@
-"""Show what is known of one environment, with a sample game.
+"""Show an environment's parameters, rewards and a sample episode.
 
-What it is, its parameters and their values, what an episode can earn, the best that any policy can do where that is
-known, and one game: of the oracle's where there is one, else of random legal actions. The game opens with the rules
-as the agent reads them.
+Prints the description, the parameters with their values, the range of episode rewards, the best possible result if it
+is known, and a sample episode. The oracle plays the episode; without an oracle, the actions are random legal ones.
 
   gem info game:GuessTheNumber-v0-easy
   gem info game:GuessTheNumber-v0 --env-kwargs max_number=100 max_turns=7
@@ -25,15 +24,15 @@ from gem.policies import oracle
 from gem.registry import ENV_REGISTRY, EnvSpec, describe_parameters, make
 
 SAMPLE_SEED = 0
-SAMPLE_TURNS = 8  # shown from the start of a long game, besides its last one
-LONGEST_SAMPLE = 1000  # turns, for environments that set no limit
-_RUNS = {"inline": "microseconds a step", "thread": "it waits", "process": "it computes"}
+SAMPLE_TURNS = 8  # shown of a long episode, in addition to the last turn
+MAX_SAMPLE_TURNS = 1000  # for environments without a turn limit
+_RUNS = {"inline": "steps take microseconds", "thread": "steps wait for I/O", "process": "steps use the CPU"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags):
     id: str = flag(REQUIRED, help="environment id (see `gem list`)", positional=True)
-    env_kwargs: dict[str, Any] = flag({}, help="arguments of the environment, e.g. max_turns=5")
+    env_kwargs: dict[str, Any] = flag({}, help="arguments for the environment, e.g. max_turns=5")
 
 
 def run(config: Config) -> int:
@@ -41,7 +40,7 @@ def run(config: Config) -> int:
     with make(spec.id, **config.env_kwargs) as env:
         game = Game(env, SAMPLE_SEED)
         print(f"{spec.id}\n\n{about(spec)}\n")
-        print(*table(facts(spec, env.optimum())), sep="\n")
+        print(*table(summary_rows(spec, env.optimum())), sep="\n")
         print("\nParameters")
         print(*table(parameters(spec, config.env_kwargs)), sep="\n")
         _sample(spec, game)
@@ -49,22 +48,22 @@ def run(config: Config) -> int:
 
 
 def about(spec: EnvSpec) -> str:
-    """The docstring of the environment's module, without its examples; the description where it has none."""
+    """The docstring of the environment's module without its examples, or the spec's description."""
     module = sys.modules.get(getattr(spec.load(), "__module__", ""))
     text = inspect.getdoc(module) if module is not None else None
     return (text or spec.description).partition(">>>")[0].replace("``", "`").strip()
 
 
-def facts(spec: EnvSpec, optimum: Optimum | None) -> list[tuple[str, str]]:
+def summary_rows(spec: EnvSpec, optimum: Optimum | None) -> list[tuple[str, str]]:
     least, greatest = spec.reward_range
-    best = "not known"
+    best = "unknown"
     if optimum is not None:
-        best = f"{optimum.success:.1%} of episodes won, in {optimum.turns:.3g} turns on average ({optimum.name})"
-    player = "none known"
+        best = f"{optimum.success:.1%} of episodes solved, in {optimum.turns:.3g} turns on average ({optimum.name})"
+    player = "none"
     if spec.oracle is not None:
-        player = f"{spec.oracle}, sees the {spec.oracle_sees or 'observation'}"
+        player = f"{spec.oracle}, reads the {spec.oracle_sees or 'observation'}"
     return [
-        ("Needs", f"pip install 'gem-llm[{spec.extra}]'" if spec.extra else "nothing beyond gem-llm"),
+        ("Needs", f"pip install 'gem-llm[{spec.extra}]'" if spec.extra else "gem-llm only"),
         ("Runs", f"{spec.runs} ({_RUNS[spec.runs]})"),
         ("Episode reward", f"{least:g} to {greatest:g}"),
         ("Best possible", best),
@@ -73,7 +72,7 @@ def facts(spec: EnvSpec, optimum: Optimum | None) -> list[tuple[str, str]]:
 
 
 def parameters(spec: EnvSpec, given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Name and value of each, those from the command line marked."""
+    """Names and values of the parameters. Those given on the command line are marked."""
     values = {**describe_parameters(spec), **given}
     shown = {name: "required" if value is inspect.Parameter.empty else repr(value) for name, value in values.items()}
     return [(f"  {name}", value + ("  (given)" if name in given else "")) for name, value in shown.items()]
@@ -81,18 +80,18 @@ def parameters(spec: EnvSpec, given: Mapping[str, Any]) -> list[tuple[str, str]]
 
 def _sample(spec: EnvSpec, game: Game) -> None:
     player = "random actions" if spec.oracle is None else "the oracle"
-    print(f"\nSample game, seed {SAMPLE_SEED}, played by {player}\n\n{shown(game.now)}")
+    print(f"\nSample episode, seed {SAMPLE_SEED}, played by {player}\n\n{shown(game.now)}")
     act = _player(spec, game)
-    while game.stopped is None and game.turns < LONGEST_SAMPLE:
+    while game.stopped is None and game.turns < MAX_SAMPLE_TURNS:
         try:
             action = act()
         except NotImplementedError:
-            print("\n(no more of it: this environment has no random actions)")
+            print("\n(stopped: this environment cannot sample random actions)")
             return
         game.act(action)
         if game.turns <= SAMPLE_TURNS or game.stopped is not None:
             if game.turns > SAMPLE_TURNS + 1:
-                print(f"\n… {game.turns - SAMPLE_TURNS - 1} turns left out …")
+                print(f"\n… {game.turns - SAMPLE_TURNS - 1} turns omitted …")
             print(f"\n> {action}\n{shown(game.now)}")
     print(f"\n{game.ending()}")
 

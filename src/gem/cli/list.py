@@ -1,13 +1,13 @@
 """List the environments.
 
-One line for each: its id, the extra of gem-llm that it needs (- for none), where a vector environment runs it
-(inline: microseconds a step; thread: it waits; process: it computes) and what it is. On a terminal, lines are cut
-to its width.
+Prints one line per environment: its id, the extra that it needs (- for none), its execution mode in a vector
+environment (inline: steps take microseconds; thread: steps wait for I/O; process: steps use the CPU) and its
+description. On a terminal, lines are cut to the terminal's width.
 
-  gem list                  all of them
-  gem list game:Wordle      those whose id starts so
-  gem list '*-hard'         those whose id matches a shell pattern
-  gem list --json           for programs
+  gem list                  all environments
+  gem list game:Wordle      ids with this prefix
+  gem list '*-hard'         ids that match a shell pattern
+  gem list --json           machine-readable output
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _HEADER = ("ID", "NEEDS", "RUNS", "DESCRIPTION")
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    pattern: str = flag("*", help="how ids start, or a shell pattern such as 'game:*'", positional=True)
-    json: bool = flag(False, help="print a JSON array, with reward ranges and oracles")
+    pattern: str = flag("*", help="prefix of ids, or a shell pattern such as 'game:*'", positional=True)
+    json: bool = flag(False, help="print a JSON array that includes reward ranges and oracles")
 
 
 def run(config: Config) -> int:
@@ -50,7 +50,7 @@ def run(config: Config) -> int:
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows as lines, their columns aligned.
+    """Format rows as lines with aligned columns.
 
     >>> table([("a", "x"), ("long", "y")])
     ['a     x', 'long  y']

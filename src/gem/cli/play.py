@@ -1,10 +1,10 @@
-r"""Play an environment yourself, in the terminal.
+r"""Play an environment in the terminal.
 
-You read what an agent reads. Where moves go in a box, type the bare move: 5 is sent as \boxed{5}. At the prompt,
-:hint asks the oracle, :undo takes the last move back, :restart begins the same game again and :quit leaves.
-A line that opens a fenced block, as ```python, goes on until the block is closed: that is how programs are typed.
+Shows the observations of an agent. If the rules ask for moves in a box, type the move alone: 5 is sent as \boxed{5}.
+:hint asks the oracle for a move, :undo takes back the last move, :restart restarts the episode and :quit leaves.
+A line that opens a fenced block, such as ```python, starts a move of several lines that ends with the closing fence.
 
-A seed makes the game reproducible; without one, the seed drawn is shown. Moves may be piped in, one a line.
+Without --seed, a random seed is used and shown. Moves can also be piped in, one per line.
 
   gem play game:GuessTheNumber-v0-easy
   gem play game:GuessTheNumber-v0 --seed 3 --env-kwargs max_number=100
@@ -32,11 +32,11 @@ from gem.registry import make
 from gem.seeding import fresh_seed
 
 COMMANDS = {
-    ":hint": "what the oracle would do here, where one is known",
-    ":undo": "take the last move back",
-    ":restart": "the same game from its start",
-    ":help": "this list",
-    ":quit": "leave, as the end of the input does",
+    ":hint": "show the oracle's move, if there is an oracle",
+    ":undo": "take back the last move",
+    ":restart": "restart the episode",
+    ":help": "list the commands",
+    ":quit": "leave (also at the end of input)",
 }
 _STYLES = {"solved": "bold green", "lost": "bold red", "format": "bold red"}
 
@@ -44,8 +44,8 @@ _STYLES = {"solved": "bold green", "lost": "bold red", "format": "bold red"}
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags):
     id: str = flag(REQUIRED, help="environment id (see `gem list`)", positional=True)
-    seed: int | None = flag(None, help="of the game; by default drawn and shown")
-    env_kwargs: dict[str, Any] = flag({}, help="arguments of the environment, e.g. max_turns=5")
+    seed: int | None = flag(None, help="seed of the episode; random by default")
+    env_kwargs: dict[str, Any] = flag({}, help="arguments for the environment, e.g. max_turns=5")
 
 
 def run(config: Config) -> int:
@@ -59,7 +59,12 @@ def run(config: Config) -> int:
 
 @dataclass(frozen=True)
 class Moment:
-    """Where a game stood after a turn, and what that turn earned. state: None where the environment cannot be saved."""
+    """The result of one turn, or of reset().
+
+    Args:
+        observation, info, reward: of the turn.
+        state: saved state after the turn; None if the environment cannot save it.
+    """
 
     observation: Any
     info: Info
@@ -68,7 +73,13 @@ class Moment:
 
 
 class Game:
-    """One episode, with what it takes to go back in it. stopped: why it ended, None while it runs."""
+    """One episode with its history, which allows undoing moves.
+
+    Attributes:
+        moments: the results of reset() and of every turn.
+        stopped: the reason why the episode ended; None while it runs.
+        boxes: whether the first observation asks for moves in a box.
+    """
 
     def __init__(self, env: Env, seed: int) -> None:
         self.env, self.seed = env, seed
@@ -90,7 +101,7 @@ class Game:
         return len(self.moments) - 1
 
     def move(self, line: str) -> None:
-        """Play a line as a person types it: in a box where the rules ask for one and it has none."""
+        """Play a typed line, adding the box if the rules ask for one and the line has none."""
         self.act(rf"\boxed{{{line}}}" if self.boxes and r"\boxed" not in line else line)
 
     def act(self, action: str) -> None:
@@ -100,31 +111,34 @@ class Game:
             self.stopped = str(info.get("stop_reason", "terminated" if terminated else "truncated"))
 
     def undo(self) -> None:
-        """Take the last move back. Raises BadValue where there is none or the environment cannot be saved."""
+        """Take back the last move. Raises BadValue if there is none or the environment cannot be saved."""
         if not self.turns:
             raise BadValue("there is no move to take back")
         before = self.moments[-2].state
         if before is None:
-            raise BadValue("this environment cannot be saved, so no move can be taken back")
+            raise BadValue("this environment cannot be saved, so moves cannot be taken back")
         self.env.set_state(before)
         self.moments.pop()
         self.stopped = None
 
     def hint(self) -> str:
-        """What the oracle would do here, without the box. Raises BadValue where there is none, or it is at a loss.
+        """The oracle's move without the box.
 
-        An oracle remembers its episode, so a fresh one is shown all of this one, in a fork that each time stands where
-        the game stood.
+        Oracles may keep a memory of the episode. A new oracle therefore replays the whole episode in a fork, whose
+        state is set to that of each turn.
+
+        Raises:
+            BadValue: there is no oracle, the environment cannot be saved, or the oracle fails.
         """
         if self.now.state is None:
-            raise BadValue("this environment cannot be saved, so its oracle cannot be asked")
+            raise BadValue("this environment cannot be saved, so hints are not available")
         fork, action = self.env.spawn(same_state=True), ""
         player = oracle(fork)
         try:
             for moment in self.moments:
                 fork.set_state(moment.state or {})
                 action = player.act(moment.observation)
-        except Exception as e:  # it may take for granted that its own moves were played; no reason to end the game
+        except Exception as e:  # an oracle may fail after moves that it would not have chosen
             raise BadValue(f"the oracle cannot follow this game ({type(e).__name__}: {e})") from e
         return last_boxed(action) or action
 
@@ -141,7 +155,7 @@ class Game:
 
 
 class Screen:
-    """Where a game is shown and moves are typed: with colours on a terminal, else as plain text."""
+    """Terminal output and input. Colours are used only on a terminal."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -153,25 +167,25 @@ class Screen:
             sys.stdin.reconfigure(errors="replace")
 
     def say(self, text: str, style: str = "") -> None:
-        from rich.text import Text  # a plain str would be searched for markup and :emoji:
+        from rich.text import Text  # rich would parse markup and :emoji: in a str
 
         self.console.print(Text(text, style))
 
     def open(self, game: Game) -> None:
-        """The first sight of a game: the rules card."""
+        """Show the first observation."""
         from rich.panel import Panel
         from rich.text import Text
 
         title, card = f"{game.env.env_id}, seed {game.seed}", shown(game.now)
         if self.console.is_terminal:
             panel = Panel(Text(card), title=Text(title), border_style="cyan", expand=False)
-            self.console.print(panel, soft_wrap=False)  # inside a frame long lines have to be broken
+            self.console.print(panel, soft_wrap=False)  # wrap long lines inside the frame
         else:
             self.say(f"{title}\n\n{card}\n")
         self.say(f"Type a move, or one of {' '.join(COMMANDS)}", "dim")
 
     def turn(self, game: Game) -> None:
-        """What the last move led to."""
+        """Show the result of the last move."""
         self.say(shown(game.now))
         if reward := game.now.reward:
             self.say(f"reward {reward:+.6g}", "green" if reward > 0 else "red")
@@ -179,7 +193,7 @@ class Screen:
             self.say(game.ending(), _STYLES.get(game.stopped, "bold yellow"))
 
     def ask(self, prompt: str) -> str | None:
-        """The next line, stripped, with all of the fenced block that it opens; None at the end of the input."""
+        """Read the next line, stripped, or a whole fenced block. Returns None at the end of input."""
         line = self._line(prompt)
         if line is None:
             return None
@@ -192,13 +206,13 @@ class Screen:
         return "\n".join(lines)
 
     def _line(self, prompt: str) -> str | None:
-        """The next line, None at the end of the input. A piped line is shown as if it had been typed."""
+        """Read the next line; None at the end of input. Piped lines are echoed."""
         if not self.interactive:
             line = sys.stdin.readline()
             self.say(f"{prompt}{line.rstrip()}")
             return line.rstrip() if line else None
         with contextlib.suppress(ImportError):
-            import readline  # noqa: F401  gives input() editing and a history
+            import readline  # noqa: F401  adds line editing and history to input()
         try:
             return input(prompt)
         except EOFError:
@@ -207,7 +221,7 @@ class Screen:
 
 
 def shown(moment: Moment) -> str:
-    """What the agent reads, as one text; images are counted."""
+    """The observation as text, with the number of images."""
     observation = moment.observation
     if isinstance(observation, list):
         return "\n".join(f"{message['role']}: {message['content']}" for message in observation)
@@ -218,7 +232,7 @@ def shown(moment: Moment) -> str:
 
 
 def _play(game: Game, screen: Screen) -> bool:
-    """Play a game to its end, or until the player leaves. Returns whether another one is wanted."""
+    """Play an episode until it ends or the player leaves. Returns whether to play another one."""
     screen.open(game)
     while game.stopped is None or screen.interactive:
         line = screen.ask("> " if game.stopped is None else "Again? (y, n, :undo) ")
@@ -227,7 +241,7 @@ def _play(game: Game, screen: Screen) -> bool:
                 screen.say(f"Left after {_turns(game.turns)}.", "dim")
             return False
         if line.startswith(":"):
-            _obey(line, game, screen)
+            _run_command(line, game, screen)
         elif game.stopped is not None and line in ("y", "n", ""):
             return line == "y"
         elif game.stopped is None and line:
@@ -236,7 +250,7 @@ def _play(game: Game, screen: Screen) -> bool:
     return False
 
 
-def _obey(command: str, game: Game, screen: Screen) -> None:
+def _run_command(command: str, game: Game, screen: Screen) -> None:
     try:
         if command == ":hint":
             screen.say(f"try {game.hint()}", "cyan")
@@ -249,7 +263,7 @@ def _obey(command: str, game: Game, screen: Screen) -> None:
         elif command == ":help":
             screen.say("\n".join(f"{name:<10}{what}" for name, what in COMMANDS.items()))
         else:
-            screen.say(f"no command {command!r}{did_you_mean(command, COMMANDS)}  (:help lists them)", "yellow")
+            screen.say(f"unknown command {command!r}{did_you_mean(command, COMMANDS)}  (:help lists all)", "yellow")
     except CallerError as e:
         screen.say(str(e), "yellow")
 
