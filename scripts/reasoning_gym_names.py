@@ -1,4 +1,4 @@
-"""Write src/gem/envs/reasoning_gym_names.py from the installed reasoning-gym.
+"""Write src/gem/envs/data/reasoning_gym/generators.txt, the names of the generators in the installed reasoning-gym.
 
 python scripts/reasoning_gym_names.py
 """
@@ -9,17 +9,15 @@ from pathlib import Path
 
 from reasoning_gym.factory import DATASETS
 
-MODULE = Path(__file__).resolve().parents[1] / "src" / "gem" / "envs" / "reasoning_gym_names.py"
+NAMES_FILE = Path(__file__).resolve().parents[1] / "src" / "gem" / "envs" / "data" / "reasoning_gym" / "generators.txt"
 
 
 def main() -> None:
-    head = MODULE.read_text(encoding="utf-8").partition("NAMES:")[0]
-    MODULE.write_text(head + render(sorted(DATASETS)), encoding="utf-8")
+    NAMES_FILE.write_text(render(sorted(DATASETS)), encoding="utf-8")
 
 
 def render(names: list[str]) -> str:
-    lines = "".join(f'    "{name}",\n' for name in names)
-    return f"NAMES: tuple[str, ...] = (\n{lines})\n"
+    return "".join(f"{name}\n" for name in names)
 
 
 if __name__ == "__main__":

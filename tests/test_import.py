@@ -56,7 +56,7 @@ def test_nothing_is_printed_and_no_log_handler_is_added(code):
 def test_importing_the_catalogue_imports_no_environment():
     run = in_a_fresh_interpreter("import sys, gem.envs; print([m for m in sys.modules if m.startswith('gem.envs.')])")
     loaded = set(json.loads(run.stdout.replace("'", '"')))
-    data = {"gem.envs.reasoning_gym_names", "gem.envs.reasoning_gym_specs"}  # names and specs, no environment
+    data = {"gem.envs.reasoning_gym_specs"}  # specs, no environment
     assert loaded == {"gem.envs.catalog"} | data
 
 

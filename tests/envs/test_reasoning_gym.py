@@ -1,4 +1,4 @@
-"""rg:*: every generator of the installed reasoning-gym, kept at arm's length."""
+"""ReasoningGymEnv: every generator of the installed reasoning-gym, and its isolation from the process."""
 
 import importlib
 import importlib.util
@@ -15,11 +15,9 @@ import pytest
 
 pytest.importorskip("reasoning_gym", reason="needs the [reasoning] extra")
 
-from gem.envs.reasoning_gym import ReasoningGymEnv
-from gem.envs.reasoning_gym_answers import may_be_scored
-from gem.envs.reasoning_gym_names import NAMES
+from gem.envs.reasoning_gym import ReasoningGymEnv, may_be_scored
 from gem.envs.reasoning_gym_source import DataSet
-from gem.envs.reasoning_gym_specs import UNANSWERED, reasoning_gym_specs
+from gem.envs.reasoning_gym_specs import UNANSWERED, generator_names, reasoning_gym_specs
 from gem.errors import BadValue, EpisodeOver, GraderError, MissingDependency, UnknownArgument
 from gem.registry import make
 from gem.testing.check_env import check_env
@@ -30,7 +28,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "reasoning_gym_names.
 
 
 @pytest.mark.parametrize("env_id", SPECS)
-def test_the_generators_own_answer_scores_one_and_another_less(env_id):
+def test_the_gold_answer_scores_one_and_a_wrong_answer_less(env_id):
     env = make(SPECS[env_id], seed=3)
     prompt, info = env.reset()
     assert prompt == f"{env.entry['question']}\n\nThink step by step, and put your final answer in \\boxed{{}}."
@@ -49,21 +47,21 @@ def test_the_generators_own_answer_scores_one_and_another_less(env_id):
 
 
 @pytest.mark.parametrize("env_id", ["rg:list_functions"])
-def test_a_generator_keeps_every_promise(env_id):
+def test_a_generator_passes_check_env(env_id):
     report = check_env(SPECS[env_id], seeds=1, episodes=1)
     assert report.ok, report
 
 
-def test_the_list_of_names_is_that_of_the_installed_version():
+def test_the_names_file_matches_the_installed_version():
     spec = importlib.util.spec_from_file_location("reasoning_gym_names_script", SCRIPT)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     from reasoning_gym.factory import DATASETS
 
-    assert script.MODULE.read_text(encoding="utf-8").endswith(script.render(sorted(DATASETS)))
+    assert script.NAMES_FILE.read_text(encoding="utf-8") == script.render(sorted(DATASETS))
 
 
-def test_listing_and_importing_load_no_library():
+def test_listing_and_importing_do_not_load_the_library():
     code = (
         "import sys; from gem.envs.reasoning_gym_specs import reasoning_gym_specs as s; n = len(s((0, 1)));"
         "import gem.envs.reasoning_gym; sys.exit('reasoning_gym' in sys.modules or n < 100)"
@@ -77,30 +75,28 @@ def test_a_configuration_reaches_the_generator():
     assert env.reset(seed=1)[0].count("+") + env.entry["question"].count(" - ") == 19
 
 
-def test_an_unknown_field_is_refused_with_what_there_is():
-    with pytest.raises(
-        UnknownArgument, match=r"takes no 'min_term'; did you mean 'min_terms'\?  \(it takes: min_terms"
-    ):
+def test_an_unknown_field_is_rejected_with_the_known_ones():
+    with pytest.raises(UnknownArgument, match=r"no field 'min_term'; did you mean 'min_terms'\?  \(fields: min_terms"):
         ReasoningGymEnv("chain_sum", min_term=20)
 
 
-def test_a_refused_value_comes_with_the_librarys_reason():
-    with pytest.raises(BadValue, match="rg:chain_sum does not take this configuration: min_terms must be positive"):
+def test_a_rejected_value_includes_the_reason_of_the_library():
+    with pytest.raises(BadValue, match="rg:chain_sum rejects this configuration: min_terms must be positive"):
         ReasoningGymEnv("chain_sum", min_terms=0)
 
 
-def test_an_unknown_generator_is_refused_with_the_closest_name():
+def test_an_unknown_generator_is_rejected_with_the_closest_name():
     with pytest.raises(BadValue, match="did you mean 'chain_sum'"):
         ReasoningGymEnv("chain_sums")
 
 
 @pytest.mark.parametrize("size", [0, -1, True, 2.0])
-def test_a_size_that_is_none_is_refused(size):
+def test_an_invalid_size_is_rejected(size):
     with pytest.raises(BadValue, match="size must be"):
         ReasoningGymEnv("chain_sum", size=size)
 
 
-def test_a_level_is_one_of_the_curriculum_and_fields_go_over_it():
+def test_fields_override_those_of_the_curriculum_level():
     easy, hard = (ReasoningGymEnv("products", level=level) for level in (0, 9))
     assert len(hard.reset(seed=1)[0]) > len(easy.reset(seed=1)[0])
     over = ReasoningGymEnv("chain_sum", level=5, min_terms=3, max_terms=3)
@@ -111,12 +107,12 @@ def test_a_level_is_one_of_the_curriculum_and_fields_go_over_it():
     ("name", "level", "reason"),
     [("chain_sum", 99, "must be 0 to"), ("chain_sum", True, "must be 0 to"), ("acre", 0, "has no curriculum")],
 )
-def test_a_level_that_there_is_not_is_refused(name, level, reason):
+def test_an_unknown_level_is_rejected(name, level, reason):
     with pytest.raises(BadValue, match=reason):
         ReasoningGymEnv(name, level=level)
 
 
-def test_every_level_of_every_curriculum_builds_or_is_refused_with_a_reason():
+def test_every_level_of_every_curriculum_builds_or_is_rejected_with_a_reason():
     from reasoning_gym.factory import CURRICULA
 
     refused = set()
@@ -132,7 +128,7 @@ def test_every_level_of_every_curriculum_builds_or_is_refused_with_a_reason():
     }
 
 
-def test_the_answer_format_is_told_and_read():
+def test_the_answer_format_is_stated_and_parsed():
     env = ReasoningGymEnv("chain_sum", answer_format="tag")
     assert "<answer>" in env.reset(seed=1)[0]
     unread = env.step(rf"\boxed{{{env.answer}}}")
@@ -141,7 +137,7 @@ def test_the_answer_format_is_told_and_read():
     assert env.step(f"<answer>{env.answer}</answer>").reward == 1.0
 
 
-def test_partial_credit_is_the_scorers():
+def test_partial_credit_comes_from_the_scorer():
     env = ReasoningGymEnv("prime_factorization", min_value=12, max_value=12)
     env.reset(seed=1)
     half = env.step(r"\boxed{3 × 4}")
@@ -154,7 +150,7 @@ def test_an_answer_that_makes_the_scorer_raise_is_wrong():
     assert env.step(r"\boxed{no numbers}").reward == 0.0
 
 
-def test_a_seed_names_its_episodes_and_size_ends_a_data_set():
+def test_a_seed_determines_its_episodes_and_a_data_set_ends_after_size_questions():
     env, twin = ReasoningGymEnv("chain_sum", size=2, seed=5), ReasoningGymEnv("chain_sum", size=2)
     mine = [env.reset()[0] for _ in range(5)]
     assert [twin.reset(seed=5 if not k else None)[0] for k in range(5)] == mine
@@ -180,21 +176,21 @@ def test_nothing_leaks_from_or_into_global_state(name, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_seed_is_the_same_question_whatever_the_order_of_sets():
+def test_a_seed_gives_the_same_question_for_any_hash_seed():
     names = ["isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"]
     code = (
         "from gem.envs.reasoning_gym import ReasoningGymEnv as Env\n"
         f"for name in {names}:\n    env = Env(name)\n    print(ascii((env.reset(seed=1)[0], env.answer)))"
     )
-    told = [
+    runs = [
         subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True)
         for seed in ("0", "7")
     ]
-    assert told[0].stdout == told[1].stdout
-    assert told[0].stdout.count(b"\n") == len(names)
+    assert runs[0].stdout == runs[1].stdout
+    assert runs[0].stdout.count(b"\n") == len(names)
 
 
-def test_an_episode_is_saved_forked_and_pickled():
+def test_an_episode_survives_saving_spawning_and_pickling():
     env = ReasoningGymEnv("list_functions", seed=9)
     env.reset()
     following = [env.reset()[0], env.reset()[0]][1]
@@ -212,7 +208,7 @@ def test_an_episode_is_saved_forked_and_pickled():
     assert env.step(env.format.write(env.answer)).reward == 1.0
 
 
-def test_a_state_of_another_kind_is_refused_and_changes_nothing():
+def test_a_foreign_state_is_rejected_and_changes_nothing():
     env = ReasoningGymEnv("chain_sum", size=10)
     prompt = env.reset(seed=1)[0]
     for wrong in ({}, {"state": {"idx": 1}}, {"state": {"dataset": 1, "index": 10}}):
@@ -221,7 +217,7 @@ def test_a_state_of_another_kind_is_refused_and_changes_nothing():
     assert env.prompt == prompt
 
 
-def test_two_configurations_of_a_generator_that_shares_its_data_stay_apart():
+def test_configurations_of_a_generator_with_class_level_data_are_isolated():
     one = ReasoningGymEnv("codeio", difficulty=3)
     expected = [one.reset(seed=1)[0], one.reset()[0]]
     assert one.reset(seed=1)[0] == expected[0]
@@ -229,7 +225,7 @@ def test_two_configurations_of_a_generator_that_shares_its_data_stay_apart():
     assert one.reset()[0] == expected[1]
 
 
-def test_composite_takes_its_parts_as_mappings():
+def test_composite_accepts_its_data_sets_as_mappings():
     parts = [{"name": "chain_sum", "weight": 1, "config": {"min_terms": 2}}]
     env = ReasoningGymEnv("composite", datasets=parts)
     assert "State the final answer" in env.reset(seed=1)[0]
@@ -241,7 +237,7 @@ def test_composite_takes_its_parts_as_mappings():
 @pytest.mark.parametrize(
     "name", ["spiral_matrix", "n_queens", "binary_matrix", "string_insertion", "countdown", "simple_integration"]
 )
-def test_an_answer_is_never_run_as_a_program(name, tmp_path):
+def test_an_answer_is_never_executed(name, tmp_path):
     env = ReasoningGymEnv(name)
     target = tmp_path / "written"
     for code in (
@@ -265,21 +261,21 @@ def test_an_answer_is_never_run_as_a_program(name, tmp_path):
         ("chain_sum", "9" * 1_000_000),
     ],
 )
-def test_an_answer_that_would_take_for_ever_is_wrong_at_once(name, answer):
+def test_an_answer_too_expensive_to_evaluate_is_wrong_immediately(name, answer):
     env = ReasoningGymEnv(name)
     env.reset(seed=1)
     assert not may_be_scored(name, answer)
     assert env.step(rf"\boxed{{{answer}}}").reward == 0.0
 
 
-def test_a_formula_written_otherwise_is_right():
+def test_an_equivalent_formula_is_right():
     env = ReasoningGymEnv("polynomial_multiplication")
     env.reset(seed=1)
     assert env.step(rf"\boxed{{0 + {env.answer.replace(' ', '')}}}").reward == 1.0
 
 
-class Odd:
-    """A data set of the library's shape whose scorer does what it is told."""
+class StubDataset:
+    """A library data set whose scorer returns or raises a given outcome."""
 
     def __init__(self, outcome):
         self.outcome = outcome
@@ -293,29 +289,30 @@ class Odd:
         return self.outcome
 
 
-def test_a_score_is_never_above_one_or_below_zero():
-    scores = [DataSet("odd", Odd(score), 0).score("1", {"answer": "2"}) for score in (7, 1.0, 0.25, -3)]
+def test_a_score_is_clipped_to_the_unit_interval():
+    scores = [DataSet("odd", StubDataset(score), 0).score("1", {"answer": "2"}) for score in (7, 1.0, 0.25, -3)]
     assert scores == [1.0, 1.0, 0.25, 0.0]
 
 
 @pytest.mark.parametrize("outcome", [float("nan"), KeyError("gone")])
-def test_a_scorer_that_refuses_its_own_answer_is_an_infra_error(outcome):
+def test_a_scorer_that_rejects_the_gold_answer_is_an_infra_error(outcome):
     with pytest.raises(GraderError, match="rg:odd"):
-        DataSet("odd", Odd(outcome), 0).score("1", {"answer": "2"})
+        DataSet("odd", StubDataset(outcome), 0).score("1", {"answer": "2"})
 
 
-def test_a_package_that_one_generator_lacks_is_named_with_the_pip_line():
+def test_a_missing_package_of_one_generator_is_named_with_the_pip_command():
     missing = ModuleNotFoundError("No module named 'bfi'", name="bfi")
     with pytest.raises(MissingDependency, match=r"rg:odd needs bfi .*pip install bfi"):
-        DataSet("odd", Odd(missing), 0).entry(0)
+        DataSet("odd", StubDataset(missing), 0).entry(0)
 
 
-def test_without_the_library_the_extra_is_named(monkeypatch):
+def test_a_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym.factory", None)
     with pytest.raises(MissingDependency, match=r"pip install 'gem-llm\[reasoning\]'"):
         ReasoningGymEnv("chain_sum")
 
 
 def test_every_name_is_listed_once():
-    assert sorted(set(NAMES)) == list(NAMES)
-    assert set(UNANSWERED) < set(NAMES)
+    names = generator_names()
+    assert sorted(set(names)) == names
+    assert set(UNANSWERED) < set(names)

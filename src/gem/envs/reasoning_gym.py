@@ -1,17 +1,17 @@
-r"""Questions of reasoning-gym's generators, judged by their own scorers.
+r"""Questions from the generators of reasoning-gym, scored by the library's own scorers.
 
 Action       text holding the answer in the format that the prompt asks for: the last ``\boxed{…}`` by default.
 Observation  the question and how to answer; after the answer, whether it was right.
-Reward       the generator's score of the answer, 0.0 to 1.0, where many give parts of a point; -0.1 where no answer is
-             found.
-Ends         terminated on the answer, whatever it is.
+Reward       the scorer's result, 0.0 to 1.0 (many scorers give partial credit); -0.1 if no answer is found.
+Ends         terminated after one answer.
 
-Episode k of a seed is question k modulo ``size`` of a data set; after ``size`` questions comes another data set.
-docs/design/reasoning_gym.md has the generators that are not as they should be.
+Episode k of a seed is question k modulo ``size`` of a data set; every ``size`` questions a new data set begins.
+docs/design/reasoning_gym.md lists the generators with defects.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,18 +19,53 @@ from typing import Any
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.answer_format import AnswerFormat, Kind
 from gem.envs.catalog import FORMAT_ERROR
-from gem.envs.reasoning_gym_answers import may_be_scored, takes_algebra
 from gem.envs.reasoning_gym_source import DataSet, Source, score_once
 from gem.errors import BadValue, EpisodeOver
 from gem.graders.pool import GraderPool
 from gem.seeding import check_seed, derive
 
-SEEDS = 2**31  # some generators hand seed + index to numpy, which takes 32 bits
+SEEDS = 2**31  # some generators pass seed + index to numpy, which accepts 32 bits
+
+# Ten scorers evaluate the answer: nine as Python, by eval() or sympy's parse_expr(), and one as a Fraction. Such an
+# answer may use only the characters and names below. They suffice for every right answer, and exclude calls, attributes
+# and huge numbers. Any other answer is wrong without being scored.
+LONGEST = 20_000  # characters of an answer, about twenty times the longest right one
+_LONGEST_FORMULA = 2_000
+_LISTS = re.compile(r"""[\w\s,.\[\]'"+-]*""")
+_ARITHMETIC = re.compile(r"(?:(?<!\d)\d{1,20}(?!\d)|(?<!\*)\*(?!\*)|[\s+/().-])*")
+_FRACTION = re.compile(r"[\d\s./+-]{0,200}(?:[eE]-?\d{1,2})?")
+_FORMULA = re.compile(
+    r"(?:(?<![A-Za-z])(?:[A-Za-z]|a?(?:sin|cos|tan)h?|sec|csc|cot|exp|log|ln|sqrt|erf|pi|Abs)(?![A-Za-z])"
+    r"|(?<!\d)\d{1,40}(?!\d)|[\s+*/().,-])*"
+)
+_TOWER = re.compile(r"\*\*\s*[(-]*\s*\d{4}|\*\*\s*\(*\s*-?[\w.]+\s*\)*\s*\*\*")  # x**9999, x**y**z
+_ALLOWED = {
+    **dict.fromkeys(["binary_matrix", "n_queens", "spiral_matrix", "string_insertion"], _LISTS),
+    **dict.fromkeys(["countdown", "puzzle24"], _ARITHMETIC),
+    **dict.fromkeys(["intermediate_integration", "polynomial_multiplication", "simple_integration"], _FORMULA),
+    "coin_flip": _FRACTION,
+}
+
+
+def may_be_scored(name: str, answer: str) -> bool:
+    """Return whether an answer may be passed to a generator's scorer."""
+    pattern = _ALLOWED.get(name)
+    if len(answer) > (LONGEST if pattern in (None, _LISTS) else _LONGEST_FORMULA):
+        return False
+    if pattern is None:
+        return True
+    return pattern.fullmatch(answer) is not None and not (pattern is _FORMULA and _TOWER.search(answer))
 
 
 @dataclass(frozen=True)
-class State:
-    """dataset: its seed. index: of the question in it. over: it was answered."""
+class QuestionState:
+    """The open question.
+
+    Args:
+        dataset: seed of the data set.
+        index: of the question in the data set.
+        over: whether it was answered.
+    """
 
     dataset: int
     index: int
@@ -41,18 +76,20 @@ class ReasoningGymEnv(Env):
     """See the module docstring. The arguments before the asterisk are the published ones.
 
     Args:
-        name: of the generator, as "chain_sum".
-        size: questions of a data set; a new one takes some generators up to a second to build.
-        seed: of the first reset; None leaves it to reset.
-        level: of the generator's curriculum, 0 the easiest; None: the generator's defaults.
+        name: name of the generator, such as "chain_sum".
+        size: questions per data set. Building a data set takes some generators up to a second.
+        seed: used by the first reset; None leaves the seed to reset().
+        level: level of the generator's curriculum, 0 the easiest; None uses the generator's defaults.
         answer_format: see AnswerFormat.
-        config: fields of the generator's configuration, over those of the level.
+        config: fields of the generator's configuration; they override those of the level.
 
-    Raises BadValue for a generator or level that there is not and for a configuration that the generator refuses,
-    UnknownArgument for a field that it does not have, MissingDependency without the extra [reasoning].
+    Raises:
+        BadValue: unknown generator or level, or a configuration that the generator rejects.
+        UnknownArgument: a field that the configuration does not have.
+        MissingDependency: the extra [reasoning] is not installed.
     """
 
-    state: State
+    state: QuestionState
 
     def __init__(
         self,
@@ -75,7 +112,7 @@ class ReasoningGymEnv(Env):
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
         super().reset(seed)
         number, index = divmod(self._episode, self.size)
-        self._open(State(derive("reasoning_gym", self._seed or 0, number) % SEEDS, index))
+        self._open(QuestionState(derive("reasoning_gym", self._seed or 0, number) % SEEDS, index))
         return self.prompt, {}
 
     def step(self, action: str) -> Step:
@@ -83,14 +120,14 @@ class ReasoningGymEnv(Env):
         if getattr(self, "state", None) is None or self.state.over:
             raise EpisodeOver(f"{self!r} has no question open; call reset()")
         answer = self.format.read(action)
-        score = None if answer is None else self._score(answer)  # where this raises, the question stays open
+        score = None if answer is None else self._score(answer)  # if this raises, the question stays open
         self.state = replace(self.state, over=True)
         info: Info = {"correct": score == 1.0, "answer": self.answer}
         if score is None:
             info |= {"invalid": "no_answer", "stop_reason": StopReason.FORMAT}
             return Step(f"No answer found; {self.format.how}", FORMAT_ERROR, terminated=True, info=info)
         info["stop_reason"] = StopReason.SOLVED if score == 1.0 else StopReason.LOST
-        return Step(_said(score), score, terminated=True, info=info)
+        return Step(_feedback(score), score, terminated=True, info=info)
 
     @property
     def prompt(self) -> str:
@@ -98,7 +135,7 @@ class ReasoningGymEnv(Env):
 
     @property
     def answer(self) -> str | None:
-        """The generator's own answer to the open question; None where it gives none, and the scorer tries answers."""
+        """The gold answer to the open question; None if the generator provides none."""
         gold = self.entry["answer"]
         return None if gold is None else str(gold)
 
@@ -106,19 +143,19 @@ class ReasoningGymEnv(Env):
         try:
             self._check(state["state"]["dataset"], state["state"]["index"])
         except (KeyError, TypeError) as e:
-            raise BadValue(f"not a state of {type(self).__name__}: no state that names a question") from e
+            raise BadValue(f"not a state of {type(self).__name__}: it names no question") from e
         super().set_state(state)
         self._open(self.state)
 
     def secrets(self) -> list[str]:
-        """The gold answer, where it is long enough to be no chance and not in the question."""
+        """Return the gold answer if it is too long to occur by chance and is not part of the question."""
         gold = self.answer
         return [gold] if gold is not None and len(gold) >= 6 and gold not in self.entry["question"] else []
 
     def sample_random_action(self) -> str:
         return self.format.write(str(self.action_rng.randint(0, 99)))
 
-    def _open(self, state: State) -> None:
+    def _open(self, state: QuestionState) -> None:
         if self._dataset is None or self._dataset.seed != state.dataset:
             self._dataset = self._source.dataset(state.dataset)
         self.entry = self._dataset.entry(state.index)
@@ -126,25 +163,22 @@ class ReasoningGymEnv(Env):
 
     def _check(self, dataset: int, index: int) -> None:
         if not 0 <= dataset < SEEDS or not 0 <= index < self.size:
-            raise BadValue(f"no question {index!r} of data set {dataset!r} here: size is {self.size}")
+            raise BadValue(f"no question {index!r} in data set {dataset!r}: size is {self.size}")
 
     def _score(self, answer: str) -> float:
-        own = answer == self.answer
-        if not own and not may_be_scored(self.name, answer):
-            return 0.0
-        if not own and takes_algebra(self.name):
-            question = (self.state.dataset, self.state.index, self.size)
-            score: float = _workers.run(f"{score_once.__module__}:score_once", *self._made_of, *question, answer)
-            return score
+        if answer != self.answer:
+            if not may_be_scored(self.name, answer):
+                return 0.0
+            if _ALLOWED.get(self.name) is _FORMULA:  # computer algebra may not terminate, so it runs in a worker
+                source = (self.name, self.level, self.config, self.size)
+                question = (self.state.dataset, self.state.index)
+                score: float = _pool.run(f"{score_once.__module__}:score_once", source, question, answer)
+                return score
         assert self._dataset is not None
         return self._dataset.score(answer, self.entry)
 
-    @property
-    def _made_of(self) -> tuple[str, int | None, dict[str, Any]]:
-        return self.name, self.level, self.config
-
     def __getstate__(self) -> dict[str, Any]:
-        """Without the data set and the question, which follow from the state and need not be picklable."""
+        """Leave out the data set and the question: they follow from the state and may not be picklable."""
         return {name: value for name, value in vars(self).items() if name not in ("_source", "_dataset", "entry")}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
@@ -154,10 +188,10 @@ class ReasoningGymEnv(Env):
             self._open(self.state)
 
 
-_workers = GraderPool(modules=["reasoning_gym"])
+_pool = GraderPool(modules=["reasoning_gym"])
 
 
-def _said(score: float) -> str:
+def _feedback(score: float) -> str:
     if score == 1.0:
         return "Right."
-    return "Wrong." if score == 0.0 else f"Not right; it scores {score:.3g} of 1."
+    return "Wrong." if score == 0.0 else f"Partial credit: {score:.3g} of 1."

@@ -1,6 +1,7 @@
-"""The library reasoning-gym at arm's length: its generators draw from the global streams, print and warn.
+"""Run the generators and scorers of reasoning-gym in isolation: they use global random streams, print and warn.
 
-Everything that runs its code is here. A question is named by (data set seed, index), and is the same in every process.
+All calls into the library are here. A question is identified by (data set seed, index) and is the same in every
+process.
 """
 
 from __future__ import annotations
@@ -10,38 +11,30 @@ import dataclasses
 import decimal
 import io
 import random
+import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from copy import deepcopy
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 
 import numpy as np
 
-from gem.envs.reasoning_gym_order import settle
 from gem.errors import BadValue, GraderError, MissingDependency, UnknownArgument, did_you_mean, require
 
 EXTRA = "reasoning"
-OURS = ("seed", "size")  # fields of every configuration that are set for each data set
+MANAGED = ("seed", "size")  # configuration fields that are set per data set
 
-_lock = threading.RLock()  # the global streams, standard output and the filters of warnings are everybody's
+_lock = threading.RLock()  # the global streams, standard output and warning filters are shared by all threads
 
 
 class Source:
-    """One generator with its configuration.
-
-    Args:
-        name: of the generator.
-        size: questions of a data set.
-        level: of the generator's curriculum, 0 the easiest; None: its defaults.
-        config: fields of its configuration, over those of the level.
-
-    Raises MissingDependency, UnknownArgument for a field that there is not, BadValue with the library's reason.
-    """
+    """A generator with its configuration. See ReasoningGymEnv for the arguments and errors."""
 
     def __init__(self, name: str, size: int, level: int | None, config: Mapping[str, Any]) -> None:
-        with apart():
+        with isolated():
             factory = require("reasoning_gym.factory", extra=EXTRA)
         if name not in factory.DATASETS:
             raise BadValue(f"reasoning-gym has no generator {name!r}{did_you_mean(name, factory.DATASETS)}")
@@ -49,7 +42,7 @@ class Source:
         self._dataset_class, config_class = factory.DATASETS[name]
         _known_fields(name, config_class, config)
         config = _with_specs(config) if name == "composite" else dict(config)
-        with apart(), _bad_values(name):
+        with isolated(), _translated_errors(name):
             if level is None:
                 self.config = config_class(size=size, **config)
             else:
@@ -58,16 +51,19 @@ class Source:
             _validate(self.config)
 
     def dataset(self, seed: int) -> DataSet:
-        """The data set of a seed, 0 to 2**31 - 1. Raises BadValue, MissingDependency.
+        """Return the data set of a seed, 0 to 2**31 - 1.
 
-        The last few are kept, for all environments of the process: a group of them often asks for the same one.
+        The last few are cached for all environments of the process, since a group of them often shares one.
+
+        Raises:
+            BadValue, MissingDependency: the library cannot build it.
         """
         return _dataset(self, seed)
 
     def build(self, seed: int) -> DataSet:
-        with apart(seed), _bad_values(self.name):
+        with isolated(seed), _translated_errors(self.name):
             dataset = self._dataset_class(dataclasses.replace(self.config, seed=seed))
-        settle(self.name, dataset)
+        _fix_set_order(self.name, dataset)
         return DataSet(self.name, dataset, seed)
 
     def __eq__(self, other: object) -> bool:
@@ -78,73 +74,83 @@ class Source:
 
 
 class DataSet:
-    """Questions of one data set seed, and their scorer."""
+    """The questions of one data set seed, and their scorer."""
 
     def __init__(self, name: str, dataset: Any, seed: int) -> None:
         self.name, self.seed, self._dataset = name, seed, dataset
-        # codeio keeps what it read in its class, where the next data set puts another difficulty.
+        # codeio keeps its data in the class, where a data set of another difficulty overwrites it.
         self._shared = getattr(type(dataset), "_jsonl_data", None)
         self._last: tuple[int, dict[str, Any]] | None = None
 
     def entry(self, index: int) -> dict[str, Any]:
-        """{"question", "answer", "metadata"}; answer is None where the library knows none. Raises BadValue.
+        """Return a question as {"question", "answer", "metadata"}; answer is None if the generator provides none.
 
-        The last one is kept: a group of environments asks for it, and making it takes some generators a second.
+        The last one is cached: a group of environments asks for the same one, and some generators need a second for it.
+
+        Raises:
+            BadValue: the library cannot generate it.
         """
         last = self._last
         if last is None or last[0] != index:
-            with apart(self.seed + index), _bad_values(self.name):
+            with isolated(self.seed + index), _translated_errors(self.name):
                 if self._shared is not None:
                     type(self._dataset)._jsonl_data = self._shared
                 self._last = last = index, self._dataset[index]
-        return deepcopy(last[1])  # some scorers write into it
+        return deepcopy(last[1])  # some scorers modify it
 
     def score(self, answer: str, entry: Mapping[str, Any]) -> float:
-        """What the generator's own scorer gives, 0 to 1.
+        """Score an answer with the generator's own scorer, 0 to 1.
 
-        Many scorers raise on text of a form that they do not expect: that answer is wrong. One that does not take the
-        generator's own answer either is broken: GraderError.
+        Many scorers raise on text in an unexpected form; such an answer is wrong.
+
+        Raises:
+            GraderError: the scorer also rejects the gold answer, so it is broken.
         """
         try:
             return self._score(answer, entry)
-        except Exception as e:  # RecursionError and what sympy, json, re and int() raise: the scorer did not say
-            if self._takes_its_own(entry):
+        except Exception as e:  # RecursionError, and anything from sympy, json, re and int()
+            if self._accepts_gold(entry):
                 return 0.0
             raise GraderError(f"the scorer of rg:{self.name} raised {type(e).__name__}: {e}") from e
 
-    def _takes_its_own(self, entry: Mapping[str, Any]) -> bool:
+    def _accepts_gold(self, entry: Mapping[str, Any]) -> bool:
         try:
             return entry["answer"] is None or self._score(entry["answer"], entry) == 1.0
-        except Exception:  # whatever it is, the scorer raises it on a right answer
+        except Exception:  # of any type: the scorer raises on a right answer
             return False
 
     def _score(self, answer: str, entry: Mapping[str, Any]) -> float:
-        with apart(self.seed):
+        with isolated(self.seed):
             score = float(self._dataset.score_answer(answer, entry))
         if score != score:
-            raise ValueError("it gave NaN")
+            raise ValueError("the score is NaN")
         return min(1.0, max(0.0, score))
 
 
-@lru_cache(maxsize=16)  # of up to 20 MB each; building takes some generators 0.3 s
+@lru_cache(maxsize=16)  # up to 20 MB each; building one takes some generators 0.3 s
 def _dataset(source: Source, seed: int) -> DataSet:
     return source.build(seed)
 
 
-def score_once(
-    name: str, level: int | None, config: Mapping[str, Any], seed: int, index: int, size: int, answer: str
-) -> float:
-    """DataSet.score in a process that has only this: for workers."""
-    dataset = Source(name, size, level, config).dataset(seed)
-    return dataset.score(answer, dataset.entry(index))
+def score_once(source: tuple[str, int | None, Mapping[str, Any], int], question: tuple[int, int], answer: str) -> float:
+    """Score one answer in a worker process.
+
+    Args:
+        source: name, level, config and size of the generator.
+        question: data set seed and index.
+    """
+    name, level, config, size = source
+    dataset = Source(name, size, level, config).dataset(question[0])
+    return dataset.score(answer, dataset.entry(question[1]))
 
 
 @contextlib.contextmanager
-def apart(seed: int = 0) -> Iterator[None]:
-    """Run the library's code so that nobody notices: from global streams of this seed, which are put back; without
-    output and warnings; with a decimal context of its own.
+def isolated(seed: int = 0) -> Iterator[None]:
+    """Run library code with seeded global random streams, its own decimal context, and no output or warnings.
 
-    One thread at a time. What another thread draws from the global streams or prints meanwhile is not kept apart.
+    The streams are restored afterwards. One thread runs at a time; draws and output of other threads in the meantime
+    are
+    not isolated.
     """
     with _lock, decimal.localcontext(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -159,8 +165,8 @@ def apart(seed: int = 0) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _bad_values(name: str) -> Iterator[None]:
-    """What the library raises on a configuration, as ours."""
+def _translated_errors(name: str) -> Iterator[None]:
+    """Translate exceptions of the library about a configuration into BadValue and MissingDependency."""
     try:
         yield
     except MissingDependency:
@@ -169,21 +175,21 @@ def _bad_values(name: str) -> Iterator[None]:
         package = f" {e.name.partition('.')[0]}" if e.name else ""
         raise MissingDependency(f"rg:{name} needs{package or ' a package'} ({e}); pip install{package}") from e
     except (AssertionError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as e:
-        raise BadValue(f"rg:{name} does not take this configuration: {str(e) or type(e).__name__}") from e
+        raise BadValue(f"rg:{name} rejects this configuration: {str(e) or type(e).__name__}") from e
 
 
 def _known_fields(name: str, config_class: type, config: Mapping[str, Any]) -> None:
-    known = [field.name for field in dataclasses.fields(config_class) if field.name not in OURS]
+    known = [field.name for field in dataclasses.fields(config_class) if field.name not in MANAGED]
     for word in config:
         if word not in known:
-            takes = ", ".join(known) or "nothing"
-            raise UnknownArgument(f"rg:{name} takes no {word!r}{did_you_mean(word, known)}  (it takes: {takes})")
+            fields = ", ".join(known) or "none"
+            raise UnknownArgument(f"rg:{name} has no field {word!r}{did_you_mean(word, known)}  (fields: {fields})")
 
 
 def _at_level(name: str, curriculum_class: Any, level: int) -> Any:
-    """The configuration of a level of the curriculum."""
+    """Return the configuration for a level of the curriculum."""
     if curriculum_class is None:
-        raise BadValue(f"rg:{name} has no curriculum, so no level {level!r}; leave level out")
+        raise BadValue(f"rg:{name} has no curriculum, so level must be None, got {level!r}")
     curriculum = curriculum_class()
     top = max((len(attribute.levels) for attribute in curriculum.attributes.values()), default=1) - 1
     if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= top:
@@ -198,7 +204,47 @@ def _validate(config: Any) -> None:
 
 
 def _with_specs(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration of composite with each of its data sets, a mapping, as the library wants it."""
+    """Convert the data sets of a composite configuration from mappings to the library's DatasetSpec."""
     spec = require("reasoning_gym.composite", extra=EXTRA).DatasetSpec
     parts = [spec(**part) if isinstance(part, Mapping) else part for part in config.get("datasets", ())]
     return {**config, "datasets": parts}
+
+
+class SortedSet(frozenset[str]):
+    """A set of strings that iterates in sorted order.
+
+    >>> [*(SortedSet("cab") - {"b"})]
+    ['a', 'c']
+    """
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(super().__iter__()))
+
+    def __sub__(self, other: AbstractSet[Any]) -> SortedSet:
+        return SortedSet(super().__sub__(other))
+
+
+def _fix_set_order(name: str, dataset: Any) -> None:
+    """Make five generators independent of the iteration order of sets, which differs between processes.
+
+    Four of them iterate over sets of strings (PYTHONHASHSEED), and one over a set of formulas. Without this, the same
+    seed
+    would give different questions.
+    """
+    if name in ("isomorphic_strings", "ransom_note"):
+        dataset.letters = SortedSet(dataset.letters)
+    elif name == "word_ladder":
+        dataset._get_neighbors = _ordered(dataset._get_neighbors)
+    elif name == "knight_swap":
+        # It creates sets while generating, so the name "frozenset" in its module is replaced.
+        vars(sys.modules[type(dataset).__module__])["frozenset"] = SortedSet
+    elif name == "polynomial_multiplication":
+        dataset._get_monomials = _ordered(dataset._get_monomials)
+
+
+def _ordered(function: Callable[..., Iterable[Any]]) -> Callable[..., list[Any]]:
+    @wraps(function)
+    def ordered(*args: Any, **kwargs: Any) -> list[Any]:
+        return sorted(function(*args, **kwargs), key=str)
+
+    return ordered

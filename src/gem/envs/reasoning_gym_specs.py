@@ -1,24 +1,38 @@
-"""``rg:<name>`` for every generator of reasoning-gym."""
+"""EnvSpecs of the ``rg:<name>`` environments, one per generator of reasoning-gym.
+
+The names are in data/reasoning_gym/generators.txt, so that listing the ids does not import the library.
+``python scripts/reasoning_gym_names.py`` writes that file, and a test compares it with the installed version.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from gem.envs.reasoning_gym_names import NAMES
 from gem.registry import EnvSpec
 
-# Generators that give no answer of their own: theirs have many, and the scorer tries them out.
+NAMES_FILE = Path(__file__).parent / "data" / "reasoning_gym" / "generators.txt"
+
+# Generators without a gold answer: many answers are right, and the scorer checks them.
 UNANSWERED = ("boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour")
 
-# What a generator cannot be built without.
+# Arguments without which a generator cannot be built.
 KWARGS: dict[str, dict[str, Any]] = {
     "composite": {"datasets": [{"name": name, "weight": 1.0, "config": {}} for name in ("chain_sum", "leg_counting")]},
 }
 
 
+def generator_names() -> list[str]:
+    """Return the names of all generators, sorted."""
+    return NAMES_FILE.read_text(encoding="utf-8").split()
+
+
 def reasoning_gym_specs(reward_range: tuple[float, float]) -> list[EnvSpec]:
-    """The specs, by name. None of them declares floors: many scorers pay something for any answer of the right form."""
-    return [_spec(name, reward_range) for name in NAMES]
+    """Return the specs, sorted by name.
+
+    They declare no baseline scores, because many scorers give partial credit for any answer of the right form.
+    """
+    return [_spec(name, reward_range) for name in generator_names()]
 
 
 def _spec(name: str, reward_range: tuple[float, float]) -> EnvSpec:
@@ -29,7 +43,7 @@ def _spec(name: str, reward_range: tuple[float, float]) -> EnvSpec:
         kwargs={"name": name, **KWARGS.get(name, {})},
         extra="reasoning",
         reward_range=reward_range,
-        oracle="gem.envs.generated:Oracle" if answered else None,
+        oracle="gem.envs.answer_format:AnswerOracle" if answered else None,
         oracle_sees="state" if answered else None,
-        description=f"Questions of reasoning-gym's generator {name}.",
+        description=f"Questions of the reasoning-gym generator {name}.",
     )
