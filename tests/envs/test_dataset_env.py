@@ -1,4 +1,4 @@
-"""Which task an episode is about, and what every environment over a data set shares."""
+"""DatasetEnv: the order of the rows, answers, state, and data sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gem.graders import Grade
 
 
 class Sums(DatasetEnv):
-    """Rows {"a", "b"}; the answer is their sum. "broken" is an outage."""
+    """Rows {"a", "b"}; the answer is their sum. The action "broken" makes the grader fail."""
 
     answer_format = "write a number."
 
@@ -24,7 +24,7 @@ class Sums(DatasetEnv):
         self.wanted = row["a"] + row["b"]
         return f"{row['a']} + {row['b']}?"
 
-    def judge(self, action):
+    def grade_action(self, action):
         if action == "broken":
             raise InfraError("the grader is gone")
         if not action.isdigit():
@@ -48,54 +48,54 @@ def opened(env, count, seed=None):
 # Which task
 
 
-def test_the_episodes_of_a_seed_go_through_all_rows_again_and_again_in_new_orders():
+def test_each_epoch_of_a_seed_visits_every_row_in_a_new_order():
     env = Sums(dataset=rows(7))
     epochs = [opened(env, 7, seed=3), opened(env, 7), opened(env, 7)]
     assert all(sorted(epoch) == list(range(7)) for epoch in epochs)
     assert epochs[0] != epochs[1] or epochs[1] != epochs[2]
 
 
-def test_the_order_depends_on_the_seed_alone():
+def test_the_order_depends_only_on_the_seed():
     assert opened(Sums(dataset=rows(50)), 80, seed=3) == opened(Sums(dataset=rows(50)), 80, seed=3)
     assert opened(Sums(dataset=rows(50)), 80, seed=3) != opened(Sums(dataset=rows(50)), 80, seed=4)
 
 
-def test_without_shuffling_consecutive_seeds_take_every_row_once():
+def test_without_shuffling_consecutive_seeds_cover_every_row_once():
     env = Sums(dataset=rows(9), shuffle=False)
     assert [opened(env, 1, seed=seed) for seed in range(9)] == [[i] for i in range(9)]
     assert opened(env, 11, seed=7) == [7, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_a_row_can_be_asked_for_by_its_number():
+def test_reset_opens_a_row_by_number():
     env = Sums(dataset=rows(9))
     assert env.reset(seed=1, idx=4) == ("4 + 100?", {"idx": 4})
     assert env.reset(idx=0)[1] == {"idx": 0}
 
 
 @pytest.mark.parametrize("idx", [-1, 9, "1", True, 1.0])
-def test_a_number_that_no_row_has_is_refused_and_changes_nothing(idx):
+def test_an_invalid_row_number_is_rejected_and_changes_nothing(idx):
     env = Sums(dataset=rows(9))
     env.reset(seed=1)
     before = env.get_state()
-    with pytest.raises(BadValue, match="idx must be a row's number, 0 to 8"):
+    with pytest.raises(BadValue, match="idx must be a row number from 0 to 8"):
         env.reset(idx=idx)
     assert env.get_state() == before
 
 
-def test_a_seed_given_to_the_constructor_is_that_of_the_first_reset():
+def test_the_first_reset_uses_the_seed_of_the_constructor():
     assert opened(Sums(dataset=rows(50), seed=3), 60) == opened(Sums(dataset=rows(50)), 60, seed=3)
     with pytest.raises(BadValue, match="seed"):
         Sums(dataset=rows(1), seed=-1)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 97, 1000])
-def test_a_permutation_takes_every_position_to_a_place_of_its_own(count):
+def test_a_permutation_is_a_bijection(count):
     assert sorted(permuted(position, count, 5, "x") for position in range(count)) == list(range(count))
 
 
-def test_permutations_take_a_position_everywhere_alike():
-    places = Counter(permuted(0, 10, name) for name in range(5000))
-    assert len(places) == 10 and all(400 < count < 600 for count in places.values())
+def test_permutations_are_uniform():
+    images = Counter(permuted(0, 10, name) for name in range(5000))
+    assert len(images) == 10 and all(400 < count < 600 for count in images.values())
     neighbours = Counter((permuted(0, 5, name), permuted(1, 5, name)) for name in range(5000))
     assert len(neighbours) == 20 and all(150 < count < 350 for count in neighbours.values())
 
@@ -115,14 +115,14 @@ def test_a_right_answer_solves_the_task_and_a_wrong_one_loses_it():
     )
 
 
-def test_an_unreadable_answer_costs_and_is_told_the_format():
+def test_an_unparsable_answer_is_penalized_and_the_format_is_repeated():
     env = Sums(dataset=rows(5))
     env.reset(seed=0, idx=2)
     info = {"idx": 2, "correct": False, "invalid": "no_answer", "stop_reason": "format"}
     assert env.step("?") == Step("No answer found; write a number.", -0.1, True, False, info)
 
 
-def test_a_task_is_answered_once():
+def test_a_task_accepts_one_answer():
     env = Sums(dataset=rows(5))
     with pytest.raises(EpisodeOver):
         env.step("1")
@@ -134,7 +134,7 @@ def test_a_task_is_answered_once():
         env.step("1")
 
 
-def test_an_outage_is_no_reward_and_the_task_stays_open():
+def test_a_grader_failure_raises_and_the_task_stays_open():
     env = Sums(dataset=rows(5))
     env.reset(seed=0, idx=1)
     with pytest.raises(InfraError):
@@ -145,7 +145,7 @@ def test_an_outage_is_no_reward_and_the_task_stays_open():
 # State
 
 
-def test_a_saved_task_goes_on_elsewhere():
+def test_a_saved_task_continues_in_another_instance():
     env = Sums(dataset=rows(50))
     env.reset(seed=4)
     env.reset()
@@ -157,7 +157,7 @@ def test_a_saved_task_goes_on_elsewhere():
 
 
 @pytest.mark.parametrize("state", [{}, {"state": None}, {"state": {"idx": 50}}, {"state": {"idx": "1"}}, {"state": 5}])
-def test_what_is_no_state_is_refused_and_changes_nothing(state):
+def test_an_invalid_state_is_rejected_and_changes_nothing(state):
     env = Sums(dataset=rows(50))
     env.reset(seed=4)
     before = env.get_state()
@@ -166,7 +166,7 @@ def test_what_is_no_state_is_refused_and_changes_nothing(state):
     assert env.get_state() == before and env.first_obs == f"{env.idx} + 100?"
 
 
-def test_vectors_take_row_numbers_for_each_slot():
+def test_vector_reset_accepts_a_row_number_per_slot():
     gem.register("test:Sums", Sums, dataset=rows(30))
     try:
         env = gem.make_vec("test:Sums", num_envs=3, seed=0)
@@ -186,13 +186,13 @@ def test_a_file_is_read_once_for_all_environments(tmp_path):
     assert Sums(str(path)).reset(seed=0)[0] == "1 + 2?"
 
 
-def test_a_data_set_that_comes_with_gem_is_named_by_its_path_there():
+def test_a_built_in_data_set_is_opened_by_its_gem_path():
     assert len(Sums("gem:code/warmup.jsonl").dataset) == 10
     with pytest.raises(BadValue, match=r"none\.jsonl"):
         Sums("gem:none.jsonl")
 
 
-def test_a_split_is_named():
+def test_a_split_is_selected_by_name():
     data = {"train": rows(3), "test": rows(2)}
     assert len(Sums(dataset=data, split="test").dataset) == 2
     with pytest.raises(BadValue, match="split should be one of 'train', 'test'"):
@@ -206,7 +206,7 @@ class Halves(Sums):
         return super().open(row)
 
 
-def test_a_bad_row_is_told_by_file_and_row_when_it_is_its_turn(tmp_path):
+def test_opening_a_bad_row_names_file_and_row(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows(4)), encoding="utf-8")
     env = Halves(str(path), shuffle=False)
@@ -215,7 +215,7 @@ def test_a_bad_row_is_told_by_file_and_row_when_it_is_its_turn(tmp_path):
         env.reset(seed=1)
 
 
-def test_bad_rows_can_be_left_out_and_are_counted(caplog):
+def test_bad_rows_can_be_skipped_and_are_counted(caplog):
     env = Halves(dataset=rows(5), skip_bad_rows=True)
     assert (len(env.dataset), env.skipped_rows) == (3, 2)
     assert "2 of 5 rows are bad" in caplog.text and "row 1: a is odd" in caplog.text
@@ -225,12 +225,12 @@ def test_bad_rows_can_be_left_out_and_are_counted(caplog):
 
 
 @pytest.mark.parametrize("data", [[], {"train": []}])
-def test_a_data_set_without_rows_is_refused(data):
+def test_an_empty_data_set_is_rejected(data):
     with pytest.raises(BadValue, match="no rows"):
         Sums(dataset=data)
 
 
 @pytest.mark.parametrize("kwargs", [{}, {"dataset_name": "x.jsonl", "dataset": rows(1)}, {"dataset": iter(rows(1))}])
-def test_a_data_set_is_named_or_given_as_a_sequence(kwargs):
+def test_exactly_one_source_is_required_and_it_must_be_a_sequence(kwargs):
     with pytest.raises(BadValue):
         Sums(**kwargs)

@@ -1,4 +1,4 @@
-"""Families of generated questions: the same row is always the same, and every gold answer is right."""
+"""Generated question families: rows are reproducible, and every gold answer is right."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def make(env_id: str, **kwargs: Any) -> Any:
     return gem.make(env_id, **kwargs)
 
 
-def test_each_family_of_mathematics_has_at_least_ten_templates():
+def test_each_math_family_has_at_least_ten_templates():
     assert all(count >= 10 for count in Counter(family for family, _ in MATH).values())
 
 
 @pytest.mark.parametrize(("family", "template"), MATH, ids=lambda value: getattr(value, "__name__", value))
-def test_a_template_draws_many_questions_each_equal_to_its_own_answer(family, template):
+def test_a_template_draws_many_questions_with_readable_answers(family, template):
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
     for level in range(1, MAX_LEVEL + 1):
         questions = [template(random.Random(f"{level} {seed}"), level) for seed in range(25)]
@@ -49,7 +49,7 @@ def test_a_template_draws_many_questions_each_equal_to_its_own_answer(family, te
 
 
 def test_answers_to_equations_solve_them():
-    """sympy, which no template uses, is asked whether the answers hold."""
+    """Check the answers with sympy, which the templates do not use."""
     sympy = pytest.importorskip("sympy", reason="needs the extra [math]")
     from gem.envs.math_families import algebra
     from gem.graders.math_engine import parse
@@ -64,7 +64,7 @@ def test_answers_to_equations_solve_them():
                 assert sympy.simplify(difference) == 0, question
 
 
-def test_answers_about_whole_numbers_agree_with_sympy():
+def test_number_theory_answers_agree_with_sympy():
     sympy = pytest.importorskip("sympy", reason="needs the extra [math]")
     from gem.envs.math_families import number_theory
 
@@ -85,7 +85,7 @@ def test_answers_about_whole_numbers_agree_with_sympy():
         assert len(digits) - len(digits.rstrip("0")) == int(zeros.answer)
 
 
-def test_geometry_agrees_with_coordinates():
+def test_a_triangle_area_agrees_with_herons_formula():
     from gem.envs.math_families import geometry
 
     for seed in range(30):
@@ -102,7 +102,7 @@ def test_geometry_agrees_with_coordinates():
 
 
 @pytest.mark.parametrize("env_id", [*IDS, *PICTURED])
-def test_every_gold_answer_earns_one_and_another_rows_answer_nothing(env_id):
+def test_every_gold_answer_scores_one_and_the_answer_of_another_row_zero(env_id):
     with make(env_id) as env:
         other = "no such answer"
         for seed in range(60):
@@ -116,7 +116,7 @@ def test_every_gold_answer_earns_one_and_another_rows_answer_nothing(env_id):
 
 
 @pytest.mark.parametrize("env_id", [*IDS, *PICTURED])
-def test_a_seed_names_the_question_and_a_new_one_comes_each_time(env_id):
+def test_a_seed_determines_its_sequence_of_questions(env_id):
     with make(env_id) as one, make(env_id) as two:
         first = [one.reset(seed=5)[0], one.reset()[0], one.reset()[0]]
         second = [two.reset(seed=5)[0], two.reset()[0], two.reset()[0]]
@@ -142,31 +142,31 @@ def test_the_level_changes_the_questions(env_id):
         (lambda: LogicRulesEnv(distractors=-1), "distractors must be"),
     ],
 )
-def test_a_family_or_level_that_there_is_not_is_refused(build, message):
+def test_an_unknown_family_or_level_is_rejected(build, message):
     with pytest.raises(BadValue, match=message):
         build()
 
 
-def test_a_row_is_the_same_whoever_asks_for_it():
+def test_a_row_is_reproducible():
     templates = [t for family, t in MATH if family == "algebra"]
     assert Generated("f", templates, 3)[123] == Generated("f", templates, 3)[123] != Generated("f", templates, 2)[123]
     assert len({row["kind"] for row in Generated("f", templates, 3)[:60]}) >= 8
 
 
 @pytest.mark.parametrize("depth", range(MAX_DEPTH + 1))
-def test_half_of_the_statements_hold_and_those_that_do_take_their_depth(depth):
+def test_about_half_of_the_statements_are_true_at_every_depth(depth):
     drawn = [draw(random.Random(seed), depth) for seed in range(200)]
     assert 60 <= sum(answer == "True" for _, answer in drawn) <= 140
 
 
-def test_consequences_are_those_of_a_slow_search():
+def test_consequences_agree_with_a_brute_force_search():
     rng = random.Random(3)
     letters = "abcdef"
     for _ in range(50):
         rules = [Rule(tuple(rng.sample(letters, rng.randint(1, 2))), rng.choice(letters)) for _ in range(5)]
         facts = frozenset(("X", letter) for letter in rng.sample(letters, 2))
         known = {trait for _, trait in facts}
-        for order in permutations(rules):  # in some order, one pass over the rules finds a whole chain
+        for order in permutations(rules):  # one pass finds the whole chain in at least one order
             for rule in order:
                 if set(rule.needs) <= known:
                     known.add(rule.gives)
@@ -174,7 +174,7 @@ def test_consequences_are_those_of_a_slow_search():
 
 
 @pytest.mark.parametrize("family", VISION_FAMILIES)
-def test_pictures_are_pictures_and_differ(family):
+def test_images_are_drawn_and_differ(family):
     pytest.importorskip("PIL", reason="needs the extra [vision]")
     env = VisionFamilyEnv(family, level=2)
     seen = set()

@@ -1,4 +1,4 @@
-"""Every id over a data set of the hub, made from a small local copy in the hub's own layout."""
+"""Every id over a hub data set, built from a small local copy in the layout of the hub."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNT = 40  # rows
 
 
 def rows_for(spec: Any) -> list[dict[str, Any]]:
-    """Rows with the columns of the data set, and where the answer to each lies in the open."""
+    """Return rows with the columns of the data set and answers that can be computed from the question."""
     entry = spec.entry_point.partition(":")[2]
     if entry == "CodeEnv":
         tests = [{"inputs": [f"{n}\n"], "outputs": [f"{n * n + 7}\n"]} for n in range(COUNT)]
@@ -64,7 +64,7 @@ def local_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_pictures(path: Path, rows: list[dict[str, Any]]) -> None:
-    """As the hub's Parquet files have images: a struct of bytes and path."""
+    """Write images as the Parquet files of the hub do: a struct of bytes and path."""
     import io
 
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -88,7 +88,7 @@ def test_all_published_ids_over_data_sets_are_registered():
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
-def test_the_gold_answer_of_every_row_earns_all_and_another_nothing(spec, local_copies):
+def test_the_gold_answer_of_every_row_scores_one_and_another_answer_zero(spec, local_copies):
     with make(spec.id) as env:
         for idx in range(0, COUNT, 1 if hasattr(env, "format") else 20):
             observation, info = env.reset(idx=idx)
@@ -104,7 +104,7 @@ def test_the_gold_answer_of_every_row_earns_all_and_another_nothing(spec, local_
 
 
 @pytest.mark.parametrize("env_id", ["math:GSM8K", "qa:HotpotQA", "logic:RuleTaker-d3", "math:Geometry3K"])
-def test_environments_over_data_sets_keep_every_promise(env_id, local_copies):
+def test_environments_over_data_sets_pass_check_env(env_id, local_copies):
     make(env_id).close()
     report = check_env(env_id)
     assert report.ok, report.to_text(only_failed=True)
@@ -122,7 +122,7 @@ def test_an_evaluation_visits_every_task_once_on_any_number_of_slots(local_copie
         assert len(set(seen)) == COUNT
 
 
-def test_without_its_data_an_id_says_in_one_line_how_to_provide_it(monkeypatch):
+def test_an_id_without_its_data_set_explains_in_one_line_how_to_provide_it(monkeypatch):
     monkeypatch.delenv("GEM_DATA", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")

@@ -1,4 +1,4 @@
-"""Questions of mathematics over a data set."""
+"""MathEnv and QaEnv over rows with gold answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("idx", "answer"), [(0, "0.5"), (0, r"\frac{2}{4}"), (1, "2.0"), (2, "3"), (2, "4")])
-def test_an_equal_answer_earns_one(idx, answer):
+def test_an_equal_answer_scores_one(idx, answer):
     env = MathEnv(dataset=ROWS)
     env.reset(idx=idx)
     step = env.step(rf"So \boxed{{{answer}}}.")
@@ -31,7 +31,7 @@ def test_an_equal_answer_earns_one(idx, answer):
     assert step.info["correct"] is True and step.info["stop_reason"] == StopReason.SOLVED
 
 
-def test_a_wrong_answer_earns_nothing_and_the_right_one_is_told_only_then():
+def test_a_wrong_answer_scores_zero_and_then_the_gold_answer_is_revealed():
     env = MathEnv(dataset=ROWS)
     observation, info = env.reset(idx=0)
     assert "answer" not in info and "frac" not in observation
@@ -40,7 +40,7 @@ def test_a_wrong_answer_earns_nothing_and_the_right_one_is_told_only_then():
     assert step.info["stop_reason"] == StopReason.LOST
 
 
-def test_no_answer_is_a_format_error():
+def test_a_missing_answer_is_a_format_error():
     env = MathEnv(dataset=ROWS)
     env.reset(idx=0)
     step = env.step("It is 0.5.")
@@ -49,8 +49,8 @@ def test_no_answer_is_a_format_error():
 
 
 @pytest.mark.parametrize("kind", ["boxed", "tag", "code", "plain"])
-def test_the_prompt_says_how_to_answer_and_exactly_that_is_read(kind):
-    if kind == "plain":  # where the other formats are formulas, to be compared
+def test_the_prompt_states_the_answer_format_and_only_that_format_is_parsed(kind):
+    if kind == "plain":  # the other formats are compared as formulas
         pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
     env = MathEnv(dataset=ROWS, answer_format=kind)
     observation, _ = env.reset(idx=1)
@@ -61,12 +61,12 @@ def test_the_prompt_says_how_to_answer_and_exactly_that_is_read(kind):
         assert env.step("no: " + AnswerFormat(other).write("2")).reward != 1.0
 
 
-def test_a_grader_that_runs_out_of_time_is_no_reward(monkeypatch):
+def test_a_grader_timeout_raises_and_the_task_stays_open(monkeypatch):
     env = MathEnv(dataset=ROWS)
     env.reset(idx=0)
 
     def outage(self: Any, answer: Any, gold: Any) -> Any:
-        raise GraderError("grading took over 5 s")
+        raise GraderError("grading timed out after 5 s")
 
     monkeypatch.setattr(MathGrader, "grade", outage)
     with pytest.raises(GraderError):
@@ -78,30 +78,30 @@ def test_a_grader_that_runs_out_of_time_is_no_reward(monkeypatch):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"problem": "x?", "answer": None}, r"data\.jsonl, row 0: the column 'answer' should hold an answer, got None"),
+        ({"problem": "x?", "answer": None}, r"data\.jsonl, row 0: the column 'answer' must hold an answer, got None"),
         ({"problem": "x?"}, "it|has 'problem'"),
-        ({"problem": "", "answer": "1"}, "the column 'problem' should be a text, got ''"),
+        ({"problem": "", "answer": "1"}, "the column 'problem' must be text, got ''"),
         ({"question": "x?", "answer": "1"}, "the row has 'question', 'answer'"),
-        ({"problem": "x?", "answer": ["1", None]}, "should hold an answer"),
-        ({"problem": "x?", "answer": r"\frac{1}{"}, r"row 0: .* cannot be read, .*braces are not balanced"),
-        ({"problem": "x?", "answer": "9^{9^{9^9}}"}, r"row 0: .* cannot be read, .*exponent"),
+        ({"problem": "x?", "answer": ["1", None]}, "must hold an answer"),
+        ({"problem": "x?", "answer": r"\frac{1}{"}, r"row 0: .* unreadable answer, .*braces are not balanced"),
+        ({"problem": "x?", "answer": "9^{9^{9^9}}"}, r"row 0: .* unreadable answer, .*exponent"),
     ],
 )
-def test_a_bad_row_is_told_by_file_and_number(tmp_path, row, message):
+def test_a_bad_row_is_reported_with_file_and_number(tmp_path, row, message):
     path = tmp_path / "data.jsonl"
     path.write_text(json.dumps(row) + "\n")
     with pytest.raises(BadValue, match=message):
         MathEnv(str(path)).reset(seed=0)
 
 
-def test_a_gold_answer_that_is_no_formula_is_told_of_by_the_check_of_rows():
+def test_row_error_reports_a_gold_answer_that_cannot_be_parsed():
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
     env = MathEnv(dataset=[{"problem": "x?", "answer": answer} for answer in ("x+1", "x+*", "Monday", "(1, 2)")])
-    complaints = [(env.reset(idx=idx), env.complaint())[1] for idx in range(4)]
-    assert [bool(complaint) for complaint in complaints] == [False, True, False, False]
+    errors = [(env.reset(idx=idx), env.row_error())[1] for idx in range(4)]
+    assert [bool(error) for error in errors] == [False, True, False, False]
 
 
-def test_bad_rows_can_be_left_out(tmp_path, caplog):
+def test_bad_rows_can_be_skipped(tmp_path, caplog):
     path = tmp_path / "data.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*ROWS, {"problem": "x?"}]))
     with caplog.at_level(logging.WARNING):
@@ -110,7 +110,7 @@ def test_bad_rows_can_be_left_out(tmp_path, caplog):
     assert "row 3" in caplog.text
 
 
-def test_the_state_goes_through_json_and_comes_back():
+def test_the_state_survives_a_json_round_trip():
     env, twin = MathEnv(dataset=ROWS), MathEnv(dataset=ROWS)
     env.reset(seed=4)
     twin.set_state(json.loads(json.dumps(env.get_state())))
@@ -139,25 +139,25 @@ def test_a_short_answer_is_matched_after_normalisation():
     assert env.step("<answer>the town of Weimar</answer>").reward == 0.0
 
 
-def test_f1_pays_for_words_shared():
+def test_f1_gives_partial_credit_for_shared_words():
     env = QaEnv(dataset=QA, reward="f1")
     env.reset(idx=1)
     step = env.step("<answer>the town of Weimar</answer>")
     assert step.reward == pytest.approx(2 / 4) and step.info["correct"] is False
 
 
-def test_boxed_answers_are_asked_for_and_read():
+def test_boxed_answers_are_requested_and_parsed():
     env = QaEnv(dataset=QA, extract_boxed=True)
     assert r"\boxed{}" in env.reset(idx=1)[0]
     assert env.step(r"\boxed{Weimar}").reward == 1.0
 
 
 @pytest.mark.parametrize("kwargs", [{"extract_boxed": True, "answer_format": "tag"}, {"reward": "bleu"}])
-def test_options_that_contradict_are_refused(kwargs):
+def test_contradictory_options_are_rejected(kwargs):
     with pytest.raises(BadValue):
         QaEnv(dataset=QA, **kwargs)
 
 
-def test_an_unknown_answer_format_is_refused():
+def test_an_unknown_answer_format_is_rejected():
     with pytest.raises(BadValue, match="answer_format must be one of 'boxed', 'tag', 'code', 'plain', got 'box'"):
         MathEnv(dataset=ROWS, answer_format="box")  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ def spec(env_id: str, rows: list[dict[str, str]], **kwargs: object) -> EnvSpec:
         id=env_id,
         entry_point="gem.envs.qa_env:QaEnv",
         kwargs={"dataset": rows, **kwargs},
-        oracle="gem.envs.generated:Oracle",
+        oracle="gem.envs.answer_format:AnswerOracle",
         oracle_sees="state",
     )
 

@@ -1,10 +1,10 @@
-"""How an answer is to be written: what the prompt says, and what is read, are one thing."""
+"""Answer formats: the instruction in the prompt, and the parser for the reply."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gem.errors import BadValue
 from gem.parsing import code_blocks, last_boxed, last_tagged
@@ -14,10 +14,14 @@ Kind = Literal["boxed", "tag", "code", "plain"]
 
 @dataclass(frozen=True)
 class AnswerFormat:
-    r"""One way to write an answer.
+    r"""A format for final answers.
 
-    kind: "boxed", the last ``\boxed{…}``; "tag", the last ``<answer>…</answer>``; "code", the last fenced block;
-    "plain", the whole text, where nothing in it is marked in one of the other ways. Raises BadValue for another word.
+    Args:
+        kind: "boxed", the last ``\boxed{…}``; "tag", the last ``<answer>…</answer>``; "code", the last fenced block;
+            "plain", the whole text, unless it contains one of the other markers.
+
+    Raises:
+        BadValue: unknown kind.
 
     >>> AnswerFormat("boxed").read(r"It is \boxed{4}."), AnswerFormat("tag").read("It is 4.")
     ('4', None)
@@ -31,11 +35,11 @@ class AnswerFormat:
 
     @property
     def how(self) -> str:
-        """What to do, as a sentence without its first capital."""
+        """The instruction for the agent, as a sentence that starts in lower case."""
         return _HOW[self.kind]
 
     def read(self, text: str) -> str | None:
-        """The answer in a text; None where it is not written so."""
+        """Return the answer in a text, or None if the text has none in this format."""
         if self.kind == "boxed":
             found = last_boxed(text)
         elif self.kind == "tag":
@@ -48,15 +52,27 @@ class AnswerFormat:
         return found.strip() if found is not None and found.strip() else None
 
     def write(self, answer: str) -> str:
-        """An answer as a text that read() takes it from."""
+        """Return a text from which read() parses the answer."""
         return _WRITTEN[self.kind].format(answer)
 
 
-_MARKED = re.compile(r"\S\s*\\boxed|<answer>|^```", re.MULTILINE)  # a box alone is an answer, too
+class AnswerOracle:
+    """Oracle for environments with an ``answer`` and a ``format``: reply with the gold answer of the open task."""
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+
+    def act(self, observation: Any) -> str:
+        gold = self.env.answer
+        written: str = self.env.format.write(gold if isinstance(gold, str) else gold[0])
+        return written
+
+
+_MARKED = re.compile(r"\S\s*\\boxed|<answer>|^```", re.MULTILINE)  # a text that is only a box is still a plain answer
 _HOW = {
     "boxed": r"put your final answer in \boxed{}.",
     "tag": "put your final answer between <answer> and </answer>.",
-    "code": "put your final answer into a fenced block that opens and closes with ```.",
+    "code": "put your final answer in a code block fenced by ```.",
     "plain": "reply with your final answer and nothing else.",
 }
 _WRITTEN = {

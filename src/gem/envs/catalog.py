@@ -62,7 +62,9 @@ def _shipped(
 
 def _generated(env_id: str, entry: str, kwargs: dict[str, Any], floors: float, extra: str | None, text: str) -> EnvSpec:
     """A family of questions drawn from a seed."""
-    return _shipped(env_id, f"generated:{entry}", "generated:Oracle", text, floors=floors, extra=extra, **kwargs)
+    return _shipped(
+        env_id, f"generated:{entry}", "answer_format:AnswerOracle", text, floors=floors, extra=extra, **kwargs
+    )
 
 
 def _data(
@@ -88,7 +90,7 @@ def _data(
             extra=extra,
             runs="thread",
             reward_range=(FORMAT_ERROR, 1.0),
-            oracle="gem.envs.generated:Oracle" if answered else None,
+            oracle="gem.envs.answer_format:AnswerOracle" if answered else None,
             oracle_sees="state" if answered else None,
             description=f"{text} Data set {dataset}, split {split}.",
         )
@@ -261,17 +263,28 @@ SPECS: list[EnvSpec] = [
     _shipped(
         "qa:Facts",
         "qa_env:QaEnv",
-        "generated:Oracle",
-        "450 questions about an invented world, which cannot be answered without reading about it.",
+        "answer_format:AnswerOracle",
+        "450 questions about a fictional world; answering them requires searching its documents.",
         dataset_name="gem:facts/questions.jsonl",
     ),
-    _generated("math:Arithmetic", "MathFamilyEnv", {"family": "arithmetic"}, FLOOR, "math", "Reckoning, exactly."),
+    _generated("math:Arithmetic", "MathFamilyEnv", {"family": "arithmetic"}, FLOOR, "math", "Exact arithmetic."),
     _generated("math:Algebra", "MathFamilyEnv", {"family": "algebra"}, FLOOR, "math", "Equations and polynomials."),
-    _generated("math:NumberTheory", "MathFamilyEnv", {"family": "number_theory"}, FLOOR, "math", "Whole numbers."),
-    _generated("math:Geometry", "MathFamilyEnv", {"family": "geometry"}, FLOOR, "math", "Lengths, areas, angles."),
-    _generated("logic:Rules", "LogicRulesEnv", {}, 0.65, None, "What follows from facts and rules?"),
-    _generated("vision:Geometry", "VisionFamilyEnv", {"family": "geometry"}, FLOOR, "vision", "Figures, measured."),
-    _generated("vision:Charts", "VisionFamilyEnv", {"family": "charts"}, FLOOR, "vision", "Charts and tables, read."),
+    _generated("math:NumberTheory", "MathFamilyEnv", {"family": "number_theory"}, FLOOR, "math", "Number theory."),
+    _generated("math:Geometry", "MathFamilyEnv", {"family": "geometry"}, FLOOR, "math", "Lengths, areas and angles."),
+    _generated(
+        "logic:Rules", "LogicRulesEnv", {}, 0.65, None, "Decide whether a statement follows from facts and rules."
+    ),
+    _generated(
+        "vision:Geometry",
+        "VisionFamilyEnv",
+        {"family": "geometry"},
+        FLOOR,
+        "vision",
+        "Questions about labeled geometric figures.",
+    ),
+    _generated(
+        "vision:Charts", "VisionFamilyEnv", {"family": "charts"}, FLOOR, "vision", "Questions about charts and tables."
+    ),
     *_data(
         "math",
         "math_env",
@@ -284,7 +297,7 @@ SPECS: list[EnvSpec] = [
             "Orz57K": ("axon-rl/ORZ-57k", "train"),
             "DeepScaleR40K": ("axon-rl/DeepScaleR-40K", "train"),
         },
-        "Questions of mathematics.",
+        "Math questions.",
         extra="math",
     ),
     *_data(
@@ -292,7 +305,7 @@ SPECS: list[EnvSpec] = [
         "math_visual_env",
         "MathVisualEnv",
         {"Geometry3K": ("axon-rl/geometry3k", "train")},
-        "Geometry with figures.",
+        "Geometry questions with figures.",
         extra="vision",
     ),
     *_data(
@@ -304,7 +317,7 @@ SPECS: list[EnvSpec] = [
             "Taco8k": ("axon-rl/TACO-8k", "train"),
             "PrimeIntellect15k": ("axon-rl/PrimeIntellect-15k", "train"),
         },
-        "Programming tasks, judged by hidden tests.",
+        "Programming tasks, graded by hidden tests.",
     ),
     *_data(
         "qa",
@@ -314,14 +327,14 @@ SPECS: list[EnvSpec] = [
             "NaturalQuestions": ("axon-rl/NaturalQuestions", "train"),
             "HotpotQA": ("axon-rl/HotpotQA", "train"),
         },
-        "Questions with short answers.",
+        "Short-answer questions.",
     ),
     *_data(
         "logic",
         "qa_env",
         "QaEnv",
         {f"RuleTaker-d{depth}": (f"axon-rl/RuleTaker-d{depth}-70k", "train") for depth in (0, 1, 2, 3, 5)},
-        "Is a statement true, given facts and rules?",
+        "Decide whether a statement follows from facts and rules.",
         extract_boxed=True,
     ),
     *_data(
@@ -335,7 +348,7 @@ SPECS: list[EnvSpec] = [
             "Minerva": ("axon-rl/math-eval", "minerva"),
             "AIME24": ("axon-rl/math-eval", "aime24"),
         },
-        "Questions of mathematics, for evaluation.",
+        "Math questions for evaluation.",
         extra="math",
     ),
     *_data(
@@ -343,7 +356,7 @@ SPECS: list[EnvSpec] = [
         "code_env",
         "CodeEnv",
         {"CodeContest": ("axon-rl/CodeContest", "test")},
-        "Programming tasks, for evaluation.",
+        "Programming tasks for evaluation.",
     ),
     *_data(
         "eval",
@@ -359,7 +372,7 @@ SPECS: list[EnvSpec] = [
             "NaturalQuestions": ("axon-rl/search-eval", "nq"),
             "Musique": ("axon-rl/search-eval", "musique"),
         },
-        "Questions with short answers, for evaluation.",
+        "Short-answer questions for evaluation.",
     ),
     *reasoning_gym_specs((FORMAT_ERROR, 1.0)),
 ]

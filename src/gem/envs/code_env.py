@@ -24,8 +24,8 @@ from typing import Any
 
 from gem.core import position_of
 from gem.datasets import Row
+from gem.envs.corrupted import corrupt_program
 from gem.envs.dataset_env import DatasetEnv
-from gem.envs.spoiled import spoiled_program
 from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.code import CodeGrader, Reward
@@ -122,7 +122,7 @@ class CodeEnv(DatasetEnv):
         starter = str(row.get("starter_code") or "").strip("\n")
         return f"{self.problem}\n\n{how_to_answer(read_tests(self.tests), starter, self.limits)}"
 
-    def judge(self, action: str) -> Grade | None:
+    def grade_action(self, action: str) -> Grade | None:
         program = program_in(action)
         return None if program is None else self.grade(program)
 
@@ -136,8 +136,8 @@ class CodeEnv(DatasetEnv):
         order = derive(seed or 0, episode, "tests")
         return self.grader().grade(program, read_tests(self.tests), self.sandbox(), seed=order)
 
-    def spoiled(self, action: str) -> str:
-        return fenced(spoiled_program(program_in(action) or "", read_tests(self.tests).function))
+    def corrupted(self, action: str) -> str:
+        return fenced(corrupt_program(program_in(action) or "", read_tests(self.tests).function))
 
     def _check_correct(self, model_code: str) -> bool:
         """Return whether a program passes ``self.tests`` (a method of the published class)."""

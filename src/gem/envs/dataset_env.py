@@ -1,8 +1,8 @@
-"""What environments over a data set share: one task from its rows, one answer, one verdict.
+"""Base class of environments over a data set: each episode is one row, answered once.
 
-Which task: the episodes of a seed go through all rows in an order of their own, drawn anew when all were seen. With
-``shuffle=False``, episode k of seed s is row (s + k) modulo the number of rows: the seeds 0, 1, 2, … take every row
-once. ``reset(idx=…)`` takes a row by its number. ``info["idx"]`` is the number of the row in the data set.
+Order: a seed determines a permutation of the rows, and a new one once all rows were seen. With ``shuffle=False``,
+episode k of seed s is row (s + k) modulo the number of rows, so the seeds 0, 1, 2, … cover every row once.
+``reset(idx=…)`` selects a row by number. ``info["idx"]`` is the number of the row in the data set.
 """
 
 from __future__ import annotations
@@ -30,13 +30,19 @@ from gem.errors import BadValue, EpisodeOver
 from gem.graders import Grade
 from gem.seeding import check_seed, derive
 
-SHIPPED = "gem:"  # opens the names of data sets that come with gem, in …
+SHIPPED = "gem:"  # prefix of the names of built-in data sets
 DATA = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True)
-class State:
-    """idx: of the row. over: it was answered. position: in a stream, where the row comes; None for other rows."""
+class RowState:
+    """The open row.
+
+    Args:
+        idx: number of the row in the data set.
+        over: whether it was answered.
+        position: of the row in a stream; None for data sets with random access.
+    """
 
     idx: int
     over: bool = False
@@ -44,27 +50,28 @@ class State:
 
 
 class DatasetEnv(Env, ABC):
-    """One task of a data set, answered once.
+    """An environment whose episodes are single-turn tasks from a data set.
 
     Args:
-        dataset_name: what gem.datasets.load_rows takes by name: a file, a folder, a data set of the hub; or one that
-            comes with gem, as "gem:code/warmup.jsonl".
-        split: of a data set that has several; None where there is one.
-        dataset: rows, in place of a name: a sequence of mappings, or a mapping of splits to such.
-        seed: of the first reset; None leaves it to reset.
+        dataset_name: a file, a folder or a data set of the Hugging Face hub (see gem.datasets.load_rows), or a built-in
+            data set such as "gem:code/warmup.jsonl".
+        split: split of the data set; None if there is only one.
+        dataset: rows to use instead of a name: a sequence of mappings, or a mapping from split names to such sequences.
+        seed: used by the first reset; None leaves the seed to reset().
         shuffle: see the module docstring.
-        streaming: read the rows one after the other without keeping them, as they come from the hub or from an
-            ``IterableDataset``. Their order is the only one: shuffle has to be False, and there is no reset(idx=…).
-        skip_bad_rows: leave out rows that open() refuses, and log how many; all are read for that. False raises
-            BadValue, naming file and row, when it is the turn of such a row. None: True where the environment variable
+        streaming: read rows one at a time without keeping them, from the hub or from an ``IterableDataset``. Requires
+            shuffle=False; reset(idx=…) is not available.
+        skip_bad_rows: skip rows that open() rejects, and log how many; this reads all rows once. If False, such a row
+            raises BadValue with file and row number when it is opened. None means True if the environment variable
             GEM_SKIP_BAD_ROWS is 1.
 
-    Raises BadValue where neither or both of name and rows are given, for what is no data set, and without rows.
+    Raises:
+        BadValue: not exactly one of dataset_name and dataset was given, or the data set is unreadable or empty.
     """
 
-    state: State
-    row: Row  # of the open task
-    answer_format: str  # how to answer, told to whoever wrote something unreadable
+    state: RowState
+    row: Row  # the open row
+    answer_format: str  # instruction repeated after an answer that cannot be parsed
 
     def __init__(
         self,
@@ -78,7 +85,7 @@ class DatasetEnv(Env, ABC):
         streaming: bool = False,
     ) -> None:
         if bool(dataset_name) == (dataset is not None):
-            raise BadValue("give either dataset_name or dataset, and not both")
+            raise BadValue("pass exactly one of dataset_name and dataset")
         source = shipped(dataset_name) if dataset is None else dataset
         self._bad: Mapping[int, str] = {}
         skips = skips_by_default() if skip_bad_rows is None else skip_bad_rows
@@ -88,7 +95,7 @@ class DatasetEnv(Env, ABC):
         else:
             self.dataset = load_rows(source, split)
             if skips:
-                self.dataset, bad = without_bad_rows(self.dataset, self.open, self._reader())
+                self.dataset, bad = without_bad_rows(self.dataset, self.open, self._open_key())
                 self._bad = bad.reasons
         self.seed, self.shuffle = seed, shuffle
         self._first_seed = None if seed is None else check_seed(seed)
@@ -96,48 +103,61 @@ class DatasetEnv(Env, ABC):
 
     @property
     def skipped_rows(self) -> int:
-        """Bad rows left out; of a stream, those that came by."""
+        """Number of rows skipped; for a stream, so far."""
         return len(self.dataset.bad if isinstance(self.dataset, Stream) else self._bad)
 
     @abstractmethod
     def open(self, row: Row) -> Any:
-        """Keep what judging this task needs. Returns the prompt, which says how to answer. Raises BadValue for a row
-        that is no task.
+        """Store what grading needs, and return the prompt with the answer format.
+
+        Raises:
+            BadValue: the row is malformed.
         """
 
     @abstractmethod
-    def judge(self, action: str) -> Grade | None:
-        """The verdict on an answer to the open task, None when it cannot be read. Raises InfraError."""
+    def grade_action(self, action: str) -> Grade | None:
+        """Grade an answer to the open task; return None if it cannot be parsed.
 
-    def revealed(self) -> Info:
-        """What info tells besides when the task is over: the gold answer."""
+        Raises:
+            InfraError: grading failed, so the verdict is unknown.
+        """
+
+    def answer_info(self) -> Info:
+        """Return the entries added to info when the task is over, such as the gold answer."""
         return {}
 
-    def complaint(self) -> str | None:
-        """What is wrong with the open task beyond what open() sees, for ``gem check --rows``; None for nothing."""
+    def row_error(self) -> str | None:
+        """Return what is wrong with the open row beyond the checks of open(), or None. Used by ``gem check --rows``."""
         return None
 
-    def spoiled(self, action: str) -> str | None:
-        """A right answer to the open task made wrong, for ``gem check --rows``; None where no way is known."""
+    def corrupted(self, action: str) -> str | None:
+        """Turn a right answer to the open task into a wrong one, or return None if that is not supported.
+
+        Used by ``gem check --rows``.
+        """
         return None
 
     def reset(self, seed: int | None = None, idx: int | None = None) -> tuple[str, Info]:
-        """Open a task. idx: the number of its row; None takes the next one of the seed's order."""
+        """Open a task.
+
+        Args:
+            idx: number of the row; None takes the next one in the seed's order.
+        """
         if idx is not None:
             self._check(idx)
         super().reset(seed)
         position = self._next() if idx is None else idx
         self.idx, self.first_obs = self._open(position)
-        self.state = State(self.idx, position=position if isinstance(self.dataset, Stream) else None)
+        self.state = RowState(self.idx, position=position if isinstance(self.dataset, Stream) else None)
         return self.first_obs, {"idx": self.idx}
 
     def step(self, action: str) -> Step:
         require_text(action)
         if getattr(self, "state", None) is None or self.state.over:
             raise EpisodeOver(f"{self!r} has no task open; call reset()")
-        verdict = self.judge(action)  # where this raises, the task stays open
+        verdict = self.grade_action(action)  # if this raises, the task stays open
         self.state = replace(self.state, over=True)
-        info: Info = {"idx": self.idx, "correct": verdict is not None and verdict.correct} | self.revealed()
+        info: Info = {"idx": self.idx, "correct": verdict is not None and verdict.correct} | self.answer_info()
         if verdict is None:
             info |= {"invalid": "no_answer", "stop_reason": StopReason.FORMAT}
             return Step(f"No answer found; {self.answer_format}", FORMAT_ERROR, terminated=True, info=info)
@@ -149,13 +169,13 @@ class DatasetEnv(Env, ABC):
         try:
             self._check(state["state"]["idx"], by_number=False)
         except (KeyError, TypeError) as e:
-            raise BadValue(f"not a state of {type(self).__name__}: no state with an idx in it") from e
+            raise BadValue(f"not a state of {type(self).__name__}: it has no idx") from e
         super().set_state(state)
         position = self.state.idx if self.state.position is None else self.state.position
         self.idx, self.first_obs = self._open(position)
 
     def _open(self, position: int) -> tuple[int, Any]:
-        """The number of the row at a position, and its prompt."""
+        """Open the row at a position; return its number and its prompt."""
         if isinstance(self.dataset, Stream):
             idx, row = self.dataset.at(position)
         else:
@@ -168,11 +188,11 @@ class DatasetEnv(Env, ABC):
 
     def _streamed(self, stream: Stream, shuffle: bool, skips: bool) -> Stream:
         if shuffle:
-            raise BadValue(f"{stream.name} is a stream, whose order is the only one: give shuffle=False")
+            raise BadValue(f"{stream.name} is a stream and cannot be shuffled: pass shuffle=False")
         return stream.readable(self.open) if skips else stream
 
-    def _reader(self) -> str:
-        """What open() depends on, besides the row."""
+    def _open_key(self) -> str:
+        """Return a key of everything besides the row that open() depends on, to cache which rows are bad."""
         args, kwargs = self._arguments
         plain = [(k, v) for k, v in [*enumerate(args), *kwargs.items()] if isinstance(v, (str, int, float))]
         return repr((type(self), [(k, v) for k, v in plain if k not in ("seed", "shuffle")]))
@@ -190,17 +210,20 @@ class DatasetEnv(Env, ABC):
     def _check(self, idx: Any, by_number: bool = True) -> None:
         if isinstance(self.dataset, Stream):
             if by_number:
-                raise BadValue(f"{self.dataset.name} is a stream: no row can be had by its number, so no idx={idx!r}")
+                raise BadValue(
+                    f"{self.dataset.name} is a stream without random access, so idx={idx!r} cannot be opened"
+                )
             return
         if isinstance(idx, bool) or not isinstance(idx, int) or not 0 <= idx < len(self.dataset):
-            raise BadValue(f"idx must be a row's number, 0 to {len(self.dataset) - 1}, got {idx!r}")
+            raise BadValue(f"idx must be a row number from 0 to {len(self.dataset) - 1}, got {idx!r}")
 
 
 def permuted(position: int, count: int, *name: int | str) -> int:
-    """Where a random permutation of range(count), the one with this name, takes a position.
+    """Map a position by a pseudorandom permutation of range(count) that depends on the name.
 
-    It costs the same for any count: a Feistel network permutes the smallest square of numbers that holds the range,
-    and is applied again to what falls outside.
+    The cost does not depend on count: a Feistel network permutes the smallest square domain that contains the range,
+    and
+    is applied again to results outside the range (cycle walking).
 
     >>> sorted(permuted(position, 5, "tasks", 0) for position in range(5))
     [0, 1, 2, 3, 4]
@@ -208,22 +231,26 @@ def permuted(position: int, count: int, *name: int | str) -> int:
     side = math.isqrt(count - 1) + 1
     while True:
         left, right = divmod(position, side)
-        for turn in range(4):
-            left, right = right, (left + derive(*name, turn, right)) % side
+        for feistel_round in range(4):
+            left, right = right, (left + derive(*name, feistel_round, right)) % side
         position = left * side + right
         if position < count:
             return position
 
 
 def shipped(name: str) -> str:
-    """The path of a data set by name, where it comes with gem; other names stay as they are."""
+    """Return the path of a built-in data set; other names are returned unchanged."""
     return str(DATA / name.removeprefix(SHIPPED)) if name.startswith(SHIPPED) else name
 
 
 def text_in(row: Row, column: str) -> str:
-    """The text of a column, stripped. Raises BadValue where there is none."""
+    """Return the stripped text of a column.
+
+    Raises:
+        BadValue: the column is missing, empty or not text.
+    """
     value = row.get(column)
     if not isinstance(value, str) or not value.strip():
-        there = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
-        raise BadValue(f"the column {column!r} should be a text, got {value!r:.80}{there}")
+        columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
+        raise BadValue(f"the column {column!r} must be text, got {value!r:.80}{columns}")
     return value.strip()

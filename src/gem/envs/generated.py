@@ -1,6 +1,7 @@
-"""Questions drawn from a seed, as many as one likes: nothing to download, and exact answers.
+"""Procedurally generated questions with exact answers.
 
-A family is a data set of a million rows, each drawn when it is asked for from a stream of its own (family, level, row).
+A family is a data set of a million rows. Each row is drawn on access from a random stream of its own (family, level,
+row).
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ VISION_FAMILIES = {name: f"gem.envs.vision.{name}" for name in ("geometry", "cha
 
 
 class Generated(Rows):
-    """Rows drawn one by one.
+    """Rows drawn on access. The name, the level and the row number determine a row.
 
     Args:
-        name: of the family; with it, a level and a number a row is always the same.
-        templates: each takes a random.Random and the level, and returns a named tuple with the row's columns.
-        level: handed to the templates.
-        count: rows.
+        name: name of the family.
+        templates: functions of a random.Random and the level that return a named tuple with the columns of a row.
+        level: passed to the templates.
+        count: number of rows.
     """
 
     def __init__(self, name: str, templates: Sequence[Callable[..., Any]], level: int, count: int = ROWS) -> None:
@@ -51,9 +52,9 @@ class Generated(Rows):
 
 
 class _Family(MathEnv):
-    """What families of mathematics, with and without pictures, have in common."""
+    """Base class of generated math questions, with and without images."""
 
-    subject: str  # of the id, before the colon
+    id_prefix: str  # the part of the id before the colon
     families: Mapping[str, str]  # name → module
 
     def __init__(
@@ -67,47 +68,51 @@ class _Family(MathEnv):
     ) -> None:
         self.family, self.level = family, level
         templates = _templates(self.families, family)
-        rows = Generated(f"{self.subject}:{family}", templates, _checked("level", level, MAX_LEVEL))
+        rows = Generated(f"{self.id_prefix}:{family}", templates, _checked("level", level, MAX_LEVEL))
         super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format, timeout=timeout)
 
 
 class MathFamilyEnv(_Family):
-    """Generated questions of mathematics.
+    """Generated math questions.
 
     Args:
         family: "arithmetic", "algebra", "number_theory" or "geometry".
-        level: 1 (small numbers, few steps) to 5.
+        level: difficulty, 1 (small numbers, few steps) to 5.
         seed, answer_format, timeout: see MathEnv.
 
-    Raises BadValue for a family or level that there is not.
+    Raises:
+        BadValue: unknown family or level.
     """
 
-    subject, families = "math", MATH_FAMILIES
+    id_prefix, families = "math", MATH_FAMILIES
 
 
 class VisionFamilyEnv(_Family, MathVisualEnv):
-    """Generated pictures with a question about each.
+    """Generated images with a question about each.
 
     Args:
         family: "geometry" or "charts".
-        level: 1 to 5.
+        level: difficulty, 1 to 5.
         seed, answer_format, timeout: see MathEnv.
 
-    Raises BadValue for a family or level that there is not, MissingDependency without the extra [vision].
+    Raises:
+        BadValue: unknown family or level.
+        MissingDependency: the extra [vision] is not installed.
     """
 
-    subject, families = "vision", VISION_FAMILIES
+    id_prefix, families = "vision", VISION_FAMILIES
 
 
 class LogicRulesEnv(QaEnv):
-    """Facts, rules, and a statement that takes a chain of them.
+    """Decide whether a statement follows from facts and rules.
 
     Args:
-        depth: rules in a row that the statement takes, 0 to 8.
-        distractors: facts and rules that do not matter.
+        depth: number of rules that have to be chained, 0 to 8.
+        distractors: number of irrelevant facts; half as many irrelevant rules are added.
         seed, answer_format: see QaEnv.
 
-    Raises BadValue for a depth that there is not, or distractors below 0.
+    Raises:
+        BadValue: depth or distractors is out of range.
     """
 
     def __init__(
@@ -123,18 +128,6 @@ class LogicRulesEnv(QaEnv):
         return self.format.write(self.action_rng.choice(["True", "False"]))
 
 
-class Oracle:
-    """Says the gold answer of the open task, which it knows by the state."""
-
-    def __init__(self, env: Any) -> None:
-        self.env = env
-
-    def act(self, observation: Any) -> str:
-        gold = self.env.answer
-        written: str = self.env.format.write(gold if isinstance(gold, str) else gold[0])
-        return written
-
-
 def _statement(distractors: int, rng: Any, depth: int) -> Any:
     return draw(rng, depth, distractors)
 
@@ -142,7 +135,7 @@ def _statement(distractors: int, rng: Any, depth: int) -> Any:
 def _templates(families: Mapping[str, str], family: str) -> Sequence[Callable[..., Any]]:
     if family not in families:
         near = did_you_mean(str(family), families)
-        raise BadValue(f"no family {family!r}{near}  (there are: {', '.join(families)})")
+        raise BadValue(f"unknown family {family!r}{near}  (families: {', '.join(families)})")
     templates: Sequence[Callable[..., Any]] = resolve(families[family]).TEMPLATES
     return templates
 

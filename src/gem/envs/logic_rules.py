@@ -1,7 +1,7 @@
-"""Rule bases whose consequences take several steps: facts about people, rules, and a statement to be judged.
+"""Generate multi-step deduction questions: facts about people, if-then rules, and a statement to evaluate.
 
-Facts and rules are of the closed world: what cannot be derived is false. A question of depth d takes d rules in a row.
-Half of the statements are true, at every depth; the false ones break the same chain at one of its links.
+The closed-world assumption holds: a statement that cannot be derived is false. A question of depth d takes a chain of d
+rules. Half of the statements are true at every depth; false ones come from a chain with one link broken.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ MAX_DEPTH = 8
 
 @dataclass(frozen=True)
 class Rule:
-    """Whoever has all the traits of ``needs`` has the trait ``gives``."""
+    """A person with all traits in ``needs`` also has the trait ``gives``."""
 
     needs: tuple[str, ...]
     gives: str
 
     def __str__(self) -> str:
-        return f"If someone is {' and '.join(self.needs)} then they are {self.gives}."
+        return f"If someone is {' and '.join(self.needs)}, then they are {self.gives}."
 
 
 @dataclass(frozen=True)
 class Theory:
-    """facts: (name, trait) pairs."""
+    """Facts, as (name, trait) pairs, and rules."""
 
     facts: frozenset[tuple[str, str]]
     rules: tuple[Rule, ...]
 
     def consequences(self) -> dict[tuple[str, str], int]:
-        """Every fact that follows, and how many rules in a row its shortest derivation takes; 0 for those given."""
+        """Return every fact that can be derived, with the length of its shortest derivation (0 for given facts)."""
         depth = dict.fromkeys(self.facts, 0)
         step, grown = 0, True
         while grown:
@@ -54,16 +54,23 @@ class Theory:
 
 
 class Statement(NamedTuple):
-    """text: facts, rules and what is asked. answer: "True" or "False"."""
+    """A question.
+
+    Args:
+        text: facts, rules and the statement.
+        answer: "True" or "False".
+    """
 
     text: str
     answer: str
 
 
 def draw(rng: random.Random, depth: int, distractors: int = 6) -> Statement:
-    """A question of a depth, 0 to MAX_DEPTH.
+    """Draw a question.
 
-    distractors: facts and rules that do not matter.
+    Args:
+        depth: number of chained rules, 0 to MAX_DEPTH.
+        distractors: number of irrelevant facts; half as many irrelevant rules are added.
     """
     truth = rng.random() < 0.5
     while True:
@@ -77,30 +84,28 @@ def _theory(rng: random.Random, depth: int, distractors: int, truth: bool) -> tu
     traits = rng.sample(TRAITS, len(TRAITS))
     chain, others = traits[: depth + 1], traits[depth + 1 :]
     names = rng.sample(NAMES, 4)
-    who = names[0]
+    person = names[0]
     sides = [rng.choice(others[:4]) for _ in chain]  # second conditions
-    facts = {(who, chain[0])}
+    facts = {(person, chain[0])}
     rules = []
     for before, after, side in zip(chain, chain[1:], sides, strict=False):
         joint = rng.random() < 0.5
         rules.append(Rule(tuple(rng.sample([before, side], 2)) if joint else (before,), after))
         if joint:
-            facts.add((who, side))
+            facts.add((person, side))
     if not truth:
-        facts, rules = _broken(rng, who, facts, rules)
+        facts = _break_chain(rng, person, facts)
     facts |= {(rng.choice(names), rng.choice(traits)) for _ in range(distractors)}
     rules += [Rule(tuple(rng.sample(traits, 2)), rng.choice(others)) for _ in range(distractors // 2)]
     rng.shuffle(rules)
-    return Theory(frozenset(facts), tuple(rules)), (who, chain[-1])
+    return Theory(frozenset(facts), tuple(rules)), (person, chain[-1])
 
 
-def _broken(
-    rng: random.Random, who: str, facts: set[tuple[str, str]], rules: list[Rule]
-) -> tuple[set[tuple[str, str]], list[Rule]]:
-    """The same with one fact given to somebody else, so that the chain does not hold."""
-    lost = rng.choice(sorted(facts))
-    other = rng.choice([name for name in NAMES if name != who])
-    return (facts - {lost}) | {(other, lost[1])}, rules
+def _break_chain(rng: random.Random, person: str, facts: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Transfer one fact to another person, so that the chain of rules no longer holds."""
+    moved = rng.choice(sorted(facts))
+    other = rng.choice([name for name in NAMES if name != person])
+    return (facts - {moved}) | {(other, moved[1])}
 
 
 def _text(rng: random.Random, theory: Theory, asked: tuple[str, str]) -> str:
@@ -109,6 +114,6 @@ def _text(rng: random.Random, theory: Theory, asked: tuple[str, str]) -> str:
     rng.shuffle(facts)
     return (
         "Facts: " + " ".join(facts) + "\nRules: " + " ".join(map(str, theory.rules)) + "\n"
-        "Whatever does not follow from the facts and rules is false.\n"
-        f"Statement: {asked[0]} is {asked[1]}. Is it True or False?"
+        "Anything that does not follow from the facts and rules is false.\n"
+        f"Statement: {asked[0]} is {asked[1]}. Is the statement True or False?"
     )

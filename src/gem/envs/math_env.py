@@ -1,11 +1,11 @@
-r"""Questions of mathematics: one answer, judged as gem.graders.math judges.
+r"""Math questions with one answer, graded by gem.graders.math.
 
 Action       text holding the answer in the format that the prompt asks for: the last ``\boxed{…}`` by default.
-Observation  the question and how to answer; after the answer, whether it was right.
-Reward       1.0 for an answer equal to the gold one, else 0.0; -0.1 where no answer is found.
-Ends         terminated on the answer, whatever it is.
+Observation  the question with the answer format; after the answer, whether it was right.
+Reward       1.0 if the answer equals the gold answer, else 0.0; -0.1 if no answer is found.
+Ends         terminated after one answer.
 
-A grader that runs out of time raises GraderError: then nobody knows whether the answer is right.
+step() raises GraderError if grading times out, since the verdict is then unknown.
 
 >>> env = MathEnv(dataset=[{"problem": "What is $1+1$?", "answer": "2"}])
 >>> env.reset(seed=0)[0]
@@ -20,24 +20,26 @@ from typing import Any
 
 from gem.datasets import Row
 from gem.envs.answer_format import AnswerFormat, Kind
+from gem.envs.corrupted import corrupt_formula
 from gem.envs.dataset_env import DatasetEnv, text_in
-from gem.envs.spoiled import spoiled_formula
 from gem.errors import BadValue
 from gem.graders import Grade
-from gem.graders.math import MathGrader, grade_math, quick_complaint
+from gem.graders.math import MathGrader, grade_math, quick_check_gold
 
 
 class MathEnv(DatasetEnv):
-    """See the module docstring. The arguments before the asterisk are the published ones.
+    """See the module docstring. The arguments before the asterisk are those of the published class.
 
     Args:
         dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
-        question_key, answer_key: columns of the question and of its answer: text, a number, or a list of right answers.
-        use_mp: without effect: what takes long is always judged in worker processes.
+        question_key: column of the question.
+        answer_key: column of the gold answer: text, a number, or a list of right answers.
+        use_mp: ignored; expensive comparisons always run in worker processes.
         answer_format: see AnswerFormat.
-        timeout: seconds for judging one answer.
+        timeout: seconds for grading one answer; None uses the default of the grader pool.
 
-    Raises BadValue for a value out of its range.
+    Raises:
+        BadValue: a value is out of range.
     """
 
     grader = MathGrader()
@@ -69,39 +71,37 @@ class MathEnv(DatasetEnv):
     def open(self, row: Row) -> Any:
         self.question, self.answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
         for gold in self.golds:
-            if (complaint := quick_complaint(gold)) is not None:
-                raise BadValue(
-                    f"the column {self.answer_key!r} holds an answer that cannot be read, {gold!r:.80}: {complaint}"
-                )
+            if (error := quick_check_gold(gold)) is not None:
+                raise BadValue(f"the column {self.answer_key!r} has an unreadable answer, {gold!r:.80}: {error}")
         return f"{self.question}\n\nThink step by step, and {self.format.how}"
 
     @property
     def golds(self) -> list[str]:
-        """The right answers to the open question."""
+        """All right answers to the open question."""
         return [self.answer] if isinstance(self.answer, str) else self.answer
 
-    def complaint(self) -> str | None:
-        """Why the open question has no right answer, as far as that takes computer algebra; None where it has one."""
-        found = (self.grader.complaint(gold) for gold in self.golds)
-        return next((complaint for complaint in found if complaint is not None), None)
+    def row_error(self) -> str | None:
+        """Return why a gold answer cannot be matched by any answer, or None. This takes computer algebra."""
+        errors = (self.grader.check_gold(gold) for gold in self.golds)
+        return next((error for error in errors if error is not None), None)
 
-    def judge(self, action: str) -> Grade | None:
+    def grade_action(self, action: str) -> Grade | None:
         answer = self.format.read(action)
         return None if answer is None else self.grader.grade(answer, self.answer)
 
-    def revealed(self) -> dict[str, Any]:
+    def answer_info(self) -> dict[str, Any]:
         return {"answer": self.answer}
 
-    def spoiled(self, action: str) -> str:
-        return self.format.write(spoiled_formula(self.format.read(action) or ""))
+    def corrupted(self, action: str) -> str:
+        return self.format.write(corrupt_formula(self.format.read(action) or ""))
 
     @staticmethod
     def check_correct(model_answer: str, gold: str) -> bool:
-        """A published name: whether an answer equals the gold one."""
+        """Return whether an answer equals the gold answer (a method of the published class)."""
         return grade_math(model_answer, gold).correct
 
     def secrets(self) -> list[str]:
-        """The gold answers that the question does not name."""
+        """Return the gold answers of at least 6 characters that do not occur in the question."""
         return [gold for gold in self.golds if len(gold) >= 6 and gold not in self.question]
 
     def sample_random_action(self) -> str:
@@ -109,11 +109,15 @@ class MathEnv(DatasetEnv):
 
 
 def answers_in(row: Row, column: str) -> str | list[str]:
-    """The gold answer of a row, or the list of them. Raises BadValue where there is none."""
+    """Return the gold answer of a row, or the list of them.
+
+    Raises:
+        BadValue: the column is missing or has an empty answer.
+    """
     value = row.get(column)
     values = value if isinstance(value, (list, tuple)) else [value]
     texts = [str(v).strip() for v in values if v is not None and not isinstance(v, bool)]
     if not texts or len(texts) < len(values) or not all(texts):
-        there = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
-        raise BadValue(f"the column {column!r} should hold an answer, got {value!r:.80}{there}")
+        columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
+        raise BadValue(f"the column {column!r} must hold an answer, got {value!r:.80}{columns}")
     return texts[0] if len(texts) == 1 else texts

@@ -1,9 +1,9 @@
-r"""Questions of mathematics about pictures: MathEnv, with images in the observation.
+r"""Math questions about images: MathEnv with images in the observation.
 
-Observation  ``{"text": question and how to answer, "images": [PIL image, …]}``.
+Observation  ``{"text": question with the answer format, "images": [PIL image, …]}``.
 
-Everything else is as in gem.envs.math_env. A row's images are PIL images, bytes of a picture file, ``{"bytes": …}`` as
-Parquet files of the hub have it, or paths.
+Everything else is as in gem.envs.math_env. Images in a row may be PIL images, bytes of an image file, paths, or
+``{"bytes": …}`` as in Parquet files of the Hugging Face hub.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ class MathVisualEnv(MathEnv):
     """See the module docstring.
 
     Args:
-        image_key: column of a row's image, or list of images; the default also finds "images".
+        image_key: column of an image or a list of images; the default also finds "images".
         Others: see MathEnv.
 
-    Raises BadValue for a value out of its range.
+    Raises:
+        BadValue: a value is out of range.
     """
 
     def __init__(
@@ -69,7 +70,12 @@ class MathVisualEnv(MathEnv):
 
 
 def read_image(value: Any, column: str) -> Any:
-    """A PIL image, RGB. Raises BadValue for what is no picture, MissingDependency without the extra [vision]."""
+    """Return a value of a row as an RGB PIL image.
+
+    Raises:
+        BadValue: the value is not an image.
+        MissingDependency: the extra [vision] is not installed.
+    """
     pil = require("PIL.Image", extra="vision")
     if isinstance(value, dict) and value.get("bytes") is not None:
         value = value["bytes"]
@@ -78,9 +84,9 @@ def read_image(value: Any, column: str) -> Any:
     if isinstance(value, pil.Image):
         return value.convert("RGB")
     if not isinstance(value, (bytes, str)):
-        raise BadValue(f"the column {column!r} should hold a picture, got {type(value).__name__}")
+        raise BadValue(f"the column {column!r} must hold an image, got {type(value).__name__}")
     try:
         with pil.open(io.BytesIO(value) if isinstance(value, bytes) else value) as image:
             return image.convert("RGB")
-    except (OSError, ValueError, SyntaxError) as e:  # what PIL raises for broken files
-        raise BadValue(f"the column {column!r} holds no picture that can be read: {e}") from e
+    except (OSError, ValueError, SyntaxError) as e:  # raised by PIL for broken files
+        raise BadValue(f"the column {column!r} has an unreadable image: {e}") from e

@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 from gem.datasets import Row
 from gem.envs.answer_format import AnswerFormat, Kind
+from gem.envs.corrupted import corrupt_words
 from gem.envs.dataset_env import DatasetEnv, text_in
 from gem.envs.math_env import answers_in
-from gem.envs.spoiled import spoiled_words
 from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.exact import exact_match, f1
@@ -73,17 +73,17 @@ class QaEnv(DatasetEnv):
         self.question, self.answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
         return f"{self.question}\n\nThink first if you like, then {self.format.how}"
 
-    def judge(self, action: str) -> Grade | None:
+    def grade_action(self, action: str) -> Grade | None:
         answer = self.extractor(action)
         if answer is None:
             return None
         return (exact_match if self.reward == "exact" else f1)(answer, self.answer)
 
-    def revealed(self) -> dict[str, Any]:
+    def answer_info(self) -> dict[str, Any]:
         return {"answer": self.answer}
 
-    def spoiled(self, action: str) -> str:
-        return self.format.write(spoiled_words(self.format.read(action) or ""))
+    def corrupted(self, action: str) -> str:
+        return self.format.write(corrupt_words(self.format.read(action) or ""))
 
     def extractor(self, action: str) -> str | None:
         """A published name: the answer in a text, None without one."""

@@ -80,7 +80,7 @@ class MathGrader:
         conditions, pool = list(pending.values()), _engine_pool(self.pool)
         return _settled(grade, pending, await pool.arun(_FIRST_TRUE, conditions, timeout=self.timeout))
 
-    def complaint(self, gold: str) -> str | None:
+    def check_gold(self, gold: str) -> str | None:
         """Return why a reference answer cannot be matched: it exceeds a cap, or holds an unreadable formula.
 
         Returns:
@@ -89,7 +89,7 @@ class MathGrader:
         Raises:
             GraderError, MissingDependency: as for grade().
         """
-        if (reason := quick_complaint(gold)) is not None:
+        if (reason := quick_check_gold(gold)) is not None:
             return reason
         formulas = [formula.latex for formula in _formulas_in(read(gold).value)]
         if not formulas:
@@ -104,8 +104,8 @@ def quick_grade(answer: str, gold: str | Sequence[str]) -> Grade | None:
     return None if pending else grade
 
 
-def quick_complaint(gold: str) -> str | None:
-    """Check a reference answer like MathGrader.complaint(), without computer algebra."""
+def quick_check_gold(gold: str) -> str | None:
+    """Check a reference answer like MathGrader.check_gold(), without computer algebra."""
     if (reason := over_caps(gold)) is not None:
         return reason
     braces = re.findall(r"(?<!\\)(?:\\\\)*([{}])", gold)
@@ -140,14 +140,14 @@ def _compare_texts(answer: str, gold: str | Sequence[str]) -> tuple[Grade, _Pend
         return _wrong(reason), {}
     if not answer.strip():
         return _wrong("no answer"), {}
-    reading, pending = read(answer), dict[str, Condition]()
+    parsed, pending = read(answer), dict[str, Condition]()
     for each in golds:
-        verdict = compare(reading, read(each))
+        verdict = compare(parsed, read(each))
         if verdict is True:
-            return _right(each, reading.clean), {}
+            return _right(each, parsed.clean), {}
         if not isinstance(verdict, bool):
             pending[each] = verdict
-    return _wrong(f"not equal to {golds[0]!r:.80}", reading.clean), pending
+    return _wrong(f"not equal to {golds[0]!r:.80}", parsed.clean), pending
 
 
 def _settled(grade: Grade, pending: _Pending, index: int | None) -> Grade:

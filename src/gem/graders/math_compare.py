@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from gem.graders.math_engine import AllOf, AnyOf, Condition, Matching, SameEquation, SameFormula
-from gem.graders.math_read import Reading, read
+from gem.graders.math_read import ParsedAnswer, read
 from gem.graders.math_units import capital_unit, measured, unit_as_letter
 from gem.graders.math_values import (
     Clock,
@@ -42,7 +42,7 @@ _LABEL = re.compile(
 )
 
 
-def compare(answer: Reading, gold: Reading) -> Verdict:
+def compare(answer: ParsedAnswer, gold: ParsedAnswer) -> Verdict:
     """Return whether an answer equals a reference answer, or the condition on formulas under which it does."""
     if _joined(answer.clean) == _joined(gold.clean):
         return True
@@ -54,7 +54,7 @@ def compare(answer: Reading, gold: Reading) -> Verdict:
     return _any_of(_values(a, g) for a, g in _interpretations(answer, gold))
 
 
-def _interpretations(answer: Reading, gold: Reading) -> Iterator[tuple[Value, Value]]:
+def _interpretations(answer: ParsedAnswer, gold: ParsedAnswer) -> Iterator[tuple[Value, Value]]:
     """Yield both values as read, and again with a comma (3,14) read as the decimal point."""
     yield answer.value, gold.value
     if (number := _decimal_comma(answer, gold.value)) is not None:
@@ -372,11 +372,11 @@ def _words(a: Value, g: Value) -> bool:
     )
 
 
-def _decimal_comma(reading: Reading, other: Value) -> Number | None:
+def _decimal_comma(answer: ParsedAnswer, other: Value) -> Number | None:
     """Read 3,14 as a decimal number if the other side is a number that is not an integer."""
-    if re.search(r",\s", reading.text):
+    if re.search(r",\s", answer.text):
         return None
-    match = re.fullmatch(r"([+-]?\d+),(\d{1,2}|\d{4,})", reading.clean.replace(" ", ""))
+    match = re.fullmatch(r"([+-]?\d+),(\d{1,2}|\d{4,})", answer.clean.replace(" ", ""))
     if match is None or not isinstance(other, Number) or other.exact.denominator == 1:
         return None
     return Number(Fraction(f"{match.group(1)}.{match.group(2)}"), decimal=True)

@@ -67,7 +67,7 @@ _PHRASES: dict[str, Value] = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class ParsedAnswer:
     """A parsed answer: its raw text, its clean text, and its value."""
 
     text: str
@@ -76,10 +76,10 @@ class Reading:
 
 
 @lru_cache(maxsize=2048)
-def read(text: str) -> Reading:
+def read(text: str) -> ParsedAnswer:
     """Clean and parse an answer. Cached, since the reference answer is the same for a group of episodes."""
     cleaned = clean(text)
-    return Reading(text, cleaned, _read(cleaned))
+    return ParsedAnswer(text, cleaned, _read(cleaned))
 
 
 def _read_words(text: str) -> Value | None:

@@ -1,6 +1,6 @@
 """check_rows(): check that the gold answer of every dataset row scores 1.0 and a corrupted one 0.0.
 
-The oracle that the spec names gives the gold answers. The environment's ``spoiled`` method turns a gold answer into a
+The oracle that the spec names gives the gold answers. The environment's ``corrupted`` method turns a gold answer into a
 wrong one; rows for which it returns None are checked with the gold answer only.
 
 >>> check_rows("math:Arithmetic", rows=5).detail
@@ -62,7 +62,7 @@ def check_rows(
 def gold_answers(target: DatasetTarget) -> str | None:
     env = target.env.unwrapped
     dataset = getattr(env, "dataset", None)
-    if dataset is None or not hasattr(env, "spoiled"):
+    if dataset is None or not hasattr(env, "corrupted"):
         raise Unchecked("the environment has no dataset")
     try:
         player = oracle(target.env)
@@ -97,11 +97,11 @@ def _problem(env: Any, player: Oracle, idx: int) -> str | None:
         gold = player.act(env.reset(seed=0, idx=idx)[0])
     except BadValue as e:
         return str(e) if where in str(e) else f"{where}: {e}"
-    if (complaint := env.unwrapped.complaint()) is not None:
-        return f"{where}: {complaint}"
+    if (error := env.unwrapped.row_error()) is not None:
+        return f"{where}: {error}"
     if (reward := env.step(gold)[1]) != 1.0:
         return f"{where}: the gold answer {shorten(gold, 60)} scores {reward:g}"
-    wrong = env.unwrapped.spoiled(gold)
+    wrong = env.unwrapped.corrupted(gold)
     if wrong is None:
         return None
     env.reset(seed=0, idx=idx)
@@ -117,7 +117,7 @@ def _reproduction(env_id: str, idx: int) -> list[str]:
         f"env = gem.make({env_id!r})",
         f"gold = oracle(env).act(env.reset(seed=0, idx={idx})[0])",
         "print(gold, env.step(gold))",
-        f"wrong = env.reset(seed=0, idx={idx}) and env.unwrapped.spoiled(gold)",
+        f"wrong = env.reset(seed=0, idx={idx}) and env.unwrapped.corrupted(gold)",
         "print(wrong, env.step(wrong))",
     ]
 

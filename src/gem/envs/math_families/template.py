@@ -1,4 +1,4 @@
-"""What a family of generated questions is made of."""
+"""Building blocks of generated math questions: the question type and LaTeX formatting."""
 
 from __future__ import annotations
 
@@ -8,26 +8,31 @@ from fractions import Fraction
 from typing import NamedTuple
 
 
-class Question(NamedTuple):
-    """text: LaTeX between dollar signs. answer: the exact one, in LaTeX without them."""
+class MathQuestion(NamedTuple):
+    """A generated question.
+
+    Args:
+        text: the question, with LaTeX between dollar signs.
+        answer: the exact answer, as LaTeX without dollar signs.
+    """
 
     text: str
     answer: str
 
 
-Template = Callable[[random.Random, int], Question]
-"""Draws a question of a level: 1 (small numbers, one step) to 5."""
+Template = Callable[[random.Random, int], MathQuestion]
+"""Function that draws a question of a level from 1 (small numbers, one step) to 5."""
 
 MAX_LEVEL = 5
 
 
 def nonzero(rng: random.Random, most: int) -> int:
-    """An integer from -most to most, and not 0."""
+    """Draw a nonzero integer from -most to most."""
     return rng.choice([-1, 1]) * rng.randint(1, most)
 
 
 def fraction(value: Fraction) -> str:
-    r"""LaTeX of a fraction, a whole number without one.
+    r"""Format a fraction as LaTeX; integers have no denominator.
 
     >>> fraction(Fraction(-3, 4)), fraction(Fraction(6, 3))
     ('-\\frac{3}{4}', '2')
@@ -39,7 +44,7 @@ def fraction(value: Fraction) -> str:
 
 
 def polynomial(coefficients: list[int], variable: str = "x") -> str:
-    """LaTeX of a polynomial, highest power first.
+    """Format a polynomial as LaTeX, highest power first.
 
     >>> polynomial([1, -2, 0, 3])
     'x^{3}-2x^{2}+3'
@@ -55,12 +60,12 @@ def polynomial(coefficients: list[int], variable: str = "x") -> str:
 
 
 def signed(value: int) -> str:
-    """The number with its sign, to follow another term."""
+    """Format a number with its sign, to follow another term."""
     return f"+{value}" if value >= 0 else str(value)
 
 
 def radical(square: int) -> str:
-    r"""LaTeX of the square root of a number >= 0, simplified.
+    r"""Format the simplified square root of a number >= 0 as LaTeX.
 
     >>> radical(72), radical(9)
     ('6\\sqrt{2}', '3')

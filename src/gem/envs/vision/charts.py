@@ -1,4 +1,4 @@
-"""Charts, and questions that take reading several of their values."""
+"""Charts with questions that combine several of their values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def line_chart(rng: random.Random, level: int) -> Picture:
     rises = [(b - a, i) for i, (a, b) in enumerate(pairwise(values))]
     best = max(rises)
     if rng.random() < 0.4 and [rise for rise, _ in rises].count(best[0]) == 1:
-        text = "By how much did the value change in the step between neighbouring months in which it rose the most?"
+        text = "What is the largest increase from one month to the next?"
         return Picture(canvas.image, text, str(best[0]))
     return Picture(canvas.image, *_question(rng, labels, values))
 
@@ -62,7 +62,7 @@ def pie_chart(rng: random.Random, level: int) -> Picture:
         canvas.box(300, 60 + 34 * row, 320, 80 + 34 * row, PALETTE[name])
         canvas.write(330, 70 + 34 * row, f"{name} {share}%", 17, anchor="lm")
     picked = rng.randrange(len(names))
-    text = f"The whole pie stands for {total} votes. How many are there for {names[picked]}?"
+    text = f"The whole pie represents {total} votes. How many votes are for {names[picked]}?"
     return Picture(canvas.image, text, fraction(Fraction(total * shares[picked], 100)))
 
 
@@ -81,9 +81,9 @@ def table(rng: random.Random, level: int) -> Picture:
     if rng.random() < 0.5:
         column = rng.choice(columns)
         total = sum(cells[row, column] for row in rows)
-        return Picture(canvas.image, f"What is the sum of the column {column}?", str(total))
+        return Picture(canvas.image, f"What is the sum of the {column} column?", str(total))
     row = rng.choice(rows)
-    return Picture(canvas.image, f"What is the sum of the row {row}?", str(sum(cells[row, c] for c in columns)))
+    return Picture(canvas.image, f"What is the sum of the {row} row?", str(sum(cells[row, c] for c in columns)))
 
 
 def _series(rng: random.Random, level: int) -> tuple[list[str], list[int]]:
@@ -92,7 +92,7 @@ def _series(rng: random.Random, level: int) -> tuple[list[str], list[int]]:
 
 
 def _axes_for(values: list[int]) -> int:
-    """The value at the top of the axis: a round one above all."""
+    """Return the value at the top of the axis: a round number above all values."""
     step = 5 if max(values) < 45 else 10
     return (max(values) // step + 1) * step + step // 5
 
@@ -110,16 +110,16 @@ def _question(rng: random.Random, labels: list[str], values: list[int]) -> tuple
     return rng.choice(
         [
             (
-                f"What is the sum of the values of {labels[first]} and {labels[second]}?",
+                f"What is the sum of the values for {labels[first]} and {labels[second]}?",
                 str(values[first] + values[second]),
             ),
-            ("How much larger is the largest value than the smallest?", str(max(values) - min(values))),
+            ("What is the difference between the largest and the smallest value?", str(max(values) - min(values))),
             (
-                "What is the mean of all values, as a fraction in lowest terms?",
+                "What is the mean of all values? Give an integer or a fraction in lowest terms.",
                 fraction(Fraction(sum(values), len(values))),
             ),
             (
-                f"In how many months is the value above that of {labels[first]}?",
+                f"In how many months is the value greater than in {labels[first]}?",
                 str(sum(v > values[first] for v in values)),
             ),
         ]

@@ -1,4 +1,4 @@
-"""Figures with their measures written on them, and a question that takes reading them."""
+"""Figures labeled with measurements, and questions about them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def triangle_angles(rng: random.Random, level: int) -> Picture:
     canvas.write(left + 46, bottom - 16, labels[0])
     canvas.write(left + base - 48, bottom - 16, labels[1])
     canvas.write(top[0], top[1] + 46, labels[2])
-    return Picture(canvas.image, "How many degrees is the angle marked x?", str([first, second, third][hidden]))
+    return Picture(
+        canvas.image, "How many degrees does the angle marked x measure?", str([first, second, third][hidden])
+    )
 
 
 def rectangle(rng: random.Random, level: int) -> Picture:
@@ -77,7 +79,7 @@ def ring(rng: random.Random, level: int) -> Picture:
     canvas.write(x, y + 26, f"r={inner}")
     return Picture(
         canvas.image,
-        "The circles have the radii R and r that are written. What is the area of the orange ring?",
+        "The radii of the circles are labeled R and r. What is the area of the orange ring?",
         rf"{outer * outer - inner * inner}\pi",
     )
 
@@ -99,7 +101,7 @@ def grid_polygon(rng: random.Random, level: int) -> Picture:
     canvas.polygon([(left + x * step, top + y * step) for x, y in corners], fill=(190, 215, 245))
     return Picture(
         canvas.image,
-        "Each square of the grid has side 1. What is the area of the shape?",
+        "Each square of the grid has side length 1. What is the area of the shape?",
         fraction(Fraction(doubled, 2)),
     )
 

@@ -1,4 +1,4 @@
-"""A picture with a question about it, and the few strokes that pictures are made of."""
+"""Images with questions about them, and a canvas to draw the images."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gem.errors import require
 
-SIZE = (448, 336)  # pixels, a multiple of the 14 and 28 pixel patches of the usual vision encoders
+SIZE = (448, 336)  # pixels, multiples of the 14- and 28-pixel patches of common vision encoders
 INK, PAPER = (20, 24, 32), (255, 255, 255)
 PALETTE = {
     "red": (204, 51, 51),
@@ -20,7 +20,13 @@ PALETTE = {
 
 
 class Picture(NamedTuple):
-    """image: a PIL image, RGB, SIZE pixels. text: the question. answer: exact, in LaTeX where it is a number."""
+    """A generated image with a question.
+
+    Args:
+        image: RGB PIL image of SIZE pixels.
+        text: the question.
+        answer: the exact answer; numbers are LaTeX.
+    """
 
     image: Any
     text: str
@@ -28,7 +34,7 @@ class Picture(NamedTuple):
 
 
 class Canvas:
-    """An empty sheet to draw on. Coordinates are pixels from the top left corner."""
+    """A blank image to draw on. Coordinates are pixels from the top left corner."""
 
     def __init__(self) -> None:
         self._fonts = require("PIL.ImageFont", extra="vision")
@@ -48,10 +54,10 @@ class Canvas:
         self._pen.rectangle([left, top, right, bottom], fill=fill, outline=INK, width=2)
 
     def slice(self, x: float, y: float, radius: float, start: float, end: float, fill: tuple[int, int, int]) -> None:
-        """A piece of a pie; angles in degrees, clockwise from three o'clock."""
+        """Draw a pie slice. Angles are in degrees, clockwise from three o'clock."""
         corners = [x - radius, y - radius, x + radius, y + radius]
         self._pen.pieslice(corners, start, end, fill=fill, outline=INK, width=2)
 
     def write(self, x: float, y: float, text: str, size: int = 18, anchor: str = "mm") -> None:
-        """Text at a point; anchor as PIL has it: "mm" is the text's middle."""
+        """Draw text at a point. ``anchor`` is a PIL text anchor; "mm" centers the text."""
         self._pen.text((x, y), text, fill=INK, font=self._fonts.load_default(size), anchor=anchor)
