@@ -34,8 +34,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from gem.messages import ToolCall
+from gem.tools.search_engine.corpus import words
 from gem.tools.search_engine.index import build_index, open_index
-from gem.tools.search_engine.words import words
 from gem.tools.search_tool import SearchTool
 from table import Line, ratios, report
 

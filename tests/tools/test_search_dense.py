@@ -1,4 +1,4 @@
-"""Search by vectors, alone and with words."""
+"""Dense and hybrid search."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from gem.errors import BadValue, ToolError
 from gem.tools.search_engine import dense
-from gem.tools.search_engine.dense import DenseIndex, Encoder, HybridIndex, add_vectors, fused, open_dense
-from gem.tools.search_engine.index import Hit, build_index, open_index
-from gem.tools.search_engine.words import words
+from gem.tools.search_engine.corpus import Hit, words
+from gem.tools.search_engine.dense import DenseIndex, Encoder, HybridIndex, add_vectors, fuse_ranks, open_dense
+from gem.tools.search_engine.index import build_index, open_index
 
 SENSES = {
     "auto": "car",
@@ -21,11 +21,11 @@ SENSES = {
     "vehicle": "car",
     "feline": "cat",
     "kitten": "cat",
-}  # words of one meaning
+}  # word → sense
 
 
 def meaning(text: str) -> list[float]:
-    """A vector that knows synonyms: each word's meaning adds a direction of its own."""
+    """A vector in which synonyms are equal: the sense of each word adds a random direction."""
     total = np.zeros(48)
     for word in words(text):
         seed = int.from_bytes(hashlib.blake2b(SENSES.get(word, word).encode(), digest_size=8).digest(), "big")
@@ -42,10 +42,10 @@ WORDS = ["amber", "barge", "cedar", "delta", "ember", "fjord", "grove", "heath",
 
 
 def corpus(folder: Path, count: int = 200) -> Path:
-    chance = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     path = folder / "corpus.jsonl"
     rows = [
-        {"id": f"p{number}", "title": f"Title {number}", "text": " ".join(chance.choice(WORDS, 6)) + f" own{number}"}
+        {"id": f"p{number}", "title": f"Title {number}", "text": " ".join(rng.choice(WORDS, 6)) + f" own{number}"}
         for number in range(count)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -63,12 +63,12 @@ def ids(index, queries, topk=5):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_the_nearest_documents_are_those_of_a_plain_comparison_of_all(dtype, folder, monkeypatch):
-    monkeypatch.setattr(dense, "ROWS", 33)  # several parts
+def test_the_ranking_matches_a_brute_force_comparison(dtype, folder, monkeypatch):
+    monkeypatch.setattr(dense, "BLOCK_ROWS", 33)  # several parts
     add_vectors(folder, ENCODER, dtype=dtype, batch=7)
     index = open_dense(folder, ENCODER)
     queries = ["amber car", "own17", "grove of cedar"]
-    every = [index.documents[number] for number in range(len(index))]
+    every = [index._lexical.document(number) for number in range(len(index))]
     texts = np.array([meaning(each["contents"]) for each in every])
     texts /= np.linalg.norm(texts, axis=1, keepdims=True)
     for query, hits in zip(queries, index.search(queries, 5), strict=True):
@@ -79,7 +79,7 @@ def test_the_nearest_documents_are_those_of_a_plain_comparison_of_all(dtype, fol
     assert index.search([], 3) == []
 
 
-def test_a_paraphrase_is_found_by_vectors_and_a_name_by_words_and_both_by_both(tmp_path):
+def test_hybrid_search_finds_paraphrases_and_exact_words(tmp_path):
     rows = [*({"id": f"p{n}", "contents": f"an old barge named own{n}"} for n in range(50))]
     rows += [{"id": "car", "contents": "a red automobile"}]
     path = tmp_path / "corpus.jsonl"
@@ -92,16 +92,16 @@ def test_a_paraphrase_is_found_by_vectors_and_a_name_by_words_and_both_by_both(t
     hybrid.close()
 
 
-def test_ranks_of_two_lists_are_fused_by_the_sum_of_their_reciprocals():
+def test_rank_fusion_sums_reciprocal_ranks():
     def hits(*keys: str) -> list[Hit]:
         return [Hit({"id": key, "contents": key}, 1.0) for key in keys]
 
-    found = fused([hits("a", "b", "c"), hits("c", "d", "a")], 3)
+    found = fuse_ranks([hits("a", "b", "c"), hits("c", "d", "a")], 3)
     assert [hit.document["id"] for hit in found] == ["a", "c", "b"]  # a and c alike: by id; b before d by its rank
     assert found[0].score == pytest.approx(1 / 61 + 1 / 63) and found[2].score == pytest.approx(1 / 62)
 
 
-def test_vectors_that_were_interrupted_are_gone_on_with(folder):
+def test_interrupted_encoding_resumes(folder):
     asked: list[str] = []
 
     def counting(texts):
@@ -115,53 +115,53 @@ def test_vectors_that_were_interrupted_are_gone_on_with(folder):
     encoder = Encoder(counting, "meanings")
     with pytest.raises(KeyboardInterrupt):
         add_vectors(folder, encoder, batch=16, progress=stopping)
-    with pytest.raises(BadValue, match="not all of them"):
+    with pytest.raises(BadValue, match="unfinished"):
         open_dense(folder, encoder)
-    with (folder / dense.PART).open("ab") as file:
+    with (folder / dense.VECTORS_PART).open("ab") as file:
         file.write(b"half a vector")
     add_vectors(folder, encoder, batch=16)
-    assert len(asked) == 200  # none twice
+    assert len(asked) == 200  # each encoded once
     add_vectors(folder, encoder, batch=16)
     assert len(asked) == 200
-    fresh = DenseIndex(open_index(folder).documents, embed([]).reshape(0, 48), encoder)
+    fresh = DenseIndex(open_index(folder), embed([]).reshape(0, 48), encoder)
     assert len(fresh) == 200 and ids(open_dense(folder, ENCODER), ["own3 car"], 1)
 
 
-@pytest.mark.parametrize("name", [dense.ABOUT, dense.VECTORS])
+@pytest.mark.parametrize("name", [dense.VECTORS_INFO, dense.VECTORS])
 @pytest.mark.parametrize("left", [b"", b"{}", b"[]", "half", "all but one byte"])
-def test_damaged_vectors_are_told_so(left, name, folder):
+def test_damaged_vectors_are_not_opened(left, name, folder):
     add_vectors(folder, ENCODER)
     file = folder / name
     whole = file.read_bytes()
     file.write_bytes({"half": whole[: len(whole) // 2], "all but one byte": whole[:-1]}.get(left, left))
-    with pytest.raises(BadValue, match="make them anew"):
+    with pytest.raises(BadValue, match=r"call add_vectors\(\) again"):
         open_dense(folder, ENCODER)
 
 
-def test_vectors_of_another_encoder_are_not_taken_for_its(folder):
+def test_vectors_of_another_encoder_are_refused(folder):
     with pytest.raises(BadValue, match="has no vectors"):
         open_dense(folder, ENCODER)
     add_vectors(folder, ENCODER)
     with pytest.raises(BadValue, match="'meanings', not of 'other'"):
         open_dense(folder, Encoder(embed, "other"))
-    with pytest.raises(BadValue, match="were asked for"):
+    with pytest.raises(BadValue, match="requested were"):
         add_vectors(folder, Encoder(embed, "meanings", passage_prefix="passage: "))
     data = folder / dense.VECTORS
     data.write_bytes(data.read_bytes()[:-96])
     with pytest.raises(BadValue, match="damaged"):
         open_dense(folder, ENCODER)
-    (folder / dense.ABOUT).write_text("{")
+    (folder / dense.VECTORS_INFO).write_text("{")
     with pytest.raises(BadValue, match="damaged"):
         open_dense(folder, ENCODER)
 
 
 @pytest.mark.parametrize("made", [[[1.0]], [1.0, 2.0], [[float("nan")]] * 2])
-def test_an_encoder_that_makes_nonsense_is_a_failure_of_the_machinery(made, folder):
+def test_invalid_output_of_an_encoder_raises_tool_error(made, folder):
     with pytest.raises(ToolError, match="broken"):
         add_vectors(folder, Encoder(lambda texts: made, "broken"), batch=2)
 
 
-def test_an_endpoint_of_embeddings_is_asked_with_prefixes_and_retried(folder):
+def test_an_embeddings_endpoint_gets_prefixes_and_retries(folder):
     pytest.importorskip("aiohttp", reason="needs the extra [search]")
     from gem.testing.fake_search import FakeEmbeddings
     from gem.testing.fakes import Answer
@@ -180,7 +180,7 @@ def test_an_endpoint_of_embeddings_is_asked_with_prefixes_and_retried(folder):
 
 
 @pytest.mark.parametrize("mode", ["dense", "hybrid"])
-def test_a_server_searches_by_vectors(mode, tmp_path):
+def test_a_server_searches_with_vectors(mode, tmp_path):
     for module in ("aiohttp", "starlette", "uvicorn"):
         pytest.importorskip(module, reason="needs the extra [search]")
     from search_fakes import running

@@ -1,4 +1,4 @@
-"""Indexes: what they find, in which order, and what they make of interruptions and damage."""
+"""Indexes: ranking, corpora, interrupted builds and damaged files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gem.errors import BadValue, ToolError
-from gem.tools.search_engine import documents, manifest, postings, tantivy_engine
+from gem.tools.search_engine import corpus as corpus_module
+from gem.tools.search_engine import index as index_module
+from gem.tools.search_engine import tantivy_engine
+from gem.tools.search_engine.corpus import QUERY_WORDS, query_words, words
 from gem.tools.search_engine.index import LexicalIndex, build_index, open_corpus, open_index
-from gem.tools.search_engine.words import QUERY_WORDS, query_words, words
+from gem.tools.search_engine.numpy_engine import DOCUMENTS, kth_best, rounded_lengths
+from gem.tools.search_engine.numpy_engine import WORDS as WORDS_FILE
 
 HAS_TANTIVY = importlib.util.find_spec("tantivy") is not None
 ENGINES = ["numpy", pytest.param("tantivy", marks=pytest.mark.skipif(not HAS_TANTIVY, reason="needs [search]"))]
@@ -30,11 +35,11 @@ WORDS = ["amber", "barge", "cedar", "delta", "ember", "fjord", "grove", "heath",
 
 
 def rows(count: int, seed: int = 0) -> list[dict[str, str]]:
-    """Passages of common words and one word of their own; every tenth repeats the one before it."""
-    chance = random.Random(seed)
+    """Passages of common words and one unique word each; every tenth repeats the previous one."""
+    rng = random.Random(seed)
     found: list[dict[str, str]] = []
     for number in range(count):
-        text = " ".join(chance.choices(WORDS, weights=range(1, 11), k=chance.randint(3, 60)))
+        text = " ".join(rng.choices(WORDS, weights=range(1, 11), k=rng.randint(3, 60)))
         row = {"id": f"p{number}", "title": f"Passage {number}", "text": f"{text} own{number}"}
         found.append({**found[-1], "id": row["id"]} if number % 10 == 9 else row)
     return found
@@ -52,7 +57,7 @@ def answers(found: LexicalIndex, queries: list[str], topk: int = 5) -> list[list
 def by_hand(rows: list[dict[str, str]], query: str, topk: int) -> list[tuple[str, float]]:
     """BM25 in plain loops over all documents."""
     texts = [Counter(words(f"{row['title']} {row['text']}")) for row in rows]
-    lengths = [int(length) for length in postings.rounded(postings.np.array([sum(text.values()) for text in texts]))]
+    lengths = [int(length) for length in rounded_lengths(np.array([sum(text.values()) for text in texts]))]
     mean = sum(sum(text.values()) for text in texts) / len(texts)
     scores: Counter[str] = Counter()
     for word in query_words(query):
@@ -71,18 +76,18 @@ def by_hand(rows: list[dict[str, str]], query: str, topk: int) -> list[tuple[str
 @pytest.mark.parametrize(
     "query", ["foo:bar", '"', "(((", "a AND", "[a TO", "don't", "C++ vs C#?", "\x00", "*", "", "\ud800"]
 )
-def test_what_a_model_writes_is_words_and_never_a_query_language(query):
+def test_a_query_is_split_into_words_and_never_parsed_as_a_query_language(query):
     assert LexicalIndex.of(rows(20)).search([query], 3) is not None
 
 
 @given(st.text())
-def test_words_are_lower_case_bounded_and_the_same_when_read_again(text):
+def test_words_are_lower_case_bounded_and_stable_when_split_again(text):
     found = words(text)
     assert all(0 < len(word) <= 64 and (word == word.casefold() or not word.isascii()) for word in found)
     assert words(" ".join(found)) == found or not text.isascii()
 
 
-def test_a_query_of_any_length_counts_so_many_different_words_as_are_allowed():
+def test_a_query_uses_a_limited_number_of_distinct_words():
     assert query_words("amber barge amber") == ["amber", "barge"]
     assert len(query_words(" ".join(f"word{number}" for number in range(10_000)))) == QUERY_WORDS
 
@@ -91,7 +96,7 @@ def test_a_query_of_any_length_counts_so_many_different_words_as_are_allowed():
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_scores_and_their_order_are_those_of_the_formula(engine, tmp_path):
+def test_scores_and_order_match_the_bm25_formula(engine, tmp_path):
     passages = rows(300)
     found = build_index(write(tmp_path / "corpus.jsonl", passages), tmp_path / "index", engine=engine)
     for query in ["amber", "amber own17", "jetty inlet heath", "own5 own6 own7 fjord", "nothing of it"]:
@@ -103,7 +108,7 @@ def test_scores_and_their_order_are_those_of_the_formula(engine, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_equal_scores_are_ordered_by_id_however_many_there_are(engine, tmp_path):
+def test_any_number_of_equal_scores_is_ordered_by_id(engine, tmp_path):
     passages = [{"id": f"{number:03}", "contents": "the same words"} for number in range(500)]
     random.Random(1).shuffle(passages)
     found = build_index(write(tmp_path / "corpus.jsonl", passages), tmp_path / "index", engine=engine)
@@ -113,12 +118,11 @@ def test_equal_scores_are_ordered_by_id_however_many_there_are(engine, tmp_path)
 
 
 @pytest.mark.skipif(not HAS_TANTIVY, reason="needs [search]")
-def test_both_engines_and_the_index_in_memory_answer_alike(tmp_path, monkeypatch):
-    monkeypatch.setattr(postings, "BLOCK", 64)
-    monkeypatch.setattr(tantivy_engine, "BLOCK", 100)  # several segments
-    passages, chance = rows(1000), random.Random(2)
+def test_both_engines_and_the_in_memory_index_give_the_same_answers(tmp_path, monkeypatch):
+    monkeypatch.setattr(tantivy_engine, "COMMIT_EVERY", 100)  # several segments
+    passages, rng = rows(1000), random.Random(2)
     corpus = write(tmp_path / "corpus.jsonl", passages)
-    queries = [" ".join(chance.sample([*WORDS, "own3", "own99", "passage"], k=3)) for _ in range(100)]
+    queries = [" ".join(rng.sample([*WORDS, "own3", "own99", "passage"], k=3)) for _ in range(100)]
     found = [
         build_index(corpus, tmp_path / "numpy", engine="numpy"),
         build_index(corpus, tmp_path / "tantivy", engine="tantivy"),
@@ -129,7 +133,7 @@ def test_both_engines_and_the_index_in_memory_answer_alike(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_two_builds_answer_alike_and_a_longer_answer_begins_with_the_shorter(engine, tmp_path):
+def test_two_builds_give_the_same_answers_and_a_larger_topk_extends_a_smaller_one(engine, tmp_path):
     corpus = write(tmp_path / "corpus.jsonl", rows(700))
     one, two = (build_index(corpus, tmp_path / name, engine=engine) for name in ("one", "two"))
     queries = [f"{word} passage" for word in WORDS]
@@ -138,7 +142,7 @@ def test_two_builds_answer_alike_and_a_longer_answer_begins_with_the_shorter(eng
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_passage_is_found_by_the_word_that_it_alone_holds(engine, tmp_path):
+def test_a_passage_is_found_by_its_unique_word(engine, tmp_path):
     found = build_index(write(tmp_path / "corpus.jsonl", rows(400)), tmp_path / "index", engine=engine)
     numbers = [number for number in range(0, 400, 7) if number % 10 not in (8, 9)]
     assert answers(found, [f"where is own{number}?" for number in numbers], 1) == [[f"p{n}"] for n in numbers]
@@ -158,28 +162,28 @@ def test_threads_and_forked_processes_search_the_same_index(tmp_path):
     process.join()
 
 
-def test_an_index_is_pickled_as_its_folder_or_with_its_documents(tmp_path):
+def test_an_index_is_pickled_by_folder_or_with_its_documents(tmp_path):
     corpus = write(tmp_path / "corpus.jsonl", rows(50))
     for found in (build_index(corpus, tmp_path / "index"), open_corpus(corpus)):
         assert answers(pickle.loads(pickle.dumps(found)), ["amber own3"]) == answers(found, ["amber own3"])
 
 
 @pytest.mark.parametrize("topk", [0, -1, True, 2.0])
-def test_topk_is_a_number_of_documents(topk):
+def test_topk_must_be_a_positive_integer(topk):
     with pytest.raises(BadValue, match="topk"):
         LexicalIndex.of(rows(5)).search(["amber"], topk)
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=1500), st.integers(1, 12))
-def test_the_kth_best_is_that_of_a_sorted_list(scores, k):
+def test_kth_best_agrees_with_sorting(scores, k):
     expected = sorted(scores, reverse=True)[k - 1] if k <= len(scores) else -math.inf
-    assert postings.kth_best(postings.np.array(scores, dtype=float), k) == expected
+    assert kth_best(np.array(scores, dtype=float), k) == expected
 
 
 # --- the corpus ------------------------------------------------------------------------------------------------------
 
 
-def test_contents_are_kept_and_a_title_and_a_text_become_them(tmp_path):
+def test_contents_are_kept_or_made_of_title_and_text(tmp_path):
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(
         '{"id": 7, "contents": "\\"Faust\\"\\nA play."}\n\n{"title": "Ur", "text": "A town.", "url": "http://ur"}\n',
@@ -191,22 +195,22 @@ def test_contents_are_kept_and_a_title_and_a_text_become_them(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
-        (b"{broken", "no JSON"),
+        (b"{broken", "invalid JSON"),
         (b"[1, 2]", "JSON object"),
         (b'{"id": "1"}', "'contents'"),
         (b'{"id": "1", "contents": "  "}', "'contents'"),
         (b'{"id": null, "contents": "x"}', "'id'"),
-        (b'{"id": "1", "contents": 5}', "'contents' should be text"),
+        (b'{"id": "1", "contents": 5}', "'contents' must be a string"),
         (b'{"id": "1", "contents": "\\ud800"}', "surrogate"),
-        (b'{"id": "1", "contents": "\xff"}', "no JSON"),
+        (b'{"id": "1", "contents": "\xff"}', "invalid JSON"),
     ],
 )
-def test_a_bad_line_is_named_by_file_and_number_or_left_out(line, told, tmp_path):
+def test_a_malformed_line_is_reported_by_file_and_number_or_skipped(line, message, tmp_path):
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_bytes(b'{"id": "a", "contents": "one"}\n\n' + line + b'\n{"id": "b", "contents": "two"}\n')
-    with pytest.raises(BadValue, match=told) as raised:
+    with pytest.raises(BadValue, match=message) as raised:
         build_index(corpus, tmp_path / "index")
     assert f"{corpus}, line 3: " in str(raised.value)
     found = build_index(corpus, tmp_path / "other", skip_bad_lines=True)
@@ -232,56 +236,87 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_build_interrupted_at_any_point_goes_on_and_ends_in_the_same_index(engine, tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "BLOCK", 50)
-    monkeypatch.setattr(postings, "BLOCK", 40)
-    monkeypatch.setattr(tantivy_engine, "BLOCK", 60)
-    monkeypatch.setattr(tantivy_engine, "TOLD", 45)
+def test_an_interrupted_build_can_be_completed_and_gives_the_same_index(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus_module, "PROGRESS_STEP", 45)
+    monkeypatch.setattr(tantivy_engine, "COMMIT_EVERY", 60)
     corpus = write(tmp_path / "corpus.jsonl", rows(230))
     expected = answers(build_index(corpus, tmp_path / "whole", engine=engine), WORDS)
-    told: list[str] = []
+    for stop_at in (1, 2, 3, 4, 5, 6):
+        reports: list[float] = []
 
-    def stopping(what: str, done: float, total: float) -> None:
-        told.append(what)
-        if len(told) <= 10:
-            raise Stop
+        def stopping(phase: str, done: float, total: float, reports=reports, stop_at=stop_at) -> None:
+            reports.append(done)
+            if len(reports) == stop_at:
+                raise Stop
 
-    for _ in range(10):  # each call gets one step further
         with pytest.raises(Stop):
             build_index(corpus, tmp_path / "index", engine=engine, progress=stopping)
         with pytest.raises(BadValue, match="unfinished"):
             open_index(tmp_path / "index")
-    found = build_index(corpus, tmp_path / "index", engine=engine, progress=stopping)
+    found = build_index(corpus, tmp_path / "index", engine=engine)
     assert answers(found, WORDS) == expected and len(found) == 230
-    assert told.count("reading") == 5
 
 
-def test_what_was_half_written_when_a_build_was_killed_is_written_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "BLOCK", 50)
+@pytest.mark.skipif(not HAS_TANTIVY, reason="needs [search]")
+def test_a_resumed_build_indexes_only_the_documents_that_are_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus_module, "PROGRESS_STEP", 50)
     corpus = write(tmp_path / "corpus.jsonl", rows(120))
+    indexed: list[str] = []
+
+    def counting(text: str) -> list[str]:
+        indexed.append(text)
+        return words(text)
 
     def stopping(*_: object) -> None:
         raise Stop
 
+    monkeypatch.setattr(tantivy_engine, "words", counting)
     with pytest.raises(Stop):
-        build_index(corpus, tmp_path / "index", progress=stopping)
-    with (tmp_path / "index" / documents.TEXTS).open("ab") as file:
-        file.write(b'{"id": "half')
-    with (tmp_path / "index" / documents.STARTS).open("ab") as file:
-        file.write(b"123")
-    found = build_index(corpus, tmp_path / "index")
-    assert answers(found, ["own7", "own77"], 1) == [["p7"], ["p77"]] and len(found) == 120
+        build_index(corpus, tmp_path / "index", engine="tantivy", progress=stopping)
+    assert len(indexed) == 50
+    assert len(build_index(corpus, tmp_path / "index", engine="tantivy")) == len(indexed) == 120
+
+
+@pytest.mark.parametrize("name", [DOCUMENTS, WORDS_FILE, "impacts_P.npy"])
+@pytest.mark.parametrize("left", [None, b"", b'{"id": "half', b"[1, 2]"])
+def test_files_left_by_an_interrupted_numpy_build_are_overwritten(left, name, tmp_path):
+    corpus = write(tmp_path / "corpus.jsonl", rows(30))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_index(corpus, tmp_path / "index", engine="numpy", progress=interrupt)
+    file = tmp_path / "index" / "engine" / name
+    file.unlink(missing_ok=True) if left is None else file.write_bytes(left)
+    built = build_index(corpus, tmp_path / "index", engine="numpy")
+    assert answers(built, WORDS) == answers(open_corpus(corpus), WORDS) and len(built) == 30
+    built.close()
+
+
+@pytest.mark.skipif(not HAS_TANTIVY, reason="needs [search]")
+def test_a_partial_tantivy_index_that_is_damaged_asks_for_a_rebuild(tmp_path):
+    corpus = write(tmp_path / "corpus.jsonl", rows(30))
+
+    def interrupt(*_: object) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        build_index(corpus, tmp_path / "index", engine="tantivy", progress=interrupt)
+    (tmp_path / "index" / "engine" / "meta.json").write_text("{")
+    with pytest.raises(BadValue, match="rebuild"):
+        build_index(corpus, tmp_path / "index", engine="tantivy")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_process_that_is_killed_while_it_builds_leaves_what_another_goes_on_with(engine, tmp_path):
+def test_a_build_killed_with_sigkill_can_be_completed_by_another_process(engine, tmp_path):
     corpus = write(tmp_path / "corpus.jsonl", rows(230))
     program = f"""
 import os, signal
-from gem.tools.search_engine import documents, index, postings, tantivy_engine
-documents.BLOCK, postings.BLOCK, tantivy_engine.BLOCK, tantivy_engine.TOLD = 50, 40, 60, 45
-def die(what, done, total):
-    if what == "indexing" and done > 100:
+from gem.tools.search_engine import corpus, index, tantivy_engine
+corpus.PROGRESS_STEP, tantivy_engine.COMMIT_EVERY = 45, 60
+def die(phase, done, total):
+    if done > total / 2:
         os.kill(os.getpid(), signal.SIGKILL)
 index.build_index({str(corpus)!r}, {str(tmp_path / "index")!r}, engine={engine!r}, progress=die)
 """
@@ -290,31 +325,32 @@ index.build_index({str(corpus)!r}, {str(tmp_path / "index")!r}, engine={engine!r
     assert answers(found, WORDS) == answers(open_corpus(corpus), WORDS) and len(found) == 230
 
 
-def test_progress_is_told_up_to_the_end(tmp_path):
-    told: dict[str, tuple[float, float]] = {}
+@pytest.mark.parametrize("engine", ENGINES)
+def test_progress_is_reported_up_to_the_end(engine, tmp_path):
+    reports: dict[str, tuple[float, float]] = {}
     build_index(
         write(tmp_path / "corpus.jsonl", rows(60)),
         tmp_path / "index",
-        engine="numpy",
-        progress=lambda what, done, total: told.update({what: (done, total)}),
+        engine=engine,
+        progress=lambda phase, done, total: reports.update({phase: (done, total)}),
     )
-    assert set(told) == {"reading", "indexing", "merging"}
-    assert all(done == total for done, total in told.values())
+    assert set(reports) == {"indexing"}
+    assert all(done == total for done, total in reports.values())
 
 
-def test_a_finished_index_is_opened_and_one_of_another_corpus_is_not_overwritten(tmp_path):
+def test_a_finished_index_is_reused_and_one_of_another_corpus_is_not_overwritten(tmp_path):
     corpus, other = write(tmp_path / "corpus.jsonl", rows(30)), write(tmp_path / "other.jsonl", rows(40))
     build_index(corpus, tmp_path / "index", engine="numpy")
-    before = (tmp_path / "index" / manifest.MANIFEST).stat().st_mtime_ns
+    before = (tmp_path / "index" / index_module.MANIFEST).stat().st_mtime_ns
     build_index(corpus, tmp_path / "index")
-    assert (tmp_path / "index" / manifest.MANIFEST).stat().st_mtime_ns == before
+    assert (tmp_path / "index" / index_module.MANIFEST).stat().st_mtime_ns == before
     with pytest.raises(BadValue, match="another corpus"):
         build_index(other, tmp_path / "index")
     with pytest.raises(BadValue, match="'auto', 'tantivy' or 'numpy'"):
         build_index(corpus, tmp_path / "index", engine="lucene")  # type: ignore[arg-type]
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path):
+def test_a_folder_with_other_files_is_not_touched(tmp_path):
     corpus = write(tmp_path / "corpus.jsonl", rows(5))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("ten years of work")
@@ -327,7 +363,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
         open_index(tmp_path / "nowhere")
 
 
-def test_only_one_process_builds_in_a_folder(tmp_path):
+def test_only_one_process_can_build_in_a_folder(tmp_path):
     pytest.importorskip("fcntl")
     corpus = write(tmp_path / "corpus.jsonl", rows(30))
 
@@ -340,7 +376,7 @@ def test_only_one_process_builds_in_a_folder(tmp_path):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("harm", ["cut", "changed", "removed"])
-def test_an_index_with_any_damaged_file_is_not_opened(engine, harm, tmp_path):
+def test_an_index_with_a_damaged_file_is_not_opened(engine, harm, tmp_path):
     corpus = write(tmp_path / "corpus.jsonl", rows(30))
     build_index(corpus, tmp_path / "index", engine=engine).close()
     files = [file for file in (tmp_path / "index").rglob("*") if file.is_file() and file.stat().st_size > 8]
@@ -351,16 +387,16 @@ def test_an_index_with_any_damaged_file_is_not_opened(engine, harm, tmp_path):
         else:
             file.write_bytes(whole[:-8] if harm == "cut" else bytes([whole[0] ^ 1]) + whole[1:])
         if not file.name.endswith(".lock"):
-            with pytest.raises(BadValue, match=r"remove|anew|build_index"):
+            with pytest.raises(BadValue, match=r"rebuild|build_index"):
                 open_index(tmp_path / "index")
         file.write_bytes(whole)
     open_index(tmp_path / "index").close()
 
 
-def test_damage_that_no_check_saw_is_a_failure_of_the_machinery(tmp_path, monkeypatch):
-    monkeypatch.setattr(manifest, "CHECKED_BYTES", -1)
+def test_damage_beyond_the_checks_raises_tool_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(index_module, "CHECKED_BYTES", -1)
     build_index(write(tmp_path / "corpus.jsonl", rows(30)), tmp_path / "index", engine="numpy").close()
-    texts = tmp_path / "index" / documents.TEXTS
+    texts = tmp_path / "index" / "engine" / DOCUMENTS
     texts.write_bytes(b"x" * texts.stat().st_size)
     found = open_index(tmp_path / "index")
     with pytest.raises(ToolError, match="document 3 is damaged"):
@@ -370,50 +406,44 @@ def test_damage_that_no_check_saw_is_a_failure_of_the_machinery(tmp_path, monkey
         open_index(tmp_path / "index", check=True)
 
 
-def test_an_index_of_another_version_is_to_be_built_anew(tmp_path):
+def test_an_index_of_another_format_version_asks_for_a_rebuild(tmp_path):
     build_index(write(tmp_path / "corpus.jsonl", rows(30)), tmp_path / "index").close()
-    file = tmp_path / "index" / manifest.MANIFEST
-    file.write_text(file.read_text().replace('"version": 1', '"version": 99'))
-    with pytest.raises(BadValue, match="version 99"):
+    file = tmp_path / "index" / index_module.MANIFEST
+    file.write_text(file.read_text().replace('"version":2', '"version":99'))
+    with pytest.raises(BadValue, match=r"version 99.*rebuild"):
         open_index(tmp_path / "index")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "building.json"])
+def test_an_index_of_the_first_format_version_asks_for_a_rebuild(name, tmp_path):
+    corpus = write(tmp_path / "corpus.jsonl", rows(5))
+    plan = {"format": "gem-search-index", "version": 1, "corpus": {"name": "x"}, "engine": "numpy"}
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / name).write_text(json.dumps({**plan, "documents": 5, "files": {}}))
+    for opening in (lambda: open_index(tmp_path / "index"), lambda: build_index(corpus, tmp_path / "index")):
+        with pytest.raises(BadValue, match=r"version 1, .* version 2; delete the folder and rebuild"):
+            opening()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("value", [None, 5, "x", [], {"a": 1}])
 @pytest.mark.parametrize("key", ["format", "version", "engine", "documents", "files"])
-def test_a_manifest_that_says_something_else_is_told_so(key, value, engine, tmp_path):
+def test_a_damaged_manifest_asks_for_a_rebuild(key, value, engine, tmp_path):
     build_index(write(tmp_path / "corpus.jsonl", rows(30)), tmp_path / "index", engine=engine).close()
-    file = tmp_path / "index" / manifest.MANIFEST
+    file = tmp_path / "index" / index_module.MANIFEST
     said = json.loads(file.read_bytes())
     for harmed in ({**said, key: value}, {name: each for name, each in said.items() if name != key}):
         file.write_text(json.dumps(harmed))
-        with pytest.raises(BadValue, match=r"anew|missing"):
+        with pytest.raises(BadValue, match=r"rebuild|build_index"):
             open_index(tmp_path / "index").close()
 
 
-@pytest.mark.parametrize("name", [documents.JOURNAL, documents.TEXTS, documents.STARTS])
-@pytest.mark.parametrize("left", [None, b"", b"{", b'{"a": 1}', b"[1, 2]"])
-def test_a_build_whose_journal_or_documents_are_lost_begins_anew(left, name, tmp_path):
-    corpus = write(tmp_path / "corpus.jsonl", rows(30))
-
-    def interrupt(what: str, done: float, total: float) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        build_index(corpus, tmp_path / "index", engine="numpy", progress=interrupt)
-    file = tmp_path / "index" / name
-    file.unlink() if left is None else file.write_bytes(left)
-    built = build_index(corpus, tmp_path / "index", engine="numpy")
-    assert answers(built, WORDS) == answers(open_corpus(corpus), WORDS) and len(built) == 30
-    built.close()
-
-
-def test_pages_are_found_by_their_url():
+def test_documents_are_found_by_url():
     found = LexicalIndex.of([{"contents": "one", "url": "http://a"}, {"contents": "two"}])
     assert found.access(["http://b", "http://a"]) == [None, "one"]
 
 
-def test_rows_that_are_no_documents_are_named_by_their_number():
+def test_malformed_rows_are_reported_by_number():
     with pytest.raises(BadValue, match="row 2"):
         LexicalIndex.of([{"contents": "one"}, {"text": ""}])
     with pytest.raises(BadValue, match="no documents"):

@@ -1,4 +1,4 @@
-"""Search servers, started by their command lines, and their parts."""
+"""Search servers: protocols, batching, the retrieval server and the web search servers."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ from hypothesis import strategies as st
 from search_fakes import command, running
 
 import gem
+from gem._internal.http_client import RequestError
 from gem.errors import ToolError
 from gem.messages import ToolCall
-from gem.tools.search_engine.batching import Batcher, Busy
-from gem.tools.search_engine.index import Hit, LexicalIndex
-from gem.tools.search_engine.wire import (
-    MOST_QUERIES,
-    MOST_TOPK,
+from gem.tools.search_engine.client import decode_reply, encode_request
+from gem.tools.search_engine.corpus import Hit
+from gem.tools.search_engine.index import LexicalIndex
+from gem.tools.search_engine.server import (
+    MAX_QUERIES,
+    MAX_TOPK,
     BadRequest,
-    read_reply,
-    read_request,
-    write_reply,
-    write_request,
+    Batcher,
+    Busy,
+    codec_of,
+    decode_request,
+    encode_reply,
 )
 from gem.tools.search_tool import SearchTool
 
@@ -52,70 +55,70 @@ def corpus(folder: Path) -> Path:
     return path
 
 
-# --- the wire --------------------------------------------------------------------------------------------------------
+# --- protocols -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("protocol", ["gem", "search-r1"])
-def test_what_one_end_writes_the_other_reads(protocol):
-    asked = read_request(write_request(protocol, "wer schrieb Fäust?", 2), 9)
-    assert asked.queries == ["wer schrieb Fäust?"] and asked.topk == 2
+def test_client_and_server_agree_on_the_protocol(protocol):
+    body = encode_request(protocol, "wer schrieb Fäust?", 2)
+    request = decode_request(body)
+    assert request.texts() == ["wer schrieb Fäust?"] and request.topk == 2
     [hits] = LexicalIndex.of(ROWS).search(["Faust"], 2)
-    assert read_reply(protocol, write_reply(asked, [hits])) == hits
+    assert decode_reply(protocol, encode_reply(request, codec_of(body), [hits])) == hits
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
-        (b"", "object in JSON"),
-        (b"\xff", "object in JSON"),  # msgpack of -1
-        (b"[1]", "object in JSON"),
-        (b"null", "object in JSON"),
-        (b"{", "no json"),
-        (b"\x81", "no msgpack"),
+        (b"", "JSON object"),
+        (b"\xff", "JSON object"),  # msgpack of -1
+        (b"[1]", "JSON object"),
+        (b"null", "JSON object"),
+        (b"{", "read as json"),
+        (b"\x81", "read as msgpack"),
         (b"{}", "'query'"),
         (b'{"query": "a", "queries": ["a"]}', "'query'"),
-        (b'{"query": 5}', "text"),
-        (b'{"queries": []}', "one or more"),
-        (b'{"queries": "a"}', "list"),
-        (b'{"queries": ["a", null]}', "list"),
+        (b'{"query": 5}', "`str"),
+        (b'{"queries": []}', "length >= 1"),
+        (b'{"queries": "a"}', "`array"),
+        (b'{"queries": ["a", null]}', "queries"),
         (b'{"query": "a", "topk": 0}', "topk"),
         (b'{"query": "a", "topk": true}', "topk"),
         (b'{"query": "a", "topk": 2.5}', "topk"),
         (b'{"query": "a", "topk": "3"}', "topk"),
         (b'{"query": "a", "return_scores": "yes"}', "return_scores"),
-        (json.dumps({"query": "a", "topk": MOST_TOPK + 1}).encode(), "topk"),
-        (json.dumps({"queries": ["a"] * (MOST_QUERIES + 1)}).encode(), "1024 at most"),
-        (b'{"query": "\xff"}', "no json"),
+        (json.dumps({"query": "a", "topk": MAX_TOPK + 1}).encode(), "topk"),
+        (json.dumps({"queries": ["a"] * (MAX_QUERIES + 1)}).encode(), "length <= 1024"),
+        (b'{"query": "\xff"}', "read as json"),
     ],
 )
-def test_a_request_that_cannot_be_read_is_told_why(body, told):
-    with pytest.raises(BadRequest, match=told):
-        read_request(body, 3)
+def test_an_invalid_request_is_refused_with_the_reason(body, message):
+    with pytest.raises(BadRequest, match=message):
+        decode_request(body)
 
 
 @given(st.binary(max_size=200))
-def test_no_body_is_anything_but_a_request_or_a_bad_one(body):
+def test_any_body_is_either_a_request_or_refused(body):
     for each in (body, b"{" + body, b"\x82" + body):
-        try:
-            read_request(each, 3)
-        except BadRequest as e:
-            assert e.codec in ("json", "msgpack")
+        with contextlib.suppress(BadRequest):
+            decode_request(each)
 
 
 @given(st.binary(max_size=200))
-def test_no_reply_is_anything_but_hits_or_nonsense(body):
+def test_any_reply_is_either_hits_or_an_error(body):
     for protocol in ("gem", "search-r1"):
         for each in (body, b'{"result": [[' + body + b"]]}", msgspec.msgpack.encode({"result": [{"document": 5}]})):
-            with contextlib.suppress(ValueError):
-                read_reply(protocol, each)
+            with contextlib.suppress(RequestError):
+                decode_reply(protocol, each)
 
 
 @pytest.mark.parametrize("asks", [{"query": "a"}, {"queries": ["a"]}])
 @pytest.mark.parametrize("scores", [None, False, True])
 @pytest.mark.parametrize("codec", [msgspec.json, msgspec.msgpack])
-def test_scores_are_sent_to_who_asks_for_them_and_by_default_in_msgpack(codec, scores, asks):
-    asked = read_request(codec.encode({**asks, "return_scores": scores}), 3)
-    result = codec.decode(write_reply(asked, [[Hit({"id": "1", "contents": "x"}, 0.5)]]))["result"]
+def test_scores_are_sent_on_request_and_by_default_in_msgpack(codec, scores, asks):
+    body = codec.encode({**asks, "return_scores": scores})
+    reply = encode_reply(decode_request(body), codec_of(body), [[Hit({"id": "1", "contents": "x"}, 0.5)]])
+    result = codec.decode(reply)["result"]
     [found] = result if "query" in asks else result[0]
     wanted = codec is msgspec.msgpack if scores is None else scores
     assert found == (
@@ -123,19 +126,19 @@ def test_scores_are_sent_to_who_asks_for_them_and_by_default_in_msgpack(codec, s
     )
 
 
-def test_without_scores_documents_are_bare_and_a_topk_of_reranking_counts():
-    asked = read_request(b' {"queries": ["a"], "topk_retrieval": 10, "topk_rerank": 4}', 3)
-    assert asked.topk == 4
-    assert json.loads(write_reply(asked, [[Hit({"id": "1", "contents": "x"}, 0.5)]])) == {
+def test_requests_for_reranking_and_unknown_fields_are_accepted():
+    request = decode_request(b' {"queries": ["a"], "topk_retrieval": 10, "topk_rerank": 4}')
+    assert request.topk_rerank == 4
+    assert json.loads(encode_reply(request, "json", [[Hit({"id": "1", "contents": "x"}, 0.5)]])) == {
         "result": [[{"id": "1", "contents": "x"}]]
     }
 
 
-# --- batches ---------------------------------------------------------------------------------------------------------
+# --- batching --------------------------------------------------------------------------------------------------------
 
 
 class Recording:
-    """A retriever that answers with what it was asked, and remembers its batches. It waits for ``go``."""
+    """A retriever that echoes its queries and records its batches. It blocks until ``go`` is set."""
 
     quick = False
 
@@ -147,7 +150,7 @@ class Recording:
         assert self.go.wait(30)
         self.batches.append((list(queries), topk))
         if "bad" in queries:
-            raise ToolError("out of order")
+            raise ToolError("broken")
         return [[Hit({"id": query, "contents": query}, 1.0)] * topk for query in queries]
 
     def close(self) -> None:
@@ -155,7 +158,7 @@ class Recording:
 
 
 def batched(queries: list[tuple[str, int]], retriever: Recording, **options: int) -> list[object]:
-    """What each query, asked at the same time as the others with a topk of its own, gets."""
+    """Search (query, topk) pairs concurrently and return the ids found, or the exception, of each."""
 
     async def go() -> list[object]:
         batcher = Batcher(retriever, **options)
@@ -172,22 +175,22 @@ def batched(queries: list[tuple[str, int]], retriever: Recording, **options: int
     return asyncio.run(go())
 
 
-def test_queries_that_come_together_are_searched_together_each_with_its_own_topk():
+def test_concurrent_queries_are_batched_by_topk():
     retriever = Recording()
     queries = [(f"q{number}", number % 3 + 1) for number in range(100)]
-    answers = batched(queries, retriever, workers=1, most=16)
+    answers = batched(queries, retriever, workers=1, max_batch=16)
     assert answers == [[query] * topk for query, topk in queries]
     assert len(retriever.batches) <= 12
     assert max(len(batch) for batch, _ in retriever.batches) == 16
 
 
-def test_a_search_that_fails_fails_its_own_batch_alone():
+def test_a_failure_is_isolated_to_its_batch():
     retriever = Recording()
     answers = batched([("a", 1), ("bad", 2), ("c", 3)], retriever, workers=1)
     assert answers[0] == ["a"] and answers[2] == ["c"] * 3 and isinstance(answers[1], ToolError)
 
 
-def test_a_query_that_nobody_waits_for_is_not_searched():
+def test_a_cancelled_query_is_not_searched():
     retriever = Recording()
 
     async def go() -> None:
@@ -206,10 +209,10 @@ def test_a_query_that_nobody_waits_for_is_not_searched():
     assert [batch for batch, _ in retriever.batches] == [["first"], ["last"]]
 
 
-def test_too_many_waiting_queries_are_told_so(monkeypatch):
-    monkeypatch.setattr("gem.tools.search_engine.batching.MOST_WAITING", 3)
+def test_queries_beyond_the_queue_limit_are_refused(monkeypatch):
+    monkeypatch.setattr("gem.tools.search_engine.server.MAX_WAITING", 3)
     retriever = Recording()
-    answers = batched([(f"q{number}", 1) for number in range(6)], retriever, workers=1, most=1)
+    answers = batched([(f"q{number}", 1) for number in range(6)], retriever, workers=1, max_batch=1)
     assert [isinstance(answer, Busy) for answer in answers] == [False] * 4 + [True] * 2
 
 
@@ -227,7 +230,7 @@ def server(tmp_path_factory):
         assert code == -signal.SIGTERM and "Error" not in stderr, stderr
 
 
-def test_both_protocols_are_answered_alike_and_as_within_the_process(server):
+def test_both_protocols_return_the_same_as_an_index_in_the_process(server):
     calls = [ToolCall("search", {"query": query}) for query in ("who wrote Faust?", "a play", "zebra", "more7")]
     expected = [SearchTool(index=LexicalIndex.of(ROWS), topk=3).call(call) for call in calls]
     for protocol in ("gem", "search-r1"):
@@ -246,7 +249,7 @@ def test_each_request_has_its_own_topk_and_scores(server):
     assert server.ask(query="Faust") == [bare]
 
 
-def test_many_clients_at_once_each_get_their_own_answer(server):
+def test_concurrent_clients_get_their_own_answers(server):
     def ask(number: int) -> bool:
         topk = number % 5 + 1
         [hits] = server.ask(queries=[f"play more{number % 20}"], topk=topk)
@@ -257,23 +260,23 @@ def test_many_clients_at_once_each_get_their_own_answer(server):
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff", b"{broken", b'{"queries": []}', b'{"query": "a", "topk": -1}'])
-def test_a_bad_request_is_told_so_and_the_next_one_is_answered(body, server):
+def test_an_invalid_request_gets_status_400_and_the_next_one_is_answered(body, server):
     status, reply = server.post(body)
     assert status == 400 and json.loads(reply)["error"]
     assert server.ask(query="Faust")
 
 
-def test_a_bad_request_in_msgpack_is_answered_in_msgpack(server):
+def test_an_invalid_msgpack_request_is_answered_in_msgpack(server):
     status, reply = server.post(msgspec.msgpack.encode({"query": 5}))
-    assert status == 400 and "text" in msgspec.msgpack.decode(reply)["error"]
+    assert status == 400 and "str" in msgspec.msgpack.decode(reply)["error"]
 
 
-def test_a_body_without_end_is_refused(server):
+def test_an_oversized_body_is_refused(server):
     status, reply = server.post(b"{" + b" " * (17 << 20))
     assert status == 400 and "larger" in json.loads(reply)["error"]
 
 
-def test_a_client_that_leaves_within_its_request_is_counted_and_no_more_is_said_of_it(tmp_path):
+def test_a_client_that_disconnects_is_counted_without_a_traceback(tmp_path):
     for module in ("starlette", "uvicorn"):
         pytest.importorskip(module, reason="needs the extra [search]")
     with running("retrieval_server", "--corpus", corpus(tmp_path), "--index", tmp_path / "index") as server:
@@ -285,14 +288,14 @@ def test_a_client_that_leaves_within_its_request_is_counted_and_no_more_is_said_
         assert "Traceback" not in server.stop()[1]
 
 
-def test_pages_are_given_out_by_their_url(server):
+def test_access_returns_documents_by_url(server):
     status, reply = server.post(b'{"urls": ["http://faust", "http://nowhere"]}', "/access")
     assert status == 200
     assert json.loads(reply) == {"result": [{"contents": '"Faust"\nA play by Goethe.'}, None]}
     assert server.post(b'{"urls": "http://faust"}', "/access")[0] == 400
 
 
-def test_health_and_metrics_tell_how_it_goes(server):
+def test_health_and_metrics_report_the_requests(server):
     about = json.loads(server.get("/health"))
     assert about["status"] == "ok" and about["documents"] == len(ROWS)
 
@@ -311,7 +314,7 @@ def test_health_and_metrics_tell_how_it_goes(server):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--index", "nowhere"], "--corpus is needed"),
         (["--index", "new", "--corpus", "bad.jsonl"], "bad.jsonl, line 2"),
@@ -320,17 +323,17 @@ def test_health_and_metrics_tell_how_it_goes(server):
         (["--index", "new", "--corpus", "good.jsonl", "--port", "99999"], "cannot listen"),
     ],
 )
-def test_what_cannot_be_served_is_told_in_one_line(options, told, tmp_path):
+def test_startup_errors_are_one_line_on_stderr(options, message, tmp_path):
     pytest.importorskip("uvicorn", reason="needs the extra [search]")
     (tmp_path / "good.jsonl").write_text('{"contents": "x"}\n')
     (tmp_path / "bad.jsonl").write_text('{"contents": "x"}\n{\n')
     done = subprocess.run(
         command("retrieval_server", *options), capture_output=True, text=True, cwd=tmp_path, timeout=60
     )
-    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
 
 
-# --- servers for the web ---------------------------------------------------------------------------------------------
+# --- web search servers ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -365,7 +368,7 @@ def serp(web, *options: object):
     return running("serp_search_server", "--search_url", web.serp_url, "--topk", 2, "--serp_api_key", KEY, *options)
 
 
-def test_published_usage_of_a_game_with_a_search_of_the_web(web_of, pages):
+def test_the_published_example_of_a_game_with_web_search_runs(web_of, pages):
     from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
     with web_of(pages, key=KEY) as web, serp(web) as server:
@@ -385,7 +388,7 @@ def test_published_usage_of_a_game_with_a_search_of_the_web(web_of, pages):
     assert code == -signal.SIGTERM and KEY not in stderr
 
 
-def test_results_of_serpapi_are_its_answer_what_it_found_and_related_questions(web_of, pages):
+def test_serpapi_results_are_answer_box_organic_results_and_related_questions(web_of, pages):
     with web_of(pages, key=KEY) as web, serp(web) as server:
         [hits] = server.ask(queries=["who wrote faust?"], topk=9, return_scores=True)
         assert [hit["document"]["contents"] for hit in hits] == [
@@ -397,11 +400,11 @@ def test_results_of_serpapi_are_its_answer_what_it_found_and_related_questions(w
         assert hits[1]["document"]["url"].endswith("/faust")
         assert [hit["score"] for hit in hits] == [1, 0.5, 0.3333, 0.25]
         assert len(server.ask(queries=["who wrote faust?"])[0]) == 2
-        assert server.ask(queries=["nobody knows", "  "]) == [[], []]
+        assert server.ask(queries=["no such thing", "  "]) == [[], []]
         assert json.loads(server.get("/health"))["searches"] == "serpapi google"
 
 
-def test_a_wrong_key_and_other_failures_are_told_without_the_key(web_of, pages):
+def test_errors_of_the_search_api_never_contain_the_key(web_of, pages):
     from gem.testing.fakes import Answer
 
     with web_of(pages, key="another") as web, serp(web) as server:
@@ -412,15 +415,15 @@ def test_a_wrong_key_and_other_failures_are_told_without_the_key(web_of, pages):
             tool.call(ToolCall("search", {"query": "who wrote faust?"}))
         tool.close()
         _, stderr = server.stop()
-    told = reply.decode() + str(raised.value) + stderr
-    assert KEY not in told and "sk-a-very" not in told
+    output = reply.decode() + str(raised.value) + stderr
+    assert KEY not in output and "sk-a-very" not in output
     spent = [Answer(body='{"error": "You have run out of searches."}')]
     with web_of(pages, key=KEY, faults=spent) as web, serp(web) as server:
         status, reply = server.post(b'{"query": "x"}')
     assert status == 502 and "run out" in json.loads(reply)["error"]
 
 
-def test_what_passes_is_tried_again_and_what_takes_too_long_is_told(web_of, pages):
+def test_transient_errors_are_retried_and_timeouts_get_status_504(web_of, pages):
     from gem.testing.fakes import Answer
 
     with web_of(pages, key=KEY, faults=[Answer(status=503), Answer(body="nonsense")]) as web, serp(web) as server:
@@ -431,20 +434,20 @@ def test_what_passes_is_tried_again_and_what_takes_too_long_is_told(web_of, page
     assert status == 504 and "0.2 s" in json.loads(reply)["error"]
 
 
-def test_what_was_found_is_kept_on_disk_for_servers_to_come(web_of, pages, tmp_path):
+def test_results_are_cached_on_disk_across_servers(web_of, pages, tmp_path):
     cache = tmp_path / "cache.sqlite"
     with web_of(pages, key=KEY) as web:
         found = []
         for _ in range(2):
             with serp(web, "--cache", cache) as server:
-                found += [server.ask(queries=["who wrote faust?", "nobody knows"]) for _ in range(2)]
+                found += [server.ask(queries=["who wrote faust?", "no such thing"]) for _ in range(2)]
                 server.stop()
         assert found == [found[0]] * 4
         assert len(web.asked) == 2
     assert KEY.encode() not in cache.read_bytes()
 
 
-def test_a_key_may_come_from_the_environment_and_must_come(web_of, pages):
+def test_the_key_is_read_from_the_environment_and_required(web_of, pages):
     with web_of(pages, key=KEY) as web:
         options = ("--search_url", web.serp_url)
         with running("serp_search_server", *options, SERP_API_KEY=KEY) as server:
@@ -468,7 +471,7 @@ def google(web, *options: object):
     )
 
 
-def test_google_shows_snippets_or_the_part_of_the_page_that_they_are_from(web_of, pages):
+def test_google_returns_snippets_or_excerpts_of_pages(web_of, pages):
     with web_of(pages, key=KEY) as web:
         with google(web, "--snippet_only") as server:
             snippets = [each["contents"] for each in server.ask(query="who wrote faust?")]
@@ -482,7 +485,7 @@ def test_google_shows_snippets_or_the_part_of_the_page_that_they_are_from(web_of
     assert 250 < len(second.split()) <= 310
 
 
-def test_pages_of_private_networks_are_not_fetched_unless_asked_for(web_of, pages):
+def test_pages_of_private_networks_are_fetched_only_on_request(web_of, pages):
     with web_of(pages, key=KEY) as web, google(web) as server:
         assert [each["contents"] for each in server.ask(query="who wrote faust?")][1] == '"Faust"\nGoethe wrote Faust'
         assert web.fetched == []
@@ -491,20 +494,20 @@ def test_pages_of_private_networks_are_not_fetched_unless_asked_for(web_of, page
 @pytest.mark.parametrize(
     "url", ["http://localhost:1/", "http://127.0.0.1/", "http://[::1]/", "file:///etc/passwd", "http://", "x"]
 )
-def test_what_is_no_public_page_is_refused(url):
+def test_addresses_that_are_not_public_are_refused(url):
     pytest.importorskip("aiohttp", reason="needs the extra [search]")
-    from gem.tools.search_engine.pages import Pages, Refused
+    from gem.tools.search_engine.web import PageError, PageFetcher
 
     async def fetch() -> None:
-        pages = Pages(timeout=10)
-        with pytest.raises(Refused):
+        pages = PageFetcher(timeout=10)
+        with pytest.raises(PageError):
             await pages.text(url)
         await pages.close()
 
     asyncio.run(fetch())
 
 
-def test_requests_under_way_are_answered_before_a_server_ends(web_of, pages):
+def test_requests_in_flight_are_answered_before_shutdown(web_of, pages):
     from gem.testing.fakes import Answer
 
     with web_of(pages, key=KEY, faults=[Answer(delay=1.0, status=503)]) as web, serp(web) as server:

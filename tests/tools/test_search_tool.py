@@ -17,7 +17,7 @@ import gem
 from gem.errors import BadValue, ToolError
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.search_engine.index import LexicalIndex
-from gem.tools.search_tool import NOTHING, URL_VARIABLE, SearchTool
+from gem.tools.search_tool import NO_DOCUMENTS, URL_VARIABLE, SearchTool
 
 ROWS = [
     {"id": "1", "title": "Faust", "text": "A play by Goethe.\nIn two parts."},
@@ -41,7 +41,7 @@ def test_passages_are_shown_as_published():
 
 
 def test_a_search_that_finds_nothing_says_so_and_is_no_fault():
-    assert ask(SearchTool(index=LexicalIndex.of(ROWS)), "zebra") == ToolResult(NOTHING)
+    assert ask(SearchTool(index=LexicalIndex.of(ROWS)), "zebra") == ToolResult(NO_DOCUMENTS)
 
 
 @pytest.mark.parametrize("query", ["", "  \n "])
@@ -68,7 +68,7 @@ def test_an_index_is_opened_from_its_folder_or_made_of_a_file_once_for_all_tools
     tool = SearchTool(index=tmp_path / "index" if kind == "folder" else str(corpus))
     other = tool.spawn()
     assert ask(tool, "Faust").text == ask(other, "Faust").text == FAUST
-    assert tool._open() is other._open()
+    assert tool._open_index() is other._open_index()
     tool.close()
     assert ask(other, "Faust").text == ask(tool, "Faust").text == FAUST
     assert ask(pickle.loads(pickle.dumps(tool)), "Faust").text == FAUST
@@ -248,7 +248,7 @@ def test_a_reply_of_nonsense_is_a_failure_of_the_machinery(body, protocol, serve
 
     with server_of(lambda question: Answer(body=body)) as server:
         tool = SearchTool(search_url=server.url, protocol=protocol, retries=1, backoff=0)
-        with pytest.raises(ToolError, match="no search result"):
+        with pytest.raises(ToolError, match="not a search result"):
             ask(tool, "Faust")
         tool.close()
 

@@ -1,1 +1,1 @@
-"""Finding passages: indexes of a corpus, in a folder or in memory, and servers that answer for them or for the web."""
+"""Search engine: indexes of a corpus, on disk or in memory, and servers of local corpora and web search APIs."""

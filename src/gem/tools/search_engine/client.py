@@ -1,124 +1,136 @@
-"""The client of search servers: one pool of connections and one cache for all tools of a process that ask alike."""
+"""Client of search servers. The tools of a process with the same options share one client, its connections and cache.
+
+The two wire protocols are described in gem.tools.search_engine.server.
+"""
 
 from __future__ import annotations
 
-import os
-import threading
+import math
 from collections import OrderedDict
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from weakref import WeakSet, WeakValueDictionary
+
+import msgspec
 
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, check_url
 from gem.errors import ToolError
-from gem.tools.search_engine.index import Hit
-from gem.tools.search_engine.wire import Protocol, read_reply, write_request
+from gem.tools.search_engine.corpus import Hit
 
-Question = tuple[str, Protocol, str, int]  # the URL, the protocol, the query and topk
+Protocol: TypeAlias = Literal["gem", "search-r1"]
+CacheKey: TypeAlias = tuple[str, Protocol, str, int]  # URL, protocol, query, topk
 
 
 class QueryTimeout(ToolError):
-    """A server was reached and did not answer a query in time."""
+    """A server was reached but did not answer a query in time."""
 
 
 class SearchClient(HttpClient):
-    """See HttpClient. cache: answers that are kept, the last ones used; 0 keeps none.
+    """See HttpClient. A query that timed out is not sent again, since it would take as long again.
 
-    A query that was not answered in time is not sent again: it would wait as long once more.
+    Args:
+        cache: number of answers kept, least recently used first out; 0 keeps none.
     """
 
     def __init__(self, *, timeout: float, concurrency: int, retries: int, backoff: float, cache: int) -> None:
         super().__init__(extra="search", timeout=timeout, concurrency=concurrency, retries=retries, backoff=backoff)
-        self._cache = Cache(cache)
+        self._cache_size, self._cache = cache, OrderedDict[CacheKey, list[Hit]]()
         self.holders: WeakSet[object] = WeakSet()
 
-    def find(self, url: str, protocol: Protocol, query: str, topk: int) -> Future[list[Hit]]:
-        """The documents that a server finds. The future raises QueryTimeout, and ToolError after all retries.
+    def search(self, url: str, protocol: Protocol, query: str, topk: int) -> Future[list[Hit]]:
+        """Ask the server at a /retrieve URL.
 
-        Raises BadValue for what is no URL.
+        Returns:
+            A future of at most topk hits. It raises QueryTimeout, or ToolError when all retries have failed.
+
+        Raises:
+            BadValue: invalid URL.
         """
-        question = (
-            check_url(url, "search_url", "http://localhost:8000/retrieve", "no key is part of it"),
-            protocol,
-            query,
-            topk,
-        )
-        if (kept := self._cache.get(question)) is not None:
+        key = (url, protocol, query, topk)
+        with self._lock_of_this_process():
+            hits = self._cache.get(key)
+            if hits is not None:
+                self._cache.move_to_end(key)
+        if hits is not None:
             future: Future[list[Hit]] = Future()
-            future.set_result(kept)
+            future.set_result(hits)
             return future
-        kind = "application/msgpack" if protocol == "gem" else "application/json"
-        request = HttpRequest("POST", url, write_request(protocol, query, topk), self.timeout, {"Content-Type": kind})
-        future = self.send(request, lambda body: _read(protocol, body)[:topk])
-        future.add_done_callback(lambda done: self._cache.keep(question, done))
+        check_url(url, "search_url", "http://localhost:8000/retrieve", "search servers take no key")
+        media_type = "application/msgpack" if protocol == "gem" else "application/json"
+        body = encode_request(protocol, query, topk)
+        request = HttpRequest("POST", url, body, self.timeout, {"Content-Type": media_type})
+        future = self.send(request, lambda reply: decode_reply(protocol, reply)[:topk])
+        if self._cache_size:
+            future.add_done_callback(lambda done: self._remember(key, done))
         return future
 
     def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> ToolError:
         if error.timed_out:
-            return QueryTimeout(f"the search server at {request.url}: {error}")
+            return QueryTimeout(f"search server at {request.url}: {error}")
         times = f"; {attempts} attempts" if attempts > 1 else ""
-        return ToolError(f"the search server at {request.url}: {error}{times}")
+        return ToolError(f"search server at {request.url}: {error}{times}")
 
     def closed_error(self, request: HttpRequest) -> ToolError:
-        return ToolError(f"the client of {request.url} was closed while it waited for an answer")
+        return ToolError(f"the client of {request.url} was closed during a request")
 
     def should_retry(self, error: RequestError) -> bool:
         return error.retryable and not error.timed_out
 
-
-class Cache:
-    """The answers used last, by question. For threads; a copy or another process begins with an empty one."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self._kept = size, OrderedDict[Question, list[Hit]]()
-        self._lock, self._pid = threading.Lock(), os.getpid()
-
-    def get(self, question: Question) -> list[Hit] | None:
-        with self._lock_of_this_process():
-            if (kept := self._kept.get(question)) is not None:
-                self._kept.move_to_end(question)
-            return kept
-
-    def keep(self, question: Question, answer: Future[list[Hit]]) -> None:
-        if not self._size or answer.cancelled() or answer.exception() is not None:
+    def _remember(self, key: CacheKey, done: Future[list[Hit]]) -> None:
+        if done.cancelled() or done.exception() is not None:
             return
         with self._lock_of_this_process():
-            self._kept[question] = answer.result()
-            self._kept.move_to_end(question)
-            if len(self._kept) > self._size:
-                self._kept.popitem(last=False)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Cache, (self._size,)
-
-    def _lock_of_this_process(self) -> threading.Lock:
-        if self._pid != os.getpid():  # forked: nobody here holds the lock
-            self._lock, self._pid = threading.Lock(), os.getpid()
-        return self._lock
-
-
-def _read(protocol: Protocol, body: bytes) -> list[Hit]:
-    try:
-        return read_reply(protocol, body)
-    except ValueError as e:
-        raise RequestError(str(e)) from None
+            self._cache[key] = done.result()
+            self._cache.move_to_end(key)
+            if len(self._cache) > self._cache_size:
+                self._cache.popitem(last=False)
 
 
 _CLIENTS: WeakValueDictionary[tuple[tuple[str, float], ...], SearchClient] = WeakValueDictionary()
 
 
 def shared_client(holder: object, **options: float) -> SearchClient:
-    """The client of this process that has these options, held until release()."""
+    """Return this process's client with these options, held until release_client()."""
     key = tuple(sorted(options.items()))
     if (client := _CLIENTS.get(key)) is None:
-        # Two threads may make one each, of which the second is shared from then on: harmless.
+        # Two threads may create one each; later callers share the second. Both work.
         client = _CLIENTS[key] = SearchClient(**options)  # type: ignore[arg-type]
     client.holders.add(holder)
     return client
 
 
-def release(holder: object, client: SearchClient) -> None:
-    """Let go of a client; it is closed when nobody holds it any more."""
+def release_client(holder: object, client: SearchClient) -> None:
+    """Release a shared client and close it when no holder is left."""
     client.holders.discard(holder)
     if not client.holders:
         client.close()
+
+
+def encode_request(protocol: Protocol, query: str, topk: int) -> bytes:
+    if protocol == "gem":
+        return msgspec.msgpack.encode({"query": query, "topk": topk, "return_scores": True})
+    return msgspec.json.encode({"queries": [query], "topk": topk, "return_scores": True})
+
+
+def decode_reply(protocol: Protocol, body: bytes) -> list[Hit]:
+    """Decode the reply to one query. Raises RequestError for anything but search results."""
+    try:
+        if protocol == "gem":
+            found: Any = msgspec.msgpack.decode(body)["result"]
+        else:
+            found = msgspec.json.decode(body)["result"][0]
+        if not isinstance(found, list):
+            raise TypeError(f"expected a list of results, got {type(found).__name__}")
+        return [_hit(each) for each in found]
+    except Exception as e:  # servers are not trusted: any malformed reply is an error of the server
+        raise RequestError(f"the reply is not a search result ({type(e).__name__}: {e})") from None
+
+
+def _hit(found: Any) -> Hit:
+    document, score = found.get("document", found), found.get("score", 0.0)  # some servers send no scores
+    if not isinstance(score, int | float) or not math.isfinite(score):
+        raise ValueError(f"score {score!r:.40}")
+    texts = {key: value for key, value in document.items() if isinstance(value, str)}
+    if "contents" not in texts:
+        raise ValueError("a document without 'contents'")
+    return Hit({"id": str(document.get("id", "")), **texts}, float(score))

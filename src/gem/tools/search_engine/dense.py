@@ -1,13 +1,12 @@
-"""Documents found by vectors: of any encoder, kept in a memory-mapped file, compared by numpy; alone or with words.
+"""Search by vectors of any encoder, kept in a memory-mapped file and compared by numpy; alone or fused with BM25.
 
 encoder = Encoder(EmbeddingsEndpoint("http://127.0.0.1:8001/v1", "e5"), "e5", "query: ", "passage: ")
-add_vectors("folder", encoder)                    # to a finished index; goes on where it left off
+add_vectors("folder", encoder)                    # to a finished index; resumes an interrupted call
 index = HybridIndex(open_index("folder"), open_dense("folder", encoder))
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +16,23 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from gem._internal.http_client import HttpClient, HttpRequest, RequestError, api_key, check_url, wait_for
+from gem._internal.http_client import HttpClient, HttpRequest, RequestError, api_key, bearer, check_url, wait_for
 from gem.errors import BadValue, ToolError
-from gem.tools.search_engine.documents import Documents, Progress, Stored, write_whole
-from gem.tools.search_engine.index import Hit, Indexed, LexicalIndex, checked_topk, ranked
-from gem.tools.search_engine.manifest import unsealed
-from gem.tools.search_engine.postings import CLOSE, kth_best
+from gem.tools.search_engine.corpus import Hit, Progress
+from gem.tools.search_engine.index import (
+    DocumentIndex,
+    LexicalIndex,
+    check_topk,
+    open_index,
+    ranked,
+    write_atomically,
+)
+from gem.tools.search_engine.numpy_engine import TIE, kth_best
 
-VECTORS, ABOUT, PART = "vectors/data", "vectors/about.json", "vectors/data.part"
-ROWS = 1 << 15  # vectors compared at once: as float32 of 768 dimensions they take 100 MB
-DEPTH = 100  # ranks of either list that a hybrid search looks at
-RRF = 60  # of reciprocal rank fusion, as its authors have it: it needs no tuning
+VECTORS, VECTORS_INFO, VECTORS_PART = "vectors/data", "vectors/about.json", "vectors/data.part"
+BLOCK_ROWS = 1 << 15  # vectors compared at once; 100 MB as float32 of 768 dimensions
+HYBRID_DEPTH = 100  # ranks of each list that a hybrid search fuses
+RRF_K = 60  # constant of reciprocal rank fusion in the paper
 
 Array: TypeAlias = npt.NDArray[Any]
 Embed: TypeAlias = Callable[[Sequence[str]], Any]  # n texts to an array of n rows
@@ -35,12 +40,12 @@ Embed: TypeAlias = Callable[[Sequence[str]], Any]  # n texts to an array of n ro
 
 @dataclass(frozen=True)
 class Encoder:
-    """What makes vectors of texts.
+    """A function from texts to vectors.
 
     Args:
-        embed: n texts to n rows of equal length. Rows are scaled to length 1 here. Raises ToolError where it fails.
-        name: tells its vectors from those of another; an index is searched with the encoder that built it alone.
-        query_prefix, passage_prefix: put before each text; some encoders want "query: " and "passage: ".
+        embed: maps n texts to n rows of equal length, which are then scaled to length 1. Raises ToolError on failure.
+        name: identifies the vectors; an index is searched only with the encoder that built it.
+        query_prefix, passage_prefix: prepended to each text; some encoders expect "query: " and "passage: ".
     """
 
     embed: Embed
@@ -48,32 +53,33 @@ class Encoder:
     query_prefix: str = ""
     passage_prefix: str = ""
 
-    def queries(self, texts: Sequence[str]) -> Array:
-        return self._vectors([self.query_prefix + text for text in texts])
+    def encode_queries(self, texts: Sequence[str]) -> Array:
+        return self._encode([self.query_prefix + text for text in texts])
 
-    def passages(self, texts: Sequence[str]) -> Array:
-        return self._vectors([self.passage_prefix + text for text in texts])
+    def encode_passages(self, texts: Sequence[str]) -> Array:
+        return self._encode([self.passage_prefix + text for text in texts])
 
-    def _vectors(self, texts: list[str]) -> Array:
+    def _encode(self, texts: list[str]) -> Array:
         vectors = np.asarray(self.embed(texts), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise ToolError(
-                f"the encoder {self.name!r} made {vectors.shape} of {len(texts)} texts, or no finite numbers"
+                f"the encoder {self.name!r} returned an array of shape {vectors.shape} for {len(texts)} texts, or "
+                "numbers that are not finite"
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12))
 
 
 class EmbeddingsEndpoint(HttpClient):
-    """Vectors by an endpoint that speaks OpenAI's protocol; the ``embed`` of an Encoder.
+    """Client of an OpenAI-compatible embeddings endpoint; usable as ``embed`` of an Encoder.
 
     Args:
-        base_url: what "/embeddings" is appended to.
-        model: its name there.
-        api_key_env: the environment variable that holds the key, read at each request; None sends none.
+        base_url: URL to which "/embeddings" is appended.
+        model: name of the model at the endpoint.
+        api_key_env: environment variable with the API key, read at each request; None sends no key.
         timeout, retries, backoff, concurrency: see HttpClient.
 
-    Raises ToolError after all retries.
+    Calling it raises ToolError when all retries have failed.
     """
 
     def __init__(
@@ -88,34 +94,52 @@ class EmbeddingsEndpoint(HttpClient):
         backoff: float = 0.5,
     ) -> None:
         super().__init__(extra="search", timeout=timeout, concurrency=concurrency, retries=retries, backoff=backoff)
-        hint = "keys go by api_key_env"
+        hint = "pass keys with api_key_env"
         self.url = check_url(base_url, "base_url", "http://127.0.0.1:8001/v1", hint) + "/embeddings"
         self.model, self.api_key_env = model, api_key_env
 
     def __call__(self, texts: Sequence[str]) -> Array:
         key = api_key(self.api_key_env, self.url)
-        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-        body = json.dumps({"model": self.model, "input": list(texts), "encoding_format": "float"}).encode()
+        headers = {"Content-Type": "application/json", **bearer(key)}
+        body = msgspec.json.encode({"model": self.model, "input": list(texts), "encoding_format": "float"})
         request = HttpRequest("POST", self.url, body, self.timeout, headers, secret=key)
-        return wait_for(self.send(request, lambda reply: _embeddings(reply, len(texts))))
+        return wait_for(self.send(request, lambda reply: _parse_embeddings(reply, len(texts))))
 
     def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> ToolError:
         return ToolError(f"embeddings of {self.model!r} at {self.url}: {error}; {attempts} attempts")
 
     def closed_error(self, request: HttpRequest) -> ToolError:
-        return ToolError(f"the client of {self.url} was closed while it waited for a reply")
+        return ToolError(f"the client of {self.url} was closed during a request")
 
 
-def _embeddings(reply: bytes, count: int) -> Array:
+class _Embedding(msgspec.Struct):
+    index: int
+    embedding: list[float]
+
+
+class _Embeddings(msgspec.Struct):
+    data: list[_Embedding]
+
+
+def _parse_embeddings(reply: bytes, count: int) -> Array:
     try:
-        data = msgspec.json.decode(reply)["data"]
-        ordered = sorted(data, key=lambda each: int(each["index"]))
-        vectors = np.array([each["embedding"] for each in ordered], dtype=np.float32)
+        data = msgspec.json.decode(reply, type=_Embeddings).data
+        vectors = np.array([each.embedding for each in sorted(data, key=lambda each: each.index)], dtype=np.float32)
         if len(vectors) != count or vectors.ndim != 2:
-            raise ValueError(f"{vectors.shape} for {count} texts")
-    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as e:
-        raise RequestError(f"a reply that is no list of embeddings ({type(e).__name__}: {e})") from None
+            raise ValueError(f"shape {vectors.shape} for {count} texts")
+    except (msgspec.MsgspecError, ValueError, RecursionError) as e:
+        raise RequestError(f"the reply is not a list of embeddings ({type(e).__name__}: {e})") from None
     return vectors
+
+
+class VectorsInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Describes a file of vectors. width: numbers per vector."""
+
+    encoder: str
+    passage_prefix: str
+    dtype: Literal["float16", "float32"]
+    documents: int
+    width: int
 
 
 def add_vectors(
@@ -126,156 +150,191 @@ def add_vectors(
     batch: int = 64,
     progress: Progress | None = None,
 ) -> None:
-    """Make the vectors of all documents of a finished index; an interrupted call is gone on with, a finished one is not
-    repeated.
+    """Encode all documents of a finished index. An interrupted call resumes; a finished one is not repeated.
 
     Args:
-        dtype: of a number in the file; float16 takes half the space, and its errors are far below those of encoders.
+        folder: of the index.
+        encoder: applied to the contents of each document.
+        dtype: of the numbers on disk; float16 halves the space, with errors far below those of encoders.
         batch: documents encoded at once.
         progress: see build_index().
 
-    Raises BadValue for a folder without an index, and where it has vectors of another encoder or dtype; ToolError where
-    the encoder fails.
+    Raises:
+        BadValue: the folder has no index, or has vectors of another encoder or dtype.
+        ToolError: the encoder failed.
     """
-    path = Path(folder)
-    count = unsealed(path)["documents"]
-    about = {"encoder": encoder.name, "passage_prefix": encoder.passage_prefix, "dtype": dtype, "documents": count}
-    found = _about(path)
-    if found is not None and {key: found.get(key) for key in about} != about:
-        raise BadValue(
-            f"{path}: has vectors of {found.get('encoder')!r}, and {about} were asked for; remove {path / 'vectors'}"
-        )
-    if (path / VECTORS).exists():
-        return
-    (path / "vectors").mkdir(exist_ok=True)
-    documents = Stored(path)
+    path, index = Path(folder), open_index(folder)
     try:
-        _encode(documents, path, encoder, about, found, batch, progress or (lambda *_: None))
+        info = _read_info(path)
+        asked = (encoder.name, encoder.passage_prefix, dtype, len(index))
+        if info is not None and (info.encoder, info.passage_prefix, info.dtype, info.documents) != asked:
+            raise BadValue(
+                f"{path}: has {info.dtype} vectors of {info.encoder!r} with prefix {info.passage_prefix!r}; requested "
+                f"were {dtype} vectors of {encoder.name!r} with prefix {encoder.passage_prefix!r}. Delete "
+                f"{path / 'vectors'} to replace them"
+            )
+        if not (path / VECTORS).exists():
+            (path / "vectors").mkdir(exist_ok=True)
+            _write_vectors(index, path, encoder, dtype, info, batch, progress)
     finally:
-        documents.close()
-    (path / PART).replace(path / VECTORS)
+        index.close()
 
 
-def _encode(
-    documents: Documents,
+def _write_vectors(
+    index: LexicalIndex,
     path: Path,
     encoder: Encoder,
-    about: dict[str, Any],
-    found: dict[str, Any] | None,
+    dtype: Literal["float16", "float32"],
+    info: VectorsInfo | None,
     batch: int,
-    progress: Progress,
+    progress: Progress | None,
 ) -> None:
-    width = None if found is None else int(found["width"])
-    itemsize = np.dtype(about["dtype"]).itemsize
-    with (path / PART).open("ab") as file:
-        made = 0 if width is None else file.tell() // (width * itemsize)
-        file.truncate(0 if width is None else made * width * itemsize)
-        for first in range(made, len(documents), batch):
-            numbers = range(first, min(first + batch, len(documents)))
-            vectors = encoder.passages([documents[number]["contents"] for number in numbers])
-            if width is None:
-                width = vectors.shape[1]
-                write_whole(path / ABOUT, json.dumps({**about, "width": width}).encode())
-            if vectors.shape[1] != width:
-                raise ToolError(
-                    f"the encoder {encoder.name!r} made vectors of {vectors.shape[1]} numbers, before {width}"
+    row_bytes = info.width * np.dtype(dtype).itemsize if info else 0
+    with (path / VECTORS_PART).open("ab") as file:
+        done = file.tell() // row_bytes if row_bytes else 0
+        file.truncate(done * row_bytes)
+        for first in range(done, len(index), batch):
+            last = min(first + batch, len(index))
+            vectors = encoder.encode_passages([index.document(n)["contents"] for n in range(first, last)])
+            width = vectors.shape[1]
+            if info is None:
+                info = VectorsInfo(
+                    encoder=encoder.name,
+                    passage_prefix=encoder.passage_prefix,
+                    dtype=dtype,
+                    documents=len(index),
+                    width=width,
                 )
-            file.write(vectors.astype(about["dtype"]).tobytes())
+                write_atomically(path / VECTORS_INFO, msgspec.json.encode(info))
+            if width != info.width:
+                raise ToolError(f"the encoder {encoder.name!r} returned vectors of length {width}, before {info.width}")
+            file.write(vectors.astype(dtype).tobytes())
             file.flush()
-            progress("encoding", numbers.stop, len(documents))
+            if progress is not None:
+                progress("encoding", last, len(index))
+    (path / VECTORS_PART).replace(path / VECTORS)
 
 
-def _about(path: Path) -> dict[str, Any] | None:
+def _read_info(path: Path) -> VectorsInfo | None:
     try:
-        found: dict[str, Any] = json.loads((path / ABOUT).read_bytes())
-        int(found["width"]), int(found["documents"]), np.dtype(found["dtype"])
-        {"encoder": found["encoder"], "passage_prefix": found["passage_prefix"]}
+        return msgspec.json.decode((path / VECTORS_INFO).read_bytes(), type=VectorsInfo)
     except FileNotFoundError:
         return None
-    except (ValueError, LookupError, TypeError):
-        raise BadValue(f"{path / ABOUT}: is damaged; remove {path / 'vectors'}, make them anew") from None
-    return found
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise _damaged(path, VECTORS_INFO) from None
 
 
-class DenseIndex(Indexed):
-    """Documents whose vectors have the least angle to a query's. Made by open_dense()."""
+def _damaged(path: Path, name: str) -> BadValue:
+    return BadValue(f"{path / name}: is damaged; delete {path / 'vectors'} and call add_vectors() again")
+
+
+class DenseIndex(DocumentIndex):
+    """Documents ranked by cosine similarity to the query. Created by open_dense().
+
+    Args:
+        lexical: the index with the documents; closed by close().
+        vectors_DW: one unit vector per document.
+        encoder: of the queries.
+    """
 
     engine = "dense"
 
-    def __init__(self, documents: Documents, vectors_DW: Array, encoder: Encoder, folder: Path | None = None) -> None:
-        super().__init__(documents, folder)
-        self._vectors_DW, self._encoder = vectors_DW, encoder
+    def __init__(self, lexical: LexicalIndex, vectors_DW: Array, encoder: Encoder) -> None:
+        self._lexical, self._vectors_DW, self._encoder = lexical, vectors_DW, encoder
+
+    def __len__(self) -> int:
+        return len(self._lexical)
 
     def search(self, queries: Sequence[str], topk: int = 3) -> list[list[Hit]]:
-        checked_topk(topk)
+        check_topk(topk)
         if not queries:
             return []
-        queries_QW = self._encoder.queries(queries)
+        queries_QW = self._encoder.encode_queries(queries)
         if queries_QW.shape[1] != self._vectors_DW.shape[1]:
-            wide = f"{queries_QW.shape[1]} numbers, those of the documents {self._vectors_DW.shape[1]}"
-            raise ToolError(f"the encoder {self._encoder.name!r} made vectors of {wide}")
+            raise ToolError(
+                f"the encoder {self._encoder.name!r} returned vectors of length {queries_QW.shape[1]}; those of the "
+                f"documents have length {self._vectors_DW.shape[1]}"
+            )
         found: list[list[tuple[float, int]]] = [[] for _ in queries]
-        for first in range(0, len(self), ROWS):
-            part_DW = self._vectors_DW[first : first + ROWS].astype(np.float32)
-            for scores, best in zip(queries_QW @ part_DW.T, found, strict=True):
+        for first in range(0, len(self), BLOCK_ROWS):
+            block_DW = self._vectors_DW[first : first + BLOCK_ROWS].astype(np.float32)
+            for scores, best in zip(queries_QW @ block_DW.T, found, strict=True):
                 best += [(float(scores[number]), first + int(number)) for number in _best(scores, topk)]
-        return [ranked(self.documents, _cut(best, topk), topk) for best in found]
+        return [self._ranked(scored, topk) for scored in found]
+
+    def _ranked(self, scored: list[tuple[float, int]], topk: int) -> list[Hit]:
+        best = _best(np.array([score for score, _ in scored]), topk)
+        return ranked(((scored[at][0], self._lexical.document(scored[at][1])) for at in best), topk)
+
+    def access(self, urls: Sequence[str]) -> list[str | None]:
+        return self._lexical.access(urls)
+
+    def close(self) -> None:
+        self._lexical.close()
 
 
 def _best(scores: Array, topk: int) -> Array:
-    """Which are the best topk, and all that the last of them hardly differs from."""
-    return np.flatnonzero(scores > kth_best(scores, topk) - 2 * CLOSE)
-
-
-def _cut(scored: list[tuple[float, int]], topk: int) -> list[tuple[float, int]]:
-    return [scored[at] for at in _best(np.array([score for score, _ in scored]), topk)]
+    """Return the positions of the best topk scores and of all that tie with the last of them."""
+    return np.flatnonzero(scores > kth_best(scores, topk) - 2 * TIE)
 
 
 def open_dense(folder: str | Path, encoder: Encoder) -> DenseIndex:
-    """The vectors that add_vectors() made. Raises BadValue where there are none, or those of another encoder."""
-    path = Path(folder)
-    manifest, about = unsealed(path), _about(path)
-    if about is None or not (path / VECTORS).exists():
-        raise BadValue(f"{path}: has no vectors, or not all of them; add_vectors() makes them")
-    if about["encoder"] != encoder.name or about["passage_prefix"] != encoder.passage_prefix:
-        raise BadValue(f"{path}: its vectors are those of {about['encoder']!r}, not of {encoder.name!r}")
-    size = manifest["documents"] * about["width"]
-    if (path / VECTORS).stat().st_size != size * np.dtype(about["dtype"]).itemsize:
-        raise BadValue(f"{path / VECTORS}: is damaged; remove {path / 'vectors'}, make them anew")
-    vectors = np.memmap(path / VECTORS, about["dtype"], "r")
-    documents = Stored(path)
-    return DenseIndex(documents, np.asarray(vectors.reshape(-1, about["width"])), encoder, path)
+    """Open the vectors written by add_vectors().
+
+    Raises:
+        BadValue: the folder has no index, no complete vectors, or those of another encoder.
+    """
+    path, index = Path(folder), open_index(folder)
+    info = _read_info(path)
+    if info is None or not (path / VECTORS).exists():
+        raise BadValue(f"{path}: has no vectors, or an unfinished file of them; call add_vectors()")
+    if (info.encoder, info.passage_prefix) != (encoder.name, encoder.passage_prefix):
+        raise BadValue(f"{path}: has vectors of {info.encoder!r}, not of {encoder.name!r} with the prefix given")
+    size = len(index) * info.width * np.dtype(info.dtype).itemsize
+    if size == 0 or (path / VECTORS).stat().st_size != size:
+        raise _damaged(path, VECTORS)
+    vectors = np.asarray(np.memmap(path / VECTORS, info.dtype, "r"))
+    return DenseIndex(index, vectors.reshape(-1, info.width), encoder)
 
 
-class HybridIndex(Indexed):
-    """Documents by words and by vectors: a document's score is the sum of 1 / (60 + its rank) over both lists."""
+class HybridIndex(DocumentIndex):
+    """BM25 and vectors, combined by reciprocal rank fusion. Both indexes must be of one corpus."""
 
     engine = "hybrid"
 
     def __init__(self, lexical: LexicalIndex, dense: DenseIndex) -> None:
-        super().__init__(lexical.documents, lexical.folder)
         if len(lexical) != len(dense):
-            raise BadValue(f"two indexes of one corpus are wanted, got {len(lexical)} and {len(dense)} documents")
+            raise BadValue(f"both indexes must be of one corpus; they have {len(lexical)} and {len(dense)} documents")
         self._lexical, self._dense = lexical, dense
 
+    def __len__(self) -> int:
+        return len(self._lexical)
+
     def search(self, queries: Sequence[str], topk: int = 3) -> list[list[Hit]]:
-        depth = max(checked_topk(topk), DEPTH)
+        check_topk(topk)
+        depth = max(topk, HYBRID_DEPTH)
         lists = zip(self._lexical.search(queries, depth), self._dense.search(queries, depth), strict=True)
-        return [fused(pair, topk) for pair in lists]
+        return [fuse_ranks(pair, topk) for pair in lists]
+
+    def access(self, urls: Sequence[str]) -> list[str | None]:
+        return self._lexical.access(urls)
 
     def close(self) -> None:
         self._lexical.close()
         self._dense.close()
 
 
-def fused(lists: Sequence[Sequence[Hit]], topk: int) -> list[Hit]:
-    """Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009). Documents are told apart by their ids."""
+def fuse_ranks(lists: Sequence[Sequence[Hit]], topk: int) -> list[Hit]:
+    """Reciprocal rank fusion: the score of a document is the sum of 1 / (60 + rank) over the lists.
+
+    Documents are identified by id. Source: Cormack, Clarke and Büttcher, SIGIR 2009.
+    """
     scores: dict[str, float] = {}
     documents = {}
     for hits in lists:
         for rank, hit in enumerate(hits, start=1):
             key = hit.document["id"]
             documents[key] = hit.document
-            scores[key] = scores.get(key, 0.0) + 1 / (RRF + rank)
+            scores[key] = scores.get(key, 0.0) + 1 / (RRF_K + rank)
     best = sorted(scores, key=lambda key: (-round(scores[key], 9), key))[:topk]
     return [Hit(documents[key], round(scores[key], 9)) for key in best]

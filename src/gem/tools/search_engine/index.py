@@ -1,238 +1,318 @@
-"""Indexes of a corpus: built once into a folder, opened by any number of processes, which share its mapped files.
+"""Indexes of a corpus: built once into a folder, and opened by any number of processes, which share the mapped files.
 
-    index = build_index("corpus.jsonl", "folder")     # goes on where an interrupted build left off
-    index = open_index("folder")                      # checks what it opens
+    index = build_index("corpus.jsonl", "folder")     # resumes an interrupted build
+    index = open_index("folder")                      # verifies the files
     [hits] = index.search(["who wrote Faust"], topk=3)
 
-A folder holds the documents, the postings of one lexical engine, the vectors of an encoder where one was given, and at
-last a manifest, without which it is not opened.
+A folder holds the files of one engine, the manifest and optionally vectors (see gem.tools.search_engine.dense). The
+manifest is completed last, with the size and checksum of every file; an index without a complete one is not opened.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+import msgspec
+
 from gem.errors import BadValue, MissingDependency, require
-from gem.tools.search_engine import postings, tantivy_engine
-from gem.tools.search_engine.documents import (
-    JOURNAL,
-    Corpus,
-    Document,
-    Documents,
-    Listed,
-    Progress,
-    Stored,
-    listed,
-    store,
-    write_whole,
-)
-from gem.tools.search_engine.manifest import FORMAT, LOCK, MANIFEST, PLAN, VERSION, planned, seal, unsealed
-from gem.tools.search_engine.words import query_words
+from gem.tools.search_engine import numpy_engine, tantivy_engine
+from gem.tools.search_engine.corpus import Corpus, Document, Hit, Progress, documents_of, query_words
 
-Engine: TypeAlias = Literal["tantivy", "numpy"]
+EngineName: TypeAlias = Literal["tantivy", "numpy"]
 
-
-@dataclass(frozen=True)
-class Hit:
-    """A document that was found. score: higher is better; to be compared within one search alone."""
-
-    document: Document
-    score: float
+VERSION = 2  # increment with any change of words() or of a file format: an older index would answer wrongly
+MANIFEST, LOCK, ENGINE_FOLDER = "manifest.json", "building.lock", "engine"
+CHECKED_BYTES = 1 << 26  # files up to this size are compared with their checksums whenever an index is opened
+_VERSION_1_PLAN = "building.json"  # in unfinished indexes of format version 1
 
 
 class Retriever(Protocol):
-    """Anything that finds documents. May be called from several threads at once.
+    """A source of documents for queries. search() may be called from several threads at once.
 
-    quick: whether a search takes so little that an event loop may wait for it.
+    quick: whether search() is fast enough (under a millisecond) to run on an event loop.
     """
 
     quick: bool
 
     def search(self, queries: Sequence[str], topk: int) -> list[list[Hit]]:
-        """For each query at most topk documents, best first; fewer, or none, where no more are found."""
+        """Return at most topk documents for each query, best first."""
 
     def close(self) -> None: ...
 
 
-class Indexed:
-    """What finds some documents, and knows them all."""
+class Engine(Protocol):
+    """A lexical ranking together with the documents, numbered from 0."""
+
+    name: str
+
+    def __len__(self) -> int: ...
+
+    def search(self, query: Sequence[str], topk: int) -> list[tuple[float, Document]]:
+        """Return (score, document) of the best topk and of all that tie with the last of them, in any order."""
+
+    def document(self, number: int) -> Document: ...
+
+    def contents_at(self, url: str) -> str | None: ...
+
+    def close(self) -> None: ...
+
+
+class DocumentIndex:
+    """Base of the retrievers that own their documents."""
 
     quick = False
     engine = ""
 
-    def __init__(self, documents: Documents, folder: Path | None) -> None:
-        self.documents, self.folder = documents, folder
-        self._pages: dict[str, int] | None = None
-
     def __len__(self) -> int:
-        return len(self.documents)
+        raise NotImplementedError
 
     def search(self, queries: Sequence[str], topk: int = 3) -> list[list[Hit]]:
         """See Retriever. Raises BadValue for topk below 1."""
         raise NotImplementedError
 
     def access(self, urls: Sequence[str]) -> list[str | None]:
-        """The contents of the documents at these URLs; None for one that no document has.
-
-        The first call reads all documents and keeps their URLs in memory.
-        """
-        if self._pages is None:
-            every = ((self.documents[number].get("url"), number) for number in range(len(self)))
-            self._pages = {url: number for url, number in every if url}
-        return [self.documents[self._pages[url]]["contents"] if url in self._pages else None for url in urls]
+        """Return the contents of the documents with these URLs, None where there is no such document."""
+        raise NotImplementedError
 
     def close(self) -> None:
-        self.documents.close()
+        raise NotImplementedError
 
 
-class LexicalIndex(Indexed):
-    """Documents found by their words, with BM25. Equal scores are ordered by id, so that every build answers alike.
+class LexicalIndex(DocumentIndex):
+    """Documents ranked by BM25; equal scores are ordered by id, so every build gives the same answers.
 
-    Made by build_index(), open_index(), open_corpus() and LexicalIndex.of(). engine: "tantivy" or "numpy"; both rank
-    alike.
+    Create one with build_index(), open_index(), open_corpus() or LexicalIndex.of(). ``engine`` is "tantivy" or
+    "numpy"; both rank alike.
     """
 
     quick = True
 
-    def __init__(
-        self,
-        documents: Documents,
-        engine: postings.Postings | tantivy_engine.Tantivy,
-        folder: Path | None = None,
-    ) -> None:
-        super().__init__(documents, folder)
-        self._engine, self.engine = engine, engine.name
+    def __init__(self, engine: Engine, folder: Path | None = None) -> None:
+        self._engine, self.engine, self.folder = engine, engine.name, folder
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> LexicalIndex:
-        """An index in memory, by numpy alone: for some thousands of documents.
+        """Index some thousands of documents in memory, with numpy.
 
-        rows: as the lines of a corpus: ``id``, and ``contents`` or ``title`` and ``text``. Raises BadValue for others.
+        Args:
+            rows: objects as in a corpus, with ``id``, and ``contents`` or ``title`` and ``text``.
+
+        Raises:
+            BadValue: a malformed row.
         """
-        documents = listed(rows)
-        return cls(documents, postings.of_documents(documents))
+        return cls(numpy_engine.NumpyEngine.of(documents_of(rows)))
+
+    def __len__(self) -> int:
+        return len(self._engine)
 
     def search(self, queries: Sequence[str], topk: int = 3) -> list[list[Hit]]:
-        checked_topk(topk)
-        scored = (self._engine.search(query_words(query), topk) for query in queries)
-        return [ranked(self.documents, each, topk) for each in scored]
+        check_topk(topk)
+        return [ranked(self._engine.search(query_words(query), topk), topk) for query in queries]
+
+    def document(self, number: int) -> Document:
+        """Return a document by its number, from 0. Raises ToolError where the index is damaged."""
+        return self._engine.document(number)
+
+    def access(self, urls: Sequence[str]) -> list[str | None]:
+        return [self._engine.contents_at(url) for url in urls]
+
+    def close(self) -> None:
+        self._engine.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.folder is None:
-            return LexicalIndex, (self.documents, self._engine)
-        return open_index, (self.folder,)  # in another process it is opened anew
+        return (LexicalIndex, (self._engine,)) if self.folder is None else (open_index, (self.folder,))
 
 
-def ranked(documents: Documents, scored: Iterable[tuple[float, int]], topk: int) -> list[Hit]:
-    """The best topk by score, then by id: scores are rounded first, for sums of floats depend on their order."""
-    hits = [Hit(documents[number], round(score, 4)) for score, number in scored]
+def ranked(scored: Iterable[tuple[float, Document]], topk: int) -> list[Hit]:
+    """Return the best topk by score, then by id. Scores are rounded: the sum of floats depends on the order."""
+    hits = [Hit(document, round(score, 4)) for score, document in scored]
     return sorted(hits, key=lambda hit: (-hit.score, hit.document["id"]))[:topk]
 
 
-def checked_topk(topk: int) -> int:
+def check_topk(topk: int) -> None:
     if isinstance(topk, bool) or not isinstance(topk, int) or topk < 1:
-        raise BadValue(f"topk must be a whole number of documents, at least 1, got {topk!r}")
-    return topk
+        raise BadValue(f"topk must be an integer of at least 1, got {topk!r}")
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """What an index folder holds. documents: None until the build is complete. files: name → (bytes, CRC-32)."""
+
+    format: Literal["gem-search-index"]
+    version: int
+    corpus: dict[str, Any]
+    engine: EngineName
+    documents: int | None = None
+    files: dict[str, tuple[int, int]] = {}
 
 
 def build_index(
     corpus: str | Path,
     folder: str | Path,
     *,
-    engine: Literal["auto"] | Engine = "auto",
+    engine: Literal["auto"] | EngineName = "auto",
     skip_bad_lines: bool = False,
     progress: Progress | None = None,
 ) -> LexicalIndex:
-    """Build the index of a corpus in a folder, or go on with an interrupted build, and open it.
+    """Build the index of a corpus in a folder and open it. A finished index of the same corpus is opened as it is.
+
+    An interrupted tantivy build resumes; an interrupted numpy build starts again.
 
     Args:
-        corpus: a file of JSON lines; see gem.tools.search_engine.documents.
-        folder: new, empty, or holding an index of the same corpus; one that is finished is opened as it is.
-        engine: "auto" is tantivy where it is installed, numpy otherwise.
-        skip_bad_lines: leave out lines that are no documents.
-        progress: called with what is being done, how much of it is done, and of how much.
+        corpus: file of JSON lines; see gem.tools.search_engine.corpus.
+        folder: new, empty, or with an index of the same corpus.
+        engine: "auto" is tantivy where it is installed, else numpy.
+        skip_bad_lines: log and skip malformed lines.
+        progress: called with (name of the phase, amount done, total amount).
 
-    Raises BadValue for a bad line, with file and number, for a folder of something else, and where another process is
-    building there; MissingDependency for tantivy where it is not installed.
+    Raises:
+        BadValue: a malformed line, a folder with other contents, or another process building in the folder.
+        MissingDependency: engine="tantivy" without tantivy.
     """
     source, path = Corpus(Path(corpus), skip_bad_lines), Path(folder)
-    plan = {"format": FORMAT, "version": VERSION, "corpus": source.identity(), "engine": _chosen(engine)}
+    wanted = Manifest(
+        format="gem-search-index", version=VERSION, corpus=source.fingerprint(), engine=_resolve_engine(engine)
+    )
     path.mkdir(parents=True, exist_ok=True)
-    with _building(path):
-        found = planned(path)
-        if found is not None and (found["corpus"] != plan["corpus"] or engine not in ("auto", found["engine"])):
-            what = "another corpus" if found["corpus"] != plan["corpus"] else f"the engine {found['engine']}"
-            raise BadValue(f"{path}: holds an index of {what}; remove it, or choose another folder")
-        if not (path / MANIFEST).exists():
-            _build(source, path, found or plan, progress or (lambda *_: None))
+    with _build_lock(path):
+        found = _manifest_to_resume(path)
+        if found is not None and found.corpus != wanted.corpus:
+            raise BadValue(f"{path}: holds an index of another corpus; delete it or choose another folder")
+        if found is not None and engine not in ("auto", found.engine):
+            raise BadValue(f"{path}: holds an index of engine {found.engine}; delete it or choose another folder")
+        if found is None or found.documents is None:
+            _build(source, path, found or wanted, progress)
     return open_index(path)
 
 
-def _build(source: Corpus, path: Path, plan: dict[str, Any], progress: Progress) -> None:
-    write_whole(path / PLAN, json.dumps(plan).encode())
-    store(source, path, progress)
-    documents = Stored(path)
-    try:
-        maker = tantivy_engine if plan["engine"] == "tantivy" else postings
-        maker.build(documents, path / "words", progress)
-        seal(path, plan, len(documents))
-    finally:
-        documents.close()
-    for name in (PLAN, JOURNAL):
-        (path / name).unlink()
+def _build(source: Corpus, path: Path, manifest: Manifest, progress: Progress | None) -> None:
+    write_atomically(path / MANIFEST, msgspec.json.encode(manifest))
+    module = tantivy_engine if manifest.engine == "tantivy" else numpy_engine
+    manifest.documents = module.build(source.documents(progress), path / ENGINE_FOLDER)
+    for file in sorted((path / ENGINE_FOLDER).iterdir()):
+        if file.suffix != ".lock":
+            manifest.files[f"{ENGINE_FOLDER}/{file.name}"] = (file.stat().st_size, _checksum(file))
+    write_atomically(path / MANIFEST, msgspec.json.encode(manifest))
 
 
 def open_index(folder: str | Path, *, check: bool = False) -> LexicalIndex:
-    """Open the index in a folder. check: compare files of any size with their checksums; small ones are anyway.
+    """Open the index in a folder.
 
-    Raises BadValue, saying what to do, for a folder that holds no index, one that is unfinished, damaged, or written by
-    another version; MissingDependency where it was built by tantivy and that is not installed.
+    Args:
+        folder: written by build_index().
+        check: compare files of any size with their checksums. Files up to 64 MiB are always compared.
+
+    Raises:
+        BadValue: the folder holds no index, or one that is unfinished, damaged or of another format version.
+        MissingDependency: the index needs tantivy, which is not installed.
     """
     path = Path(folder)
-    manifest = unsealed(path, check=check)
-    documents = Stored(path)
-    if len(documents) != manifest["documents"]:
-        raise BadValue(f"{path}: holds {len(documents)} documents of {manifest['documents']}; build the index anew")
-    opener = tantivy_engine.Tantivy if manifest["engine"] == "tantivy" else postings.read
-    return LexicalIndex(documents, opener(path / "words", len(documents)), path)
+    manifest = read_manifest(path)
+    documents = manifest.documents
+    if documents is None:
+        raise BadValue(f"{path}: the index is unfinished; call build_index() with the same corpus to complete it")
+    if not manifest.files:
+        raise _damaged(path, MANIFEST)
+    for name, (size, checksum) in manifest.files.items():
+        file = path / name
+        if not file.is_file():
+            raise BadValue(f"{path}: {name} is missing; delete the index and rebuild it")
+        if file.stat().st_size != size or ((check or size <= CHECKED_BYTES) and _checksum(file) != checksum):
+            raise _damaged(path, name)
+    engine: Engine
+    if manifest.engine == "tantivy":
+        engine = tantivy_engine.TantivyEngine(path / ENGINE_FOLDER, documents)
+    else:
+        engine = numpy_engine.NumpyEngine.open(path / ENGINE_FOLDER)
+    if len(engine) != documents:
+        raise _damaged(path, MANIFEST)
+    return LexicalIndex(engine, path)
 
 
 def open_corpus(path: str | Path) -> LexicalIndex:
-    """The index of a corpus of some thousands of documents, in memory. Raises BadValue for a bad line."""
-    lines = Corpus(Path(path)).documents()
-    documents = Listed(document for _, _, document in lines if document is not None)
-    if not documents:
-        raise BadValue(f"{path}: the corpus has no documents")
-    return LexicalIndex(documents, postings.of_documents(documents))
+    """Index a corpus of some thousands of documents in memory. Raises BadValue for a malformed line."""
+    return LexicalIndex(numpy_engine.NumpyEngine.of(list(Corpus(Path(path)).documents())))
 
 
-def _chosen(engine: str) -> Engine:
+def read_manifest(path: Path) -> Manifest:
+    """Read the manifest of an index folder, complete or not. Raises BadValue with the way to repair the folder."""
+    if not path.is_dir():
+        raise BadValue(f"{path}: no such folder; build_index() creates an index of a corpus")
+    if (path / _VERSION_1_PLAN).exists():
+        raise _outdated(path, 1)
+    try:
+        manifest = msgspec.json.decode((path / MANIFEST).read_bytes(), type=Manifest)
+    except FileNotFoundError:
+        raise BadValue(f"{path}: holds no index ({MANIFEST} is missing); build_index() creates one") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise _damaged(path, MANIFEST) from None
+    if manifest.version != VERSION:
+        raise _outdated(path, manifest.version)
+    return manifest
+
+
+def _manifest_to_resume(path: Path) -> Manifest | None:
+    """The manifest of a folder to build in; None where it is empty. Raises BadValue where it has other contents."""
+    files = {file.name for file in path.iterdir()} - {LOCK}
+    if files and not files & {MANIFEST, _VERSION_1_PLAN}:
+        raise BadValue(f"{path}: holds {min(files)} and no index; choose an empty or new folder")
+    return read_manifest(path) if files else None
+
+
+def _outdated(path: Path, version: int) -> BadValue:
+    return BadValue(
+        f"{path}: the index has format version {version}, and this release reads version {VERSION}; delete the folder "
+        "and rebuild it with build_index() or retrieval_server --build_only"
+    )
+
+
+def _damaged(path: Path, name: str) -> BadValue:
+    return BadValue(f"{path}: {name} is damaged; delete the folder and rebuild it with build_index()")
+
+
+def _checksum(path: Path) -> int:
+    value = 0
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            value = zlib.crc32(data, value)
+    return value
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file, so that it is either unchanged or complete after a crash."""
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def _resolve_engine(engine: str) -> EngineName:
     if engine not in ("auto", "tantivy", "numpy"):
         raise BadValue(f"engine must be 'auto', 'tantivy' or 'numpy', got {engine!r}")
-    if engine != "numpy":
-        try:
-            require("tantivy", extra="search")
-        except MissingDependency:
-            if engine == "tantivy":
-                raise
-            return "numpy"
-        return "tantivy"
-    return "numpy"
+    if engine == "numpy":
+        return "numpy"
+    try:
+        require("tantivy", extra="search")
+    except MissingDependency:
+        if engine == "tantivy":
+            raise
+        return "numpy"
+    return "tantivy"
 
 
 @contextmanager
-def _building(path: Path) -> Iterator[None]:
-    """Hold a folder's lock. Raises BadValue where another process does."""
+def _build_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of a folder. Raises BadValue where another process holds it."""
     try:
         import fcntl
-    except ImportError:  # no such locks on this system
+    except ImportError:  # not available on this system
         yield
         return
     with (path / LOCK).open("w") as file:

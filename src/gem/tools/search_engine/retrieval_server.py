@@ -1,7 +1,7 @@
-"""Serves a local corpus: ``python -m gem.tools.search_engine.retrieval_server --corpus corpus.jsonl --index folder``.
+"""Serve a local corpus: ``python -m gem.tools.search_engine.retrieval_server --corpus corpus.jsonl --index folder``.
 
-Builds the index first, where the folder holds none, or half of one. See gem.tools.search_engine.serving for what it
-answers. Several of them may share one folder, whose files they map into memory.
+Builds the index first, where the folder holds none or an unfinished one. Several servers may share one folder, whose
+files they map into memory. For the API see gem.tools.search_engine.server.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from gem.errors import BadValue, CallerError
-from gem.tools.search_engine.batching import Batcher
 from gem.tools.search_engine.dense import EmbeddingsEndpoint, Encoder, HybridIndex, add_vectors, open_dense
-from gem.tools.search_engine.documents import Progress
-from gem.tools.search_engine.index import Indexed, LexicalIndex, build_index, open_index
-from gem.tools.search_engine.manifest import MANIFEST
-from gem.tools.search_engine.serving import Service, add_address, serve
+from gem.tools.search_engine.index import MANIFEST, DocumentIndex, build_index, open_index
+from gem.tools.search_engine.server import Batcher, Service, add_address, serve
 
 
-def service_of(index: Indexed, *, topk: int, workers: int, batch: int) -> Service:
-    """A server's service on an index; closing it closes the index."""
-    batcher = Batcher(index, workers=workers, most=batch)
+def service_of(index: DocumentIndex, *, topk: int, workers: int, batch: int) -> Service:
+    """Return the service of an index. Closing the service closes the index."""
+    batcher = Batcher(index, workers=workers, max_batch=batch)
 
     def close() -> None:
         batcher.close()
@@ -35,39 +32,19 @@ def service_of(index: Indexed, *, topk: int, workers: int, batch: int) -> Servic
         topk=topk,
         about={"documents": len(index), "engine": index.engine},
         access=index.access,
-        gauges=lambda: {"queries_waiting": batcher.waiting, "batches": batcher.batches, "documents": len(index)},
+        gauges={
+            "queries_waiting": lambda: batcher.waiting,
+            "batches": lambda: batcher.batches,
+            "documents": lambda: len(index),
+        },
         close=close,
     )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="retrieval_server", description=__doc__)
-    parser.add_argument("--corpus", type=Path, help="JSON lines; not needed where --index is finished")
-    parser.add_argument("--index", type=Path, required=True, help="folder of the index")
-    parser.add_argument("--topk", type=int, default=3, help="documents for a request that names no topk")
-    parser.add_argument("--engine", choices=["auto", "tantivy", "numpy"], default="auto")
-    parser.add_argument(
-        "--skip_bad_lines", action="store_true", help="leave out lines of the corpus that are no documents"
-    )
-    parser.add_argument("--mode", choices=["lexical", "dense", "hybrid"], default="lexical")
-    parser.add_argument(
-        "--embeddings_url", help='of an endpoint, what "/embeddings" is appended to; for the other modes'
-    )
-    parser.add_argument("--embeddings_model", help="its name at that endpoint")
-    parser.add_argument("--embeddings_key_env", help="environment variable that holds the endpoint's key")
-    parser.add_argument("--query_prefix", default="", help='put before each query, as "query: "')
-    parser.add_argument("--passage_prefix", default="", help='put before each passage, as "passage: "')
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="batches searched at the same time")
-    parser.add_argument("--batch", type=int, default=64, help="queries of a batch at most")
-    parser.add_argument("--build_only", action="store_true", help="build the index, and leave")
-    add_address(parser)
-    args = parser.parse_args(argv)
-    if args.topk < 1 or args.workers < 1 or args.batch < 1:
-        parser.error("--topk, --workers and --batch should be at least 1")
-    if args.corpus is None and not (args.index / MANIFEST).exists():
-        parser.error(f"--corpus is needed: {args.index} holds no finished index")
+    args = _parse_args(argv)
     try:
-        index = opened(args)
+        index = _open(args)
         if args.build_only:
             index.close()
             return 0
@@ -78,23 +55,54 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def opened(args: argparse.Namespace) -> Indexed:
-    """The index asked for, built as far as it is not."""
-    from rich.console import Console
-    from rich.progress import Progress as Bar
+def _parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="retrieval_server", description=__doc__)
+    parser.add_argument("--corpus", type=Path, help="file of JSON lines; not needed where --index is complete")
+    parser.add_argument("--index", type=Path, required=True, help="folder of the index")
+    parser.add_argument("--topk", type=int, default=3, help="documents for a request without topk")
+    parser.add_argument("--engine", choices=["auto", "tantivy", "numpy"], default="auto")
+    parser.add_argument("--skip_bad_lines", action="store_true", help="skip malformed lines of the corpus")
+    parser.add_argument("--mode", choices=["lexical", "dense", "hybrid"], default="lexical")
+    parser.add_argument(
+        "--embeddings_url", help='endpoint of --mode dense and hybrid, to which "/embeddings" is appended'
+    )
+    parser.add_argument("--embeddings_model", help="name of the model at that endpoint")
+    parser.add_argument("--embeddings_key_env", help="environment variable with the API key of the endpoint")
+    parser.add_argument("--query_prefix", default="", help='prepended to each query, for example "query: "')
+    parser.add_argument("--passage_prefix", default="", help='prepended to each passage, for example "passage: "')
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="batches searched at the same time")
+    parser.add_argument("--batch", type=int, default=64, help="maximum number of queries per batch")
+    parser.add_argument("--build_only", action="store_true", help="build the index and exit")
+    add_address(parser)
+    args = parser.parse_args(argv)
+    if args.topk < 1 or args.workers < 1 or args.batch < 1:
+        parser.error("--topk, --workers and --batch must be at least 1")
+    if args.corpus is None and not (args.index / MANIFEST).exists():
+        parser.error(f"--corpus is needed: {args.index} holds no index")
+    return args
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+
+def _open(args: argparse.Namespace) -> DocumentIndex:
+    """Build what is missing of the index, with a progress bar, and open it."""
+    from rich.console import Console
+    from rich.progress import Progress as ProgressBar
+
+    with ProgressBar(console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, Any] = {}
 
-        def progress(what: str, done: float, total: float) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done)
+        def progress(phase: str, done: float, total: float) -> None:
+            if phase not in tasks:
+                tasks[phase] = bar.add_task(phase, total=total)
+            bar.update(tasks[phase], completed=done)
 
-        lexical = words_index(args, progress)
+        if args.corpus is None:
+            lexical = open_index(args.index)
+        else:
+            options = {"engine": args.engine, "skip_bad_lines": args.skip_bad_lines, "progress": progress}
+            lexical = build_index(args.corpus, args.index, **options)
         if args.mode == "lexical":
             return lexical
-        encoder = encoder_of(args)
+        encoder = _encoder(args)
         add_vectors(args.index, encoder, progress=progress)
         dense = open_dense(args.index, encoder)
         if args.mode == "hybrid":
@@ -103,15 +111,7 @@ def opened(args: argparse.Namespace) -> Indexed:
         return dense
 
 
-def words_index(args: argparse.Namespace, progress: Progress) -> LexicalIndex:
-    if args.corpus is None:
-        return open_index(args.index)
-    return build_index(
-        args.corpus, args.index, engine=args.engine, skip_bad_lines=args.skip_bad_lines, progress=progress
-    )
-
-
-def encoder_of(args: argparse.Namespace) -> Encoder:
+def _encoder(args: argparse.Namespace) -> Encoder:
     if not args.embeddings_url or not args.embeddings_model:
         raise BadValue(f"--mode {args.mode} needs --embeddings_url and --embeddings_model")
     endpoint = EmbeddingsEndpoint(args.embeddings_url, args.embeddings_model, api_key_env=args.embeddings_key_env)

@@ -1,23 +1,32 @@
-"""BM25 by tantivy: the engine of choice where the extra [search] is installed."""
+"""BM25 ranking by tantivy, which stores the documents and finds them by words, number or URL. Needs [search]."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gem.errors import BadValue, require
-from gem.tools.search_engine.documents import Documents, Progress
-from gem.tools.search_engine.postings import CLOSE, Scored
-from gem.tools.search_engine.words import words
+import msgspec
 
-BLOCK = 100_000  # documents between two commits; an interrupted build goes on after the last one
-TOLD = 1000  # documents between two words of progress
-HEAP = 128_000_000  # bytes of documents that the writer keeps in memory before it writes them out
+from gem.errors import BadValue, ToolError, require
+from gem.tools.search_engine.corpus import Document, words
+from gem.tools.search_engine.numpy_engine import TIE
+
+COMMIT_EVERY = 100_000  # documents; an interrupted build resumes after the last commit
+HEAP_BYTES = 128_000_000  # documents that the writer buffers in memory
 
 
-class Tantivy:
-    """The engine on what build() wrote. Raises BadValue for a folder that is no index of ours."""
+class TantivyEngine:
+    """Open what build() wrote.
+
+    Args:
+        folder: of the index.
+        size: its number of documents.
+
+    Raises:
+        BadValue: tantivy cannot open the folder, or it has another number of documents.
+    """
 
     name = "tantivy"
 
@@ -28,60 +37,89 @@ class Tantivy:
             index.config_reader("manual")  # the default starts a thread that watches the folder
             index.reload()
             self._schema, self._searcher = index.schema, index.searcher()
-        except Exception as e:  # tantivy's errors are ValueError and others, some of them panics
-            raise BadValue(f"{folder}: tantivy cannot open it ({e}); build the index anew") from e
+        except Exception as e:  # tantivy raises ValueError and others
+            raise BadValue(f"{folder}: tantivy cannot open it ({e}); delete the index and rebuild it") from e
         if self._searcher.num_docs != size:
-            raise BadValue(f"{folder}: holds {self._searcher.num_docs} documents of {size}; build the index anew")
+            found = f"{self._searcher.num_docs} of {size} documents"
+            raise BadValue(f"{folder}: has {found}; delete the index and rebuild it")
+        self._folder = folder
 
     def __len__(self) -> int:
         return int(self._searcher.num_docs)
 
-    def search(self, query: Sequence[str], topk: int) -> list[Scored]:
-        """The best topk documents, and all that the last of them hardly differs from; in no order."""
+    def search(self, query: Sequence[str], topk: int) -> list[tuple[float, Document]]:
+        """Return the best topk documents and all that tie with the last of them, in any order."""
         if not query:
             return []
-        asked, limit = self._query(query), topk + 8
+        # Built from terms, never parsed from text: a model may write "foo:bar" or "(((".
+        should = self._tantivy.Occur.Should
+        terms = [(should, self._term("words", word, "freq")) for word in query]
+        asked = terms[0][1] if len(terms) == 1 else self._tantivy.Query.boolean_query(terms)
+        limit = topk + 8
         while True:
             hits = self._searcher.search(asked, limit, count=False).hits
-            if len(hits) < limit or hits[-1][0] < hits[topk - 1][0] - 2 * CLOSE:
+            if len(hits) < limit or hits[-1][0] < hits[topk - 1][0] - 2 * TIE:
                 break
-            limit *= 4  # more of the same score than were asked for
+            limit *= 4  # more ties than fit
         last = hits[min(topk, len(hits)) - 1][0] if hits else 0.0
-        kept = [hit for hit in hits if hit[0] > last - 2 * CLOSE]
-        numbers = self._searcher.fast_field_values("number", [address for _, address in kept])
-        return [(score, number) for (score, _), number in zip(kept, numbers, strict=True)]
+        return [(score, self._stored(address)) for score, address in hits if score > last - 2 * TIE]
 
-    def _query(self, query: Sequence[str]) -> Any:
-        # Built from words, never parsed from text: what a model writes is no query language.
-        term, should = self._tantivy.Query.term_query, self._tantivy.Occur.Should
-        terms = [(should, term(self._schema, "contents", word, index_option="freq")) for word in query]
-        return terms[0][1] if len(terms) == 1 else self._tantivy.Query.boolean_query(terms)
+    def document(self, number: int) -> Document:
+        hits = self._searcher.search(self._term("number", number), 1, count=False).hits
+        if not hits:
+            raise ToolError(f"{self._folder}: document {number} is missing; rebuild the index")
+        return self._stored(hits[0][1])
+
+    def contents_at(self, url: str) -> str | None:
+        """Return the contents of the document with this URL."""
+        hits = self._searcher.search(self._term("url", url), 1, count=False).hits
+        return self._stored(hits[0][1])["contents"] if hits else None
+
+    def close(self) -> None:
+        """Tantivy closes its files when the engine is collected."""
+
+    def _term(self, field: str, value: Any, index_option: str = "basic") -> Any:
+        return self._tantivy.Query.term_query(self._schema, field, value, index_option=index_option)
+
+    def _stored(self, address: Any) -> Document:
+        try:
+            return msgspec.json.decode(self._searcher.doc(address)["document"][0], type=Document)
+        except Exception as e:  # tantivy raises ValueError and others
+            raise ToolError(f"{self._folder}: a document is damaged ({e}); rebuild the index") from e
 
 
-def build(documents: Documents, folder: Path, progress: Progress) -> None:
-    """Write an index of documents into a folder, from the last commit of an interrupted call."""
+def build(documents: Iterable[Document], folder: Path) -> int:
+    """Write an index of documents into a folder, or resume after the last commit. Returns the number of documents."""
     tantivy = require("tantivy", extra="search")
     folder.mkdir(exist_ok=True)
     schema = (
         tantivy.SchemaBuilder()
-        .add_text_field("contents", tokenizer_name="whitespace", index_option="freq")
-        .add_unsigned_field("number", fast=True)
+        .add_text_field("words", tokenizer_name="whitespace", index_option="freq")
+        .add_text_field("url", tokenizer_name="raw", index_option="basic")
+        .add_unsigned_field("number", indexed=True)
+        .add_bytes_field("document", stored=True)
         .build()
     )
-    index = tantivy.Index(schema, str(folder), reuse=True)
-    made = index.searcher().num_docs
-    # One thread: with more, documents of equal scores change places from one build to the next.
-    writer = index.writer(heap_size=HEAP, num_threads=1)
     try:
-        for number in range(made, len(documents)):
-            document = tantivy.Document()
-            document.add_text("contents", " ".join(words(documents[number]["contents"])))
-            document.add_unsigned("number", number)
-            writer.add_document(document)
-            if (number + 1) % BLOCK == 0:
+        index = tantivy.Index(schema, str(folder), reuse=True)
+    except ValueError as e:
+        raise BadValue(f"{folder}: tantivy cannot resume the build ({e}); delete the index and rebuild it") from e
+    count: int = index.searcher().num_docs
+    # One thread: with more, the order of tied documents differs from build to build.
+    writer = index.writer(heap_size=HEAP_BYTES, num_threads=1)
+    try:
+        for document in islice(documents, count, None):
+            entry = tantivy.Document()
+            entry.add_text("words", " ".join(words(document["contents"])))
+            if "url" in document:
+                entry.add_text("url", document["url"])
+            entry.add_unsigned("number", count)
+            entry.add_bytes("document", msgspec.json.encode(document))
+            writer.add_document(entry)
+            count += 1
+            if count % COMMIT_EVERY == 0:
                 writer.commit()
-            if (number + 1) % TOLD == 0 or number + 1 == len(documents):
-                progress("indexing", number + 1, len(documents))
-    finally:  # interrupted, too: what was added is whole, and stays
+    finally:  # keep what was added before an interruption
         writer.commit()
         writer.wait_merging_threads()
+    return count

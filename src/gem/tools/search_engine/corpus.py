@@ -1,0 +1,170 @@
+"""Corpora of JSON lines, documents, and the words by which documents are found.
+
+A line of a corpus is a JSON object with ``contents``, or with ``text`` and optionally ``title``. ``id`` is a string or
+an integer and defaults to the number of the line, counted from 1. ``url`` is kept. The first line of ``contents`` is
+the title in quotes, as in the corpora published with Search-R1.
+
+All engines index the output of words(), so they rank documents in the same order.
+
+>>> words("Café don't-stop C++ 東京_2024")
+['cafe', 'don', 't', 'stop', 'c', '東', '京', '2024']
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from gem._internal.text import short_repr
+from gem.errors import BadValue
+
+PROGRESS_STEP = 1000  # documents between two progress reports
+QUERY_CHARACTERS = 20_000  # characters of a query that are read
+QUERY_WORDS = 64  # distinct words of a query that are used
+
+# Scripts written without spaces: every character counts as a word.
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+# Runs of letters and digits, of bounded length because tantivy drops terms of thousands of bytes.
+_WORD = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]{{1,64}}")
+_ASCII_WORD = re.compile("[a-z0-9]{1,64}")  # the same for ASCII text, three times as fast
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+logger = logging.getLogger(__name__)
+Document: TypeAlias = dict[str, str]  # id, contents and, where known, url
+Progress: TypeAlias = Callable[[str, float, float], None]  # (name of the phase, amount done, total amount)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A document found by a search. Scores are comparable within one search only; higher is better."""
+
+    document: Document
+    score: float
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A file of JSON lines.
+
+    Args:
+        path: an uncompressed file.
+        skip_bad_lines: log and skip malformed lines instead of raising BadValue.
+    """
+
+    path: Path
+    skip_bad_lines: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.path.is_file():
+            raise BadValue(f"{self.path}: no such file; a corpus is a file of JSON lines")
+        if self.path.suffix in (".gz", ".zip", ".xz", ".bz2", ".parquet"):
+            raise BadValue(f"{self.path}: a corpus is a file of JSON lines; unpack it first")
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Identify the corpus by its name, size and a checksum of its first and last 64 KiB."""
+        size = self.path.stat().st_size
+        with self.path.open("rb") as file:
+            head = file.read(1 << 16)
+            file.seek(max(0, size - (1 << 16)))
+            tail = file.read()
+        digest = hashlib.blake2b(head + tail, digest_size=16).hexdigest()
+        return {"name": self.path.name, "bytes": size, "ends": digest, "skip_bad_lines": self.skip_bad_lines}
+
+    def documents(self, progress: Progress | None = None) -> Iterator[Document]:
+        """Read the documents in order. Empty lines are skipped.
+
+        Raises:
+            BadValue: a malformed line, named by file and number, or a corpus without documents.
+        """
+        total, done, count = self.path.stat().st_size, 0, 0
+        with self.path.open("rb") as file:
+            for line, raw in enumerate(file, start=1):
+                done += len(raw)
+                if raw.strip() and (document := self._document(raw, line)) is not None:
+                    count += 1
+                    yield document
+                    if progress is not None and count % PROGRESS_STEP == 0:
+                        progress("indexing", done, total)
+        if count == 0:
+            raise BadValue(f"{self.path}: the corpus has no documents")
+        if progress is not None:
+            progress("indexing", total, total)
+
+    def _document(self, raw: bytes, line: int) -> Document | None:
+        try:
+            return document_of(_parse(raw), line)
+        except BadValue as e:
+            if not self.skip_bad_lines:
+                raise BadValue(f"{self.path}, line {line}: {e}") from None
+            logger.warning("%s, line %d skipped: %s", self.path, line, e)
+            return None
+
+
+def documents_of(rows: Iterable[Mapping[str, Any]]) -> list[Document]:
+    """Convert rows to documents. Raises BadValue with the number of a malformed row, counted from 1."""
+    documents = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            documents.append(document_of(row, number))
+        except BadValue as e:
+            raise BadValue(f"row {number}: {e}") from None
+    if not documents:
+        raise BadValue("the corpus has no documents")
+    return documents
+
+
+def document_of(row: Any, number: int) -> Document:
+    """Convert one row of a corpus; ``number`` is the default id. Raises BadValue for a malformed row."""
+    if not isinstance(row, Mapping):
+        raise BadValue(f"expected a JSON object, got {type(row).__name__}")
+    key = row.get("id", number)
+    if isinstance(key, bool) or not isinstance(key, str | int) or key == "":
+        raise BadValue(f"'id' must be a string or an integer, got {short_repr(key, 60)}")
+    document = {"id": str(key), "contents": _contents(row)}
+    url = row.get("url")
+    if isinstance(url, str) and url:
+        document["url"] = url
+    return document
+
+
+def _contents(row: Mapping[str, Any]) -> str:
+    for column in ("contents", "text", "title"):
+        if not isinstance(row.get(column, ""), str):
+            raise BadValue(f"{column!r} must be a string, got {short_repr(row[column], 60)}")
+    contents: str = row.get("contents", "")
+    if not contents.strip() and row.get("text", "").strip():
+        contents = '"' + " ".join(row.get("title", "").split()) + '"\n' + row["text"]
+    if not contents.strip():
+        raise BadValue(f"needs 'contents', or 'text' with a 'title'; it has {', '.join(map(repr, row)) or 'no keys'}")
+    try:
+        contents.encode()
+    except UnicodeEncodeError:
+        raise BadValue("contains half of a surrogate pair, which cannot be encoded") from None
+    return contents
+
+
+def _parse(raw: bytes) -> Any:
+    try:
+        return json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as e:
+        raise BadValue(f"invalid JSON: {e}") from None
+
+
+def words(text: str) -> list[str]:
+    """Split a text into its words in order, lower-cased and without accents."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    text = unicodedata.normalize("NFKC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
+    return _WORD.findall(text.casefold())
+
+
+def query_words(query: str) -> list[str]:
+    """Return the distinct words of a query in the order of first use, at most QUERY_WORDS."""
+    return list(dict.fromkeys(words(query[:QUERY_CHARACTERS])))[:QUERY_WORDS]
