@@ -146,22 +146,22 @@ class Soak:
         """Step and send to random slots until a time of the monotonic clock; then wait for all."""
         chance = random.Random(self.seed)
         while time.monotonic() < until:
-            idle = [slot for slot in range(SLOTS) if slot not in vec_env.under_way]
+            idle = [slot for slot in range(SLOTS) if slot not in vec_env.pending]
             some = chance.sample(idle, chance.randint(0, len(idle)))
             if some and chance.random() < 0.2:
                 self.keep(some, vec_env.step(dict.fromkeys(some, "a")))
             else:
                 vec_env.send(dict.fromkeys(some, "a"))
-            if vec_env.under_way:
-                self.receive(vec_env, chance.randint(1, len(vec_env.under_way)))
+            if vec_env.pending:
+                self.receive(vec_env, chance.randint(1, len(vec_env.pending)))
             progress(len(self.failed), sum(self.steps))
-        if vec_env.under_way:
-            self.receive(vec_env, len(vec_env.under_way))
+        if vec_env.pending:
+            self.receive(vec_env, len(vec_env.pending))
 
     def receive(self, vec_env: VectorEnv, min_envs: int) -> None:
         ids, step = vec_env.recv(min_envs=min_envs, timeout=STUCK)
         if len(ids) < min_envs:
-            raise RuntimeError(f"slots {vec_env.under_way} did not come back within {STUCK:g} s")
+            raise RuntimeError(f"slots {vec_env.pending} did not come back within {STUCK:g} s")
         self.keep(ids, step)
 
     def keep(self, ids: list[int], step: Any) -> None:

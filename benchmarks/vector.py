@@ -121,7 +121,7 @@ def waiting(scale: Scale) -> list[Line]:
 def free_running(vec_env: VectorEnv, seconds: float) -> float:
     """Transitions per second when each slot is sent to again as soon as it is back. Leaves nothing under way."""
     start, transitions = time.perf_counter(), 0
-    vec_env.send({slot: "a" for slot in range(vec_env.num_envs) if slot not in vec_env.under_way})
+    vec_env.send({slot: "a" for slot in range(vec_env.num_envs) if slot not in vec_env.pending})
     while (spent := time.perf_counter() - start) < seconds:
         ids, _ = vec_env.recv(timeout=seconds - spent)
         transitions += len(ids)

@@ -18,12 +18,13 @@ import pytest
 from fixture_envs import Counting, Echo, Faulty, Waiting, Walker
 from leftovers import SOON, eventually
 
+from gem._internal import event_loop
 from gem.core import EndOnTruncation, Env, EnvWrapper, Info, Step, has_coroutines
 from gem.errors import BadAction, BadValue, EnvFailed
-from gem.vector import SyncVectorEnv, loop, thread
+from gem.vector import SyncVectorEnv, thread
 from gem.vector.async_ import AsyncVectorEnv
-from gem.vector.engine import InlineEngine
 from gem.vector.slots import MAX_FAILURES
+from gem.vector.sync import InlineEngine
 from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper
 
 LIMIT = 0.3  # seconds that a call may take
@@ -58,7 +59,7 @@ class Patient(Faulty):
 
 def gem_threads() -> list[str]:
     names = (thread.name for thread in threading.enumerate())
-    return sorted(name for name in names if name in ("gem-loop", "gem-slots"))  # and none of other parts' threads
+    return sorted(name for name in names if name in ("gem-background", "gem-slots"))  # and none of other parts' threads
 
 
 def is_failed(step: Any, slot: int = 0) -> bool:
@@ -87,7 +88,7 @@ def test_with_a_time_limit_inline_slots_run_on_threads():
         [lambda: Faulty({(0, 1): "hang"}, hang=1.0), Walker], runs=["inline"] * 2, timeout=LIMIT
     ) as env:
         env.reset(seed=0)
-        with pytest.raises(EnvFailed, match=r"slot 0 failed: took over 0.3 s"):
+        with pytest.raises(EnvFailed, match=r"slot 0 failed: timed out after 0.3 s"):
             env.step(["a", "a"])
         assert env.recv().ids_B == [1]
 
@@ -104,7 +105,7 @@ def test_environments_with_coroutines_are_awaited_wherever_else_they_would_run(p
     with AsyncVectorEnv([Waiting] * 50, runs=None if place is None else [place] * 50) as env:
         env.reset(seed=0)
         env.step(["a"] * 50)
-        assert gem_threads() == ["gem-loop"]
+        assert gem_threads() == ["gem-background"]
 
 
 @pytest.mark.parametrize("runs", [["inline"], ["inline"] * 3, ["inline", "threads"], ["inline", None]])
@@ -180,7 +181,7 @@ def test_coroutines_wait_all_at_once_on_one_thread():
     with AsyncVectorEnv([Meeting] * 500) as env:
         env.reset(seed=0)
         assert env.step(["a"] * 500).rewards_B.shape == (500,)
-        assert len(set(arrived)) == 1 and gem_threads() == ["gem-loop"]
+        assert len(set(arrived)) == 1 and gem_threads() == ["gem-background"]
 
 
 def test_coroutines_are_received_in_the_order_in_which_they_end():
@@ -263,7 +264,7 @@ def test_a_coroutine_over_its_time_is_cancelled_and_costs_no_thread():
         step = env.step(["a"] * 61)
         assert [is_failed(step, slot) for slot in range(61)] == [True] * 60 + [False]
         assert step.observations_B[1] == "episode 1 of seed 1"
-        assert step.infos_B[0]["final_info"]["failure"] == "took over 0.3 s"
+        assert step.infos_B[0]["final_info"]["failure"] == "timed out after 0.3 s"
         assert Patient.cancelled == 60
         assert not is_failed(env.step(["a"] * 61))
 
@@ -273,7 +274,7 @@ def test_a_coroutine_that_hangs_in_the_reset_after_an_episode_does_not_lose_that
         env.reset(seed=0)
         step = env.step(["a"])
         assert not is_failed(step) and step.infos_B[0]["final_obs"].startswith("episode 0 of seed 0, turn 1")
-        assert step.infos_B[0]["failure"] == "took over 0.3 s"
+        assert step.infos_B[0]["failure"] == "timed out after 0.3 s"
         step = env.step(["a"])
         assert is_failed(step) and step.observations_B == ["episode 2 of seed 0"]
 
@@ -281,7 +282,7 @@ def test_a_coroutine_that_hangs_in_the_reset_after_an_episode_does_not_lose_that
 def test_a_coroutine_that_hangs_where_failures_raise_breaks_its_slot_until_it_is_reset():
     with AsyncVectorEnv([lambda: Patient({(0, 1): "hang"}), Waiting], timeout=LIMIT) as env:
         env.reset(seed=0)
-        with pytest.raises(EnvFailed, match="slot 0 failed: took over"):
+        with pytest.raises(EnvFailed, match="slot 0 failed: timed out after"):
             env.step(["a", "a"])
         assert env.recv().ids_B == [1]
         assert env.reset(ids=[0])[0] == ["episode 1 of seed 0"]
@@ -292,7 +293,7 @@ def test_coroutines_that_hang_every_time_are_given_up():
     mishaps = {(episode, 1): "hang" for episode in range(99)}
     with AsyncVectorEnv([lambda: Patient(mishaps)], timeout=0.05, on_failure="restart") as env:
         env.reset(seed=0)
-        with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: took over"):
+        with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: timed out after"):
             for _ in range(99):
                 env.step(["a"])
 
@@ -309,7 +310,7 @@ def test_a_coroutine_that_cancels_itself_has_failed():
 
 
 def test_a_coroutine_that_blocks_the_loop_is_an_error_and_no_deadlock(monkeypatch):
-    monkeypatch.setattr(loop, "ENDING", 0.1)
+    monkeypatch.setattr(event_loop, "CANCEL_TIMEOUT", 0.1)
     opened = threading.Event()
 
     class Blocking(Waiting):
@@ -318,14 +319,14 @@ def test_a_coroutine_that_blocks_the_loop_is_an_error_and_no_deadlock(monkeypatc
 
     with AsyncVectorEnv([Blocking, Waiting], timeout=0.1, on_failure="restart") as env:
         env.reset(seed=0)
-        with pytest.raises(EnvFailed, match=r"slot 0 failed 5 times in a row: took over"):
+        with pytest.raises(EnvFailed, match=r"slot 0 failed 5 times in a row: timed out after"):
             for _ in range(99):
                 env.step({0: "a"})
     opened.set()
 
 
 def test_a_coroutine_that_ignores_its_cancellation_holds_nobody_up(monkeypatch):
-    monkeypatch.setattr(loop, "ENDING", 0.1)
+    monkeypatch.setattr(event_loop, "CANCEL_TIMEOUT", 0.1)
     release = asyncio.Event()
     running = []
 
@@ -416,7 +417,7 @@ def test_a_wrapped_environment_is_awaited_on_the_loop():
     with AsyncVectorEnv([lambda: EpisodeTrackingWrapper(Waiting())] * 3) as env:
         env.reset(seed=0)
         env.step(["a"] * 3)
-        assert gem_threads() == ["gem-loop"]
+        assert gem_threads() == ["gem-background"]
 
 
 # Closing

@@ -54,13 +54,13 @@ class Player:
     def play(self, steps: int) -> list[list[Entry]]:
         due = [len(trace) + steps for trace in self.traces]
         while busy := [slot for slot, trace in enumerate(self.traces) if len(trace) < due[slot]]:
-            self.move([slot for slot in busy if slot not in self.env.under_way])
+            self.move([slot for slot in busy if slot not in self.env.pending])
         return self.traces
 
     def move(self, idle: list[int]) -> None:
         what = self.chance.choice(["step", "send", "recv"])
-        if self.env.under_way and (what == "recv" or not idle):
-            self.keep(*self.env.recv(min_envs=self.chance.randint(1, len(self.env.under_way))))
+        if self.env.pending and (what == "recv" or not idle):
+            self.keep(*self.env.recv(min_envs=self.chance.randint(1, len(self.env.pending))))
         elif idle:
             self.start(what, self.chance.sample(idle, self.chance.randint(1, len(idle))))
 

@@ -17,8 +17,7 @@ from gem.core import StopReason
 from gem.errors import BadAction, BadValue, EpisodeOver
 from gem.vector import Autoreset, EnvStats, SyncVectorEnv, VectorEnv, make_vec
 from gem.vector.engine import Engine
-from gem.vector.slots import Outcome, SlotGroup
-from gem.vector.sync import build_group
+from gem.vector.slots import SlotGroup, SlotOutcome
 from gem.wrappers import EpisodeTrackingWrapper
 
 GUESS = "game:GuessTheNumber-v0"
@@ -166,7 +165,7 @@ def test_a_slot_that_there_is_not_is_refused(slot):
 
 
 def test_a_slot_is_reset_once():
-    with pytest.raises(BadAction, match="named twice"):
+    with pytest.raises(BadAction, match="duplicate slots"):
         vector(2, 2).reset(ids=[1, 1])
 
 
@@ -185,9 +184,9 @@ class Late(Engine):
     """Runs calls at once and gives the outcomes back when told: the order of real backends, without their chance."""
 
     def __init__(self, group: SlotGroup) -> None:
-        self.group, self.facts = group, {slot: group.facts(slot) for slot in group.envs}
-        self.pending: list[Outcome] = []
-        self.ready: list[Outcome] = []
+        self.group, self.metadata = group, {slot: group.metadata(slot) for slot in group.envs}
+        self.pending: list[SlotOutcome] = []
+        self.ready: list[SlotOutcome] = []
         self.waits: list[float | None] = []
 
     def submit(self, calls):
@@ -216,7 +215,11 @@ class Late(Engine):
 
 
 def late(*turns: int, autoreset: Autoreset = Autoreset.SAME_STEP, **options: Any) -> tuple[VectorEnv, Late]:
-    group = build_group([lambda n=n: Counting(n) for n in turns], autoreset, options.get("on_failure", "raise"))
+    group = SlotGroup(
+        {slot: lambda n=n: Counting(n) for slot, n in enumerate(turns)},
+        same_step=autoreset is Autoreset.SAME_STEP,
+        on_failure=options.get("on_failure", "raise"),
+    )
     engine = Late(group)
     return VectorEnv(engine, autoreset), engine
 
@@ -228,7 +231,7 @@ def test_recv_gives_what_ended_in_the_order_in_which_it_ended():
     engine.end(3, 1)
     received = env.recv()
     assert received.ids_B == [3, 1] and received.step.rewards_B.tolist() == [1.0, 1.0]
-    assert env.under_way == [0, 2]
+    assert env.pending == [0, 2]
     env.send({1: "a"})
     engine.end(1, 0)
     received = env.recv(min_envs=2)
@@ -241,7 +244,7 @@ def test_recv_waits_for_min_envs_and_no_longer():
     env.send(["a"] * 3)
     engine.waits.clear()
     assert env.recv(min_envs=2).ids_B == [0, 1]
-    assert engine.waits == [None, None] and env.under_way == [2]
+    assert engine.waits == [None, None] and env.pending == [2]
 
 
 def test_recv_that_times_out_gives_what_there_is():
@@ -252,7 +255,7 @@ def test_recv_that_times_out_gives_what_there_is():
     assert received.ids_B == [] and len(received.step.rewards_B) == 0
     engine.end(1)
     assert env.recv(min_envs=2, timeout=0.01).ids_B == [1]
-    assert env.under_way == [0] and env.recv().ids_B == [0]
+    assert env.pending == [0] and env.recv().ids_B == [0]
 
 
 def test_a_step_waits_for_its_own_slots_and_leaves_the_others_to_recv():
@@ -284,7 +287,7 @@ def test_a_slot_that_was_sent_to_is_not_sent_to_again_before_it_is_received():
     for use in refused:
         with pytest.raises(BadValue, match=r"slots \[1\] were sent and not received; recv\(\) them first"):
             use()
-    assert env.under_way == [1] and [e.turn for e in engine.group.envs.values()] == [0, 1]
+    assert env.pending == [1] and [e.turn for e in engine.group.envs.values()] == [0, 1]
     assert env.recv().step.observations_B == ["turn 1 of 1"]
 
 
@@ -302,7 +305,7 @@ def test_waiting_for_more_slots_than_are_under_way_is_refused(sent):
     env = vector(2, 2)
     env.reset()
     env.send({slot: "a" for slot in range(sent)})
-    with pytest.raises(BadValue, match=rf"min_envs=2, and {sent} slots are under way"):
+    with pytest.raises(BadValue, match=rf"min_envs=2, but only {sent} slots are pending"):
         env.recv(min_envs=2)
 
 
@@ -323,7 +326,7 @@ def test_what_is_sent_is_checked_before_anything_moves(actions, ids):
     env.reset()
     with pytest.raises((BadAction, BadValue)):
         env.send(actions, ids)
-    assert env.under_way == [] and [e.turn for e in env.envs] == [0, 0]
+    assert env.pending == [] and [e.turn for e in env.envs] == [0, 0]
 
 
 def test_a_reset_can_be_sent_like_a_step():
@@ -344,7 +347,7 @@ def test_a_reset_waits_for_steps_under_way_and_drops_them():
     env.reset()
     env.send(["a", "a"])
     assert env.reset()[0] == ["episode 2", "episode 2"]
-    assert env.under_way == []
+    assert env.pending == []
 
 
 def test_an_ended_slot_is_not_sent_to_without_autoreset():
@@ -354,7 +357,7 @@ def test_an_ended_slot_is_not_sent_to_without_autoreset():
     env.recv(min_envs=2)
     with pytest.raises(EpisodeOver, match=r"slots \[0\] have ended"):
         env.send(["a", "a"])
-    assert env.under_way == []
+    assert env.pending == []
 
 
 def test_an_action_that_a_slot_refuses_is_raised_and_the_others_steps_are_kept():
@@ -362,7 +365,7 @@ def test_an_action_that_a_slot_refuses_is_raised_and_the_others_steps_are_kept()
     env.reset()
     with pytest.raises(BadAction, match="this action is refused"):
         env.step(["a", "refused", "a"])
-    assert env.under_way == [0, 2]
+    assert env.pending == [0, 2]
     received = env.recv(min_envs=2)
     assert received.ids_B == [0, 2] and received.step.observations_B == ["turn 1 of 1"] * 2
     assert env.step(["a"] * 3).observations_B == ["turn 2 of 1", "turn 1 of 1", "turn 2 of 1"]
@@ -556,7 +559,13 @@ def test_a_restored_vector_remembers_which_slots_have_ended():
 
 @pytest.mark.parametrize(
     "state",
-    [{}, None, {"slots": [{}, {}]}, STATE | {"slots": [{}, {}]}, STATE | {"slots": [{"env": {}, "doomed": None}] * 2}],
+    [
+        {},
+        None,
+        {"slots": [{}, {}]},
+        STATE | {"slots": [{}, {}]},
+        STATE | {"slots": [{"env": {}, "pending_failure": None}] * 2},
+    ],
 )
 def test_the_state_of_another_vector_is_refused(state):
     with pytest.raises(BadValue):
@@ -609,8 +618,8 @@ def test_a_question_that_a_slot_cannot_answer_leaves_nothing_under_way():
     env.reset()
     state = env.get_state()
     with pytest.raises(BadValue):
-        env.set_state(state | {"slots": [state["slots"][0], {"env": {}, "doomed": None}]})
-    assert env.under_way == []
+        env.set_state(state | {"slots": [state["slots"][0], {"env": {}, "pending_failure": None}]})
+    assert env.pending == []
     env.step(["a", "a"])
 
 
@@ -621,7 +630,7 @@ def test_bad_seeds_are_refused_before_any_slot_is_reset(seed):
         env.reset(seed=seed)
     with pytest.raises(BadValue):
         env.send_reset([0, 1], seed=seed)
-    assert env.under_way == [] and [e.resets for e in env.envs] == [0, 0]
+    assert env.pending == [] and [e.resets for e in env.envs] == [0, 0]
 
 
 def test_ctrl_c_within_a_step_fails_that_slot_and_the_vector_goes_on():

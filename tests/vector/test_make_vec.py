@@ -49,7 +49,7 @@ def test_vec_kwargs_are_arguments_of_one_slot_and_win_over_the_common_ones():
     ],
 )
 def test_lengths_that_disagree_are_refused(env_ids, kwargs):
-    with pytest.raises(BadValue, match="number of slots is given differently"):
+    with pytest.raises(BadValue, match="conflicting numbers of slots"):
         make_vec(env_ids, **kwargs)
 
 
@@ -175,16 +175,20 @@ def test_an_unknown_backend_is_refused_with_the_closest(asked, meant):
 
 
 def test_async_mode_and_another_backend_contradict_each_other():
-    with pytest.raises(BadValue, match="async_mode=True is backend 'async', and backend='sync' was asked for too"):
+    with pytest.raises(BadValue, match="async_mode=True means backend 'async', which conflicts with backend='sync'"):
         make_vec(PLAIN, async_mode=True, backend="sync")
 
 
 @pytest.mark.parametrize(
     ("backend", "options", "message"),
     [
-        ("sync", {"num_workers": 2}, "num_workers=2 is not for backend 'sync', only for async, thread, process, ray"),
+        (
+            "sync",
+            {"num_workers": 2},
+            "num_workers=2 is not available for backend 'sync', only for async, thread, process, ray",
+        ),
         ("sync", {"timeout": 2.0}, "takes no timeout"),
-        ("thread", {"address": "auto"}, "address='auto' is not for backend 'thread', only for ray"),
+        ("thread", {"address": "auto"}, "address='auto' is not available for backend 'thread', only for ray"),
         ("thread", {"num_workers": 0}, "num_workers must be an integer >= 1, got 0"),
         ("process", {"num_workers": 1.5}, "num_workers must be an integer >= 1, got 1.5"),
         ("sync", {"on_failure": "retry"}, "on_failure must be 'raise' or 'restart', got 'retry'"),

@@ -20,9 +20,9 @@ from fixture_envs import Counting, Echo, Faulty
 from worker_envs import Obedient, Unbuildable
 
 from gem.errors import BadAction, BadValue, EnvFailed, MissingDependency, UnknownArgument
-from gem.vector import crew, make_vec, process
+from gem.vector import make_vec, process, worker_engine
 from gem.vector.process import ProcessVectorEnv
-from gem.vector.share import deal
+from gem.vector.worker_engine import split_slots
 
 PATIENCE = 20.0  # seconds that anything here may take before it counts as hanging
 SCRIPTS = Path(__file__).parent
@@ -75,7 +75,7 @@ def test_slots_are_dealt_out_in_contiguous_shares():
     ("slots", "count", "sizes"), [(5, 2, [2, 3]), (3, 8, [1, 1, 1]), (7, 3, [2, 2, 3]), (4, 1, [4])]
 )
 def test_no_worker_goes_without_slots(slots, count, sizes):
-    shares = deal(dict.fromkeys(range(slots), Echo), count)
+    shares = split_slots(dict.fromkeys(range(slots), Echo), count)
     assert [len(share) for share in shares] == sizes
     assert [slot for share in shares for slot in share] == list(range(slots))
 
@@ -103,7 +103,7 @@ def test_megabytes_cross_in_both_directions_at_once():
             vec.send(["megabytes"] * 2, ids=[0, 2])
             vec.send([action] * 2, ids=[1, 3])
             received = {}
-            while vec.under_way:
+            while vec.pending:
                 ids, step = vec.recv()
                 received.update(zip(ids, step.observations_B, strict=True))
             assert received == {0: b"x" * 5_000_000, 1: action, 2: b"x" * 5_000_000, 3: action}
@@ -135,7 +135,7 @@ def test_slots_and_actions_may_be_numpy():
 def test_an_answer_that_cannot_be_pickled_fails_its_slot_alone():
     with vector(2) as vec:
         before = pids(vec)
-        with pytest.raises(EnvFailed, match=r"slot 1: its answer to step cannot be pickled: .*lock"):
+        with pytest.raises(EnvFailed, match=r"slot 1: the result of step cannot be pickled: .*lock"):
             vec.step(["", "lock"])
         assert vec.recv().ids_B == [0]
         with pytest.raises(EnvFailed, match=r"slot 1 has failed and was not reset since"):
@@ -147,7 +147,7 @@ def test_an_answer_that_cannot_be_pickled_fails_its_slot_alone():
 def test_an_action_that_cannot_be_pickled_is_refused():
     with vector(2) as vec:
         vec.reset()
-        with pytest.raises(BadAction, match=r"slot 0: what was sent cannot be pickled: .*generator"):
+        with pytest.raises(BadAction, match=r"slot 0: the argument of step cannot be pickled: .*generator"):
             vec.step({0: (i for i in range(3)), 1: ""})
         assert vec.recv().ids_B == [1]
         assert vec.step({0: "", 1: ""}).rewards_B.tolist() == [1.0, 1.0]
@@ -199,7 +199,7 @@ def test_what_building_raises_is_raised_as_it_is():
     [
         ("awkward", BadAction, "refused for a reason"),
         ("leave", EnvFailed, "SystemExit: leaving"),
-        ("die", EnvFailed, "slots 0 to 3: the worker died while it built them: exit status 9"),
+        ("die", EnvFailed, "slots 0 to 3: the worker died while building the environments: exit status 9"),
     ],
 )
 def test_a_worker_that_ends_while_building_is_an_error_of_the_constructor(how, error, message):
@@ -214,7 +214,7 @@ def test_a_hang_costs_its_slot_alone():
     with vector(3, timeout=0.5, on_failure="restart") as vec:
         before = pids(vec)
         step = vec.step(["", "hang", ""])
-        assert failures(step) == [None, "over the time limit of 0.5 s", None]
+        assert failures(step) == [None, "timed out after 0.5 s", None]
         assert np.isnan(step.rewards_B).tolist() == [False, True, False]
         assert step.observations_B[1] == "episode 1 of seed 1"
         assert [info["pid"] for info in vec.step([""] * 3).infos_B] == before
@@ -223,7 +223,7 @@ def test_a_hang_costs_its_slot_alone():
 def test_a_hang_is_raised_where_failures_are():
     with vector(2, timeout=0.5) as vec:
         vec.reset()
-        with pytest.raises(EnvFailed, match=r"slot 1 failed: over the time limit of 0.5 s"):
+        with pytest.raises(EnvFailed, match=r"slot 1 failed: timed out after 0.5 s"):
             vec.step(["", "hang"])
         assert vec.recv().ids_B == [0]
 
@@ -244,11 +244,11 @@ def test_an_environment_that_swallows_the_interruption_is_interrupted_again():
 
 @pytest.mark.parametrize("how", ["hang_stubbornly", "hang_unreachably", "hang_with_all_threads"])
 def test_a_worker_that_cannot_be_interrupted_is_killed(how, monkeypatch):
-    monkeypatch.setattr(crew, "GRACE", 0.5)
+    monkeypatch.setattr(worker_engine, "KILL_DELAY", 0.5)
     with vector(3, timeout=0.5, on_failure="restart") as vec:
         before = pids(vec)
         step = vec.step(["", how, ""])
-        why = "its worker died: a call was over the time limit of 0.5 s, and could not be interrupted"
+        why = "its worker died: a call timed out after 0.5 s and could not be interrupted"
         assert failures(step)[1:] == [why, why]
         assert step.observations_B[1:] == ["episode 1 of seed 1", "episode 1 of seed 2"]
         assert all_gone(*before)
@@ -313,11 +313,11 @@ def test_an_episode_is_lost_where_it_was_restored_to():
 def test_a_slot_that_always_kills_its_worker_is_given_up_and_its_neighbours_play_on():
     with vector(3, on_failure="restart") as vec:
         vec.reset(seed=0)
-        with pytest.raises(EnvFailed, match=r"slot 1 is given up: 5 workers in a row died .*killed by signal 9"):
+        with pytest.raises(EnvFailed, match=r"slot 1 was given up: 5 workers in a row died .*killed by signal 9"):
             for _ in range(20):
                 vec.step({1: "die"})
         for _ in range(2):
-            with pytest.raises(EnvFailed, match="slot 1 is given up"):
+            with pytest.raises(EnvFailed, match="slot 1 was given up"):
                 vec.step({1: ""})
         assert {0, 2} == set(vec.send({0: "", 2: ""}))
         vec.recv(min_envs=2)  # lost with the last worker
@@ -327,7 +327,7 @@ def test_a_slot_that_always_kills_its_worker_is_given_up_and_its_neighbours_play
 def test_deaths_now_and_then_give_nobody_up():
     with vector(2, on_failure="restart") as vec:
         vec.reset(seed=0)
-        for _ in range(2 * crew.MAX_DEATHS):
+        for _ in range(2 * worker_engine.MAX_DEATHS):
             vec.step(["die", ""])
             assert failures(vec.step(["", ""])) == [None, None]
 
@@ -337,7 +337,7 @@ def test_slots_that_cannot_be_built_anew_are_given_up(mode, tmp_path):
     notes = str(tmp_path / "notes")
     with vector(2, on_failure=mode, notes=notes, dies_from=3) as vec:
         vec.reset(seed=0)
-        what = r"slots 0 to 1 given up: 3 workers in a row died without an answer, the last: exit status 7"
+        what = r"slots 0 to 1 given up: 3 workers in a row died without returning a result, the last one: exit status 7"
         with pytest.raises(EnvFailed, match="killed by signal 9" if mode == "raise" else what):
             vec.step(["die", ""])
         until = time.monotonic() + PATIENCE
@@ -392,7 +392,7 @@ def test_closing_ends_what_hangs(how, tmp_path):
     while how != "hang_unreachably" and "hanging" not in notes.read_text():
         time.sleep(0.05)
     vec.close()
-    assert time.monotonic() - started < process.CLOSING + PATIENCE / 2
+    assert time.monotonic() - started < process.CLOSE_TIMEOUT + PATIENCE / 2
     children = [int(number) for number in re.findall(r"\d+", notes.read_text())]
     assert all_gone(*before, *children)
 
@@ -519,7 +519,7 @@ with vec:
         sys.exit()
     os.wait()
     print(vec.engine.collect(), flush=True)
-    print(*(worker._process.poll() for worker in vec.engine.workers))
+    print(*(worker.process._process.poll() for worker in vec.engine.workers))
 """
     with busy_program("hang", end.replace("with vec:", "if True:"), tmp_path) as (program, _):
         assert program.stdout.read() == "[]\nNone None\n"

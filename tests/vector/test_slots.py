@@ -13,7 +13,7 @@ from fixture_envs import Counting, Echo, Faulty, Walker
 from gem.core import Env, Step, StopReason
 from gem.errors import BadAction, BadValue, EnvFailed, InfraError
 from gem.vector import EnvStats, SyncVectorEnv
-from gem.vector.slots import MAX_FAILURES, Call, SlotGroup
+from gem.vector.slots import MAX_FAILURES, SlotCall, SlotGroup
 
 
 def faulty(
@@ -95,7 +95,7 @@ def test_several_failures_at_once_are_one_error_that_says_how_many():
     env.reset(seed=0)
     with pytest.raises(EnvFailed, match=r"slot 0 failed: .*; and 2 more slots"):
         env.step(["a"] * 3)
-    assert env.under_way == []
+    assert env.pending == []
 
 
 def test_a_slot_that_failed_is_refused_until_it_is_reset():
@@ -254,7 +254,7 @@ def test_an_environment_that_cannot_be_built_anew_says_both_reasons():
 
     env = SyncVectorEnv([build], on_failure="restart")
     env.reset(seed=0)
-    with pytest.raises(EnvFailed, match=r"failed \(ZeroDivisionError.*\) and cannot be built anew: OSError: no memory"):
+    with pytest.raises(EnvFailed, match=r"failed \(ZeroDivisionError.*\) and cannot be rebuilt: OSError: no memory"):
         env.step(["a"])
 
 
@@ -292,63 +292,63 @@ def group(*mishaps: dict[tuple[int, int], str], on_failure: Any = "restart", sam
     built = {slot: (lambda own=own: Faulty(own, longest=50)) for slot, own in enumerate(mishaps)}
     made = SlotGroup(built, same_step=same_step, on_failure=on_failure)
     for slot in built:
-        made.perform(Call(slot, "reset", (slot, {})))
+        made.perform(SlotCall(slot, "reset", (slot, {})))
     return made
 
 
 def test_a_call_that_was_given_up_ends_as_failed_and_the_environment_is_never_called_again():
     slots = group({})
     before = slots.envs[0]
-    outcome = slots.fail(Call(0, "step", "a"), "took over 2 s")
+    outcome = slots.fail(SlotCall(0, "step", "a"), "timed out after 2 s")
     assert outcome.error is None and outcome.position == (0, 1)
     assert outcome.value.observation == "episode 1 of seed 0"
-    assert outcome.value.info["final_info"]["failure"] == "took over 2 s"
+    assert outcome.value.info["final_info"]["failure"] == "timed out after 2 s"
     assert slots.envs[0] is not before
 
 
 def test_a_call_that_was_given_up_is_an_error_where_failures_raise():
     slots = group({}, on_failure="raise")
-    outcome = slots.fail(Call(0, "step", "a"), "took over 2 s")
-    assert isinstance(outcome.error, EnvFailed) and "slot 0 failed: took over 2 s" in str(outcome.error)
-    assert isinstance(slots.perform(Call(0, "step", "a")).error, EnvFailed)
-    assert slots.perform(Call(0, "reset", (None, {}))).value[0] == "episode 1 of seed 0"
+    outcome = slots.fail(SlotCall(0, "step", "a"), "timed out after 2 s")
+    assert isinstance(outcome.error, EnvFailed) and "slot 0 failed: timed out after 2 s" in str(outcome.error)
+    assert isinstance(slots.perform(SlotCall(0, "step", "a")).error, EnvFailed)
+    assert slots.perform(SlotCall(0, "reset", (None, {}))).value[0] == "episode 1 of seed 0"
 
 
 def test_what_a_call_answers_after_it_was_given_up_is_dropped():
     class Slow(Walker):
         def step(self, action):
-            slots.fail(Call(0, "step", action), "took over 2 s")  # as a timer would, meanwhile
+            slots.fail(SlotCall(0, "step", action), "timed out after 2 s")  # as a timer would, meanwhile
             return super().step(action)
 
     slots = SlotGroup({0: Slow}, same_step=True, on_failure="restart")
-    slots.perform(Call(0, "reset", (0, {})))
-    assert "given up" in str(slots.perform(Call(0, "step", "a")).error)
+    slots.perform(SlotCall(0, "reset", (0, {})))
+    assert "this call was abandoned" in str(slots.perform(SlotCall(0, "step", "a")).error)
 
 
 @pytest.mark.parametrize("same_step", [True, False])
 def test_a_slot_taken_over_from_a_dead_worker_fails_once_and_goes_on_after_its_last_position(same_step):
     slots = group({}, same_step=same_step)
-    slots.lose(0, "its worker was killed", (7, 4))
-    outcome = slots.perform(Call(0, "step", "a"))
+    slots.mark_lost(0, "its worker was killed", (7, 4))
+    outcome = slots.perform(SlotCall(0, "step", "a"))
     last = outcome.value.info["final_info"] if same_step else outcome.value.info
     assert last["failure"] == "its worker was killed" and math.isnan(outcome.value.reward)
-    begun = outcome.value.observation if same_step else slots.perform(Call(0, "reset", (None, {}))).value[0]
+    begun = outcome.value.observation if same_step else slots.perform(SlotCall(0, "reset", (None, {}))).value[0]
     assert begun == "episode 5 of seed 7"
-    assert slots.perform(Call(0, "step", "a")).value.observation.startswith("episode 5 of seed 7, turn 1")
+    assert slots.perform(SlotCall(0, "step", "a")).value.observation.startswith("episode 5 of seed 7, turn 1")
 
 
 def test_a_slot_taken_over_where_failures_raise_raises_until_it_is_reset():
     slots = group({}, on_failure="raise")
-    slots.lose(0, "its worker was killed", (7, 4))
-    assert "its worker was killed" in str(slots.perform(Call(0, "step", "a")).error)
-    assert slots.perform(Call(0, "reset", (None, {}))).value[0] == "episode 5 of seed 7"
+    slots.mark_lost(0, "its worker was killed", (7, 4))
+    assert "its worker was killed" in str(slots.perform(SlotCall(0, "step", "a")).error)
+    assert slots.perform(SlotCall(0, "reset", (None, {}))).value[0] == "episode 5 of seed 7"
 
 
 def test_a_reset_of_a_slot_taken_over_starts_a_sound_episode():
     slots = group({})
-    slots.lose(0, "its worker was killed", (7, 4))
-    assert slots.perform(Call(0, "reset", (9, {}))).value[0] == "episode 0 of seed 9"
-    assert not math.isnan(slots.perform(Call(0, "step", "a")).value.reward)
+    slots.mark_lost(0, "its worker was killed", (7, 4))
+    assert slots.perform(SlotCall(0, "reset", (9, {}))).value[0] == "episode 0 of seed 9"
+    assert not math.isnan(slots.perform(SlotCall(0, "step", "a")).value.reward)
 
 
 def test_a_failure_that_is_still_to_be_told_survives_saving():
@@ -389,4 +389,4 @@ def test_a_step_without_an_answer_of_its_own_is_a_step_all_the_same():
             return action, 1.0, False, False, {}
 
     slots = SlotGroup({0: Plain}, same_step=True, on_failure="raise")
-    assert isinstance(slots.perform(Call(0, "step", "a")).value, Step)
+    assert isinstance(slots.perform(SlotCall(0, "step", "a")).value, Step)

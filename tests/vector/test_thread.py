@@ -90,7 +90,7 @@ def test_what_ended_is_received_while_one_slot_still_waits():
         assert sorted(received.ids_B) == list(range(1, 16))
         env.send(["a"] * 15, ids=received.ids_B)
         assert len(env.recv(min_envs=15).ids_B) == 15
-        assert env.under_way == [0]
+        assert env.pending == [0]
         slow.open()
         assert env.recv().ids_B == [0]
 
@@ -183,7 +183,7 @@ def test_a_call_over_its_time_is_an_error_of_its_slot_alone():
     slow = Gates((0, 1))
     with ThreadVectorEnv([slow, Walker], timeout=LIMIT) as env:
         env.reset(seed=0)
-        with pytest.raises(EnvFailed, match=r"slot 0 failed: took over 0.3 s"):
+        with pytest.raises(EnvFailed, match=r"slot 0 failed: timed out after 0.3 s"):
             env.step(["a", "a"])
         assert env.recv().ids_B == [1]
         with pytest.raises(EnvFailed, match="slot 0 has failed and was not reset since"):
@@ -201,7 +201,7 @@ def test_restart_ends_the_episode_that_hung_and_goes_on_with_the_next(autoreset)
         step = env.step(["a", "a"])
         info = step.infos_B[0]["final_info"] if autoreset == "same_step" else step.infos_B[0]
         assert is_failed(step) and not is_failed(step, 1)
-        assert info["failure"] == "took over 0.3 s"
+        assert info["failure"] == "timed out after 0.3 s"
         if autoreset == "same_step":
             begun = step.observations_B[0]
         else:
@@ -249,7 +249,7 @@ def test_a_reset_that_hangs_fails_its_episode_at_the_first_step():
     with ThreadVectorEnv([slow, Walker], timeout=LIMIT, on_failure="restart") as env:
         observations, infos = env.reset(seed=7)
         assert observations == ["", "episode 0 of seed 8"]
-        assert infos[0]["failure"] == "took over 0.3 s"
+        assert infos[0]["failure"] == "timed out after 0.3 s"
         step = env.step(["a", "a"])
         assert is_failed(step) and step.observations_B[0] == "episode 1 of seed 7"
         slow.open()
@@ -278,7 +278,7 @@ def test_a_reset_that_hangs_after_the_end_of_an_episode_does_not_lose_that_episo
         step = env.step(["a"])
         assert not is_failed(step) and step.infos_B[0]["final_obs"].startswith("episode 0 of seed 0, turn 1")
         assert "failure" not in step.infos_B[0]["final_info"]
-        assert step.infos_B[0]["failure"] == "took over 0.3 s"
+        assert step.infos_B[0]["failure"] == "timed out after 0.3 s"
         step = env.step(["a"])
         assert is_failed(step) and step.observations_B == ["episode 2 of seed 0"]
         assert (env.stats()[None].episodes, env.stats()[None].failed) == (1, 1)
@@ -290,7 +290,7 @@ def test_a_reset_that_hangs_after_a_hang_costs_one_more_episode():
     with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"])
-        assert is_failed(step) and step.infos_B[0]["failure"] == "took over 0.3 s"
+        assert is_failed(step) and step.infos_B[0]["failure"] == "timed out after 0.3 s"
         step = env.step(["a"])
         assert is_failed(step) and step.observations_B == ["episode 2 of seed 0"]
         assert not is_failed(env.step(["a"]))
@@ -302,7 +302,7 @@ def test_an_environment_that_hangs_every_time_is_given_up():
     slow = Gates(*[(episode, 1) for episode in range(99)])
     with ThreadVectorEnv([slow], timeout=0.05, on_failure="restart") as env:
         env.reset(seed=0)
-        with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: took over"):
+        with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: timed out after"):
             for _ in range(99):
                 env.step(["a"])
         slow.open()
@@ -339,11 +339,11 @@ def test_other_questions_are_bounded_too(what):
 
     with ThreadVectorEnv([Mute], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
-        with pytest.raises(EnvFailed, match="slot 0 failed: took over"):
+        with pytest.raises(EnvFailed, match="slot 0 failed: timed out after"):
             env.sample_random_action(0) if what == "sample" else env.get_state()
         with pytest.raises(EnvFailed, match="not reset since"):
             env.step(["a"])
-        with pytest.raises(EnvFailed, match="hung, and was not reset since"):
+        with pytest.raises(EnvFailed, match="hung and was not reset since"):
             env.get_state()
         assert env.reset()[0] == ["episode 1 of seed 0"]
         opened.set()
@@ -382,7 +382,7 @@ def test_too_many_left_behind_are_an_error_until_they_come_back(monkeypatch):
     slow = [Gates((0, 1)) for _ in range(3)]
     with ThreadVectorEnv([*slow, Walker], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
-        with pytest.raises(InfraError, match="3 threads are stuck in environments that hang; at most 2"):
+        with pytest.raises(InfraError, match="3 threads are stuck in environments that hang, and at most 2"):
             env.step(["a"] * 4)
         for gates in slow:
             gates.open()
@@ -458,21 +458,21 @@ def test_closing_waits_for_a_call_that_is_about_to_end():
 
 
 def test_closing_does_not_wait_for_what_hangs(caplog, monkeypatch):
-    monkeypatch.setattr("gem.vector.pool.CLOSING", 0.2)
+    monkeypatch.setattr("gem.vector.thread.CLOSE_TIMEOUT", 0.2)
     slow, last = Gates((0, 1)), Gates()
     env = ThreadVectorEnv([slow, last])
     env.reset(seed=0)
     env.send(["a", "a"])
     slow.built[0].reached.wait(SOON)
     env.close()
-    assert "1 environments are busy still" in caplog.text
+    assert "abandoned 1 threads whose environments are still busy" in caplog.text
     assert (slow.built[0].closings, last.built[0].closings) == (0, 1)
     slow.open()
     eventually(lambda: slow.built[0].closings == 1)
 
 
 def test_an_environment_that_hangs_while_it_closes_does_not_keep_the_others_open(monkeypatch):
-    monkeypatch.setattr("gem.vector.pool.CLOSING", 0.2)
+    monkeypatch.setattr("gem.vector.thread.CLOSE_TIMEOUT", 0.2)
     opened, last = threading.Event(), Gates()
 
     class Clinging(Walker):

@@ -7,6 +7,7 @@ import pickle
 import socket
 import struct
 import traceback
+from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
@@ -25,6 +26,7 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self._buffer = bytearray()
+        self._start = 0  # of the first message in the buffer
 
     def fileno(self) -> int:
         return self.sock.fileno()
@@ -39,9 +41,12 @@ class Channel:
             TimeoutError: the message was not sent within the timeout.
             OSError: the other end is closed.
         """
-        data = pickle.dumps(message, protocol=5)
+        self.send_bytes([pickle.dumps(message, protocol=5)], timeout)
+
+    def send_bytes(self, messages: Iterable[bytes], timeout: float | None = None) -> None:
+        """Send messages that are bytes already, in one write. Raises as send() does."""
         self.sock.settimeout(timeout)
-        self.sock.sendall(_LENGTH.pack(len(data)) + data)  # one write: two would wake up the reader twice
+        self.sock.sendall(b"".join(part for message in messages for part in (_LENGTH.pack(len(message)), message)))
 
     def receive(self) -> Any:
         """Wait for the next message, within the socket's timeout. Raises EOFError when the other end is closed."""
@@ -49,10 +54,12 @@ class Channel:
             self._append(self.sock.recv(_CHUNK))
         return pickle.loads(message)
 
-    def drain(self) -> list[Any]:
-        """Return the complete messages that have arrived. Raises EOFError if there are none and the end is closed."""
+    def drain(self) -> list[bytes]:
+        """Return the messages that have arrived completely, as bytes.
+
+        Raises EOFError if there are none and the other end is closed.
+        """
         self.sock.settimeout(0)
-        messages = []
         try:
             while True:
                 data = self.sock.recv(_CHUNK)
@@ -64,8 +71,9 @@ class Channel:
         except (EOFError, ConnectionError):
             if not self._is_complete():
                 raise EOFError("the other end is closed") from None
+        messages = []
         while (message := self._next()) is not None:
-            messages.append(pickle.loads(message))
+            messages.append(message)
         return messages
 
     def close(self) -> None:
@@ -77,17 +85,19 @@ class Channel:
         self._buffer += data
 
     def _is_complete(self) -> bool:
-        head = _LENGTH.size
-        return len(self._buffer) >= head and len(self._buffer) >= head + _LENGTH.unpack_from(self._buffer)[0]
+        head, available = _LENGTH.size, len(self._buffer) - self._start
+        return available >= head and available >= head + _LENGTH.unpack_from(self._buffer, self._start)[0]
 
     def _next(self) -> bytes | None:
-        """Remove the first message from the buffer; None if it is incomplete."""
+        """Take the first message out of the buffer; None if it is incomplete."""
         if not self._is_complete():
+            if self._start:
+                del self._buffer[: self._start]
+                self._start = 0
             return None
-        end = _LENGTH.size + _LENGTH.unpack_from(self._buffer)[0]
-        message = bytes(memoryview(self._buffer)[_LENGTH.size : end])
-        del self._buffer[:end]
-        return message
+        begin = self._start + _LENGTH.size
+        self._start = end = begin + _LENGTH.unpack_from(self._buffer, self._start)[0]
+        return bytes(memoryview(self._buffer)[begin:end])
 
 
 def dumps(value: Any) -> bytes:

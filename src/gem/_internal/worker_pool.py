@@ -7,7 +7,6 @@ limit has its worker killed and replaced, and the other workers are not affected
 from __future__ import annotations
 
 import atexit
-import importlib
 import os
 import queue
 import resource
@@ -22,7 +21,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from gem._internal.framing import Channel, to_picklable
-from gem._internal.worker_process import WorkerProcess, resolve
+from gem._internal.imports import resolve
+from gem._internal.worker_process import WorkerProcess, usable_cpus
 from gem.errors import BadValue, GemError, InfraError
 
 START_TIMEOUT = 120.0  # seconds to import the modules, on a busy machine
@@ -107,11 +107,6 @@ class WorkerPool:
             if self._running is None:
                 self._running = _RunningPool(self.workers, self.modules, self.error)
             return self._running
-
-
-def usable_cpus() -> int:
-    """Return the number of CPUs that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _RunningPool:
@@ -256,7 +251,7 @@ def serve_forks(channel: Channel) -> None:
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps dead workers
     for module in channel.receive():
-        importlib.import_module(module)
+        resolve(module)
     channel.send("ready")
     while True:
         _, sockets, _, _ = socket.recv_fds(channel.sock, 1, 1)

@@ -7,7 +7,6 @@ the channel. Vector workers and the fork server of worker_pool are started this 
 from __future__ import annotations
 
 import fcntl
-import importlib
 import os
 import signal
 import socket
@@ -15,11 +14,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from typing import Any
 
 from gem._internal.framing import Channel
+from gem._internal.imports import resolve
 
 # Set the parent's sys.path before any other import: the working directory may hold a json.py.
 _BOOTSTRAP = """\
@@ -134,11 +133,9 @@ def run_worker(target: str, control: int, lifeline: int, *, forks: bool) -> None
     resolve(target)(Channel(socket.socket(fileno=control)))
 
 
-def resolve(target: str) -> Callable[..., Any]:
-    """Import the function that ``"module:function"`` names."""
-    module, _, name = target.partition(":")
-    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return function
+def usable_cpus() -> int:
+    """Return the number of CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _kill_group_on_close(lifeline: int) -> None:

@@ -104,7 +104,7 @@ class Collector:
     def _start(self) -> None:
         if self._scheduler.empty:
             # Drops steps sent by other code. A reset of all slots would also detach this collector from the vector.
-            self.vec_env.reset(ids=self.vec_env.under_way)
+            self.vec_env.reset(ids=self.vec_env.pending)
             self._scheduler.begin([Trajectory(env_id, slot=i) for i, env_id in enumerate(self.vec_env.env_ids)])
 
 

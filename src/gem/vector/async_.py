@@ -1,38 +1,50 @@
-"""Each slot where it costs least: in this thread, on an event loop, on a thread of its own, or in a process."""
+"""Run each slot where it costs least: in the caller's thread, on an event loop, on threads or in processes.
+
+Environments with coroutines (``astep``, ``areset``) are awaited on one event loop. SlotGroup.step and SlotGroup.reset
+are plain functions, so AsyncEngine awaits an environment's answers first and then runs the group with them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+import asyncio
+import concurrent.futures
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from functools import partial
+from typing import Any, TypeVar
 
-from gem.core import waits
-from gem.errors import BadValue
+from gem._internal.event_loop import BackgroundLoop
+from gem.core import has_coroutines, waits
+from gem.errors import BadValue, EnvFailed
 from gem.vector.base import Autoreset, VectorEnv
-from gem.vector.engine import Engine, InlineEngine
-from gem.vector.loop import AsyncEngine, Awaited, Loop, on_loop
-from gem.vector.mailbox import await_readable
-from gem.vector.slots import Call, Factory, OnFailure, Outcome, SlotGroup
-from gem.vector.sync import check_slots
+from gem.vector.engine import Engine, wait_readable
+from gem.vector.slots import Factory, OnFailure, SlotCall, SlotGroup, SlotOutcome, check_vector_options
+from gem.vector.sync import InlineEngine
+from gem.vector.thread import ThreadEngine, ThreadPool, ThreadTask
 
-PLACES = ("inline", "thread", "process")  # as EnvSpec.runs
+EXECUTION_MODES = ("inline", "thread", "process")  # values of EnvSpec.runs
+EXECUTOR_THREADS = 64  # of the event loop, for blocking calls that coroutines delegate to threads
+
+Result = TypeVar("Result")
 
 
 class AsyncVectorEnv(VectorEnv):
-    """Slots that each run where their spec says, behind one interface.
+    """Run each slot in its own execution mode, behind one interface.
 
     Args:
         env_fns: one callable per slot that builds its environment.
         autoreset: see Autoreset.
-        timeout: seconds for one call of one environment; see ThreadVectorEnv and, for slots in processes,
-            ProcessVectorEnv. A coroutine that takes longer is cancelled.
+        timeout: seconds for one call of one environment; see ThreadVectorEnv, and ProcessVectorEnv for slots in
+            processes. A coroutine that exceeds it is cancelled. With a timeout, inline slots run on threads instead.
         on_failure: see SlotGroup.
-        num_workers: threads at most, and processes at most; None chooses.
-        runs: one per slot: "inline" (in the thread that receives), "thread" or "process". None is "thread" for all.
+        num_workers: maximum number of threads, and of processes. None chooses.
+        runs: execution mode of each slot: "inline" (in the thread that receives), "thread" or "process". None means
+            "thread" for all.
 
-    Environments with coroutines of their own (see gem.core.has_coroutines) are awaited on one event loop, thousands of
-    them at no thread each, unless they run in processes. With a timeout no slot runs inline: it could not be stopped.
-    Without one, and with every slot inline, this is the plain loop of SyncVectorEnv.
+    Environments with coroutines (see gem.core.has_coroutines) are awaited on one event loop without a thread each,
+    unless they run in processes. If every slot runs inline, this is the same as SyncVectorEnv.
     """
 
     def __init__(
@@ -46,14 +58,14 @@ class AsyncVectorEnv(VectorEnv):
         runs: Sequence[str] | None = None,
     ) -> None:
         mode = Autoreset.of(autoreset)
-        check_slots(env_fns, on_failure, timeout)
-        places = ["thread"] * len(env_fns) if runs is None else list(runs)
-        _check_places(places, len(env_fns))
+        check_vector_options(env_fns, on_failure, timeout)
+        modes = ["thread"] * len(env_fns) if runs is None else list(runs)
+        _check_execution_modes(modes, len(env_fns))
         if timeout is not None:
-            places = ["thread" if place == "inline" else place for place in places]
-        engine = _assemble(
+            modes = ["thread" if own == "inline" else own for own in modes]
+        engine = _build_engine(
             env_fns,
-            places,
+            modes,
             same_step=mode is Autoreset.SAME_STEP,
             on_failure=on_failure,
             timeout=timeout,
@@ -67,65 +79,201 @@ class CompositeEngine(Engine):
 
     def __init__(self, engines: Sequence[Engine]) -> None:
         self._engines = engines
-        self._engine_of = {slot: engine for engine in engines for slot in engine.facts}
-        self.facts = {slot: facts for engine in engines for slot, facts in engine.facts.items()}
-        self._outcomes: list[Outcome] = []
+        self._engine_of = {slot: engine for engine in engines for slot in engine.metadata}
+        self.metadata = {slot: metadata for engine in engines for slot, metadata in engine.metadata.items()}
+        self._outcomes: list[SlotOutcome] = []
 
-    def submit(self, calls: Sequence[Call]) -> None:
-        by_engine: dict[Engine, list[Call]] = {}
+    def submit(self, calls: Sequence[SlotCall]) -> None:
+        by_engine: dict[Engine, list[SlotCall]] = {}
         for call in calls:
             by_engine.setdefault(self._engine_of[call.slot], []).append(call)
         for engine, own in by_engine.items():
             engine.submit(own)
 
-    def collect(self) -> list[Outcome]:
+    def collect(self) -> list[SlotOutcome]:
         for engine in self._engines:
-            self._outcomes += engine.collect()  # kept here, should the next engine raise
+            self._outcomes += engine.collect()  # an attribute, so that nothing is lost if the next engine raises
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
     def wait(self, timeout: float | None) -> None:
-        await_readable(self.filenos(), self.patience() if timeout is None else min(timeout, self.patience()))
+        wait_readable(self.filenos(), self.poll_timeout() if timeout is None else min(timeout, self.poll_timeout()))
 
     def filenos(self) -> list[int]:
         return [fileno for engine in self._engines for fileno in engine.filenos()]
 
-    def patience(self) -> float:
-        return min(engine.patience() for engine in self._engines)
+    def poll_timeout(self) -> float:
+        return min(engine.poll_timeout() for engine in self._engines)
 
     def close(self) -> None:
-        with ExitStack() as closing:  # all of them, whatever one raises
+        with ExitStack() as closing:  # close all of them even if one raises
             for engine in self._engines:
                 closing.callback(engine.close)
 
 
-def _assemble(
+class AsyncEngine(ThreadEngine):
+    """Await environments that have coroutines on an event loop, and run all other calls as ThreadEngine does.
+
+    After a failure the rest of the call (rebuilding the environment) runs on a thread, because it may block.
+    """
+
+    def __init__(
+        self, groups: Mapping[int, SlotGroup], *, timeout: float | None, num_workers: int | None, loop: _EnvLoop
+    ) -> None:
+        super().__init__(groups, timeout=timeout, num_workers=num_workers, stop=loop.close)
+        self._loop = loop
+
+    def _start(self, tasks: Sequence[ThreadTask]) -> None:
+        awaited = [task for task in tasks if _is_awaited(task)]
+        if awaited:
+            self._loop.spawn(partial(_run_awaited, self._pool, task) for task in awaited)
+        if len(awaited) < len(tasks):
+            super()._start([task for task in tasks if not _is_awaited(task)])
+
+    def _replace(self, task: ThreadTask, why: str) -> None:
+        env = task.group.envs[task.call.slot]
+        super()._replace(task, why)
+        if isinstance(env, AwaitedEnv):
+            env.cancel()
+
+
+class AwaitedEnv:
+    """An environment with coroutines, behind the plain step and reset that SlotGroup calls.
+
+    step() and reset() return the answers that fetch() awaited, in order. Without any they run the coroutine on the
+    loop and wait for it, which is possible on other threads than the loop's only.
+    """
+
+    def __init__(self, env: Any, loop: _EnvLoop) -> None:
+        self._env, self._loop = env, loop
+        self._answers: deque[tuple[Any, BaseException | None]] = deque()
+        self._task: asyncio.Task[Any] | None = None  # the task that awaits the environment now
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
+
+    def reset(self, seed: int | None = None, **kwargs: Any) -> Any:
+        return self._answer(lambda: self._env.areset(seed=seed, **kwargs))
+
+    def step(self, action: Any) -> Any:
+        return self._answer(lambda: self._env.astep(action))
+
+    async def fetch(self, task: ThreadTask) -> bool:
+        """Await everything that the task's call will ask of the environment. Return whether nothing raised."""
+        self._answers.clear()
+        slot, method, argument = task.call
+        if method == "reset":
+            seed, kwargs = argument
+            return await self._fetch(lambda: self._env.areset(seed=seed, **kwargs))
+        sound = await self._fetch(lambda: self._env.astep(argument))
+        if sound and task.group.remember_last_step(slot, self._answers[0][0]):
+            return await self._fetch(lambda: self._env.areset(seed=None))
+        return sound
+
+    def cancel(self) -> None:
+        """Cancel the coroutine in progress, from any thread."""
+        if self._task is not None:
+            self._loop.call_soon(self._task.cancel)
+
+    async def _fetch(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
+        self._answers.append(await self._settle(start))
+        return self._answers[-1][1] is None
+
+    async def _settle(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[Any, BaseException | None]:
+        self._task = asyncio.current_task()
+        try:
+            return await start(), None
+        except (Exception, SystemExit, asyncio.CancelledError) as e:
+            return None, e
+        finally:
+            self._task = None
+
+    def _answer(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        value, error = self._answers.popleft() if self._answers else self._loop.run(lambda: self._settle(start))
+        if isinstance(error, asyncio.CancelledError):
+            raise RuntimeError("the environment's coroutine was cancelled") from error
+        if error is not None:
+            raise error
+        return value
+
+
+class _EnvLoop:
+    """The event loop of a vector's environments, started on first use. Raises EnvFailed after close()."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._background: BackgroundLoop[None] | None = None
+        self._closed = False
+
+    def spawn(self, functions: Iterable[Callable[[], Coroutine[Any, Any, object]]]) -> None:
+        self._call(lambda background: background.spawn(functions))
+
+    def call_soon(self, function: Callable[[], object]) -> None:
+        self._call(lambda background: background.call_soon(function))
+
+    def run(self, function: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Run a coroutine and return its result. Not in the loop's thread."""
+        try:
+            return self._call(lambda background: background.submit(function())).result()
+        except concurrent.futures.CancelledError as e:
+            raise RuntimeError("the environment's coroutine was cancelled") from e
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+        if self._background is not None:
+            self._background.close()
+
+    def _call(self, use: Callable[[BackgroundLoop[None]], Result]) -> Result:
+        with self._lock:
+            if self._closed:
+                raise EnvFailed("the event loop of the environments was closed")
+            if self._background is None:
+                self._background = BackgroundLoop(nullcontext, executor_threads=EXECUTOR_THREADS)
+            return use(self._background)
+
+
+async def _run_awaited(pool: ThreadPool, task: ThreadTask) -> None:
+    """Run a task on the loop, or continue it on a thread if the environment raised."""
+    if not pool.begin(task):
+        return
+    if not (await task.group.envs[task.call.slot].fetch(task) and pool.finish(task, task.run())):
+        pool.put([task])
+
+
+def _is_awaited(task: ThreadTask) -> bool:
+    slot, method, _ = task.call
+    is_awaited = isinstance(task.group.envs[slot], AwaitedEnv)
+    return is_awaited and task.why is None and method in ("step", "reset") and task.group.is_healthy(slot)
+
+
+def _build_engine(
     env_fns: Sequence[Factory],
-    places: Sequence[str],
+    modes: Sequence[str],
     *,
     same_step: bool,
     on_failure: OnFailure,
     timeout: float | None,
     num_workers: int | None,
 ) -> Engine:
-    """The engine for all slots, each in its place."""
-    here = {slot: build for slot, build in enumerate(env_fns) if places[slot] != "process"}
-    away = {slot: build for slot, build in enumerate(env_fns) if places[slot] == "process"}
+    """Return the engine for all slots, each in its execution mode."""
+    local = {slot: build for slot, build in enumerate(env_fns) if modes[slot] != "process"}
+    remote = {slot: build for slot, build in enumerate(env_fns) if modes[slot] == "process"}
     engines: list[Engine] = []
     try:
-        if here:
-            loop = Loop()
-            awaited = {slot: partial(on_loop, build, loop) for slot, build in here.items()}
-            group = SlotGroup(awaited, same_step=same_step, on_failure=on_failure)
-            parts = _part_with(group, {slot for slot in here if places[slot] == "thread"})
+        if local:
+            loop = _EnvLoop()
+            factories = {slot: partial(_build_awaited, build, loop) for slot, build in local.items()}
+            group = SlotGroup(factories, same_step=same_step, on_failure=on_failure)
+            parts = _split_off_waiting(group, {slot for slot in local if modes[slot] == "thread"})
             engines += [InlineEngine(group)] if group.envs else []
             engines += [AsyncEngine(parts, timeout=timeout, num_workers=num_workers, loop=loop)] if parts else []
-        if away:
-            from gem.vector.process import ProcessEngine  # whoever needs no process need not wait for its imports
+        if remote:
+            from gem.vector.process import ProcessEngine  # imported only where it is needed
 
             engines.append(
                 ProcessEngine(
-                    away, same_step=same_step, on_failure=on_failure, timeout=timeout, num_workers=num_workers
+                    remote, same_step=same_step, on_failure=on_failure, timeout=timeout, num_workers=num_workers
                 )
             )
     except BaseException:
@@ -134,18 +282,24 @@ def _assemble(
     return engines[0] if len(engines) == 1 else CompositeEngine(engines)
 
 
-def _part_with(group: SlotGroup, slots: set[int]) -> dict[int, SlotGroup]:
-    """Take those slots out of a group, and those that wait wherever they are; each into a group of its own."""
-    wait = {slot for slot, env in group.envs.items() if isinstance(env, Awaited) or waits(env)}
-    parts = {slot: group.part(slot) for slot in slots | wait}
+def _build_awaited(build: Factory, loop: _EnvLoop) -> Any:
+    """Build an environment; one with coroutines is wrapped to be awaited."""
+    env = build()
+    return AwaitedEnv(env, loop) if has_coroutines(env) else env
+
+
+def _split_off_waiting(group: SlotGroup, slots: set[int]) -> dict[int, SlotGroup]:
+    """Remove these slots, and all slots that wait for I/O, from a group. Return one group for each."""
+    waiting = {slot for slot, env in group.envs.items() if isinstance(env, AwaitedEnv) or waits(env)}
+    parts = {slot: group.split_off(slot) for slot in slots | waiting}
     for slot in parts:
         del group.envs[slot]
     return parts
 
 
-def _check_places(places: list[str], count: int) -> None:
-    if len(places) != count:
-        raise BadValue(f"runs needs one place per slot, {count} in all, got {len(places)}")
-    for place in places:
-        if place not in PLACES:
-            raise BadValue(f"runs holds {', '.join(PLACES)}, not {place!r}")
+def _check_execution_modes(modes: list[str], count: int) -> None:
+    if len(modes) != count:
+        raise BadValue(f"runs needs one execution mode per slot, {count} in all, got {len(modes)}")
+    for mode in modes:
+        if mode not in EXECUTION_MODES:
+            raise BadValue(f"runs must hold {', '.join(EXECUTION_MODES)}, got {mode!r}")

@@ -1,6 +1,6 @@
-"""The interface of every vector environment, and what a slot does when its episode ends.
+"""The interface of vector environments: N environments behind one object.
 
-Terms: a *slot* is one environment of the vector; N is their number, B the number stepped by one call.
+Terms: a *slot* is one environment of the vector, N the number of slots, and B the number of slots in one call.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from gem.core import Info, Step
 from gem.errors import BadAction, BadValue, EnvFailed, EpisodeOver
 from gem.seeding import check_seed
 from gem.vector.engine import Engine
-from gem.vector.slots import Call, Outcome
-from gem.vector.stats import EnvStats, Scores
+from gem.vector.slots import SlotCall, SlotOutcome
+from gem.vector.stats import EnvStats, SlotStats
 
 Actions = Sequence[Any] | Mapping[int, Any]
 
 
 class Autoreset(str, Enum):
-    """When a slot whose episode ended starts the next one. The meanings are Gymnasium's.
+    """When a slot whose episode ended starts the next one, as in Gymnasium.
 
-    SAME_STEP: within the step that ended it; the observation returned is the new episode's first, and the info that
-    goes with it holds ``final_obs`` and ``final_info`` of the old one.
-    NEXT_STEP: the following step of that slot ignores its action, resets, and returns reward 0.
-    DISABLED: never; the caller resets with ``reset(ids=[…])``.
+    SAME_STEP: in the step that ended it. The returned observation is the first one of the new episode, and its info
+    holds ``final_obs`` and ``final_info`` of the old one.
+    NEXT_STEP: in the slot's next step, which ignores its action and returns reward 0.
+    DISABLED: never; call ``reset(ids=[…])``.
     """
 
     SAME_STEP = "same_step"
@@ -39,6 +39,7 @@ class Autoreset(str, Enum):
 
     @classmethod
     def of(cls, mode: str | Autoreset) -> Autoreset:
+        """Return the mode with this name. Raises BadValue for an unknown name."""
         try:
             return cls(mode)
         except ValueError:
@@ -46,9 +47,9 @@ class Autoreset(str, Enum):
 
 
 class VecStep(NamedTuple):
-    """What B slots answered, in the order in which they were asked: Gym's five, batched.
+    """The results of stepping B slots, in the order of the actions.
 
-    rewards_B is NaN where the machinery failed (``infos_B[i]["failure"]`` says how); that is never a reward.
+    A reward is NaN if the machinery of that slot failed; ``infos_B[i]["failure"]`` holds the reason.
     """
 
     observations_B: list[Any]
@@ -59,172 +60,203 @@ class VecStep(NamedTuple):
 
 
 class Received(NamedTuple):
-    """What recv() gives: ids_B, the slots in the order in which they ended, and what each of them answered."""
+    """What recv() returns: the slots whose calls finished, in order of completion, and their results."""
 
     ids_B: list[int]
     step: VecStep
 
 
 class VectorEnv:
-    """N environments behind one interface. Every backend plays the same episodes from the same seeds.
+    """N environments behind one interface. All backends play the same episodes from the same seeds.
 
     Args:
-        engine: what runs the slots, which are numbered from 0.
+        engine: executes the slots, which are numbered from 0.
         autoreset: see Autoreset.
+
+    Attributes:
+        env_ids: registered id of each slot; None for an environment that was not made by id.
+        collector: the rollout collector that keeps its running episodes with this vector.
     """
 
     def __init__(self, engine: Engine, autoreset: Autoreset) -> None:
         self.engine, self.autoreset = engine, autoreset
-        self.num_envs = len(engine.facts)
-        # The registered id of each slot, None where it was not made by id.
-        self.env_ids: list[str | None] = [engine.facts[i].env_id for i in range(self.num_envs)]
-        self.collector: Any = None  # whoever collects from this vector keeps the episodes under way here
-        self._over = [False] * self.num_envs  # ended, and not reset since; never with SAME_STEP
-        self._under_way: dict[int, str] = {}  # slots sent and not received yet, and what they were asked
-        self._ended: dict[int, Outcome] = {}  # those of them that ended, in that order
-        self._broken: set[int] = set()  # raised EnvFailed, and nothing else since
+        self.num_envs = len(engine.metadata)
+        self.env_ids: list[str | None] = [engine.metadata[i].env_id for i in range(self.num_envs)]
+        self.collector: Any = None
+        self._all_slots = range(self.num_envs)
+        self._over = [False] * self.num_envs  # ended and not reset since; always False with SAME_STEP
+        self._pending: dict[int, str] = {}  # slot sent and not received yet → method called
+        self._finished: dict[int, SlotOutcome] = {}  # pending slots whose call has finished, in order of completion
+        self._broken: set[int] = set()  # slots whose last outcome was EnvFailed
         self._closed = False
-        self._scores = Scores(self.env_ids)
+        self._stats = SlotStats(self.env_ids)
 
     def reset(
         self, seed: int | Sequence[int | None] | None = None, *, ids: Sequence[int] | None = None, **env_kwargs: Any
     ) -> tuple[list[Any], list[Info]]:
-        """Start a new episode in every slot, or in those of ids, all at once.
+        """Start a new episode in all slots, or in some. Calls in progress there are awaited and their results dropped.
 
         Args:
-            seed: an integer s seeds slot i with s + i; a list holds one seed (or None) per slot reset.
-            ids: the slots to reset. None resets all, and gives up the episodes that rollout.collect has under way here.
-            env_kwargs: ``env3_kwargs={…}`` is passed on to the reset of slot 3.
+            seed: an integer s seeds slot i with s + i; a list holds one seed (or None) per slot to reset.
+            ids: slots to reset. None resets all of them and drops the running episodes of rollout.collect.
+            env_kwargs: ``env3_kwargs={…}`` is passed to the reset of slot 3.
 
-        A step that a slot has under way is waited for, and dropped.
+        Returns:
+            Observations and infos, in the order of ids. If the machinery of a slot fails, its info holds ``failure``,
+            and its episode ends as failed at the first step, whatever the action. (With autoreset in the same step,
+            that info accompanies the last step of the previous episode, whose own info is ``final_info``.)
 
-        Returns observations and infos, in the order of ids. A slot whose machinery fails here says so in
-        ``info["failure"]``, and its episode ends as failed at its first step, whatever the action. (With autoreset in
-        the same step that info comes with the last, sound step of the episode before, whose own is ``final_info``.)
-        Raises EnvFailed as on_failure says; the other slots are reset then, and recv() gives their observations.
+        Raises:
+            EnvFailed: as on_failure says. The other slots were reset; recv() returns their observations.
         """
         self._check_open()
         if ids is None:
-            ids, self.collector = range(self.num_envs), None  # the episodes under way are given up
-        self.check_ids(ids)
+            ids, self.collector = self._all_slots, None
+        self._check_ids(ids)
         unknown = set(env_kwargs) - {f"env{i}_kwargs" for i in ids}
         if unknown:
             raise BadValue(f"reset takes env<slot>_kwargs for the slots it resets, not {sorted(unknown)}")
-        seeds = self.seeds_for(seed, ids)
-        self._drop([slot for slot in ids if slot in self._under_way])
+        seeds = self._seeds_for(seed, ids)
+        self._discard([slot for slot in ids if slot in self._pending])
         calls = [
-            Call(slot, "reset", (slot_seed, env_kwargs.get(f"env{slot}_kwargs", {})))
+            SlotCall(slot, "reset", (slot_seed, env_kwargs.get(f"env{slot}_kwargs", {})))
             for slot, slot_seed in zip(ids, seeds, strict=True)
         ]
         outcomes = self._perform(calls)
         self._broken.difference_update(ids)
         for slot in ids:
             self._over[slot] = False
-            self._scores.begin(slot)
+            self._stats.begin(slot)
         return [outcome.value[0] for outcome in outcomes], [outcome.value[1] for outcome in outcomes]
 
     def step(self, actions: Actions) -> VecStep:
-        """Step every slot with a list of N actions, or some of them with a dict {slot: action}, and wait for them.
+        """Step all slots with a list of N actions, or some with a dict {slot: action}, and wait for the results.
 
-        Raises BadAction when the list has another length, is a plain string, or names a slot that there is not, and
-        BadValue for a slot that was sent and not received; nothing was stepped then. Raises what a slot refused, and
-        EnvFailed as on_failure says; the other slots' steps are kept then, and recv() gives them.
+        Raises:
+            BadAction: the list has the wrong length or type, or a slot does not exist. No slot was stepped.
+            BadValue: a slot was sent and not received. No slot was stepped.
+            Exception: whatever a slot refused, or EnvFailed as on_failure says. The other slots were stepped; recv()
+                returns their results.
         """
-        slots = self.send(actions)
+        if self._can_step_all(actions):
+            self._pending.update((slot, "step") for slot in self._all_slots)
+            steps = self.engine.step_all(actions)  # type: ignore[arg-type]
+            if steps is not None:
+                self._pending.clear()
+                return self._vec_step(self._all_slots, steps)
+            slots: Sequence[int] = self._all_slots
+        else:
+            slots = self.send(actions)
         self._await(slots)
-        return self._hand_out(slots)
+        return self._take_steps(slots)
 
     def send(self, actions: Actions, ids: Sequence[int] | None = None) -> list[int]:
-        """Start steps and return at once; recv() gives their results, whichever end first.
+        """Start steps and return at once. recv() returns the results in order of completion.
 
         Args:
-            actions: a dict {slot: action}; or a list, of N actions or of one per slot of ids.
-            ids: the slots that a list of actions is for.
+            actions: a dict {slot: action}; or a list with N actions, or with one per slot of ids.
+            ids: slots that a list of actions is for.
 
-        Returns the slots sent to. Raises BadAction and BadValue as step() does.
+        Returns:
+            The slots that were sent to.
+
+        Raises:
+            BadAction, BadValue: as step() does.
         """
         self._check_open()
-        pairs = self.slots_of(actions, ids)
+        pairs = self._pair_actions(actions, ids)
         self._check_idle([slot for slot, _ in pairs])
         over = {slot for slot, _ in pairs if self._over[slot]}
         if over and self.autoreset is Autoreset.DISABLED:
             ended = sorted(over)
             raise EpisodeOver(f"slots {ended} have ended and autoreset is disabled; call reset(ids={ended})")
-        self._submit([Call(s, "reset", (None, {})) if s in over else Call(s, "step", action) for s, action in pairs])
+        self._submit(
+            [
+                SlotCall(slot, "reset", (None, {})) if slot in over else SlotCall(slot, "step", action)
+                for slot, action in pairs
+            ]
+        )
         return [slot for slot, _ in pairs]
 
     def send_reset(self, ids: Sequence[int], seed: int | Sequence[int | None] | None = None) -> None:
-        """Start resets and return at once; recv() gives each new episode's first observation, as a step of reward 0.
-
-        seed: as for reset(). Raises as send() does.
-        """
-        self._check_open()
-        self.check_ids(ids)
-        self._check_idle(ids)
-        self._submit([Call(s, "reset", (seed_, {})) for s, seed_ in zip(ids, self.seeds_for(seed, ids), strict=True)])
-
-    def recv(self, *, min_envs: int = 1, timeout: float | None = None) -> Received:
-        """The steps that have ended, in the order in which they ended.
+        """Start resets and return at once. recv() returns each first observation as a step with reward 0.
 
         Args:
-            min_envs: wait for at least so many.
-            timeout: seconds to wait; then what there is comes back, which may be nothing. None waits for min_envs.
+            seed: as in reset().
 
-        Raises BadValue when fewer than min_envs are under way. Raises what a slot refused, and EnvFailed as
-        on_failure says; the other slots' steps are kept then, and the next recv() gives them.
+        Raises:
+            BadAction, BadValue: as send() does.
+        """
+        self._check_open()
+        self._check_ids(ids)
+        self._check_idle(ids)
+        seeds = self._seeds_for(seed, ids)
+        self._submit([SlotCall(slot, "reset", (own, {})) for slot, own in zip(ids, seeds, strict=True)])
+
+    def recv(self, *, min_envs: int = 1, timeout: float | None = None) -> Received:
+        """Wait for results of send() and send_reset() and return all that have arrived, in order of completion.
+
+        Args:
+            min_envs: number of slots to wait for.
+            timeout: seconds to wait; fewer slots, possibly zero, are returned afterwards. None waits for min_envs.
+
+        Raises:
+            BadValue: fewer than min_envs slots are pending.
+            Exception: whatever a slot refused, or EnvFailed as on_failure says. The next recv() returns the results of
+                the other slots.
         """
         self._check_open()
         if isinstance(min_envs, bool) or not isinstance(min_envs, int) or min_envs < 1:
             raise BadValue(f"min_envs must be an integer >= 1, got {min_envs!r}")
-        if min_envs > len(self._under_way):
-            raise BadValue(f"min_envs={min_envs}, and {len(self._under_way)} slots are under way; send() some first")
+        if min_envs > len(self._pending):
+            raise BadValue(f"min_envs={min_envs}, but only {len(self._pending)} slots are pending; send() some first")
         self._await(None, min_envs, timeout)
-        slots = list(self._ended)
-        return Received(slots, self._hand_out(slots))
+        slots = list(self._finished)
+        return Received(slots, self._take_steps(slots))
 
     @property
-    def under_way(self) -> list[int]:
+    def pending(self) -> list[int]:
         """The slots that were sent to and not received yet."""
-        return list(self._under_way)
+        return list(self._pending)
 
     def stats(self) -> dict[str | None, EnvStats]:
-        """What was played so far, by environment id."""
-        return self._scores.by_id
+        """Return the statistics of all episodes so far, by environment id."""
+        return self._stats.by_id
 
     def sample_random_action(self, slot: int) -> str:
-        """A random legal action of one slot's environment."""
-        return str(self._ask([Call(slot, "sample")])[0].value)
+        """Return a random legal action of one slot's environment."""
+        return str(self._ask([SlotCall(slot, "sample_random_action")])[0].value)
 
     def shows_history(self, slot: int) -> bool:
-        """Whether a slot's observations hold its whole history (it has an observation wrapper), or what is new."""
-        return self.engine.facts[slot].shows_history
+        """Return whether a slot's observations contain the whole history (it has an observation wrapper)."""
+        return self.engine.metadata[slot].shows_history
 
     def shows_prompt(self, slot: int) -> bool:
-        """Whether a slot's observations are prompts already, written with a chat template."""
-        return self.engine.facts[slot].shows_prompt
+        """Return whether a slot's observations are complete prompts, formatted with a chat template."""
+        return self.engine.metadata[slot].shows_prompt
 
     def get_state(self) -> dict[str, Any]:
-        """All N episodes as plain data, for set_state(). Raises BadValue while a step is under way."""
-        outcomes = self._ask([Call(slot, "get") for slot in range(self.num_envs)])
+        """Return all N episodes as plain data, for set_state(). Raises BadValue while a slot is pending."""
+        outcomes = self._ask([SlotCall(slot, "get_state") for slot in self._all_slots])
         return {
             "slots": [outcome.value for outcome in outcomes],
             "over": list(self._over),
-            **self._scores.get_state(),
+            **self._stats.get_state(),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go to where get_state() was called on a vector built in the same way, on any backend."""
+        """Restore a state of get_state(), taken from a vector with the same slots on any backend."""
         if not isinstance(state, Mapping) or not {"slots", "over", "turns", "rewards"} <= state.keys():
-            raise BadValue("not a state of a vector env: it lacks slots, over, turns or rewards")
+            raise BadValue("not a state of a vector env: slots, over, turns or rewards is missing")
         if len(state["slots"]) != self.num_envs:
-            raise BadValue(f"the state is of {len(state['slots'])} slots, and there are {self.num_envs}")
-        self._ask([Call(slot, "set", own) for slot, own in enumerate(state["slots"])])
+            raise BadValue(f"the state has {len(state['slots'])} slots, this vector env has {self.num_envs}")
+        self._ask([SlotCall(slot, "set_state", own) for slot, own in enumerate(state["slots"])])
         self._over = list(state["over"])
         self._broken.clear()
-        self._scores.set_state(state)
+        self._stats.set_state(state)
 
     def close(self) -> None:
-        """End every slot and whatever runs it, within seconds. Safe to call twice."""
+        """Close every environment and stop all workers, within seconds. Safe to call twice."""
         if not self._closed:
             self._closed = True
             self.engine.close()
@@ -240,32 +272,43 @@ class VectorEnv:
     ) -> None:
         self.close()
 
-    def slots_of(self, actions: Actions, ids: Sequence[int] | None = None) -> list[tuple[int, Any]]:
-        """(slot, action) pairs in the order given, checked."""
+    def _can_step_all(self, actions: Actions) -> bool:
+        """Return whether step(actions) may skip the queue: all slots at once, in this thread, with nothing pending."""
+        return (
+            self.engine.is_inline
+            and type(actions) is list
+            and len(actions) == self.num_envs
+            and not self._pending
+            and not self._closed
+            and True not in self._over
+        )
+
+    def _pair_actions(self, actions: Actions, ids: Sequence[int] | None = None) -> list[tuple[int, Any]]:
+        """Return checked (slot, action) pairs in the given order."""
         if isinstance(actions, Mapping):
             if ids is not None:
-                raise BadValue("a dict of actions names its slots; give no ids with it")
-            self.check_ids(list(actions))
+                raise BadValue("a dict of actions names its slots; do not pass ids with it")
+            self._check_ids(list(actions))
             return list(actions.items())
         if isinstance(actions, (str, bytes)) or not isinstance(actions, (Sequence, np.ndarray)):
             raise BadAction(f"actions must be a list of {self.num_envs} or a dict, got {type(actions).__name__}")
-        wanted = range(self.num_envs) if ids is None else ids
+        wanted = self._all_slots if ids is None else ids
         if ids is not None:
-            self.check_ids(ids)
+            self._check_ids(ids)
         if len(actions) != len(wanted):
             raise BadAction(f"need {len(wanted)} actions, one per slot, got {len(actions)}; step some with a dict")
         return list(zip(wanted, actions, strict=True))
 
-    def check_ids(self, ids: Iterable[int]) -> None:
+    def _check_ids(self, ids: Iterable[int]) -> None:
         slots = list(ids)
         for slot in slots:
             if isinstance(slot, bool) or not isinstance(slot, (int, np.integer)) or not 0 <= slot < self.num_envs:
                 raise BadAction(f"no slot {slot!r}; there are {self.num_envs}, numbered from 0")
         if len(set(slots)) != len(slots):
-            raise BadAction(f"a slot is named twice in {slots}")
+            raise BadAction(f"duplicate slots in {slots}")
 
-    def seeds_for(self, seed: int | Sequence[int | None] | None, ids: Sequence[int]) -> list[int | None]:
-        """One seed per slot of ids."""
+    def _seeds_for(self, seed: int | Sequence[int | None] | None, ids: Sequence[int]) -> list[int | None]:
+        """Return one seed per slot of ids."""
         if seed is None:
             return [None] * len(ids)
         if isinstance(seed, (int, np.integer)):
@@ -274,105 +317,105 @@ class VectorEnv:
             raise BadValue(f"need {len(ids)} seeds, one per slot, got {len(seed)}")
         return [None if own is None else check_seed(own) for own in seed]
 
-    def _submit(self, calls: list[Call]) -> None:
-        self._under_way.update((call.slot, call.what) for call in calls)
+    def _submit(self, calls: list[SlotCall]) -> None:
+        self._pending.update((call.slot, call.method) for call in calls)
         self.engine.submit(calls)
 
-    def _await(self, slots: Sequence[int] | None, least: int = 0, timeout: float | None = None) -> None:
-        """Wait until all of slots have ended or, for None, at least so many of any; or for timeout seconds."""
-        give_up = None if timeout is None else time.monotonic() + timeout
-        ended = self._ended
+    def _await(self, slots: Sequence[int] | None, count: int = 0, timeout: float | None = None) -> None:
+        """Wait until these slots, or any count slots if None, have finished, or until timeout seconds have passed."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pending, finished = self._pending, self._finished
         while True:
             for outcome in self.engine.collect():
-                if outcome.slot in self._under_way:
-                    ended[outcome.slot] = outcome
-            if len(ended) >= least if slots is None else all(slot in ended for slot in slots):
+                if outcome.slot in pending:
+                    finished[outcome.slot] = outcome
+            if len(finished) >= count if slots is None else all(slot in finished for slot in slots):
                 return
-            left = None if give_up is None else give_up - time.monotonic()
+            left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return
             self.engine.wait(left)
 
-    def _take(self, slots: Sequence[int]) -> list[Outcome]:
-        """The outcomes of slots that have ended. Raises the first error; the sound ones are kept for recv() then."""
-        ended, under_way = self._ended, self._under_way
-        wrong = [ended[slot] for slot in slots if ended[slot].error is not None]
-        taken = []
-        for outcome in wrong or [ended[slot] for slot in slots]:
-            taken.append(outcome)
-            del ended[outcome.slot], under_way[outcome.slot]
-        if wrong:
-            self._raise(wrong)
+    def _take(self, slots: Sequence[int]) -> list[SlotOutcome]:
+        """Remove and return finished outcomes. If some are errors, remove those and raise the first one."""
+        finished, pending = self._finished, self._pending
+        errors = [finished[slot] for slot in slots if finished[slot].error is not None]
+        taken = errors or [finished[slot] for slot in slots]
+        for outcome in taken:
+            del finished[outcome.slot], pending[outcome.slot]
+        if errors:
+            self._raise(errors)
         return taken
 
-    def _raise(self, wrong: list[Outcome]) -> None:
-        errors = [outcome.error for outcome in wrong if outcome.error is not None]
-        for outcome in wrong:
+    def _raise(self, outcomes: list[SlotOutcome]) -> None:
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        for outcome in outcomes:
             if isinstance(outcome.error, EnvFailed) and outcome.slot not in self._broken:
                 self._broken.add(outcome.slot)
-                self._scores.fail(outcome.slot)
+                self._stats.fail(outcome.slot)
         if len(errors) > 1:
             errors[0].args = (f"{errors[0]}; and {len(errors) - 1} more slots",)
         raise errors[0]
 
-    def _hand_out(self, slots: Sequence[int]) -> VecStep:
-        was_reset = [self._under_way[slot] == "reset" for slot in slots]
+    def _take_steps(self, slots: Sequence[int]) -> VecStep:
+        """Remove finished steps and resets and return them as one VecStep, a reset as a step with reward 0."""
+        was_reset = {slot for slot in slots if self._pending[slot] == "reset"}
         steps = [
-            Step(outcome.value[0], info=outcome.value[1]) if reset else outcome.value
-            for outcome, reset in zip(self._take(slots), was_reset, strict=True)
+            Step(outcome.value[0], info=outcome.value[1]) if outcome.slot in was_reset else outcome.value
+            for outcome in self._take(slots)
         ]
-        self._count(slots, steps, was_reset)
-        return VecStep(
-            [s.observation for s in steps],
-            np.array([s.reward for s in steps], dtype=np.float64),
-            np.array([s.terminated for s in steps], dtype=np.bool_),
-            np.array([s.truncated for s in steps], dtype=np.bool_),
-            [s.info for s in steps],
-        )
+        step = self._vec_step(slots, steps)
+        for slot in was_reset:
+            self._over[slot] = False
+            self._stats.begin(slot)
+        return step
 
-    def _count(self, slots: Sequence[int], steps: list[Step], was_reset: list[bool]) -> None:
-        """Keep the statistics, and which slots are over."""
-        self._broken.difference_update(slots)
+    def _vec_step(self, slots: Sequence[int], steps: list[Step]) -> VecStep:
+        """Batch steps and update the statistics."""
+        observations, rewards, terminated, truncated, infos = zip(*steps, strict=True) if steps else ((),) * 5
+        rewards_B = np.array(rewards, dtype=np.float64)
+        terminated_B = np.array(terminated, dtype=np.bool_)
+        truncated_B = np.array(truncated, dtype=np.bool_)
+        self._stats.step(slots, rewards_B)
+        if self._broken:
+            self._broken.difference_update(slots)
         same_step = self.autoreset is Autoreset.SAME_STEP
-        for slot, (_, reward, terminated, truncated, info), reset in zip(slots, steps, was_reset, strict=True):
-            if reset:
-                self._over[slot] = False
-                self._scores.begin(slot)
-                continue
-            self._scores.step(slot, reward)
-            if terminated or truncated:
-                self._over[slot] = not same_step
-                self._scores.end(slot, info.get("final_info", info) if same_step else info)
+        for i in np.flatnonzero(terminated_B | truncated_B).tolist():
+            slot, info = slots[i], infos[i]
+            self._over[slot] = not same_step
+            self._stats.end(slot, info.get("final_info", info) if same_step else info)
+        return VecStep(list(observations), rewards_B, terminated_B, truncated_B, list(infos))
 
-    def _perform(self, calls: list[Call]) -> list[Outcome]:
+    def _perform(self, calls: list[SlotCall]) -> list[SlotOutcome]:
         slots = [call.slot for call in calls]
         self._submit(calls)
         self._await(slots)
         return self._take(slots)
 
-    def _ask(self, calls: list[Call]) -> list[Outcome]:
-        """Perform calls on slots that have nothing under way. Raises BadValue where one has."""
+    def _ask(self, calls: list[SlotCall]) -> list[SlotOutcome]:
+        """Perform calls on idle slots, for other purposes than playing. Raises BadValue if a slot is pending."""
         self._check_open()
-        self.check_ids(call.slot for call in calls)
-        self._check_idle([call.slot for call in calls])
+        slots = [call.slot for call in calls]
+        self._check_ids(slots)
+        self._check_idle(slots)
         try:
             return self._perform(calls)
-        finally:  # what the others answered where one raised is no step for recv()
-            self._forget([call.slot for call in calls])
+        finally:  # after an error, recv() must not return the other slots' values
+            self._forget(slots)
 
-    def _drop(self, slots: list[int]) -> None:
-        """Wait for slots that are under way, and forget what they answer."""
+    def _discard(self, slots: list[int]) -> None:
+        """Wait for pending slots and drop their results."""
         if slots:
             self._await(slots)
             self._forget(slots)
 
     def _forget(self, slots: list[int]) -> None:
         for slot in slots:
-            self._ended.pop(slot, None)
-            self._under_way.pop(slot, None)
+            self._finished.pop(slot, None)
+            self._pending.pop(slot, None)
 
     def _check_idle(self, slots: Sequence[int]) -> None:
-        if busy := [slot for slot in slots if slot in self._under_way]:
+        if busy := [slot for slot in slots if slot in self._pending]:
             raise BadValue(f"slots {busy} were sent and not received; recv() them first")
 
     def _check_open(self) -> None:

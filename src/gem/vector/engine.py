@@ -1,77 +1,108 @@
-"""What runs the slots of a vector: the seam between its bookkeeping and where its environments live."""
+"""The interface between a vector environment and what executes its slots, and the queue and wait that engines share."""
 
 from __future__ import annotations
 
+import math
+import os
+import select
+import threading
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from gem.vector.slots import Call, Facts, Outcome, SlotGroup
+from gem.core import Step
+from gem.vector.slots import SlotCall, SlotMetadata, SlotOutcome
 
-GLANCE = 1.0  # seconds between looks at what sends no news
+POLL_INTERVAL = 1.0  # seconds between checks of what does not signal by itself
 
 
 class Engine(ABC):
-    """Starts calls and gives their outcomes back as they end. One thread at a time uses it.
+    """Starts calls and returns their outcomes as they finish. Used by one thread at a time.
 
-    facts: of each of its slots, by number.
+    Attributes:
+        metadata: of each slot.
     """
 
-    facts: dict[int, Facts]
+    metadata: dict[int, SlotMetadata]
+    is_inline = False  # calls run in the caller's thread, and step_all() is available
 
     @abstractmethod
-    def submit(self, calls: Sequence[Call]) -> None:
-        """Start calls, at most one at a time per slot. Waits for no environment."""
+    def submit(self, calls: Sequence[SlotCall]) -> None:
+        """Start calls without waiting for them. A slot has at most one call in progress."""
 
     @abstractmethod
-    def collect(self) -> list[Outcome]:
-        """What ended since the last time, in the order in which it ended; waits for nothing.
+    def collect(self) -> list[SlotOutcome]:
+        """Return the outcomes since the last call, in order of completion, without waiting.
 
-        Raises InfraError where the engine itself can go on no longer.
+        Raises:
+            InfraError: the engine itself cannot continue.
         """
 
+    def step_all(self, actions: Sequence[Any]) -> list[Step] | None:
+        """Step every slot at once, without queueing calls. Only for inline engines with nothing in progress.
+
+        Returns:
+            One step per slot; or None if a slot raised, and then collect() returns the outcomes of all slots.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def wait(self, timeout: float | None) -> None:
-        """Return when collect() may have something new, or after timeout seconds (None: never before)."""
+        """Block until collect() may return something new, or until timeout seconds have passed (None: no limit)."""
 
     def filenos(self) -> list[int]:
-        """File descriptors for whoever waits for several engines: one can be read when collect() may have news."""
+        """Return file descriptors, one of which becomes readable when collect() may return something new."""
         return []
 
-    def patience(self) -> float:
-        """Seconds that may pass without news before collect() is called all the same, to look after time limits."""
-        return GLANCE
+    def poll_timeout(self) -> float:
+        """Return the seconds after which collect() must be called to enforce time limits, even if nothing happens."""
+        return POLL_INTERVAL
 
     @abstractmethod
     def close(self) -> None:
-        """End every environment and everything that ran them, within seconds. Safe to call twice."""
+        """Close every environment and everything that runs them, within seconds. Safe to call twice."""
 
 
-class InlineEngine(Engine):
-    """In this thread, one after another, in the order submitted: calls run when their outcomes are collected."""
+class OutcomeQueue:
+    """Outcomes put by any thread, taken by one. Its file descriptor is readable while it is not empty."""
 
-    def __init__(self, group: SlotGroup) -> None:
-        self.group = group
-        self.facts = {slot: group.facts(slot) for slot in group.envs}
-        self._calls: deque[Call] = deque()
-        self._outcomes: list[Outcome] = []
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        self._lock = threading.Lock()
+        self._outcomes: list[SlotOutcome] = []
+        self._closed = False
 
-    def submit(self, calls: Sequence[Call]) -> None:
-        self._calls += calls
+    def put(self, outcome: SlotOutcome) -> None:
+        """Add an outcome. After close() it is dropped."""
+        with self._lock:
+            if not self._closed:
+                self._outcomes.append(outcome)
+                if len(self._outcomes) == 1:
+                    os.write(self._writer, b"!")
 
-    def collect(self) -> list[Outcome]:
-        while self._calls:
-            call = self._calls.popleft()
-            try:
-                self._outcomes.append(self.group.perform(call))
-            except BaseException as e:  # Ctrl-C in the middle of it
-                self._outcomes.append(self.group.fail(call, f"interrupted by {type(e).__name__}"))
-                raise
-        outcomes, self._outcomes = self._outcomes, []
+    def take(self) -> list[SlotOutcome]:
+        """Remove and return all outcomes, in the order of put(), without waiting."""
+        if not self._outcomes:
+            return []
+        with self._lock:
+            os.read(self._reader, 1)
+            outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
-    def wait(self, timeout: float | None) -> None:
-        return
+    def fileno(self) -> int:
+        return self._reader
 
     def close(self) -> None:
-        self.group.close()
+        with self._lock:
+            if not self._closed:
+                self._closed, self._outcomes = True, []
+                os.close(self._reader)
+                os.close(self._writer)
+
+
+def wait_readable(filenos: Iterable[int], timeout: float | None) -> None:
+    """Block until one of the file descriptors is readable, or until timeout seconds have passed (None: no limit)."""
+    poll = select.poll()
+    for fileno in filenos:
+        poll.register(fileno, select.POLLIN)
+    poll.poll(None if timeout is None else math.ceil(1000 * timeout))

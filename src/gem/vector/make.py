@@ -1,4 +1,4 @@
-"""Building a vector environment from ids."""
+"""Build vector environments from registered ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gem.seeding import check_seed
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.slots import OnFailure
 
-# name → "module:class"; each takes env_fns, autoreset, timeout=, on_failure= and its own options by keyword.
+# name → "module:class"; each class takes env_fns, autoreset, timeout=, on_failure= and its own options by keyword.
 BACKENDS = {
     "sync": "gem.vector.sync:SyncVectorEnv",
     "async": "gem.vector.async_:AsyncVectorEnv",
@@ -21,7 +21,7 @@ BACKENDS = {
     "process": "gem.vector.process:ProcessVectorEnv",
     "ray": "gem.vector.ray:RayVectorEnv",
 }
-# The options of a backend's own; whatever else make_vec does not know is an argument of the environments.
+# Options of each backend. make_vec passes all other keyword arguments on to the environments.
 OPTIONS = {
     "sync": (),
     "async": ("num_workers",),
@@ -50,29 +50,32 @@ def make_vec(
     """Build many environments behind one interface.
 
     Args:
-        env_ids: one id for every slot; a list with one per slot; or {id: weight}, which shares num_envs slots out in
-            proportion, at least one each. (Slots, not episodes: an id with longer episodes ends fewer of them.)
+        env_ids: one id for all slots; a list with one id per slot; or {id: weight}, which assigns num_envs slots in
+            proportion to the weights, at least one each. (An id with longer episodes completes fewer of them.)
         wrappers: callables applied to each environment, innermost first.
-        vec_kwargs: constructor arguments, one dict per slot; they are not written to.
-        async_mode: True is backend "async", False "sync", where backend is None.
-        seed: slot i is seeded with seed + i where its vec_kwargs give no seed; None seeds from the operating system.
-        num_envs: slots; by default as many as env_ids or vec_kwargs list, else 1.
-        backend: where the slots run. "sync": this thread. "thread": threads. "process": worker processes. "ray": actors
-            of a Ray cluster. "async": each where its spec says, inline, on a thread or in a process.
+        vec_kwargs: constructor arguments, one dict per slot.
+        async_mode: if backend is None, True means backend "async" and False means "sync".
+        seed: slot i is seeded with seed + i unless its vec_kwargs contain a seed. None seeds from the operating system.
+        num_envs: number of slots. None uses the length of env_ids or vec_kwargs, or 1.
+        backend: where the slots run. "sync": the caller's thread. "thread": threads. "process": worker processes.
+            "ray": actors of a Ray cluster. "async": each slot inline, on a thread or in a process, as its spec says.
         autoreset: when a slot starts its next episode; see Autoreset.
-        timeout: seconds for a call of one environment, the reset that follows an episode's end included; what takes
-            longer has failed. None waits. Not for sync.
-        on_failure: of an environment that raises what it must not, hangs, or dies with its worker. "raise": EnvFailed.
-            "restart": its episode ends as failed (reward NaN, truncated, ``info["failure"]``) and it is built anew.
-        num_workers: threads, processes or actors; None chooses. Not for sync.
-        address: of the Ray cluster; None starts or finds a local one. For ray alone.
-        kwargs: constructor arguments of every slot; vec_kwargs win.
+        timeout: seconds for one call of one environment, including autoreset. A call that exceeds it has failed. None
+            sets no limit. Not for "sync".
+        on_failure: what to do when an environment hangs, raises an unexpected exception or dies with its worker.
+            "raise" raises EnvFailed. "restart" ends the episode as failed (reward NaN, truncated, ``info["failure"]``)
+            and rebuilds the environment.
+        num_workers: number of threads, processes or actors. None chooses. Not for "sync".
+        address: address of the Ray cluster. None finds one or starts a local one. Only for "ray".
+        kwargs: constructor arguments of all slots; vec_kwargs take precedence.
 
-    Raises BadValue when the lengths disagree or an option is not for the backend, and what gem.make raises.
+    Raises:
+        BadValue: lengths disagree, or an option is not available for the backend.
+        Exception: whatever gem.make raises.
     """
     if not all(callable(wrap) for wrap in wrappers):
         raise BadValue(
-            f"wrappers must be callables, got {wrappers!r}; gem.wrappers.get_wrapper_fns turns names into some"
+            f"wrappers must be callables, got {wrappers!r}; gem.wrappers.get_wrapper_fns converts names to callables"
         )
     name = _backend(backend, async_mode)
     options = _options(name, num_workers=num_workers, address=address)
@@ -89,7 +92,7 @@ def make_vec(
 
 
 def build(spec: EnvSpec, kwargs: dict[str, Any], wrappers: tuple[Callable[[Any], Any], ...]) -> Any:
-    """One slot's environment. From its spec: a worker process has not seen what this one registered."""
+    """Build one slot's environment from its spec, because a worker process has its own registry."""
     env: Any = make(spec, **kwargs)
     for wrap in wrappers:
         env = wrap(env)
@@ -104,7 +107,7 @@ def _backend(backend: str | None, async_mode: bool) -> str:
             f"no backend {backend!r}{did_you_mean(str(backend), BACKENDS)}  (there are: {', '.join(BACKENDS)})"
         )
     if async_mode and backend != "async":
-        raise BadValue(f"async_mode=True is backend 'async', and backend={backend!r} was asked for too")
+        raise BadValue(f"async_mode=True means backend 'async', which conflicts with backend={backend!r}")
     return backend
 
 
@@ -113,7 +116,7 @@ def _options(backend: str, **given: Any) -> dict[str, Any]:
     for name, value in wanted.items():
         if name not in OPTIONS[backend]:
             takers = [other for other, names in OPTIONS.items() if name in names]
-            raise BadValue(f"{name}={value!r} is not for backend {backend!r}, only for {', '.join(takers)}")
+            raise BadValue(f"{name}={value!r} is not available for backend {backend!r}, only for {', '.join(takers)}")
         if name == "num_workers" and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise BadValue(f"num_workers must be an integer >= 1, got {value!r}")
     return wanted
@@ -129,28 +132,28 @@ def _slots(
         lengths["env_ids"] = len(env_ids)
     given = {name: length for name, length in lengths.items() if length is not None}
     if len(set(given.values())) > 1:
-        raise BadValue(f"the number of slots is given differently: {given}")
+        raise BadValue(f"conflicting numbers of slots: {given}")
     count = next(iter(given.values()), len(env_ids) if isinstance(env_ids, Mapping) else 1)
     if count < 1:
         raise BadValue(f"need at least one slot, got {given}")
     if isinstance(env_ids, Mapping):
-        ids = _share_out(env_ids, count)
+        ids = _assign_by_weight(env_ids, count)
     else:
         ids = [env_ids] * count if isinstance(env_ids, str) else list(env_ids)
     return list(zip(ids, vec_kwargs or [{}] * count, strict=True))
 
 
-def _share_out(weights: Mapping[str, float], count: int) -> list[str]:
-    """One id per slot, interleaved: each next slot goes to the id that is furthest below its share."""
+def _assign_by_weight(weights: Mapping[str, float], count: int) -> list[str]:
+    """Return one id per slot, interleaved: each next slot goes to the id that is furthest below its share."""
     for env_id, weight in weights.items():
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight < float("inf"):
             raise BadValue(f"the weight of {env_id!r} must be a number above 0, got {weight!r}")
     if count < len(weights):
         raise BadValue(f"{len(weights)} ids need at least {len(weights)} slots, got num_envs={count}")
-    slots = list(weights)  # one each, so that none is left out
-    shares = {env_id: 1 for env_id in weights}
+    slots = list(weights)  # at least one slot each
+    counts = {env_id: 1 for env_id in weights}
     while len(slots) < count:
-        env_id = min(weights, key=lambda i: shares[i] / weights[i])
-        shares[env_id] += 1
+        env_id = min(weights, key=lambda i: counts[i] / weights[i])
+        counts[env_id] += 1
         slots.append(env_id)
     return slots

@@ -1,4 +1,4 @@
-"""Slots in actors of a Ray cluster: for more environments than one machine steps."""
+"""Run slots in the actors of a Ray cluster: for more environments than one machine can step."""
 
 from __future__ import annotations
 
@@ -10,38 +10,40 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gem._internal.worker_process import WorkerDied
 from gem.errors import BadValue, require
 from gem.vector.base import Autoreset, VectorEnv
-from gem.vector.crew import Crew
-from gem.vector.share import Worker, WorkerDied
-from gem.vector.slots import Factory, OnFailure, Outcome
-from gem.vector.sync import check_slots
-from gem.vector.wire import unpack
-from gem.vector.worker import STAGES, Player, Report, Task, build
+from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_options
+from gem.vector.worker import MAX_STAGES, BuildReport, PackedCall, SlotRunner, WorkerSpec, build, unpack_outcome
+from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
-CLOSING = 3.0  # seconds that actors have to close their environments, before they are killed
-# Seconds that an actor plays before it hands over what ended. Calling an actor takes about 1 ms, so that a tenth of the
-# time at most goes into calls, and outcomes wait no longer than this for the slots that are played after them.
+CLOSE_TIMEOUT = 3.0  # seconds for actors to close their environments before they are killed
+# Seconds of calls that an actor runs before it returns the outcomes. An actor call takes about 1 ms, so at most a tenth
+# of the time is spent on actor calls, and an outcome waits no longer than this for the calls after it.
 SLICE = 0.01
-_REACHING = 10.0  # seconds for a node at an address to take a connection
+_CONNECT_TIMEOUT = 10.0  # seconds for a node to accept a connection
 
 
 class RayVectorEnv(VectorEnv):
-    """Slots shared out to actors, each of which steps its own one after another.
+    """Divide slots among Ray actors. Each actor steps its slots one after another.
 
     Args:
         env_fns: one callable per slot that builds its environment in an actor.
         autoreset: see Autoreset.
-        timeout: seconds for one call of one environment, from when it starts. A hang in Python is interrupted and costs
-            its slot alone. Where that is of no use the actor is killed after worker.STAGES times as long and crew.GRACE
-            seconds, and all its slots lose the episodes they were in. None waits.
-        on_failure: see SlotGroup; an actor that dies is an environment that failed, for each of its slots.
-        num_workers: actors; None takes one per CPU of the cluster; never more than slots.
-        address: of the cluster. None takes what ray.init was called with, or finds a cluster, or starts one here.
+        timeout: seconds for one call of one environment, measured from when it starts. A call that hangs in Python code
+            is interrupted and only its slot fails. A call that cannot be interrupted has its actor killed after
+            worker.MAX_STAGES times the limit plus worker_engine.KILL_DELAY seconds, and all slots of that actor lose
+            their episodes. None sets no limit.
+        on_failure: see SlotGroup. When an actor dies, all of its environments have failed.
+        num_workers: number of actors, at most one per slot. None uses one per CPU of the cluster.
+        address: of the cluster. None uses the connection of ray.init, or finds a cluster, or starts a local one.
 
-    gem has to be installed on every node. What this connects to or starts is let go of with the last vector that uses
-    it; where ray.init was called before, it stays as it is. Raises MissingDependency without Ray, BadValue where Ray is
-    connected to another address.
+    gem must be installed on every node. A connection or cluster that this class opened is closed with the last vector
+    that uses it; a connection opened by the caller with ray.init stays open.
+
+    Raises:
+        MissingDependency: Ray is not installed.
+        BadValue: Ray is already connected to another address.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class RayVectorEnv(VectorEnv):
         address: str | None = None,
     ) -> None:
         mode = Autoreset.of(autoreset)
-        check_slots(env_fns, on_failure, timeout)
+        check_vector_options(env_fns, on_failure, timeout)
         engine = RayEngine(
             dict(enumerate(env_fns)),
             same_step=mode is Autoreset.SAME_STEP,
@@ -67,37 +69,37 @@ class RayVectorEnv(VectorEnv):
         super().__init__(engine, mode)
 
 
-class Connection:
-    """What all vectors of this process reach Ray through."""
+class RayConnection:
+    """The connection to Ray that all vectors of this process share."""
 
     def __init__(self) -> None:
         self._users = 0
         self._address: str | None = None
-        self._ours = False
+        self._owned = False  # opened here, not by the caller
 
-    def take(self, address: str | None) -> Any:
-        """The ray module, connected. Raises MissingDependency, BadValue."""
+    def acquire(self, address: str | None) -> Any:
+        """Return the ray module, connected. Raises MissingDependency and BadValue."""
         ray = require("ray", extra="ray")
         if not ray.is_initialized():
             _connect(ray, address)
-            self._users, self._address, self._ours = 0, address, True
-        elif address is not None and (address != self._address or not self._ours):
-            raise BadValue(f"Ray is connected already, so address={address!r} cannot be taken; leave it out")
+            self._users, self._address, self._owned = 0, address, True
+        elif address is not None and (address != self._address or not self._owned):
+            raise BadValue(f"Ray is already connected, so address={address!r} cannot be used; omit it")
         self._users += 1
         return ray
 
     def release(self, ray: Any) -> None:
         self._users -= 1
-        if self._users == 0 and self._ours and ray.is_initialized():
-            self._ours = False
+        if self._users == 0 and self._owned and ray.is_initialized():
+            self._owned = False
             ray.shutdown()
 
 
-CONNECTION = Connection()
+CONNECTION = RayConnection()
 
 
-class RayEngine(Crew):
-    """See RayVectorEnv."""
+class RayEngine(WorkerEngine):
+    """Runs slots in Ray actors. See RayVectorEnv."""
 
     def __init__(
         self,
@@ -109,122 +111,124 @@ class RayEngine(Crew):
         num_workers: int | None = None,
         address: str | None = None,
     ) -> None:
-        self._ray = CONNECTION.take(address)
-        self._hired: list[RayWorker] = []
-        self._finalizer = weakref.finalize(self, _let_go, self._ray, self._hired)
+        self._ray = CONNECTION.acquire(address)
+        self._actors: list[RayWorker] = []
+        self._finalizer = weakref.finalize(self, _release, self._ray, self._actors)
         if num_workers is None:
             num_workers = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        super().__init__(factories, same_step=same_step, on_failure=on_failure, timeout=timeout, count=num_workers)
+        super().__init__(
+            factories, same_step=same_step, on_failure=on_failure, timeout=timeout, num_workers=num_workers
+        )
 
-    def hire(self, task: Task) -> RayWorker:
-        self._hired[:] = [worker for worker in self._hired if worker.alive]
-        self._hired.append(RayWorker(self._ray, task))
-        return self._hired[-1]
+    def start_worker(self, spec: WorkerSpec) -> RayWorker:
+        self._actors[:] = [worker for worker in self._actors if worker.alive]
+        self._actors.append(RayWorker(self._ray, spec))
+        return self._actors[-1]
 
-    def await_news(self, timeout: float) -> None:
-        if refs := [worker.answer for worker in self._hired if worker.answer is not None]:
+    def wait_for_workers(self, timeout: float) -> None:
+        if refs := [worker.result for worker in self._actors if worker.result is not None]:
             self._ray.wait(refs, num_returns=1, timeout=timeout)
         else:
             time.sleep(timeout)
 
     def close(self) -> None:
-        """Let the actors close their environments; kill what has not after CLOSING seconds, and let go of Ray."""
-        alive = [worker for worker in self._hired if worker.alive] if self._ray.is_initialized() else []
-        if closing := [worker.dismiss() for worker in alive]:
-            self._ray.wait(closing, num_returns=len(closing), timeout=CLOSING)
+        """Let the actors close their environments. Kill those that have not after CLOSE_TIMEOUT seconds."""
+        alive = [worker for worker in self._actors if worker.alive] if self._ray.is_initialized() else []
+        if closing := [worker.stop() for worker in alive]:
+            self._ray.wait(closing, num_returns=len(closing), timeout=CLOSE_TIMEOUT)
         self._finalizer()
 
 
-class RayWorker(Worker):
-    """An actor, and the one call of it that is under way."""
+class RayWorker(SlotWorker):
+    """An actor, and the one actor call that is in progress."""
 
-    stages = STAGES  # it gives no sign of life before its call is over
+    stages = MAX_STAGES  # it sends nothing before its call has ended
 
-    def __init__(self, ray: Any, task: Task) -> None:
+    def __init__(self, ray: Any, spec: WorkerSpec) -> None:
         self._ray = ray
-        self._actor = ray.remote(Actor).options(scheduling_strategy="SPREAD").remote(sys.path)
-        self.answer: Any = self._actor.build.remote(task)  # what the call under way will return
+        self._actor = ray.remote(RayActor).options(scheduling_strategy="SPREAD").remote(sys.path)
+        self.result: Any = self._actor.build.remote(spec)  # reference to the result of the actor call in progress
         self.alive = True
-        self._left = 0  # calls that it has yet to perform
+        self._left = 0  # slot calls of the batch without an outcome
 
-    def send(self, batch: list[tuple[int, bytes]]) -> None:
+    def send(self, batch: list[PackedCall]) -> None:
         self._left = len(batch)
-        self.answer = self._actor.play.remote(batch)
+        self.result = self._actor.run.remote(batch)
 
-    def receive(self) -> list[Outcome] | None:
-        if self.answer is None or not self._ray.wait([self.answer], timeout=0)[0]:
+    def receive(self) -> list[SlotOutcome] | None:
+        if self.result is None or not self._ray.wait([self.result], timeout=0)[0]:
             return None
         try:
-            answer = self._ray.get(self.answer)
+            result = self._ray.get(self.result)
         except self._ray.exceptions.RayError as e:
             raise WorkerDied(f"{type(e).__name__}: {' '.join(str(e).split()):.500}") from None
-        self.answer = None
-        if isinstance(answer, Report):
-            self.learn(answer)
+        self.result = None
+        if isinstance(result, BuildReport):
+            self.accept(result)
             return []
-        self._left -= len(answer)
+        self._left -= len(result)
         if self._left:
-            self.answer = self._actor.play.remote([])
-        return [unpack(slot, packed) for slot, packed in answer]
+            self.result = self._actor.run.remote([])
+        return [unpack_outcome(message) for message in result]
 
-    def dismiss(self) -> Any:
-        """Ask it to close its environments. Returns what to wait for."""
+    def stop(self) -> Any:
+        """Ask the actor to close its environments. Returns the reference to wait for."""
         return self._actor.close.remote()
 
     def kill(self) -> None:
         if self.alive and self._ray.is_initialized():
             self._ray.kill(self._actor)
-        self.alive, self.answer = False, None
+        self.alive, self.result = False, None
 
 
-class Actor:
-    """What runs in the cluster: a Player, and the calls that it has yet to perform."""
+class RayActor:
+    """The part that runs in the cluster: a SlotRunner and the calls that it has yet to run."""
 
     def __init__(self, path: list[str]) -> None:
-        sys.path += [entry for entry in path if entry not in sys.path]  # modules beside a script
-        self._player: Player | None = None
-        self._waiting: deque[tuple[int, bytes]] = deque()
+        sys.path += [entry for entry in path if entry not in sys.path]  # for modules beside a script
+        self._runner: SlotRunner | None = None
+        self._waiting: deque[PackedCall] = deque()
         self._slow: set[int] = set()  # slots whose last call took longer than a slice
 
-    def build(self, task: Task) -> Report:
-        self._player, report = build(task)
+    def build(self, spec: WorkerSpec) -> BuildReport:
+        self._runner, report = build(spec)
         return report
 
-    def play(self, batch: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        """Take on calls, and play for SLICE seconds, until a slow slot is next or none is left.
+    def run(self, batch: list[PackedCall]) -> list[bytes]:
+        """Queue calls and run queued calls for SLICE seconds, or until the next slot is a slow one.
 
-        Returns (slot, packed outcome) pairs.
+        Returns:
+            The packed outcomes of the calls that were run.
         """
         self._waiting += batch
         started = now = time.monotonic()
-        answers: list[tuple[int, bytes]] = []
-        while self._player and self._waiting:
-            slot, packed = self._waiting[0]
-            if answers and (slot in self._slow or now - started > SLICE):
+        outcomes: list[bytes] = []
+        while self._runner and self._waiting:
+            slot = self._waiting[0][0]
+            if outcomes and (slot in self._slow or now - started > SLICE):
                 break
-            self._waiting.popleft()
             before = now
-            answers.append((slot, self._player.play(slot, packed)))
+            outcomes.append(self._runner.run(self._waiting.popleft()))
             now = time.monotonic()
             (self._slow.add if now - before > SLICE else self._slow.discard)(slot)
-        return answers
+        return outcomes
 
     def close(self) -> None:
-        if self._player is not None:
-            self._player.group.close()
+        if self._runner is not None:
+            self._runner.group.close()
 
 
 def _connect(ray: Any, address: str | None) -> None:
     host, _, port = (address or "").rpartition(":")
     try:
-        if host and port.isdigit() and "/" not in host:  # where nobody listens, Ray itself tries for minutes
-            socket.create_connection((host, int(port)), timeout=_REACHING).close()
+        if host and port.isdigit() and "/" not in host:  # Ray itself would try for minutes
+            socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT).close()
         ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     except (OSError, ValueError, RuntimeError) as e:
         raise BadValue(f"cannot connect to a Ray cluster with address={address!r}: {e}") from e
 
 
-def _let_go(ray: Any, workers: list[RayWorker]) -> None:
+def _release(ray: Any, workers: list[RayWorker]) -> None:
     for worker in workers:
         worker.kill()
     CONNECTION.release(ray)

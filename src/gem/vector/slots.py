@@ -1,13 +1,14 @@
-"""A share of a vector's slots, played where they live: in this process, on a thread, or inside a worker.
+"""Run the environments of some slots: stepping, autoreset within a step, failures and rebuilding.
 
-Every backend plays its slots through this one class, so that autoreset, failures and streams mean the same everywhere.
+Every backend runs its slots through SlotGroup, in the caller's thread, on other threads or inside a worker, so
+autoreset, failures and random streams behave the same everywhere.
 """
 
 from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from gem._internal.framing import describe_error
@@ -16,30 +17,36 @@ from gem.errors import BadValue, CallerError, EnvFailed, InfraError
 
 Factory = Callable[[], Any]
 OnFailure = Literal["raise", "restart"]
-Position = tuple[int | None, int]  # (seed, episode) of gem.core.position_of
+Position = tuple[int | None, int]  # (seed, episode), as returned by gem.core.position_of
 
-MAX_FAILURES = 5  # of one slot in a row, before it is given up
+MAX_FAILURES = 5  # consecutive failures of one slot before every call raises
 _log = logging.getLogger(__name__)
 
 
 class CallTimeout(BaseException):
-    """Raised inside an environment's call by whoever enforces its time limit; no `except Exception` swallows it."""
+    """Raised inside an environment's call that exceeds its time limit. ``except Exception`` does not catch it."""
 
 
-class Call(NamedTuple):
-    """What a slot is asked: "step" an action, "reset" to (seed, kwargs), "sample" an action, "get" or "set" a state."""
+class SlotCall(NamedTuple):
+    """A call of one slot.
+
+    Args:
+        method: "step", "reset", "sample_random_action", "get_state" or "set_state".
+        argument: the action for "step", (seed, kwargs) for "reset", the state for "set_state".
+    """
 
     slot: int
-    what: str
+    method: str
     argument: Any = None
 
 
-class Outcome(NamedTuple):
-    """What came of a Call.
+class SlotOutcome(NamedTuple):
+    """The outcome of a SlotCall.
 
-    value: a Step, (observation, info), an action, a state. error: CallerError where the call was refused, EnvFailed
-    where the environment failed and failures are raised. position: after whatever began or restored an
-    episode, else None.
+    Args:
+        value: a Step, (observation, info), an action or a state; None after an error or "set_state".
+        error: a CallerError if the call was refused; EnvFailed if the environment failed and failures are raised.
+        position: the slot's position, if the call started or restored an episode.
     """
 
     slot: int
@@ -48,8 +55,8 @@ class Outcome(NamedTuple):
     position: Position | None = None
 
 
-class Facts(NamedTuple):
-    """What a vector tells of a slot without asking it."""
+class SlotMetadata(NamedTuple):
+    """Constant properties of a slot's environment."""
 
     env_id: str | None
     shows_history: bool
@@ -57,24 +64,25 @@ class Facts(NamedTuple):
 
 
 class SlotGroup:
-    """Some slots of a vector. Different slots may be played by different threads.
+    """Some slots of a vector. Different slots may be used by different threads.
 
     Args:
-        factories: slot → what builds its environment.
-        same_step: whether the step that ends an episode starts the next one (Autoreset.SAME_STEP).
-        on_failure: of an environment that raises what is neither a CallerError nor an InfraError, or hangs: "raise"
-            reports EnvFailed and leaves the slot broken until it is reset; "restart" ends the episode as failed and
-            builds the environment anew. Either way a slot that fails MAX_FAILURES times in a row raises.
+        factories: slot → callable that builds its environment.
+        same_step: start the next episode in the step that ends one (Autoreset.SAME_STEP).
+        on_failure: what to do when an environment hangs or raises anything but a CallerError or InfraError. "raise"
+            reports EnvFailed, and the slot needs a reset. "restart" ends the episode as failed and rebuilds the
+            environment. In both cases a slot that fails MAX_FAILURES times in a row raises EnvFailed.
     """
 
     def __init__(self, factories: Mapping[int, Factory], *, same_step: bool, on_failure: OnFailure) -> None:
         self.same_step, self.on_failure = same_step, on_failure
         self._factories = dict(factories)
         self.envs: dict[int, Any] = {}
-        self._doomed: dict[int, str] = {}  # slot → why the episode that it is in has failed: its next step says so
-        self._broken: dict[int, str] = {}  # slot → why it needs a reset first
-        self._failures: dict[int, int] = {}  # slot → how often in a row
-        self._finished: dict[int, Step] = {}  # slot → the last step of its episode, while the next one starts
+        self._pending_failures: dict[int, str] = {}  # slot → reason; the slot's next step ends its episode as failed
+        self._broken: dict[int, str] = {}  # slot → reason why it needs a reset first
+        self._failures: dict[int, int] = {}  # slot → consecutive failures
+        self._last_steps: dict[int, Step] = {}  # slot → last step of an episode, while the next episode starts
+        self._new_positions: dict[int, Position] = {}  # slot → position of an episode not reported in an outcome yet
         try:
             for slot, build in self._factories.items():
                 self.envs[slot] = build()
@@ -82,84 +90,147 @@ class SlotGroup:
             self.close()
             raise
 
-    def facts(self, slot: int) -> Facts:
+    def metadata(self, slot: int) -> SlotMetadata:
         env = self.envs[slot]
         shows_history, shows_prompt = getattr(env, "shows_history", False), getattr(env, "shows_prompt", False)
-        return Facts(env.env_id, bool(shows_history), bool(shows_prompt))
+        return SlotMetadata(env.env_id, bool(shows_history), bool(shows_prompt))
 
-    def perform(self, call: Call) -> Outcome:
-        """Do what the call says. Errors come back in the outcome; none is raised but what ends the process."""
-        slot, what, argument = call
+    def perform(self, call: SlotCall) -> SlotOutcome:
+        """Execute a call. Errors are returned in the outcome; only KeyboardInterrupt and the like are raised."""
+        slot, method, argument = call
+        value: Any = None
         try:
-            if what == "step":
-                return self._step(slot, argument)
-            if what == "reset":
-                return self._reset(slot, *argument)
-            if what == "sample":
-                return Outcome(slot, str(self.envs[slot].sample_random_action()))
-            if what == "get":
-                return Outcome(slot, self._get_state(slot))
-            self._set_state(slot, argument)
-            return Outcome(slot, None, None, position_of(self.envs[slot]))
-        except (CallerError, EnvFailed) as e:
-            return Outcome(slot, None, e)
+            if method == "step":
+                value = self.step(slot, argument)
+            elif method == "reset":
+                value = self.reset(slot, *argument)
+            elif method == "sample_random_action":
+                value = str(self.envs[slot].sample_random_action())
+            elif method == "get_state":
+                value = {"env": self.envs[slot].get_state(), "pending_failure": self._pending_failures.get(slot)}
+            else:
+                self._set_state(slot, argument)
         except (Exception, SystemExit) as e:
-            return Outcome(slot, None, EnvFailed(f"{self.name(slot)}: {what} raised {describe(e)}"))
+            return self.error_outcome(call, e)
+        return SlotOutcome(slot, value, None, self._new_positions.pop(slot, None))
 
-    def fail(self, call: Call, why: str) -> Outcome:
-        """The outcome of a call that somebody else ended, because it hung: as if the environment had raised.
-
-        The environment is left as it is and never called again: it may still be busy.
-        """
-        slot, what, argument = call
-        last = self._finished.pop(slot, None)
-        seed = argument[0] if what == "reset" else None
-        env = self.envs[slot] = _GivenUp(self.envs[slot])
+    def step(self, slot: int, action: Any) -> Step:
+        """Step one slot. Raises CallerError if the environment refuses the action, EnvFailed as on_failure says."""
+        if slot in self._broken:
+            raise EnvFailed(f"{self.name(slot)} has failed and was not reset since: {self._broken[slot]}")
+        if slot in self._pending_failures:
+            return self._end_step(slot, failed_step(self._pending_failures.pop(slot)))
+        env = self.envs[slot]
         try:
-            outcome = self._after_failure(slot, why, _position(env, seed), what="reset" if last is not None else what)
-        except EnvFailed as e:
-            return Outcome(slot, None, e)
-        return outcome if last is None else _join(last, outcome)
+            step = env.step(action)
+            if type(step) is not Step:
+                step = as_step(step)
+        except CallerError:
+            raise
+        except InfraError as e:
+            step = failed_step(describe(e))
+        except (Exception, SystemExit, CallTimeout) as e:
+            self._check_not_replaced(slot, env)
+            failed: Step = self._after_failure(slot, describe(e), position_of(env), cause=e)
+            return failed
+        self._check_not_replaced(slot, env)
+        if self._failures:
+            self._failures.pop(slot, None)
+        return self._end_step(slot, step)
 
-    def give_up(self, slot: int) -> SlotGroup:
-        """Part with a slot that is stuck in a call which cannot be ended. Only for a group of this slot alone.
+    def reset(self, slot: int, seed: int | None, kwargs: Mapping[str, Any]) -> tuple[Any, Info]:
+        """Reset one slot. After an InfraError the new episode ends as failed at its first step."""
+        self._repair(slot)
+        self._pending_failures.pop(slot, None)
+        env = self.envs[slot]
+        try:
+            observation, info = env.reset(seed=seed, **kwargs)
+        except CallerError:
+            raise
+        except InfraError as e:
+            self._pending_failures[slot] = why = describe(e)
+            self._new_positions[slot] = _position_after_reset(env, seed)
+            return "", failed_step(why).info
+        except (Exception, SystemExit, CallTimeout) as e:
+            self._check_not_replaced(slot, env)
+            position = _position_after_reset(env, seed)
+            begun: tuple[Any, Info] = self._after_failure(slot, describe(e), position, method="reset", cause=e)
+            return begun
+        self._check_not_replaced(slot, env)
+        self._new_positions[slot] = position_of(env)
+        return observation, info
 
-        Returns a group that goes on with it, from fail() on. When the call comes back, here, it changes nothing there;
-        then this group is to be closed.
+    def error_outcome(self, call: SlotCall, error: BaseException) -> SlotOutcome:
+        """Return the outcome of a call that raised."""
+        slot, method, _ = call
+        if isinstance(error, (CallerError, EnvFailed)):
+            return SlotOutcome(slot, None, error)
+        return SlotOutcome(slot, None, EnvFailed(f"{self.name(slot)}: {method} raised {describe(error)}"))
+
+    def fail(self, call: SlotCall, why: str) -> SlotOutcome:
+        """Return the outcome of a call that was abandoned because it hung, as if the environment had raised.
+
+        The environment may still be busy, so it is never called or closed again.
         """
-        heir = self.part(slot)
-        heir.envs[slot] = _GivenUp(self.envs[slot])
-        self.same_step, self.on_failure = False, "raise"  # so that no episode starts and nothing is built here
-        return heir
+        slot, method, argument = call
+        last_step = self._last_steps.pop(slot, None)
+        seed = argument[0] if method == "reset" else None
+        env = self.envs[slot] = _HungEnv(self.envs[slot])
+        position = _position_after_reset(env, seed)
+        try:
+            value = self._after_failure(slot, why, position, method=method if last_step is None else "reset")
+        except EnvFailed as e:
+            return SlotOutcome(slot, None, e)
+        if last_step is not None:
+            value = step_into_next(last_step, *value)
+        return SlotOutcome(slot, value, None, self._new_positions.pop(slot, None))
 
-    def part(self, slot: int) -> SlotGroup:
-        """A group of one of the slots alone, which is not to be played in this one any more."""
+    def detach_hung(self, slot: int) -> SlotGroup:
+        """Abandon a slot whose call hangs. Only for a group of this one slot.
+
+        Returns a group that continues with the slot, to be used from fail() on. The hanging call belongs to the old
+        group and changes nothing in the new one; close the old group when the call returns.
+        """
+        successor = self.split_off(slot)
+        successor.envs[slot] = _HungEnv(self.envs[slot])
+        self.same_step, self.on_failure = False, "raise"  # start no episode and build nothing in the old group
+        return successor
+
+    def split_off(self, slot: int) -> SlotGroup:
+        """Return a group of one slot alone. The slot must no longer be used through this group."""
         part = copy.copy(self)
         part._factories, part.envs = {slot: self._factories[slot]}, {slot: self.envs[slot]}
-        for name in ("_doomed", "_broken", "_failures", "_finished"):
+        for name in ("_pending_failures", "_broken", "_failures", "_last_steps", "_new_positions"):
             whole = getattr(self, name)
             setattr(part, name, {slot: whole[slot]} if slot in whole else {})
         return part
 
-    def lose(self, slot: int, why: str, position: Position | None) -> None:
-        """Take over a slot from a worker that died: its running episode has failed, the next one follows position."""
+    def mark_lost(self, slot: int, why: str, position: Position | None) -> None:
+        """Take over a slot from a dead worker: its episode has failed, and the next one follows position.
+
+        Args:
+            position: where the slot was; None leaves the environment where it is.
+        """
         if position is not None:
             skip_to(self.envs[slot], *position)
-        (self._doomed if self.on_failure == "restart" else self._broken)[slot] = why
+        (self._pending_failures if self.on_failure == "restart" else self._broken)[slot] = why
 
-    def will_call(self, slot: int) -> bool:
-        """Whether the next step or reset goes straight to the environment, and not to what is left of its failure."""
-        return slot not in self._broken and slot not in self._doomed
+    def is_healthy(self, slot: int) -> bool:
+        """Return whether the slot's next step or reset calls the environment directly, with no failure to report."""
+        return slot not in self._broken and slot not in self._pending_failures
 
-    def goes_on(self, slot: int, answer: Any) -> bool:
-        """Whether a reset will follow the step that gave this answer. Should that reset hang, the step is not lost."""
+    def remember_last_step(self, slot: int, answer: Any) -> bool:
+        """Return whether a step's answer ends the episode so that a reset follows.
+
+        If so, the step is remembered: it is reported even if that reset hangs.
+        """
         try:
             step = as_step(answer)
             over = bool(self.same_step and (step.terminated or step.truncated))
         except (TypeError, ValueError):
             return False
         if over:
-            self._finished[slot] = step
+            self._last_steps[slot] = step
         return over
 
     def name(self, slot: int) -> str:
@@ -167,159 +238,124 @@ class SlotGroup:
         return f"slot {slot} ({env_id})" if env_id else f"slot {slot}"
 
     def close(self) -> None:
-        """Close every environment; one that fails to is logged, and the others are closed all the same."""
+        """Close every environment. Errors are logged."""
         for slot, env in self.envs.items():
-            self._close(slot, env)
+            self._close_env(slot, env)
 
-    def _step(self, slot: int, action: Any) -> Outcome:
-        if slot in self._broken:
-            raise EnvFailed(f"{self.name(slot)} has failed and was not reset since: {self._broken[slot]}")
-        if slot in self._doomed:
-            return self._ended(slot, failed(self._doomed.pop(slot)))
-        env = self.envs[slot]
+    def _end_step(self, slot: int, step: Step) -> Step:
+        """Start the next episode if the step ended one and autoreset happens in the same step."""
+        if not (self.same_step and (step.terminated or step.truncated)):
+            return step
+        self._last_steps[slot] = step
         try:
-            step = as_step(env.step(action))
-        except CallerError:
-            raise
-        except InfraError as e:
-            step = failed(describe(e))
-        except (Exception, SystemExit, CallTimeout) as e:
-            self._still_mine(slot, env)
-            return self._after_failure(slot, describe(e), position_of(env), cause=e)
-        self._still_mine(slot, env)
-        if self._failures:
-            self._failures.pop(slot, None)
-        return self._ended(slot, step)
-
-    def _ended(self, slot: int, step: Step) -> Outcome:
-        if self.same_step and (step.terminated or step.truncated):
-            return self._into_next(slot, step)
-        return Outcome(slot, step)
-
-    def _into_next(self, slot: int, last: Step) -> Outcome:
-        self._finished[slot] = last
-        try:
-            begun = self._reset(slot, None, {})
+            observation, info = self.reset(slot, None, {})
         except Exception:
-            del self._finished[slot]
+            del self._last_steps[slot]
             raise
-        del self._finished[slot]
-        return _join(last, begun)
-
-    def _reset(self, slot: int, seed: int | None, kwargs: dict[str, Any]) -> Outcome:
-        self._mend(slot)
-        self._doomed.pop(slot, None)
-        env = self.envs[slot]
-        try:
-            observation, info = env.reset(seed=seed, **kwargs)
-        except CallerError:
-            raise
-        except InfraError as e:  # an episode that ends as failed at its first step, whatever the action
-            self._doomed[slot] = why = describe(e)
-            return Outcome(slot, ("", failed(why).info), None, _position(env, seed))
-        except (Exception, SystemExit, CallTimeout) as e:
-            self._still_mine(slot, env)
-            return self._after_failure(slot, describe(e), _position(env, seed), what="reset", cause=e)
-        self._still_mine(slot, env)
-        return Outcome(slot, (observation, info), None, position_of(env))
+        del self._last_steps[slot]
+        return step_into_next(step, observation, info)
 
     def _after_failure(
-        self, slot: int, why: str, position: Position, *, what: str = "step", cause: BaseException | None = None
-    ) -> Outcome:
-        """Raise, or build the environment anew and go on, as on_failure says."""
+        self, slot: int, why: str, position: Position, *, method: str = "step", cause: BaseException | None = None
+    ) -> Any:
+        """Raise EnvFailed, or rebuild the environment and return the value of the failed call, as on_failure says."""
         self._failures[slot] = self._failures.get(slot, 0) + 1
-        if self.on_failure == "raise" or self._failures[slot] >= MAX_FAILURES or what not in ("step", "reset"):
+        if self.on_failure == "raise" or self._failures[slot] >= MAX_FAILURES or method not in ("step", "reset"):
             self._broken[slot] = why
             times = f" {self._failures[slot]} times in a row" if self._failures[slot] > 1 else ""
             raise EnvFailed(f"{self.name(slot)} failed{times}: {why}") from cause
         self._rebuild(slot, why, position)
-        if what == "reset":
-            self._doomed[slot] = why
-            return Outcome(slot, ("", failed(why).info), None, position)
-        return self._ended(slot, failed(why))
+        if method == "reset":
+            self._pending_failures[slot] = why
+            self._new_positions[slot] = position
+            return "", failed_step(why).info
+        return self._end_step(slot, failed_step(why))
 
-    def _mend(self, slot: int) -> None:
+    def _repair(self, slot: int) -> None:
         if slot in self._broken:
             self._rebuild(slot, self._broken[slot], position_of(self.envs[slot]))
             del self._broken[slot]
 
     def _rebuild(self, slot: int, why: str, position: Position) -> None:
-        self._close(slot, self.envs[slot])
+        self._close_env(slot, self.envs[slot])
         try:
             env = self._factories[slot]()
         except (Exception, SystemExit, CallTimeout) as e:
             self._broken[slot] = why
-            raise EnvFailed(f"{self.name(slot)} failed ({why}) and cannot be built anew: {describe(e)}") from e
+            raise EnvFailed(f"{self.name(slot)} failed ({why}) and cannot be rebuilt: {describe(e)}") from e
         skip_to(env, *position)
         self.envs[slot] = env
 
-    def _still_mine(self, slot: int, env: Any) -> None:
+    def _check_not_replaced(self, slot: int, env: Any) -> None:
         if self.envs.get(slot) is not env:
-            raise EnvFailed(f"slot {slot}: this call was given up")
-
-    def _get_state(self, slot: int) -> dict[str, Any]:
-        return {"env": self.envs[slot].get_state(), "doomed": self._doomed.get(slot)}
+            raise EnvFailed(f"slot {slot}: this call was abandoned")
 
     def _set_state(self, slot: int, state: Any) -> None:
-        if not isinstance(state, Mapping) or not {"env", "doomed"} <= state.keys():
-            raise BadValue("not a state of a slot: it lacks env or doomed")
-        self._mend(slot)
+        if not isinstance(state, Mapping) or not {"env", "pending_failure"} <= state.keys():
+            raise BadValue("not a slot state: env or pending_failure is missing")
+        self._repair(slot)
         self.envs[slot].set_state(state["env"])
-        self._doomed.pop(slot, None)
-        if state["doomed"] is not None:
-            self._doomed[slot] = state["doomed"]
+        self._pending_failures.pop(slot, None)
+        if state["pending_failure"] is not None:
+            self._pending_failures[slot] = state["pending_failure"]
+        self._new_positions[slot] = position_of(self.envs[slot])
 
-    def _close(self, slot: int, env: Any) -> None:
+    def _close_env(self, slot: int, env: Any) -> None:
         try:
             env.close()
         except (Exception, SystemExit):
             _log.warning("slot %d failed to close", slot, exc_info=True)
 
 
-class _GivenUp:
-    """Stands for an environment that is stuck in a call: where in its seed's episodes it is, and nothing else."""
+class _HungEnv:
+    """Replaces an environment that is stuck in a call. It keeps the position and raises on any use."""
 
     def __init__(self, env: Any) -> None:
         self.env_id, self.unwrapped = env.env_id, self
         self._seed, self._episode = position_of(env)
 
     def __getattr__(self, name: str) -> Any:
-        raise EnvFailed(f"{self.env_id or 'the environment'} hung, and was not reset since")
+        raise EnvFailed(f"{self.env_id or 'the environment'} hung and was not reset since")
 
     def close(self) -> None:
-        """Nothing: it is busy."""
+        """Do nothing, because the environment is busy."""
+
+
+def check_vector_options(env_fns: Sequence[Factory], on_failure: OnFailure, timeout: float | None = None) -> None:
+    """Raise BadValue for options that no backend accepts."""
+    if not env_fns:
+        raise BadValue("a vector env needs at least one environment, got none")
+    if on_failure not in ("raise", "restart"):
+        raise BadValue(f"on_failure must be 'raise' or 'restart', got {on_failure!r}")
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
+        raise BadValue(f"timeout must be seconds above 0, or None, got {timeout!r}")
 
 
 def describe(error: BaseException) -> str:
-    """Return the error in one line, with its location in the environment's code unless it is an InfraError."""
+    """Describe an error in one line, with its location in the environment's code unless it is an InfraError."""
     return str(error) if isinstance(error, CallTimeout) else describe_error(error)
 
 
 def as_step(answer: Any) -> Step:
-    """What an environment answered, as a Step. Raises ValueError unless it is five values."""
+    """Convert what an environment's step returned to a Step. Raises ValueError unless it has five values."""
     if isinstance(answer, Step):
         return answer
     observation, reward, terminated, truncated, info = answer
     return Step(observation, reward, terminated, truncated, info)
 
 
-def failed(why: str) -> Step:
-    """The step of a slot whose machinery failed: no reward, no verdict."""
+def failed_step(why: str) -> Step:
+    """Return the step of a slot whose machinery failed: reward NaN, truncated."""
     info = {"stop_reason": StopReason.FAILED, "failure": why}
     return Step("", float("nan"), terminated=False, truncated=True, info=info)
 
 
-def _position(env: Any, seed: int | None) -> Position:
-    """Where an environment is whose reset(seed) failed, perhaps before it took the seed."""
+def step_into_next(last_step: Step, observation: Any, info: Info) -> Step:
+    """Return an episode's last step with the first observation of the next episode (same-step autoreset)."""
+    info = {**(info or {}), "final_obs": last_step.observation, "final_info": last_step.info}
+    return Step(observation, last_step.reward, last_step.terminated, last_step.truncated, info)
+
+
+def _position_after_reset(env: Any, seed: int | None) -> Position:
+    """Return the position of an environment whose reset(seed) failed, possibly before it used the seed."""
     return position_of(env) if seed is None else (seed, 0)
-
-
-def _join(last: Step, begun: Outcome) -> Outcome:
-    """The outcome of a step that ended an episode and started the next one."""
-    return begun._replace(value=step_into_next(last, *begun.value))
-
-
-def step_into_next(last: Step, observation: Any, info: Info) -> Step:
-    """The last step of an episode, showing the next one's first observation (autoreset in the same step)."""
-    info = {**(info or {}), "final_obs": last.observation, "final_info": last.info}
-    return Step(observation, last.reward, last.terminated, last.truncated, info)

@@ -1,4 +1,4 @@
-"""What was played on a vector, by environment id."""
+"""Statistics of the episodes played in a vector, by environment id."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from gem.core import Info, StopReason
 
 
 @dataclass
 class EnvStats:
-    """What was played of one environment id.
+    """Statistics of one environment id.
 
     Args:
-        slots: how many play it.
-        episodes: ended, the failed ones not counted.
-        failed: episodes that the machinery ended.
-        turns: steps of all episodes counted in episodes.
-        reward: the sum of their rewards.
-        solved: how many of them ended with ``stop_reason`` solved.
+        slots: number of slots with this id.
+        episodes: completed episodes, without failed ones.
+        failed: episodes that ended because the machinery failed.
+        turns: steps in the completed episodes.
+        reward: sum of the rewards of the completed episodes.
+        solved: completed episodes whose ``stop_reason`` is solved.
     """
 
     slots: int = 0
@@ -30,10 +33,11 @@ class EnvStats:
     solved: int = 0
 
 
-class Scores:
-    """Turns and rewards of the episodes under way, one per slot, and the statistics of those that ended.
+class SlotStats:
+    """Turns and rewards of the running episodes, and the statistics of the completed ones.
 
-    env_ids: of each slot; see VectorEnv.
+    Args:
+        env_ids: one per slot; None for a slot without a registered id.
     """
 
     def __init__(self, env_ids: Sequence[str | None]) -> None:
@@ -41,33 +45,38 @@ class Scores:
         for env_id in env_ids:
             self.by_id.setdefault(env_id, EnvStats()).slots += 1
         self._stats = [self.by_id[env_id] for env_id in env_ids]
-        self._turns, self._rewards = [0] * len(env_ids), [0.0] * len(env_ids)
+        self._turns = np.zeros(len(env_ids), dtype=np.int64)
+        self._rewards = np.zeros(len(env_ids), dtype=np.float64)
 
     def begin(self, slot: int) -> None:
+        """Start counting a new episode."""
         self._turns[slot], self._rewards[slot] = 0, 0.0
 
-    def step(self, slot: int, reward: float) -> None:
-        self._turns[slot] += 1
-        self._rewards[slot] += reward
+    def step(self, slots: Sequence[int], rewards_B: npt.NDArray[np.float64]) -> None:
+        """Count one step of each of some slots; a range means all slots."""
+        index = slice(None) if isinstance(slots, range) else slots
+        self._turns[index] += 1
+        self._rewards[index] += rewards_B
 
     def end(self, slot: int, info: Info) -> None:
-        """An episode ended, with this info of its last step."""
+        """Count an episode that ended with this info of its last step."""
         if "failure" in info:
             return self.fail(slot)
         stats = self._stats[slot]
         stats.episodes += 1
-        stats.turns += self._turns[slot]
-        stats.reward += self._rewards[slot]
+        stats.turns += int(self._turns[slot])
+        stats.reward += float(self._rewards[slot])
         stats.solved += info.get("stop_reason") == StopReason.SOLVED
         self.begin(slot)
 
     def fail(self, slot: int) -> None:
-        """The machinery ended an episode."""
+        """Count an episode that ended because the machinery failed."""
         self._stats[slot].failed += 1
         self.begin(slot)
 
     def get_state(self) -> dict[str, Any]:
-        return {"turns": list(self._turns), "rewards": list(self._rewards)}
+        return {"turns": self._turns.tolist(), "rewards": self._rewards.tolist()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        self._turns, self._rewards = list(state["turns"]), list(state["rewards"])
+        self._turns = np.array(state["turns"], dtype=np.int64)
+        self._rewards = np.array(state["rewards"], dtype=np.float64)

@@ -1,26 +1,30 @@
-"""The plain loop: every slot in this thread, one after another."""
+"""Step all slots in the caller's thread."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from gem.core import Step
 from gem.errors import BadValue
 from gem.vector.base import Autoreset, VectorEnv
-from gem.vector.engine import InlineEngine
-from gem.vector.slots import Factory, OnFailure, SlotGroup
+from gem.vector.engine import Engine
+from gem.vector.slots import Factory, OnFailure, SlotCall, SlotGroup, SlotOutcome, check_vector_options
 
 
 class SyncVectorEnv(VectorEnv):
-    """Slots stepped in a loop: the fastest for environments that take microseconds, and the reference for the rest.
+    """Step all slots one after another in the caller's thread.
+
+    This is the fastest backend for environments that take microseconds, and the reference for the others.
 
     Args:
         env_fns: one callable per slot that builds its environment.
         autoreset: see Autoreset.
-        timeout: only None: what runs in the caller's own thread cannot be stopped.
+        timeout: must be None, because a call in the caller's thread cannot be stopped.
         on_failure: see SlotGroup.
 
-    What was sent is stepped when it is received, all of it, whatever min_envs is.
+    recv() steps and returns everything that was sent, whatever min_envs is.
     """
 
     def __init__(
@@ -37,9 +41,10 @@ class SyncVectorEnv(VectorEnv):
                 "backend 'thread', 'async' or 'process' can"
             )
         mode = Autoreset.of(autoreset)
-        group = build_group(env_fns, mode, on_failure)
-        super().__init__(InlineEngine(group), mode)
-        self._group = group
+        check_vector_options(env_fns, on_failure)
+        same_step = mode is Autoreset.SAME_STEP
+        self._group = SlotGroup(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
+        super().__init__(InlineEngine(self._group), mode)
 
     @property
     def envs(self) -> list[Any]:
@@ -47,17 +52,57 @@ class SyncVectorEnv(VectorEnv):
         return list(self._group.envs.values())
 
 
-def build_group(env_fns: Sequence[Factory], autoreset: Autoreset, on_failure: OnFailure) -> SlotGroup:
-    """All slots as one group in this process. Raises BadValue for no slots, and for an unknown on_failure."""
-    check_slots(env_fns, on_failure)
-    return SlotGroup(dict(enumerate(env_fns)), same_step=autoreset is Autoreset.SAME_STEP, on_failure=on_failure)
+class InlineEngine(Engine):
+    """Execute calls in the caller's thread when their outcomes are collected, in the order of submission."""
 
+    is_inline = True
 
-def check_slots(env_fns: Sequence[Factory], on_failure: OnFailure, timeout: float | None = None) -> None:
-    """Raises BadValue for what no backend takes."""
-    if not env_fns:
-        raise BadValue("a vector env needs at least one environment, got none")
-    if on_failure not in ("raise", "restart"):
-        raise BadValue(f"on_failure must be 'raise' or 'restart', got {on_failure!r}")
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
-        raise BadValue(f"timeout must be seconds above 0, or None, got {timeout!r}")
+    def __init__(self, group: SlotGroup) -> None:
+        self.group = group
+        self.metadata = {slot: group.metadata(slot) for slot in group.envs}
+        self._calls: deque[SlotCall] = deque()
+        self._outcomes: list[SlotOutcome] = []
+
+    def submit(self, calls: Sequence[SlotCall]) -> None:
+        self._calls += calls
+
+    def collect(self) -> list[SlotOutcome]:
+        while self._calls:
+            call = self._calls.popleft()
+            try:
+                self._outcomes.append(self.group.perform(call))
+            except BaseException as e:
+                self._interrupt(call, e)
+                raise
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
+
+    def step_all(self, actions: Sequence[Any]) -> list[Step] | None:
+        if self._calls or self._outcomes:
+            self._calls += [SlotCall(slot, "step", action) for slot, action in enumerate(actions)]
+            return None
+        step_slot = self.group.step
+        steps: list[Step] = []
+        try:
+            for slot, action in enumerate(actions):
+                steps.append(step_slot(slot, action))
+        except BaseException as e:
+            slot = len(steps)
+            failed = SlotCall(slot, "step", actions[slot])
+            self._outcomes += [SlotOutcome(slot, step) for slot, step in enumerate(steps)]
+            self._calls += [SlotCall(later, "step", actions[later]) for later in range(slot + 1, len(actions))]
+            if not isinstance(e, (Exception, SystemExit)):
+                self._interrupt(failed, e)
+                raise
+            self._outcomes.append(self.group.error_outcome(failed, e))
+            return None
+        return steps
+
+    def wait(self, timeout: float | None) -> None:
+        return
+
+    def close(self) -> None:
+        self.group.close()
+
+    def _interrupt(self, call: SlotCall, error: BaseException) -> None:
+        self._outcomes.append(self.group.fail(call, f"interrupted by {type(error).__name__}"))

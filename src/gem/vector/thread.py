@@ -1,36 +1,43 @@
-"""Slots on threads of this process: for environments that wait for something else."""
+"""Run slots on threads of this process: for environments that wait for I/O.
+
+ThreadEngine runs each call as a task of a ThreadPool. A thread cannot be stopped, so a call that exceeds its time limit
+is abandoned: its thread is written off, and the slot continues with a rebuilt environment.
+"""
 
 from __future__ import annotations
 
+import itertools
+import logging
 import os
+import queue
+import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from gem.errors import InfraError
+from gem.errors import EnvFailed, InfraError
 from gem.vector.base import Autoreset, VectorEnv
-from gem.vector.engine import Engine
-from gem.vector.mailbox import await_readable
-from gem.vector.pool import Job, Pool
-from gem.vector.slots import Call, Factory, OnFailure, Outcome, SlotGroup
-from gem.vector.sync import build_group, check_slots
+from gem.vector.engine import Engine, OutcomeQueue, wait_readable
+from gem.vector.slots import Factory, OnFailure, SlotCall, SlotGroup, SlotOutcome, check_vector_options, describe
 
-MAX_ABANDONED = 32  # threads stuck at once, before the vector refuses to go on
-MAX_THREADS = 1024  # at once, where num_workers is None
+MAX_ABANDONED = 32  # stuck threads before the vector refuses to continue
+MAX_THREADS = 1024  # if num_workers is None
+CLOSE_TIMEOUT = 4.0  # seconds for environments to finish their calls and close, before their threads are abandoned
+_log = logging.getLogger(__name__)
 
 
 class ThreadVectorEnv(VectorEnv):
-    """Slots on threads: each call runs on one, and slots that wait hold up nobody.
+    """Run each call of a slot on a thread, so that slots do not wait for each other.
 
     Args:
-        env_fns: one callable per slot that builds its environment, called here one after another.
+        env_fns: one callable per slot that builds its environment. They are called one after another in this thread.
         autoreset: see Autoreset.
-        timeout: seconds for one call of one environment, the autoreset included, from when it starts; building an
-            environment anew and its reset are given as long again. None waits. A thread cannot be stopped: what hangs
-            is left behind with its environment, which is closed if it ever comes back. With more than MAX_ABANDONED
-            left behind at once, every use raises InfraError.
+        timeout: seconds for one call of one environment, including autoreset, measured from when it starts. Rebuilding
+            a failed environment and its reset may take as long again. None sets no limit. A call that exceeds the limit
+            is abandoned with its environment, which is closed if the call ever returns. With more than MAX_ABANDONED
+            abandoned calls, every use raises InfraError.
         on_failure: see SlotGroup.
-        num_workers: threads, which start as they are needed; calls beyond that wait their turn. None takes one per
+        num_workers: maximum number of threads. They are started on demand; calls beyond that wait. None uses one per
             slot, up to MAX_THREADS.
     """
 
@@ -44,19 +51,20 @@ class ThreadVectorEnv(VectorEnv):
         num_workers: int | None = None,
     ) -> None:
         mode = Autoreset.of(autoreset)
-        check_slots(env_fns, on_failure, timeout)
-        whole = build_group(env_fns, mode, on_failure)
-        groups = {slot: whole.part(slot) for slot in whole.envs}
+        check_vector_options(env_fns, on_failure, timeout)
+        same_step = mode is Autoreset.SAME_STEP
+        whole = SlotGroup(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
+        groups = {slot: whole.split_off(slot) for slot in whole.envs}
         super().__init__(ThreadEngine(groups, timeout=timeout, num_workers=num_workers), mode)
 
 
 class ThreadEngine(Engine):
-    """Runs each call as a job of a pool. See ThreadVectorEnv.
+    """Run each call as a task of a thread pool. See ThreadVectorEnv.
 
     Args:
         groups: slot → the group of this slot alone.
         timeout, num_workers: see ThreadVectorEnv.
-        stop: ends the jobs that run on no thread, when the engine closes.
+        stop: called on close(), to end tasks that run on no thread of the pool.
     """
 
     def __init__(
@@ -67,35 +75,35 @@ class ThreadEngine(Engine):
         num_workers: int | None,
         stop: Callable[[], None] = lambda: None,
     ) -> None:
-        self.facts = {slot: group.facts(slot) for slot, group in groups.items()}
+        self.metadata = {slot: group.metadata(slot) for slot, group in groups.items()}
         self._groups = dict(groups)
         self._timeout = timeout
-        self._pool = Pool(num_workers or min(len(groups), MAX_THREADS))
+        self._pool = ThreadPool(num_workers or min(len(groups), MAX_THREADS))
         self._finalizer = weakref.finalize(self, _close, self._pool, self._groups, stop, os.getpid())
 
-    def submit(self, calls: Sequence[Call]) -> None:
-        self._start([Job(call, self._groups[call.slot]) for call in calls])
+    def submit(self, calls: Sequence[SlotCall]) -> None:
+        self._start([ThreadTask(call, self._groups[call.slot]) for call in calls])
 
-    def collect(self) -> list[Outcome]:
+    def collect(self) -> list[SlotOutcome]:
         if self._timeout is not None:
-            for job in self._pool.give_up(begun_by=time.monotonic() - self._timeout):
-                self._abandon(job, f"took over {self._timeout:g} s")
+            for task in self._pool.abandon(started_by=time.monotonic() - self._timeout):
+                self._replace(task, f"timed out after {self._timeout:g} s")
         if self._pool.stuck > MAX_ABANDONED:
             raise InfraError(
-                f"{self._pool.stuck} threads are stuck in environments that hang; at most {MAX_ABANDONED} are left "
-                "behind. Workers that hang can be killed with backend 'process'"
+                f"{self._pool.stuck} threads are stuck in environments that hang, and at most {MAX_ABANDONED} are "
+                "abandoned; use backend 'process', whose workers can be killed"
             )
-        return self._pool.mailbox.take()
+        return self._pool.outcomes.take()
 
     def wait(self, timeout: float | None) -> None:
-        await_readable(self.filenos(), self.patience() if timeout is None else min(timeout, self.patience()))
+        wait_readable(self.filenos(), self.poll_timeout() if timeout is None else min(timeout, self.poll_timeout()))
 
     def filenos(self) -> list[int]:
-        return [self._pool.mailbox.fileno()]
+        return [self._pool.outcomes.fileno()]
 
-    def patience(self) -> float:
+    def poll_timeout(self) -> float:
         if self._timeout is None:
-            return super().patience()
+            return super().poll_timeout()
         oldest = self._pool.oldest()
         now = time.monotonic()
         return max(0.0, (now if oldest is None else oldest) + self._timeout - now)
@@ -103,16 +111,194 @@ class ThreadEngine(Engine):
     def close(self) -> None:
         self._finalizer()
 
-    def _start(self, jobs: Sequence[Job]) -> None:
-        self._pool.put(jobs)
+    def _start(self, tasks: Sequence[ThreadTask]) -> None:
+        self._pool.put(tasks)
 
-    def _abandon(self, job: Job, why: str) -> None:
-        """Go on without a job that was given up: in a group of its own, which fails its call."""
-        slot = job.call.slot
-        self._groups[slot] = job.group.give_up(slot)
-        self._pool.put([Job(job.call, self._groups[slot], why)])
+    def _replace(self, task: ThreadTask, why: str) -> None:
+        """Fail the call of an abandoned task in a new group for its slot."""
+        slot = task.call.slot
+        self._groups[slot] = task.group.detach_hung(slot)
+        self._pool.put([ThreadTask(task.call, self._groups[slot], why)])
 
 
-def _close(pool: Pool, groups: Mapping[int, SlotGroup], stop: Callable[[], None], owner: int) -> None:
-    if os.getpid() == owner:  # a fork of this process has neither the threads nor their environments
+def _close(pool: ThreadPool, groups: Mapping[int, SlotGroup], stop: Callable[[], None], owner: int) -> None:
+    if os.getpid() == owner:  # a forked process has neither the threads nor their environments
         pool.close(groups.values(), stop)
+
+
+class ThreadTask:
+    """One call to run in a group of its slot alone.
+
+    Args:
+        call: the call; the method "close" closes the group instead.
+        why: the reason to fail the call with, for a call that was abandoned.
+    """
+
+    def __init__(self, call: SlotCall, group: SlotGroup, why: str | None = None) -> None:
+        self.call, self.group, self.why = call, group, why
+        self.started = 0.0  # time.monotonic() when it started
+        self.thread: threading.Thread | None = None  # that runs it, if one does
+        self.abandoned = False  # its outcome is no longer wanted; the thread that runs it closes the group
+
+    def run(self) -> SlotOutcome:
+        slot = self.call.slot
+        try:
+            if self.call.method == "close":
+                self.group.close()
+                return SlotOutcome(slot, None)
+            return self.group.perform(self.call) if self.why is None else self.group.fail(self.call, self.why)
+        except BaseException as e:  # such as a KeyboardInterrupt raised by the environment; the thread continues
+            return SlotOutcome(slot, None, EnvFailed(f"{self.group.name(slot)}: {describe(e)}"))
+
+
+class ThreadPool:
+    """Daemon threads that are started on demand and reused. A task occupies its thread until it ends.
+
+    The threads reference the pool but not the engine, so that an unreferenced engine can be garbage-collected.
+
+    Args:
+        limit: maximum number of threads, not counting stuck ones.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.outcomes = OutcomeQueue()
+        self.stuck = 0  # threads whose task was abandoned and has not returned
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[ThreadTask | None] = queue.SimpleQueue()
+        self._waiting: set[ThreadTask] = set()  # tasks in the queue
+        self._running: dict[ThreadTask, None] = {}  # in order of start; includes tasks awaited on an event loop
+        self._busy = 0  # running tasks that occupy a thread
+        self._threads: set[threading.Thread] = set()  # all but the stuck ones
+        self._closing = False
+
+    def put(self, tasks: Sequence[ThreadTask]) -> None:
+        """Run tasks as threads become free. Raises InfraError if no thread at all can be started."""
+        with self._lock:
+            self._waiting.update(tasks)
+        for task in tasks:
+            self._queue.put(task)
+        self._start_threads()
+
+    def begin(self, task: ThreadTask, thread: threading.Thread | None = None) -> bool:
+        """Record that a task starts, or continues, on a thread. Return False if it is no longer wanted."""
+        with self._lock:
+            self._waiting.discard(task)
+            if task.abandoned or (self._closing and task.call.method != "close"):
+                return False
+            if task not in self._running:
+                task.started = time.monotonic()
+                self._running[task] = None
+            task.thread = thread
+            self._busy += thread is not None
+            return True
+
+    def finish(self, task: ThreadTask, outcome: SlotOutcome) -> bool:
+        """Deliver a task's outcome. Return False if the task was abandoned meanwhile."""
+        with self._lock:
+            if task.abandoned:
+                return False
+            del self._running[task]
+            self._busy -= task.thread is not None
+        self.outcomes.put(outcome)
+        return True
+
+    def abandon(self, *, started_by: float) -> list[ThreadTask]:
+        """Abandon the tasks that started by a time. Their threads are stuck until they return, and end then."""
+        with self._lock:
+            late = list(itertools.takewhile(lambda task: task.started <= started_by, self._running))
+            self._abandon(late)
+        return late
+
+    def oldest(self) -> float | None:
+        """Return the start time of the task that has been running longest."""
+        with self._lock:
+            return next((task.started for task in self._running), None)
+
+    def close(self, groups: Iterable[SlotGroup], stop: Callable[[], None] = lambda: None) -> None:
+        """Close the groups, each after its running task, and end the threads.
+
+        Threads still running after CLOSE_TIMEOUT seconds are abandoned.
+
+        Args:
+            stop: ends the tasks that run on no thread of the pool.
+        """
+        deadline = time.monotonic() + CLOSE_TIMEOUT
+        with self._lock:
+            self._closing = True
+            running = list(self._running)
+            self._abandon(running)
+            for task in self._waiting:
+                task.call, task.why = SlotCall(task.call.slot, "close"), None
+            closed_by_task = {task.group for task in [*running, *self._waiting]}
+        stop()
+        self._close_groups([group for group in groups if group not in closed_by_task])
+        with self._lock:
+            threads = [*self._threads, *(task.thread for task in running if task.thread is not None)]
+        self._queue.put(None)
+        for thread in threads:
+            if thread.is_alive():  # a thread that is just starting ends by itself
+                thread.join(max(0.0, deadline - time.monotonic()))
+        if left := sum(thread.is_alive() for thread in threads):
+            _log.warning("abandoned %d threads whose environments are still busy", left)
+        self.outcomes.close()
+
+    def _close_groups(self, groups: list[SlotGroup]) -> None:
+        tasks = [ThreadTask(SlotCall(slot, "close"), group) for group in groups for slot in group.envs]
+        try:
+            self.put(tasks)
+        except InfraError:  # no thread can be started while the interpreter is shutting down
+            for task in tasks:
+                task.run()
+
+    def _abandon(self, tasks: Iterable[ThreadTask]) -> None:
+        for task in tasks:
+            task.abandoned = True
+            del self._running[task]
+            if task.thread is not None:
+                self._busy -= 1
+                self._mark_stuck(task.thread)
+
+    def _mark_stuck(self, thread: threading.Thread) -> None:
+        self._threads.discard(thread)
+        self.stuck += 1
+
+    def _start_threads(self) -> None:
+        while True:  # recomputed each time, because started threads may have emptied the queue
+            with self._lock:
+                if len(self._threads) >= min(self._limit, len(self._waiting) + self._busy):
+                    return
+                thread = threading.Thread(target=self._work, name="gem-slots", daemon=True)
+                self._threads.add(thread)
+            try:
+                thread.start()
+            except RuntimeError as e:
+                with self._lock:
+                    self._threads.discard(thread)
+                    if self._threads:
+                        return
+                raise InfraError(f"no thread can be started for the environments: {e}") from e
+
+    def _work(self) -> None:
+        me = threading.current_thread()
+        while (task := self._next(me)) is not None:
+            if not self.begin(task, me):
+                with self._lock:
+                    self._mark_stuck(me)
+                self._start_threads()
+            elif self.finish(task, task.run()):
+                continue
+            task.group.close()
+            with self._lock:
+                self.stuck -= 1
+            return
+
+    def _next(self, me: threading.Thread) -> ThreadTask | None:
+        """Wait for the next task; None when the pool is closing and the queue is empty."""
+        while (task := self._queue.get()) is None:
+            self._queue.put(None)  # for the other threads, current and later
+            with self._lock:
+                if not self._waiting:
+                    self._threads.discard(me)
+                    return None
+        return task

@@ -1,16 +1,15 @@
-"""Inside a worker: it builds its share of the slots and plays them in the order asked, each call within its time limit.
+"""Inside a worker: build some slots and run their calls in order, each within its time limit.
 
-A worker process runs main(); an actor holds a Player of its own.
+A worker process runs main(); a Ray actor holds a SlotRunner. This module also defines what workers and their parent
+exchange: a WorkerSpec, a BuildReport, packed calls and packed outcomes.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import pickle
 import queue
 import signal
-import socket
+import struct
 import sys
 import threading
 import traceback
@@ -19,26 +18,38 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
-from gem._internal.framing import Channel, dumps, to_picklable
+from gem._internal.framing import Channel, describe_error, dumps, to_picklable
+from gem.core import Step
 from gem.errors import BadAction, BadValue, EnvFailed
-from gem.vector.slots import Call, CallTimeout, Facts, OnFailure, Outcome, Position, SlotGroup, describe
-from gem.vector.wire import pack, unpack_call
+from gem.vector.slots import (
+    CallTimeout,
+    OnFailure,
+    Position,
+    SlotCall,
+    SlotGroup,
+    SlotMetadata,
+    SlotOutcome,
+)
 
-STAGES = 4  # of one call, each with the whole time limit: the call, the close, the rebuilding, the next reset
+MAX_STAGES = 4  # of a call, each with the full time limit: the call, closing, rebuilding, and the next reset
+ALIVE = -1  # in place of a slot: the worker is alive and still busy
+REPORT = -2  # in place of a slot: a BuildReport
+_SLOT = struct.Struct("!i")
+_PLAIN = frozenset({type(None), bool, int, float, str})  # types that any interpreter can load
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a worker is to play.
+class WorkerSpec:
+    """What a worker has to run.
 
     Args:
         factories: pickled {slot: factory}.
-        slots: those of them to build.
+        slots: the slots to build.
         same_step, on_failure: see SlotGroup.
-        timeout: seconds for one call, from when it starts; None waits.
-        lost: slot → why the episode it was in has failed with an earlier worker, and where that was.
+        timeout: seconds for one call, measured from when it starts. None sets no limit.
+        lost: slot → (reason, last known position) for slots whose episode was lost with the previous worker.
     """
 
     factories: bytes
@@ -49,94 +60,167 @@ class Task:
     lost: Mapping[int, tuple[str, Position | None]] = field(default_factory=dict)
 
 
-class Report(NamedTuple):
-    """How building went. facts: of each slot; None where it failed. error: what was raised, pickled; trace: where."""
+class BuildReport(NamedTuple):
+    """The result of building the slots.
 
-    facts: dict[int, Facts] | None
+    Args:
+        metadata: of each slot; None if building failed.
+        error: the pickled exception that building raised.
+        trace: its traceback.
+    """
+
+    metadata: dict[int, SlotMetadata] | None
     error: bytes = b""
     trace: str = ""
 
 
-class Player:
-    """The slots of a task, built and played in this thread, which has to be the main one for the time limit to hold.
+class Pickled(NamedTuple):
+    """An argument that was pickled by itself, because it may fail to load."""
+
+    data: bytes
+
+
+PackedCall = tuple[int, str, Any]  # (slot, method, argument or Pickled)
+
+
+def pack_call(call: SlotCall) -> PackedCall:
+    """Prepare a call for sending. Raises whatever dumps() raises if the argument cannot be sent."""
+    slot, method, argument = call
+    if type(argument) in _PLAIN:
+        return slot, method, argument
+    return slot, method, Pickled(dumps(argument))
+
+
+def unpack_call(packed: PackedCall) -> SlotCall:
+    slot, method, argument = packed
+    return SlotCall(slot, method, pickle.loads(argument.data) if type(argument) is Pickled else argument)
+
+
+def pack_outcome(outcome: SlotOutcome) -> bytes:
+    """Prepare an outcome for sending. Raises whatever dumps() raises if the value cannot be sent."""
+    slot, value, error, position = outcome
+    is_step = type(value) is Step
+    # pickle takes four times as long for a named tuple as for a plain one.
+    plain = tuple(value) if is_step else value
+    return _SLOT.pack(slot) + dumps((is_step, plain, error if error is None else to_picklable(error), position))
+
+
+def unpack_outcome(message: bytes) -> SlotOutcome:
+    """Return the outcome in a worker's message; with EnvFailed if its value cannot be loaded here."""
+    slot = slot_of(message)
+    try:
+        is_step, value, error, position = _load(message)
+        return SlotOutcome(slot, Step(*value) if is_step else value, error, position)
+    except Exception as e:  # a class's own unpickling may raise anything
+        why = f"slot {slot}: the result cannot be unpickled here: {describe_error(e)}"
+        return SlotOutcome(slot, None, EnvFailed(why))
+
+
+def pack_report(report: BuildReport) -> bytes:
+    return _SLOT.pack(REPORT) + pickle.dumps(report, protocol=5)
+
+
+def unpack_report(message: bytes) -> BuildReport:
+    report: BuildReport = _load(message)
+    return report
+
+
+def slot_of(message: bytes) -> int:
+    """Return the slot that a worker's message is about, or ALIVE or REPORT."""
+    slot: int = _SLOT.unpack_from(message)[0]
+    return slot
+
+
+def _load(message: bytes) -> Any:
+    return pickle.loads(memoryview(message)[_SLOT.size :])
+
+
+class SlotRunner:
+    """Builds the slots of a spec and runs their calls, in the main thread if there is a time limit.
 
     Args:
-        task: what to play. Raises BadValue when its factories cannot be loaded here, and what they raise.
-        still_here: called when a call is over its time limit and has been told so, at most STAGES times a call.
+        spec: what to run.
+        report_alive: called when a call has exceeded its time limit and was interrupted, at most MAX_STAGES times per
+            call.
+
+    Raises:
+        BadValue: the factories cannot be loaded here.
+        Exception: whatever a factory raised.
     """
 
-    def __init__(self, task: Task, still_here: Callable[[], None] = lambda: None) -> None:
-        self._alarm = Alarm(task.timeout, still_here)
+    def __init__(self, spec: WorkerSpec, report_alive: Callable[[], None] = lambda: None) -> None:
+        self._timer = CallTimer(spec.timeout, report_alive)
         try:
-            factories = pickle.loads(task.factories)
+            factories = pickle.loads(spec.factories)
         except Exception as e:
             raise BadValue(
-                f"a worker cannot load the environments of slots {list(task.slots)}: {describe(e)}; "
+                f"a worker cannot load the environments of slots {list(spec.slots)}: {describe_error(e)}; "
                 "define them in a module that it can import"
             ) from e
         self.group = SlotGroup(
-            {slot: factories[slot] for slot in task.slots}, same_step=task.same_step, on_failure=task.on_failure
+            {slot: factories[slot] for slot in spec.slots}, same_step=spec.same_step, on_failure=spec.on_failure
         )
-        for slot, (why, position) in task.lost.items():
-            self.group.lose(slot, why, position)
+        for slot, (why, position) in spec.lost.items():
+            self.group.mark_lost(slot, why, position)
 
-    def facts(self) -> dict[int, Facts]:
-        return {slot: self.group.facts(slot) for slot in self.group.envs}
+    def metadata(self) -> dict[int, SlotMetadata]:
+        return {slot: self.group.metadata(slot) for slot in self.group.envs}
 
-    def play(self, slot: int, packed: bytes) -> bytes:
-        """Perform a packed call of a slot. Returns the packed outcome, which says so where either cannot be pickled."""
+    def run(self, packed: PackedCall) -> bytes:
+        """Run a packed call and return the packed outcome. Pickling errors are reported in the outcome."""
+        slot, method, _ = packed
         try:
             call = unpack_call(packed)
         except Exception as e:
-            return pack(
-                Outcome(slot, None, BadAction(f"slot {slot}: what was sent cannot be unpickled: {describe(e)}"))
-            )
+            why = f"slot {slot}: the argument of {method} cannot be unpickled: {describe_error(e)}"
+            return pack_outcome(SlotOutcome(slot, None, BadAction(why)))
         outcome = self.perform(call)
         try:
-            return pack(outcome)
+            return pack_outcome(outcome)
         except Exception as e:
-            why = f"its answer to {call.what} cannot be pickled: {describe(e)}"
-            self.group.lose(slot, why, None)
-            return pack(Outcome(slot, None, EnvFailed(f"{self.group.name(slot)}: {why}")))
+            why = f"the result of {method} cannot be pickled: {describe_error(e)}"
+            self.group.mark_lost(slot, why, None)
+            return pack_outcome(SlotOutcome(slot, None, EnvFailed(f"{self.group.name(slot)}: {why}")))
 
-    def perform(self, call: Call) -> Outcome:
-        """As SlotGroup.perform, within the time limit; so is what follows a failure, the rebuilding and the reset."""
+    def perform(self, call: SlotCall) -> SlotOutcome:
+        """Like SlotGroup.perform, within the time limit; rebuilding and resetting after a failure have it as well."""
         try:
-            return self._alarm.limit(self.group.perform, call)
-        except CallTimeout as e:  # it struck outside step() and reset(): in close() or a state, say
+            return self._timer.limit(self.group.perform, call)
+        except CallTimeout as e:  # raised outside of step() and reset(), such as in close() or get_state()
             why = str(e)
         try:
-            return self._alarm.limit(self.group.fail, call, why)
+            return self._timer.limit(self.group.fail, call, why)
         except CallTimeout:
-            self.group.lose(call.slot, why, None)
-            return Outcome(call.slot, None, EnvFailed(f"{self.group.name(call.slot)} failed and hangs again: {why}"))
+            self.group.mark_lost(call.slot, why, None)
+            name = self.group.name(call.slot)
+            return SlotOutcome(call.slot, None, EnvFailed(f"{name} failed and hung again while it was rebuilt: {why}"))
 
 
-def build(task: Task, still_here: Callable[[], None] = lambda: None) -> tuple[Player | None, Report]:
-    """A player of the task, and what to tell the parent: the facts or, where there is none, why."""
+def build(spec: WorkerSpec, report_alive: Callable[[], None] = lambda: None) -> tuple[SlotRunner | None, BuildReport]:
+    """Build a spec's slots. Errors are returned in the report, with None instead of a runner."""
     try:
-        player = Player(task, still_here)
-        return player, Report(player.facts())
-    except BaseException as e:  # SystemExit, too: it is the parent that says so
-        return None, Report(None, dumps(to_picklable(e)), traceback.format_exc())
+        runner = SlotRunner(spec, report_alive)
+        return runner, BuildReport(runner.metadata())
+    except BaseException as e:  # including SystemExit
+        return None, BuildReport(None, dumps(to_picklable(e)), traceback.format_exc())
 
 
-class Alarm:
-    """Raises CallTimeout in the main thread when something there runs too long, and again after each such time.
+class CallTimer:
+    """Raises CallTimeout in the main thread when a call exceeds its time limit, and again after each further limit.
 
     Args:
-        seconds: the time limit; None sets none.
-        still_here: called when the limit has passed, at most STAGES times for one call.
+        seconds: the time limit. None sets no limit.
+        report_alive: called each time the limit has passed, at most MAX_STAGES times per call.
     """
 
-    def __init__(self, seconds: float | None, still_here: Callable[[], None]) -> None:
+    def __init__(self, seconds: float | None, report_alive: Callable[[], None]) -> None:
         self.seconds = seconds if threading.current_thread() is threading.main_thread() else None
-        self._still_here = still_here
+        self._report_alive = report_alive
         self._armed = False
-        self._rings = 0
+        self._expirations = 0
 
     def limit(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Call the function. Raises CallTimeout where it was too late; never after this has returned."""
+        """Call the function. Raises CallTimeout if it took too long, but never after this method has returned."""
         if self.seconds is None:
             return function(*args)
         results: list[Result] = []
@@ -146,105 +230,82 @@ class Alarm:
                 results.append(function(*args))
             finally:
                 self._disarm()
-        except CallTimeout:  # perhaps while disarming
+        except CallTimeout:  # possibly raised while disarming
             self._disarm()
             if not results:
                 raise
         return results[0]
 
     def _arm(self, seconds: float) -> None:
-        signal.signal(signal.SIGALRM, self._ring)  # each time: an environment may have set its own
-        self._rings, self._armed = 0, True
+        signal.signal(signal.SIGALRM, self._expire)  # for each call, because an environment may set its own handler
+        self._expirations, self._armed = 0, True
         signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
 
     def _disarm(self) -> None:
         self._armed = False
         signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _ring(self, signum: int, frame: FrameType | None) -> None:
-        if not self._armed:  # it went off while being disarmed
+    def _expire(self, signum: int, frame: FrameType | None) -> None:
+        if not self._armed:  # it expired while being disarmed
             return
-        self._rings += 1
-        if self._rings <= STAGES:
-            self._still_here()
-        raise CallTimeout(f"over the time limit of {self.seconds:g} s")
+        self._expirations += 1
+        if self._expirations <= MAX_STAGES:
+            self._report_alive()
+        raise CallTimeout(f"timed out after {self.seconds:g} s")
 
 
-class Outbox:
-    """Sends outcomes as they come: all there are in one message, from a thread, so that a long call holds up none."""
+class OutcomeSender:
+    """Sends messages from a thread, so that outcomes do not wait for a long call after them.
+
+    All messages that are queued at a time are sent in one write.
+    """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._queue: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._send_all, daemon=True).start()
 
-    def put(self, item: tuple[int, bytes] | None) -> None:
-        """Send a packed outcome; or None, a sign of life, also from a signal handler."""
-        self._queue.put(item)
+    def put(self, message: bytes) -> None:
+        """Queue a message. Safe in a signal handler."""
+        self._queue.put(message)
 
     def _send_all(self) -> None:
         while True:
-            items = [self._queue.get()]
+            messages = [self._queue.get()]
             while not self._queue.empty():
-                items.append(self._queue.get())
+                messages.append(self._queue.get())
             try:
-                self._channel.send([item for item in items if item is not None])
+                self._channel.send_bytes(messages)
             except OSError:
-                return  # nobody is left to hear it
+                return  # the parent has gone
 
 
-def main(control: int, lifeline: int) -> None:
-    """The life of a worker process, which sends one Report, and then lists of (slot, packed outcome).
-
-    Args:
-        control: file descriptor of a socket, over which a Task comes first, and then batches of (slot, packed call).
-        lifeline: file descriptor of a pipe that closes when the parent ends.
-    """
+def main(channel: Channel) -> None:
+    """Run a worker process: receive a WorkerSpec, send a BuildReport, then run batches of calls until the end."""
     closing = threading.Event()
     signal.signal(signal.SIGTERM, lambda signum, frame: closing.set())
-    # Ctrl-C is for the parent, which closes its workers then. No SIG_IGN: what an environment starts would inherit it.
-    signal.signal(signal.SIGINT, lambda signum, frame: None)
-    end_with(lifeline)
-    sys.setswitchinterval(0.001)  # seconds that a call which computes may hold up the outcomes before it
-    os.set_inheritable(control, False)
-    channel = Channel(socket.socket(fileno=control))
-    outbox = Outbox(channel)
+    sys.setswitchinterval(0.001)  # seconds that a call which computes may delay the outcomes before it
+    sender = OutcomeSender(channel)
     try:
-        task = channel.receive()
+        spec = channel.receive()
     except (EOFError, ConnectionError):  # the parent has closed already
         return
-    player, report = build(task, lambda: outbox.put(None))
-    channel.send(report)
-    if player is not None:
+    runner, report = build(spec, lambda: sender.put(_SLOT.pack(ALIVE)))
+    channel.send_bytes([pack_report(report)])
+    if runner is not None:
         try:
-            serve(channel, player, outbox, closing)
+            _run_batches(channel, runner, sender, closing)
         finally:
-            player.group.close()
+            runner.group.close()
 
 
-def serve(channel: Channel, player: Player, outbox: Outbox, closing: threading.Event) -> None:
-    """Play batch after batch, until the parent closes."""
+def _run_batches(channel: Channel, runner: SlotRunner, sender: OutcomeSender, closing: threading.Event) -> None:
     while True:
         try:
-            batch = channel.receive()
+            batch: list[PackedCall] = channel.receive()
         except (EOFError, ConnectionError):
             return
-        for slot, packed in batch:
+        for packed in batch:
             if closing.is_set():
                 return
-            outbox.put((slot, player.play(slot, packed)))
-
-
-def end_with(lifeline: int) -> None:
-    """End this process, and those it started, when the other end of a pipe closes; whatever they are doing."""
-    os.set_inheritable(lifeline, False)
-    if hasattr(fcntl, "F_SETSIG"):  # Linux: the kernel does it, even where a C function keeps every thread waiting
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
-    threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
-
-
-def _watch(lifeline: int) -> None:
-    os.read(lifeline, 1)
-    os.killpg(0, signal.SIGKILL)
+            sender.put(runner.run(packed))
