@@ -6,7 +6,7 @@ from string import ascii_letters, ascii_uppercase
 import pytest
 
 from gem.core import StopReason
-from gem.envs.game_env.base import share
+from gem.envs.game_env.base import exact_fraction
 from gem.envs.game_env.crosswords import (
     Clue,
     CrosswordsEnv,
@@ -15,7 +15,7 @@ from gem.envs.game_env.crosswords import (
     blanks,
     clues,
     crossings,
-    fault,
+    invalid_reason,
     first_state,
     fits,
     gives_away,
@@ -104,17 +104,22 @@ def test_words_that_cannot_cross_stand_apart():
 
 def test_a_cell_outside_the_words_or_filled_takes_no_letter():
     assert SMALL.solution == ("CAT", "..E", "..A")
-    assert fault(SMALL, 0, 0) is None and fault(SMALL, 2, 2) is None
-    assert fault(SMALL, 1, 0) == fault(SMALL, 3, 0) == fault(SMALL, 0, 9999) == "not_a_letter_cell"
+    assert invalid_reason(SMALL, 0, 0) is None and invalid_reason(SMALL, 2, 2) is None
+    assert (
+        invalid_reason(SMALL, 1, 0)
+        == invalid_reason(SMALL, 3, 0)
+        == invalid_reason(SMALL, 0, 9999)
+        == "not_a_letter_cell"
+    )
 
 
 def test_a_right_letter_pays_its_share_once_and_a_wrong_one_nothing():
     env = small()
     wrong, right, again = (env.step(action) for action in (r"\boxed{0 2 E}", r"\boxed{0 2 t}", r"\boxed{0 2 T}"))
     assert (wrong.reward, wrong.info) == (0.0, {})
-    assert (right.reward, right.info) == (share(1, 5), {})
+    assert (right.reward, right.info) == (exact_fraction(1, 5), {})
     assert (again.reward, again.info) == (0.0, {"invalid": "filled"})
-    assert right.observation.startswith("Turn 2: T is right at (0, 2).")
+    assert right.observation.startswith("Turn 2: T is correct at (0, 2).")
 
 
 def test_the_board_shows_the_clues_of_unfinished_words():

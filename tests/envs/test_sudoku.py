@@ -4,14 +4,14 @@ from itertools import permutations
 import pytest
 
 from gem.core import StopReason
-from gem.envs.game_env.base import share
+from gem.envs.game_env.base import exact_fraction
 from gem.envs.game_env.sudoku import (
     Oracle,
     State,
     SudokuEnv,
     carve,
     entered,
-    fault,
+    invalid_reason,
     free_digits,
     new_puzzle,
     render,
@@ -118,12 +118,12 @@ def test_removal_stops_where_a_single_solution_ends():
 )
 def test_a_digit_is_refused_only_for_what_the_grid_shows(move, reason):
     free = State(4, "1200" + "0" * 12, SOLUTION, "1200" + "0" * 12)
-    assert fault(free, *move) == reason
+    assert invalid_reason(free, *move) == reason
 
 
 def test_shares_are_exact_in_any_order_of_summation():
     for total in range(1, 82):
-        steps = [share(k + 1, total) - share(k, total) for k in range(total)]
+        steps = [exact_fraction(k + 1, total) - exact_fraction(k, total) for k in range(total)]
         assert sum(steps) == sum(reversed(steps)) == sum(sorted(steps)) == 1.0
         assert steps[0] == pytest.approx(1 / total)
 
@@ -133,14 +133,20 @@ def test_a_wrong_digit_is_entered_like_a_right_one_and_pays_nothing():
     wrong, right = env.step(r"\boxed{1 1 2}"), env.step(r"\boxed{2 1 3}")
     assert wrong.observation.startswith("Turn 1: placed 2 at row 1, column 1.\n1: 2 .")
     assert right.observation.startswith("Turn 2: placed 3 at row 2, column 1.\n1: 2 .")
-    assert (wrong.reward, right.reward) == (0.0, share(1, 16))
+    assert (wrong.reward, right.reward) == (0.0, exact_fraction(1, 16))
     assert wrong.info == right.info == {}
 
 
 def test_changing_a_right_digit_takes_its_reward_back():
     env = at(SudokuEnv(scale=4, max_turns=50), EMPTY)
     rewards = [env.step(rf"\boxed{{1 1 {digit}}}").reward for digit in (1, 2, 1, 0, 1)]
-    assert rewards == [share(1, 16), -share(1, 16), share(1, 16), -share(1, 16), share(1, 16)]
+    assert rewards == [
+        exact_fraction(1, 16),
+        -exact_fraction(1, 16),
+        exact_fraction(1, 16),
+        -exact_fraction(1, 16),
+        exact_fraction(1, 16),
+    ]
 
 
 def test_the_same_digit_again_is_invalid():

@@ -7,7 +7,7 @@ from gem.core import StopReason
 from gem.envs.game_env.tower_of_hanoi import (
     Oracle,
     TowerofHanoiEnv,
-    fault,
+    invalid_reason,
     longest,
     moved,
     settled,
@@ -31,7 +31,7 @@ def distances(disks):
     while queue:
         where = queue.popleft()
         for source, target in product(range(3), repeat=2):
-            if fault(where, source, target) is None:
+            if invalid_reason(where, source, target) is None:
                 after = moved(where, source, target)
                 if after not in found:
                     found[after] = found[where] + 1
@@ -50,7 +50,7 @@ def distances(disks):
     ],
 )
 def test_only_a_top_disk_moves_and_never_onto_a_smaller_one(where, move, reason):
-    assert fault(where, *move) == reason
+    assert invalid_reason(where, *move) == reason
 
 
 def test_a_disk_is_settled_only_with_all_larger_ones():

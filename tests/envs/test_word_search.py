@@ -4,7 +4,7 @@ from collections import Counter
 import pytest
 
 from gem.core import StopReason
-from gem.envs.game_env.sudoku import share
+from gem.envs.game_env.sudoku import exact_fraction
 from gem.envs.game_env.word_search import (
     BACKWARD,
     FORWARD,
@@ -13,7 +13,7 @@ from gem.envs.game_env.word_search import (
     State,
     WordSearchEnv,
     choose_words,
-    fault,
+    invalid_reason,
     find,
     hide,
     in_rows,
@@ -143,14 +143,14 @@ def test_when_no_random_grid_does_the_words_stand_in_rows():
     ],
 )
 def test_a_try_is_a_line_in_the_grid(spot, reason):
-    assert fault(SMALL, spot) == reason
+    assert invalid_reason(SMALL, spot) == reason
 
 
 @pytest.mark.parametrize("action", [r"\boxed{0 0 0 2}", r"\boxed{0 2 0 0}"])
 def test_a_word_is_found_from_either_end_and_pays_once(action):
     env = small()
     step = env.step(action)
-    assert (step.reward, step.info) == (share(1, 3), {})
+    assert (step.reward, step.info) == (exact_fraction(1, 3), {})
     assert step.observation.startswith("Turn 1: found OWL.") and step.observation.endswith("Words left: WARD, NEG")
     for again in (r"\boxed{0 0 0 2}", r"\boxed{0 2 0 0}"):
         step = env.step(again)
@@ -159,7 +159,7 @@ def test_a_word_is_found_from_either_end_and_pays_once(action):
 
 def test_a_word_written_backwards_is_found_and_other_lines_pay_nothing():
     env = small()
-    assert env.step(r"\boxed{9 9 9 7}").reward == share(1, 3)
+    assert env.step(r"\boxed{9 9 9 7}").reward == exact_fraction(1, 3)
     miss = env.step(r"\boxed{0 0 3 3}")
     assert (miss.reward, miss.info) == (0.0, {}) and "OARM is not on the list" in miss.observation
 

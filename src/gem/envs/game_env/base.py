@@ -1,7 +1,8 @@
-r"""What every game shares: turns, the unreadable action, the turn limit, the refusal to play on after the end.
+r"""GameEnv, the base class of all games: counts turns, handles unreadable actions and ends episodes.
 
-A game gives its rules as functions of values and four methods: ``start`` draws the first state, ``rules`` writes
-the card that reset shows, ``read`` turns text into a move or None, ``play`` judges a move.
+A game implements its rules as functions of values and defines four methods: ``start`` draws the initial state,
+``rules`` returns the rules card shown by reset, ``read`` parses an action into a move or None, and ``play`` applies a
+move.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ from gem.errors import BadValue, EpisodeOver
 from gem.parsing import last_boxed
 
 SUCCESS = 1.0
-FORMAT_ERROR = -0.1  # spec of the published system: LanguageGameReward.format_error_reward
+FORMAT_ERROR = -0.1  # LanguageGameReward.format_error_reward of the published package
 
 OnUnreadable = Literal["end", "continue"]
 
 _DIRECTION = re.compile(r"\s*(up|down|left|right)\s*", re.IGNORECASE | re.ASCII)
 
 
-@dataclass(slots=True)  # not frozen: every move builds one, and a frozen dataclass takes six times as long to build
+@dataclass(slots=True)  # not frozen: each move creates one, and a frozen dataclass takes six times as long to create
 class Outcome:
-    """What came of one readable move.
+    """The result of one readable move.
 
     Args:
-        line: tells the agent what happened.
-        reward: for this move.
-        stop: SOLVED or LOST ends the game; None plays on.
-        invalid: why the move was not possible, None when it was; the turn is spent all the same.
-        parts: named components of the reward, where there are several.
+        line: sentence for the agent that says what happened.
+        reward: reward of this move.
+        stop: SOLVED or LOST if the move ends the game; None if the game continues.
+        invalid: reason why the move was illegal; None if it was legal. An illegal move also uses up the turn.
+        parts: named components of the reward; None if there is only one.
     """
 
     line: str
@@ -45,16 +46,18 @@ class Outcome:
 
 
 class GameEnv(Env, ABC):
-    r"""A game of text: one move a turn, in ``\boxed{…}``.
+    r"""Base class of text games with one move per turn, written in ``\boxed{…}``.
 
     Args:
-        max_turns: turns before the game is truncated.
-        on_unreadable: whether an action without a readable move ends the game; it costs FORMAT_ERROR either way.
+        max_turns: number of turns after which the game is truncated.
+        on_unreadable: "end" or "continue": whether an action without a readable move ends the game. Its reward is
+            FORMAT_ERROR in both cases.
 
-    Raises BadValue when max_turns < 1 or on_unreadable is neither word.
+    Raises:
+        BadValue: when max_turns < 1 or on_unreadable has another value.
     """
 
-    move_format: str  # one valid action, quoted back at whoever wrote an unreadable one
+    move_format: str  # a valid action, shown after an unreadable one
 
     def __init__(self, *, max_turns: int, on_unreadable: OnUnreadable = "end") -> None:
         if max_turns < 1:
@@ -66,30 +69,30 @@ class GameEnv(Env, ABC):
 
     @abstractmethod
     def start(self) -> Any:
-        """Draw the first state of an episode from self.rng."""
+        """Draw the initial state of an episode from ``self.rng``."""
 
     @abstractmethod
     def rules(self) -> str:
-        """The rules card: objective, action format with a valid example, limits, rewards, bound."""
+        """Return the rules card: objective, action format with a valid example, limits and rewards."""
 
     @abstractmethod
     def read(self, action: str) -> Any | None:
-        """The move that an action asks for, None when it is unreadable. Takes any string and never raises."""
+        """Return the move in an action, or None if it contains none. Accepts any string and never raises."""
 
     @abstractmethod
     def play(self, move: Any) -> Outcome:
-        """Judge a move and set self.state to what follows."""
+        """Apply a move: set ``self.state`` to the next state and return the outcome."""
 
     def turn_limit(self) -> int:
-        """Turns allowed in this episode: max_turns, or fewer where an instance asks for fewer."""
+        """Return the number of turns allowed in this episode: max_turns, or fewer for smaller instances."""
         return self.max_turns
 
     def board(self) -> str:
-        """What the agent sees of the state after every turn; empty where the lines say it all."""
+        """Return the board shown after every turn; empty if the turn lines contain all information."""
         return ""
 
     def reward_at_limit(self) -> float:
-        """Paid on top when the turns run out."""
+        """Return the extra reward given when the turn limit is reached."""
         return 0.0
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
@@ -101,7 +104,7 @@ class GameEnv(Env, ABC):
     def step(self, action: str) -> Step:
         require_text(action)
         if self.over:
-            raise EpisodeOver(f"{self!r} has no game running; call reset()")
+            raise EpisodeOver(f"{self!r} has no running episode; call reset()")
         self.turn += 1
         move = self.read(action)
         outcome = self._unreadable() if move is None else self.play(move)
@@ -132,20 +135,23 @@ class GameEnv(Env, ABC):
 
     def _unreadable(self) -> Outcome:
         stop = StopReason.FORMAT if self.on_unreadable == "end" else None
-        return Outcome(f"no move found; write it like {self.move_format}.", FORMAT_ERROR, stop, invalid="no_action")
+        return Outcome(f"no move found; use the format {self.move_format}.", FORMAT_ERROR, stop, invalid="no_action")
 
     def _show(self, line: str) -> str:
         board = self.board()
         return f"{line}\n{board}" if board else line
 
 
-def share(done: int, total: int) -> float:
-    """done/total in steps of 2^-40, so that differences of shares sum exactly to 1.0, in any order of summation."""
+def exact_fraction(done: int, total: int) -> float:
+    """Return done / total rounded to a multiple of 2^-40.
+
+    Differences of such values add up without rounding errors, so the rewards of a won game sum to exactly 1.0.
+    """
     return round(done * 2**40 / total) / 2**40
 
 
 def read_direction(action: str) -> str | None:
-    r"""The direction in the last ``\boxed{…}`` that holds one, in lower case. None without one.
+    r"""Return the direction in the last ``\boxed{…}`` that contains one, in lower case; None if there is none.
 
     >>> read_direction(r"not \boxed{up} but \boxed{ Left }")
     'left'

@@ -1,13 +1,13 @@
-r"""Crosswords: fill a small grid of crossing words, letter by letter, from their clues.
+r"""Crosswords: fill a small grid of crossing words from their clues, letter by letter.
 
-Action       text holding ``\boxed{r c L}``: row and column (from 0) and a letter of either case; the last such box
+Action       text containing ``\boxed{r c L}``: row and column (from 0) and a letter of either case; the last such box
              counts.
 Observation  the rules card on reset, then one line per turn; both with the grid and the clues of unfinished words.
-Reward       1/cells for a right letter, so that a full grid has paid 1.0; -0.1 for an unreadable turn, which ends the
-             game. A wrong letter is not entered, pays nothing and costs its turn.
-Ends         terminated when the grid is full or on an unreadable turn; truncated when the turns run out.
-Bound        one turn for each cell. Going through the alphabet takes 13 turns a cell on average, of which the
-             published limits have at most 28 to spare in a whole grid.
+Reward       1/cells for a correct letter, so that a full grid has earned 1.0; -0.1 for an unreadable turn, which ends
+             the game. A wrong letter is not entered, earns nothing and uses up its turn.
+Ends         terminated when the grid is full or on an unreadable turn; truncated at the turn limit.
+Bound        one turn for each cell. Trying the alphabet takes 13 turns per cell on average; the published limits leave
+             at most 28 spare turns for a whole grid.
 
 >>> env = CrosswordsEnv(num_words=2)
 >>> _ = env.reset(seed=0)
@@ -27,7 +27,7 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from gem.core import StopReason
-from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, share
+from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.errors import BadValue
 from gem.parsing import last_boxed
 
@@ -48,7 +48,7 @@ class Clue(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """A word in the grid: where its first letter stands and whether it runs across or down."""
+    """A word in the grid, with the cell of its first letter and its direction."""
 
     answer: str
     clue: str
@@ -62,8 +62,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class State:
-    """solution and shown are the rows of the grid, with OUTSIDE where no word runs and, in shown, BLANK for a cell
-    that is still to be filled. num_cells, num_filled: cells of words, in all and filled.
+    """State of an episode.
+
+    Args:
+        entries: the words in the grid.
+        solution: rows of the filled grid, with OUTSIDE for cells that belong to no word.
+        shown: rows of the grid as shown, with BLANK for empty cells.
+        num_cells: number of cells that belong to words.
+        num_filled: number of those that are filled.
     """
 
     entries: tuple[Entry, ...]
@@ -75,7 +81,7 @@ class State:
 
 @cache
 def clues(level: str) -> tuple[Clue, ...]:
-    """The shipped clues of a level, "plain" or "hard"; the file is read once."""
+    """Return the shipped clues of a level, "plain" or "hard"; the file is read once."""
     lines = (files("gem.envs.game_env") / "data" / "clues.tsv").read_text(encoding="ascii").splitlines()
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
     return tuple(Clue(answer, text) for answer, text, of_level in rows if of_level == level)
@@ -86,8 +92,10 @@ def path(length: int, row: int, column: int, across: bool) -> list[tuple[int, in
 
 
 def fits(letters: Letters, word: str, row: int, column: int, across: bool) -> bool:
-    """Whether a word can run there: it agrees with the letters it crosses, runs along no other word, and touches none
-    beside it or at its ends.
+    """Return whether a word can be placed there.
+
+    It must match the letters that it crosses, must not overlap a word in the same direction, and must not touch another
+    word at its sides or ends.
     """
     step, side = ((0, 1), (1, 0)) if across else ((1, 0), (0, 1))
     cells = path(len(word), row, column, across)
@@ -100,14 +108,14 @@ def fits(letters: Letters, word: str, row: int, column: int, across: bool) -> bo
         if there is None:
             if (r - side[0], c - side[1]) in letters or (r + side[0], c + side[1]) in letters:
                 return False
-        elif there != letter or before is not None:  # two letters in a row belong to a word that runs the same way
+        elif there != letter or before is not None:  # two filled cells in a row belong to a word in the same direction
             return False
         before = there
     return True
 
 
 def crossings(letters: Letters, word: str) -> Iterator[tuple[int, int, bool]]:
-    """Every row, column and direction in which a word fits and crosses a letter that is there."""
+    """Yield each (row, column, across) where a word fits and crosses an existing letter."""
     for (row, column), letter in letters.items():
         for k, own in enumerate(word):
             if own == letter:
@@ -117,14 +125,14 @@ def crossings(letters: Letters, word: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def gives_away(clue: Clue, other: Clue) -> bool:
-    """Whether the text of one clue holds the answer of the other."""
+    """Return whether the text of one clue contains the answer of the other."""
     return clue.answer.lower() in other.text.lower() or other.answer.lower() in clue.text.lower()
 
 
 def lay_out(deck: Sequence[Clue], num_words: int, rng: random.Random) -> tuple[Entry, ...]:
-    """A grid of num_words clues, each crossing an earlier one where a clue of the deck allows it, else two rows below.
+    """Place num_words clues in a grid, each crossing an earlier one if possible, otherwise two rows below.
 
-    The deck must hold num_words clues of which none gives another away.
+    The deck must contain num_words clues such that no clue's text contains the answer of another.
     """
     waiting = rng.sample(deck, len(deck))
     letters: Letters = {}
@@ -148,15 +156,15 @@ def first_state(entries: tuple[Entry, ...]) -> State:
     return State(entries, solution, shown, num_cells=len(letters))
 
 
-def fault(state: State, row: int, column: int) -> str | None:
-    """Why no letter can be written in a cell; None when one can."""
+def invalid_reason(state: State, row: int, column: int) -> str | None:
+    """Return why no letter can be entered in a cell; None if one can."""
     if row >= len(state.shown) or column >= len(state.shown[0]) or state.shown[row][column] == OUTSIDE:
         return "not_a_letter_cell"
     return None if state.shown[row][column] == BLANK else "filled"
 
 
 def filled(state: State, row: int, column: int) -> State:
-    """With the letter of the solution in a cell."""
+    """Return the state with the correct letter in a cell."""
     line, letter = state.shown[row], state.solution[row][column]
     line = f"{line[:column]}{letter}{line[column + 1 :]}"
     shown = (*state.shown[:row], line, *state.shown[row + 1 :])
@@ -164,14 +172,14 @@ def filled(state: State, row: int, column: int) -> State:
 
 
 def letters_shown(state: State, entry: Entry) -> str:
-    """What the grid shows of a word."""
+    """Return the letters of a word as shown in the grid."""
     if entry.across:
         return state.shown[entry.row][entry.column : entry.column + len(entry.answer)]
     return "".join([row[entry.column] for row in state.shown[entry.row : entry.row + len(entry.answer)]])
 
 
 def render(state: State) -> str:
-    """The grid with its row and column numbers, then the clues of the words that are not complete."""
+    """Return the grid with row and column numbers, then the clues of the incomplete words."""
     columns = len(state.shown[0])
     between = " " * len(str(columns - 1))
     lines = [_header(columns)]
@@ -187,14 +195,15 @@ class CrosswordsEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        num_words: words in the grid, 2 to 8.
-        hardcore: take the harder clues.
-        max_turns: turns allowed; None allows half as many again as there are cells. A word has up to 9 letters, so
-            fewer than 9 turns a word leave some grids that cannot be filled.
-        random_level: draw 2 to 5 words and plain or harder clues for every episode, in place of those given.
+        num_words: number of words in the grid, 2 to 8.
+        hardcore: use the harder clues.
+        max_turns: number of turns allowed; None stands for 1.5 times the number of cells. Words have up to 9 letters,
+            so with fewer than 9 turns per word some grids cannot be filled.
+        random_level: draw 2 to 5 words and plain or harder clues for every episode and ignore the given values.
         on_unreadable: see GameEnv.
 
-    Raises BadValue when num_words is out of its range or max_turns < 1.
+    Raises:
+        BadValue: when num_words is out of range or max_turns < 1.
     """
 
     state: State
@@ -232,8 +241,8 @@ class CrosswordsEnv(GameEnv):
             f"Crossword: fill the {cells} cells of {len(self.state.entries)} words, in at most {self.turn_limit()} "
             "turns.\n"
             rf"Write row, column and letter in a box, like \boxed{{0 2 E}}; rows and columns count from 0 at the top "
-            f"left.\nA right letter is put in and pays 1/{cells}; a wrong one is not put in, pays nothing and costs "
-            f"its turn. In the grid {BLANK} is an empty cell, and {OUTSIDE} is outside all words."
+            f"left.\nA correct letter is filled in and is worth 1/{cells}; a wrong one is not filled in, is worth "
+            f"nothing and uses up a turn. In the grid, {BLANK} is an empty cell and {OUTSIDE} is not part of any word."
         )
 
     def board(self) -> str:
@@ -248,16 +257,16 @@ class CrosswordsEnv(GameEnv):
 
     def play(self, move: tuple[int, int, str]) -> Outcome:
         state, (row, column, letter) = self.state, move
-        reason = fault(state, row, column)
+        reason = invalid_reason(state, row, column)
         if reason == "not_a_letter_cell":
-            return Outcome(f"no word runs through ({row}, {column}).", invalid=reason)
+            return Outcome(f"({row}, {column}) is not part of any word.", invalid=reason)
         if reason == "filled":
-            return Outcome(f"({row}, {column}) holds {state.shown[row][column]} already.", invalid=reason)
+            return Outcome(f"({row}, {column}) already contains {state.shown[row][column]}.", invalid=reason)
         if state.solution[row][column] != letter:
             return Outcome(f"{letter} is wrong at ({row}, {column}).")
         self.state = after = filled(state, row, column)
-        reward = share(after.num_filled, after.num_cells) - share(state.num_filled, state.num_cells)
-        line = f"{letter} is right at ({row}, {column})."
+        reward = exact_fraction(after.num_filled, after.num_cells) - exact_fraction(state.num_filled, state.num_cells)
+        line = f"{letter} is correct at ({row}, {column})."
         if after.num_filled == after.num_cells:
             return Outcome(f"{line} Solved.", reward, StopReason.SOLVED)
         return Outcome(line, reward)
@@ -275,12 +284,12 @@ def default_turns(num_cells: int) -> int:
 
 
 def blanks(state: State) -> list[tuple[int, int]]:
-    """The cells still to be filled, as (row, column)."""
+    """Return the empty cells, as (row, column)."""
     return [(r, c) for r, row in enumerate(state.shown) for c, shown in enumerate(row) if shown == BLANK]
 
 
 class Oracle:
-    """Copies the solution from the state, cell by cell."""
+    """Copy the solution from the state, cell by cell."""
 
     def __init__(self, env: CrosswordsEnv) -> None:
         self.env = env
@@ -298,7 +307,7 @@ def _header(columns: int) -> str:
 
 
 def _next_entry(letters: Letters, waiting: list[Clue], rng: random.Random) -> tuple[Clue, tuple[int, int, bool]]:
-    """The next clue of the deck that can be placed, and where: the crossing that keeps the grid smallest."""
+    """Return the next clue of the deck that can be placed and the crossing that keeps the grid smallest."""
     if not letters:
         return waiting[0], (0, 0, True)
     for clue in waiting:

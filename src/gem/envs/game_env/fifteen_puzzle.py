@@ -1,12 +1,12 @@
 r"""Fifteen Puzzle: slide the tiles of a square board into order.
 
-Action       text holding ``\boxed{up}``, down, left or right, in any case: where a tile next to the blank moves; the
-             last such box counts.
-Observation  what the move did, then the board, ``.`` for the blank.
-Reward       1.0 on the ordered board; -0.1 for a turn with no readable move, which ends the game; else 0.0. Tiles in
-             place pay nothing: on the way to the solution they often have to leave it again.
-Ends         terminated on the ordered board or an unreadable turn; truncated when ``max_turns`` are spent.
-Bound        boards are shuffled by a bounded walk, so that many moves always suffice.
+Action       text containing ``\boxed{up}``, down, left or right, in any case: the direction in which a tile next to the
+             blank moves; the last such box counts.
+Observation  the result of the move, then the board, with ``.`` for the blank.
+Reward       1.0 for the ordered board; -0.1 for a turn without a readable move, which ends the game; otherwise 0.0.
+             Tiles in place earn nothing, because a solution often has to move them again.
+Ends         terminated on the ordered board or an unreadable turn; truncated after ``max_turns`` turns.
+Bound        boards are shuffled by a random walk of bounded length, which is also a bound on the solution.
 
 >>> env = FifteenPuzzleEnv(num_rows=2, max_turns=10)
 >>> print(env.reset(seed=1)[0].splitlines()[0])
@@ -27,21 +27,21 @@ from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome, grid
 from gem.errors import BadValue
 
 SIZES = range(2, 11)
-RANDOM_TASKS = ((2, 10), (3, 20), (4, 50))  # rows, turns: those of the published fixed variants
-SHUFFLED = 3 / 4  # of max_turns: the rest is for detours
-# The most moves that any board of n rows takes (single-tile moves; known from exhaustive searches).
+RANDOM_TASKS = ((2, 10), (3, 20), (4, 50))  # (rows, turns) of the published fixed variants
+SHUFFLED = 3 / 4  # longest shuffle as a fraction of max_turns, which leaves turns for detours
+# Moves needed for the hardest board with n rows (single-tile moves; known from exhaustive search).
 FARTHEST = {2: 6, 3: 31, 4: 80}
 BLANK = 0
 
 OPPOSITE = {"up": "down", "down": "up", "left": "right", "right": "left"}
 
-Board = tuple[int, ...]  # tiles row by row
+Board = tuple[int, ...]  # tiles in row-major order
 InitAlgo = Literal["monte_carlo", "pure_random"]
 
 
-@dataclass  # not frozen: every move builds one, and a frozen dataclass takes six times as long to build
+@dataclass  # not frozen: each move creates one, and a frozen dataclass takes six times as long to create
 class State:
-    """within: this many moves suffice from the start."""
+    """State of an episode. ``within`` is an upper bound on the moves needed from the initial board."""
 
     size: int
     board: Board
@@ -56,7 +56,7 @@ def goal(size: int) -> Board:
 
 @cache
 def neighbours(size: int) -> tuple[dict[str, int], ...]:
-    """For each cell of the blank: the moves there are, with the cell that the moving tile leaves.
+    """For each cell that the blank can be in, map each legal move to the cell of the tile that moves.
 
     >>> neighbours(2)[3]
     {'down': 1, 'right': 2}
@@ -70,7 +70,7 @@ def neighbours(size: int) -> tuple[dict[str, int], ...]:
 
 
 def slide(board: Board, size: int, move: str) -> Board | None:
-    """The board after a tile moved that way; None where no tile can."""
+    """Return the board after a tile moves in that direction; None if no tile can."""
     blank = board.index(BLANK)
     tile = neighbours(size)[blank].get(move)
     return None if tile is None else _swap(board, blank, tile)
@@ -83,7 +83,7 @@ def _swap(board: Board, a: int, b: int) -> Board:
 
 
 def walk(rng: random.Random, size: int, moves: int) -> Board:
-    """A board at most `moves` random moves from the goal, none of them taking back the one before; never the goal."""
+    """Return a board, never the goal, that is `moves` or fewer random moves away; no move undoes the previous one."""
     cells, tables = list(goal(size)), neighbours(size)
     blank, last, cell_before = cells.index(BLANK), "", 0
     for _ in range(moves):
@@ -96,7 +96,7 @@ def walk(rng: random.Random, size: int, moves: int) -> Board:
 
 
 def permute(rng: random.Random, size: int) -> Board:
-    """A board drawn evenly from all that can be solved, the goal excepted."""
+    """Return a board drawn uniformly from all solvable boards except the goal."""
     board = goal(size)
     while board == goal(size):
         board = tuple(rng.sample(board, size * size))
@@ -107,10 +107,10 @@ def permute(rng: random.Random, size: int) -> Board:
 
 
 def is_solvable(board: Board, size: int) -> bool:
-    """Whether moves lead to the goal.
+    """Return whether the goal can be reached.
 
-    Each move swaps two cells and moves the blank by one, so the parity of the permutation and that of the blank's
-    distance from its corner agree on exactly the boards that can be reached.
+    Each move swaps two cells and moves the blank by one cell. A board is therefore reachable exactly if the parity of
+    its permutation equals the parity of the blank's distance from its corner.
     """
     swaps = sum(a > b for a, b in itertools.combinations([tile or size * size for tile in board], 2))
     row, col = divmod(board.index(BLANK), size)
@@ -122,15 +122,16 @@ class FifteenPuzzleEnv(GameEnv):
 
     Args:
         num_rows: rows and columns of the board, 2 to 10.
-        max_turns: moves allowed.
-        init_algo: "monte_carlo" shuffles by a random walk from the ordered board; "pure_random" draws evenly from all
-            boards that can be solved, which asks for as many turns as the farthest of them (see FARTHEST).
-        shuffle_moves: greatest length of that walk, 1 to max_turns; None for three quarters of max_turns. The length is
-            drawn for every episode, from a third of it up.
-        random_size: draw rows and turns from RANDOM_TASKS for every episode; max_turns still holds.
+        max_turns: number of moves allowed.
+        init_algo: "monte_carlo" shuffles by a random walk from the ordered board; "pure_random" draws uniformly from
+            all solvable boards and needs at least as many turns as the hardest of them (see FARTHEST).
+        shuffle_moves: maximum length of the walk, 1 to max_turns; None stands for three quarters of max_turns. The
+            length is drawn for every episode, between a third of the maximum and the maximum.
+        random_size: draw rows and turns from RANDOM_TASKS for every episode; max_turns still applies.
         on_unreadable: see GameEnv.
 
-    Raises BadValue for values outside these ranges.
+    Raises:
+        BadValue: for values outside these ranges.
     """
 
     state: State
@@ -155,7 +156,7 @@ class FifteenPuzzleEnv(GameEnv):
             raise BadValue(f"init_algo must be 'monte_carlo' or 'pure_random', got {init_algo!r}")
         if init_algo == "pure_random" and (random_size or not FARTHEST.get(num_rows, max_turns + 1) <= max_turns):
             known = ", ".join(f"{turns} turns with {size} rows" for size, turns in FARTHEST.items())
-            raise BadValue(f"pure_random boards can take {known}; got {max_turns} turns with {num_rows} rows")
+            raise BadValue(f"pure_random boards need up to {known}; got {max_turns} turns with {num_rows} rows")
         self.num_rows, self.random_size = num_rows, random_size
         self.init_algo, self.shuffle_moves = init_algo, shuffle_moves
 
@@ -176,10 +177,10 @@ class FifteenPuzzleEnv(GameEnv):
         return (
             f"Fifteen Puzzle: order the tiles 1 to {state.size**2 - 1} row by row, with the blank last, "
             f"in at most {state.max_turns} turns.\n"
-            "A move slides a tile next to the blank '.' into it and is named for the way the tile goes: 'up' moves the "
-            "tile below the blank.\n"
+            "A move slides a tile into the blank '.' next to it. The direction is the tile's: 'up' moves the tile "
+            "below the blank.\n"
             r"Write each move in a box: \boxed{up}, \boxed{down}, \boxed{left} or \boxed{right}."
-            f"\nAn ordered board pays 1. It can be done in {state.within} moves or fewer."
+            f"\nThe ordered board earns 1. It can be reached in at most {state.within} moves."
         )
 
     def board(self) -> str:
@@ -207,17 +208,17 @@ class FifteenPuzzleEnv(GameEnv):
 
 
 def solve(board: Board) -> list[str]:
-    """A shortest solution of a board that has one: A* with the sum of the tiles' distances from their places.
+    """Return a shortest solution of a solvable board, found by A* with the sum of Manhattan distances.
 
-    Up to 4x4 boards some 40 moves from the goal take below a second; the farthest would take days.
+    A 4x4 board 40 moves from the goal takes less than a second; the hardest boards would take days.
     """
     size = int(len(board) ** 0.5)
-    places = [divmod(tile - 1, size) for tile in range(size * size)]
+    targets = [divmod(tile - 1, size) for tile in range(size * size)]
     distance = [
-        [abs(cell // size - row) + abs(cell % size - col) for cell in range(size * size)] for row, col in places
+        [abs(cell // size - row) + abs(cell % size - col) for cell in range(size * size)] for row, col in targets
     ]
     left = sum(distance[tile][cell] for cell, tile in enumerate(board) if tile != BLANK)
-    moves: dict[Board, str] = {board: ""}  # how each board was reached, by the shortest way seen
+    moves: dict[Board, str] = {board: ""}  # the last move of the shortest known path to each board
     steps = {board: 0}
     heap = [(left, left, board)]
     while True:
@@ -225,7 +226,7 @@ def solve(board: Board) -> list[str]:
         if left == 0:
             break
         if total - left > steps[here]:
-            continue  # reached by a shorter way since
+            continue  # a shorter path was found since
         step, blank = steps[here] + 1, here.index(BLANK)
         for move, source in neighbours(size)[blank].items():
             after, tile = _swap(here, blank, source), here[source]
@@ -242,7 +243,7 @@ def solve(board: Board) -> list[str]:
 
 
 class Oracle:
-    """Plays a shortest solution, from the observations alone."""
+    """Play a shortest solution; uses only observations."""
 
     def __init__(self, env: FifteenPuzzleEnv) -> None:
         self.plan: list[str] = []

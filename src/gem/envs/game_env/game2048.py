@@ -1,15 +1,15 @@
 r"""2048: slide and merge the tiles of a 4x4 board until one shows the target.
 
-Action       text holding ``\boxed{up}``, down, left or right, in any case; the last such box counts.
-Observation  what the move did, then the board, ``.`` for an empty cell.
-Reward       log2 progress from 8 to the target, paid when a tile larger than any before appears: for a target of
-             64, 1/3 each for 16, 32 and 64. A won game returns 1.0. -0.1 for a turn with no readable move, which ends
-             the game.
-Ends         terminated on the target (won), on a full board without a move (lost) or on an unreadable turn; truncated
-             when ``max_turns`` are spent.
-Bound        a move adds 2 or 4 to the sum of the tiles, so a target of T takes at least (T - 8) / 4 moves. Oracle makes
-             16 in 20 turns, 32 in 30 and 64 in 50 in 99 % of the games (39 turns for 64 on average), 512 in 400 turns
-             in 99 %, 2048 in 1600 turns in 90 %.
+Action       text containing ``\boxed{up}``, down, left or right, in any case; the last such box counts.
+Observation  the result of the move, then the board, with ``.`` for an empty cell.
+Reward       progress from 8 to the target on a log2 scale, given when a tile larger than any before appears: for a
+             target of 64, 1/3 each for 16, 32 and 64. A won game returns 1.0. -0.1 for a turn without a readable move,
+             which ends the game.
+Ends         terminated on the target (won), on a full board without a legal move (lost) or on an unreadable turn;
+             truncated after ``max_turns`` turns.
+Bound        a move adds 2 or 4 to the sum of the tiles, so a target of T takes at least (T - 8) / 4 moves. The oracle
+             reaches 16 in 20 turns, 32 in 30 and 64 in 50 in 99 % of the games (39 turns for 64 on average), 512 in
+             400 turns in 99 %, 2048 in 1600 turns in 90 %.
 
 >>> env = Game2048Env(target_tile=16, max_turns=20)
 >>> print(env.reset(seed=0)[0].splitlines()[0])
@@ -25,24 +25,24 @@ from functools import lru_cache
 from itertools import pairwise
 
 from gem.core import StopReason
-from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, grid, read_direction, share
+from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, exact_fraction, grid, read_direction
 from gem.errors import BadValue
 
 SIZE = 4
 CELLS = SIZE * SIZE
 FOUR = 0.1  # chance that a new tile is a 4, as in the original game
-UNPAID = 8  # what repeating one direction reaches by itself: one episode in four; it reaches 16 in one of thirty
-TARGETS = tuple(2**k for k in range(4, 18))  # no 4x4 game reaches more than 131072
-RANDOM_TASKS = ((16, 20), (32, 30), (64, 50))  # target, turns: the published ones
-TURNS_PER_TARGET = 50 / 64  # of the published easy game; its 50 turns for 512 and 100 for 2048 cannot be won
+UNPAID = 8  # earns nothing: repeating one direction reaches 8 in one episode of four, and 16 in one of thirty
+TARGETS = tuple(2**k for k in range(4, 18))  # 131072 is the largest tile possible on a 4x4 board
+RANDOM_TASKS = ((16, 20), (32, 30), (64, 50))  # published (target, turns)
+TURNS_PER_TARGET = 50 / 64  # published for 64; the published limits for 512 and 2048 (50 and 100 turns) cannot be met
 
 
-Board = tuple[int, ...]  # 16 tiles, row by row, 0 for an empty cell
+Board = tuple[int, ...]  # 16 tiles in row-major order, 0 for an empty cell
 
 
 @dataclass(frozen=True)
 class State:
-    """best: the largest tile that the episode has seen."""
+    """State of an episode. ``best`` is the largest tile so far."""
 
     board: Board
     best: int
@@ -52,7 +52,7 @@ class State:
 
 @lru_cache(maxsize=1 << 15)
 def squeeze(line: Board) -> Board:
-    """A line of tiles pushed to its start; equal neighbours merge, each tile once.
+    """Return a line with its tiles moved to the start and equal neighbours merged, each tile at most once.
 
     >>> squeeze((2, 2, 2, 0))
     (4, 2, 0, 0)
@@ -91,7 +91,7 @@ SLIDES: dict[str, Callable[[Board], Board]] = {
 
 
 def slide(board: Board, direction: str) -> Board:
-    """The board after a move, before the new tile; the same board where nothing moves."""
+    """Return the board after a move, before the new tile appears; the same board if nothing moves."""
     return SLIDES[direction](board)
 
 
@@ -100,31 +100,32 @@ def legal_moves(board: Board) -> list[str]:
 
 
 def add_tile(rng: random.Random, board: Board) -> Board:
-    """The board with a new tile, 2 or rarely 4, in an empty cell; there must be one."""
+    """Return the board with a new 2 or 4 in an empty cell. The board must have an empty cell."""
     cell = rng.choice([i for i, tile in enumerate(board) if not tile])
     return (*board[:cell], 4 if rng.random() < FOUR else 2, *board[cell + 1 :])
 
 
 def progress(tile: int, target: int) -> float:
-    """Share of the doublings from UNPAID to the target that a tile has behind it: 0.0 to 1.0.
+    """Return how many of the doublings from UNPAID to the target a tile has made, as a fraction from 0.0 to 1.0.
 
     >>> [progress(tile, target=128) for tile in (4, 8, 16, 32, 64, 128)]
     [0.0, 0.0, 0.25, 0.5, 0.75, 1.0]
     """
     unpaid = UNPAID.bit_length()
-    return share(max(0, tile.bit_length() - unpaid), target.bit_length() - unpaid)
+    return exact_fraction(max(0, tile.bit_length() - unpaid), target.bit_length() - unpaid)
 
 
 class Game2048Env(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        target_tile: tile that wins: a power of two, 16 to 131072.
-        max_turns: moves allowed; None allows 50 for every 64 of the target.
-        random_target: draw target and turns from RANDOM_TASKS for every episode; max_turns still holds.
+        target_tile: the tile that wins, a power of two from 16 to 131072.
+        max_turns: number of moves allowed; None stands for 50 / 64 of the target.
+        random_target: draw target and turns from RANDOM_TASKS for every episode; max_turns still applies.
         on_unreadable: see GameEnv.
 
-    Raises BadValue for any other target, and when max_turns < 1.
+    Raises:
+        BadValue: for any other target, and when max_turns < 1.
     """
 
     state: State
@@ -157,11 +158,11 @@ class Game2048Env(GameEnv):
         target = self.state.target
         return (
             f"2048: slide the tiles until one shows {target}, in at most {self.state.max_turns} turns.\n"
-            "A move slides every tile as far as it goes; two equal tiles that meet merge into their sum. Then a new 2 "
-            "(rarely a 4) appears in an empty cell. A move that changes nothing wastes the turn; when no move would "
-            "change anything, the game is lost.\n"
+            "A move slides every tile as far as it will go; two equal tiles that meet merge into their sum. Then a new "
+            "2 (rarely a 4) appears in an empty cell. A move that changes nothing wastes a turn. The game is lost when "
+            "no move would change anything.\n"
             r"Write each move in a box: \boxed{up}, \boxed{down}, \boxed{left} or \boxed{right}."
-            f"\nThe first tile of each size above {UNPAID} pays an equal share of 1. "
+            f"\nThe first tile of each size above {UNPAID} earns an equal share of 1. "
             f"At least {(target - 2 * 4) // 4} moves are needed."
         )
 
@@ -175,7 +176,7 @@ class Game2048Env(GameEnv):
         state = self.state
         board = slide(state.board, move)
         if board == state.board:
-            return Outcome(f"{move} changes nothing.", invalid="no_change")
+            return Outcome(f"moving {move} changes nothing.", invalid="no_change")
         best = max(state.best, *board)
         reward = progress(best, state.target) - progress(state.best, state.target)
         if best >= state.target:
@@ -184,7 +185,7 @@ class Game2048Env(GameEnv):
         self.state = replace(state, board=add_tile(self.rng, board), best=best)
         line = f"you moved {move}" + (f" and made {best}." if best > state.best else ".")
         if 0 not in self.state.board and not legal_moves(self.state.board):
-            return Outcome(f"{line} No move is left.", reward, StopReason.LOST)
+            return Outcome(f"{line} No legal move is left.", reward, StopReason.LOST)
         return Outcome(line, reward)
 
     def secrets(self) -> list[str]:
@@ -194,8 +195,8 @@ class Game2048Env(GameEnv):
         return rf"\boxed{{{self.action_rng.choice(legal_moves(self.state.board) or list(SLIDES))}}}"
 
 
-# The oracle's worth of a line counts empty cells and equal neighbours, and against them disorder and many tiles. The
-# weights were tuned on games to 64, 512 and 2048.
+# The oracle's heuristic rewards empty cells and equal neighbours and penalises disorder and many tiles. The weights
+# were tuned on games with targets of 64, 512 and 2048.
 DISORDER, CROWD = 0.05, 0.1
 DEAD_END = -1e6
 
@@ -211,9 +212,9 @@ def worth(line: Board) -> float:
 
 
 def prospect(board: Board, depth: int) -> float:
-    """Worth of a board to which a tile is about to be added, with `depth` more moves looked ahead.
+    """Return the heuristic value of a board before a tile is added, looking `depth` moves ahead.
 
-    The tile is taken to be a 2.
+    The new tile is assumed to be a 2.
     """
     if depth == 0:
         return sum(worth(board[i : i + 4]) for i in range(0, CELLS, 4)) + sum(worth(board[i::4]) for i in range(4))
@@ -227,7 +228,7 @@ def prospect(board: Board, depth: int) -> float:
 
 
 class Oracle:
-    """Expectimax from the observation, looking further ahead the fuller the board."""
+    """Expectimax that searches deeper as the board fills up; uses only observations."""
 
     def __init__(self, env: Game2048Env) -> None:
         pass

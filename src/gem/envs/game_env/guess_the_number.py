@@ -1,9 +1,9 @@
-r"""Guess the Number: find a secret integer from "too low" and "too high".
+r"""Guess the Number: find a secret integer from the hints "too low" and "too high".
 
-Action       text holding ``\boxed{n}``; the last box with an integer counts.
+Action       text containing ``\boxed{n}``; the last box with an integer counts.
 Observation  the rules card on reset, then one hint line per turn.
-Reward       1.0 on the secret; -0.1 for a turn with no readable guess, which ends the game; else 0.0.
-Ends         terminated on the secret or an unreadable turn; truncated when ``max_turns`` guesses are spent.
+Reward       1.0 for the secret; -0.1 for a turn without a readable guess, which ends the game; otherwise 0.0.
+Ends         terminated on the secret or an unreadable turn; truncated after ``max_turns`` guesses.
 Bound        balanced search needs at most ceil(log2(range + 1)) turns.
 
 >>> env = GuessTheNumberEnv(min_number=1, max_number=8)
@@ -23,7 +23,7 @@ from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome
 from gem.errors import BadValue
 from gem.parsing import last_boxed_int
 
-# Ranges that "-random" draws from: the published min 1..10 and max min+5..min+50.
+# The "-random" variant draws from the published ranges: minimum 1 to 10, maximum 5 to 50 above the minimum.
 RANDOM_MIN, RANDOM_WIDTH = (1, 10), (5, 50)
 
 
@@ -41,9 +41,9 @@ def hint(guess: int, secret: int) -> str:
 
 
 def balanced_search(width: int, turns: int) -> Optimum:
-    """Success rate and mean turns of balanced search over `width` equally likely numbers, in at most `turns` turns.
+    """Return success rate and mean turns of balanced search over `width` equally likely numbers in `turns` turns.
 
-    A search tree holds 2^(k-1) numbers at depth k, and balanced search fills it from the top.
+    A binary search tree has 2^(k-1) nodes at depth k, and balanced search fills it from the top.
     """
     left, found, weighted = width, 0, 0
     for depth in range(1, turns + 1):
@@ -53,7 +53,7 @@ def balanced_search(width: int, turns: int) -> Optimum:
 
 
 def default_turns(width: int) -> int:
-    """The published limit of the random variant."""
+    """Return the published turn limit of the random variant."""
     return math.ceil(math.sqrt(width)) + 1
 
 
@@ -62,11 +62,12 @@ class GuessTheNumberEnv(GameEnv):
 
     Args:
         min_number, max_number: inclusive range of the secret.
-        max_turns: guesses allowed; None allows ceil(sqrt(width of the range)) + 1.
-        random_range: draw another range for every episode, in place of the one given.
+        max_turns: number of guesses allowed; None stands for ceil(sqrt(width of the range)) + 1.
+        random_range: draw a new range for every episode and ignore the given one.
         on_unreadable: see GameEnv.
 
-    Raises BadValue when the range is empty or max_turns < 1.
+    Raises:
+        BadValue: when the range is empty or max_turns < 1.
     """
 
     state: State
@@ -104,7 +105,7 @@ class GuessTheNumberEnv(GameEnv):
         low, high = self.state.low, self.state.high
         return (
             f"Guess the secret integer between {low} and {high}, in at most {self.turn_limit()} turns.\n"
-            rf"Write each guess in a box, like \boxed{{{low}}}. I answer 'too low' or 'too high'."
+            rf"Write each guess in a box, like \boxed{{{low}}}. I reply 'too low' or 'too high'."
         )
 
     def read(self, action: str) -> int | None:
@@ -130,7 +131,7 @@ class GuessTheNumberEnv(GameEnv):
 
 
 class Oracle:
-    """Balanced search, from the observations alone."""
+    """Balanced search that uses only observations."""
 
     def __init__(self, env: GuessTheNumberEnv) -> None:
         self.low = self.high = 0
@@ -138,9 +139,9 @@ class Oracle:
     def act(self, observation: str) -> str:
         if bounds := re.match(r"Guess the secret integer between (-?\d+) and (-?\d+)", observation):
             self.low, self.high = int(bounds[1]), int(bounds[2])
-        elif told := re.match(r"Turn \d+: (-?\d+) is too (low|high)", observation):
-            guess = int(told[1])
-            if told[2] == "low":
+        elif answer := re.match(r"Turn \d+: (-?\d+) is too (low|high)", observation):
+            guess = int(answer[1])
+            if answer[2] == "low":
                 self.low = max(self.low, guess + 1)
             else:
                 self.high = min(self.high, guess - 1)

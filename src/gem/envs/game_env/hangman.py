@@ -1,14 +1,14 @@
 r"""Hangman: find a secret English word, letter by letter or as a whole.
 
-Action       text holding ``\boxed{e}`` for a letter or ``\boxed{crane}`` for the word, in either case; the last box of
-             letters counts.
-Observation  the rules card on reset, then one line per turn; always with the board: ``_ R A _ E  wrong: S T STARE``.
-Reward       0.5 / length for each place that a letter uncovers, and the rest of 1.0 for finding the word, by its last
-             letter or as a whole; -0.1 for a turn with no readable guess, which ends the game; else 0.0.
-Ends         terminated when all letters are shown, on the word, or on an unreadable turn; truncated when the turns are
-             spent. A guess of another length or made before spends its turn too.
-Bound        none within the limit for 3 letters, where many words differ in one letter; the oracle, which knows the
-             possible words, finds 83 % of those in 10 turns, and all words of 5 or 7 letters in 15 and 20.
+Action       text containing ``\boxed{e}`` for a letter or ``\boxed{crane}`` for the word, in either case; the last box
+             of letters counts.
+Observation  the rules card on reset, then one line per turn; both with the board: ``_ R A _ E  wrong: S T STARE``.
+Reward       0.5 / length for each position that a letter reveals, and the rest of 1.0 for completing or naming the
+             word; -0.1 for a turn without a readable guess, which ends the game; otherwise 0.0.
+Ends         terminated when all letters are revealed, when the word is named, or on an unreadable turn; truncated at
+             the turn limit. A guess of the wrong length or one made before uses up its turn.
+Bound        words of 3 letters cannot always be found within the limit, because many differ in one letter. The oracle,
+             which knows the word list, finds 83 % of them in 10 turns, and all words of 5 or 7 letters in 15 and 20.
 Words        secrets are common words; see gem.envs.game_env.words.
 
 >>> shown("level", "ave")
@@ -28,13 +28,20 @@ from gem.envs.game_env import words
 from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome
 from gem.errors import BadValue
 
-LETTERS = 0.5  # the share of the reward for letters, as published
-RANDOM_LENGTHS = (3, 5, 7)  # what "-random" draws from, as published
+LETTERS = 0.5  # the part of the reward given for letters, as published
+RANDOM_LENGTHS = (3, 5, 7)  # the "-random" variant draws from these, as published
 
 
 @dataclass(frozen=True)
 class State:
-    """letters, guesses: the letters and whole words tried, in order. paid: the sum of rewards so far."""
+    """State of an episode.
+
+    Args:
+        secret: the word, in lower case.
+        letters: letters guessed so far, in order.
+        guesses: whole words guessed so far, in order.
+        paid: sum of the rewards so far.
+    """
 
     secret: str
     letters: str = ""
@@ -43,12 +50,12 @@ class State:
 
 
 def default_turns(length: int) -> int:
-    """The published limits, 10, 15 and 20 turns for 3, 5 and 7 letters, and what lies between."""
+    """Return the published turn limit, 10, 15 or 20 for 3, 5 or 7 letters, interpolated for other lengths."""
     return 5 * (length + 1) // 2
 
 
 def shown(secret: str, letters: str) -> str:
-    """The secret, with _ for whatever is not among these letters."""
+    """Return the secret with _ for every letter that is not among `letters`."""
     return "".join([letter if letter in letters else "_" for letter in secret])
 
 
@@ -56,25 +63,25 @@ def solved(state: State) -> bool:
     return state.secret in state.guesses or shown(state.secret, state.letters) == state.secret
 
 
-def fault(guess: str, state: State) -> tuple[str, str] | None:
-    """Why a guess cannot be judged: the reason in a word and in a sentence. None when it can."""
+def rejection(guess: str, state: State) -> tuple[str, str] | None:
+    """Return why a guess is invalid, as a reason code and a sentence; None if it is valid."""
     length = len(state.secret)
     if len(guess) not in (1, length):
-        return "wrong_length", f"{guess.upper()} is neither one letter nor a word of {length} letters."
+        return "wrong_length", f"{guess.upper()} is neither a single letter nor a word of {length} letters."
     if guess in state.guesses or (len(guess) == 1 and guess in state.letters):
-        return "repeated_guess", f"{guess.upper()} was guessed before."
+        return "repeated_guess", f"{guess.upper()} was already guessed."
     return None
 
 
 def after(state: State, guess: str) -> State:
-    """The state after a faultless guess, not paid yet."""
+    """Return the state after a valid guess, before its reward is recorded."""
     if len(guess) == 1:
         return replace(state, letters=state.letters + guess)
     return replace(state, guesses=(*state.guesses, guess))
 
 
 def pay(state: State, guess: str) -> float:
-    """The reward of a guess that led to this state. What was paid before is taken off, so that all sum to 1.0."""
+    """Return the reward of the guess that led to this state, as a difference of totals so that all sum to 1.0."""
     if solved(state):
         return SUCCESS - state.paid
     if len(guess) > 1 or guess not in state.secret:
@@ -93,12 +100,13 @@ class HangmanEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        word_length: letters of the secret, 3 to 8.
-        max_turns: guesses allowed, 1 or more; None allows 10 for 3 letters, and 5 for every 2 letters more.
-        random_length: draw 3, 5 or 7 letters for every episode, in place of the length given.
+        word_length: number of letters of the secret, 3 to 8.
+        max_turns: number of guesses allowed, at least 1; None stands for 10 for 3 letters and 5 more per 2 letters.
+        random_length: draw a length of 3, 5 or 7 for every episode and ignore word_length.
         on_unreadable: see GameEnv.
 
-    Raises BadValue outside these ranges.
+    Raises:
+        BadValue: for values outside these ranges.
     """
 
     state: State
@@ -113,7 +121,7 @@ class HangmanEnv(GameEnv):
         on_unreadable: OnUnreadable = "end",
     ) -> None:
         if word_length not in words.COMMON_LENGTHS:
-            raise BadValue(f"word_length must be 3 to 8, got {word_length}")
+            raise BadValue(f"word_length must be from 3 to 8, got {word_length}")
         self.lengths = RANDOM_LENGTHS if random_length else (word_length,)
         self.turns_from_length = max_turns is None
         longest = default_turns(self.lengths[-1])
@@ -131,18 +139,20 @@ class HangmanEnv(GameEnv):
             f"Hangman: find the secret word, a common English word of {length} letters, "
             f"in at most {self.turn_limit()} guesses.\n"
             rf"Write one letter in a box, like {self.move_format}, or the whole word in the same way. "
-            "A letter of the word is shown wherever it stands; the game is won when all letters are shown "
-            "or you name the word.\n"
-            f"Each place shown earns {LETTERS}/{length}, the win the rest of 1. Repeating a guess wastes the turn."
+            "A correct letter is revealed everywhere it occurs. You win when all letters are revealed or you name the "
+            "word.\n"
+            f"Each position revealed earns {LETTERS}/{length}, and winning earns the rest of 1. "
+            "Repeating a guess wastes a turn."
         )
 
     def read(self, action: str) -> str | None:
         return words.boxed(action)
 
     def play(self, move: str) -> Outcome:
-        wrong = fault(move, self.state)
-        if wrong is not None:
-            return Outcome(wrong[1], invalid=wrong[0])
+        rejected = rejection(move, self.state)
+        if rejected is not None:
+            reason, sentence = rejected
+            return Outcome(sentence, invalid=reason)
         state = after(self.state, move)
         reward = pay(state, move)
         self.state = replace(state, paid=state.paid + reward)
@@ -164,7 +174,7 @@ class HangmanEnv(GameEnv):
 
 
 class Oracle:
-    """Picks the letter that tells most about the words still possible, then the word; sees observations alone."""
+    """Guess the letter with the most information about the word, then the word; uses only observations."""
 
     def __init__(self, env: HangmanEnv) -> None:
         pass
@@ -174,9 +184,9 @@ class Oracle:
         return rf"\boxed{{{best_guess(row.replace(' ', ''), tuple(wrong.split()))}}}"
 
 
-@lru_cache(maxsize=4096)  # every game begins alike, and the first letters take longest
+@lru_cache(maxsize=4096)  # all games start alike, and the first letters take longest to choose
 def best_guess(pattern: str, wrong: tuple[str, ...]) -> str:
-    """The word when at most two are left, else the letter whose answer leaves the least entropy over them."""
+    """Return a word if at most two are possible, otherwise the letter whose answer leaves the least entropy."""
     possible = fitting(pattern, wrong)
 
     def left(letter: str) -> float:
@@ -187,6 +197,6 @@ def best_guess(pattern: str, wrong: tuple[str, ...]) -> str:
 
 
 def fitting(pattern: str, wrong: tuple[str, ...]) -> list[str]:
-    """The common words that a board leaves possible."""
+    """Return the common words that are consistent with a board."""
     letters = "".join([guess for guess in wrong if len(guess) == 1]) + pattern.replace("_", "")
     return [word for word in words.common(len(pattern)) if shown(word, letters) == pattern and word not in wrong]

@@ -1,13 +1,13 @@
 r"""Mastermind: find a secret code of numbers from black and white pegs.
 
-Action       text holding ``\boxed{1 1 2 3}``: numbers apart by blanks or commas; the last box of numbers counts.
+Action       text containing ``\boxed{1 1 2 3}``: numbers separated by spaces or commas; the last box of numbers counts.
 Observation  the rules card on reset, then one line per turn with the pegs of the guess.
-Reward       1 / length for each position right at once beyond the best guess so far, so 1.0 in total for the code;
-             -0.1 for a turn with no readable guess, which ends the game; else 0.0.
-Ends         terminated on the code or an unreadable turn; truncated when the guesses are spent. A guess of another
-             length, out of range or made before spends its turn and earns nothing.
-Bound        always guessing the first code that fits all answers takes at most 5 guesses for 2 of 6 numbers, 6 for
-             4 of 6 and 7 for 4 of 8.
+Reward       1 / length for each black peg more than in the best guess so far, so 1.0 in total for the code; -0.1 for a
+             turn without a readable guess, which ends the game; otherwise 0.0.
+Ends         terminated on the code or an unreadable turn; truncated at the turn limit. A guess that has the wrong
+             length, is out of range or repeats an earlier one uses up its turn and earns nothing.
+Bound        always guessing the first code consistent with all answers takes at most 5 guesses for 2 of 6 numbers, 6
+             for 4 of 6 and 7 for 4 of 8.
 
 >>> pegs((1, 1, 2, 3), (3, 1, 4, 2))
 (1, 2)
@@ -30,16 +30,25 @@ from gem.parsing import last_boxed
 Code = tuple[int, ...]
 
 MAX_LENGTH, MAX_NUMBERS = 8, 20
-DEFAULT_TURNS = 20  # of the published plain id
-# What "-random" draws from: the published (length, numbers, turns).
+DEFAULT_TURNS = 20  # published limit of the plain id
+# The "-random" variant draws from the published (length, numbers, turns).
 RANDOM_SIZES = ((2, 4, 10), (4, 6, 20), (4, 8, 30))
 
 _GUESS = re.compile(r"[\s,]*[0-9]{1,4}(?:[\s,]+[0-9]{1,4}){0,31}[\s,]*", re.ASCII)
 
 
-@dataclass  # not frozen: every guess builds one, and a frozen dataclass takes six times as long to build
+@dataclass  # not frozen: each guess creates one, and a frozen dataclass takes six times as long to create
 class State:
-    """The code is made of 1 to `numbers`; `best` is the most black pegs so far, `paid` the sum of rewards for them."""
+    """State of an episode.
+
+    Args:
+        code: the secret, made of the numbers 1 to `numbers`.
+        numbers: largest number that may occur.
+        turns: turn limit of the episode.
+        guesses: valid guesses so far.
+        best: most black pegs of any guess so far.
+        paid: sum of the rewards so far.
+    """
 
     code: Code
     numbers: int
@@ -50,7 +59,7 @@ class State:
 
 
 def pegs(guess: Code, code: Code) -> tuple[int, int]:
-    """Black pegs, for numbers right in place, and white ones, for further numbers that the code has elsewhere."""
+    """Return (black, white): numbers in the right place, and further numbers that the code has in another place."""
     black = sum(map(eq, guess, code))
     unmatched = list(code)
     for number in guess:
@@ -59,19 +68,19 @@ def pegs(guess: Code, code: Code) -> tuple[int, int]:
     return black, len(code) - len(unmatched) - black
 
 
-def fault(guess: Code, state: State) -> tuple[str, str] | None:
-    """Why a guess cannot be judged: the reason in a word and in a sentence. None when it can."""
+def rejection(guess: Code, state: State) -> tuple[str, str] | None:
+    """Return why a guess is invalid, as a reason code and a sentence; None if it is valid."""
     if len(guess) != len(state.code):
-        return "wrong_length", f"a guess has {len(state.code)} numbers, this one {len(guess)}."
+        return "wrong_length", f"a guess needs {len(state.code)} numbers, but this one has {len(guess)}."
     if min(guess) < 1 or max(guess) > state.numbers:
-        return "out_of_range", f"the numbers go from 1 to {state.numbers}."
+        return "out_of_range", f"the numbers must be from 1 to {state.numbers}."
     if guess in state.guesses:
-        return "repeated_guess", f"{show(guess)} was guessed before."
+        return "repeated_guess", f"{show(guess)} was already guessed."
     return None
 
 
 def pay(black: int, state: State) -> float:
-    """The reward of a guess. What was paid before is taken off, so that all rewards sum to exactly 1.0."""
+    """Return the reward of a guess, computed as a difference of totals so that all rewards sum to exactly 1.0."""
     return black / len(state.code) - state.paid if black > state.best else 0.0
 
 
@@ -80,7 +89,7 @@ def show(code: Code) -> str:
 
 
 def example(length: int) -> str:
-    r"""``\boxed{1 1 2 3}`` for length 4: no code without duplicates looks like it."""
+    r"""Return an example guess, ``\boxed{1 1 2 3}`` for length 4, that no code without duplicates equals."""
     return rf"\boxed{{{show((1, *range(1, length)))}}}"
 
 
@@ -94,13 +103,14 @@ class MastermindEnv(GameEnv):
 
     Args:
         code_length: 1 to 8.
-        num_numbers: the code is made of 1 to this; 2 to 20, and at least code_length without duplicates.
-        max_turns: guesses allowed; None allows 20, or what the drawn size allows.
-        duplicate_numbers: whether a number may occur twice in the code. In a guess it always may.
-        random_size: draw another length, range and limit for every episode, in place of those given.
+        num_numbers: largest number in the code: 2 to 20, and at least code_length if numbers may not repeat.
+        max_turns: number of guesses allowed; None stands for 20 or, with random_size, the limit of the drawn size.
+        duplicate_numbers: whether a number may occur twice in the code. Guesses may always repeat numbers.
+        random_size: draw length, range and limit for every episode and ignore the given ones.
         on_unreadable: see GameEnv.
 
-    Raises BadValue outside these ranges.
+    Raises:
+        BadValue: for values outside these ranges.
     """
 
     state: State
@@ -116,10 +126,10 @@ class MastermindEnv(GameEnv):
         on_unreadable: OnUnreadable = "end",
     ) -> None:
         if not 1 <= code_length <= MAX_LENGTH:
-            raise BadValue(f"code_length must be 1 to {MAX_LENGTH}, got {code_length}")
+            raise BadValue(f"code_length must be from 1 to {MAX_LENGTH}, got {code_length}")
         fewest = 2 if duplicate_numbers else max(2, code_length)
         if not fewest <= num_numbers <= MAX_NUMBERS:
-            raise BadValue(f"num_numbers must be {fewest} to {MAX_NUMBERS} for such a code, got {num_numbers}")
+            raise BadValue(f"num_numbers must be from {fewest} to {MAX_NUMBERS} for this code, got {num_numbers}")
         self.sizes = RANDOM_SIZES if random_size else ((code_length, num_numbers, DEFAULT_TURNS),)
         self.duplicate_numbers, self.turns_from_size = duplicate_numbers, max_turns is None
         most_turns = max(turns for _, _, turns in self.sizes)
@@ -143,9 +153,9 @@ class MastermindEnv(GameEnv):
         return (
             f"Mastermind: find the secret row of {length} {kind} from 1 to {numbers}, "
             f"in at most {self.state.turns} guesses.\n"
-            f"Write each guess in a box, like {self.move_format}; a guess may repeat numbers. I answer with black pegs "
-            "(numbers in the right place) and white pegs (further numbers that the secret has in another place).\n"
-            f"Each black peg beyond your best guess so far earns 1/{length}. Repeating a guess wastes the turn."
+            f"Write each guess in a box, like {self.move_format}; a guess may repeat numbers. I reply with black pegs "
+            "(numbers in the right place) and white pegs (other numbers of the secret, in the wrong place).\n"
+            f"Each black peg beyond your best guess so far earns 1/{length}. Repeating a guess wastes a turn."
         )
 
     def read(self, action: str) -> Code | None:
@@ -154,9 +164,10 @@ class MastermindEnv(GameEnv):
 
     def play(self, move: Code) -> Outcome:
         state = self.state
-        wrong = fault(move, state)
-        if wrong is not None:
-            return Outcome(wrong[1], invalid=wrong[0])
+        rejected = rejection(move, state)
+        if rejected is not None:
+            reason, sentence = rejected
+            return Outcome(sentence, invalid=reason)
         black, white = pegs(move, state.code)
         reward = pay(black, state)
         self.state = State(
@@ -186,7 +197,7 @@ class MastermindEnv(GameEnv):
 
 
 class Oracle:
-    """Guesses the first code that fits all answers, from the observations alone: one pass over all codes a game."""
+    """Guess the first code consistent with all answers, in one pass over all codes; uses only observations."""
 
     def __init__(self, env: MastermindEnv) -> None:
         self.codes: Iterator[Code] = iter(())

@@ -1,14 +1,15 @@
-r"""Minesweeper: open every cell that hides no mine. The rules come first, then the solver that the oracle plays with.
+r"""Minesweeper: open every cell that has no mine. The rules come first, then the solver used by the oracle.
 
-Action       text holding ``\boxed{reveal r c}`` or ``\boxed{flag r c}``, rows and columns from 0; the last such box
-             counts. Flagging a flagged cell takes the flag away; a flagged cell cannot be revealed.
-Observation  what the action did, then the board: ``.`` hidden, ``F`` flagged, 0-8 open with the number of mines around.
-Reward       each safe cell opened pays an equal share of 1.0, those of the first reveal excepted: that one cannot fail
-             and pays nothing. A won game returns 1.0. -0.1 for a turn with no readable action, which ends the game.
+Action       text containing ``\boxed{reveal r c}`` or ``\boxed{flag r c}``, rows and columns from 0; the last such box
+             counts. Flagging a flagged cell removes the flag; a flagged cell cannot be revealed.
+Observation  the result of the action, then the board: ``.`` hidden, ``F`` flagged, 0-8 open with the number of adjacent
+             mines.
+Reward       each safe cell opened earns an equal share of 1.0, except those of the first reveal, which cannot fail and
+             earns nothing. A won game returns 1.0. -0.1 for a turn without a readable action, which ends the game.
 Ends         terminated when every safe cell is open (won; flags do not matter), on a mine (lost) or on an unreadable
-             turn; truncated when ``max_turns`` are spent.
-Bound        some boards cannot be won without a guess. Always revealing the cell least likely a mine (Oracle, 1,000
-             seeds) wins 80 % with 5 mines on 5x5, 90 % with 10 on 8x8, 82 % with 12 on 8x8, 85 % of random sizes.
+             turn; truncated after ``max_turns`` turns.
+Bound        some boards cannot be won without guessing. Always revealing the cell least likely to be a mine (Oracle,
+             1,000 seeds) wins 80 % with 5 mines on 5x5, 90 % with 10 on 8x8, 82 % with 12 on 8x8, 85 % of random sizes.
 
 >>> env = MinesweeperEnv(rows=3, cols=3, num_mines=2)
 >>> _ = env.reset(seed=1)
@@ -27,13 +28,13 @@ from functools import lru_cache
 from typing import TypeVar
 
 from gem.core import StopReason
-from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, share
+from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 HIDDEN, FLAGGED, MINE = ".", "F", "*"
 SIDES = range(2, 31)
-RANDOM_SIDES = range(5, 9)  # the random variant draws n and plays n*n cells, n*n // 5 mines, n*n turns, as published
+RANDOM_SIDES = range(5, 9)  # the random variant draws n: n*n cells, n*n // 5 mines and n*n turns, as published
 
 _MOVE = re.compile(r"\s*([a-zA-Z]+)[\s,]+([0-9]{1,4})[\s,]+([0-9]{1,4})\s*", re.ASCII)
 
@@ -43,12 +44,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class State:
-    """One game. Cells are numbered row by row.
+    """State of an episode. Cells are numbered in row-major order.
 
     Args:
-        field: what is under each cell, MINE or its number; empty before the first reveal, which decides it.
         shown: what the agent sees of each cell.
-        unpaid: how many cells the first reveal opened.
+        field: content of each cell, MINE or its number; empty before the first reveal, which places the mines.
+        unpaid: number of cells opened by the first reveal, which earn nothing.
     """
 
     rows: int
@@ -61,7 +62,7 @@ class State:
 
 @lru_cache(maxsize=64)
 def neighbours(rows: int, cols: int) -> tuple[tuple[int, ...], ...]:
-    """For each cell, the up to eight around it."""
+    """Return the adjacent cells, up to eight, of each cell."""
     return tuple(
         tuple(
             r * cols + c
@@ -75,7 +76,7 @@ def neighbours(rows: int, cols: int) -> tuple[tuple[int, ...], ...]:
 
 
 def numbered(rows: int, cols: int, mines: Iterable[int]) -> str:
-    """The field with these mines.
+    """Return the field with these mines.
 
     >>> numbered(2, 3, [0])
     '*10110'
@@ -83,14 +84,14 @@ def numbered(rows: int, cols: int, mines: Iterable[int]) -> str:
     around = neighbours(rows, cols)
     counts = [0] * (rows * cols)
     for mine in mines:
-        counts[mine] = -9  # fewer than the neighbours that may yet add to it
+        counts[mine] = -9  # stays negative even if all eight neighbours are mines
         for cell in around[mine]:
             counts[cell] += 1
     return "".join([MINE if count < 0 else str(count) for count in counts])
 
 
 def opened_by(cell: int, field: str, shown: str, around: tuple[tuple[int, ...], ...]) -> set[int]:
-    """The cells that revealing a safe cell opens: a 0 opens all around it, and so on; flags stop that."""
+    """Return the cells that revealing a safe cell opens: a 0 opens its neighbours recursively, except flagged ones."""
     opened, queue = {cell}, [cell]
     while queue:
         here = queue.pop()
@@ -102,10 +103,9 @@ def opened_by(cell: int, field: str, shown: str, around: tuple[tuple[int, ...], 
 
 
 def lay_mines(rng: random.Random, rows: int, cols: int, num_mines: int, first: int) -> str:
-    """A field without a mine at the first reveal, nor around it where there is room elsewhere.
+    """Return a field without a mine at the first revealed cell and, if there is room elsewhere, around it.
 
-    Where that would open all there is to find, one mine goes next to the first cell instead, so that the first reveal
-    never wins.
+    If the first reveal would open every safe cell, one mine is moved next to it, so that it never wins the game.
     """
     around = neighbours(rows, cols)
     near = around[first]
@@ -121,7 +121,7 @@ def lay_mines(rng: random.Random, rows: int, cols: int, num_mines: int, first: i
 
 @lru_cache(maxsize=64)
 def frame(rows: int, cols: int) -> tuple[str, str, list[str]]:
-    """What is around the cells on the board: the line of column numbers, the gap between cells, the row labels."""
+    """Return the parts of the board around the cells: the column header, the gap between cells and the row labels."""
     width = len(str(max(rows, cols) - 1))
     head = " " * width + "".join(f"{c:>{width + 1}}" for c in range(cols))
     return head, " " * width, [f"{r:>{width}}" + " " * width for r in range(rows)]
@@ -132,12 +132,13 @@ class MinesweeperEnv(GameEnv):
 
     Args:
         rows, cols: size of the board, 2 to 30 each.
-        num_mines: at least 1, and at least two cells fewer than there are.
-        max_turns: actions allowed; None allows one per cell.
-        random_size: draw a square board, its mines and its turns for every episode, in place of those given.
+        num_mines: at least 1, and at most the number of cells minus 2.
+        max_turns: number of actions allowed; None stands for one per cell.
+        random_size: draw a square board, its mines and its turn limit for every episode and ignore the given ones.
         on_unreadable: see GameEnv.
 
-    Raises BadValue for values outside these ranges.
+    Raises:
+        BadValue: for values outside these ranges.
     """
 
     state: State
@@ -176,13 +177,13 @@ class MinesweeperEnv(GameEnv):
     def rules(self) -> str:
         state = self.state
         return (
-            f"Minesweeper: open all cells of the {state.rows}x{state.cols} board but its {state.num_mines} mines, "
+            f"Minesweeper: open all cells of the {state.rows}x{state.cols} board except its {state.num_mines} mines, "
             f"in at most {self.turn_limit()} turns.\n"
-            "'.' is hidden, 'F' is flagged; a digit says how many of the up to eight cells around hold a mine. "
-            "Revealing a 0 opens the cells around it too. The first reveal never hits a mine; any later mine loses the "
-            "game. Flags are notes: a flagged cell cannot be revealed until you flag it again.\n"
+            "'.' is a hidden cell and 'F' a flagged one; a digit is the number of mines in the up to eight adjacent "
+            "cells. Revealing a 0 also opens the cells around it. The first reveal never hits a mine; any later mine "
+            "loses the game. A flagged cell cannot be revealed until you flag it again, which removes the flag.\n"
             r"Write each action in a box, row then column, counted from 0: \boxed{reveal 0 1} or \boxed{flag 1 0}."
-            "\nEvery cell opened after the first reveal pays an equal share of 1."
+            "\nEvery cell opened after the first reveal earns an equal share of 1."
         )
 
     def board(self) -> str:
@@ -205,18 +206,18 @@ class MinesweeperEnv(GameEnv):
         word, row, col = move
         state = self.state
         if word not in ("reveal", "flag"):
-            return Outcome(f"there is no action '{word:.20}'; reveal or flag a cell.", invalid="unknown_action")
+            return Outcome(f"unknown action '{word:.20}'; reveal or flag a cell.", invalid="unknown_action")
         if row >= state.rows or col >= state.cols:
             return Outcome(f"({row}, {col}) is not on the board.", invalid="out_of_range")
         cell = row * state.cols + col
         if state.shown[cell] not in (HIDDEN, FLAGGED):
-            return Outcome(f"({row}, {col}) is open already.", invalid="already_open")
+            return Outcome(f"({row}, {col}) is already open.", invalid="already_open")
         flagged = state.shown[cell] == FLAGGED
         if word == "flag":
             self.state = replace(state, shown=_put(state.shown, cell, HIDDEN if flagged else FLAGGED))
-            return Outcome(f"took the flag off ({row}, {col})." if flagged else f"flagged ({row}, {col}).")
+            return Outcome(f"removed the flag from ({row}, {col})." if flagged else f"flagged ({row}, {col}).")
         if flagged:
-            return Outcome(f"({row}, {col}) is flagged; flag it again to take the flag away.", invalid="flagged")
+            return Outcome(f"({row}, {col}) is flagged; flag it again to remove the flag.", invalid="flagged")
         return self._reveal(cell, f"({row}, {col})")
 
     def _reveal(self, cell: int, name: str) -> Outcome:
@@ -225,19 +226,19 @@ class MinesweeperEnv(GameEnv):
         field = state.field or lay_mines(self.rng, state.rows, state.cols, state.num_mines, cell)
         if field[cell] == MINE:
             self.state = replace(state, shown=_put(state.shown, cell, MINE))
-            return Outcome(f"{name} was a mine; the game is lost.", stop=StopReason.LOST)
+            return Outcome(f"{name} is a mine; the game is lost.", stop=StopReason.LOST)
         fresh = opened_by(cell, field, state.shown, neighbours(state.rows, state.cols))
         shown = "".join(field[c] if c in fresh else seen for c, seen in enumerate(state.shown))
         opened, safe = len(shown) - shown.count(HIDDEN) - shown.count(FLAGGED), len(shown) - state.num_mines
         unpaid = len(fresh) if first else state.unpaid
         self.state = replace(state, shown=shown, field=field, unpaid=unpaid)
-        line = f"{name} is safe; {len(fresh)} opened."
+        line = f"{name} is safe; opened {len(fresh)}."
         paid_for, payable = opened - unpaid, safe - unpaid
-        reward = 0.0 if first else share(paid_for, payable) - share(paid_for - len(fresh), payable)
+        reward = 0.0 if first else exact_fraction(paid_for, payable) - exact_fraction(paid_for - len(fresh), payable)
         return Outcome(line, reward, StopReason.SOLVED if opened == safe else None)
 
     def secrets(self) -> list[str]:
-        """The field; none before the first reveal, which decides it."""
+        """Return the field; empty before the first reveal, which places the mines."""
         return [self.state.field] if self.state.field else []
 
     def sample_random_action(self) -> str:
@@ -245,8 +246,7 @@ class MinesweeperEnv(GameEnv):
         word = "flag" if self.state.shown[cell] == FLAGGED or self.action_rng.random() < 0.1 else "reveal"
         return rf"\boxed{{{word} {cell // self.state.cols} {cell % self.state.cols}}}"
 
-    # What code written against the published class reads: the state as nested lists, -1 for a mine, all 0 before the
-    # first reveal.
+    # Attributes of the published class: nested lists, with -1 for a mine, and all 0 before the first reveal.
 
     @property
     def rows(self) -> int:
@@ -282,12 +282,12 @@ def _put(shown: str, cell: int, seen: str) -> str:
 
 @dataclass
 class Front:
-    """Hidden cells that hang together through the numbers beside them.
+    """A connected component of hidden cells and the open numbers next to them.
 
     Args:
-        groups: cells that touch the same numbers, and so are alike.
+        groups: hidden cells, grouped by the set of numbers that they touch; cells of one group are interchangeable.
         touched: for each group, the indices of those numbers in `needs`.
-        needs: mines that each number still asks for.
+        needs: number of mines still missing around each number.
     """
 
     groups: list[list[int]]
@@ -295,10 +295,10 @@ class Front:
     needs: list[int]
 
     def tally(self) -> dict[int, list[int]]:
-        """For each possible sum of mines: in how many ways, and for each group the mines in it summed over them."""
+        """Map each possible number of mines to [ways, then for each group its mines summed over all those ways]."""
         found: dict[int, list[int]] = {}
         needs, counts = list(self.needs), [0] * len(self.groups)
-        room = [0] * len(needs)  # hidden cells not decided yet, by number
+        room = [0] * len(needs)  # undecided hidden cells around each number
         for group, numbers in zip(self.groups, self.touched, strict=True):
             for n in numbers:
                 room[n] += len(group)
@@ -340,7 +340,7 @@ def fronts(shown: str, around: tuple[tuple[int, ...], ...]) -> list[Front]:
     found: list[Front] = []
     left = list(groups)
     while left:
-        ordered = [left.pop()]  # neighbours follow each other, so that place() meets contradictions early
+        ordered = [left.pop()]  # connected groups are adjacent, so that place() finds contradictions early
         for key in ordered:
             linked = [other for other in left if not set(other).isdisjoint(key)]
             left = [other for other in left if other not in linked]
@@ -357,14 +357,14 @@ def fronts(shown: str, around: tuple[tuple[int, ...], ...]) -> list[Front]:
 
 
 def mine_odds(shown: str, rows: int, cols: int, num_mines: int) -> dict[int, float]:
-    """For each hidden cell, the share of the fields that fit what is shown in which it is a mine."""
+    """Return for each hidden cell the probability that it is a mine, given what is shown."""
     parts = fronts(shown, neighbours(rows, cols))
     tallies = [part.tally() for part in parts]
     bound = {cell for part in parts for group in part.groups for cell in group}
     free = [cell for cell, seen in enumerate(shown) if seen in (HIDDEN, FLAGGED) and cell not in bound]
 
     def ways(others: list[dict[int, list[int]]], cells: int) -> list[int]:
-        """By number of mines elsewhere, how many ways there are to lay the rest on these fronts and free cells."""
+        """Return, by number of mines placed elsewhere, the ways to place the rest on these fronts and free cells."""
         total = [math.comb(cells, num_mines - used) if used <= num_mines else 0 for used in range(num_mines + 1)]
         for tally in others:
             total = [
@@ -387,7 +387,7 @@ def mine_odds(shown: str, rows: int, cols: int, num_mines: int) -> dict[int, flo
 
 
 class Oracle:
-    """Reveals the cell that is least likely a mine, by counting every field that fits the observation."""
+    """Reveal the cell least likely to be a mine, by counting all fields consistent with the observation."""
 
     def __init__(self, env: MinesweeperEnv) -> None:
         pass
@@ -406,5 +406,5 @@ class Oracle:
             return odds[cell], -open_around, abs(2 * row + 1 - rows) + abs(2 * col + 1 - cols)
 
         cell = min(odds, key=preference)
-        word = "flag" if shown[cell] == FLAGGED else "reveal"  # takes away a flag that somebody else put there
+        word = "flag" if shown[cell] == FLAGGED else "reveal"  # removes a flag set by another player
         return rf"\boxed{{{word} {cell // cols} {cell % cols}}}"

@@ -1,15 +1,14 @@
 r"""Sudoku: fill the grid so that every row, column and box holds every digit once.
 
-Action       text holding ``\boxed{r c d}``: row, column (from 1) and digit, 0 to erase; the last such box counts.
+Action       text containing ``\boxed{r c d}``: row, column (from 1) and digit, 0 to erase; the last such box counts.
 Observation  the rules card on reset, then one line per turn; both with the grid, "." for an empty cell.
-Reward       1/cells for a cell filled with its digit of the solution, taken back when that cell is changed again, so
-             that a solved grid has paid 1.0; -0.1 for an unreadable turn, which ends the game.
-Ends         terminated when solved or on an unreadable turn; truncated when ``max_turns`` turns are spent.
+Reward       1/cells for a cell filled with its correct digit, deducted when that cell is changed again, so that a
+             solved grid has earned 1.0; -0.1 for an unreadable turn, which ends the game.
+Ends         terminated when solved or on an unreadable turn; truncated after ``max_turns`` turns.
 Bound        one turn for each empty cell.
 
-A digit that stands already in the same row, column or box is refused. Any other is entered, right or wrong, and
-nothing but the rules of Sudoku tells which: no answer of the game can be used to try digits out. Every puzzle has one
-solution, so a full grid is the solved one.
+A digit that is already in the same row, column or box is rejected. Any other digit is entered, right or wrong, and the
+text does not say which, so trying out digits reveals nothing. Every puzzle has one solution, so a full grid is solved.
 
 >>> env = SudokuEnv(scale=4, clues=10, max_turns=15)
 >>> _ = env.reset(seed=0)
@@ -26,14 +25,14 @@ from functools import cache
 from typing import NamedTuple
 
 from gem.core import StopReason
-from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, share
+from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.errors import BadValue
 from gem.parsing import last_boxed
 
-# Scale -> the most cells that a puzzle with one solution can lack: one needs 4 givens at scale 4 and 17 at scale 9.
+# Scale -> most empty cells of a puzzle with one solution, which needs at least 4 givens at scale 4 and 17 at scale 9.
 MOST_REMOVED = {4: 12, 9: 64}
-LEVELS = {4: (10, 15), 9: (50, 50)}  # scale -> the published cells removed and turns
-ATTEMPTS = 8  # orders of removal tried before a puzzle with fewer empty cells than asked for is accepted
+LEVELS = {4: (10, 15), 9: (50, 50)}  # scale -> published (cells removed, turns)
+ATTEMPTS = 8  # grids tried before a puzzle with fewer empty cells than requested is accepted
 
 _MOVE = re.compile(r"\s*[0-9]{1,4}(?:\s*,\s*|\s+)[0-9]{1,4}(?:\s*,\s*|\s+)[0-9]{1,4}\s*")
 _NUMBER = re.compile(r"[0-9]+")
@@ -42,9 +41,14 @@ _ROW_LINE = re.compile(r"^[1-9]: ([1-9. |]+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class State:
-    """Boards are strings of digits, row after row, 0 for an empty cell; cells is the board in play.
+    """State of an episode. Boards are strings of digits in row-major order, with 0 for an empty cell.
 
-    correct: cells of it that the player filled with their digit of the solution.
+    Args:
+        scale: number of digits, rows and columns.
+        puzzle: the initial board.
+        solution: the solved board.
+        cells: the current board.
+        correct: number of cells that the player has filled with the correct digit.
     """
 
     scale: int
@@ -55,10 +59,12 @@ class State:
 
 
 class Geometry(NamedTuple):
-    """What the scale alone determines.
+    """Tables that depend only on the scale.
 
-    units: of each cell, its row, column and box, numbered in one series. peers: of each cell, those that share one of
-    them with it. template: the grid as text, with a %s for each cell.
+    Args:
+        units: row, column and box of each cell, numbered consecutively.
+        peers: for each cell, the other cells in its row, column or box.
+        template: the grid as text, with a %s for each cell.
     """
 
     units: tuple[tuple[int, int, int], ...]
@@ -77,13 +83,13 @@ def geometry(scale: int) -> Geometry:
 
 
 def free_digits(cells: str, index: int, scale: int) -> list[str]:
-    """The digits that no cell of the same row, column or box holds."""
+    """Return the digits that are not yet in the same row, column or box."""
     seen = {cells[j] for j in geometry(scale).peers[index]}
     return [digit for digit in "123456789"[:scale] if digit not in seen]
 
 
-def fault(state: State, row: int, column: int, digit: int) -> str | None:
-    """Why a digit cannot be entered in a cell (row and column from 1); None when it can."""
+def invalid_reason(state: State, row: int, column: int, digit: int) -> str | None:
+    """Return why a digit cannot be entered in a cell (row and column from 1); None if it can."""
     scale = state.scale
     if not (1 <= row <= scale and 1 <= column <= scale and digit <= scale):
         return "out_of_range"
@@ -106,7 +112,7 @@ def entered(state: State, row: int, column: int, digit: int) -> State:
 
 
 def solve(cells: str, rng: random.Random | None = None) -> str | None:
-    """A completion of the board, None when there is none. rng draws which one, where there are several."""
+    """Return a completion of the board, chosen by rng if there are several; None if there is none."""
     scale = round(len(cells) ** 0.5)
     units = geometry(scale).units
     grid, used = [0] * len(cells), [0] * (3 * scale)  # digit d is the bit 1 << d - 1
@@ -119,9 +125,9 @@ def solve(cells: str, rng: random.Random | None = None) -> str | None:
 
 
 def carve(solution: str, removed: int, rng: random.Random) -> str:
-    """The solution less `removed` cells, or fewer where one more would let in a second solution.
+    """Return the solution with `removed` cells emptied, or fewer if another one would allow a second solution.
 
-    A cell may go when no other digit in it can be completed: the puzzle had one solution before, so it has one after.
+    A cell is emptied only if the board cannot be completed with any other digit in it, so the solution stays unique.
     """
     scale, cells, left = round(len(solution) ** 0.5), solution, removed
     for index in rng.sample(range(len(solution)), len(solution)):
@@ -135,11 +141,11 @@ def carve(solution: str, removed: int, rng: random.Random) -> str:
 
 
 def new_puzzle(scale: int, removed: int, rng: random.Random) -> tuple[str, str]:
-    """A puzzle with exactly one solution, and the solution. It has `removed` empty cells wherever ATTEMPTS suffice."""
+    """Return a puzzle with exactly one solution, and that solution. After ATTEMPTS it may have fewer empty cells."""
     best = solution = ""
     for _ in range(ATTEMPTS):
         full = solve("0" * scale**2, rng)
-        assert full is not None  # an empty grid can always be completed
+        assert full is not None  # an empty grid always has a completion
         puzzle = carve(full, removed, rng)
         if not best or puzzle.count("0") > best.count("0"):
             best, solution = puzzle, full
@@ -156,17 +162,18 @@ class SudokuEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        clues: how many cells are *removed* from the full grid, for the player to fill: 1 to 12 at scale 4, 1 to 64 at
-            scale 9; None removes the published 10 or 50. The name is the published one; the givens are the rest. Where
-            a single solution does not allow that many, as often above 55 at scale 9, a puzzle lacks fewer.
-        max_turns: turns allowed; None allows the published limit of the scale, or one per empty cell if more. Fewer
-            turns than empty cells leave no win.
-        scale: digits, rows and columns: 4 or 9.
+        clues: number of cells *removed* from the full grid (the name is the published one): 1 to 12 at scale 4, 1 to
+            64 at scale 9; None stands for the published 10 or 50. Fewer cells are removed if a unique solution does not
+            allow that many, which is common above 55 at scale 9.
+        max_turns: number of turns allowed; None stands for the published limit of the scale or the number of empty
+            cells, whichever is larger. With fewer turns than empty cells the puzzle cannot be solved.
+        scale: number of digits, rows and columns: 4 or 9.
         random_level: draw one of the two published levels, (scale 4, 10 removed, 15 turns) and (9, 50, 50), for every
-            episode, in place of the scale and clues given; max_turns, if not None, stays.
+            episode and ignore scale and clues; max_turns still applies unless it is None.
         on_unreadable: see GameEnv.
 
-    Raises BadValue when scale or clues are out of their ranges or max_turns < 1.
+    Raises:
+        BadValue: when scale or clues are out of range or max_turns < 1.
     """
 
     state: State
@@ -216,10 +223,10 @@ class SudokuEnv(GameEnv):
             f"Sudoku: fill the {empty} empty cells so that every row, every column and every {side}x{side} box holds "
             f"the digits 1 to {scale} once each, in at most {self.turn_limit()} turns.\n"
             rf"Write row, column and digit in a box, like \boxed{{1 3 4}} for a 4 in row 1, column 3. "
-            "Rows count from the top and columns from the left, both from 1; the digit 0 erases an entry of yours.\n"
-            "A digit that stands already in the same row, column or box is refused; any other is entered, right or "
-            "wrong. There is exactly one solution. "
-            f"Each cell filled as in the solution pays 1/{empty}, which changing it again takes back.\n"
+            "Rows are numbered from the top and columns from the left, starting at 1; the digit 0 erases your entry.\n"
+            "A digit that is already in the same row, column or box is rejected; any other is entered, right or wrong. "
+            "There is exactly one solution. "
+            f"Each correct entry earns 1/{empty}, which you lose if you change it again.\n"
             "The grid:"
         )
 
@@ -235,12 +242,12 @@ class SudokuEnv(GameEnv):
 
     def play(self, move: tuple[int, int, int]) -> Outcome:
         state, (row, column, digit) = self.state, move
-        reason = fault(state, row, column, digit)
+        reason = invalid_reason(state, row, column, digit)
         if reason is not None:
             return Outcome(self._refusal(reason, move), invalid=reason)
         self.state = after = entered(state, row, column, digit)
         empty = state.puzzle.count("0")
-        reward = share(after.correct, empty) - share(state.correct, empty)
+        reward = exact_fraction(after.correct, empty) - exact_fraction(state.correct, empty)
         line = f"placed {digit} at row {row}, column {column}." if digit else f"erased row {row}, column {column}."
         if after.correct == empty:
             return Outcome(f"{line} Solved.", reward, StopReason.SOLVED)
@@ -249,15 +256,15 @@ class SudokuEnv(GameEnv):
     def _refusal(self, reason: str, move: tuple[int, int, int]) -> str:
         row, column, digit = move
         if reason == "out_of_range":
-            return f"rows, columns and digits go from 1 to {self.state.scale}."
+            return f"rows, columns and digits must be from 1 to {self.state.scale}."
         if reason == "given":
-            return f"row {row}, column {column} is given and stays."
+            return f"row {row}, column {column} is given and cannot be changed."
         if reason == "conflict":
-            return f"a {digit} stands already in the same row, column or box as row {row}, column {column}."
-        return f"row {row}, column {column} {f'holds {digit}' if digit else 'is empty'} already."
+            return f"there is already a {digit} in the same row, column or box as row {row}, column {column}."
+        return f"row {row}, column {column} already {f'contains {digit}' if digit else 'is empty'}."
 
     def secrets(self) -> list[str]:
-        return []  # the puzzle shows all that its solution follows from
+        return []  # the solution follows from the puzzle, which is shown
 
     def sample_random_action(self) -> str:
         state, rng = self.state, self.action_rng
@@ -280,7 +287,7 @@ def written(index: int, digit: str, scale: int) -> str:
 
 
 class Oracle:
-    """Solves the puzzle that the rules card shows, then fills it cell by cell."""
+    """Solve the puzzle on the rules card, then fill it in cell by cell."""
 
     def __init__(self, env: SudokuEnv) -> None:
         self.solution = ""
@@ -291,7 +298,7 @@ class Oracle:
         if observation.startswith("Sudoku"):
             self.solution = solve(cells) or ""
         wrong = [i for i, digit in enumerate(self.solution) if cells[i] != digit]
-        standing = [i for i in wrong if cells[i] != "0"]  # somebody's wrong entry may bar the right digit elsewhere
+        standing = [i for i in wrong if cells[i] != "0"]  # another player's wrong entry may block a digit
         if standing or not wrong:
             return written(standing[0] if standing else 0, "0", len(rows))
         return written(wrong[0], self.solution[wrong[0]], len(rows))
@@ -304,9 +311,9 @@ def _complete(
     units: tuple[tuple[int, int, int], ...],
     rng: random.Random | None,
 ) -> list[int] | None:
-    """Fill the empty cells, changing grid and used: the bits of each cell, and of each row, column and box."""
+    """Fill the empty cells in place: `grid` has the bit of each cell, `used` those of each row, column and box."""
     full = (1 << len(used) // 3) - 1
-    while True:  # until a pass over the empty cells finds none that takes a single digit
+    while True:  # until a pass finds no empty cell with a single possible digit
         waiting: list[int] = []
         best, choices, fewest = -1, 0, 10
         for i in empty:

@@ -1,16 +1,16 @@
-r"""Tower of Hanoi: bring every disk to peg C, one at a time, never a larger one onto a smaller one.
+r"""Tower of Hanoi: move every disk to peg C, one at a time, never a larger one onto a smaller one.
 
-Action       text holding ``\boxed{A C}``, from peg then to peg; the last box with two pegs counts.
+Action       text containing ``\boxed{A C}``, source peg then target peg; the last box with two pegs counts.
 Observation  the rules card on reset, then one line per turn; both with the pegs, disks from bottom to top.
-Reward       1.0 when every disk is on C. When the turns run out, 1/disks for each disk settled on C since the start:
-             a disk is settled when it and all larger ones are on C. -0.1 for an unreadable turn, which ends the game.
-Ends         terminated when solved or on an unreadable turn; truncated when ``max_turns`` moves are spent.
-Bound        2^disks - 1 moves, from the full stack on A; no legal position needs more.
+Reward       1.0 when every disk is on C. At the turn limit, 1/disks for each disk settled on C since the start: a disk
+             is settled when it and all larger ones are on C. -0.1 for an unreadable turn, which ends the game.
+Ends         terminated when solved or on an unreadable turn; truncated after ``max_turns`` turns.
+Bound        2^disks - 1 moves from the full stack on A; no legal position needs more.
 
 >>> env = TowerofHanoiEnv(num_disks=3)
 >>> _ = env.reset(seed=0)
 >>> print(env.step(r"\boxed{A C}").observation)
-Turn 1: disk 1 went from A to C.
+Turn 1: moved disk 1 from A to C.
 A: 3 2
 B: -
 C: 1
@@ -28,8 +28,8 @@ from gem.parsing import last_boxed
 
 PEGS = "ABC"
 GOAL = 2  # peg C
-DISKS = range(2, 11)  # with one disk, one constant move solves half of all positions
-TURNS = {3: 10, 4: 20, 5: 35}  # the published limits, and the sizes that random_level draws from
+DISKS = range(2, 11)  # with a single disk, a constant move would solve half of all positions
+TURNS = {3: 10, 4: 20, 5: 35}  # published limits; random_level draws from these sizes
 
 _MOVE = re.compile(r"\s*([ABCabc])\s*(?:,\s*)?([ABCabc])\s*")
 _PEG_LINE = re.compile(r"^([ABC]): (.*)$", re.MULTILINE)
@@ -37,14 +37,19 @@ _PEG_LINE = re.compile(r"^([ABC]): (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class State:
-    """where: the peg, 0 to 2, of each disk from the smallest up. settled_at_start: disks that no reward is due for."""
+    """State of an episode.
+
+    Args:
+        where: the peg, 0 to 2, of each disk, smallest disk first.
+        settled_at_start: number of disks settled in the initial position, which earn nothing.
+    """
 
     where: tuple[int, ...]
     settled_at_start: int
 
 
-def fault(where: tuple[int, ...], source: int, target: int) -> str | None:
-    """Why the top disk of one peg cannot go to another; None when it can."""
+def invalid_reason(where: tuple[int, ...], source: int, target: int) -> str | None:
+    """Return why the top disk of one peg cannot be moved to another; None if it can."""
     if source == target:
         return "same_peg"
     if source not in where:
@@ -60,7 +65,7 @@ def moved(where: tuple[int, ...], source: int, target: int) -> tuple[int, ...]:
 
 
 def settled(where: tuple[int, ...]) -> int:
-    """How many disks, from the largest down without a gap, are on the goal peg."""
+    """Return how many of the largest disks are on the goal peg, counted down to the first one that is not."""
     count = 0
     for peg in reversed(where):
         if peg != GOAL:
@@ -70,9 +75,10 @@ def settled(where: tuple[int, ...]) -> int:
 
 
 def shortest_solution(where: tuple[int, ...]) -> tuple[int, tuple[int, int] | None]:
-    """The length of the only shortest solution and its first move, None when solved.
+    """Return the length of the shortest solution, which is unique, and its first move (None if solved).
 
-    The largest disk off its goal must go there, so all smaller ones must first gather on the third peg: their goal.
+    The largest disk that is not on its goal peg must move there, so all smaller disks must first be on the third peg,
+    which becomes their goal.
     """
     length, first, goal = 0, None, GOAL
     for disk in reversed(range(len(where))):
@@ -84,7 +90,7 @@ def shortest_solution(where: tuple[int, ...]) -> tuple[int, tuple[int, int] | No
 
 
 def longest(num_disks: int) -> int:
-    """Moves that the farthest legal position needs; the full stack on another peg is one."""
+    """Return the moves needed from the hardest legal position, such as the full stack on another peg."""
     return (1 << num_disks) - 1
 
 
@@ -101,13 +107,14 @@ class TowerofHanoiEnv(GameEnv):
 
     Args:
         num_disks: 2 to 10.
-        max_turns: moves allowed; None allows the published limit of the size or, for other sizes, 2^disks - 1 + disks.
-            Fewer than 2^disks - 1 leave some positions without a win.
-        random_start: start from any legal position but the solved one, all equally likely, in place of the stack on A.
-        random_level: draw the number of disks, 3 to 5, for every episode, in place of the one given.
+        max_turns: number of moves allowed; None stands for the published limit of the size or, for other sizes,
+            2^disks - 1 + disks. With fewer than 2^disks - 1, some positions cannot be solved.
+        random_start: start from a uniformly drawn legal position, never the solved one, instead of the stack on A.
+        random_level: draw the number of disks, 3 to 5, for every episode and ignore num_disks.
         on_unreadable: see GameEnv.
 
-    Raises BadValue when num_disks is out of its range or max_turns < 1.
+    Raises:
+        BadValue: when num_disks is out of range or max_turns < 1.
     """
 
     state: State
@@ -134,7 +141,7 @@ class TowerofHanoiEnv(GameEnv):
         disks = self.rng.choice(sorted(TURNS)) if self.random_level else self.num_disks
         where = (0,) * disks
         if self.random_start:
-            position = self.rng.randrange(3**disks - 1)  # in base 3; the last, all on C, is left out
+            position = self.rng.randrange(3**disks - 1)  # in base 3; the last one, all disks on C, is excluded
             where = tuple(position // 3**disk % 3 for disk in range(disks))
         return State(where, settled(where))
 
@@ -144,12 +151,12 @@ class TowerofHanoiEnv(GameEnv):
     def rules(self) -> str:
         disks = len(self.state.where)
         return (
-            f"Tower of Hanoi: bring all {disks} disks to peg C, in at most {self.turn_limit()} turns.\n"
+            f"Tower of Hanoi: move all {disks} disks to peg C, in at most {self.turn_limit()} turns.\n"
             "A move takes the top disk of one peg to another peg, never onto a smaller disk; disk 1 is the smallest. "
             "No position needs more than "
-            rf"{longest(disks)} moves. Write a move in a box, from peg then to peg, like \boxed{{A C}}."
-            "\nSolving it pays 1. When the turns run out, each disk newly on C together with all larger ones pays "
-            f"1/{disks}.\nThe pegs, disks from bottom to top:"
+            rf"{longest(disks)} moves. Write each move in a box, source peg then target peg, like \boxed{{A C}}."
+            "\nSolving the puzzle earns 1. If the turns run out, each disk that you have moved to C together with all "
+            f"larger ones earns 1/{disks}.\nThe pegs, with disks listed from bottom to top:"
         )
 
     def board(self) -> str:
@@ -164,13 +171,13 @@ class TowerofHanoiEnv(GameEnv):
 
     def play(self, move: tuple[int, int]) -> Outcome:
         where, (source, target) = self.state.where, move
-        reason = fault(where, source, target)
+        reason = invalid_reason(where, source, target)
         if reason is not None:
             return Outcome(self._refusal(reason, source, target), invalid=reason)
         disk = where.index(source) + 1
         where = moved(where, source, target)
         self.state = State(where, self.state.settled_at_start)
-        line = f"disk {disk} went from {PEGS[source]} to {PEGS[target]}."
+        line = f"moved disk {disk} from {PEGS[source]} to {PEGS[target]}."
         if settled(where) == len(where):
             return Outcome(f"{line} Solved.", SUCCESS, StopReason.SOLVED)
         return Outcome(line)
@@ -181,7 +188,7 @@ class TowerofHanoiEnv(GameEnv):
         if reason == "empty_peg":
             return f"peg {PEGS[source]} is empty."
         larger, smaller = (self.state.where.index(peg) + 1 for peg in (source, target))
-        return f"disk {larger} may not lie on disk {smaller}, which is smaller."
+        return f"disk {larger} cannot be placed on the smaller disk {smaller}."
 
     def reward_at_limit(self) -> float:
         where = self.state.where
@@ -191,7 +198,7 @@ class TowerofHanoiEnv(GameEnv):
         worst, positions = longest(self.num_disks), 3**self.num_disks
         if self.random_level or self.max_turns < worst:
             return None
-        # Over all positions, the solved one included, the mean distance to a given peg is two thirds of the worst.
+        # The mean distance to a given peg over all positions, including the solved one, is two thirds of the maximum.
         mean = 2 / 3 * worst * positions / (positions - 1) if self.random_start else worst
         return Optimum(1.0, mean, "shortest solution")
 
@@ -200,7 +207,7 @@ class TowerofHanoiEnv(GameEnv):
 
     def sample_random_action(self) -> str:
         where = self.state.where
-        moves = [f"{PEGS[a]} {PEGS[b]}" for a in range(3) for b in range(3) if fault(where, a, b) is None]
+        moves = [f"{PEGS[a]} {PEGS[b]}" for a in range(3) for b in range(3) if invalid_reason(where, a, b) is None]
         return rf"\boxed{{{self.action_rng.choice(moves)}}}"
 
 
@@ -209,7 +216,7 @@ def default_turns(num_disks: int) -> int:
 
 
 class Oracle:
-    """The shortest solution, from the pegs that every observation shows."""
+    """Play the shortest solution; uses only observations."""
 
     def __init__(self, env: TowerofHanoiEnv) -> None:
         pass

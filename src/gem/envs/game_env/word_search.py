@@ -1,10 +1,10 @@
 r"""Word Search: find listed words that are hidden in a grid of letters.
 
-Action       text holding ``\boxed{r c r c}``: row and column (from 0) of a word's two ends, in either order; the last
-             such box counts.
+Action       text containing ``\boxed{r c r c}``: row and column (from 0) of the two ends of a word, in either order;
+             the last such box counts.
 Observation  the rules card on reset, then one line per turn; both with the grid and the words left to find.
-Reward       1/words for each word, so that finding all has paid 1.0; -0.1 for an unreadable turn, which ends the game.
-Ends         terminated when all words are found or on an unreadable turn; truncated when the turns run out.
+Reward       1/words for each word, so 1.0 in total; -0.1 for an unreadable turn, which ends the game.
+Ends         terminated when all words are found or on an unreadable turn; truncated at the turn limit.
 Bound        one turn for each word.
 
 >>> env = WordSearchEnv(num_words=5, max_turns=20)
@@ -23,7 +23,7 @@ from functools import cache
 from string import ascii_uppercase
 
 from gem.core import Optimum, StopReason
-from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, share
+from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.envs.game_env.crosswords import clues
 from gem.errors import BadValue
 from gem.parsing import last_boxed
@@ -32,7 +32,7 @@ SIZE = 10  # rows and columns of the published grid
 NUM_WORDS = range(1, 9)
 RANDOM_WORDS = range(3, 8)  # what random_level draws from
 TURNS_PER_WORD = 4  # the published 20 turns for 5 words
-PLAIN_LENGTHS, HARD_LENGTHS = range(4, 8), range(7, 10)  # shorter words turn up by accident
+PLAIN_LENGTHS, HARD_LENGTHS = range(4, 8), range(7, 10)  # shorter words occur by chance
 FORWARD = ((0, 1), (1, 0), (1, 1), (-1, 1))  # right, down and the two diagonals to the right
 BACKWARD = tuple((-row, -column) for row, column in FORWARD)
 ATTEMPTS = 50
@@ -43,13 +43,19 @@ _NUMBER = re.compile(r"[0-9]+")
 _ROW_LINE = re.compile(r"^\d ([A-Z](?: [A-Z])+)$", re.MULTILINE)
 _WORDS_LINE = re.compile(r"^Words left: (.*)$", re.MULTILINE)
 
-Directions = tuple[tuple[int, int], ...]  # of reading, as steps in row and column
+Directions = tuple[tuple[int, int], ...]  # reading directions, as (row step, column step)
 Spot = tuple[int, int, int, int]  # row and column of the first letter, then of the last
 
 
 @dataclass(frozen=True)
 class State:
-    """grid: its rows. words: all that are hidden; found: those found, in order."""
+    """State of an episode.
+
+    Args:
+        grid: rows of letters.
+        words: all hidden words.
+        found: words found so far, in order.
+    """
 
     grid: tuple[str, ...]
     words: tuple[str, ...]
@@ -58,13 +64,13 @@ class State:
 
 @cache
 def pool(hardcore: bool) -> tuple[str, ...]:
-    """The words to hide: answers of the crossword clues; with hardcore the longer ones of the harder clues."""
+    """Return the words to hide: answers of the crossword clues, or with hardcore long answers of the harder clues."""
     level, lengths = ("hard", HARD_LENGTHS) if hardcore else ("plain", PLAIN_LENGTHS)
     return tuple(clue.answer for clue in clues(level) if len(clue.answer) in lengths)
 
 
 def choose_words(words: Sequence[str], num_words: int, rng: random.Random) -> tuple[str, ...]:
-    """Words of which none is part of another, in either direction, so that each can stand in the grid once."""
+    """Choose words of which none contains another, forwards or backwards, so that each occurs in the grid once."""
     chosen: list[str] = []
     for word in rng.sample(words, len(words)):
         if len(chosen) == num_words:
@@ -75,7 +81,7 @@ def choose_words(words: Sequence[str], num_words: int, rng: random.Random) -> tu
 
 
 def line(spot: Spot) -> list[tuple[int, int]]:
-    """The cells from one end to the other along a row, column or diagonal; none for ends of no such line."""
+    """Return the cells between two ends in the same row, column or diagonal; empty for other pairs of cells."""
     top, left, bottom, right = spot
     rows, columns = bottom - top, right - left
     steps = max(abs(rows), abs(columns))
@@ -91,7 +97,7 @@ def letters_along(grid: Sequence[str], spot: Spot) -> str:
 
 @cache
 def spots(length: int, directions: Directions) -> tuple[Spot, ...]:
-    """Every place of a word of that length in the grid, read in one of the directions."""
+    """Return every position of a word of that length in the grid, in the given directions."""
     reach = length - 1
     return tuple(
         (row, column, row + down * reach, column + across * reach)
@@ -103,7 +109,7 @@ def spots(length: int, directions: Directions) -> tuple[Spot, ...]:
 
 
 def find(grid: Sequence[str], word: str) -> list[Spot]:
-    """Everywhere that a word can be read in the grid, in any direction."""
+    """Return every position where a word can be read in the grid, in any direction."""
     return [
         spot
         for spot in spots(len(word), FORWARD + BACKWARD)
@@ -112,7 +118,7 @@ def find(grid: Sequence[str], word: str) -> list[Spot]:
 
 
 def hide(words: Sequence[str], directions: Directions, rng: random.Random) -> tuple[str, ...]:
-    """A grid in which every word can be read once; if ATTEMPTS random grids fail, the words stand in rows."""
+    """Return a grid that contains every word exactly once; after ATTEMPTS failures each word gets its own row."""
     for _ in range(ATTEMPTS):
         grid = _scattered(words, directions, rng)
         if grid is not None and all(len(find(grid, word)) == 1 for word in words):
@@ -121,15 +127,15 @@ def hide(words: Sequence[str], directions: Directions, rng: random.Random) -> tu
 
 
 def in_rows(words: Sequence[str], rng: random.Random) -> tuple[str, ...]:
-    """A grid with one word to a row, filled up with letters that no word has, as far as there are any."""
+    """Return a grid with one word per row, filled up with letters that occur in no word, if there are any."""
     fillers = sorted(set(ascii_uppercase) - set("".join(words))) or ["Q"]
     rows = [*words, *[""] * (SIZE - len(words))]
     rng.shuffle(rows)
     return tuple(word + "".join(rng.choices(fillers, k=SIZE - len(word))) for word in rows)
 
 
-def fault(state: State, spot: Spot) -> str | None:
-    """Why a pair of ends is no try at a word; None when it is."""
+def invalid_reason(state: State, spot: Spot) -> str | None:
+    """Return why a pair of ends is not a valid guess; None if it is valid."""
     if max(spot) >= SIZE:
         return "out_of_range"
     letters = letters_along(state.grid, spot)
@@ -142,13 +148,14 @@ class WordSearchEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        num_words: words to find, 1 to 8.
-        hardcore: longer words, from 7 to 9 letters in place of 4 to 7, which may also run backwards.
-        max_turns: turns allowed; None allows 4 a word. Fewer than num_words leave no win.
-        random_level: draw 3 to 7 words and hardcore or not for every episode, in place of those given.
+        num_words: number of words to find, 1 to 8.
+        hardcore: hide words of 7 to 9 letters instead of 4 to 7, which may also run backwards.
+        max_turns: number of turns allowed; None stands for 4 per word. At least num_words are needed to win.
+        random_level: draw 3 to 7 words, and hardcore or not, for every episode and ignore the given values.
         on_unreadable: see GameEnv.
 
-    Raises BadValue when num_words is out of its range or max_turns < 1.
+    Raises:
+        BadValue: when num_words is out of range or max_turns < 1.
     """
 
     state: State
@@ -185,10 +192,10 @@ class WordSearchEnv(GameEnv):
         words = self.state.words
         return (
             f"Word Search: find the {len(words)} listed words in the grid, in at most {self.turn_limit()} turns.\n"
-            "Each runs in a straight line: along a row, a column or a diagonal, perhaps backwards. Write row and "
+            "Each word runs in a straight line: along a row, a column or a diagonal, possibly backwards. Write row and "
             rf"column of its first and last letter in a box, like \boxed{{0 2 0 6}} for the five letters from row 0, "
-            "column 2 to row 0, column 6; rows and columns count from 0 at the top left. The order of the two ends "
-            f"does not matter.\nEach word found pays 1/{len(words)}; a line that is no listed word only costs its turn."
+            "column 2 to row 0, column 6; rows and columns are numbered from 0 at the top left. The order of the two "
+            f"ends does not matter.\nEach word found earns 1/{len(words)}; any other line only uses up a turn."
         )
 
     def board(self) -> str:
@@ -206,7 +213,7 @@ class WordSearchEnv(GameEnv):
 
     def play(self, move: Spot) -> Outcome:
         state, total = self.state, len(self.state.words)
-        reason = fault(state, move)
+        reason = invalid_reason(state, move)
         if reason is not None:
             return Outcome(_REFUSALS[reason], invalid=reason)
         letters = letters_along(state.grid, move)
@@ -215,7 +222,7 @@ class WordSearchEnv(GameEnv):
             return Outcome(f"{letters} is not on the list.")
         found = (*state.found, word)
         self.state = State(state.grid, state.words, found)
-        reward = share(len(found), total) - share(len(found) - 1, total)
+        reward = exact_fraction(len(found), total) - exact_fraction(len(found) - 1, total)
         if len(found) == total:
             return Outcome(f"found {word}. Solved.", reward, StopReason.SOLVED)
         return Outcome(f"found {word}.", reward)
@@ -226,14 +233,14 @@ class WordSearchEnv(GameEnv):
         return Optimum(1.0, self.num_words, "reading the whole grid")
 
     def secrets(self) -> list[str]:
-        return []  # the list and the grid are both shown
+        return []  # the words and the grid are both shown
 
     def sample_random_action(self) -> str:
         state, rng = self.state, self.action_rng
-        while True:  # of the lines of any length only those of the words found are no try, so this ends soon
+        while True:  # ends soon: only the lines of words already found are rejected
             length = len(rng.choice(state.words))
             spot = rng.choice(spots(length, FORWARD + BACKWARD))
-            if fault(state, spot) is None:
+            if invalid_reason(state, spot) is None:
                 return written(spot)
 
 
@@ -242,7 +249,7 @@ def written(spot: Spot) -> str:
 
 
 class Oracle:
-    """Reads the whole grid for the first word left, from the observation alone."""
+    """Search the whole grid for the first remaining word; uses only observations."""
 
     def __init__(self, env: WordSearchEnv) -> None:
         pass
@@ -255,14 +262,14 @@ class Oracle:
 
 
 _REFUSALS = {
-    "out_of_range": f"rows and columns go from 0 to {SIZE - 1}.",
+    "out_of_range": f"rows and columns must be from 0 to {SIZE - 1}.",
     "not_a_line": "those two cells are not the ends of a row, column or diagonal line.",
-    "already_found": "that word has been found already.",
+    "already_found": "that word was already found.",
 }
 
 
 def _scattered(words: Sequence[str], directions: Directions, rng: random.Random) -> tuple[str, ...] | None:
-    """The words at random places, where they may cross, among random letters; None when one finds no place."""
+    """Place the words at random, possibly crossing, and fill up with random letters; None if a word does not fit."""
     grid = [[""] * SIZE for _ in range(SIZE)]
     for word in sorted(words, key=len, reverse=True):
         for spot in _shuffled_spots(len(word), directions, rng):
@@ -277,7 +284,7 @@ def _scattered(words: Sequence[str], directions: Directions, rng: random.Random)
 
 
 def _shuffled_spots(length: int, directions: Directions, rng: random.Random) -> Iterator[Spot]:
-    """Every place, direction after direction: long words have few diagonal places, which should not make them rare."""
+    """Yield all positions grouped by direction, so that long words, with few diagonal ones, still run diagonally."""
     for direction in rng.sample(directions, len(directions)):
         places = spots(length, (direction,))
         yield from rng.sample(places, len(places))

@@ -1,14 +1,15 @@
 r"""Wordle: find a secret English word; each guess is marked letter by letter.
 
-Action       text holding ``\boxed{crane}``, in either case, letters apart or together; the last box of letters counts.
+Action       text containing ``\boxed{crane}``, in either case, with or without spaces between letters; the last box of
+             letters counts.
 Observation  the rules card on reset, then one line per turn: the guess and its marks, as ``CRANE: X G Y X X``.
-Reward       0.5 / length for each place that is right for the first time, and the rest of 1.0 for the word itself;
-             -0.1 for a turn with no readable guess, which ends the game; else 0.0.
-Ends         terminated on the word or an unreadable turn; truncated when the guesses are spent. A guess of another
-             length, not in the word list or made before spends its turn, unmarked, and earns nothing.
+Reward       0.5 / length for each position that is right for the first time, and the rest of 1.0 for the word itself;
+             -0.1 for a turn without a readable guess, which ends the game; otherwise 0.0.
+Ends         terminated on the word or an unreadable turn; truncated at the turn limit. A guess that has the wrong
+             length, is not in the word list or repeats an earlier one uses up its turn without marks or reward.
 Bound        the oracle, which knows the possible secrets, needs at most 12 guesses for any word of 3 letters, 11 for
              any of 4 and 7 for any of 5.
-Words        secrets are common words, guesses are checked against a longer list; see gem.envs.game_env.words.
+Words        secrets are common words; guesses are checked against a longer list, see gem.envs.game_env.words.
 
 >>> marks("eerie", "crane")
 'XXYXG'
@@ -25,27 +26,34 @@ from gem.envs.game_env import words
 from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome
 from gem.errors import BadValue
 
-PLACES = 0.5  # the share of the reward for right places, as published
+GREENS = 0.5  # the part of the reward given for right positions, as published
 TURNS_PER_LETTER = 5  # the published limit of the random variant
-# Accepted as guesses and never secret, so that the rules card cannot give a secret away.
+# Valid guesses that are never the secret, so that the rules card cannot reveal it.
 EXAMPLES = {3: "eta", 4: "oats", 5: "adieu"}
 
 
 @dataclass(frozen=True)
 class State:
-    """places: "G" where some guess was right, "X" elsewhere. paid: the sum of rewards so far."""
+    """State of an episode.
+
+    Args:
+        secret: the word, in lower case.
+        greens: "G" for each position that some guess had right, "X" for the others.
+        guesses: valid guesses so far.
+        paid: sum of the rewards so far.
+    """
 
     secret: str
-    places: str
+    greens: str
     guesses: tuple[str, ...] = ()
     paid: float = 0.0
 
 
 def marks(guess: str, secret: str) -> str:
-    """One mark per letter: G right here, Y elsewhere in the secret, X not there.
+    """Return one mark per letter: G for the right position, Y for another position, X if not in the secret.
 
-    Each letter of the secret accounts for one mark, and G comes before Y, so a letter guessed more often than the
-    secret has it gets X for the rest.
+    Each letter of the secret accounts for one mark, and G takes precedence over Y. A letter that occurs more often in
+    the guess than in the secret gets X for the surplus.
     """
     spare = [s for g, s in zip(guess, secret, strict=True) if g != s]
     found = []
@@ -60,44 +68,45 @@ def marks(guess: str, secret: str) -> str:
     return "".join(found)
 
 
-def fault(guess: str, state: State) -> tuple[str, str] | None:
-    """Why a guess is not marked: the reason in a word and in a sentence. None when it is."""
+def rejection(guess: str, state: State) -> tuple[str, str] | None:
+    """Return why a guess is invalid, as a reason code and a sentence; None if it is valid."""
     length = len(state.secret)
     if len(guess) != length:
         return "wrong_length", f"{guess.upper()} does not have {length} letters."
     if guess in state.guesses:
-        return "repeated_guess", f"{guess.upper()} was guessed before."
+        return "repeated_guess", f"{guess.upper()} was already guessed."
     if guess not in words.accepted(length):
         return "not_a_word", f"{guess.upper()} is not in the word list."
     return None
 
 
-def merge(places: str, found: str) -> str:
-    """The places that were right in either.
+def merge(greens: str, found: str) -> str:
+    """Return the positions that were right in either.
 
     >>> merge("GXX", "XYG")
     'GXG'
     """
-    return "".join(["G" if "G" in pair else "X" for pair in zip(places, found, strict=True)])
+    return "".join(["G" if "G" in pair else "X" for pair in zip(greens, found, strict=True)])
 
 
-def pay(places: str, solved: bool, state: State) -> float:
-    """The reward of a guess. What was paid before is taken off, so that all rewards sum to exactly 1.0."""
+def pay(greens: str, solved: bool, state: State) -> float:
+    """Return the reward of a guess, computed as a difference of totals so that all rewards sum to exactly 1.0."""
     if solved:
         return SUCCESS - state.paid
-    return 0.0 if places == state.places else PLACES * places.count("G") / len(places) - state.paid
+    return 0.0 if greens == state.greens else GREENS * greens.count("G") / len(greens) - state.paid
 
 
 class WordleEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        word_length: letters of the secret, 3 to 5.
-        max_turns: guesses allowed; None allows 5 per letter.
-        random_length: draw another length for every episode, in place of the one given.
+        word_length: number of letters of the secret, 3 to 5.
+        max_turns: number of guesses allowed; None stands for 5 per letter.
+        random_length: draw a length for every episode and ignore word_length.
         on_unreadable: see GameEnv.
 
-    Raises BadValue for a length without a word list or max_turns < 1.
+    Raises:
+        BadValue: for a length without a word list, and when max_turns < 1.
     """
 
     state: State
@@ -111,7 +120,7 @@ class WordleEnv(GameEnv):
         on_unreadable: OnUnreadable = "end",
     ) -> None:
         if word_length not in words.ACCEPTED_LENGTHS:
-            raise BadValue(f"word_length must be 3 to 5, got {word_length}")
+            raise BadValue(f"word_length must be from 3 to 5, got {word_length}")
         self.lengths = tuple(words.ACCEPTED_LENGTHS) if random_length else (word_length,)
         self.turns_from_length = max_turns is None
         longest = TURNS_PER_LETTER * self.lengths[-1]
@@ -123,7 +132,7 @@ class WordleEnv(GameEnv):
 
     def start(self) -> State:
         length = self.rng.choice(self.lengths)
-        return State(self.rng.choice(words.common(length)), places="X" * length)
+        return State(self.rng.choice(words.common(length)), greens="X" * length)
 
     def turn_limit(self) -> int:
         return TURNS_PER_LETTER * len(self.state.secret) if self.turns_from_length else self.max_turns
@@ -134,10 +143,10 @@ class WordleEnv(GameEnv):
             f"Wordle: find the secret word, a common English word of {length} letters, "
             f"in at most {self.turn_limit()} guesses.\n"
             f"Write each guess in a box, like {self.move_format}. I mark its letters in order: G for the right letter "
-            "in the right place, Y for a letter that the secret has in another place, X for one that it does not have "
+            "in the right position, Y for a letter that occurs in another position, X for a letter that does not occur "
             "(or not that often).\n"
-            f"Each place that gets its first G earns {PLACES}/{length}, the word the rest of 1. "
-            f"A guess that is repeated or no English word of {length} letters wastes the turn."
+            f"Each position that gets its first G earns {GREENS}/{length}, and the word earns the rest of 1. "
+            f"A guess that is repeated or is not an English word of {length} letters wastes a turn."
         )
 
     def read(self, action: str) -> str | None:
@@ -145,13 +154,14 @@ class WordleEnv(GameEnv):
 
     def play(self, move: str) -> Outcome:
         state = self.state
-        wrong = fault(move, state)
-        if wrong is not None:
-            return Outcome(wrong[1], invalid=wrong[0])
+        rejected = rejection(move, state)
+        if rejected is not None:
+            reason, sentence = rejected
+            return Outcome(sentence, invalid=reason)
         found, solved = marks(move, state.secret), move == state.secret
-        places = merge(state.places, found)
-        reward = pay(places, solved, state)
-        self.state = replace(state, places=places, guesses=(*state.guesses, move), paid=state.paid + reward)
+        greens = merge(state.greens, found)
+        reward = pay(greens, solved, state)
+        self.state = replace(state, greens=greens, guesses=(*state.guesses, move), paid=state.paid + reward)
         return Outcome(f"{move.upper()}: {' '.join(found)}", reward, StopReason.SOLVED if solved else None)
 
     def secrets(self) -> list[str]:
@@ -166,7 +176,7 @@ class WordleEnv(GameEnv):
 
 
 class Oracle:
-    """Guesses the word that splits the secrets still possible into most kinds of marks; sees observations alone."""
+    """Guess the word whose marks distinguish the most possible secrets; uses only observations."""
 
     def __init__(self, env: WordleEnv) -> None:
         self.possible: tuple[str, ...] = ()
@@ -180,8 +190,8 @@ class Oracle:
         return rf"\boxed{{{best_split(self.possible)}}}"
 
 
-@lru_cache(maxsize=64)  # every game begins alike, and the first guess takes longest
+@lru_cache(maxsize=64)  # all games start alike, and the first guess takes longest to choose
 def best_split(possible: tuple[str, ...], tries: int = 50) -> str:
-    """Of up to `tries` of these words, spread evenly, the one whose marks tell most of as many words apart."""
+    """Return, of up to `tries` evenly spaced words, the one whose marks distinguish the most of them."""
     some = possible[:: len(possible) // tries + 1]
     return max(some, key=lambda guess: len({marks(guess, word) for word in some}))

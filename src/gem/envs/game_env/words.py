@@ -1,6 +1,6 @@
-"""What word games share: the word lists shipped under data/, and a word read from an action.
+"""Word lists of the word games, and parsing of a boxed word.
 
-The lists are read when first asked for and then kept. Each names its source and licence at its head.
+The lists are files under data/, read on first use and cached. The head of each file names its source and licence.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ _BETWEEN = re.compile(r"[\s,]+", re.ASCII)
 
 
 def common(length: int) -> tuple[str, ...]:
-    """The common words of so many letters, sorted; none outside COMMON_LENGTHS. Good for secrets."""
+    """Return the common words of that length, sorted, for use as secrets; empty outside COMMON_LENGTHS."""
     return _read("common.txt").get(length, ())
 
 
 @cache
 def accepted(length: int) -> frozenset[str]:
-    """Every word of so many letters that may be guessed, the common ones included; see ACCEPTED_LENGTHS."""
+    """Return all valid guesses of that length, common words included; outside ACCEPTED_LENGTHS only those."""
     return frozenset(common(length) + _read("accepted.txt").get(length, ()))
 
 
 def boxed(action: str) -> str | None:
-    r"""The last boxed word of at most 32 letters, in lower case; its letters may stand apart. None without one.
+    r"""Return the last boxed word of at most 32 letters, in lower case; None if there is none.
+
+    Spaces and commas between letters are ignored.
 
     >>> boxed(r"\boxed{CRANE}, no: \boxed{S l a t e}"), boxed("crane")
     ('slate', None)
@@ -41,7 +43,7 @@ def boxed(action: str) -> str | None:
 
 @cache
 def _read(name: str) -> dict[int, tuple[str, ...]]:
-    """Words by length."""
+    """Return the words of a list by length."""
     found: dict[int, list[str]] = {}
     for line in (files(__package__) / "data" / name).read_text(encoding="ascii").splitlines():
         if not line.startswith("#"):
