@@ -15,10 +15,10 @@ from gem.envs.game_env.crosswords import (
     blanks,
     clues,
     crossings,
-    invalid_reason,
     first_state,
     fits,
     gives_away,
+    invalid_reason,
     lay_out,
     render,
 )
