@@ -26,12 +26,12 @@ from table import Line, ratios, report
 SLOTS, STEPS = 64, 28  # steps of every slot in one measurement
 GUESSES = [rf"\boxed{{{n}}}" for n in (25, 12, 37, 6, 44, 18, 31)]
 CODES = [rf"\boxed{{{code}}}" for code in ("1234", "2345", "3456", "4561", "5612", "6123")]
-MOVES = [rf"\boxed{{{move}}}" for move in ("up", "left", "down", "right")] * 25
+WORDS = [rf"\boxed{{{word}}}" for word in ("crane", "slate", "pound", "might", "jumpy", "black")]
 CASES = {  # name: environment, wrappers, script
     "GuessTheNumber": ("game:GuessTheNumber-v0", "", GUESSES),
     "GuessTheNumber, concat": ("game:GuessTheNumber-v0", "concat", GUESSES),
     "Mastermind": ("game:Mastermind-v0", "", CODES),
-    "Game2048": ("game:Game2048-v0", "", MOVES),
+    "Wordle": ("game:Wordle-v0", "", WORDS),
 }
 
 
@@ -68,7 +68,10 @@ def recording_loop(env_id: str, wrappers: str, script: list[str]) -> Callable[[]
 
     def step() -> None:
         replies = policy.act(
-            [Request(o, [], (i, 0, len(t)), str, t) for i, (o, t) in enumerate(zip(observations, episodes, strict=True))]
+            [
+                Request(o, [], (i, 0, len(t)), str, t)
+                for i, (o, t) in enumerate(zip(observations, episodes, strict=True))
+            ]
         )
         for slot, (env, reply) in enumerate(zip(envs, replies, strict=True)):
             observation, reward, terminated, truncated, _ = env.step(reply.text)

@@ -34,7 +34,7 @@ def test_a_run_shows_scores_and_both_games_and_leaves_its_files(tmp_path, capsys
         (["--model", "/no/such/model"], "no model folder '/no/such/model'"),
         (["--stepz", "3"], "did you mean '--steps'"),
         (["--steps", "many"], "many"),
-        (["--resume", "/no/such/run"], "is no training run"),
+        (["--resume", "/no/such/run"], "is not a training run"),
         (["--resume", "/no/such/run", "--steps", "3"], "drop --steps"),
         (["--out", "/dev/null/runs"], "cannot write the run"),
     ],

@@ -20,7 +20,7 @@ from gem.errors import BadValue
 from gem.messages import user
 from gem.policies import Reply, Request
 from gem.rl.policy import CausalLMPolicy, nucleus, pad_left
-from gem.rl.tiny import build_model, build_tokenizer, listen
+from gem.rl.tiny import build_model, build_tokenizer, collect_corpus
 from gem.rollout import collect
 from gem.trajectory import TokenSequence, Trajectory, read_jsonl, write_jsonl
 from gem.vector import make_vec
@@ -42,8 +42,8 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    heard = listen(EASY, seed=0)
-    return build_tokenizer([*heard.observations, *heard.actions], vocabulary=320)
+    corpus = collect_corpus(EASY, seed=0)
+    return build_tokenizer([*corpus.observations, *corpus.actions], vocabulary=320)
 
 
 @pytest.fixture(scope="module")

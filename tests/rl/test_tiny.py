@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gem.conversation import ChatFormat
 from gem.messages import assistant, user
-from gem.rl.tiny import ASSISTANT, END, PAD, USER, Heard, build_model, build_tokenizer, listen
+from gem.rl.tiny import ASSISTANT, END, PAD, USER, Corpus, build_model, build_tokenizer, collect_corpus
 
 pytestmark = pytest.mark.train
 
@@ -32,32 +32,33 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def heard() -> Heard:
-    return listen(EASY, seed=0)
+def corpus() -> Corpus:
+    return collect_corpus(EASY, seed=0)
 
 
 @pytest.fixture(scope="module")
-def tokenizer(heard) -> Any:
-    return build_tokenizer([*heard.observations, *heard.actions])
+def tokenizer(corpus) -> Any:
+    return build_tokenizer([*corpus.observations, *corpus.actions])
 
 
-def test_listening_hears_the_rules_the_hints_and_legal_actions(heard):
-    assert any(text.startswith("Guess the secret integer") for text in heard.observations)
-    assert any(text.endswith("is too low.") for text in heard.observations)
-    assert {rf"\boxed{{{n}}}" for n in range(1, 11)} == set(heard.actions)
+def test_listening_hears_the_rules_the_hints_and_legal_actions(corpus):
+    assert any(text.startswith("Guess the secret integer") for text in corpus.observations)
+    assert any(text.endswith("is too low.") for text in corpus.observations)
+    assert {rf"\boxed{{{n}}}" for n in range(1, 11)} == set(corpus.actions)
 
 
-def test_listening_hears_the_same_for_the_same_seed(heard):
-    assert listen(EASY, seed=0) == heard
-    assert listen(EASY, seed=1) != heard
+def test_listening_hears_the_same_for_the_same_seed(corpus):
+    assert collect_corpus(EASY, seed=0) == corpus
+    assert collect_corpus(EASY, seed=1) != corpus
 
 
 def test_listening_takes_the_environments_arguments():
-    assert {rf"\boxed{{{n}}}" for n in (3, 4)} == set(listen(EASY, 0, {"min_number": 3, "max_number": 4}).actions)
+    corpus = collect_corpus(EASY, 0, {"min_number": 3, "max_number": 4})
+    assert {rf"\boxed{{{n}}}" for n in (3, 4)} == set(corpus.actions)
 
 
-def test_the_tokenizer_is_the_same_every_time(heard, tokenizer):
-    again = build_tokenizer([*heard.observations, *heard.actions])
+def test_the_tokenizer_is_the_same_every_time(corpus, tokenizer):
+    again = build_tokenizer([*corpus.observations, *corpus.actions])
     assert again.get_vocab() == tokenizer.get_vocab()
 
 

@@ -15,9 +15,9 @@ pytest.importorskip("torch")
 import gem
 from gem.core import Env
 from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
-from gem.rl import checkpoint
+from gem.rl import run_folder
 from gem.rl.config import TrainConfig
-from gem.rl.model import load_pretrained
+from gem.rl.policy import load_pretrained
 from gem.rl.run_folder import RunFolder
 from gem.rl.tiny import build_model, build_tokenizer
 from gem.rl.trainer import Trainer, rate_factor
@@ -62,7 +62,7 @@ def test_a_run_leaves_metrics_trajectories_and_a_loadable_checkpoint(finished: P
     assert [row["update"] for row in rows if "eval" in row] == [3, 6]
     assert rows[0]["kl_to_start"] >= 0.0
     assert len(list(read_jsonl(finished / "trajectories.jsonl"))) == 6 * TrainConfig().keep_trajectories
-    newest = checkpoint.newest_checkpoint(finished / "checkpoints")
+    newest = run_folder.newest_checkpoint(finished / "checkpoints")
     assert newest.name == "update-000006"
     again = Trainer.start(
         TrainConfig(out=str(finished.parent), name="again", model=str(newest), **SMALL | {"steps": 1})
@@ -149,12 +149,12 @@ def test_after_the_warm_up_the_policy_knows_the_format_and_no_strategy(tmp_path:
 def test_a_damaged_checkpoint_is_refused_with_the_way_out(finished: Path, tmp_path: Path):
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="damaged", **SMALL | {"steps": 2}))
     trainer.run()
-    newest = checkpoint.newest_checkpoint(trainer.folder.checkpoints)
+    newest = run_folder.newest_checkpoint(trainer.folder.checkpoints)
     weights = newest / "model.safetensors"
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
     weights.write_bytes(data)
-    with pytest.raises(BadValue, match=r"model\.safetensors.*delete it to go on from update-000000"):
+    with pytest.raises(BadValue, match=r"model\.safetensors.*delete it to resume from update-000000"):
         Trainer.resume(str(trainer.folder.path))
 
 
@@ -164,14 +164,14 @@ def test_every_file_of_a_checkpoint_is_guarded(file: str, finished: Path, tmp_pa
 
     copy = tmp_path / "copy"
     shutil.copytree(finished, copy)
-    newest = checkpoint.newest_checkpoint(copy / "checkpoints")
+    newest = run_folder.newest_checkpoint(copy / "checkpoints")
     (newest / file).write_bytes((newest / file).read_bytes()[:-10])
     with pytest.raises(BadValue, match="damaged"):
         Trainer.resume(str(copy))
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path):
-    with pytest.raises(BadValue, match="is no training run"):
+    with pytest.raises(BadValue, match="is not a training run"):
         Trainer.resume(str(tmp_path))
 
 
@@ -180,10 +180,10 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Pat
         (draft / "half.bin").write_bytes(b"x")
         raise OSError(28, "No space left on device")
 
-    checkpoint.save_checkpoint(tmp_path, 1, lambda draft: (draft / "a").write_text("1") and None)
+    run_folder.save_checkpoint(tmp_path, 1, lambda draft: (draft / "a").write_text("1") and None)
     with pytest.raises(OSError, match="No space left"):
-        checkpoint.save_checkpoint(tmp_path, 2, disk_full)
-    assert checkpoint.newest_checkpoint(tmp_path).name == "update-000001"
+        run_folder.save_checkpoint(tmp_path, 2, disk_full)
+    assert run_folder.newest_checkpoint(tmp_path).name == "update-000001"
     assert [p.name for p in tmp_path.iterdir()] == ["update-000001"]
 
 
@@ -209,13 +209,13 @@ for limit in (100_000, 700_000):  # too small for the weights; too small for the
     told = result.stdout.splitlines()
     assert len(told) == 2 and all("cannot write a checkpoint" in line and "--resume" in line for line in told)
     assert [p.name for p in (tmp_path / "full" / "checkpoints").iterdir()] == ["update-000000"]
-    checkpoint.newest_checkpoint(tmp_path / "full" / "checkpoints")
+    run_folder.newest_checkpoint(tmp_path / "full" / "checkpoints")
 
 
 def test_only_the_newest_checkpoints_are_kept(tmp_path: Path):
     for update in range(5):
-        checkpoint.save_checkpoint(tmp_path, update, lambda draft: (draft / "a").write_text("1") and None)
-    assert [p.name for p in checkpoint.complete_checkpoints(tmp_path)] == ["update-000003", "update-000004"]
+        run_folder.save_checkpoint(tmp_path, update, lambda draft: (draft / "a").write_text("1") and None)
+    assert [p.name for p in run_folder.complete_checkpoints(tmp_path)] == ["update-000003", "update-000004"]
 
 
 def test_a_disk_that_fills_up_leaves_whole_metrics_lines(tmp_path: Path):
@@ -226,7 +226,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
 from gem.errors import InfraError
 from gem.rl.config import TrainConfig
-from gem.rl.model import load_pretrained
+from gem.rl.policy import load_pretrained
 from gem.rl.run_folder import RunFolder
 from gem.rl.tiny import build_model, build_tokenizer
 folder = RunFolder.create(TrainConfig(out={str(tmp_path)!r}, name="full"))
@@ -302,7 +302,7 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path):
 
 
 def test_a_folder_without_weights_gives_a_model_drawn_from_the_seed(finished: Path, tmp_path: Path):
-    for file in checkpoint.newest_checkpoint(finished / "checkpoints").iterdir():
+    for file in run_folder.newest_checkpoint(finished / "checkpoints").iterdir():
         if file.suffix != ".safetensors":
             (tmp_path / file.name).write_bytes(file.read_bytes())
     weights = [load_pretrained(tmp_path, seed=seed)[0].get_input_embeddings().weight for seed in (1, 1, 2)]
@@ -341,7 +341,7 @@ def test_episodes_that_outgrow_the_model_are_counted(tmp_path: Path):
 
 
 def test_an_existing_name_is_not_overwritten(finished: Path):
-    with pytest.raises(BadValue, match="exists; go on with --resume"):
+    with pytest.raises(BadValue, match="exists; continue it with --resume"):
         Trainer.start(TrainConfig(out=str(finished.parent), name="whole", **SMALL))
 
 

@@ -1,11 +1,12 @@
 """Train a policy with reinforcement learning.
 
-Plays batches of episodes, updates the policy after each, and evaluates it on held-out seeds every so often.
-Without --model a tiny language model is made on the spot: after a warm-up that teaches it how an action is written,
-and nothing of how to win, it learns from reward alone. Everything goes to runs/<name>/: config.json, metrics.jsonl,
-trajectories.jsonl, curve.png, checkpoints/.
+Collects batches of episodes, updates the policy after each batch and evaluates it periodically on held-out seeds.
+Without --model, a tiny language model is built first: a short SFT warm-up on random legal actions teaches the output
+format; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, trajectories.jsonl, curve.png,
+checkpoints/.
 
-Ctrl-C finishes the update and saves, a second one stops at once; --resume goes on where a run stopped, bit for bit.
+Ctrl-C finishes the current update and saves a checkpoint; a second Ctrl-C stops immediately. --resume continues a run
+bit-identically.
 
   gem train
   gem train --env game:GuessTheNumber-v0-hard --steps 1000
@@ -36,17 +37,17 @@ from gem.trajectory import Trajectory
 if TYPE_CHECKING:
     from gem.rl.trainer import Trainer
 
-INTERRUPTED = 130  # the exit code of a program that SIGINT ended
+INTERRUPTED = 130  # exit code of a program ended by SIGINT
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags, TrainConfig):
-    resume: str | None = field(default=None, metadata={"help": "folder of a run to go on with; takes no other flag"})
+    resume: str | None = field(default=None, metadata={"help": "folder of a run to continue; no other flag is allowed"})
 
 
 def run(config: Config) -> int:
     trainer_class = require("gem.rl.trainer", extra="train").Trainer
-    draw_curve = require("gem.rl.curve", extra="train").draw_curve
+    draw_curve = require("gem.rl.metrics", extra="train").draw_curve
     console = Console()
     if config.resume is None:
         trainer = trainer_class.start(_train_config(config))
@@ -62,7 +63,7 @@ def run(config: Config) -> int:
         folder = shlex.quote(str(trainer.folder.path))
         if not trainer.done:
             console.print(
-                f"Stopped after update {trainer.update}. Go on with: gem train --resume {folder}", soft_wrap=True
+                f"Stopped after update {trainer.update}. Continue with: gem train --resume {folder}", soft_wrap=True
             )
             return INTERRUPTED
         _report(console, trainer, metrics[-1], optimum)
@@ -86,7 +87,7 @@ def _train_config(config: Config) -> TrainConfig:
 
 
 def _resumable(config: Config) -> str:
-    """The folder to resume. Raises BadValue when other flags were given: a run keeps its configuration."""
+    """Return the folder to resume. Raises BadValue for other flags, because a run keeps its configuration."""
     changed = [f.name for f in fields(TrainConfig) if getattr(config, f.name) != getattr(TrainConfig(), f.name)]
     if changed:
         raise BadValue(f"--resume keeps the run's own configuration; drop --{changed[0].replace('_', '-')}")
@@ -95,17 +96,17 @@ def _resumable(config: Config) -> str:
 
 
 class _StopOnInterrupt:
-    """Turns the first Ctrl-C into a request to stop after this update; a second one stops at once, without saving."""
+    """Turns the first Ctrl-C into a request to stop after the current update; a second one stops immediately."""
 
     def __init__(self, console: Console) -> None:
-        self.console, self.asked, self.told = console, False, False
+        self.console, self.requested, self.printed = console, False, False
 
     def __call__(self) -> bool:
-        """Whether to stop. Says so here and not in the signal handler, which may interrupt any other print."""
-        if self.asked and not self.told:
-            self.told = True
+        """Return whether to stop. Prints here rather than in the signal handler, which may interrupt another print."""
+        if self.requested and not self.printed:
+            self.printed = True
             self.console.print("Stopping and saving.")
-        return self.asked
+        return self.requested
 
     def __enter__(self) -> _StopOnInterrupt:
         self._before = signal.signal(signal.SIGINT, self._on_interrupt)
@@ -117,16 +118,16 @@ class _StopOnInterrupt:
         signal.signal(signal.SIGINT, self._before)
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
         self.console.print(
-            "Finishing this update, then saving. Ctrl-C again stops at once, back to the last checkpoint."
+            "Finishing this update, then saving. Press Ctrl-C again to stop immediately, at the last checkpoint."
         )
 
 
 class _Display:
-    """Live progress on a terminal; elsewhere a line per evaluation."""
+    """Live progress on a terminal; otherwise one line per evaluation."""
 
     def __init__(self, console: Console, updates: int, optimum: Optimum | None) -> None:
         self.console, self.optimum = console, optimum
@@ -201,7 +202,7 @@ def _number(value: float | None) -> str:
 
 
 def _score(summary: dict[str, Any], optimum: Optimum | None) -> str:
-    """Success and turns of won games, beside what is possible."""
+    """Format success rate and turns per won game, next to the optimum."""
     turns = summary["turns_when_won"]
     best = "" if optimum is None else f" (best {optimum.turns:.2f})"
     cut = f", {summary['overflowed']:.0%} cut: too long for the model" if summary["overflowed"] else ""
@@ -228,7 +229,7 @@ def _results(untrained: dict[str, Any], trained: dict[str, Any], optimum: Optimu
 
 
 def _side_by_side(before: Trajectory, after: Trajectory) -> Table:
-    """The same game played by two policies."""
+    """Show the same game played by two policies."""
     table = Table(title="The first held-out game", title_justify="left", show_lines=False)
     table.add_column("untrained")
     table.add_column("trained")

@@ -1,1 +1,1 @@
-"""Reasons to roll out: reference algorithms that read as their papers do."""
+"""Reference reinforcement learning algorithms, written close to their papers. Needs the extra [train]."""

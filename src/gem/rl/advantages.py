@@ -1,4 +1,4 @@
-"""From rewards to advantages, turn by turn. Plain numpy, no model.
+"""Turn-level returns and advantages, in numpy.
 
 Axes: K turns of one episode, N turns of a whole batch.
 """
@@ -16,9 +16,16 @@ Floats = npt.NDArray[np.float64]
 
 
 def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:
-    """returns_K[k] = Σ_{j≥k} gamma^(j-k) rewards_K[j], one per turn (arXiv 2510.01051, eq. 1).
+    """Compute discounted returns, one per turn: returns_K[k] = Σ_{j≥k} gamma^(j-k) rewards_K[j].
 
-    gamma: discount per turn, in [0, 1]. Raises BadValue outside, and for a reward that is not finite.
+    Args:
+        rewards_K: finite rewards, one per turn.
+        gamma: discount per turn, in [0, 1].
+
+    Raises:
+        BadValue: for gamma out of range or a reward that is not finite.
+
+    Source: arXiv 2510.01051, eq. 1.
 
     >>> discounted_returns([0, 0, 1], gamma=0.5).tolist()
     [0.25, 0.5, 1.0]
@@ -27,7 +34,7 @@ def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:
         raise BadValue(f"gamma must be in [0, 1], got {gamma}")
     returns_K = np.array(rewards_K, dtype=np.float64)
     if not np.isfinite(returns_K).all():
-        raise BadValue(f"rewards must be finite, got {list(rewards_K)}; a failed episode has none and is left out")
+        raise BadValue(f"rewards must be finite, got {list(rewards_K)}; leave out failed episodes, which have none")
     for k in range(len(returns_K) - 2, -1, -1):
         returns_K[k] += gamma * returns_K[k + 1]
     return returns_K
@@ -36,13 +43,21 @@ def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:
 def normalize_batch(
     returns_N: Sequence[float] | Floats, groups_N: Sequence[int] | npt.NDArray[np.int64] | None = None
 ) -> Floats:
-    """Return batch normalisation, ReBN: (G - mean) / std over all turns of a batch (arXiv 2510.01051, eq. 4).
+    """Normalise returns over all turns of a batch (ReBN): (return - mean) / std.
 
-    The population standard deviation, in two passes and float64: sqrt(E[x²] - E[x]²) in float32 gave NaN on constant
-    batches. Where all returns are equal (to 1e-12 of their size) there is nothing to prefer: zeros.
+    Uses the population standard deviation, in float64 and two passes: sqrt(E[x²] - E[x]²) in float32 gave NaN on
+    constant batches. If all returns are equal (to 1e-12 of their size), all advantages are 0.
 
-    groups_N: when given, each return is compared with the mean of its group instead of the batch's; the scale stays
-    the batch's. With turn indices as groups a lucky first turn is no longer punished for being early.
+    Args:
+        returns_N: one return per turn of the batch.
+        groups_N: group of each turn. Subtracts the mean of the group instead of that of the batch; the standard
+            deviation stays that of the batch. With turn indices as groups, early turns are not penalised for their
+            smaller discounted returns. None treats the batch as one group.
+
+    Returns:
+        One advantage per turn.
+
+    Source: arXiv 2510.01051, eq. 4.
 
     >>> normalize_batch([0.0, 1.0]).tolist(), normalize_batch([0.1, 0.1, 0.1]).tolist()
     ([-1.0, 1.0], [0.0, 0.0, 0.0])

@@ -1,4 +1,4 @@
-"""From finished episodes to the tensors of a gradient step. Axes: B sequences, T tokens."""
+"""Convert episodes to padded training tensors. Axes: B sequences, T tokens."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from gem.trajectory import TokenSequence, Trajectory
 
 @dataclass(frozen=True)
 class Example:
-    """A packed sequence, the advantage of each of its tokens (0 on fed ones), and what a reference model gives each.
+    """A packed sequence with per-token advantages.
 
-    reference_T: log-probabilities under the reference, None where there is none.
+    Args:
+        advantage_T: one per token; 0 on fed tokens.
+        reference_T: log-probabilities under a reference model; None without one.
     """
 
     sequence: TokenSequence
@@ -29,7 +31,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Minibatch:
-    """Right-padded tensors: ids and attend int64, the others float32. mask is 1 on trained tokens."""
+    """Right-padded tensors: int64 ids and attention mask, the others float32. mask_BT is 1 on trained tokens."""
 
     ids_BT: Tensor
     attend_BT: Tensor
@@ -43,7 +45,13 @@ class Minibatch:
 
 
 def examples(trajectories: Sequence[Trajectory], gamma: float, baseline: Literal["batch", "turn"]) -> list[Example]:
-    """Packed sequences with their advantages, normalised over all turns of all trajectories (none of them failed)."""
+    """Pack episodes into sequences with advantages, normalised over all turns of the batch.
+
+    Args:
+        trajectories: none of them failed.
+        gamma: discount per turn.
+        baseline: "batch" subtracts the mean return of the batch, "turn" that of the same turn index.
+    """
     returns = [discounted_returns(t.rewards_K, gamma) for t in trajectories]
     turns = np.concatenate([np.arange(len(returns_K)) for returns_K in returns])
     advantages_N = normalize_batch(np.concatenate(returns), turns if baseline == "turn" else None)
@@ -57,7 +65,7 @@ def examples(trajectories: Sequence[Trajectory], gamma: float, baseline: Literal
 
 
 def minibatches(batch: Sequence[Example], size: int, pad_id: int, rng: Random | None = None) -> Iterator[Minibatch]:
-    """The examples in minibatches of at most `size`, shuffled when given a stream."""
+    """Yield the examples in minibatches of at most `size`, shuffled if rng is given."""
     order = list(range(len(batch)))
     if rng is not None:
         rng.shuffle(order)
@@ -66,7 +74,7 @@ def minibatches(batch: Sequence[Example], size: int, pad_id: int, rng: Random | 
 
 
 def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:
-    """Pad examples to the longest of them."""
+    """Pad examples to the length of the longest."""
     sequences = [e.sequence for e in chosen]
     ids_BT = _padded([s.ids_T for s in sequences], pad_id, torch.long)
     lengths_B = torch.tensor([len(s.ids_T) for s in sequences])

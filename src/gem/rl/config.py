@@ -1,4 +1,4 @@
-"""What a training run is told. The command line's flags are these fields."""
+"""Configuration of a training run. Its fields are the flags of `gem train`."""
 
 from __future__ import annotations
 
@@ -22,62 +22,72 @@ _LEAST = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """A training run: REINFORCE over turns with batch-normalised returns (after arXiv 2510.01051), clipped for reuse.
+    """Configuration of a training run: turn-level REINFORCE with batch-normalised returns, clipped for several epochs.
 
-    The defaults are those of the demonstration, found on game:GuessTheNumber-v0-easy with the embedded model.
-    Raises BadValue for a value out of its range, naming it.
+    The defaults were tuned on game:GuessTheNumber-v0-easy with the embedded model.
+
+    Raises:
+        BadValue: for a value out of range.
+
+    Source: arXiv 2510.01051.
     """
 
     env: str = _option("game:GuessTheNumber-v0-easy", "environment id (see `gem list`)")
     env_kwargs: dict[str, Any] = field(
-        default_factory=dict, metadata={"help": "arguments of the environment, e.g. max_number=20"}
+        default_factory=dict, metadata={"help": "environment arguments, e.g. max_number=20"}
     )
-    wrappers: str = _option("", "comma-separated wrapper names, e.g. concat; none keeps the token history exact")
+    wrappers: str = _option("", "comma-separated wrapper names, e.g. concat; without any, the token history is exact")
     model: str | None = _option(
         None,
-        "folder (without weights: random ones) or hub id of a causal language model; none builds a tiny one",
+        "folder or hub id of a causal language model; without weights they are random; default: a tiny model",
     )
-    name: str | None = _option(None, "name of the run; by default made from environment and seed")
-    out: str = _option("runs", "folder that runs are written to")
-    seed: int = _option(0, "of everything: model, tokenizer, episodes, sampling, minibatches")
+    name: str | None = _option(None, "name of the run; default: from environment and seed")
+    out: str = _option("runs", "folder for runs")
+    seed: int = _option(0, "seed of the model, tokenizer, episodes, sampling and minibatches")
     steps: int = _option(200, "policy updates")
     batch: int = _option(256, "episodes per update")
-    slots: int | None = _option(None, "environments stepped together; by default as many as batch")
+    slots: int | None = _option(None, "environments stepped together; default: batch")
     backend: Literal["sync", "async", "thread", "process", "ray"] = _option(
-        "async", "what steps them; async is where each environment's spec says, and the plain loop for light ones"
+        "async", "vector backend; async follows the environment's spec and uses a plain loop for light environments"
     )
-    timeout: float | None = _option(None, "seconds for one step or reset of an environment; none waits for ever")
+    timeout: float | None = _option(None, "seconds for one step or reset of an environment; default: no limit")
     on_failure: Literal["raise", "restart"] = _option(
-        "raise", "of an environment that crashes or hangs: stop, or drop its episode and build it anew"
+        "raise", "when an environment crashes or hangs: stop the run, or drop its episode and rebuild it"
     )
     gamma: float = _option(0.8, "discount per turn, 0 to 1")
     baseline: Literal["batch", "turn"] = _option(
         "turn",
-        "what a return is compared with: the mean of the batch (ReBN), or of the batch's turns of the same index",
+        "baseline of returns: the mean of the batch (ReBN), or of the turns with the same index in the batch",
     )
-    clip: float | None = _option(0.2, "PPO clip range of the probability ratio; none is plain REINFORCE, for 1 epoch")
+    clip: float | None = _option(
+        0.2, "PPO clip range of the probability ratio; none selects plain REINFORCE, which needs --epochs 1"
+    )
     epochs: int = _option(3, "passes over each batch")
-    minibatch: int = _option(64, "sequences per gradient step: episodes, or turns where a wrapper shows the history")
-    learning_rate: float = _option(1.5e-3, "peak of AdamW; reached after 10 updates, falling linearly to a tenth of it")
+    minibatch: int = _option(
+        64, "sequences per gradient step: episodes, or turns with a wrapper that shows the history"
+    )
+    learning_rate: float = _option(
+        1.5e-3, "peak learning rate of AdamW: 10 updates of linear warm-up, then linear decay to a tenth"
+    )
     kl: float = _option(
-        0.03, "weight of the divergence from the policy at the start, in nats: keeps the format and goes on exploring"
+        0.03, "weight of the KL penalty towards the initial policy, in nats; preserves format and exploration"
     )
     entropy: float = _option(0.0, "weight of an entropy bonus, in nats")
-    max_grad_norm: float = _option(1.0, "gradients are scaled down to this norm")
-    temperature: float = _option(1.0, "of sampling while training; evaluation reports greedy play and this")
+    max_grad_norm: float = _option(1.0, "maximum gradient norm; larger gradients are scaled down")
+    temperature: float = _option(1.0, "sampling temperature in training; evaluation uses it besides greedy decoding")
     max_new_tokens: int | None = _option(
-        None, "tokens per reply; by default 256, or two more than the longest legal action for the embedded model"
+        None, "maximum tokens per reply; default: 256, or two more than the longest legal action for the embedded model"
     )
     imitation_steps: int | None = _option(
         None,
-        "warm-up on random legal play, which teaches the format alone; by default 200 for the embedded model, else 0",
+        "SFT warm-up steps on random legal actions, for the format; default: 200 for the embedded model, else 0",
     )
     eval_every: int = _option(20, "updates between evaluations on held-out seeds")
-    eval_episodes: int = _option(500, "held-out seeds, each played once")
+    eval_episodes: int = _option(500, "number of held-out seeds per evaluation")
     checkpoint_every: int = _option(20, "updates between checkpoints")
     keep_trajectories: int = _option(4, "episodes of each batch written to trajectories.jsonl")
     device: str = _option("cpu", "torch device of the model, e.g. cuda")
-    threads: int = _option(1, "torch threads; more than one slows small models down")
+    threads: int = _option(1, "torch threads; more than one slows down small models")
 
     def __post_init__(self) -> None:
         for field_ in fields(self):
@@ -96,8 +106,8 @@ class TrainConfig:
         if self.baseline not in ("batch", "turn"):
             raise BadValue(f"baseline must be 'batch' or 'turn', got {self.baseline!r}")
         if self.clip is None and self.epochs > 1:
-            raise BadValue(f"epochs={self.epochs} needs a clip range: plain REINFORCE is on-policy for one pass only")
+            raise BadValue(f"epochs={self.epochs} needs a clip range: plain REINFORCE is on-policy for one epoch only")
         if "seed" in self.env_kwargs:
-            raise BadValue("env_kwargs takes no seed: every slot gets its own from the run's seed")
+            raise BadValue("env_kwargs must not contain seed: each slot derives its seed from that of the run")
         if self.minibatch > self.batch:
             raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")

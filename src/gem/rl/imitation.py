@@ -1,6 +1,6 @@
-"""The warm-up: imitate random legal play, so that a model that knows nothing learns how an action is written.
+"""Warm-up: supervised fine-tuning on random legal actions, which teaches a new model the output format.
 
-The actions imitated are uniform over what is legal and independent of the history: format is all there is to learn.
+The actions are sampled uniformly from the legal ones, independent of the history, so they contain no strategy.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from gem.vector import VectorEnv
 
 EPISODES_PER_STEP = 32
 LEARNING_RATE = 3e-3
-BETAS = (0.9, 0.99)  # of AdamW, here and in the trainer
+BETAS = (0.9, 0.99)  # of AdamW; the trainer uses them too
 
 
-class SpokenPolicy:
-    """Random legal play in the tokens of a chat format, as if a model had said it. Its log-probabilities are 0."""
+class RandomTextPolicy:
+    """Takes random legal actions and encodes them in the chat format of a model. Log-probabilities are 0."""
 
     version = 0
 
@@ -40,14 +40,17 @@ class SpokenPolicy:
 def imitate_random_play(
     policy: CausalLMPolicy, vec_env: VectorEnv, steps: int, on_step: Callable[[int], None] = lambda done: None
 ) -> None:
-    """Train the policy's model on episodes of random legal play from vec_env.
+    """Train the policy's model on episodes of random legal play.
 
-    on_step: called with the number of steps done; what it raises ends the imitation.
+    Args:
+        vec_env: plays the episodes.
+        steps: gradient steps, each on EPISODES_PER_STEP episodes.
+        on_step: called with the number of steps done. Its exceptions end the imitation.
     """
     optimizer = torch.optim.AdamW(policy.model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=0.0)
-    spoken = SpokenPolicy(policy)
+    random_text = RandomTextPolicy(policy)
     for step in range(1, steps + 1):
-        trajectories = collect(vec_env, spoken, episodes=EPISODES_PER_STEP)
+        trajectories = collect(vec_env, random_text, episodes=EPISODES_PER_STEP)
         packed = [Example(s, [0.0] * len(s.ids_T)) for t in trajectories for s in t.sequences()]
         minibatch = collate(packed, policy.pad_id)
         device = policy.model.device

@@ -9,9 +9,12 @@ from torch import Tensor
 
 
 class PolicyLoss(NamedTuple):
-    """A scalar to minimise and what to log of it, detached.
+    """A scalar loss and detached statistics.
 
-    clipped: share of trained tokens whose ratio lay outside the clip range, 0 to 1. kl: mean of logp_old - logp.
+    Args:
+        loss: to minimise.
+        clipped: share of trained tokens whose ratio is outside the clip range, 0 to 1.
+        kl: mean of logp_old - logp over trained tokens.
     """
 
     loss: Tensor
@@ -28,16 +31,18 @@ def policy_gradient(
     clip: float | None,
     normalizer: float,
 ) -> PolicyLoss:
-    """Policy gradient, summed over trained tokens and divided by a constant (Dr. GRPO, arXiv 2503.20783).
+    """Compute the policy gradient loss: summed over trained tokens, divided by a constant.
 
     Args:
         logp_BT: log-probabilities under the current policy, with gradient.
         logp_old_BT: under the policy that sampled.
-        advantage_BT: one per token; the turn's advantage on each of its tokens.
-        mask_BT: 1.0 where a token is trained, else 0.0.
-        clip: None gives REINFORCE, -A log p; epsilon gives PPO's -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A) with
-            r = p / p_old (arXiv 1707.06347, eq. 7).
-        normalizer: what the sum is divided by. A constant, so that a long answer weighs no more than a short one.
+        advantage_BT: the advantage of a turn, on each of its tokens.
+        mask_BT: 1.0 on trained tokens, else 0.0.
+        clip: None selects REINFORCE, -A log p; epsilon selects PPO's -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A)
+            with r = p / p_old.
+        normalizer: divisor of the sum. A constant, so that the loss has no length bias.
+
+    Sources: arXiv 2503.20783 (Dr. GRPO, constant divisor); arXiv 1707.06347, eq. 7 (PPO).
     """
     log_ratio_BT = ((logp_BT - logp_old_BT) * mask_BT).clamp(-20.0, 20.0)  # exp stays finite in float32
     tokens = mask_BT.sum().clamp(min=1.0)
@@ -54,20 +59,28 @@ def policy_gradient(
 
 
 def kl_penalty(logp_BT: Tensor, logp_reference_BT: Tensor, mask_BT: Tensor, *, normalizer: float) -> Tensor:
-    """Estimate of KL(policy, reference) from the sampled tokens: r - log r - 1 with r = p_reference / p.
+    """Estimate KL(policy, reference) from the sampled tokens: r - log r - 1 with r = p_reference / p.
 
-    Never negative, and low in variance (the estimator k3 of GRPO's loss, arXiv 2402.03300, eq. 4). The log-ratio is
-    kept within 20, where exp is still finite in float32.
+    The estimator (k3) is never negative and has low variance. The log-ratio is clamped to ±20, where exp is finite in
+    float32.
+
+    Args:
+        logp_BT: log-probabilities under the current policy, with gradient.
+        logp_reference_BT: under the reference model.
+        mask_BT: 1.0 on trained tokens, else 0.0.
+        normalizer: divisor of the sum.
+
+    Source: arXiv 2402.03300 (GRPO), eq. 4.
     """
     log_ratio_BT = ((logp_reference_BT - logp_BT) * mask_BT).clamp(-20.0, 20.0)
     return ((log_ratio_BT.exp() - log_ratio_BT - 1.0) * mask_BT).sum() / normalizer
 
 
 def cross_entropy(logp_BT: Tensor, mask_BT: Tensor) -> Tensor:
-    """Mean negative log-likelihood of the masked tokens: imitation."""
+    """Compute the mean negative log-likelihood of the tokens with mask 1."""
     return -(logp_BT * mask_BT).sum() / mask_BT.sum().clamp(min=1.0)
 
 
 def mean_entropy(entropy_BT: Tensor, mask_BT: Tensor) -> Tensor:
-    """Mean entropy, in nats, of the distributions that the masked tokens were drawn from."""
+    """Compute the mean entropy in nats over the tokens with mask 1."""
     return (entropy_BT * mask_BT).sum() / mask_BT.sum().clamp(min=1.0)

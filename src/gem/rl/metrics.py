@@ -1,23 +1,28 @@
-"""What a batch of episodes amounts to, as it is written to metrics.jsonl."""
+"""Metrics of a batch of episodes, as written to metrics.jsonl, and the plot of a run's learning curve."""
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from gem.core import StopReason
+from gem.core import Optimum, StopReason
+from gem.errors import require
 from gem.trajectory import Trajectory
+
+WINDOW = 10  # updates averaged by the training curve
 
 Metrics = dict[str, Any]
 
 
 def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
-    """What a batch of episodes amounts to. Shares and means leave failed episodes out and count them in `failed`.
+    """Return the metrics of a batch of episodes.
 
-    overflowed: the share of episodes cut because the next context would not have fitted the model.
+    Rates and means leave out failed episodes, whose number is ``failed``. ``overflowed`` is the share of episodes
+    truncated because the next context would not have fitted the model.
     """
     whole = [t for t in trajectories if t.failure is None]
     won = [len(t.turns) for t in whole if t.solved]
@@ -33,6 +38,44 @@ def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
 
 
 def peak_memory_mib() -> float:
-    """The most memory that this process has held, in MiB."""
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # getrusage counts bytes on macOS, KiB elsewhere
+    """Return the peak resident memory of this process in MiB."""
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes on macOS, in KiB elsewhere
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
+
+
+def draw_curve(
+    path: str | os.PathLike[str], title: str, metrics: Sequence[dict[str, Any]], optimum: Optimum | None
+) -> None:
+    """Write a PNG of the success rate and the turns per won game against training episodes.
+
+    Args:
+        metrics: rows of metrics.jsonl.
+        optimum: drawn as a dashed line; None if unknown.
+    """
+    require("matplotlib", extra="train").use("Agg")
+    pyplot = require("matplotlib.pyplot", extra="train")
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    evaluated = [row for row in metrics if "eval" in row]
+    for axes, name, label in ((left, "success", "success rate"), (right, "turns_when_won", "turns of won games")):
+        rows = [row for row in metrics if row[name] is not None]
+        smooth = _rolling_mean([row[name] for row in rows], WINDOW)
+        axes.plot([r["episodes"] for r in rows], smooth, label=f"training, mean of {WINDOW} updates")
+        scored = [r for r in evaluated if r["eval"]["greedy"][name] is not None]
+        points = [r["eval"]["greedy"][name] for r in scored]
+        axes.plot([r["episodes"] for r in scored], points, "o", label="held-out seeds, greedy")
+        if optimum is not None:
+            best = optimum.success if name == "success" else optimum.turns
+            axes.axhline(best, linestyle="--", color="black", label=f"{optimum.name}: {best:.3g}")
+        axes.set_xlabel("training episodes")
+        axes.set_ylabel(label)
+        axes.grid(alpha=0.3)
+        axes.legend()
+    left.set_ylim(0, 1.05)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _rolling_mean(values: Sequence[float], window: int) -> list[float]:
+    recent = [values[max(0, i + 1 - window) : i + 1] for i in range(len(values))]
+    return [sum(part) / len(part) for part in recent]

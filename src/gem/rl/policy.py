@@ -1,11 +1,14 @@
-"""A causal language model as a policy: batched sampling with a key-value cache, and log-probabilities for training.
+"""A causal language model as a policy: loading, batched sampling with a key-value cache, log-probabilities.
 
 Axes: B sequences, T tokens, V vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +16,19 @@ import torch
 from torch import Tensor
 
 from gem.conversation import ChatFormat
-from gem.errors import BadValue
+from gem.errors import BadValue, require
 from gem.policies import Reply, Request
+from gem.rl.config import TrainConfig
+from gem.rl.tiny import build_model, build_tokenizer, collect_corpus
 from gem.seeding import derive
+
+REPLY_TOKENS = 256  # per reply, for models that are loaded
 
 
 class TokenScores(NamedTuple):
-    """Per token of a padded batch: its log-probability, and the entropy (nats) of the distribution it came from.
+    """Log-probability of each token of a padded batch, and entropy in nats of the distribution it was drawn from.
 
-    Position t scores token t given tokens before t; position 0 scores nothing and is 0.
+    Position t holds the scores of token t given the tokens before it. Position 0 is 0.
     """
 
     logp_BT: Tensor
@@ -29,21 +36,22 @@ class TokenScores(NamedTuple):
 
 
 class CausalLMPolicy:
-    """A Hugging Face causal language model that plays.
+    """A policy that samples from a Hugging Face causal language model.
 
     Args:
-        model, tokenizer: as transformers loads them. The tokenizer needs a chat template. The model is put in eval
-            mode, for training too: dropout would draw from the global stream, and score another policy than the one
-            that sampled.
-        temperature: 0 takes the most likely token; its recorded log-probability is then 0, that of a sure thing.
+        model, tokenizer: as loaded by transformers. The tokenizer needs a chat template. The model is set to eval mode,
+            also for training: dropout would draw from the global random stream, and the policy scored would differ
+            from the one that sampled.
+        temperature: 0 takes the most likely token and records a log-probability of 0.
         top_p: nucleus mass in (0, 1]; 1 samples from the whole distribution.
-        max_new_tokens: tokens per reply, the end token included. A reply ends with the token that the template ends
-            replies with, the tokenizer's eos token, or one that the model's generation_config calls such.
-        seed: of the sampling streams. Token t of a reply is drawn with the t-th number of the stream that
-            (seed, slot, episode, turn) names, so it depends on no other slot.
-        max_batch: sequences per forward pass; more are split.
+        max_new_tokens: maximum tokens per reply, including the end token. A reply ends with the end token of the chat
+            template, the tokenizer's eos token, or an eos token of the model's generation_config.
+        seed: of the sampling streams. Token t of a reply uses number t of the stream (seed, slot, episode, turn), so
+            sampling does not depend on other slots.
+        max_batch: maximum sequences per forward pass; larger batches are split.
 
-    Raises BadValue for settings out of range and a tokenizer that has no chat template or end token.
+    Raises:
+        BadValue: for settings out of range, and a tokenizer without a chat template or end token.
     """
 
     def __init__(
@@ -73,13 +81,13 @@ class CausalLMPolicy:
 
     @property
     def max_prompt_tokens(self) -> int | None:
-        """The model's context less one reply."""
+        """The context length of the model minus the length of one reply; None if the model has no limit."""
         context = getattr(self.model.config, "max_position_embeddings", None)
         return None if context is None else int(context) - self.max_new_tokens
 
     def variant(self, *, temperature: float | None = None, seed: int | None = None) -> CausalLMPolicy:
-        """The same model, sampling at another temperature or from other streams; None keeps what it is."""
-        twin = CausalLMPolicy(
+        """Return a policy with the same model and another temperature or seed; None keeps the current value."""
+        policy = CausalLMPolicy(
             self.model,
             self.tokenizer,
             temperature=self.temperature if temperature is None else temperature,
@@ -88,11 +96,11 @@ class CausalLMPolicy:
             seed=self.seed if seed is None else seed,
             max_batch=self.max_batch,
         )
-        twin.chat = self.chat  # with what it has rendered already
-        return twin
+        policy.chat = self.chat  # keeps its caches
+        return policy
 
     def greedy(self) -> CausalLMPolicy:
-        """The same model, taking the most likely token each time."""
+        """Return a policy with the same model that always takes the most likely token."""
         return self.variant(temperature=0.0)
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
@@ -100,7 +108,7 @@ class CausalLMPolicy:
         if self.max_prompt_tokens is not None and longest > self.max_prompt_tokens:
             raise BadValue(
                 f"a prompt of {longest} tokens and a reply of {self.max_new_tokens} do not fit the model's context of "
-                f"{self.max_prompt_tokens + self.max_new_tokens}; take a larger model or a smaller max_new_tokens"
+                f"{self.max_prompt_tokens + self.max_new_tokens}; use a larger model or a smaller max_new_tokens"
             )
         replies: list[Reply] = []
         for start in range(0, len(requests), self.max_batch):
@@ -140,7 +148,7 @@ class CausalLMPolicy:
         return self._replies(torch.stack(drawn, 1).tolist(), torch.stack(scores, 1).tolist())
 
     def _draw(self, logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
-        """One token per sequence, by inverting the cumulative distribution; and its log-probability."""
+        """Sample one token per sequence by inverse transform sampling. Returns tokens and their log-probabilities."""
         if self.temperature == 0.0:
             token_B = logits_BV.argmax(-1)
             return token_B, torch.zeros_like(token_B, dtype=torch.float32)
@@ -167,15 +175,15 @@ class CausalLMPolicy:
         for tokens, logps in zip(tokens_BT, logps_BT, strict=True):
             end = next((t for t, token in enumerate(tokens) if token in self.stop_ids), None)
             ids = tokens if end is None else tokens[: end + 1]
-            text = self.chat.decode(tokens[:end])  # without the token that ends it
+            text = self.chat.decode(tokens[:end])  # without the end token
             replies.append(Reply(text, ids, logps[: len(ids)], "length" if end is None else "stop"))
         return replies
 
     def score(self, ids_BT: Tensor, attend_BT: Tensor) -> TokenScores:
-        """Log-probabilities and entropies of the tokens of a right-padded batch, at this policy's temperature.
+        """Score the tokens of a right-padded batch at this policy's temperature, with gradient.
 
-        Carries gradient. Raises BadValue for a greedy policy or one with top_p < 1, whose log-probabilities are not
-        the model's.
+        Raises:
+            BadValue: for temperature 0 or top_p < 1, where log-probabilities are not those of the model.
         """
         if self.temperature == 0.0 or self.top_p < 1.0:
             raise BadValue(f"cannot train at temperature {self.temperature} and top_p {self.top_p}; use > 0 and 1")
@@ -191,14 +199,14 @@ class CausalLMPolicy:
 
 
 def _stop_ids(model: Any, chat: ChatFormat) -> list[int]:
-    """The tokens that end a reply: several for some models, as <|im_end|> and <|endoftext|>."""
-    named = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    more = [named] if isinstance(named, int) else list(named or ())
-    return sorted({chat.eos_id, chat.tokenizer.eos_token_id, *more} - {None})
+    """Return the tokens that end a reply. Some models have several, such as <|im_end|> and <|endoftext|>."""
+    ids = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    of_model = [ids] if isinstance(ids, int) else list(ids or ())
+    return sorted({chat.eos_id, chat.tokenizer.eos_token_id, *of_model} - {None})
 
 
 def pad_left(rows: Sequence[Sequence[int]], fill: int) -> tuple[Tensor, Tensor]:
-    """Prompts of different lengths, ending together, and the mask of real tokens (1, padding 0); both int64 (B, T)."""
+    """Left-pad prompts to equal length. Returns ids and the attention mask (1 on real tokens), both int64 (B, T)."""
     width = max(len(row) for row in rows)
     ids_BT = torch.tensor([[*[fill] * (width - len(row)), *row] for row in rows])
     attend_BT = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
@@ -206,8 +214,100 @@ def pad_left(rows: Sequence[Sequence[int]], fill: int) -> tuple[Tensor, Tensor]:
 
 
 def nucleus(logp_BV: Tensor, top_p: float) -> Tensor:
-    """Log-probabilities renormalised over the smallest set of likeliest tokens whose mass reaches top_p."""
+    """Renormalise log-probabilities over the smallest set of most likely tokens whose mass reaches top_p."""
     sorted_BV, order_BV = logp_BV.sort(-1, descending=True)
     mass_before_BV = sorted_BV.exp().cumsum(-1) - sorted_BV.exp()
     keep_BV = torch.zeros_like(logp_BV, dtype=torch.bool).scatter(-1, order_BV, mass_before_BV < top_p)
     return torch.log_softmax(logp_BV.masked_fill(~keep_BV, float("-inf")), dim=-1)
+
+
+def check_model_path(model: str | None) -> None:
+    """Check that a model given as a folder exists, without loading it. Raises BadValue if not."""
+    if model is not None and not Path(model).is_dir() and (model.startswith((".", "/", "~")) or model.count("/") != 1):
+        raise BadValue(f"no model folder {model!r}; give a folder with config.json, or a hub id like owner/name")
+
+
+def check_device(device: str) -> None:
+    """Check that a torch device is available. Raises BadValue if not."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as e:
+        raise BadValue(f"cannot use the device {device!r}: {_first_line(e)}") from e
+
+
+def build_policy(config: TrainConfig) -> CausalLMPolicy:
+    """Build the policy to train: load config.model, or build the embedded model for None.
+
+    Raises:
+        BadValue: if the model cannot be loaded.
+        MissingDependency: without the extra [train].
+    """
+    if config.model is None:
+        corpus = collect_corpus(config.env, config.seed, config.env_kwargs)
+        tokenizer = build_tokenizer([*corpus.observations, *corpus.actions])
+        model = build_model(tokenizer, config.seed)
+        reply_tokens = 2 + max(len(tokenizer.encode(action)) for action in set(corpus.actions))
+    else:
+        model, tokenizer = load_pretrained(config.model, seed=config.seed)
+        reply_tokens = REPLY_TOKENS
+    return CausalLMPolicy(
+        model.to(config.device),
+        tokenizer,
+        temperature=config.temperature,
+        max_new_tokens=config.max_new_tokens or reply_tokens,
+        seed=config.seed,
+    )
+
+
+def save_pretrained(policy: CausalLMPolicy, folder: Path) -> None:
+    """Save model and tokenizer to a folder in the format of transformers."""
+    with _no_progress_bars():
+        policy.model.save_pretrained(folder)
+        policy.tokenizer.save_pretrained(folder)
+
+
+def load_pretrained(name: str | os.PathLike[str], *, seed: int = 0) -> tuple[Any, Any]:
+    """Load a model in float32 and its tokenizer from a folder or the Hugging Face hub.
+
+    A folder with a config.json and no weights gives a model initialised at random from the seed.
+
+    Raises:
+        BadValue: if the model cannot be loaded, with the reason.
+    """
+    check_model_path(os.fspath(name))
+    transformers = require("transformers", extra="train")
+    safetensors = require("safetensors", extra="train")
+    try:
+        with _no_progress_bars() if Path(name).is_dir() else nullcontext():
+            if _has_no_weights(Path(name)):
+                config = transformers.AutoConfig.from_pretrained(name)
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(derive(seed, "model"))
+                    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+            else:
+                model = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, safetensors.SafetensorError) as e:
+        raise BadValue(f"cannot load the model {os.fspath(name)!r}: {_first_line(e)}") from e
+    return model, tokenizer
+
+
+def _has_no_weights(folder: Path) -> bool:
+    return (folder / "config.json").is_file() and not [*folder.glob("*.safetensors"), *folder.glob("*.bin")]
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    # The progress bar of loading a tiny model would break the live display of a training run.
+    logging = require("transformers", extra="train").utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

@@ -1,10 +1,16 @@
-"""The files of a training run: configuration, metrics, trajectories, checkpoints, curve."""
+"""Files of a training run: configuration, metrics, trajectories, curve and checkpoints.
+
+A checkpoint is either complete or absent. It is written to a draft folder, synced and renamed; its manifest holds the
+SHA-256 of every file. A process killed at any moment, or a full disk, leaves the previous checkpoint intact.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +18,9 @@ from typing import Any
 from gem.errors import BadValue, InfraError
 from gem.rl.config import TrainConfig
 from gem.trajectory import Trajectory
+
+MANIFEST = "manifest.json"
+KEPT = 2  # checkpoints: the newest, and the previous one in case the newest is damaged later
 
 
 class RunFolder:
@@ -25,7 +34,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
-        """A new folder for a run. Raises BadValue when it exists (by a given name) or cannot be written."""
+        """Create the folder of a new run. Raises BadValue if its name is taken or it cannot be written."""
         run = cls(cls.free_path(config))
         path = run.path
         try:
@@ -39,20 +48,20 @@ class RunFolder:
 
     @staticmethod
     def free_path(config: TrainConfig) -> Path:
-        """Where a new run goes. Raises BadValue when the name that the configuration gives is taken."""
+        """Return the path for a new run. Raises BadValue if the configured name is taken."""
         path = Path(config.out) / (config.name or _free_name(config))
         if path.exists():
-            raise BadValue(f"{path} exists; go on with --resume {path}, or give another --name")
+            raise BadValue(f"{path} exists; continue it with --resume {path}, or choose another --name")
         return path
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> tuple[RunFolder, TrainConfig]:
-        """The folder of an earlier run and its configuration. Raises BadValue when it is none."""
+        """Open the folder of an existing run and read its configuration. Raises BadValue if it is not a run."""
         run = cls(Path(path))
         try:
             config = TrainConfig(**json.loads(run.config_file.read_text()))
         except OSError as e:
-            raise BadValue(f"{path} is no training run: cannot read {run.config_file.name} ({e.strerror})") from e
+            raise BadValue(f"{path} is not a training run: cannot read {run.config_file.name} ({e.strerror})") from e
         except (ValueError, TypeError) as e:
             raise BadValue(f"{run.config_file} is damaged: {e}") from e
         return run, config
@@ -67,19 +76,79 @@ class RunFolder:
         return [json.loads(line) for line in self.metrics.read_text().splitlines()]
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of the files that grow, for cut_to()."""
+        """Return the sizes in bytes of the files that are appended to, for truncate_to()."""
         return {file.name: file.stat().st_size for file in (self.metrics, self.trajectories)}
 
-    def cut_to(self, sizes: Mapping[str, int]) -> None:
-        """Drop what was written after sizes() was taken: a resumed run writes it again."""
+    def truncate_to(self, sizes: Mapping[str, int]) -> None:
+        """Truncate the files to earlier sizes(). A resumed run writes the rest again.
+
+        Raises:
+            BadValue: if a file is shorter than that.
+        """
         for file in (self.metrics, self.trajectories):
             if file.stat().st_size < sizes[file.name]:
-                raise BadValue(f"{file} is shorter than its checkpoint says; it was changed since")
+                raise BadValue(f"{file} is shorter than at its checkpoint; it was modified since")
             os.truncate(file, sizes[file.name])
 
 
+def save_checkpoint(folder: Path, update: int, write: Callable[[Path], None]) -> Path:
+    """Write a checkpoint and delete all but the newest KEPT.
+
+    Args:
+        folder: holds all checkpoints of the run.
+        update: number of the checkpoint, not used before.
+        write: fills an empty directory with the files of the checkpoint.
+
+    Returns:
+        The path of the checkpoint.
+
+    Raises:
+        OSError: for a full or failing disk; earlier checkpoints are unchanged.
+    """
+    target, draft = folder / f"update-{update:06d}", folder / f".draft-{update:06d}"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    try:
+        write(draft)
+        files = sorted(path for path in draft.rglob("*") if path.is_file())
+        sums = {str(file.relative_to(draft)): _sha256(file) for file in files}
+        (draft / MANIFEST).write_text(json.dumps({"update": update, "sha256": sums}, indent=1))
+        for file in [*files, draft / MANIFEST, draft]:
+            _sync(file)
+        draft.rename(target)
+        _sync(folder)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    for old in complete_checkpoints(folder)[:-KEPT]:
+        shutil.rmtree(old)
+    return target
+
+
+def complete_checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints in a folder, oldest first."""
+    return sorted(path.parent for path in folder.glob(f"update-*/{MANIFEST}"))
+
+
+def newest_checkpoint(folder: Path) -> Path:
+    """Return the newest checkpoint after verifying it. Raises BadValue if there is none or it is damaged."""
+    checkpoints = complete_checkpoints(folder)
+    if not checkpoints:
+        raise BadValue(f"no complete checkpoint under {folder}; start the run again")
+    newest = checkpoints[-1]
+    try:
+        sums: dict[str, Any] = json.loads((newest / MANIFEST).read_text())["sha256"]
+        damaged = [name for name, wanted in sums.items() if _sha256(newest / name) != wanted]
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        damaged = [f"{MANIFEST}: {e}"]
+    if damaged:
+        fix = f"delete it to resume from {checkpoints[-2].name}" if len(checkpoints) > 1 else "start the run again"
+        raise BadValue(f"the checkpoint {newest} is damaged ({', '.join(damaged)}); {fix}")
+    return newest
+
+
 def _append(file: Path, lines: list[str]) -> None:
-    """Add whole lines or, when the disk does not take them, nothing."""
+    """Append all lines or, if the disk is full, none."""
     before = file.stat().st_size
     try:
         with file.open("ab", buffering=0) as out:
@@ -88,10 +157,22 @@ def _append(file: Path, lines: list[str]) -> None:
                 data = data[out.write(data) :]
     except OSError as e:
         os.truncate(file, before)
-        raise InfraError(f"cannot write {file}: {e.strerror}; what was complete is kept") from e
+        raise InfraError(f"cannot write {file}: {e.strerror}; its complete lines are kept") from e
 
 
 def _free_name(config: TrainConfig) -> str:
     base = f"{config.env.replace(':', '-')}-seed{config.seed}"
     names = [base, *(f"{base}-{n}" for n in range(2, 10_000))]
     return next(name for name in names if not (Path(config.out) / name).exists())
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

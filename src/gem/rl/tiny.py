@@ -1,7 +1,7 @@
-"""The embedded default policy: a tiny Qwen3 and a tokenizer, both made on the spot from an environment's own text.
+"""The embedded default model: a tiny Qwen3 and a tokenizer trained on text of the environment.
 
-Nothing is downloaded. What comes out is what ``transformers`` would load from a folder, so the rest of the code cannot
-tell it from a model named by ``--model``.
+Nothing is downloaded. Model and tokenizer are ordinary transformers objects, so that the rest of the code handles them
+like any model given with ``--model``.
 """
 
 from __future__ import annotations
@@ -18,40 +18,41 @@ CHAT_TEMPLATE = (
     "{% else %}<|user|>{{ m['content'] }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-SAMPLE_EPISODES, SAMPLE_TURNS = 300, 20_000  # of random play, to hear what the environment says
+CORPUS_EPISODES, CORPUS_TURNS = 300, 20_000  # upper bounds
 
 
-class Heard(NamedTuple):
-    """What an environment says and what it takes: observations and legal actions, with repetitions."""
+class Corpus(NamedTuple):
+    """Observations and legal actions of an environment, with repetitions."""
 
     observations: list[str]
     actions: list[str]
 
 
-def listen(env_id: str, seed: int, env_kwargs: dict[str, Any] | None = None) -> Heard:
-    """What is said in some episodes of random legal play."""
-    heard = Heard([], [])
+def collect_corpus(env_id: str, seed: int, env_kwargs: dict[str, Any] | None = None) -> Corpus:
+    """Play episodes of random legal actions and return all their text."""
+    corpus = Corpus([], [])
     with make(env_id, **(env_kwargs or {})) as env:
-        for episode in range(SAMPLE_EPISODES):
+        for episode in range(CORPUS_EPISODES):
             observation, _ = env.reset(seed=derive(seed, "tokenizer", episode))
-            heard.observations.append(str(observation))
+            corpus.observations.append(str(observation))
             over = False
-            while not over and len(heard.actions) < SAMPLE_TURNS:
-                heard.actions.append(env.sample_random_action())
-                observation, _, terminated, truncated, _ = env.step(heard.actions[-1])
-                heard.observations.append(str(observation))
+            while not over and len(corpus.actions) < CORPUS_TURNS:
+                corpus.actions.append(env.sample_random_action())
+                observation, _, terminated, truncated, _ = env.step(corpus.actions[-1])
+                corpus.observations.append(str(observation))
                 over = terminated or truncated
-    return heard
+    return corpus
 
 
 def build_tokenizer(texts: list[str], vocabulary: int = 512) -> Any:
-    """A byte-level BPE tokenizer that merges whole phrases but keeps every digit a token of its own.
+    """Train a byte-level BPE tokenizer that merges whole phrases and keeps every digit a separate token.
 
     Args:
-        texts: what to learn the merges from; any other text still encodes, in more tokens.
-        vocabulary: most tokens; at least the 256 bytes and 4 control tokens.
+        texts: training texts. Any other text can be encoded too, in more tokens.
+        vocabulary: maximum number of tokens; at least 260, for the 256 bytes and 4 control tokens.
 
-    Returns a transformers tokenizer with a chat template.
+    Returns:
+        A transformers tokenizer with a chat template.
     """
     tokenizers = require("tokenizers", extra="train")
     transformers = require("transformers", extra="train")
@@ -74,7 +75,13 @@ def build_tokenizer(texts: list[str], vocabulary: int = 512) -> Any:
 
 
 def build_model(tokenizer: Any, seed: int, *, hidden: int = 64, layers: int = 2, context: int = 1024) -> Any:
-    """A randomly initialised Qwen3 of about 120,000 parameters. Sizes in units and tokens."""
+    """Build a randomly initialised Qwen3, by default of about 120,000 parameters.
+
+    Args:
+        hidden: hidden size.
+        layers: number of layers.
+        context: maximum context length in tokens.
+    """
     torch = require("torch", extra="train")
     transformers = require("transformers", extra="train")
     config = transformers.Qwen3Config(

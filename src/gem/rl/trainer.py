@@ -1,7 +1,8 @@
-"""The training loop: collect, score, update; evaluate and checkpoint every so often.
+"""The training loop: collect, score and update, with periodic evaluation and checkpoints.
 
-Everything random is named by (seed, purpose, index), and a checkpoint holds what is left: model, optimizer, episodes
-under way. So a run depends on its configuration alone, and a resumed one goes on bit for bit.
+All random numbers come from streams derived from (seed, purpose, index), and a checkpoint holds the remaining state:
+model, optimizer, in-flight episodes. A run therefore depends on its configuration only, and a resumed run is
+bit-identical to an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -22,36 +23,41 @@ from safetensors import SafetensorError
 from gem.core import Optimum
 from gem.errors import BadValue, InfraError
 from gem.registry import make
-from gem.rl import checkpoint
 from gem.rl.batch import Example, examples, minibatches
 from gem.rl.config import TrainConfig
 from gem.rl.imitation import BETAS, imitate_random_play
 from gem.rl.losses import kl_penalty, mean_entropy, policy_gradient
 from gem.rl.metrics import Metrics, peak_memory_mib, summarize
-from gem.rl.model import build_policy, check_device, check_model_path, load_pretrained, save_pretrained
-from gem.rl.policy import CausalLMPolicy
-from gem.rl.run_folder import RunFolder
+from gem.rl.policy import (
+    CausalLMPolicy,
+    build_policy,
+    check_device,
+    check_model_path,
+    load_pretrained,
+    save_pretrained,
+)
+from gem.rl.run_folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint
 from gem.rollout import Collector, play_seeds
 from gem.seeding import derive, stream
 from gem.trajectory import Trajectory
 from gem.vector import VectorEnv, make_vec
 from gem.wrappers import get_wrapper_fns
 
-RISING_UPDATES = 10  # of the learning rate: Adam's first steps are as long as its last
-FINAL_RATE = 0.1  # of the peak
-IMITATION_STEPS = 200  # of the embedded model
+WARMUP_UPDATES = 10  # of the learning rate, because Adam's first steps are as long as its last
+FINAL_RATE = 0.1  # of the peak learning rate
+IMITATION_STEPS = 200  # default for the embedded model
 IMITATION_SLOTS = 32
 EVAL_SLOTS = 512
 
 
 class _Stopped(Exception):
-    """Somebody asked to stop in the middle of the warm-up."""
+    """A stop was requested during the warm-up."""
 
 
 class Trainer:
-    """One training run, in its folder.
+    """A training run and its folder.
 
-    Use ``Trainer.start(config)`` or ``Trainer.resume(path)``, then ``run()``.
+    Create it with ``Trainer.start(config)`` or ``Trainer.resume(path)``, then call ``run()``.
     """
 
     def __init__(self, config: TrainConfig, folder: RunFolder, policy: CausalLMPolicy, started: float) -> None:
@@ -64,14 +70,14 @@ class Trainer:
         self._eval_env = self._vec_env("held-out", eval_slots, autoreset="disabled")
         self.update, self.episodes, self.turns = 0, 0, 0
         self.untrained: Metrics = {}
-        self.reference: CausalLMPolicy | None = None  # the policy at the start of learning, where config.kl asks for it
+        self.reference: CausalLMPolicy | None = None  # the policy at the start of learning; None if config.kl is 0
         self._saved: int | None = None  # the update of the newest checkpoint
         self._seconds_before = self._cpu_before = 0.0
-        self._started, self._cpu_started = started, 0.0  # of this process's CPU time all counts
+        self._started, self._cpu_started = started, 0.0  # all CPU time of this process counts
 
     @classmethod
     def start(cls, config: TrainConfig) -> Trainer:
-        """A new run. What can be wrong with the configuration is found before anything is written."""
+        """Start a new run. The configuration is checked before anything is written."""
         started = time.perf_counter()
         check_trainable(config)
         check_model_path(config.model)
@@ -84,17 +90,18 @@ class Trainer:
 
     @classmethod
     def resume(cls, path: str) -> Trainer:
-        """The run in a folder, at its newest checkpoint, or at its start when it was stopped before the first.
+        """Resume the run in a folder from its newest checkpoint, or from its start if it has none yet.
 
-        Raises BadValue when the folder is no run or the checkpoint is damaged.
+        Raises:
+            BadValue: if the folder is not a run or the checkpoint is damaged.
         """
         started = time.perf_counter()
         folder, config = RunFolder.open(path)
         torch.set_num_threads(config.threads)
-        if not checkpoint.complete_checkpoints(folder.checkpoints):
-            folder.cut_to(dict.fromkeys(folder.sizes(), 0))
+        if not complete_checkpoints(folder.checkpoints):
+            folder.truncate_to(dict.fromkeys(folder.sizes(), 0))
             return cls(config, folder, build_policy(config), started)
-        source = checkpoint.newest_checkpoint(folder.checkpoints)
+        source = newest_checkpoint(folder.checkpoints)
         state = json.loads((source / "state.json").read_text())
         model, tokenizer = load_pretrained(source)
         policy = CausalLMPolicy(
@@ -114,7 +121,7 @@ class Trainer:
         trainer.policy.version = trainer._saved = trainer.update
         trainer.untrained = state["untrained"]
         trainer._seconds_before, trainer._cpu_before = state["seconds"], state["cpu_seconds"]
-        folder.cut_to(state["sizes"])
+        folder.truncate_to(state["sizes"])
         return trainer
 
     @property
@@ -123,7 +130,7 @@ class Trainer:
 
     @property
     def optimum(self) -> Optimum | None:
-        """The best that any policy can do in this run's environment, where it is known."""
+        """The best possible result in this environment; None if unknown."""
         with make(self.config.env, **self.config.env_kwargs) as env:
             return env.optimum()
 
@@ -134,17 +141,18 @@ class Trainer:
         on_untrained: Callable[[Metrics], None] = lambda scores: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Train to the end, or until should_stop() says so between two updates or two steps of the warm-up.
+        """Train until all updates are done or a stop is requested.
 
-        A checkpoint is left, but for a stop within the warm-up, after which resume() begins anew.
+        Writes a final checkpoint. A run stopped during the warm-up has none, and resume() starts it from the beginning.
 
         Args:
-            on_update: gets the metrics of each update as they are written.
-            on_imitation: gets steps done and steps to do of the warm-up.
-            on_untrained: gets the scores on held-out seeds after the warm-up, greedy and sampled.
+            on_update: called with the metrics of each update after they are written.
+            on_imitation: called with the number of warm-up steps done and their total.
+            on_untrained: called with the held-out scores after the warm-up, greedy and sampled.
+            should_stop: polled between updates and between warm-up steps; True requests a stop.
 
-        Raises InfraError when the folder cannot be written any more, or the gradient is not finite; what was complete
-        stays.
+        Raises:
+            InfraError: if the folder cannot be written or the gradient is not finite. Earlier files stay intact.
         """
         if not self.untrained:
             try:
@@ -174,7 +182,7 @@ class Trainer:
         self.close()
 
     def step(self) -> Metrics:
-        """One update: collect a batch, learn from it, evaluate when it is time. Returns what went to metrics.jsonl."""
+        """Run one update: collect a batch, learn from it, evaluate if due. Returns the row of metrics.jsonl."""
         started = time.perf_counter()
         batch = self.collector.collect(self.policy, episodes=self.config.batch)
         collected = time.perf_counter()
@@ -211,24 +219,28 @@ class Trainer:
         return metrics
 
     def evaluate(self, *, both: bool) -> Metrics:
-        """Success and turns on the held-out seeds, playing greedily and, when both, also as sampled in training."""
+        """Return success and turns on the held-out seeds.
+
+        Args:
+            both: evaluate with sampling as in training, too, besides greedily.
+        """
         policies = {"greedy": self.policy.greedy()}
-        if both:  # from streams of its own: training's would make the two correlate
+        if both:  # its own seed: with the training streams, evaluation and training would be correlated
             policies["sampled"] = self.policy.variant(seed=derive(self.config.seed, "evaluation"))
         return {name: summarize(play_seeds(self._eval_env, p, self.held_out_seeds)) for name, p in policies.items()}
 
     def show_game(self) -> Trajectory:
-        """The first held-out seed, played by the policy as it is now, greedily."""
+        """Play the first held-out seed greedily with the current policy."""
         return play_seeds(self._eval_env, self.policy.greedy(), self.held_out_seeds[:1])[0]
 
     @property
     def held_out_seeds(self) -> list[int]:
-        """Seeds of evaluation episodes: the same for every run, and none of them ever trained on."""
+        """Seeds of evaluation episodes: the same for every run, never used for training."""
         return [derive("held-out", i) for i in range(self.config.eval_episodes)]
 
     @property
     def seconds(self) -> float:
-        """Wall-clock seconds of the run, those before a resume included."""
+        """Wall-clock seconds of the run, including those before a resume."""
         return self._seconds_before + time.perf_counter() - self._started
 
     @property
@@ -236,16 +248,20 @@ class Trainer:
         return self._cpu_before + time.process_time() - self._cpu_started
 
     def save(self) -> None:
-        """Write a checkpoint of this moment, unless the newest is one. Raises InfraError when it cannot be written."""
+        """Write a checkpoint unless this update has one. Raises InfraError if it cannot be written."""
         if self._saved == self.update:
             return
         try:
-            checkpoint.save_checkpoint(self.folder.checkpoints, self.update, self._write_checkpoint)
-        except (OSError, RuntimeError, SafetensorError) as e:  # the last two are torch's and safetensors' full disk
+            save_checkpoint(self.folder.checkpoints, self.update, self._write_checkpoint)
+        except (
+            OSError,
+            RuntimeError,
+            SafetensorError,
+        ) as e:  # the last two for a full disk
             reason = (getattr(e, "strerror", None) or str(e)).splitlines()[0]
             raise InfraError(
-                f"cannot write a checkpoint under {self.folder.checkpoints}: {reason}; the one before it stands: "
-                f"make room, then gem train --resume {shlex.quote(str(self.folder.path))}"
+                f"cannot write a checkpoint under {self.folder.checkpoints}: {reason}; the previous one is intact: "
+                f"free some space, then run gem train --resume {shlex.quote(str(self.folder.path))}"
             ) from e
         self._saved = self.update
 
@@ -294,14 +310,14 @@ class Trainer:
             )
 
     def _learn(self, batch: Sequence[Example]) -> Metrics:
-        """Some epochs of clipped policy gradient over one batch."""
+        """Run config.epochs epochs of clipped policy gradient over one batch. Returns mean metrics."""
         config, model = self.config, self.policy.model
         rate = config.learning_rate * rate_factor(self.update, config.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         if self.reference is not None:
             batch = self._with_reference(batch, self.reference)
-        # One constant for the whole batch, so that a minibatch of long episodes takes no smaller step per token.
+        # A constant for the whole batch, so that minibatches of long episodes do not take smaller steps per token.
         tokens_per_example = sum(sum(e.sequence.loss_mask_T) for e in batch) / len(batch)
         logs: list[dict[str, float]] = []
         for epoch in range(config.epochs):
@@ -332,7 +348,7 @@ class Trainer:
                 norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
                 if not torch.isfinite(norm):
                     raise InfraError(
-                        f"the gradient of update {self.update + 1} is {float(norm)}; the last checkpoint stands, "
+                        f"the gradient of update {self.update + 1} is {float(norm)}; the last checkpoint is intact, "
                         "but a new run needs a lower --learning-rate"
                     )
                 self.optimizer.step()
@@ -365,7 +381,11 @@ class Trainer:
 
 
 def check_trainable(config: TrainConfig) -> None:
-    """Raises BadValue when the environment cannot be saved in a checkpoint, or samples no actions to listen to."""
+    """Check that the environment can be checkpointed and samples the random actions that the warm-up needs.
+
+    Raises:
+        BadValue: if not.
+    """
     with make(config.env, **config.env_kwargs) as env:
         env.reset(seed=0)
         try:
@@ -377,6 +397,6 @@ def check_trainable(config: TrainConfig) -> None:
 
 
 def rate_factor(update: int, updates: int) -> float:
-    """Share of the peak learning rate at an update: a linear rise, then a linear fall to FINAL_RATE."""
-    rise = min(1.0, (update + 1) / RISING_UPDATES)
-    return rise * (1.0 - (1.0 - FINAL_RATE) * update / updates)
+    """Return the learning rate of an update as a share of the peak: linear warm-up, linear decay to FINAL_RATE."""
+    warmup = min(1.0, (update + 1) / WARMUP_UPDATES)
+    return warmup * (1.0 - (1.0 - FINAL_RATE) * update / updates)

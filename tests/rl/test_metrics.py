@@ -3,7 +3,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from gem.core import Optimum
-from gem.rl.curve import draw_curve
+from gem.rl.metrics import draw_curve
 
 pytestmark = pytest.mark.train
 
