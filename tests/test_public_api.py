@@ -1,121 +1,83 @@
-"""The public surface, names and signatures, compared with public_api.txt.
+"""The public API: names and signatures, compared with public_api.txt.
 
-A change here is a change for everybody's code: make it on purpose, and write it down with
+Public names are listed in scripts/public_api.py. Any change breaks users' code, so make it on purpose and record it:
 
     python tests/test_public_api.py --update
 """
 
 from __future__ import annotations
 
-import enum
 import importlib
-import inspect
+import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeVar, get_origin
 
+import pytest
+
+ROOT = Path(__file__).parents[1]
 RECORD = Path(__file__).with_name("public_api.txt")
 
-# Modules whose public names callers import. Those that need an extra are not here: they are no core promise yet.
-MODULES = [
-    "gem",
-    "gem.errors",
-    "gem.messages",
-    "gem.seeding",
-    "gem.parsing",
-    "gem.core",
-    "gem.registry",
-    "gem.trajectory",
-    "gem.conversation",
-    "gem.vector",
-    "gem.policies",
-    "gem.envs.registration",
-    "gem.wrappers",
-    "gem.wrappers.wrapper_factory",
-    "gem.rollout",
-    "gem.rl.advantages",
-    "gem.sandbox",
-    "gem.tools.base_tool",
-    "gem.tools.formats",
-    "gem.tools.function_tool",
-    "gem.tools.mcp_tool",
-    "gem.tools.python_code_tool",
-    "gem.tools.search_tool",
-    "gem.tools.tool_env_wrapper",
-]
+sys.path.insert(0, str(ROOT / "scripts"))
+public_api = importlib.import_module("public_api")
+sys.path.pop(0)
 
-
-def public_names(module: ModuleType) -> list[str]:
-    """What __all__ lists or, without one, what the module defines itself and does not mark as private."""
-    if hasattr(module, "__all__"):
-        return sorted(module.__all__)
-    return sorted(
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and not isinstance(value, (ModuleType, TypeVar))
-        and (getattr(value, "__module__", None) == module.__name__ or (name.isupper() and name != "TYPE_CHECKING"))
-    )
-
-
-def signature(value: Any) -> str:
-    """Parameters and their defaults, without annotations: those are mypy's business."""
-    parameters = inspect.signature(value).parameters.values()
-    bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
-    return str(inspect.Signature(bare))
-
-
-def members(cls: type) -> Iterator[str]:
-    """One line per public method and property that a class defines itself."""
-    if issubclass(cls, enum.Enum):
-        yield from (f"{member.name} = {member.value!r}" for member in cls)
-        return
-    for name, value in sorted(vars(cls).items()):
-        if name.startswith("_"):
-            continue
-        if isinstance(value, property):
-            yield name
-        elif isinstance(value, (classmethod, staticmethod)) or inspect.isfunction(value):
-            yield f"{name}{signature(getattr(cls, name))}"
-
-
-def describe(name: str, value: Any) -> Iterator[str]:
-    if not inspect.isclass(value) or get_origin(value) is not None:  # list[int] is a class to Python 3.10
-        yield f"{name}{signature(value)}" if inspect.isroutine(value) else name
-        return
-    bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
-    yield f"class {name}({bases})"
-    is_shape = getattr(value, "_is_protocol", False) or "TypedDict" in type(value).__name__
-    if not is_shape and not issubclass(value, (BaseException, enum.Enum)):
-        yield f"    {signature(value)}"
-    yield from (f"    .{line}" for line in members(value))
+DEFINITIONS = [definition for section in public_api.PUBLIC for definition in public_api.definitions(section)]
 
 
 def surface() -> str:
     lines: list[str] = []
-    for module_name in MODULES:
-        module = importlib.import_module(module_name)
-        lines.append(f"# {module_name}")
-        for name in public_names(module):
-            value = getattr(module, name)
-            home = getattr(value, "__module__", None)
-            shown_elsewhere = home in MODULES and home != module_name and "__all__" not in vars(sys.modules[home])
-            lines += [f"{name}  ({home})"] if shown_elsewhere else describe(name, value)
-        lines.append("")
-    return "\n".join(lines)
+    for section in public_api.PUBLIC:
+        lines += ["", f"# {section}"]
+        for definition in public_api.definitions(section):
+            lines.append(definition.path + public_api.signature(definition, annotations=False))
+            lines += [f"    .{member}" for member in public_api.enum_members(definition)]
+            lines += sorted(f"    .{method}" for method, _ in public_api.methods(definition, annotations=False))
+    return "\n".join(lines[1:]) + "\n"
 
 
-def test_the_public_surface_is_the_recorded_one():
+def test_the_public_api_is_the_recorded_one():
     assert surface() == RECORD.read_text(encoding="utf-8"), "on purpose? then: python tests/test_public_api.py --update"
 
 
-def test_every_name_of_gem_is_in_all_and_can_be_had():
+def test_no_name_is_listed_twice():
+    names = [definition.path for definition in DEFINITIONS]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.path)
+def test_every_public_name_can_be_imported(definition):
+    try:
+        module = importlib.import_module(definition.module)
+    except ImportError as e:
+        pytest.skip(f"needs an extra: {e}")
+    assert getattr(module, definition.name) is not None
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.path)
+def test_every_public_class_and_function_has_a_docstring(definition):
+    if (
+        public_api.is_class_or_function(definition) and definition.home != "gem.errors"
+    ):  # its module docstring lists all
+        assert public_api.docstring(definition), definition.home
+
+
+def test_the_names_of_gem_are_sorted_and_can_be_imported():
     import gem
 
     assert gem.__all__ == sorted(gem.__all__)
     assert all(getattr(gem, name) is not None for name in gem.__all__)
+
+
+def test_every_name_imported_by_the_documents_is_public_or_published():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    imports = [
+        match for page in pages for match in re.findall(r"^from (gem[\w.]*) import (.+)$", page.read_text(), re.M)
+    ]
+    stable = [(module, names) for module, names in imports if module not in public_api.UNSTABLE]
+    imported = {f"{module}.{name}" for module, names in stable for name in names.split(", ")}
+    homes = {f"{definition.home}.{definition.name}" for definition in DEFINITIONS}
+    public = {definition.path for definition in DEFINITIONS} | homes
+    assert sorted(imported - public - public_api.PUBLISHED) == []
 
 
 if __name__ == "__main__":

@@ -21,14 +21,17 @@ Observation: TypeAlias = str | dict[str, Any] | list[Any]
 
 
 def user(text: str) -> Message:
+    """A message with the role "user"."""
     return {"role": "user", "content": text}
 
 
 def assistant(text: str) -> Message:
+    """A message with the role "assistant"."""
     return {"role": "assistant", "content": text}
 
 
 def tool(text: str) -> Message:
+    """A message with the role "tool"."""
     return {"role": "tool", "content": text}
 
 

@@ -128,6 +128,7 @@ class _Registry(MutableMapping[str, EnvSpec]):
                 _log.warning("gem.envs plug-in %s failed to register", plugin.value, exc_info=True)
 
 
+# The registered specs by id. Looking up an unknown id raises UnknownEnv.
 ENV_REGISTRY = _Registry()
 
 

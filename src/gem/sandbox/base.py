@@ -19,6 +19,7 @@ from gem.errors import BadValue
 
 SandboxT = TypeVar("SandboxT", bound="Sandbox")
 SessionT = TypeVar("SessionT", bound="Session")
+# Path relative to the working directory → content.
 Files = Mapping[str, str | bytes]
 
 

@@ -35,6 +35,7 @@ _PYTHON: dict[str, Any] = {"tool": "python", "tool_arguments": {}}
 _LAST_LINE: dict[str, Any] = {"tool": "python", "tool_arguments": {"keep_error_last_line": True}}
 _SEARCH: dict[str, Any] = {"tool": "search", "tool_arguments": {}}
 
+# Name → function that wraps an environment: the names that get_wrapper_fns() accepts.
 WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
     "python_tool": partial(_with_tool, **_PYTHON, tool_reward=0.05, tool_success_reward=0.25),
     "python_tool_no_int_reward": partial(_with_tool, **_PYTHON),
