@@ -1,9 +1,9 @@
-"""Writes math_cases.jsonl: pairs of answers whose labels come from how they are made, never from a grader.
+"""Write math_cases.jsonl: answer pairs whose labels follow from their construction, never from a grader.
 
   python tests/graders/make_math_cases.py > tests/graders/math_cases.jsonl
 
-Every class has as many equal pairs as unequal ones. Each is made from numbers drawn from a fixed seed, or stands in
-math_pairs.txt, written by hand; there the fewer kind is filled up with pairs the other way round.
+Every class has as many equal pairs as unequal ones. Pairs are generated from a fixed seed, or listed by hand in
+math_pairs.txt; there the smaller kind is filled up with swapped pairs.
 """
 
 from __future__ import annotations
@@ -447,7 +447,7 @@ def absolute_values_and_complex(rng: random.Random) -> Iterator[Pair]:
 
 
 def written_by_hand() -> dict[str, list[Pair]]:
-    """The classes of math_pairs.txt."""
+    """Parse the classes of math_pairs.txt."""
     classes: dict[str, list[Pair]] = {}
     pairs: list[Pair] = []
     for line in (Path(__file__).parent / "math_pairs.txt").read_text(encoding="utf-8").splitlines():
@@ -460,7 +460,7 @@ def written_by_hand() -> dict[str, list[Pair]]:
 
 
 def balanced(pairs: list[Pair]) -> list[Pair]:
-    """With as many equal as unequal ones: those of the fewer kind the other way round, too."""
+    """Balance equal and unequal pairs by adding swapped copies of the smaller kind."""
     kinds = {kind: [pair for pair in pairs if pair[2] is kind] for kind in (True, False)}
     fewer = len(kinds[False]) < len(kinds[True])
     missing = abs(len(kinds[False]) - len(kinds[True]))

@@ -1,4 +1,4 @@
-"""Short answers in words."""
+"""Exact match and F1 of short answers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_one_of_several_golds_suffices():
     assert f1("NYC", ["New York City", "NYC"]).reward == 1.0
 
 
-def test_f1_counts_the_words_shared():
+def test_f1_counts_shared_words():
     assert f1("the big red dog", "red dog").reward == pytest.approx(2 * 2 / 5)
     assert f1("dog dog", "dog").reward == pytest.approx(2 / 3)
     assert f1("cat", "dog").reward == 0.0
@@ -105,12 +105,12 @@ def test_only_a_perfect_f1_is_correct():
 
 
 @pytest.mark.parametrize("gold", ["", " ", [], ["", "x"], None, [3]])
-def test_a_gold_answer_that_is_none_is_the_callers_mistake(gold):
-    with pytest.raises(BadValue, match="gold answer"):
+def test_an_empty_or_missing_gold_answer_is_rejected(gold):
+    with pytest.raises(BadValue, match="gold must be"):
         exact_match("x", gold)
 
 
-def test_nothing_normalizes_to_nothing_unless_it_is_empty():
+def test_only_blank_text_normalizes_to_an_empty_string():
     assert normalize("The a an") == "the a an"
     assert normalize("?!") == "?!"
     assert normalize("   ") == ""

@@ -1,4 +1,4 @@
-"""Answers in mathematics: a labelled corpus, the pairs that fooled others, and what nobody should try to work out."""
+"""Math grading: the labelled corpus, known confusions of other graders, size caps and the worker pool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = [json.loads(line) for line in (Path(__file__).parent / "math_cases.jsonl"
 CLASSES = sorted({row["class"] for row in ROWS})
 
 
-def test_the_corpus_is_large_and_half_of_it_unequal():
+def test_the_corpus_is_large_and_balanced():
     assert len(ROWS) >= 600 and len(CLASSES) >= 25
     counts = collections.Counter((row["class"], row["equal"]) for row in ROWS)
     assert all(counts[name, True] == counts[name, False] >= 10 for name in CLASSES)
@@ -40,7 +40,7 @@ def test_the_whole_corpus_is_graded_as_labelled():
     assert len(wrong) <= 0.01 * len(ROWS), wrong
 
 
-def test_the_quick_path_never_disagrees():
+def test_quick_grade_agrees_with_the_labels():
     for row in ROWS:
         quick = quick_grade(row["answer"], row["gold"])
         assert quick is None or quick.correct is row["equal"], row
@@ -82,13 +82,13 @@ EQUAL = [
 
 
 @pytest.mark.parametrize(("answer", "gold"), UNEQUAL)
-def test_what_others_took_for_equal_is_not(answer, gold):
+def test_pairs_that_other_graders_confuse_are_unequal(answer, gold):
     assert not grade_math(answer, gold).correct
     assert not grade_math(gold, answer).correct
 
 
 @pytest.mark.parametrize(("answer", "gold"), EQUAL)
-def test_what_others_took_for_different_is_equal(answer, gold):
+def test_pairs_that_other_graders_separate_are_equal(answer, gold):
     assert grade_math(answer, gold).correct
     assert grade_math(gold, answer).correct
 
@@ -117,7 +117,7 @@ POISONS = [
 
 
 @pytest.mark.parametrize("poison", POISONS, ids=lambda poison: poison[:24])
-def test_what_is_beyond_the_caps_is_wrong_and_never_worked_out(poison):
+def test_an_answer_over_the_caps_is_wrong_without_evaluation(poison):
     grade = quick_grade(poison, "12345")
     assert grade is not None and not grade.correct and "equal" not in grade.reason
 
@@ -134,21 +134,21 @@ def test_what_is_beyond_the_caps_is_wrong_and_never_worked_out(poison):
         ("**a" * 900, "tower"),
     ],
 )
-def test_the_reason_names_the_cap(answer, reason):
+def test_the_reason_names_the_exceeded_cap(answer, reason):
     assert reason in (over_caps(answer) or "")
 
 
 @pytest.mark.parametrize(
     "answer", ["2^{100}", r"10^{-3}", "20!", r"\binom{10}{3}", "x^{2n+1}", "2^{3^2}", "e^{-x^2/2}"]
 )
-def test_what_mathematicians_write_is_within_the_caps(answer):
+def test_ordinary_expressions_are_within_the_caps(answer):
     assert over_caps(answer) is None
 
 
 @pytest.mark.parametrize(
     "answer", ["", "   ", "I do not know", r"\frac{1}{", "}{", "\x00", "🙂", r"\undefinedmacro{3}"]
 )
-def test_nonsense_is_wrong_and_raises_nothing(answer):
+def test_malformed_text_is_wrong_and_does_not_raise(answer):
     assert not grade_math(answer, r"\sqrt{7}+1").correct
 
 
@@ -190,7 +190,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_a_long_answer_of_one_piece_is_no_error_and_no_warning(piece):
+def test_a_long_repetitive_answer_does_not_raise_or_warn(piece):
     for tail in ("", "1", "}", ")"):
         grade = quick_grade((piece * 3000)[:2_900] + tail, r"\sqrt{7}+1")
         assert grade is None or not grade.correct
@@ -202,12 +202,12 @@ def test_one_of_several_golds_suffices():
 
 
 @pytest.mark.parametrize("gold", ["", [], [""], None])
-def test_a_gold_answer_that_is_none_is_the_callers_mistake(gold):
+def test_an_empty_or_missing_gold_answer_is_rejected(gold):
     with pytest.raises(BadValue, match="gold must be"):
         grade_math("1", gold)
 
 
-def test_a_grade_says_what_was_read_and_why():
+def test_a_grade_reports_the_parsed_answer_and_the_reason():
     grade = grade_math(r"\boxed{ \dfrac12 }", "0.5")
     assert (grade.correct, grade.reward, grade.parsed) == (True, 1.0, r"\frac{1}{2}")
     assert "0.5" in grade.reason
@@ -224,13 +224,13 @@ def test_the_pool_agrees_with_the_function(grader):
         assert grader.grade(row["answer"], row["gold"]) == grade_math(row["answer"], row["gold"])
 
 
-def test_graders_work_in_threads(grader):
+def test_a_grader_can_be_shared_by_threads(grader):
     wrong: list[object] = []
 
-    def judge() -> None:
+    def grade_all() -> None:
         wrong.extend(row for row in ROWS[::60] if grader.grade(row["answer"], row["gold"]).correct is not row["equal"])
 
-    threads = [threading.Thread(target=judge) for _ in range(4)]
+    threads = [threading.Thread(target=grade_all) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -238,7 +238,7 @@ def test_graders_work_in_threads(grader):
     assert wrong == []
 
 
-def test_an_answer_that_takes_for_ever_is_a_failure_and_not_wrong():
+def test_a_grading_timeout_raises_and_the_pool_recovers():
     hard = r"\sum_{k=1}^{800} \frac{1}{k^{k}}"
     with GraderPool(1, modules=["gem.graders.math_engine", "latex2sympy2_extended"]) as pool:
         grader = MathGrader(pool, timeout=1.0)

@@ -1,4 +1,4 @@
-"""Several graders as one."""
+"""Rubric: several graders combined."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_reward_is_the_weighted_mean():
     assert weighted(first=(0.5, 1), second=(0.25, 1)).reward == 0.375
 
 
-def test_the_parts_are_told_and_sum_to_the_reward():
+def test_the_parts_are_reported_and_sum_to_the_reward():
     grade = weighted(first=(1.0, 2), second=(0.5, 6))
     assert grade.details["reward_parts"] == {"first": 0.25, "second": 0.375}
     assert sum(grade.details["reward_parts"].values()) == grade.reward
@@ -35,30 +35,30 @@ def test_the_parts_are_told_and_sum_to_the_reward():
 
 
 @pytest.mark.parametrize("weights", [(0.1, 0.2, 0.7), (1e-30, 1.0, 3.3), (1 / 3, 1 / 7, 1 / 11)])
-def test_all_right_is_exactly_one_and_anything_less_is_not(weights):
+def test_only_a_fully_correct_answer_scores_exactly_one(weights):
     assert weighted(a=(1.0, weights[0]), b=(1.0, weights[1]), c=(1.0, weights[2])).reward == 1.0
     almost = weighted(a=(0.0, weights[0]), b=(1.0, weights[1]), c=(1.0, weights[2]))
     assert almost.reward < 1.0 and not almost.correct
 
 
-def test_a_part_without_weight_is_reported_alone():
-    grade = weighted(counts=(1.0, 1), told=(0.0, 0))
-    assert grade.correct and grade.details["parts"]["told"]["reward"] == 0.0
+def test_a_part_of_weight_zero_is_only_reported():
+    grade = weighted(counted=(1.0, 1), reported=(0.0, 0))
+    assert grade.correct and grade.details["parts"]["reported"]["reward"] == 0.0
 
 
-def test_real_graders_are_parts():
+def test_existing_graders_can_be_parts():
     rubric = Rubric({"exact": Part(exact_match), "words": Part(f1, weight=3)})
     assert rubric.grade("red dog", "The red dog").correct
     assert rubric.grade("dog", "red dog").reward == pytest.approx(0.75 * 2 / 3)
 
 
-def test_rubrics_are_parts_of_rubrics():
+def test_rubrics_can_be_nested():
     inner = Rubric({"a": says(1.0), "b": says(0.0)})
     grade = Rubric({"inner": Part(inner.grade), "c": says(1.0)}).grade("x", "y")
     assert grade.reward == 0.75 and grade.details["parts"]["inner"]["details"]["reward_parts"] == {"a": 0.5, "b": 0.0}
 
 
-def test_the_question_goes_to_the_parts_that_take_it():
+def test_the_question_is_passed_to_parts_that_take_it():
     def asked(answer: str, gold: str, *, question: str) -> Grade:
         return Grade(reward=1.0, correct=True, reason=question)
 
@@ -66,7 +66,7 @@ def test_the_question_goes_to_the_parts_that_take_it():
     assert rubric.grade("4", "4", question="2 + 2?").details["parts"]["asked"]["reason"] == "2 + 2?"
 
 
-def test_a_part_that_cannot_grade_leaves_no_grade():
+def test_a_part_that_raises_leaves_no_grade():
     def down(answer: str, gold: str) -> Grade:
         raise GraderError("down")
 
@@ -75,23 +75,23 @@ def test_a_part_that_cannot_grade_leaves_no_grade():
 
 
 @pytest.mark.parametrize("parts", [{}, {"a": Part(exact_match, weight=0)}])
-def test_a_rubric_needs_a_part_that_counts(parts):
+def test_a_rubric_needs_a_part_with_a_positive_weight(parts):
     with pytest.raises(BadValue, match="weight above 0"):
         Rubric(parts)
 
 
 @pytest.mark.parametrize("weight", [-1, float("nan"), float("inf"), True])
-def test_a_weight_that_is_none_is_named(weight):
+def test_an_invalid_weight_is_rejected(weight):
     with pytest.raises(BadValue, match="weight must be a number >= 0"):
         Part(exact_match, weight)
 
 
-def test_a_part_that_is_no_function_is_named():
-    with pytest.raises(BadValue, match="is a function"):
+def test_a_part_that_is_not_callable_is_rejected():
+    with pytest.raises(BadValue, match="must be a function"):
         Part("exact")  # type: ignore[arg-type]
 
 
-def test_event_loops_get_the_same_grade_with_all_parts_at_once():
+def test_agrade_runs_parts_concurrently_and_gives_the_same_grade():
     arrived = asyncio.Barrier(2) if hasattr(asyncio, "Barrier") else None
 
     async def waiting(answer: str, gold: str, *, question: str) -> Grade:
@@ -105,14 +105,14 @@ def test_event_loops_get_the_same_grade_with_all_parts_at_once():
     assert together == rubric.grade("red dog", "dog", question="which?")
 
 
-def test_a_part_that_raises_on_an_event_loop_leaves_no_grade_and_nothing_running():
-    given_up = []
+def test_agrade_cancels_the_other_parts_if_one_raises():
+    cancelled = []
 
     async def slow(answer: str, gold: str) -> Grade:
         try:
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
-            given_up.append(answer)
+            cancelled.append(answer)
             raise
         return exact_match(answer, gold)
 
@@ -122,4 +122,4 @@ def test_a_part_that_raises_on_an_event_loop_leaves_no_grade_and_nothing_running
     rubric = Rubric({"slow": Part(exact_match, agrade=slow), "down": Part(exact_match, agrade=down)})
     with pytest.raises(GraderError, match="down"):
         asyncio.run(rubric.agrade("a", "b"))
-    assert given_up == ["a"]
+    assert cancelled == ["a"]

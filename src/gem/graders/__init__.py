@@ -1,4 +1,4 @@
-"""Who judges: an answer in, a Grade out. Each grader is a module of its own, imported where it is used."""
+"""Graders: score an answer against a reference. Import each grader from its own module."""
 
 from gem.graders.base import Grade
 

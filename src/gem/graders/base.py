@@ -1,4 +1,4 @@
-"""What every grader returns."""
+"""Grade: the result of every grader."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from gem.errors import BadValue
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """How an answer was judged. A grader that cannot judge raises InfraError: no verdict stands for an outage.
+    """The verdict on an answer. A grader that cannot reach a verdict raises InfraError instead of returning a Grade.
 
     Args:
         reward: 0 to 1.
-        correct: whether nothing was wrong with it; then the reward is 1.
-        reason: why, in a line for people.
-        parsed: the answer as it was read, "" where nothing was.
-        details: plain data for programs, each grader's own.
+        correct: whether the answer is fully correct; exactly then the reward is 1.
+        reason: one-line explanation for people.
+        parsed: the answer as parsed; "" if nothing was parsed.
+        details: JSON-like data specific to the grader.
 
-    Raises BadValue for a reward outside 0 to 1, or one that ``correct`` contradicts.
+    Raises:
+        BadValue: the reward is outside 0 to 1 or contradicts ``correct``.
     """
 
     reward: float
@@ -30,4 +31,4 @@ class Grade:
 
     def __post_init__(self) -> None:
         if not 0 <= self.reward <= 1 or self.correct is not (self.reward == 1):
-            raise BadValue(f"a reward is 0 to 1, and 1 exactly where correct; got {self.reward!r} and {self.correct}")
+            raise BadValue(f"reward must be 0 to 1, and 1 exactly if correct; got {self.reward!r} and {self.correct}")

@@ -1,8 +1,8 @@
-"""Short answers in words: exact match and F1 over words, after the normalisation of SQuAD (arXiv 1606.05250, §6.1).
+"""Grade short answers: exact match and word-level F1 after SQuAD normalization (arXiv 1606.05250, section 6.1).
 
-Unlike the original it makes no two words equal that are not. Punctuation between words counts as a space, and what
-belongs to a word stays: the sign, point or stroke of a number (-5, 1.5, 3/4, 3:30), a percent sign, the apostrophe of
-"we're", C++ and C#. Articles go, but not at the end ("vitamin A") and not where nothing else would be left.
+Unlike the original, the normalization keeps different words different. Punctuation between words becomes a space, but
+punctuation inside a word stays: signs, points, slashes and colons of numbers (-5, 1.5, 3/4, 3:30), percent signs,
+apostrophes ("we're"), C++ and C#. Articles are removed, except at the end ("vitamin A") or if nothing else is left.
 
 >>> exact_match("The Eiffel Tower.", "eiffel tower").correct, exact_match("the", "a").correct
 (True, False)
@@ -23,22 +23,22 @@ _SAME = str.maketrans({**dict.fromkeys("‘’ʼ´`", "'"), **dict.fromkeys("‐
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _PERCENT = re.compile(r"(?<=\d)\s*(?:%|per ?cent\b)")
 _INITIALS = re.compile(r"(?<![^\W_])(?:[^\W\d_]\.)+(?:[^\W\d_](?![^\W_]))?")  # U.S., a.m.
-# What is part of a word though it is punctuation or a symbol.
+# Punctuation and symbols that are part of a word.
 _PART = re.compile(r"(?<![^\s(])[-+](?=\.?\d)|(?<=\d)[.,:/](?=\d)|(?<![\d\w])\.(?=\d)|(?<=\d)%|(?<=[^\W_])'(?=[^\W_])")
 _NAMED = re.compile(r"\b[^\W\d_][+#]+(?=[^\w+#]|$)")  # C++, F#
 
 
 def normalize(text: str) -> str:
-    """Lower case, without punctuation, articles and superfluous space; see the module docstring for what stays.
+    """Lower-case a text and remove punctuation, articles and extra spaces, as described in the module docstring.
 
     >>> normalize("The U.S. (in 1,000s): -2.5 %!"), normalize("Vitamin A")
     ('us in 1000s -2.5%', 'vitamin a')
     """
     text = unicodedata.normalize("NFC", text).casefold().translate(_SAME)
     text = _INITIALS.sub(lambda m: m.group().replace(".", ""), _PERCENT.sub("%", _GROUPED.sub("", text)))
-    stays = {i for pattern in (_PART, _NAMED) for match in pattern.finditer(text) for i in range(*match.span())}
+    kept = {i for pattern in (_PART, _NAMED) for match in pattern.finditer(text) for i in range(*match.span())}
     words = "".join(
-        c if i in stays or unicodedata.category(c)[0] in "LMNC" else _gap(c) for i, c in enumerate(text)
+        c if i in kept or unicodedata.category(c)[0] in "LMNC" else _gap(c) for i, c in enumerate(text)
     ).split()
     if _ARTICLES.issuperset(words):
         return " ".join(words) or " ".join(text.split())
@@ -46,12 +46,16 @@ def normalize(text: str) -> str:
 
 
 def _gap(character: str) -> str:
-    """What stands for a character that is no part of a word: a space, or itself where it says something by itself."""
+    """Return the replacement of a character outside words: itself if it is a currency or other symbol, else a space."""
     return character if unicodedata.category(character) in ("Sc", "So") else " "
 
 
 def exact_match(answer: str, gold: str | Sequence[str]) -> Grade:
-    """1.0 where the normalised answer is one of the golds. Raises BadValue for a gold that is no text or empty."""
+    """Score 1.0 if the normalized answer equals one of the gold answers.
+
+    Raises:
+        BadValue: a gold answer is empty or not a string.
+    """
     golds, ours = _golds(gold), normalize(answer)
     correct = bool(ours) and ours in map(normalize, golds)
     reason = "is" if correct else "is not"
@@ -59,7 +63,11 @@ def exact_match(answer: str, gold: str | Sequence[str]) -> Grade:
 
 
 def f1(answer: str, gold: str | Sequence[str]) -> Grade:
-    """The harmonic mean of precision and recall over words, of the gold that it is best for; correct at 1."""
+    """Score the F1 of word overlap with the best-matching gold answer; the answer is correct at 1.
+
+    Raises:
+        BadValue: a gold answer is empty or not a string.
+    """
     golds, ours = _golds(gold), normalize(answer)
     score = max(_f1(ours.split(), normalize(each).split()) for each in golds)
     return Grade(reward=score, correct=score == 1, reason=f"F1 {score:.3f} with {golds[0]!r:.80}", parsed=ours)
@@ -73,5 +81,5 @@ def _f1(ours: list[str], theirs: list[str]) -> float:
 def _golds(gold: str | Sequence[str]) -> list[str]:
     golds = [gold] if isinstance(gold, str) else list(gold or ())
     if not golds or not all(isinstance(each, str) and each.strip() for each in golds):
-        raise BadValue(f"need a gold answer, got {gold!r:.80}")
+        raise BadValue(f"gold must be a non-empty string or several, got {gold!r:.80}")
     return golds

@@ -1,4 +1,4 @@
-"""Several graders as one: named parts with weights.
+"""Combine several graders into one score: named parts with weights.
 
 >>> from gem.graders.exact import exact_match
 >>> short = lambda answer, gold: exact_match("short" if len(answer) < 20 else "long", "short")
@@ -14,7 +14,6 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from gem.errors import BadValue
 from gem.graders.base import Grade
@@ -22,15 +21,16 @@ from gem.graders.base import Grade
 
 @dataclass(frozen=True)
 class Part:
-    """A grader of a rubric.
+    """One grader of a rubric.
 
     Args:
-        grade: any grader's function of an answer and the gold one: ``exact_match``, ``MathGrader().grade``.
-        weight: against the other parts; 0 for one that is only reported.
-        takes_question: hand it ``question=`` too, as ``Judge(…).grade`` takes it.
-        agrade: the same for event loops, as ``Judge(…).agrade``; None runs ``grade`` in a thread.
+        grade: function of an answer and a gold answer, such as ``exact_match`` or ``MathGrader().grade``.
+        weight: relative weight; a part of weight 0 is only reported.
+        takes_question: whether ``grade`` accepts ``question=``, as ``Judge(…).grade`` does.
+        agrade: async version of ``grade``, such as ``Judge(…).agrade``; None runs ``grade`` in a thread.
 
-    Raises BadValue for a weight that is negative or no number.
+    Raises:
+        BadValue: the weight is negative or not a finite number.
     """
 
     grade: Callable[..., Grade]
@@ -40,20 +40,23 @@ class Part:
 
     def __post_init__(self) -> None:
         if not callable(self.grade):
-            raise BadValue(f"a part's grade is a function of an answer and a gold one, got {self.grade!r}")
+            raise BadValue(f"grade must be a function of an answer and a gold answer, got {self.grade!r}")
         if isinstance(self.weight, bool) or not 0 <= self.weight < math.inf:
             raise BadValue(f"a weight must be a number >= 0, got {self.weight!r}")
 
-    def asks(self, question: str) -> dict[str, str]:
-        """What it is handed besides answer and gold."""
+    def extra_arguments(self, question: str) -> dict[str, str]:
+        """Return the keyword arguments of ``grade`` besides answer and gold."""
         return {"question": question} if self.takes_question else {}
 
 
 class Rubric:
-    """The weighted mean of its parts; correct where every part with a weight is.
+    """Weighted mean of several graders; an answer is correct if every part with a positive weight says so.
 
-    ``Grade.details["parts"]`` has each part's reward, weight, reason and details by name, and
-    ``details["reward_parts"]`` what each contributes; they sum to the reward. Raises BadValue where no part has weight.
+    ``Grade.details["parts"]`` holds the reward, weight, reason and details of each part by name.
+    ``details["reward_parts"]`` holds the contribution of each part; the contributions sum to the reward.
+
+    Raises:
+        BadValue: no part has a positive weight.
     """
 
     def __init__(self, parts: Mapping[str, Part]) -> None:
@@ -62,35 +65,27 @@ class Rubric:
         self.parts = dict(parts)
 
     def grade(self, answer: str, gold: str | Sequence[str], *, question: str = "") -> Grade:
-        """Grade by all parts, in their order. Raises what a part raises: without all of them there is no grade."""
-        return self._summed(
-            {name: part.grade(answer, gold, **part.asks(question)) for name, part in self.parts.items()}
+        """Grade an answer by all parts, in order. If a part raises, the exception propagates and there is no grade."""
+        return self._combined(
+            {name: part.grade(answer, gold, **part.extra_arguments(question)) for name, part in self.parts.items()}
         )
 
     async def agrade(self, answer: str, gold: str | Sequence[str], *, question: str = "") -> Grade:
-        """grade(), for event loops: all parts at once. Where one raises, the others are given up."""
+        """Async version of grade() that runs all parts concurrently and cancels the rest if one raises."""
         tasks = [asyncio.ensure_future(_agraded(part, answer, gold, question)) for part in self.parts.values()]
         try:
             grades = await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
-        return self._summed(dict(zip(self.parts, grades, strict=True)))
+        return self._combined(dict(zip(self.parts, grades, strict=True)))
 
-    def _summed(self, grades: Mapping[str, Grade]) -> Grade:
+    def _combined(self, grades: Mapping[str, Grade]) -> Grade:
         total = sum(part.weight for part in self.parts.values())
-        shares = {name: part.weight * grades[name].reward / total for name, part in self.parts.items()}
+        contributions = {name: part.weight * grades[name].reward / total for name, part in self.parts.items()}
         correct = all(grades[name].correct for name, part in self.parts.items() if part.weight)
-        below_one = math.nextafter(1.0, 0.0)  # a part may weigh less than rounding
-        return Grade(
-            reward=1.0 if correct else min(sum(shares.values()), below_one),
-            correct=correct,
-            reason="; ".join(f"{name} {grade.reward:g}: {grade.reason}" for name, grade in grades.items()),
-            details={"reward_parts": shares, "parts": self._told(grades)},
-        )
-
-    def _told(self, grades: Mapping[str, Grade]) -> dict[str, Any]:
-        return {
+        below_one = math.nextafter(1.0, 0.0)  # a part's weight may be lost in rounding
+        parts = {
             name: {
                 "reward": grade.reward,
                 "weight": self.parts[name].weight,
@@ -99,10 +94,16 @@ class Rubric:
             }
             for name, grade in grades.items()
         }
+        return Grade(
+            reward=1.0 if correct else min(sum(contributions.values()), below_one),
+            correct=correct,
+            reason="; ".join(f"{name} {grade.reward:g}: {grade.reason}" for name, grade in grades.items()),
+            details={"reward_parts": contributions, "parts": parts},
+        )
 
 
 async def _agraded(part: Part, answer: str, gold: str | Sequence[str], question: str) -> Grade:
-    asked = part.asks(question)
+    extra = part.extra_arguments(question)
     if part.agrade is not None:
-        return await part.agrade(answer, gold, **asked)
-    return await asyncio.to_thread(part.grade, answer, gold, **asked)
+        return await part.agrade(answer, gold, **extra)
+    return await asyncio.to_thread(part.grade, answer, gold, **extra)
