@@ -45,14 +45,14 @@ def error_of(capsys, *argv):
     return captured.err
 
 
-def test_report_shows_what_holds_and_what_does_not(capsys):
+def test_report_shows_which_guarantees_are_enforced(capsys):
     assert main(["sandbox", "report", *BACKEND]) == 0
     shown = capsys.readouterr().out
-    assert "backend  subprocess\nlevel    it has none\n" in shown
+    assert "backend  subprocess\nlevel    none\n" in shown
     assert "  network    NOT ENFORCED\n" in shown and "\n- No isolation" in shown
 
 
-def test_run_passes_both_outputs_on_and_exits_as_the_program_does(program, typed, capsys):
+def test_run_forwards_both_outputs_and_the_exit_code(program, typed, capsys):
     typed(b"input\n")
     path = program("import sys; print(input()); print('err', file=sys.stderr); sys.exit(5)")
     assert main(["sandbox", "run", path, *BACKEND]) == 5
@@ -60,7 +60,7 @@ def test_run_passes_both_outputs_on_and_exits_as_the_program_does(program, typed
     assert (captured.out, captured.err) == ("input\n", "err\n")
 
 
-def test_a_program_may_come_from_the_standard_input_and_then_it_reads_eof(typed, capsys):
+def test_a_program_read_from_standard_input_gets_eof_as_its_input(typed, capsys):
     typed(b"import sys; print(repr(sys.stdin.read()))")
     assert main(["sandbox", "run", "-", *BACKEND]) == 0
     assert capsys.readouterr().out == "''\n"
@@ -69,12 +69,12 @@ def test_a_program_may_come_from_the_standard_input_and_then_it_reads_eof(typed,
 @pytest.mark.parametrize(
     ("code", "flags", "exit_code", "said"),
     [
-        ("print('kept'); import time; time.sleep(60)", ["--wall-s", "0.5"], 124, "gem: stopped: it used up its time\n"),
-        ("while True: print('kept')", ["--output-bytes", "1000"], 137, "gem: stopped: it wrote without end\n"),
+        ("print('kept'); import time; time.sleep(60)", ["--wall-s", "0.5"], 124, "gem: killed: time limit exceeded\n"),
+        ("while True: print('kept')", ["--output-bytes", "1000"], 137, "gem: killed: output limit exceeded\n"),
         ("print('kept', flush=True); import ctypes; ctypes.string_at(0)", [], 139, ""),
     ],
 )
-def test_what_stopped_a_program_is_said_and_shown_by_the_exit_code(
+def test_a_killed_program_is_reported_on_stderr_and_by_the_exit_code(
     code, flags, exit_code, said, program, typed, capsys
 ):
     assert main(["sandbox", "run", program(code), *BACKEND, *flags]) == exit_code
@@ -82,15 +82,15 @@ def test_what_stopped_a_program_is_said_and_shown_by_the_exit_code(
     assert captured.out.startswith("kept\n") and captured.err == said
 
 
-def test_selftest_shows_a_line_for_each_promise_and_the_score(capsys):
+def test_selftest_shows_a_line_for_each_check_and_a_summary(capsys):
     assert main(["sandbox", "selftest", *BACKEND]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("passed     streams ") for line in lines)
     assert any(line.startswith("unchecked  network ") for line in lines)
-    assert lines[-1].startswith("subprocess: 24 of 33 promises kept, 0 broken, ")
+    assert lines[-1].startswith("subprocess: 24 of 33 checks passed, 0 failed, ")
 
 
-def test_selftest_fails_where_a_promise_is_broken(capsys, monkeypatch):
+def test_selftest_fails_if_a_check_fails(capsys, monkeypatch):
     from gem.sandbox.subprocess_ import SubprocessSandbox
 
     honest = SubprocessSandbox.report
@@ -107,7 +107,7 @@ def test_selftest_fails_where_a_promise_is_broken(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["run"], "gem sandbox run needs a file, or - for the standard input"),
+        (["run"], "gem sandbox run needs a file, or - for standard input"),
         (["report", "x.py"], "gem sandbox report takes no file, got 'x.py'"),
         (["raport"], "did you mean 'report'?"),
         (["run", "missing.py", *BACKEND], "missing.py: No such file or directory"),
@@ -130,7 +130,7 @@ def test_a_failure_of_the_machinery_is_one_line_and_exit_code_1(capsys, monkeypa
     assert capsys.readouterr().err == "gem: error: docker is not installed; install it or use another sandbox\n"
 
 
-def test_serve_lends_the_sandbox_until_it_is_interrupted():
+def test_serve_serves_the_sandbox_until_it_is_interrupted():
     argv = [sys.executable, "-m", "gem", "sandbox", "serve", *BACKEND, "--port", "0"]
     environment = {**os.environ, "GEM_SANDBOX_TOKEN": "t"}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as server:

@@ -1,13 +1,13 @@
-"""A sandbox over HTTP: the adapter against the reference server, and against servers that misbehave."""
+"""Remote sandboxes: the client against the server, and against servers that misbehave."""
 
 import base64
 import http.client
 import json
-import os
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -37,8 +37,8 @@ def remote(server):
 
 
 def ask(server, method, path, body=None, token="right"):
-    """What a client that knows nothing of gem does."""
-    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=30)
+    """Send a request with the standard library only."""
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=30)
     try:
         connection.request(method, path, body, {"Authorization": f"Bearer {token}"})
         response = connection.getresponse()
@@ -48,7 +48,7 @@ def ask(server, method, path, body=None, token="right"):
 
 
 class Misbehaving:
-    """Accepts connections, reads one request of each, and answers with these bytes. requests: how many came."""
+    """Accepts connections, reads one request from each, and answers with the given bytes. Counts the requests."""
 
     def __init__(self, answer):
         self.answer, self.requests = answer, 0
@@ -76,16 +76,16 @@ class Misbehaving:
         self.listener.close()
 
 
-def test_it_keeps_the_promises_of_what_is_behind_it(remote):
+def test_a_remote_sandbox_passes_the_sandbox_checks(remote):
     findings = check_sandbox(remote)
     assert [(finding.name, finding.detail) for finding in findings if finding.status == "failed"] == []
 
 
-def test_the_report_is_that_of_what_is_behind_it(remote, inner):
+def test_the_report_is_that_of_the_served_sandbox(remote, inner):
     assert remote.report() == inner.report()
 
 
-def test_the_protocol_is_what_its_documentation_says(server):
+def test_the_server_follows_the_documented_protocol(server):
     program = base64.b64encode(b"print(input())").decode()
     body = {"program": program, "stdin": base64.b64encode(b"hi").decode(), "limits": {"wall_s": 5}}
     status, result = ask(server, "POST", "/run", json.dumps(body))
@@ -112,23 +112,23 @@ def test_the_protocol_is_what_its_documentation_says(server):
         ("POST", "/run", '{"program": "", "files": {"../x": ""}}', 400),
     ],
 )
-def test_a_request_that_does_not_keep_to_the_protocol_is_told_why(server, method, path, body, status):
+def test_an_invalid_request_is_answered_with_an_error(server, method, path, body, status):
     found, answer = ask(server, method, path, body)
     assert found == status and answer["error"]
 
 
 def test_a_wrong_token_runs_nothing(server):
     assert ask(server, "POST", "/run", "{}", token="wrong") == (401, {"error": "wrong token"})
-    with make_sandbox("remote", url=server.url, token="wrong") as stranger, pytest.raises(SandboxError, match="401"):
-        stranger.run("print(1)")
+    with make_sandbox("remote", url=server.url, token="wrong") as client, pytest.raises(SandboxError, match="401"):
+        client.run("print(1)")
 
 
-def test_a_server_without_a_token_is_refused(inner):
+def test_a_server_requires_a_token(inner):
     with pytest.raises(BadValue, match="token"):
         SandboxServer(inner, token="")
 
 
-def test_the_callers_mistakes_are_the_callers_here_too(remote):
+def test_invalid_arguments_raise_bad_value(remote):
     with pytest.raises(BadValue, match="relative"):
         remote.run("", files={"/x": ""})
 
@@ -139,47 +139,50 @@ def test_the_token_may_come_from_the_environment(server, monkeypatch):
         assert remote.run("print(1)").stdout == "1\n"
 
 
-def test_limits_of_the_sandbox_go_with_every_call(server):
+def test_the_limits_of_the_sandbox_are_sent_with_every_call(server):
     with make_sandbox("remote", url=server.url, token="right", limits=Limits(wall_s=0.5)) as remote:
         assert remote.run("while True: pass").status is Status.TIMEOUT
 
 
-def test_connections_are_kept_and_shared_between_threads(remote):
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda n: remote.run(f"print({n})").stdout, range(24))) == [f"{n}\n" for n in range(24)]
-    before = list(remote._idle)
-    assert 1 <= len(before) <= 8
-    remote.run("1")
-    assert remote._idle == before
+def test_connections_are_reused_by_all_threads(inner):
+    with SandboxServer(inner, token="t") as server, make_sandbox("remote", url=server.url, token="t") as remote:
+        with ThreadPoolExecutor(8) as pool:
+            outputs = list(pool.map(lambda n: remote.run(f"print({n})").stdout, range(24)))
+        assert outputs == [f"{n}\n" for n in range(24)]
+        before = set(server._server.server_state.connections)
+        assert 1 <= len(before) <= 8
+        remote.run("1")
+        assert set(server._server.server_state.connections) == before
 
 
-def test_a_forked_process_does_not_speak_on_the_parents_connection(remote):
-    remote.run("1")
-    before = list(remote._idle)
-    remote._owner = os.getpid() + 1  # as a child finds it
-    assert remote.run("print(2)").stdout == "2\n"
-    assert not set(remote._idle) & set(before)
-    for connection in before:
-        connection.close()
+def test_a_forked_process_opens_its_own_connections(server):
+    with make_sandbox("remote", url=server.url, token="right") as remote:
+        remote.run("1")
+        parent = remote._client._background
+        parent.pid += 1  # what a forked process sees
+        assert remote.run("print(2)").stdout == "2\n"
+        assert remote._client._background is not parent
+        parent.pid -= 1
+        parent.close()
 
 
 @pytest.mark.parametrize("url", ["localhost:1", "ftp://x", "http://", ""])
-def test_a_url_that_is_none_is_the_callers_mistake(url):
-    with pytest.raises(BadValue, match="url must be"):
+def test_an_invalid_url_raises_bad_value(url):
+    with pytest.raises(BadValue, match="url should be like http://host:port"):
         make_sandbox("remote", url=url, token="t")
 
 
-def test_a_url_is_needed():
+def test_a_url_is_required():
     with pytest.raises(BadValue, match="requires the option url="):
         make_sandbox("remote")
 
 
-def test_a_server_that_is_not_there_is_the_machinerys_failure():
+def test_an_unreachable_server_raises_sandbox_error():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with make_sandbox("remote", url=f"http://127.0.0.1:{port}", token="t") as remote:
         for work in (lambda: remote.run("1"), remote.session, remote.report):
-            with pytest.raises(SandboxError, match="Connection"):
+            with pytest.raises(SandboxError, match="Cannot connect"):
                 work()
 
 
@@ -188,36 +191,34 @@ ANSWERS = [b"", b"nonsense\r\n\r\n", OBJECT, OBJECT.replace(b"{}", b"[]"), OBJEC
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_an_answer_that_is_none_is_the_machinerys_failure_and_nothing_is_sent_twice(answer):
+def test_an_invalid_response_raises_sandbox_error_and_the_request_is_not_repeated(answer):
     with Misbehaving(answer) as server, make_sandbox("remote", url=server.url, token="t") as remote:
         with pytest.raises(SandboxError):
             remote.run("1")
         assert server.requests == 1
 
 
-def test_a_server_that_restarts_is_found_again(inner):
+def test_a_client_reconnects_to_a_server_that_restarts(inner):
     with SandboxServer(inner, token="t") as first:
-        port = first.server_address[1]
+        port = urlsplit(first.url).port
         remote = make_sandbox("remote", url=first.url, token="t")
         assert remote.run("print(1)").stdout == "1\n"
-    for connection in remote._idle:  # as when the server's machine closed it
-        connection.sock.shutdown(socket.SHUT_RDWR)
     with SandboxServer(inner, token="t", port=port), remote:
         assert remote.run("print(2)").stdout == "2\n"
 
 
-def test_a_failure_behind_the_server_is_a_sandbox_error_here(inner):
+def test_a_failure_of_the_served_sandbox_raises_sandbox_error(inner):
     closed = make_sandbox("subprocess")
     closed.close()
     with (
         SandboxServer(closed, token="t") as server,
         make_sandbox("remote", url=server.url, token="t") as remote,
-        pytest.raises(SandboxError, match=r"answered 503: this SubprocessSandbox is closed"),
+        pytest.raises(SandboxError, match=r"returned status 503: this SubprocessSandbox is closed"),
     ):
         remote.run("1")
 
 
-def test_with_stop_the_tests_after_it_are_not_run(remote):
+def test_stop_cancels_the_remaining_tests(remote):
     seen = []
     cases = [Case(stdin=str(n)) for n in range(4)]
     results = remote.run_tests("print(input())", cases, stop=lambda index, result: seen.append(index) or index == 1)
@@ -225,7 +226,7 @@ def test_with_stop_the_tests_after_it_are_not_run(remote):
     assert [result and result.stdout for result in results] == ["0\n", "1\n", None, None]
 
 
-def test_an_idle_session_makes_room(inner, monkeypatch):
+def test_idle_sessions_are_closed_when_another_is_opened(inner, monkeypatch):
     monkeypatch.setattr("gem.sandbox.remote_server.SESSION_IDLE_S", 0.1)
     with SandboxServer(inner, token="t") as server, make_sandbox("remote", url=server.url, token="t") as remote:
         left = remote.session()
@@ -238,7 +239,7 @@ def test_an_idle_session_makes_room(inner, monkeypatch):
         left.close()
 
 
-def test_a_closed_session_and_a_closed_sandbox_refuse(server):
+def test_a_closed_session_and_a_closed_sandbox_raise(server):
     remote = make_sandbox("remote", url=server.url, token="right")
     session = remote.session()
     assert isinstance(session.run("1"), Result)

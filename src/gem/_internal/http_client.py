@@ -7,6 +7,7 @@ in flight is bounded, and each attempt has a timeout. Needs aiohttp.
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import os
 import random
@@ -24,6 +25,7 @@ from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
 
 MAX_PAUSE_S = 60.0  # between two attempts, whatever Retry-After says
+LARGE_BODY = 1 << 20  # bytes; larger bodies are sent in pieces, so that they do not block the event loop
 RETRYABLE = frozenset({408, 429})  # retryable statuses besides 5xx
 _CONNECT_SHARE = 0.9  # of the timeout; less than 1 tells an unreachable server from one that does not answer
 
@@ -65,6 +67,7 @@ class RequestError(Exception):
         retry_after: seconds that the server asks to wait.
         timed_out: the request was sent and the response did not arrive in time.
         status: status of the response; 0 without one, or where its body is invalid.
+        body: body of a response with another status than 200.
     """
 
     def __init__(
@@ -75,9 +78,11 @@ class RequestError(Exception):
         retry_after: float = 0.0,
         timed_out: bool = False,
         status: int = 0,
+        body: bytes = b"",
     ) -> None:
         super().__init__(reason)
         self.retryable, self.retry_after, self.timed_out, self.status = retryable, retry_after, timed_out, status
+        self.body = body
 
 
 class HttpClient:
@@ -211,7 +216,9 @@ class _ConnectionPool:
             RequestError: for connection errors, timeouts and every status but 200.
         """
         limit = self._aiohttp.ClientTimeout(total=request.timeout, sock_connect=request.timeout * _CONNECT_SHARE)
-        options = {"data": request.body, "headers": dict(request.headers), "params": dict(request.params)}
+        large = request.body is not None and len(request.body) > LARGE_BODY
+        data = io.BytesIO(request.body or b"") if large else request.body
+        options = {"data": data, "headers": dict(request.headers), "params": dict(request.params)}
         async with self._semaphore:
             try:
                 async with self._session.request(
@@ -232,6 +239,7 @@ class _ConnectionPool:
             retryable=response.status in RETRYABLE or response.status >= 500,
             retry_after=_retry_after(response.headers),
             status=response.status,
+            body=body,
         )
 
 

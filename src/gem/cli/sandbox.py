@@ -1,13 +1,13 @@
-"""Run untrusted programs contained, and see what containment holds on this machine.
+"""Run untrusted programs in a sandbox, and check which isolation this machine supports.
 
-  gem sandbox report                        which backend and level, what each guarantee rests on, and why no more
-  gem sandbox run program.py < input.txt    run a file, with this input, and exit as it does
-  gem sandbox run - --wall-s 2              the program itself comes from the standard input
-  gem sandbox selftest                      try what the sandbox promises, and show the score
-  gem sandbox serve --port 8900             lend it to other machines, to who shows GEM_SANDBOX_TOKEN
+  gem sandbox report                        show the backend, its level, and how each guarantee is enforced
+  gem sandbox run program.py < input.txt    run a program with this standard input
+  gem sandbox run - --wall-s 2              read the program itself from standard input
+  gem sandbox selftest                      check every guarantee of the sandbox
+  gem sandbox serve --port 8900             serve the sandbox over HTTP; clients authenticate with GEM_SANDBOX_TOKEN
 
-`run` exits with the program's exit code, 124 at a limit of time, 137 at one of memory or output, and 128 + N after
-signal N; what stopped it is a line on stderr. `selftest` exits with 1 when a promise is broken.
+`run` exits with the exit code of the program, 124 after a timeout, 137 after exceeding the memory or output limit, and
+128 + N after signal N; a line on stderr says why a program was killed. `selftest` exits with 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {Status.TIMEOUT: 124, Status.MEMORY: 137, Status.OUTPUT_LIMIT: 137}
 REASONS = {
-    Status.TIMEOUT: "it used up its time",
-    Status.MEMORY: "it used up its memory",
-    Status.OUTPUT_LIMIT: "it wrote without end",
+    Status.TIMEOUT: "time limit exceeded",
+    Status.MEMORY: "memory limit exceeded",
+    Status.OUTPUT_LIMIT: "output limit exceeded",
 }
 _COLORS = {"passed": "green", "failed": "bold red", "unchecked": "yellow"}
 
@@ -39,27 +39,27 @@ _COLORS = {"passed": "green", "failed": "bold red", "unchecked": "yellow"}
 @dataclass(frozen=True, kw_only=True)
 class Config:
     action: Literal["report", "run", "selftest", "serve"] = flag(REQUIRED, help="what to do", positional=True)
-    file: str = flag("", help="with run: the program, - for the standard input", positional=True)
-    backend: str = flag("auto", help="which sandbox", choices=["auto", *BACKENDS])
-    level: Literal["auto", "ns", "lsm", "basic"] = flag("auto", help="of the zygote backend")
-    image: str | None = flag(None, help="of docker and podman")
-    url: str | None = flag(None, help="of remote")
-    wall_s: float = flag(Limits.wall_s, help="seconds of wall clock")
-    cpu_s: float | None = flag(None, help="seconds of CPU; by default wall_s + 1")
-    memory_bytes: int = flag(Limits.memory_bytes, help="bytes of memory")
-    processes: int = flag(Limits.processes, help="processes and threads alive at once")
-    disk_bytes: int = flag(Limits.disk_bytes, help="bytes written to files")
-    output_bytes: int = flag(Limits.output_bytes, help="bytes kept of each output")
-    network: bool = flag(False, help="let it reach the network")
-    host: str = flag("127.0.0.1", help="with serve: the address to listen at")
-    port: int = flag(8900, help="with serve: the port to listen at")
+    file: str = flag("", help="for run: the program, or - for standard input", positional=True)
+    backend: str = flag("auto", help="sandbox backend", choices=["auto", *BACKENDS])
+    level: Literal["auto", "ns", "lsm", "basic"] = flag("auto", help="isolation level of the zygote backend")
+    image: str | None = flag(None, help="image for docker and podman")
+    url: str | None = flag(None, help="server URL for the remote backend")
+    wall_s: float = flag(Limits.wall_s, help="limit in wall-clock seconds")
+    cpu_s: float | None = flag(None, help="limit in CPU seconds; default: wall_s + 1")
+    memory_bytes: int = flag(Limits.memory_bytes, help="memory limit in bytes")
+    processes: int = flag(Limits.processes, help="limit on processes and threads alive at the same time")
+    disk_bytes: int = flag(Limits.disk_bytes, help="limit on bytes written to files")
+    output_bytes: int = flag(Limits.output_bytes, help="bytes of stdout, and of stderr, to keep")
+    network: bool = flag(False, help="allow network access")
+    host: str = flag("127.0.0.1", help="for serve: address to listen on")
+    port: int = flag(8900, help="for serve: port to listen on")
 
 
 def run(config: Config) -> int:
     if config.file and config.action != "run":
         raise BadValue(f"gem sandbox {config.action} takes no file, got {config.file!r}")
     if config.action == "run" and not config.file:
-        raise BadValue("gem sandbox run needs a file, or - for the standard input")
+        raise BadValue("gem sandbox run needs a file, or - for standard input")
     chosen = {"level": config.level, "image": config.image, "url": config.url}
     options = {name: value for name, value in chosen.items() if value not in ("auto", None)}
     limits = Limits(**{field.name: getattr(config, field.name) for field in fields(Limits)})
@@ -74,24 +74,24 @@ def run(config: Config) -> int:
 def _report(sandbox: Sandbox) -> int:
     report = sandbox.report()
     print(f"backend  {report.backend}")
-    print(f"level    {report.level or 'it has none'}\n")
+    print(f"level    {report.level or 'none'}\n")
     width = max(map(len, report.guarantees))
-    for name, means in report.guarantees.items():
-        print(f"  {name:<{width}}  {means or 'NOT ENFORCED'}")
+    for name, mechanism in report.guarantees.items():
+        print(f"  {name:<{width}}  {mechanism or 'NOT ENFORCED'}")
     for number, note in enumerate(report.notes):
         print(f"{'' if number else chr(10)}- {note}")
     return 0
 
 
 def _run(sandbox: Sandbox, file: str) -> int:
-    given = b"" if sys.stdin is None or (sys.stdin.isatty() and file != "-") else sys.stdin.buffer.read()
-    program, stdin = (given, b"") if file == "-" else (Path(file).read_bytes(), given)
+    data = b"" if sys.stdin is None or (sys.stdin.isatty() and file != "-") else sys.stdin.buffer.read()
+    program, stdin = (data, b"") if file == "-" else (Path(file).read_bytes(), data)
     result = sandbox.run(program, stdin=stdin)
     sys.stdout.write(result.stdout)
     sys.stdout.flush()
     sys.stderr.write(result.stderr)
     if result.status in EXIT_CODES:
-        print(f"gem: stopped: {REASONS[result.status]}", file=sys.stderr)
+        print(f"gem: killed: {REASONS[result.status]}", file=sys.stderr)
     return _exit_code(result)
 
 
@@ -116,30 +116,28 @@ def _selftest(sandbox: Sandbox) -> int:
             if progress is not None and task is not None:
                 progress.update(task, description=name, advance=1)
 
-        findings = check_sandbox(sandbox, started=lambda check: show(check.name))
-    _show(findings, sandbox)
-    return 1 if any(finding.status == "failed" for finding in findings) else 0
+        results = check_sandbox(sandbox, started=lambda check: show(check.name))
+    _show(results, sandbox)
+    return 1 if any(result.status == "failed" for result in results) else 0
 
 
-def _show(findings: list[CheckResult], sandbox: Sandbox) -> None:
+def _show(results: list[CheckResult], sandbox: Sandbox) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console, width = Console(highlight=False, soft_wrap=True), max(len(finding.name) for finding in findings)
-    for finding in findings:
-        word = "FAILED" if finding.status == "failed" else finding.status
-        line = Text.assemble(
-            (f"{word:<9}", _COLORS[finding.status]), f"  {finding.name:<{width}}  {finding.description}"
-        )
+    console, width = Console(highlight=False, soft_wrap=True), max(len(result.name) for result in results)
+    for result in results:
+        word = "FAILED" if result.status == "failed" else result.status
+        line = Text.assemble((f"{word:<9}", _COLORS[result.status]), f"  {result.name:<{width}}  {result.description}")
         console.print(line)
-        if finding.detail:
-            console.print(Text(f"{'':<9}  {'':<{width}}  {finding.detail}", "dim"))
-    counts = {status: sum(finding.status == status for finding in findings) for status in _COLORS}
+        if result.detail:
+            console.print(Text(f"{'':<9}  {'':<{width}}  {result.detail}", "dim"))
+    counts = {status: sum(result.status == status for result in results) for status in _COLORS}
     report = sandbox.report()
     name = f"{report.backend}{report.level and ', level ' + report.level}"
     console.print(
-        f"\n{name}: {counts['passed']} of {len(findings)} promises kept, "
-        f"{counts['failed']} broken, {counts['unchecked']} not made or not checked"
+        f"\n{name}: {counts['passed']} of {len(results)} checks passed, "
+        f"{counts['failed']} failed, {counts['unchecked']} not applicable or not checked"
     )
 
 
@@ -148,9 +146,9 @@ def _serve(sandbox: Sandbox, host: str, port: int) -> int:
 
     token = os.environ.get("GEM_SANDBOX_TOKEN", "")
     if not token:
-        raise BadValue("gem sandbox serve needs a token in GEM_SANDBOX_TOKEN: who shows it may run programs here")
+        raise BadValue("gem sandbox serve needs a token in GEM_SANDBOX_TOKEN; anyone who has it can run programs here")
     server = SandboxServer(sandbox, token=token, host=host, port=port)
-    print(f"serving at {server.url}; stop with Ctrl-C", flush=True)
+    print(f"serving on {server.url}; stop with Ctrl-C", flush=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -1,47 +1,44 @@
-"""A sandbox on another machine, spoken to over HTTP. The protocol is described in remote_protocol.py."""
+"""Client of a sandbox on another machine, over HTTP. See remote_protocol.py for the protocol. Needs aiohttp."""
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
 import os
-import select
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
-from gem.errors import BadValue, SandboxError
+from gem._internal.http_client import HttpClient, HttpRequest, RequestError, bearer, check_url, wait_for
+from gem.errors import BadValue, SandboxError, require
 from gem.sandbox import remote_protocol as protocol
 from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session
 
-CONNECT_S = 10.0
-GRACE_S = 60.0  # beyond its limits, for a run to be started and its answer to arrive
+GRACE_S = 60.0  # added to the time limit of a run, to start it and to transfer its result
+MAX_CONNECTIONS = 256
 
 
 class RemoteSandbox(Sandbox):
-    """Runs programs where a server of the protocol runs. Any number of threads use as many connections as they need.
+    """Runs programs on a server that speaks the protocol. Safe to use from several threads.
 
-    Nothing is sent twice: a request that is not answered is a SandboxError, because its program may have run. A
-    connection that the server closed while it was idle is replaced.
+    Requests are never retried, because the program may have run: a failed request raises SandboxError.
 
     Args:
-        url: of the server, "http://host:port" or "https://…".
-        token: what it wants to be shown. None takes GEM_SANDBOX_TOKEN.
-        limits: the defaults of every call, sent with each.
+        url: URL of the server, "http://host:port" or "https://host:port". It is not contacted before the first call.
+        token: the server's token. None means the environment variable GEM_SANDBOX_TOKEN.
+        limits: defaults of every call, sent with each request.
 
-    Raises BadValue for a url of another form. The server is not asked before it is needed.
+    Raises:
+        BadValue: if the URL is invalid.
+        MissingDependency: if aiohttp is not installed.
     """
 
     def __init__(self, *, url: str, token: str | None = None, limits: Limits | None = None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BadValue(f"url must be http://host:port or https://host:port, got {url!r}")
-        self.url, self.limits, self.closed = url.rstrip("/"), limits or Limits(), False
-        self._parts, self._token = parts, os.environ.get("GEM_SANDBOX_TOKEN", "") if token is None else token
-        self._owner = os.getpid()
-        self._idle: list[http.client.HTTPConnection] = []  # append and pop are atomic
+        hint = "the token is passed as token= or in GEM_SANDBOX_TOKEN"
+        self.url = check_url(url, "url", "http://host:port or https://host:port", hint)
+        require("aiohttp", extra="serve")
+        self.limits, self.closed = limits or Limits(), False
+        token = os.environ.get("GEM_SANDBOX_TOKEN", "") if token is None else token
+        self._headers = {**bearer(token), "Content-Type": "application/json"}
+        self._client = _Client(self.url)
 
     def run(
         self,
@@ -51,7 +48,7 @@ class RemoteSandbox(Sandbox):
         limits: Limits | None = None,
         files: Files | None = None,
     ) -> Result:
-        return self._result("/run", {"program": protocol.packed(program)}, stdin, limits, files)
+        return self._run("/run", {"program": protocol.packed(program)}, stdin, limits, files)
 
     def exec(
         self,
@@ -62,7 +59,7 @@ class RemoteSandbox(Sandbox):
         files: Files | None = None,
     ) -> Result:
         command = command if isinstance(command, str) else list(command)
-        return self._result("/exec", {"command": command}, stdin, limits, files)
+        return self._run("/exec", {"command": command}, stdin, limits, files)
 
     def run_tests(
         self,
@@ -73,125 +70,114 @@ class RemoteSandbox(Sandbox):
         limits: Limits | None = None,
         stop: Callable[[int, Result], bool] | None = None,
     ) -> list[Result | None]:
-        """See Sandbox.run_tests. With stop the cases are sent one by one, without it all at once."""
+        """See Sandbox.run_tests. With ``stop`` the cases are sent one by one, without it all at once."""
         limits, results = limits or self.limits, list[Result | None](())
         for batch in ([case] for case in cases) if stop is not None else [list(cases)]:
             body = {"program": protocol.packed(program), "cases": protocol.packed_cases(batch), "function": function}
-            answer = self._ask("POST", "/tests", body, limits, limits.wall_s * len(batch))
-            results += [_read(protocol.unpacked_result, result) for result in answer.get("results", ())]
+            answer = self._send("POST", "/tests", body, limits, limits.wall_s * len(batch))
+            results += [_decoded(protocol.unpacked_result, result) for result in answer.get("results", ())]
             if stop is not None and results[-1] is not None and stop(len(results) - 1, results[-1]):
                 break
         return results + [None] * (len(cases) - len(results))
 
     def session(self, *, limits: Limits | None = None) -> Session:
         limits = limits or self.limits
-        return RemoteSession(self, str(self._ask("POST", "/sessions", {}, limits, 0).get("id")), limits)
+        return RemoteSession(self, str(self._send("POST", "/sessions", {}, limits, 0).get("id")), limits)
 
     def report(self) -> Report:
-        report: Report = _read(protocol.unpacked_report, self._ask("GET", "/report", None, None, 0))
+        report: Report = _decoded(protocol.unpacked_report, self._send("GET", "/report", None, None, 0))
         return report
 
     def close(self) -> None:
         self.closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._client.close()
 
-    def _result(
+    def _run(
         self, path: str, body: dict[str, Any], stdin: str | bytes, limits: Limits | None, files: Files | None
     ) -> Result:
         limits = limits or self.limits
         body |= {"stdin": protocol.packed(stdin), "files": protocol.packed_files(files)}
-        result: Result = _read(protocol.unpacked_result, self._ask("POST", path, body, limits, limits.wall_s))
+        result: Result = _decoded(protocol.unpacked_result, self._send("POST", path, body, limits, limits.wall_s))
         return result
 
-    def _ask(
+    def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None, limits: Limits | None, wall_s: float
     ) -> dict[str, Any]:
-        """One request. wall_s: what the work may take. Raises SandboxError, or BadValue where the server says so."""
+        """Send a request whose work takes up to wall_s seconds, and return the decoded answer."""
         if self.closed:
-            raise SandboxError(f"this sandbox at {self.url} is closed")
+            raise SandboxError(f"the sandbox at {self.url} is closed")
         if limits is not None:
             body = {**(body or {}), "limits": protocol.packed_limits(limits)}
         data = None if body is None else json.dumps(body).encode()
-        try:
-            status, answer = self._exchange(method, path, data, wall_s + GRACE_S)
-        except (OSError, http.client.HTTPException, ValueError) as e:
-            raise SandboxError(f"{method} {path} of {self.url} failed: {type(e).__name__}: {e}") from e
-        if status == protocol.BAD_VALUE:
-            raise BadValue(str(answer.get("error")))
-        if status != protocol.OK:
-            raise SandboxError(f"{method} {path} of {self.url} answered {status}: {answer.get('error')}")
-        return answer
-
-    def _exchange(self, method: str, path: str, data: bytes | None, timeout: float) -> tuple[int, dict[str, Any]]:
-        connection = self._connection()
-        try:
-            connection.sock.settimeout(timeout)
-            headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-            connection.request(method, self._parts.path.rstrip("/") + path, data, headers)
-            response = connection.getresponse()
-            answer = json.loads(response.read())
-            if not isinstance(answer, dict):
-                raise ValueError(f"expected an object, got {answer!r:.80}")
-        except BaseException:
-            connection.close()
-            raise
-        self._idle.append(connection)
-        if self.closed:
-            self.close()
-        return response.status, answer
-
-    def _connection(self) -> http.client.HTTPConnection:
-        """An idle connection that the server has not closed, or a new one. After a fork all are new."""
-        if self._owner != os.getpid():
-            self._owner, self._idle = os.getpid(), []
-        while self._idle:
-            with contextlib.suppress(IndexError):  # another thread was faster
-                connection = self._idle.pop()
-                if not select.select([connection.sock], [], [], 0)[0]:  # else there is its end to read
-                    return connection
-                connection.close()
-        return self._connected()
-
-    def _connected(self) -> http.client.HTTPConnection:
-        host, port = self._parts.hostname or "", self._parts.port
-        connection: http.client.HTTPConnection
-        if self._parts.scheme == "https":
-            connection = http.client.HTTPSConnection(
-                host, port, timeout=CONNECT_S, context=ssl.create_default_context()
-            )
-        else:
-            connection = http.client.HTTPConnection(host, port, timeout=CONNECT_S)
-        connection.connect()
-        return connection
+        request = HttpRequest(method, self.url + path, data, wall_s + GRACE_S, self._headers)
+        return wait_for(self._client.send(request, _parse))
 
 
 class RemoteSession(Session):
-    """An interpreter on the server. Made by RemoteSandbox.session."""
+    """An interpreter on the server. Created by RemoteSandbox.session."""
 
-    def __init__(self, sandbox: RemoteSandbox, name: str, limits: Limits) -> None:
-        self._sandbox, self._path, self._limits = sandbox, f"/sessions/{name}", limits
+    def __init__(self, sandbox: RemoteSandbox, session_id: str, limits: Limits) -> None:
+        self._sandbox, self._path, self._limits = sandbox, f"/sessions/{session_id}", limits
         self._closed = False
 
     def run(self, code: str, *, wall_s: float | None = None) -> Result:
         if self._closed:
             raise SandboxError("this session is closed")
-        patience_s = self._limits.wall_s if wall_s is None else wall_s
         body = {"code": code, "wall_s": wall_s}
-        answer = self._sandbox._ask("POST", f"{self._path}/cells", body, None, patience_s)
-        result: Result = _read(protocol.unpacked_result, answer)
+        limit_s = self._limits.wall_s if wall_s is None else wall_s
+        answer = self._sandbox._send("POST", f"{self._path}/cells", body, None, limit_s)
+        result: Result = _decoded(protocol.unpacked_result, answer)
         return result
 
     def close(self) -> None:
         if not self._closed and not self._sandbox.closed:
             self._closed = True
-            self._sandbox._ask("DELETE", self._path, None, None, 0)
+            self._sandbox._send("DELETE", self._path, None, None, 0)
         self._closed = True
 
 
-def _read(reader: Callable[[Any], Any], data: Any) -> Any:
-    """Raises SandboxError for an answer that does not keep to the protocol."""
+class _Client(HttpClient):
+    def __init__(self, url: str) -> None:
+        super().__init__(extra="serve", timeout=GRACE_S, concurrency=MAX_CONNECTIONS, retries=0, backoff=0.0)
+        self.url = url
+
+    def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> Exception:
+        where = f"{request.method} {request.url}"
+        if not error.status:
+            return SandboxError(f"{where} failed: {error}")
+        message = _error_message(error)
+        if error.status == protocol.BAD_VALUE:
+            return BadValue(message)
+        return SandboxError(f"{where} returned status {error.status}: {message}")
+
+    def closed_error(self, request: HttpRequest) -> Exception:
+        return SandboxError(f"the sandbox at {self.url} was closed during a request")
+
+
+def _parse(data: bytes) -> dict[str, Any]:
     try:
-        return reader(data)
+        answer = json.loads(data)
+    except ValueError as e:
+        raise RequestError(f"the response is not valid JSON: {e}", retryable=False) from None
+    if not isinstance(answer, dict):
+        raise RequestError(f"the response is not a JSON object: {answer!r:.80}", retryable=False)
+    return answer
+
+
+def _error_message(error: RequestError) -> str:
+    try:
+        return str(json.loads(error.body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return str(error)
+
+
+def _decoded(decode: Callable[[Any], Any], data: Any) -> Any:
+    """Decode part of an answer.
+
+    Raises:
+        SandboxError: if it does not follow the protocol.
+    """
+    try:
+        return decode(data)
     except (KeyError, TypeError, ValueError) as e:
-        raise SandboxError(f"the server's answer is none: {type(e).__name__}: {e}") from e
+        raise SandboxError(f"invalid response from the server: {type(e).__name__}: {e}") from e

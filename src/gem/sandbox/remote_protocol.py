@@ -1,18 +1,17 @@
-"""The protocol of remote sandboxes: JSON over HTTP/1.1, with a bearer token.
+"""The protocol of remote sandboxes: JSON over HTTP, with a bearer token.
 
-    POST   /run                  {"program", "stdin", "limits", "files"}                → a result
-    POST   /exec                 {"command", "stdin", "limits", "files"}                → a result
-    POST   /tests                {"program", "cases", "function", "limits"}             → {"results": [a result, ...]}
-    POST   /sessions             {"limits"}                                             → {"id"}
-    POST   /sessions/{id}/cells  {"code", "wall_s"}                                     → a result
-    DELETE /sessions/{id}                                                               → {}
-    GET    /report                                                                      → a report
+    POST   /run                  {"program", "stdin", "limits", "files"}       → result
+    POST   /exec                 {"command", "stdin", "limits", "files"}       → result
+    POST   /tests                {"program", "cases", "function", "limits"}    → {"results": [result, ...]}
+    POST   /sessions             {"limits"}                                    → {"id"}
+    POST   /sessions/{id}/cells  {"code", "wall_s"}                            → result
+    DELETE /sessions/{id}                                                      → {}
+    GET    /report                                                             → report
 
-Every request carries ``Authorization: Bearer <token>``. Results, reports and limits are the fields of the dataclasses
-in base.py; what is not given has its default. Programs, stdin and the contents of files are base64, so that any bytes
-can be sent. An answer other than 200 has ``{"error": text}``: 400 is the caller's mistake (BadValue), 401 a wrong
-token, 404 no such address, 503 a failure of the machinery (SandboxError). A program that fails is a result, and so
-200.
+Every request carries ``Authorization: Bearer <token>``. Results, reports and limits are objects with the fields of the
+dataclasses in base.py; omitted fields have their defaults. Programs, stdin and file contents are base64, so that any
+bytes can be sent. Responses other than 200 hold ``{"error": text}``: 400 invalid request (BadValue), 401 wrong token,
+404 unknown path or method, 503 failure of the sandbox (SandboxError). A program that fails is a result with status 200.
 """
 
 from __future__ import annotations
@@ -29,12 +28,16 @@ OK, BAD_VALUE, UNAUTHORIZED, NOT_FOUND, FAILED = 200, 400, 401, 404, 503
 
 
 def packed(data: str | bytes) -> str:
-    """Text or bytes as base64; text as UTF-8."""
+    """Encode text (as UTF-8) or bytes as base64."""
     return base64.b64encode(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data).decode()
 
 
 def unpacked(text: str) -> bytes:
-    """Raises BadValue for what is no base64."""
+    """Decode base64.
+
+    Raises:
+        BadValue: if the text is not valid base64.
+    """
     try:
         return base64.b64decode(text, validate=True)
     except (ValueError, TypeError) as e:
@@ -62,11 +65,15 @@ def packed_limits(limits: Limits | None) -> dict[str, Any] | None:
 
 
 def unpacked_limits(limits: Mapping[str, Any] | None) -> Limits | None:
-    """Raises BadValue for a limit that there is not, or a value that it cannot have."""
+    """Decode limits.
+
+    Raises:
+        BadValue: if a limit is unknown or out of range.
+    """
     if limits is None:
         return None
     if unknown := set(limits) - {field.name for field in fields(Limits)}:
-        raise BadValue(f"no limit {sorted(unknown)[0]!r}")
+        raise BadValue(f"unknown limit {sorted(unknown)[0]!r}")
     return Limits(**limits)
 
 
@@ -75,7 +82,7 @@ def packed_result(result: Result) -> dict[str, Any]:
 
 
 def unpacked_result(data: Mapping[str, Any]) -> Result:
-    """Raises KeyError, TypeError or ValueError for what is no result."""
+    """Decode a result. Raises KeyError, TypeError or ValueError if it is invalid."""
     return Result(**{**data, "status": Status(data["status"])})
 
 
@@ -84,5 +91,5 @@ def packed_report(report: Report) -> dict[str, Any]:
 
 
 def unpacked_report(data: Mapping[str, Any]) -> Report:
-    """Raises TypeError for what is no report."""
+    """Decode a report. Raises TypeError if it is invalid."""
     return Report(**data)

@@ -1,69 +1,88 @@
-"""A server of the protocol in remote_protocol.py, for any sandbox: a thread for each connection.
+"""Serve a sandbox over HTTP, by the protocol in remote_protocol.py. Needs Starlette and uvicorn.
 
-It has to be reachable by those who may use it, and by nobody else: whoever has the token runs programs here, within the
-limits that they ask for.
+Anyone who has the token can run programs on this machine within the limits that they choose, so restrict who can reach
+the server.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
-import re
 import threading
 import time
 import uuid
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from gem.errors import BadValue, CallerError, InfraError, SandboxError
+from gem._internal.http_server import listen
+from gem.errors import BadValue, CallerError, InfraError, SandboxError, require
 from gem.sandbox import remote_protocol as protocol
 from gem.sandbox.base import Sandbox, Session
 
 MAX_BODY_BYTES = 256 << 20
-IDLE_S = 300.0  # after which a silent connection is closed
-SESSION_IDLE_S = 3600.0  # after which a session may be ended
+MAX_THREADS = 512  # requests served at the same time
+KEEP_ALIVE_S = 300  # before an idle connection is closed
+SHUTDOWN_S = 5  # for requests in flight to finish
+SESSION_IDLE_S = 3600.0  # before an idle session may be closed
 
 
-class SandboxServer(ThreadingHTTPServer):
-    """Serves a sandbox, which it does not close. Use as a context manager, or call shut_down().
+class SandboxServer:
+    """Serves a sandbox, which it does not close.
+
+    Use it as a context manager, which serves in a background thread, or call serve_forever().
 
     Args:
-        token: what clients have to show. Raises BadValue for an empty one.
-        host, port: to listen at; port 0 takes a free one, and ``url`` says which.
-    """
+        sandbox: runs the programs.
+        token: required from clients.
+        host: address to listen on.
+        port: port to listen on; 0 selects a free one, see ``url``.
 
-    daemon_threads = True
-    request_queue_size = 128
+    Raises:
+        BadValue: if the token is empty or the address is not available.
+        MissingDependency: if Starlette or uvicorn is not installed.
+    """
 
     def __init__(self, sandbox: Sandbox, *, token: str, host: str = "127.0.0.1", port: int = 0) -> None:
         if not token:
-            raise BadValue("a server needs a token: who has it may run programs here")
-        self.sandbox, self.token = sandbox, token
-        self.sessions: dict[str, Session] = {}
-        self.used: dict[str, float] = {}  # when each session was, by time.monotonic()
-        super().__init__((host, port), _Handler)
+            raise BadValue("a sandbox server requires a non-empty token")
+        self._api = _Api(sandbox, token)
+        uvicorn, app = require("uvicorn", extra="serve"), _app(self._api)
+        self._socket = listen(host, port)
+        address, port = self._socket.getsockname()[:2]
+        self.url = f"http://{address}:{port}"
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=SHUTDOWN_S,
+            )
+        )
         self._thread: threading.Thread | None = None
 
-    @property
-    def url(self) -> str:
-        host, port = self.server_address[:2]
-        return f"http://{host if isinstance(host, str) else host.decode()}:{port}"
+    def serve_forever(self) -> None:
+        """Serve until SIGINT or SIGTERM."""
+        self._server.run(sockets=[self._socket])
 
     def start(self) -> SandboxServer:
-        """Serve in a thread."""
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True, name="gem-sandbox-server")
+        """Serve in a background thread."""
+        self._thread = threading.Thread(target=self.serve_forever, name="gem-sandbox-server", daemon=True)
         self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(0.005)
         return self
 
     def shut_down(self) -> None:
-        """Stop serving, and end all sessions."""
+        """Stop serving and close all sessions."""
+        self._server.should_exit = True
         if self._thread is not None:
-            self.shutdown()
             self._thread.join()
-        self.server_close()
-        for session in list(self.sessions.values()):
-            session.close()
+        self._socket.close()
+        self._api.close()
 
     def __enter__(self) -> SandboxServer:
         return self.start()
@@ -71,27 +90,28 @@ class SandboxServer(ThreadingHTTPServer):
     def __exit__(self, *_: object) -> None:
         self.shut_down()
 
-    def answer(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """None where there is nothing at this address. Raises what the sandbox raises."""
-        session = re.fullmatch(r"/sessions/(\w+)(/cells)?", path)
-        if session is not None:
-            return self._session(method, session[1], session[2] is not None, body)
-        work: Callable[[dict[str, Any]], dict[str, Any]] | None = {
-            ("POST", "/run"): self._run,
-            ("POST", "/exec"): self._exec,
-            ("POST", "/tests"): self._tests,
-            ("POST", "/sessions"): self._open,
-            ("GET", "/report"): lambda _: protocol.packed_report(self.sandbox.report()),
-        }.get((method, path))
-        return None if work is None else work(body)
 
-    def _run(self, body: dict[str, Any]) -> dict[str, Any]:
+class _Api:
+    """The operations of the protocol on a sandbox and its sessions. Thread-safe."""
+
+    def __init__(self, sandbox: Sandbox, token: str) -> None:
+        self.sandbox, self.authorization = sandbox, f"Bearer {token}".encode()
+        self.threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="gem-sandbox-server")
+        self.sessions: dict[str, Session] = {}
+        self.last_used: dict[str, float] = {}  # session id → time.monotonic()
+
+    def close(self) -> None:
+        for session in list(self.sessions.values()):
+            session.close()
+        self.threads.shutdown(wait=False)
+
+    def run(self, body: dict[str, Any]) -> dict[str, Any]:
         return protocol.packed_result(self.sandbox.run(protocol.unpacked(body["program"]), **_options(body)))
 
-    def _exec(self, body: dict[str, Any]) -> dict[str, Any]:
+    def exec(self, body: dict[str, Any]) -> dict[str, Any]:
         return protocol.packed_result(self.sandbox.exec(body["command"], **_options(body)))
 
-    def _tests(self, body: dict[str, Any]) -> dict[str, Any]:
+    def tests(self, body: dict[str, Any]) -> dict[str, Any]:
         results = self.sandbox.run_tests(
             protocol.unpacked(body["program"]),
             protocol.unpacked_cases(body["cases"]),
@@ -100,80 +120,92 @@ class SandboxServer(ThreadingHTTPServer):
         )
         return {"results": [protocol.packed_result(result) for result in results if result is not None]}
 
-    def _open(self, body: dict[str, Any]) -> dict[str, Any]:
-        self._end_idle_sessions()
-        name = uuid.uuid4().hex
-        self.used[name] = time.monotonic()
-        self.sessions[name] = self.sandbox.session(limits=protocol.unpacked_limits(body.get("limits")))
-        return {"id": name}
+    def report(self, body: dict[str, Any]) -> dict[str, Any]:
+        return protocol.packed_report(self.sandbox.report())
 
-    def _session(self, method: str, name: str, cells: bool, body: dict[str, Any]) -> dict[str, Any] | None:
-        if (method, cells) == ("DELETE", False):
-            self.used.pop(name, None)
-            if (ended := self.sessions.pop(name, None)) is not None:
-                ended.close()
-            return {}
-        if (method, cells) != ("POST", True):
+    def open_session(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._close_idle_sessions()
+        session_id = uuid.uuid4().hex
+        self.last_used[session_id] = time.monotonic()
+        self.sessions[session_id] = self.sandbox.session(limits=protocol.unpacked_limits(body.get("limits")))
+        return {"id": session_id}
+
+    def run_cell(self, body: dict[str, Any], session_id: str) -> dict[str, Any]:
+        if session_id not in self.sessions:
+            raise SandboxError(f"no session {session_id}; idle sessions are closed after {SESSION_IDLE_S:g} s")
+        self.last_used[session_id] = time.monotonic()
+        return protocol.packed_result(self.sessions[session_id].run(body["code"], wall_s=body.get("wall_s")))
+
+    def close_session(self, body: dict[str, Any], session_id: str) -> dict[str, Any]:
+        self.last_used.pop(session_id, None)
+        if (session := self.sessions.pop(session_id, None)) is not None:
+            session.close()
+        return {}
+
+    def _close_idle_sessions(self) -> None:
+        now = time.monotonic()
+        for session_id in [name for name, used in list(self.last_used.items()) if now - used > SESSION_IDLE_S]:
+            self.close_session({}, session_id)
+
+
+def _app(api: _Api) -> Any:
+    applications = require("starlette.applications", extra="serve")
+    routing = require("starlette.routing", extra="serve")
+    exceptions = require("starlette.exceptions", extra="serve")
+    response = require("starlette.responses", extra="serve").JSONResponse
+
+    def endpoint(operation: Callable[..., dict[str, Any]]) -> Callable[[Any], Any]:
+        async def handle(request: Any) -> Any:
+            status, answer = await _answer(api, operation, request)
+            return response(answer, status)
+
+        return handle
+
+    async def not_found(request: Any, error: Exception) -> Any:
+        return response({"error": f"nothing at {request.method} {request.url.path}"}, protocol.NOT_FOUND)
+
+    operations: list[tuple[str, str, Callable[..., dict[str, Any]]]] = [
+        ("POST", "/run", api.run),
+        ("POST", "/exec", api.exec),
+        ("POST", "/tests", api.tests),
+        ("POST", "/sessions", api.open_session),
+        ("POST", "/sessions/{session_id}/cells", api.run_cell),
+        ("DELETE", "/sessions/{session_id}", api.close_session),
+        ("GET", "/report", api.report),
+    ]
+    routes = [routing.Route(path, endpoint(operation), methods=[method]) for method, path, operation in operations]
+    return applications.Starlette(routes=routes, exception_handlers={exceptions.HTTPException: not_found})
+
+
+async def _answer(api: _Api, operation: Callable[..., dict[str, Any]], request: Any) -> tuple[int, dict[str, Any]]:
+    """Check the token, run an operation in a thread, and convert its errors to statuses."""
+    body = await _body(request)
+    if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), api.authorization):
+        return protocol.UNAUTHORIZED, {"error": "wrong token"}
+    if body is None:
+        return protocol.BAD_VALUE, {"error": f"the body is larger than {MAX_BODY_BYTES} bytes"}
+
+    def work() -> dict[str, Any]:
+        return operation(json.loads(body or b"{}"), **request.path_params)
+
+    try:
+        return protocol.OK, await asyncio.get_running_loop().run_in_executor(api.threads, work)
+    except InfraError as e:
+        return protocol.FAILED, {"error": str(e)}
+    except CallerError as e:
+        return protocol.BAD_VALUE, {"error": str(e)}
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        return protocol.BAD_VALUE, {"error": f"the request does not follow the protocol: {type(e).__name__}: {e}"}
+
+
+async def _body(request: Any) -> bytes | None:
+    """The body of a request, or None if it is too large."""
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > MAX_BODY_BYTES:
             return None
-        if name not in self.sessions:
-            raise SandboxError(f"no session {name}; one that is idle for {SESSION_IDLE_S:g} s is ended")
-        self.used[name] = time.monotonic()
-        return protocol.packed_result(self.sessions[name].run(body["code"], wall_s=body.get("wall_s")))
-
-    def _end_idle_sessions(self) -> None:
-        """Of clients that went without a word."""
-        idle = [name for name, used in list(self.used.items()) if time.monotonic() - used > SESSION_IDLE_S]
-        for name in idle:
-            self._session("DELETE", name, False, {})
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: SandboxServer
-    protocol_version = "HTTP/1.1"
-    timeout = IDLE_S
-    disable_nagle_algorithm = True
-
-    def do_GET(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_DELETE(self) -> None:
-        self._serve()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: requests are not news."""
-
-    def _serve(self) -> None:
-        status, answer = self._answer()
-        data = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _answer(self) -> tuple[int, dict[str, Any]]:
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length) > MAX_BODY_BYTES:
-            self.close_connection = True
-            return protocol.BAD_VALUE, {"error": f"a body has at most {MAX_BODY_BYTES} bytes, got {length!r}"}
-        data = self.rfile.read(int(length))
-        shown = self.headers.get("Authorization", "").encode()
-        if not hmac.compare_digest(shown, f"Bearer {self.server.token}".encode()):
-            return protocol.UNAUTHORIZED, {"error": "wrong token"}
-        try:
-            answer = self.server.answer(self.command, self.path, json.loads(data or b"{}"))
-        except InfraError as e:
-            return protocol.FAILED, {"error": str(e)}
-        except CallerError as e:
-            return protocol.BAD_VALUE, {"error": str(e)}
-        except (KeyError, TypeError, ValueError, AttributeError) as e:
-            return protocol.BAD_VALUE, {"error": f"the request does not keep to the protocol: {type(e).__name__}: {e}"}
-        if answer is None:
-            return protocol.NOT_FOUND, {"error": f"nothing at {self.command} {self.path}"}
-        return protocol.OK, answer
+    return bytes(data)
 
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Names that published code imports, kept as they were: each forwards to where the work is done."""
+"""Modules that published code imports; each forwards to its current location."""

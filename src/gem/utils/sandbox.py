@@ -1,4 +1,4 @@
-"""run_python, as published code calls it. New code uses gem.sandbox, whose results say more."""
+"""run_python, for published code. New code should use gem.sandbox, whose results are more detailed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ def run_python(
     r"""Run a program.
 
     Args:
-        sandbox_type: "auto" is the best that holds on this machine; "none" runs it uncontained, with one warning;
-            "bwrap", or the name of another backend of gem.sandbox.
-        stdin: what it reads; None is EOF at once.
-        timeout: seconds of wall clock.
+        code: Python source.
+        sandbox_type: "auto" selects the highest isolation level available on this machine; "none" runs without
+            isolation and logs one warning; "bwrap", or another backend of gem.sandbox.
+        stdin: standard input. None means EOF.
+        timeout: wall-clock seconds.
 
-    Returns whether it exited with code 0, its stdout, and its stderr, which ends with a line on what stopped it, if
-    anything did.
+    Returns:
+        Whether the exit code was 0, stdout, and stderr. If the program was killed, the last line of stderr says why.
 
-    Raises BadValue for an unknown sandbox_type, SandboxError where the machinery failed: that says nothing of the code.
+    Raises:
+        BadValue: if the sandbox_type is unknown.
+        SandboxError: if the sandbox failed.
 
     >>> run_python("print(input())", stdin="hello")
     (True, 'hello\n', '')
