@@ -37,7 +37,7 @@ class EnvSpec:
         reward_range: minimum and maximum sum of rewards over an episode.
         oracle: "module:function" of a policy that plays it optimally; None if there is none.
         oracle_sees: whether the oracle reads observations or the state.
-        floors: maximum mean episode reward of policies that do not solve the task, by policy name, such as
+        baseline_scores: maximum mean episode reward of policies that do not solve the task, by policy name, such as
             {"constant": 0.25}. ``gem check`` plays silent, echo, repeat-last, constant and injection.
         description: one line.
     """
@@ -50,7 +50,7 @@ class EnvSpec:
     reward_range: tuple[float, float] = (float("-inf"), float("inf"))
     oracle: str | None = None
     oracle_sees: Literal["observation", "state"] | None = None
-    floors: Mapping[str, float] = field(default_factory=dict)
+    baseline_scores: Mapping[str, float] = field(default_factory=dict)
     description: str = ""
 
     def load(self) -> Callable[..., Any]:

@@ -189,12 +189,12 @@ def test_the_oracle_wins_every_game_with_exactly_one(env_id, play):
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_always_the_same_answer_earns_no_more_than_the_declared_floor(env_id, play):
+def test_always_the_same_answer_earns_no_more_than_the_declared_baseline(env_id, play):
     env = gem.make(env_id)
-    floor = gem.ENV_REGISTRY[env_id].floors["constant"]
+    baseline = gem.ENV_REGISTRY[env_id].baseline_scores["constant"]
     for constant in range(61):
         action = rf"\boxed{{{constant}}}"
-        assert sum(play(env, lambda _, action=action: action, seed)[0] for seed in range(100)) / 100 <= floor
+        assert sum(play(env, lambda _, action=action: action, seed)[0] for seed in range(100)) / 100 <= baseline
 
 
 @pytest.mark.parametrize("env_id", IDS)

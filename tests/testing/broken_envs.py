@@ -483,7 +483,7 @@ class DeclaresTooMuch(Sound):
         return Optimum(success=1.0, turns=1.0, name="clairvoyance")
 
 
-# floors
+# baseline_scores
 
 
 class PaysForSilence(Sound):

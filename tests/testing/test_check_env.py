@@ -27,7 +27,7 @@ def _short_texts(monkeypatch):
 
 
 def spec_of(env, oracle="StateOracle", sees="state", **declared):
-    declared = {"reward_range": (-0.1, 1.0), "floors": BASELINES, **declared}
+    declared = {"reward_range": (-0.1, 1.0), "baseline_scores": BASELINES, **declared}
     return EnvSpec(f"test:{env}", f"broken_envs:{env}", oracle=f"broken_envs:{oracle}", oracle_sees=sees, **declared)
 
 
@@ -289,7 +289,7 @@ def test_an_oracle_that_reads_observations_reports_its_success_rate():
 
 
 def test_a_baseline_for_an_unknown_policy_is_unchecked():
-    report = check("Sound", floors={**BASELINES, "middle": 0.1})
+    report = check("Sound", baseline_scores={**BASELINES, "middle": 0.1})
     assert report["baseline-middle"].status == "unchecked"
 
 

@@ -1,4 +1,4 @@
-"""Every built-in environment, as data: reading this file imports none of them."""
+"""The catalogue of built-in environments, as data. Importing it imports no environment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gem.envs.reasoning_gym_specs import reasoning_gym_specs
 from gem.registry import EnvSpec
 
 FORMAT_ERROR = -0.1
-FLOOR = 0.25  # what no play without looking and thinking exceeds, of the oracle's 1.0
+BASELINE = 0.25  # maximum mean reward of policies that ignore the task; the oracle earns 1.0
 
 
 def _game(
@@ -18,7 +18,7 @@ def _game(
     description: str,
     oracle_sees: Literal["observation", "state"],
 ) -> list[EnvSpec]:
-    """One family of games: a variant name ("" is the plain id) → the constructor's arguments."""
+    """Return the specs of one game. ``variants`` maps a variant name ("" for the plain id) to constructor arguments."""
     return [
         EnvSpec(
             id=f"game:{name}-v0{variant and '-' + variant}",
@@ -27,7 +27,7 @@ def _game(
             reward_range=(FORMAT_ERROR, 1.0),
             oracle=f"gem.envs.game_env.{module}:Oracle",
             oracle_sees=oracle_sees,
-            floors=dict.fromkeys(["constant", "echo", "repeat-last"], FLOOR),
+            baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], BASELINE),
             description=description,
         )
         for variant, kwargs in variants.items()
@@ -40,12 +40,16 @@ def _shipped(
     oracle: str,
     text: str,
     *,
-    floors: float = FLOOR,
+    baseline: float = BASELINE,
     extra: str | None = None,
     runs: Literal["inline", "thread"] = "inline",
     **kwargs: Any,
 ) -> EnvSpec:
-    """Tasks that come with gem, whose oracle knows the answers. floors: what no play without thinking exceeds."""
+    """Return the spec of tasks shipped with gem, whose oracle knows the answers.
+
+    Args:
+        baseline: maximum mean reward of policies that ignore the task.
+    """
     return EnvSpec(
         id=env_id,
         entry_point=f"gem.envs.{entry}",
@@ -55,15 +59,17 @@ def _shipped(
         reward_range=(FORMAT_ERROR, 1.0),
         oracle=f"gem.envs.{oracle}",
         oracle_sees="state",
-        floors=dict.fromkeys(["constant", "echo", "repeat-last"], floors),
+        baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], baseline),
         description=text,
     )
 
 
-def _generated(env_id: str, entry: str, kwargs: dict[str, Any], floors: float, extra: str | None, text: str) -> EnvSpec:
-    """A family of questions drawn from a seed."""
+def _generated(
+    env_id: str, entry: str, kwargs: dict[str, Any], baseline: float, extra: str | None, text: str
+) -> EnvSpec:
+    """Return the spec of a family of questions generated from a seed."""
     return _shipped(
-        env_id, f"generated:{entry}", "answer_format:AnswerOracle", text, floors=floors, extra=extra, **kwargs
+        env_id, f"generated:{entry}", "answer_format:AnswerOracle", text, baseline=baseline, extra=extra, **kwargs
     )
 
 
@@ -77,9 +83,10 @@ def _data(
     extra: str | None = None,
     **kwargs: Any,
 ) -> list[EnvSpec]:
-    """Environments over data sets of the hub. names: of the id → (data set, split).
+    """Return the specs of environments over datasets of the Hugging Face Hub.
 
-    Their gold answers are known, but for programs: those have tests alone.
+    ``names`` maps the name of an id to (dataset, split). The oracle gives the gold answer; code tasks have none, only
+    tests.
     """
     answered = module != "code_env"
     return [
@@ -92,7 +99,7 @@ def _data(
             reward_range=(FORMAT_ERROR, 1.0),
             oracle="gem.envs.answer_format:AnswerOracle" if answered else None,
             oracle_sees="state" if answered else None,
-            description=f"{text} Data set {dataset}, split {split}.",
+            description=f"{text} Dataset {dataset}, split {split}.",
         )
         for name, (dataset, split) in names.items()
     ]
@@ -109,7 +116,7 @@ SPECS: list[EnvSpec] = [
             "hard-no-max-turn": {"min_number": 1, "max_number": 50, "max_turns": 50},
             "random": {"random_range": True, "max_turns": None},
         },
-        "Find a secret integer from 'too low' and 'too high'.",
+        "Find a secret integer from the hints 'too low' and 'too high'.",
         oracle_sees="observation",
     ),
     *_game(
@@ -121,7 +128,7 @@ SPECS: list[EnvSpec] = [
             "hard": {"code_length": 4, "num_numbers": 8, "max_turns": 30},
             "random": {"random_size": True},
         },
-        "Find a secret row of numbers from black and white pegs.",
+        "Find a secret code of numbers from black and white pegs.",
         oracle_sees="observation",
     ),
     *_game(
@@ -158,7 +165,7 @@ SPECS: list[EnvSpec] = [
             "hard": {"scale": 9, "clues": 50, "max_turns": 50},
             "random": {"random_level": True},
         },
-        "Fill the grid so that rows, columns and boxes hold every digit once.",
+        "Fill the grid so that every row, column and box holds each digit once.",
         oracle_sees="observation",
     ),
     *_game(
@@ -170,7 +177,7 @@ SPECS: list[EnvSpec] = [
             "hard": {"num_disks": 5, "max_turns": 35},
             "random": {"random_level": True, "random_start": True},
         },
-        "Bring every disk to peg C, never a larger one onto a smaller one.",
+        "Move every disk to peg C, never a larger one onto a smaller one.",
         oracle_sees="observation",
     ),
     *_game(
@@ -192,7 +199,7 @@ SPECS: list[EnvSpec] = [
             "hard": {"num_words": 5, "hardcore": True, "max_turns": 20},
             "random": {"random_level": True},
         },
-        "Find listed words that are hidden in a grid of letters.",
+        "Find the listed words hidden in a grid of letters.",
         oracle_sees="observation",
     ),
     *_game(
@@ -205,7 +212,7 @@ SPECS: list[EnvSpec] = [
             "hard": {"rows": 8, "cols": 8, "num_mines": 12, "max_turns": 64},
             "random": {"random_size": True, "max_turns": None},
         },
-        "Open every cell that hides no mine.",
+        "Open every cell that has no mine.",
         oracle_sees="observation",
     ),
     *_game(
@@ -267,10 +274,12 @@ SPECS: list[EnvSpec] = [
         "450 questions about a fictional world; answering them requires searching its documents.",
         dataset_name="gem:facts/questions.jsonl",
     ),
-    _generated("math:Arithmetic", "MathFamilyEnv", {"family": "arithmetic"}, FLOOR, "math", "Exact arithmetic."),
-    _generated("math:Algebra", "MathFamilyEnv", {"family": "algebra"}, FLOOR, "math", "Equations and polynomials."),
-    _generated("math:NumberTheory", "MathFamilyEnv", {"family": "number_theory"}, FLOOR, "math", "Number theory."),
-    _generated("math:Geometry", "MathFamilyEnv", {"family": "geometry"}, FLOOR, "math", "Lengths, areas and angles."),
+    _generated("math:Arithmetic", "MathFamilyEnv", {"family": "arithmetic"}, BASELINE, "math", "Exact arithmetic."),
+    _generated("math:Algebra", "MathFamilyEnv", {"family": "algebra"}, BASELINE, "math", "Equations and polynomials."),
+    _generated("math:NumberTheory", "MathFamilyEnv", {"family": "number_theory"}, BASELINE, "math", "Number theory."),
+    _generated(
+        "math:Geometry", "MathFamilyEnv", {"family": "geometry"}, BASELINE, "math", "Lengths, areas and angles."
+    ),
     _generated(
         "logic:Rules", "LogicRulesEnv", {}, 0.65, None, "Decide whether a statement follows from facts and rules."
     ),
@@ -278,12 +287,17 @@ SPECS: list[EnvSpec] = [
         "vision:Geometry",
         "VisionFamilyEnv",
         {"family": "geometry"},
-        FLOOR,
+        BASELINE,
         "vision",
         "Questions about labeled geometric figures.",
     ),
     _generated(
-        "vision:Charts", "VisionFamilyEnv", {"family": "charts"}, FLOOR, "vision", "Questions about charts and tables."
+        "vision:Charts",
+        "VisionFamilyEnv",
+        {"family": "charts"},
+        BASELINE,
+        "vision",
+        "Questions about charts and tables.",
     ),
     *_data(
         "math",

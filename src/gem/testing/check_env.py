@@ -84,7 +84,7 @@ def check_env(env_or_id: Any, *, seeds: int | Iterable[int] = 10, episodes: int 
 
 
 def _unknown_baselines(target: EnvTarget) -> list[CheckResult]:
-    declared = {} if target.spec is None else target.spec.floors
+    declared = {} if target.spec is None else target.spec.baseline_scores
     description = "This policy scores no more than the declared baseline."
     reason = f"unknown policy; available: {', '.join(env_scores.BASELINES)}"
     return [

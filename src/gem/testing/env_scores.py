@@ -80,12 +80,12 @@ def _baseline_check(name: str, policy: str, policies: Callable[[Harness], list[B
     """A check that the best of some policies scores no more than the baseline declared under a name."""
 
     def function(harness: Harness) -> str | None:
-        declared = {} if harness.spec is None else harness.spec.floors
+        declared = {} if harness.spec is None else harness.spec.baseline_scores
         limit = declared.get(name, declared.get("constant") if name in CONSTANT_POLICIES else None)
         estimates = [estimate_score(harness, policy, episodes=harness.episodes) for policy in policies(harness)]
         best = max(estimates, key=lambda estimate: estimate.mean)
         if limit is None:
-            example = f"EnvSpec(floors={{{name!r}: …}})"
+            example = f"EnvSpec(baseline_scores={{{name!r}: …}})"
             raise Unchecked(f"no baseline score is declared; declare one with {example}. Measured: {_described(best)}")
         if best.mean > limit:
             best = estimate_score(
