@@ -1,4 +1,4 @@
-"""Rows that come one after the other."""
+"""Streams: reading order, skipping, saving and sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = [{"problem": f"{n}+1?", "answer": str(n + 1)} for n in range(7)]
 
 
 class Counted:
-    """Starts the rows, and counts how often, and how many were read."""
+    """Start a pass over rows; counts the passes and the rows read."""
 
     def __init__(self, rows=ROWS):
         self.rows, self.starts, self.read = rows, 0, 0
@@ -40,7 +40,7 @@ def written(tmp_path: Path, rows=ROWS) -> Path:
     return path
 
 
-def test_reading_on_reads_no_further_and_keeps_nothing():
+def test_reading_forward_reads_each_row_once():
     start = Counted()
     stream = Stream(start)
     assert [stream.at(k)[0] for k in (0, 1, 1, 3)] == [0, 1, 1, 3]
@@ -49,45 +49,45 @@ def test_reading_on_reads_no_further_and_keeps_nothing():
     assert start.starts == 2
 
 
-def test_at_the_end_it_begins_anew():
+def test_positions_past_the_end_wrap_around():
     stream = Stream(Counted())
     assert [stream.at(k)[0] for k in range(5, 16)] == [5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1]
     assert stream.at(7 * 10**6 + 2)[0] == 2
 
 
-def test_a_stream_without_rows_and_what_is_no_row_are_told():
+def test_empty_streams_and_items_that_are_not_rows_are_refused():
     with pytest.raises(BadValue, match="no rows"):
         Stream(Counted([])).at(0)
-    with pytest.raises(BadValue, match="s, row 1 should be a mapping"):
+    with pytest.raises(BadValue, match="s, row 1 must be a mapping"):
         Stream(Counted([{}, 3]), "s").at(1)
 
 
-def test_an_environment_takes_the_rows_in_their_order():
+def test_an_environment_uses_the_rows_in_order():
     env = MathEnv(dataset=Stream(Counted()), shuffle=False)
     assert questions(env, 9) == [0, 1, 2, 3, 4, 5, 6, 0, 1]
     assert questions(env, 2, seed=4) == [4, 5]
     assert env.step(r"\boxed{6}").reward == 1.0
 
 
-def test_no_row_of_a_stream_can_be_had_by_its_number_or_shuffled():
+def test_streams_support_neither_idx_nor_shuffling():
     env = MathEnv(dataset=Stream(Counted(), "s"), shuffle=False)
     with pytest.raises(BadValue, match=r"s is a stream.*idx=3"):
         env.reset(idx=3)
-    with pytest.raises(BadValue, match="give shuffle=False"):
+    with pytest.raises(BadValue, match="pass shuffle=False"):
         MathEnv(dataset=Stream(Counted()))
 
 
-def test_bad_rows_of_a_stream_are_left_out_as_they_come_by(caplog):
+def test_malformed_rows_of_a_stream_are_skipped_as_they_are_read(caplog):
     rows = [ROWS[0], {"problem": "x?"}, ROWS[1], {"answer": "3"}]
     env = MathEnv(dataset=Stream(Counted(rows), "s"), shuffle=False, skip_bad_rows=True)
     assert questions(env, 2) == [0, 2] and env.skipped_rows == 1
     assert questions(env, 3) == [0, 2, 0] and env.skipped_rows == 2
-    assert "s: 2 of 4 rows are bad" in caplog.text
+    assert "s: 2 of 4 rows are malformed" in caplog.text
     with pytest.raises(BadValue, match="s, row 1: the column 'answer'"):
         questions(MathEnv(dataset=Stream(Counted(rows), "s"), shuffle=False), 2)
 
 
-def test_an_episode_on_a_stream_is_saved_forked_and_pickled():
+def test_an_episode_on_a_stream_can_be_saved_forked_and_pickled():
     start = partial(list, [ROWS[0], {"problem": "x?"}, *ROWS[1:]])
     env = MathEnv(dataset=Stream(start), shuffle=False, skip_bad_rows=True)
     questions(env, 3)
@@ -99,14 +99,14 @@ def test_an_episode_on_a_stream_is_saved_forked_and_pickled():
         assert copy.reset()[1] == {"idx": 4}
 
 
-def test_files_and_local_copies_are_streamed_too(tmp_path, monkeypatch):
+def test_files_and_local_copies_can_be_streamed(tmp_path, monkeypatch):
     path = written(tmp_path)
     assert stream_rows(str(path)).at(6) == (6, ROWS[6])
     monkeypatch.setenv("GEM_DATA", str(tmp_path))
     assert questions(MathEnv("owner/name", "train", streaming=True, shuffle=False), 3) == [0, 1, 2]
 
 
-def test_an_iterable_dataset_is_a_stream(tmp_path):
+def test_an_iterable_dataset_can_be_streamed(tmp_path):
     datasets = pytest.importorskip("datasets", reason="needs the extra [data]")
     rows = datasets.IterableDataset.from_generator(partial(iter, ROWS))
     env = MathEnv(dataset=rows, shuffle=False)
@@ -115,15 +115,15 @@ def test_an_iterable_dataset_is_a_stream(tmp_path):
         load_rows(iter(ROWS))
 
 
-def test_the_library_reads_a_stream_without_the_whole(tmp_path, monkeypatch):
+def test_the_datasets_library_streams_rows(tmp_path, monkeypatch):
     pytest.importorskip("datasets", reason="needs the extra [data]")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # a folder is no repository to ask for
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # the hub must not be asked for a folder
     folder = written(tmp_path).parent.parent
     stream = Stream(partial(hub_rows, str(folder), "train", None, streaming=True), "owner/name")
     assert [stream.at(k)[1]["answer"] for k in range(8)] == [*(row["answer"] for row in ROWS), "1"]
 
 
-def test_a_stream_of_the_hub_says_how_it_can_be_had_when_it_cannot(monkeypatch):
+def test_a_missing_hub_stream_names_the_ways_to_provide_it(monkeypatch):
     pytest.importorskip("datasets", reason="needs the extra [data]")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.delenv("GEM_DATA", raising=False)

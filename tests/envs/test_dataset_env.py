@@ -195,7 +195,7 @@ def test_a_built_in_data_set_is_opened_by_its_gem_path():
 def test_a_split_is_selected_by_name():
     data = {"train": rows(3), "test": rows(2)}
     assert len(Sums(dataset=data, split="test").dataset) == 2
-    with pytest.raises(BadValue, match="split should be one of 'train', 'test'"):
+    with pytest.raises(BadValue, match="split must be one of 'train', 'test'"):
         Sums(dataset=data)
 
 
@@ -218,7 +218,7 @@ def test_opening_a_bad_row_names_file_and_row(tmp_path):
 def test_bad_rows_can_be_skipped_and_are_counted(caplog):
     env = Halves(dataset=rows(5), skip_bad_rows=True)
     assert (len(env.dataset), env.skipped_rows) == (3, 2)
-    assert "2 of 5 rows are bad" in caplog.text and "row 1: a is odd" in caplog.text
+    assert "2 of 5 rows are malformed" in caplog.text and "row 1: a is odd" in caplog.text
     assert {env.reset(seed=0)[0] for _ in range(1)} <= {"0 + 100?", "2 + 100?", "4 + 100?"}
     with pytest.raises(BadValue, match="all 1 rows"):
         Halves(dataset=[{"a": 1, "b": 1}], skip_bad_rows=True)

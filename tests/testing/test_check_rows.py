@@ -128,7 +128,10 @@ def test_data_and_skip_bad_rows_apply_to_one_run_and_malformed_rows_are_reported
     copies = str(copy_of(tmp_path))
     assert main(["info", "qa:HotpotQA", "--data", copies, "--skip-bad-rows"]) == 0
     err = capsys.readouterr().err
-    assert "train.jsonl: 1 of 3 rows are bad and left out" in err and "train.jsonl, row 1: the column 'answer'" in err
+    assert (
+        "train.jsonl: 1 of 3 rows are malformed and were skipped" in err
+        and "train.jsonl, row 1: the column 'answer'" in err
+    )
     assert GEM_DATA not in os.environ and GEM_SKIP_BAD_ROWS not in os.environ
     assert main(["check", "qa:HotpotQA", "--data", copies, *FEW]) == 1
     assert "train.jsonl, row 1: the column 'answer'" in capsys.readouterr().out
@@ -136,7 +139,7 @@ def test_data_and_skip_bad_rows_apply_to_one_run_and_malformed_rows_are_reported
 
 def test_data_must_be_a_folder(capsys):
     assert main(["info", "qa:HotpotQA", "--data", "no-such-folder"]) == 2
-    assert "--data takes a folder" in capsys.readouterr().err
+    assert "--data must be a folder" in capsys.readouterr().err
 
 
 def test_every_command_that_makes_environments_has_the_dataset_flags():
@@ -163,4 +166,4 @@ def test_a_missing_dataset_is_unchecked(capsys, monkeypatch):
     if importlib.util.find_spec("huggingface_hub") is not None:
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     assert main(["check", "qa:HotpotQA"]) == 0
-    assert "data set 'axon-rl/HotpotQA'" in capsys.readouterr().out
+    assert "dataset 'axon-rl/HotpotQA'" in capsys.readouterr().out

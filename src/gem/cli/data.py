@@ -1,6 +1,6 @@
-"""Where data sets come from and what becomes of their bad rows: the two flags of every command that makes environments.
+"""The two flags for datasets, shared by every command that creates environments.
 
-They hold for the whole run, in worker processes too, because environment variables carry them there.
+They are passed through environment variables, so that worker processes see them too.
 """
 
 from __future__ import annotations
@@ -17,40 +17,50 @@ from gem.cli.flags import flag
 from gem.datasets import BAD_ROWS, GEM_DATA, GEM_SKIP_BAD_ROWS, BadRows
 from gem.errors import BadValue
 
-SHOWN = 10  # bad rows of one data set
+MAX_SHOWN = 10  # malformed rows printed per dataset
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataFlags:
-    """Inherited by the configurations of commands; gem.cli applies it."""
+    """Base of the flag classes of commands; gem.cli applies it around the command."""
 
-    data: Path | None = flag(None, help="folder of local copies of data sets, owner/name in it; for one run GEM_DATA")
-    skip_bad_rows: bool = flag(False, help="leave out rows of data sets that are no task, and tell of them at the end")
+    data: Path | None = flag(None, help="folder of local dataset copies, as owner/name; overrides GEM_DATA")
+    skip_bad_rows: bool = flag(False, help="skip malformed dataset rows and report them at exit")
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Hold within. Afterwards what was left out is told on stderr. Raises BadValue where data is no folder."""
+        """Set the environment variables within the block, then print the skipped rows to stderr.
+
+        Raises:
+            BadValue: data is not a folder.
+        """
         if self.data is not None and not self.data.is_dir():
-            raise BadValue(f"--data takes a folder of data sets, and {str(self.data)!r} is none")
-        given = {
-            GEM_DATA: None if self.data is None else str(self.data.resolve()),
-            GEM_SKIP_BAD_ROWS: "1" if self.skip_bad_rows else None,
-        }
-        before = {name: os.environ.get(name) for name in given}
-        collected = _Collected()
+            raise BadValue(f"--data must be a folder, got {str(self.data)!r}")
+        changes: dict[str, str] = {}
+        if self.data is not None:
+            changes[GEM_DATA] = str(self.data.resolve())
+        if self.skip_bad_rows:
+            changes[GEM_SKIP_BAD_ROWS] = "1"
+        before = {name: os.environ.get(name) for name in changes}
+        collector = _BadRowsCollector()
         logger = logging.getLogger(BAD_ROWS)
-        logger.addHandler(collected)
-        _set(given)
+        logger.addHandler(collector)
+        os.environ.update(changes)
         try:
             yield
         finally:
-            _set({name: before[name] or "" for name, value in given.items() if value is not None})
-            logger.removeHandler(collected)
-            print(*(line for bad in collected.found.values() for line in _told(bad)), sep="\n", end="", file=sys.stderr)
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+            logger.removeHandler(collector)
+            for bad in collector.found.values():
+                _report(bad)
 
 
-class _Collected(logging.Handler):
-    """Data set → its bad rows, as they are logged."""
+class _BadRowsCollector(logging.Handler):
+    """Keeps the last BadRows logged for each dataset."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,19 +71,8 @@ class _Collected(logging.Handler):
             self.found[bad[0].name] = bad[0]
 
 
-def _told(bad: BadRows) -> Iterator[str]:
-    yield f"{bad}:"
-    for reason in list(bad.reasons.values())[:SHOWN]:
-        yield f"  {reason}"
-    if len(bad.reasons) > SHOWN:
-        yield f"  … and {len(bad.reasons) - SHOWN:,} more"
-    yield ""
-
-
-def _set(variables: dict[str, str | None]) -> None:
-    """Set environment variables; "" removes one, None leaves it."""
-    for name, value in variables.items():
-        if value:
-            os.environ[name] = value
-        elif value is not None:
-            os.environ.pop(name, None)
+def _report(bad: BadRows) -> None:
+    lines = [f"{bad}:", *(f"  {reason}" for reason in list(bad.reasons.values())[:MAX_SHOWN])]
+    if len(bad.reasons) > MAX_SHOWN:
+        lines.append(f"  … and {len(bad.reasons) - MAX_SHOWN:,} more")
+    print("\n".join(lines), file=sys.stderr)

@@ -1,9 +1,20 @@
-"""Rows of data sets, from files, folders, the hub, or wherever they are."""
+"""Datasets: rows from files, folders, the Hugging Face hub or objects, in memory, on disk or as streams."""
 
-from gem.datasets.files import read_file
-from gem.datasets.load import GEM_DATA, MissingData, hub_rows, load_rows
-from gem.datasets.rows import ListRows, Mixed, Row, Rows, Selected, key_of
-from gem.datasets.skipping import BAD_ROWS, GEM_SKIP_BAD_ROWS, BadRows, bad_rows, skips_by_default, without_bad_rows
+from gem.datasets.load import GEM_DATA, MissingData, hub_rows, load_rows, read_file
+from gem.datasets.rows import (
+    BAD_ROWS,
+    GEM_SKIP_BAD_ROWS,
+    BadRows,
+    ListRows,
+    Mixed,
+    Row,
+    Rows,
+    Selected,
+    bad_rows,
+    key_of,
+    skips_by_default,
+    without_bad_rows,
+)
 from gem.datasets.stream import Stream, is_iterable_dataset, stream_rows
 
 __all__ = [

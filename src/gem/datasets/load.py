@@ -1,107 +1,228 @@
-"""From what a user names to rows: a file, a folder, a data set on the hub or its local copy, or rows that are there."""
+"""Load datasets: JSON lines, JSON and Parquet files, folders, the Hugging Face hub and its local copies, or objects.
+
+JSON lines files are indexed by the start of each line, Parquet files are read one row group at a time.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+import threading
+from array import array
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from gem._internal.imports import is_installed
-from gem.datasets.files import SUFFIXES, read_file
-from gem.datasets.rows import ListRows, Mixed, Rows
-from gem.errors import BadValue
+from gem.datasets.rows import ListRows, Mixed, Row, Rows
+from gem.errors import BadValue, require
 
-GEM_DATA = "GEM_DATA"  # environment variable: the folder of local copies
-HUB_S = 10.0  # seconds for the hub to answer at all
+GEM_DATA = "GEM_DATA"  # environment variable: folder of local copies of hub datasets
+SUFFIXES = (".jsonl", ".json", ".parquet")
+HUB_TIMEOUT_S = 10.0  # for the first reply of the hub
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 class MissingData(BadValue):
-    """A data set of the hub that cannot be had here."""
+    """A dataset of the hub that cannot be loaded here."""
 
 
 def load_rows(source: Any, split: str | None = None, *, config: str | None = None) -> Rows:
-    """The rows of one split of a data set, in the order of its file.
+    """Load one split of a dataset, in file order.
 
     Args:
-        source: a .jsonl, .json or .parquet file; a folder in the hub's layout; the name of a data set on the hub
-            (owner/name), whose copy under $GEM_DATA/owner/name is preferred; a ``datasets.Dataset`` or
+        source: a .jsonl, .json or .parquet file; a folder in the layout of the hub; the name of a hub dataset
+            (owner/name), whose copy in $GEM_DATA/owner/name takes precedence; a ``datasets.Dataset`` or
             ``DatasetDict``; a sequence of mappings; or a mapping of splits to any of these.
-        split: None where there is only one.
-        config: the subset, for data sets that have several.
+        split: None where the dataset has only one.
+        config: subset, for datasets that have several.
 
-    Raises BadValue, saying what there is, where source or split is not there; for a data set on the hub that cannot be
-    had it names the three ways to provide it.
+    Raises:
+        BadValue: unknown source or split, with the choices.
+        MissingData: a hub dataset cannot be loaded; the message names the ways to provide it.
     """
     if isinstance(source, Rows):
         return source
     if isinstance(source, (str, Path)):
-        return _named(source, split, config)
+        return _load_named(source, split, config)
     if isinstance(source, Mapping):
-        return load_rows(source[_choose(split, list(source), "the data set")])
+        return load_rows(source[_choose_split(split, list(source), "the dataset")])
     if not hasattr(source, "__getitem__") or not hasattr(source, "__len__"):
-        raise BadValue(f"a data set is a sequence of rows, a file, a folder or a name, got {type(source).__name__}")
+        raise BadValue(f"a dataset is a sequence of rows, a file, a folder or a name, got {type(source).__name__}")
     if len(source) == 0:
-        raise BadValue("the data set has no rows")
+        raise BadValue("the dataset has no rows")
     return ListRows(source)
 
 
-def _named(source: str | Path, split: str | None, config: str | None) -> Rows:
+def _load_named(source: str | Path, split: str | None, config: str | None) -> Rows:
     path = Path(source)
     if path.is_dir():
-        return _folder(path, split, config)
+        return _load_folder(path, split, config)
     if path.suffix in SUFFIXES:
         return read_file(path)
     if not isinstance(source, str) or not _HUB_NAME.fullmatch(source):
-        raise BadValue(f"{str(source)!r} is no file, folder or data set's name (owner/name)")
+        raise BadValue(f"{str(source)!r} is not a file, a folder or the name of a hub dataset (owner/name)")
     if (copy := local_copy(source)) is not None:
-        return _folder(copy, split, config)
+        return _load_folder(copy, split, config)
     return ListRows(hub_rows(source, split, config), source)
 
 
 def local_copy(name: str) -> Path | None:
-    """The folder under $GEM_DATA of a data set of the hub; None where there is none."""
+    """Return the folder of a hub dataset under $GEM_DATA, or None."""
     root = os.environ.get(GEM_DATA)
     return Path(root) / name if root and (Path(root) / name).is_dir() else None
 
 
-def _folder(path: Path, split: str | None, config: str | None) -> Rows:
-    """A folder as the hub has them: [config/][data/]train-00000-of-00002.parquet, train.jsonl, and the like."""
-    places = [path / config, path / "data" / config] if config else [path, path / "data", path / "default"]
-    files = sorted(file for place in places if place.is_dir() for file in place.iterdir() if file.suffix in SUFFIXES)
+def _load_folder(path: Path, split: str | None, config: str | None) -> Rows:
+    """Load a folder in the layout of the hub: [config/][data/]train-00000-of-00002.parquet, train.jsonl, and so on."""
+    folders = [path / config, path / "data" / config] if config else [path, path / "data", path / "default"]
+    files = sorted(
+        file for folder in folders if folder.is_dir() for file in folder.iterdir() if file.suffix in SUFFIXES
+    )
     splits: dict[str, list[Path]] = {}
     for file in files:
         splits.setdefault(re.split(r"[-_.]\d|\.", file.name, maxsplit=1)[0], []).append(file)
     if not splits:
         raise BadValue(f"{path}: no {', '.join(SUFFIXES)} file in the folder" + (f" of {config!r}" if config else ""))
-    parts = [read_file(file) for file in splits[_choose(split, list(splits), str(path))]]
+    parts = [read_file(file) for file in splits[_choose_split(split, list(splits), str(path))]]
     return parts[0] if len(parts) == 1 else Mixed(parts)
 
 
-def _choose(split: str | None, splits: list[str], what: str) -> str:
+def _choose_split(split: str | None, splits: list[str], what: str) -> str:
     if split is None and len(splits) == 1:
         return splits[0]
     if split is None or split not in splits:
-        raise BadValue(f"{what}: split should be one of {', '.join(map(repr, splits))}, got {split!r}")
+        raise BadValue(f"{what}: split must be one of {', '.join(map(repr, splits))}, got {split!r}")
     return split
 
 
 def hub_rows(name: str, split: str | None, config: str | None, *, streaming: bool = False) -> Any:
-    """A split of a data set of the hub, as ``datasets`` has it. Raises MissingData with the ways to provide it."""
+    """Load a split of a hub dataset with the ``datasets`` library.
+
+    Raises:
+        MissingData: with the ways to provide the dataset.
+    """
     installed = is_installed("datasets")
-    first = "give it a network" if installed else "pip install 'gem-llm[data]'"
-    ways = f"{first} to load it from the hub, put a copy in $GEM_DATA/{name} (or --data), or give the rows as dataset="
+    first = "connect to the network" if installed else "pip install 'gem-llm[data]'"
+    ways = f"{first} to load it from the hub, put a copy in $GEM_DATA/{name} (or --data), or pass the rows as dataset="
     if not installed:
-        raise MissingData(f"data set {name!r} is not here; {ways}")
+        raise MissingData(f"dataset {name!r} is not available; {ways}")
     from huggingface_hub import HfApi, constants
 
     from datasets import load_dataset
 
     try:
         if not constants.HF_HUB_OFFLINE:  # load_dataset would retry for most of a minute
-            HfApi().dataset_info(name, timeout=HUB_S)
+            HfApi().dataset_info(name, timeout=HUB_TIMEOUT_S)
         return load_dataset(name, config, split=split, streaming=streaming)
-    except Exception as e:  # whatever the network, the hub or the library raise
-        raise MissingData(f"data set {name!r} cannot be loaded ({type(e).__name__}); {ways}") from e
+    except Exception as e:  # the network, the hub and the library raise many types
+        raise MissingData(f"dataset {name!r} cannot be loaded ({type(e).__name__}); {ways}") from e
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def read_file(path: str | Path) -> Rows:
+    """Open a .jsonl, .json (a list of objects) or .parquet file. The environments of a process share one opened file.
+
+    Raises:
+        BadValue: unknown suffix, or a file that is missing, empty or malformed.
+        MissingDependency: Parquet without the extra [data].
+    """
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise BadValue(f"{path}: a dataset file ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    try:
+        return _read_file(path, path.stat().st_mtime_ns)
+    except OSError as e:
+        raise BadValue(f"{path}: {e.strerror or e}") from e
+
+
+@lru_cache(maxsize=32)
+def _read_file(path: Path, mtime_ns: int) -> Rows:
+    """mtime_ns: part of the cache key, so that a modified file is opened again."""
+    rows = {".jsonl": JsonLines, ".json": _read_json_list, ".parquet": Parquet}[path.suffix](path)
+    if len(rows) == 0:
+        raise BadValue(f"{path}: the file has no rows")
+    return rows
+
+
+class JsonLines(Rows):
+    """A file of one JSON object per line. Keeps only the start of each line in memory: 8 bytes per row."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path = path.name, path
+        self._starts, at = array("Q"), 0
+        with path.open("rb") as file:
+            for line in file:
+                if line.strip():
+                    self._starts.append(at)
+                at += len(line)
+
+    def row(self, index: int) -> Row:
+        with self._path.open("rb") as file:
+            file.seek(self._starts[index])
+            line = file.readline()
+        try:
+            row = json.loads(line)
+        except ValueError as e:
+            raise BadValue(f"{self.where(index)} is invalid JSON: {e}") from e
+        if not isinstance(row, dict):
+            raise BadValue(f"{self.where(index)} must be a JSON object, got {line[:60]!r}")
+        return row
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return read_file, (self._path,)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+
+class Parquet(Rows):
+    """A Parquet file. Keeps the row group that was read last in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path = path.name, path
+        self._pq = require("pyarrow.parquet", extra="data")
+        try:
+            with self._pq.ParquetFile(path) as file:
+                meta = file.metadata
+                self._counts = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+        except OSError:
+            raise
+        except Exception as e:  # pyarrow raises subclasses of ValueError and others
+            raise BadValue(f"{path}: invalid Parquet file ({type(e).__name__}: {e})") from e
+        self._group: tuple[int, list[Row]] = (-1, [])
+        self._lock = threading.Lock()
+
+    def row(self, index: int) -> Row:
+        group = 0
+        while index >= self._counts[group]:
+            index -= self._counts[group]
+            group += 1
+        return self._read_group(group)[index]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return read_file, (self._path,)
+
+    def __len__(self) -> int:
+        return sum(self._counts)
+
+    def _read_group(self, group: int) -> Sequence[Row]:
+        with self._lock:
+            if self._group[0] != group:
+                with self._pq.ParquetFile(self._path) as file:
+                    self._group = (group, file.read_row_group(group).to_pylist())
+            return self._group[1]
+
+
+def _read_json_list(path: Path) -> Rows:
+    try:
+        rows: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as e:
+        raise BadValue(f"{path}: invalid JSON: {e}") from e
+    if not isinstance(rows, list):
+        raise BadValue(f"{path}: must be a JSON list of objects, got {type(rows).__name__}")
+    return ListRows(rows, path.name)

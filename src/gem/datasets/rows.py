@@ -1,35 +1,44 @@
-"""Rows of a data set, read when they are asked for, and views of them: parts, shards, filters, mixtures."""
+"""Rows of a dataset, read on access; views of them (slices, shards, filters, mixtures); and malformed rows."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import os
+import threading
+import weakref
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, overload
 
 from gem.errors import BadValue
 
 Row = Mapping[str, Any]
-KEYS = ("id", "task_id", "idx", "index", "uid", "unique_id", "question_id")  # columns that data sets name rows by
+ID_COLUMNS = ("id", "task_id", "idx", "index", "uid", "unique_id", "question_id")  # in order of preference
+GEM_SKIP_BAD_ROWS = "GEM_SKIP_BAD_ROWS"  # environment variable: "1" skips malformed rows by default
+BAD_ROWS = "gem.datasets.bad_rows"  # logger that gets one warning per dataset with malformed rows
+
+_logger = logging.getLogger(BAD_ROWS)
 
 
 class Rows(Sequence[Row]):
-    """A sequence of rows in the order of their file, each read when it is asked for.
+    """A sequence of rows in file order, each read on access.
 
-    name: of the data set, for messages.
+    name: of the dataset, for messages.
     """
 
     name: str = "rows"
 
     @abstractmethod
     def row(self, index: int) -> Row:
-        """The row of an index in range. Raises BadValue, naming file and row, for one that cannot be read."""
+        """Return the row at a valid index. Raises BadValue with file and row for a malformed one."""
 
     def where(self, index: int) -> str:
-        """Where a row stands, for messages: file and row, counted from 0."""
+        """Describe the location of a row for messages: file and row number, from 0."""
         return f"{self.name}, row {index}"
 
     @overload
@@ -40,34 +49,34 @@ class Rows(Sequence[Row]):
         if isinstance(index, slice):
             return Selected(self, range(*index.indices(len(self))))
         if not -len(self) <= index < len(self):
-            raise IndexError(f"{self.name} has {len(self)} rows, no row {index}")
+            raise IndexError(f"{self.name} has {len(self)} rows, so row {index} is out of range")
         return self.row(index % len(self))
 
     def take(self, count: int) -> Rows:
-        """The first count rows, or all where there are fewer. Raises BadValue below 0."""
-        return self[: _at_least_zero("take", count)]
+        """Return the first count rows, or all of them where there are fewer. Raises BadValue below 0."""
+        return self[: _non_negative("take", count)]
 
     def skip(self, count: int) -> Rows:
-        """All but the first count rows. Raises BadValue below 0."""
-        return self[_at_least_zero("skip", count) :]
+        """Return all but the first count rows. Raises BadValue below 0."""
+        return self[_non_negative("skip", count) :]
 
     def shard(self, index: int, count: int) -> Rows:
-        """Every count-th row, from index on: together the shards 0 to count - 1 are all rows. Raises BadValue."""
+        """Return every count-th row, starting at index. Raises BadValue unless 0 <= index < count."""
         if count < 1 or not 0 <= index < count:
-            raise BadValue(f"a shard is index of count, 0 <= index < count; got {index} of {count}")
+            raise BadValue(f"shard() needs 0 <= index < count, got index {index} and count {count}")
         return self[index::count]
 
     def filter(self, keep: Callable[[Row], bool]) -> Rows:
-        """The rows for which keep is true; reads them all, once."""
+        """Return the rows for which keep returns true. Reads all rows, once."""
         return Selected(self, [index for index, row in enumerate(self) if keep(row)])
 
     def rename(self, columns: Mapping[str, str]) -> Rows:
-        """With other names of columns: {new: old}; the others stay. A row that lacks an old name raises when read."""
+        """Rename columns, given as {new: old}. Reading a row without an old column raises BadValue."""
         return Renamed(self, columns)
 
 
 class ListRows(Rows):
-    """Rows that are there already: a list of mappings, or anything with a length and an index."""
+    """Rows in memory: a list of mappings, or any object with a length and an index."""
 
     def __init__(self, rows: Any, name: str = "rows") -> None:
         self._rows, self.name = rows, name
@@ -75,7 +84,7 @@ class ListRows(Rows):
     def row(self, index: int) -> Row:
         row = self._rows[index]
         if not isinstance(row, Mapping):
-            raise BadValue(f"{self.where(index)} should be a mapping of columns, got {type(row).__name__}")
+            raise BadValue(f"{self.where(index)} must be a mapping of columns, got {type(row).__name__}")
         return row
 
     def __len__(self) -> int:
@@ -83,7 +92,7 @@ class ListRows(Rows):
 
 
 class Selected(Rows):
-    """Some rows of others, in the order given."""
+    """The rows at some indices of other rows, in the order given."""
 
     def __init__(self, rows: Rows, indices: Sequence[int]) -> None:
         self._rows, self._indices, self.name = rows, indices, rows.name
@@ -99,6 +108,8 @@ class Selected(Rows):
 
 
 class Renamed(Rows):
+    """Rows with renamed columns; see Rows.rename()."""
+
     def __init__(self, rows: Rows, columns: Mapping[str, str]) -> None:
         self._rows, self._columns, self.name = rows, dict(columns), rows.name
 
@@ -106,8 +117,8 @@ class Renamed(Rows):
         row = dict(self._rows[index])
         if missing := [old for old in self._columns.values() if old not in row]:
             raise BadValue(f"{self.where(index)} has no column {missing[0]!r}; it has {', '.join(map(repr, row))}")
-        taken = {new: row.pop(old) for new, old in self._columns.items()}
-        return {**row, **taken}
+        renamed = {new: row.pop(old) for new, old in self._columns.items()}
+        return {**row, **renamed}
 
     def where(self, index: int) -> str:
         return self._rows.where(index)
@@ -117,20 +128,23 @@ class Renamed(Rows):
 
 
 class Mixed(Rows):
-    """Several data sets as one, each repeated so often that its share of the rows is its weight's, or nearly.
+    """Several datasets, one after another, each repeated until its share of the rows matches its weight.
+
+    The dataset that is longest relative to its weight appears once.
 
     Args:
-        parts: the data sets.
-        weights: one number above 0 for each; None gives each row the same weight, and repeats none.
+        parts: the datasets.
+        weights: one positive number per dataset; None uses every row once.
 
-    The longest in relation to its weight is there once. Rows of the parts alternate as their weights say.
+    Raises:
+        BadValue: no datasets, an empty dataset, or invalid weights.
     """
 
     def __init__(self, parts: Sequence[Rows], weights: Sequence[float] | None = None) -> None:
         if not parts or any(len(part) == 0 for part in parts):
-            raise BadValue("a mixture needs data sets, and each of them rows")
+            raise BadValue("a mixture needs at least one dataset, and each of them needs rows")
         if weights is not None and (len(weights) != len(parts) or not all(weight > 0 for weight in weights)):
-            raise BadValue(f"a mixture needs one weight above 0 for each of {len(parts)} data sets, got {weights}")
+            raise BadValue(f"a mixture needs one weight above 0 for each of {len(parts)} datasets, got {weights}")
         self.parts, self.name = list(parts), " + ".join(part.name for part in parts)
         if weights is None:
             counts = [len(part) for part in parts]
@@ -140,32 +154,97 @@ class Mixed(Rows):
         self._ends = list(accumulate(counts))
 
     def row(self, index: int) -> Row:
-        part, inner = self._find(index)
+        part, inner = self._locate(index)
         return self.parts[part][inner]
 
     def where(self, index: int) -> str:
-        part, inner = self._find(index)
+        part, inner = self._locate(index)
         return self.parts[part].where(inner)
 
     def __len__(self) -> int:
         return self._ends[-1]
 
-    def _find(self, index: int) -> tuple[int, int]:
+    def _locate(self, index: int) -> tuple[int, int]:
         part = bisect_right(self._ends, index)
         before = self._ends[part - 1] if part else 0
         return part, (index - before) % len(self.parts[part])
 
 
 def key_of(row: Row) -> str:
-    """A name of the row that stays the same when rows are added, dropped or reordered: its id, or a hash of it."""
-    for column in KEYS:
+    """Return an id of the row that survives reordering of the dataset: its id column, or a hash of its contents."""
+    for column in ID_COLUMNS:
         if isinstance(row.get(column), (str, int)) and row[column] != "":
             return str(row[column])
     text = json.dumps(row, sort_keys=True, default=repr, ensure_ascii=False)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _at_least_zero(what: str, count: int) -> int:
+def _non_negative(method: str, count: int) -> int:
     if count < 0:
-        raise BadValue(f"{what}() takes a number of rows >= 0, got {count}")
+        raise BadValue(f"{method}() takes a number of rows >= 0, got {count}")
     return count
+
+
+# --- malformed rows --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BadRows:
+    """The malformed rows of a dataset.
+
+    name: of the dataset. total: its number of rows. reasons: index → message with file and row.
+    """
+
+    name: str
+    total: int
+    reasons: Mapping[int, str]
+
+    def __str__(self) -> str:
+        first = f"; the first: {next(iter(self.reasons.values()))}" if self.reasons else ""
+        return f"{self.name}: {len(self.reasons):,} of {self.total:,} rows are malformed and were skipped{first}"
+
+
+def bad_rows(rows: Rows, read: Callable[[Row], object]) -> BadRows:
+    """Read all rows and collect those that raise BadValue, from the file or from ``read``."""
+    reasons = {}
+    for index in range(len(rows)):
+        try:
+            read(rows[index])
+        except BadValue as e:
+            text = str(e)
+            reasons[index] = text if rows.where(index) in text else f"{rows.where(index)}: {text}"
+    return BadRows(rows.name, len(rows), reasons)
+
+
+_known: weakref.WeakKeyDictionary[Rows, dict[Hashable, BadRows]] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()  # one thread reads a dataset; the other environments of the process wait for its result
+
+
+def without_bad_rows(rows: Rows, read: Callable[[Row], object], reader: Hashable = None) -> tuple[Rows, BadRows]:
+    """Separate readable and malformed rows. Malformed rows are logged as one warning.
+
+    Args:
+        rows: of a dataset.
+        read: raises BadValue for a malformed row.
+        reader: identifies ``read``; the result is cached per dataset and reader. None reads the rows each time.
+
+    Raises:
+        BadValue: all rows are malformed.
+    """
+    with _lock:
+        bad = _known.get(rows, {}).get(reader) if reader is not None else None
+        if bad is None:
+            bad = bad_rows(rows, read)
+            if len(bad.reasons) == len(rows):
+                raise BadValue(f"all {len(rows)} rows of {rows.name} are malformed; the first: {bad.reasons[0]}")
+            if bad.reasons:
+                _logger.warning("%s", bad)
+            _known.setdefault(rows, {})[reader] = bad
+    if not bad.reasons:
+        return rows, bad
+    return Selected(rows, [index for index in range(len(rows)) if index not in bad.reasons]), bad
+
+
+def skips_by_default() -> bool:
+    """Return whether the environment variable GEM_SKIP_BAD_ROWS is "1"."""
+    return os.environ.get(GEM_SKIP_BAD_ROWS) == "1"

@@ -1,4 +1,4 @@
-"""Rows that come one after the other and are not kept: data sets too large to have, from the hub or elsewhere."""
+"""Streams: rows read one after another and not kept, for datasets too large for memory or disk."""
 
 from __future__ import annotations
 
@@ -9,50 +9,51 @@ from pathlib import Path
 from typing import Any
 
 from gem.datasets.load import hub_rows, load_rows, local_copy
-from gem.datasets.rows import Row
-from gem.datasets.skipping import BAD_ROWS, BadRows
+from gem.datasets.rows import BAD_ROWS, BadRows, Row
 from gem.errors import BadValue
 
-_log = logging.getLogger(BAD_ROWS)
+_logger = logging.getLogger(BAD_ROWS)
 
 
 class Stream:
-    """Rows read in their order, from the first one on.
+    """Rows read in order, from the first one. Reading forward is cheap; going back starts another pass.
+
+    The length is known after the first pass.
 
     Args:
-        start: begins to read them; called again for every pass, and in every process that the stream is sent to.
-        name: of the data set, for messages.
-
-    Reading on is cheap; going back begins anew. How many rows there are is known after the first pass.
+        start: returns an iterable of the rows. Called for every pass, and again in every process that unpickles the
+            stream.
+        name: of the dataset, for messages.
     """
 
     _rows: Iterator[tuple[int, Row]]
-    _next: int  # position of the row to be read
+    _next: int  # position of the next row
     _last: tuple[int, Row]
 
     def __init__(self, start: Callable[[], Iterable[Row]], name: str = "stream") -> None:
         self._start, self.name = start, name
         self._read: Callable[[Row], object] | None = None
-        self.bad: dict[int, str] = {}  # rows left out so far → why
+        self.bad: dict[int, str] = {}  # row number → reason, for the rows skipped so far
         self._length: int | None = None
         self._rewind()
 
     def readable(self, read: Callable[[Row], object]) -> Stream:
-        """The same without the rows on which read raises BadValue; some of those are logged as they come by."""
+        """Return a stream that skips the rows for which ``read`` raises BadValue. Some of them are logged."""
         stream = self.again()
         stream._read = read
         return stream
 
     def again(self) -> Stream:
-        """The same from its beginning, for another reader."""
+        """Return a copy that starts at the first row."""
         stream = Stream(self._start, self.name)
         stream._read, stream._length = self._read, self._length
         return stream
 
     def at(self, position: int) -> tuple[int, Row]:
-        """The row that comes position-th, counted from 0 and beginning anew at the end; and its number in the data set.
+        """Return (row number in the dataset, row) at a position, from 0; positions past the end wrap around.
 
-        Raises BadValue for a stream without rows, and for what is no row.
+        Raises:
+            BadValue: the stream has no rows, or an item is not a mapping.
         """
         if self._length is not None:
             position %= self._length
@@ -62,41 +63,40 @@ class Stream:
             try:
                 self._last = next(self._rows)
             except StopIteration:
-                return self._ended(position)
+                return self._wrap_around(position)
             self._next += 1
         return self._last
 
     def where(self, index: int) -> str:
+        """Describe the location of a row for messages."""
         return f"{self.name}, row {index}"
 
-    def _ended(self, position: int) -> tuple[int, Row]:
+    def _wrap_around(self, position: int) -> tuple[int, Row]:
         if self._next == 0:
-            raise BadValue(f"{self.name}: the stream has no rows{' that can be read' if self.bad else ''}")
+            raise BadValue(f"{self.name}: the stream has no {'readable ' if self.bad else ''}rows")
         self._length = self._next
-        self._rewind(self._length)
+        self._rewind()
         return self.at(position)
 
-    def _rewind(self, length: int | None = None) -> None:
-        """Begin anew. length: of the stream, where the last pass has shown it."""
-        self._length = length or self._length
+    def _rewind(self) -> None:
         self._rows, self._next, self._last = self._numbered(), 0, (-1, {})
 
     def _numbered(self) -> Iterator[tuple[int, Row]]:
         for index, row in enumerate(self._start()):
             if not isinstance(row, Mapping):
-                raise BadValue(f"{self.where(index)} should be a mapping of columns, got {type(row).__name__}")
-            if self._read is None or self._is_good(index, row):
+                raise BadValue(f"{self.where(index)} must be a mapping of columns, got {type(row).__name__}")
+            if self._read is None or self._is_readable(index, row):
                 yield index, row
 
-    def _is_good(self, index: int, row: Row) -> bool:
+    def _is_readable(self, index: int, row: Row) -> bool:
         assert self._read is not None
         try:
             self._read(row)
         except BadValue as e:
             if index not in self.bad:
                 self.bad[index] = f"{self.where(index)}: {e}"
-                if len(self.bad).bit_count() == 1:  # the 1st, 2nd, 4th, 8th, …
-                    _log.warning("%s", BadRows(self.name, index + 1, self.bad))
+                if len(self.bad).bit_count() == 1:  # log the 1st, 2nd, 4th, 8th, …
+                    _logger.warning("%s", BadRows(self.name, index + 1, self.bad))
             return False
         return True
 
@@ -109,13 +109,14 @@ class Stream:
 
 
 def stream_rows(source: Any, split: str | None = None, *, config: str | None = None) -> Stream:
-    """A data set as a stream: from the hub without downloading the whole.
+    """Open a dataset as a stream; hub datasets are not downloaded as a whole.
 
     Args:
-        source: what load_rows takes; or an ``IterableDataset``. A local copy under $GEM_DATA is preferred to the hub.
-        split, config: see load_rows.
+        source: as for load_rows(), or a ``datasets.IterableDataset``. A local copy in $GEM_DATA takes precedence.
+        split, config: as for load_rows().
 
-    Raises BadValue as load_rows does; what only shows when rows are read raises then.
+    Raises:
+        BadValue: as load_rows(). Errors of a hub dataset are raised when rows are read.
     """
     if isinstance(source, Stream):
         return source.again()
@@ -128,7 +129,7 @@ def stream_rows(source: Any, split: str | None = None, *, config: str | None = N
 
 
 def is_iterable_dataset(source: Any) -> bool:
-    """Whether it is a ``datasets.IterableDataset``, told without importing datasets."""
+    """Return whether an object is a ``datasets.IterableDataset``, without importing datasets."""
     return any(
         cls.__module__.startswith("datasets.") and cls.__name__ == "IterableDataset" for cls in type(source).__mro__
     )

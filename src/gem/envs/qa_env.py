@@ -1,10 +1,10 @@
-r"""Questions in words: one short answer, right where it is one of the gold ones after normalisation.
+r"""Question answering: short answers, compared with the reference answers after normalization.
 
-Action       text holding the answer in the format that the prompt asks for: the last ``<answer>…</answer>`` by default.
-Observation  the question and how to answer; after the answer, whether it was right.
-Reward       1.0 for an exact match (see gem.graders.exact), else 0.0; with ``reward="f1"`` the F1 score. -0.1 where no
+Action       text with the answer in the format that the prompt asks for, by default the last ``<answer>…</answer>``.
+Observation  the question and the answer format; after the answer, whether it was correct.
+Reward       1.0 for an exact match (see gem.graders.exact), else 0.0; with ``reward="f1"`` the F1 score. -0.1 if no
              answer is found.
-Ends         terminated on the answer, whatever it is.
+Ends         terminated after the first action.
 
 >>> env = QaEnv(dataset=[{"question": "Who wrote Faust?", "answer": ["Goethe", "J. W. von Goethe"]}])
 >>> _ = env.reset(seed=0)
@@ -31,13 +31,14 @@ class QaEnv(DatasetEnv):
 
     Args:
         dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
-        question_key, answer_key: columns of the question and of its answer, or list of right answers.
-        extract_boxed: the answer stands in a box, as with answer_format="boxed".
-        load_from_cache_file: without effect: nothing is cached.
-        answer_format: see AnswerFormat.
+        question_key, answer_key: columns of the question and of its reference answer or list of reference answers.
+        extract_boxed: same as answer_format="boxed".
+        load_from_cache_file: no effect.
+        answer_format: see AnswerFormat; None is "tag".
         reward: "exact" or "f1".
 
-    Raises BadValue for another reward, and for extract_boxed with another format.
+    Raises:
+        BadValue: unknown reward, or extract_boxed together with another format.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class QaEnv(DatasetEnv):
         reward: Literal["exact", "f1"] = "exact",
     ) -> None:
         if extract_boxed and answer_format not in (None, "boxed"):
-            raise BadValue(f"extract_boxed=True is answer_format='boxed', and {answer_format!r} was asked for too")
+            raise BadValue(f"extract_boxed=True conflicts with answer_format={answer_format!r}")
         if reward not in ("exact", "f1"):
             raise BadValue(f"reward must be 'exact' or 'f1', got {reward!r}")
         self.question_key, self.answer_key, self.reward = question_key, answer_key, reward
@@ -71,7 +72,7 @@ class QaEnv(DatasetEnv):
 
     def open(self, row: Row) -> str:
         self.question, self.answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
-        return f"{self.question}\n\nThink first if you like, then {self.format.how}"
+        return f"{self.question}\n\nYou may think first. Then {self.format.how}"
 
     def grade_action(self, action: str) -> Grade | None:
         answer = self.extractor(action)
@@ -86,16 +87,16 @@ class QaEnv(DatasetEnv):
         return self.format.write(corrupt_words(self.format.read(action) or ""))
 
     def extractor(self, action: str) -> str | None:
-        """A published name: the answer in a text, None without one."""
+        """Return the answer in a text, or None. A name of the published package."""
         return self.format.read(action)
 
     @staticmethod
     def check_correct(model_answer: str, gold: str | list[str]) -> bool:
-        """A published name: whether an answer is one of the gold ones."""
+        """Return whether an answer matches a reference answer. A name of the published package."""
         return exact_match(model_answer, gold).correct
 
     def secrets(self) -> list[str]:
-        """The gold answers that the question does not name."""
+        """Return the reference answers that do not occur in the question."""
         golds = [self.answer] if isinstance(self.answer, str) else self.answer
         return [gold for gold in golds if len(gold) >= 6 and gold.lower() not in self.question.lower()]
 
