@@ -1,12 +1,12 @@
-"""Every game: what it costs, how often its oracle wins, and what one earns without looking.
+"""Measure the games: time and memory, the oracle's win rate, and the score of policies that ignore observations.
 
-  python benchmarks/games.py                      all games, the oracle over 1,000 seeds
+  python benchmarks/games.py                      all games, with the oracle on 1,000 seeds
   python benchmarks/games.py 'game:Sokoban*' --seeds 100
 
-Speed: one core, `step` alone on random legal actions; ratios are against GuessTheNumber in the same run.
-Blind play: the best constant action among those that random play takes, and the best open-loop policy found, a fixed
-sequence that ignores what it sees: replays of the oracle's games on other seeds, and cycles of good constants. Both are
-chosen on some seeds and measured on others.
+Speed is that of `step` alone on random legal actions, on one core; ratios are to GuessTheNumber in the same run.
+Blind policies ignore observations: the best constant action among those sampled at random, and the best fixed sequence
+of actions among replays of the oracle's games on other seeds and cycles of good constants. Both are selected on some
+seeds and measured on others.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from gem.policies import oracle
 
 BASELINE = "game:GuessTheNumber-v0"
 LEAST_STEPS = {"game:GuessTheNumber": 100_000}  # steps/s; 20,000 for the other families
-AIMS = "All do at least 20,000 steps/s, GuessTheNumber 100,000, and 10,000 live ones of any fit in 1 GiB."
-LIVE = 200  # environments alive when memory is measured
+AIMS = "All reach 20,000 steps/s, GuessTheNumber 100,000, and 10,000 live environments of any game fit in 1 GiB."
+LIVE = 200  # environments alive while memory is measured
 BLIND_CHOICE, BLIND_TEST = range(10_000, 10_040), range(20_000, 20_300)  # seeds
 Act = Callable[[str], str]
 
@@ -35,11 +35,11 @@ Act = Callable[[str], str]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pattern", nargs="?", default="game:*")
-    parser.add_argument("--seeds", type=int, default=1000, help="games of the oracle")
+    parser.add_argument("--seeds", type=int, default=1000, help="number of games that the oracle plays")
     args = parser.parse_args()
     ids = [spec.id for spec in gem.list_envs(args.pattern)]
     if not ids:
-        print(f"no env matches {args.pattern!r}", file=sys.stderr)
+        print(f"no environment matches {args.pattern!r}", file=sys.stderr)
         return 2
     base = steps_per_second(BASELINE)
     print(f"# Speed and memory (Python {sys.version.split()[0]}, one core)\n")
@@ -68,8 +68,8 @@ def main() -> int:
             f"{rate / base:.2f}",
             f"{size / 1024:.1f}",
         )
-    print("\nBelow the aims: " + ", ".join(missed) if missed else f"\n{AIMS}")
-    print(f"\n# Scores ({args.seeds} games of the oracle, {len(BLIND_TEST)} of blind play)\n")
+    print("\nBelow the targets: " + ", ".join(missed) if missed else f"\n{AIMS}")
+    print(f"\n# Scores ({args.seeds} games of the oracle, {len(BLIND_TEST)} of each blind policy)\n")
     columns = ["id", "oracle sees", "oracle wins", "its mean reward", "its turns"]
     table(*columns, "best constant", "of the oracle's", "best open-loop")
     for env_id in ids:
@@ -98,7 +98,7 @@ def make_seconds(env_id: str) -> float:
 
 def reset_seconds(env_id: str, seeds: int) -> list[float]:
     env = gem.make(env_id)
-    env.reset(seed=0)  # tables that are loaded once are not this reset's
+    env.reset(seed=0)  # load tables that are read once
     seconds = []
     for seed in range(seeds):
         start = time.perf_counter()
@@ -108,7 +108,7 @@ def reset_seconds(env_id: str, seeds: int) -> list[float]:
 
 
 def steps_per_second(env_id: str, steps: int = 3000) -> float:
-    """The best of three runs: the machine's other work only ever slows one down."""
+    """Return the best of three runs, since other work on the machine can only slow a run down."""
     rates = []
     for run in range(3):
         env, spent, done, seed = gem.make(env_id), 0.0, 0, 1000 * run
@@ -138,7 +138,7 @@ def bytes_per_env(env_id: str) -> float:
 
 
 def play(env_id: str, seed: int, act: Act | None = None) -> tuple[float, int, bool, list[str]]:
-    """One game: total reward, turns, whether won, actions. The oracle plays where nobody is given."""
+    """Play one game, by default with the oracle. Returns total reward, turns, whether it was won, and the actions."""
     env: Any = gem.make(env_id)
     observation, _ = env.reset(seed=seed)
     if act is None:
@@ -155,7 +155,7 @@ def play(env_id: str, seed: int, act: Act | None = None) -> tuple[float, int, bo
 
 
 def mean_of(env_id: str, sequence: Sequence[str], seeds: Sequence[int]) -> float:
-    """Mean reward of saying the same lines in every game, over again when they run out."""
+    """Return the mean reward of repeating the same sequence of actions in every game."""
     totals = []
     for seed in seeds:
         turn = iter(range(1_000_000))
@@ -164,7 +164,7 @@ def mean_of(env_id: str, sequence: Sequence[str], seeds: Sequence[int]) -> float
 
 
 def blind(env_id: str, games: Sequence[tuple[float, int, bool, list[str]]]) -> tuple[str, list[str]]:
-    """The best constant action and the best fixed sequence among the candidates."""
+    """Return the best constant action and the best fixed sequence among the candidates."""
     env = gem.make(env_id)
     candidates: dict[str, None] = {}
     for seed in range(40):

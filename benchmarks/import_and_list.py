@@ -1,4 +1,4 @@
-"""What `import gem` and `gem list` cost, in CPU seconds, against a bare interpreter.
+"""Measure the CPU time of `import gem` and `gem list` against a bare interpreter.
 
 python benchmarks/import_and_list.py
 """
@@ -18,7 +18,7 @@ COMMANDS = {
     "import gem; gem.make": [sys.executable, "-c", "import gem; gem.make('game:GuessTheNumber-v0')"],
     "gem list": [sys.executable, "-m", "gem", "list"],
 }
-LIMITS = {"import gem": 0.1, "gem list": 0.5}  # CPU seconds over the bare interpreter's
+LIMITS = {"import gem": 0.1, "gem list": 0.5}  # CPU seconds more than the bare interpreter
 
 
 def cpu_seconds(command: list[str]) -> float:
@@ -30,7 +30,7 @@ def cpu_seconds(command: list[str]) -> float:
 
 def main() -> int:
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
-    for _ in range(RUNS):  # interleaved, so that a busy moment hits all of them
+    for _ in range(RUNS):  # interleaved, so that other work on the machine affects all commands
         for name, command in COMMANDS.items():
             times[name].append(cpu_seconds(command))
     base = statistics.median(times["bare interpreter"])
@@ -42,7 +42,7 @@ def main() -> int:
         print(f"{name:24}{min(seconds):8.3f}{median:8.3f}{max(seconds):8.3f}{median / base:8.1f}")
         if median - base > LIMITS.get(name, float("inf")):
             slow.append(name)
-    print("over the limit: " + ", ".join(slow) if slow else "all within their limits")
+    print("over the limit: " + ", ".join(slow) if slow else "all within the limits")
     return 1 if slow else 0
 
 
