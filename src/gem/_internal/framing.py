@@ -59,6 +59,7 @@ class Channel:
 
         Raises EOFError if there are none and the other end is closed.
         """
+        closed = False
         self.sock.settimeout(0)
         try:
             while True:
@@ -69,11 +70,12 @@ class Channel:
         except BlockingIOError:
             pass
         except (EOFError, ConnectionError):
-            if not self._is_complete():
-                raise EOFError("the other end is closed") from None
+            closed = True
         messages = []
         while (message := self._next()) is not None:
             messages.append(message)
+        if closed and not messages:
+            raise EOFError("the other end is closed")
         return messages
 
     def close(self) -> None:
@@ -84,20 +86,18 @@ class Channel:
             raise EOFError("the other end is closed")
         self._buffer += data
 
-    def _is_complete(self) -> bool:
-        head, available = _LENGTH.size, len(self._buffer) - self._start
-        return available >= head and available >= head + _LENGTH.unpack_from(self._buffer, self._start)[0]
-
     def _next(self) -> bytes | None:
         """Take the first message out of the buffer; None if it is incomplete."""
-        if not self._is_complete():
-            if self._start:
-                del self._buffer[: self._start]
-                self._start = 0
-            return None
         begin = self._start + _LENGTH.size
-        self._start = end = begin + _LENGTH.unpack_from(self._buffer, self._start)[0]
-        return bytes(memoryview(self._buffer)[begin:end])
+        if begin <= len(self._buffer):
+            end = begin + _LENGTH.unpack_from(self._buffer, self._start)[0]
+            if end <= len(self._buffer):
+                self._start = end
+                return bytes(memoryview(self._buffer)[begin:end])
+        if self._start:
+            del self._buffer[: self._start]
+            self._start = 0
+        return None
 
 
 def dumps(value: Any) -> bytes:

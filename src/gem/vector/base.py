@@ -139,7 +139,7 @@ class VectorEnv:
                 returns their results.
         """
         if self._can_step_all(actions):
-            self._pending.update((slot, "step") for slot in self._all_slots)
+            self._pending = dict.fromkeys(self._all_slots, "step")
             steps = self.engine.step_all(actions)  # type: ignore[arg-type]
             if steps is not None:
                 self._pending.clear()

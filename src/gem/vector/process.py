@@ -15,7 +15,7 @@ from gem._internal.worker_process import WorkerDied, WorkerProcess, usable_cpus
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import wait_readable
 from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_options
-from gem.vector.worker import ALIVE, REPORT, PackedCall, WorkerSpec, slot_of, unpack_outcome, unpack_report
+from gem.vector.worker import PackedCall, WorkerSpec, is_outcome, is_report, unpack_outcome, unpack_report
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
 CLOSE_TIMEOUT = 3.0  # seconds for workers to close their environments before they are killed
@@ -127,20 +127,14 @@ class SlotProcess(SlotWorker):
             messages = self.process.channel.drain()
         except EOFError:
             raise WorkerDied(self.process.exit_reason()) from None
-        if not messages:
-            if self.process.has_exited():  # a child of its own may hold the channel open
-                raise WorkerDied(self.process.exit_reason())
-            return None
-        outcomes = []
         for message in messages:
-            slot = slot_of(message)
-            if slot >= 0:
-                outcomes.append(unpack_outcome(message))
-            elif slot == REPORT:
+            if is_report(message):
                 self.accept(unpack_report(message))
-            else:
-                assert slot == ALIVE
-        return outcomes
+        return [unpack_outcome(message) for message in messages if is_outcome(message)] if messages else None
+
+    def check_alive(self) -> None:
+        if self.process.has_exited():  # a child of its own may hold the channel open
+            raise WorkerDied(self.process.exit_reason())
 
     def kill(self) -> None:
         self.process.kill()

@@ -119,7 +119,7 @@ class SlotGroup:
         if slot in self._broken:
             raise EnvFailed(f"{self.name(slot)} has failed and was not reset since: {self._broken[slot]}")
         if slot in self._pending_failures:
-            return self._end_step(slot, failed_step(self._pending_failures.pop(slot)))
+            return self._end_failed(slot, self._pending_failures.pop(slot))
         env = self.envs[slot]
         try:
             step = env.step(action)
@@ -130,13 +130,15 @@ class SlotGroup:
         except InfraError as e:
             step = failed_step(describe(e))
         except (Exception, SystemExit, CallTimeout) as e:
-            self._check_not_replaced(slot, env)
+            if self.envs[slot] is not env:
+                raise _abandoned(slot) from e
             failed: Step = self._after_failure(slot, describe(e), position_of(env), cause=e)
             return failed
-        self._check_not_replaced(slot, env)
+        if self.envs[slot] is not env:
+            raise _abandoned(slot)
         if self._failures:
             self._failures.pop(slot, None)
-        return self._end_step(slot, step)
+        return self._start_next(slot, step) if self.same_step and (step.terminated or step.truncated) else step
 
     def reset(self, slot: int, seed: int | None, kwargs: Mapping[str, Any]) -> tuple[Any, Info]:
         """Reset one slot. After an InfraError the new episode ends as failed at its first step."""
@@ -152,11 +154,13 @@ class SlotGroup:
             self._new_positions[slot] = _position_after_reset(env, seed)
             return "", failed_step(why).info
         except (Exception, SystemExit, CallTimeout) as e:
-            self._check_not_replaced(slot, env)
+            if self.envs[slot] is not env:
+                raise _abandoned(slot) from e
             position = _position_after_reset(env, seed)
             begun: tuple[Any, Info] = self._after_failure(slot, describe(e), position, method="reset", cause=e)
             return begun
-        self._check_not_replaced(slot, env)
+        if self.envs[slot] is not env:
+            raise _abandoned(slot)
         self._new_positions[slot] = position_of(env)
         return observation, info
 
@@ -242,10 +246,13 @@ class SlotGroup:
         for slot, env in self.envs.items():
             self._close_env(slot, env)
 
-    def _end_step(self, slot: int, step: Step) -> Step:
-        """Start the next episode if the step ended one and autoreset happens in the same step."""
-        if not (self.same_step and (step.terminated or step.truncated)):
-            return step
+    def _end_failed(self, slot: int, why: str) -> Step:
+        """End an episode as failed."""
+        step = failed_step(why)
+        return self._start_next(slot, step) if self.same_step else step
+
+    def _start_next(self, slot: int, step: Step) -> Step:
+        """Start the next episode in the step that ended one."""
         self._last_steps[slot] = step
         try:
             observation, info = self.reset(slot, None, {})
@@ -269,7 +276,7 @@ class SlotGroup:
             self._pending_failures[slot] = why
             self._new_positions[slot] = position
             return "", failed_step(why).info
-        return self._end_step(slot, failed_step(why))
+        return self._end_failed(slot, why)
 
     def _repair(self, slot: int) -> None:
         if slot in self._broken:
@@ -285,10 +292,6 @@ class SlotGroup:
             raise EnvFailed(f"{self.name(slot)} failed ({why}) and cannot be rebuilt: {describe(e)}") from e
         skip_to(env, *position)
         self.envs[slot] = env
-
-    def _check_not_replaced(self, slot: int, env: Any) -> None:
-        if self.envs.get(slot) is not env:
-            raise EnvFailed(f"slot {slot}: this call was abandoned")
 
     def _set_state(self, slot: int, state: Any) -> None:
         if not isinstance(state, Mapping) or not {"env", "pending_failure"} <= state.keys():
@@ -329,6 +332,10 @@ def check_vector_options(env_fns: Sequence[Factory], on_failure: OnFailure, time
         raise BadValue(f"on_failure must be 'raise' or 'restart', got {on_failure!r}")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
         raise BadValue(f"timeout must be seconds above 0, or None, got {timeout!r}")
+
+
+def _abandoned(slot: int) -> EnvFailed:
+    return EnvFailed(f"slot {slot}: this call was abandoned")
 
 
 def describe(error: BaseException) -> str:

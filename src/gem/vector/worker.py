@@ -32,9 +32,9 @@ from gem.vector.slots import (
 )
 
 MAX_STAGES = 4  # of a call, each with the full time limit: the call, closing, rebuilding, and the next reset
-ALIVE = -1  # in place of a slot: the worker is alive and still busy
-REPORT = -2  # in place of a slot: a BuildReport
-_SLOT = struct.Struct("!i")
+_SLOT = struct.Struct("!i")  # the head of a message; negative if the message is not about a slot
+_ALIVE = _SLOT.pack(-1)  # the worker is alive and still busy
+_REPORT = _SLOT.pack(-2)  # followed by a BuildReport
 _PLAIN = frozenset({type(None), bool, int, float, str})  # types that any interpreter can load
 
 Result = TypeVar("Result")
@@ -107,9 +107,9 @@ def pack_outcome(outcome: SlotOutcome) -> bytes:
 
 def unpack_outcome(message: bytes) -> SlotOutcome:
     """Return the outcome in a worker's message; with EnvFailed if its value cannot be loaded here."""
-    slot = slot_of(message)
+    slot: int = _SLOT.unpack_from(message)[0]
     try:
-        is_step, value, error, position = _load(message)
+        is_step, value, error, position = pickle.loads(memoryview(message)[_SLOT.size :])
         return SlotOutcome(slot, Step(*value) if is_step else value, error, position)
     except Exception as e:  # a class's own unpickling may raise anything
         why = f"slot {slot}: the result cannot be unpickled here: {describe_error(e)}"
@@ -117,22 +117,21 @@ def unpack_outcome(message: bytes) -> SlotOutcome:
 
 
 def pack_report(report: BuildReport) -> bytes:
-    return _SLOT.pack(REPORT) + pickle.dumps(report, protocol=5)
+    return _REPORT + pickle.dumps(report, protocol=5)
 
 
 def unpack_report(message: bytes) -> BuildReport:
-    report: BuildReport = _load(message)
+    report: BuildReport = pickle.loads(memoryview(message)[_SLOT.size :])
     return report
 
 
-def slot_of(message: bytes) -> int:
-    """Return the slot that a worker's message is about, or ALIVE or REPORT."""
-    slot: int = _SLOT.unpack_from(message)[0]
-    return slot
+def is_outcome(message: bytes) -> bool:
+    """Return whether a worker's message is an outcome, and not ALIVE or REPORT."""
+    return not message[0] & 0x80  # the sign bit of the slot
 
 
-def _load(message: bytes) -> Any:
-    return pickle.loads(memoryview(message)[_SLOT.size :])
+def is_report(message: bytes) -> bool:
+    return message.startswith(_REPORT)
 
 
 class SlotRunner:
@@ -290,7 +289,7 @@ def main(channel: Channel) -> None:
         spec = channel.receive()
     except (EOFError, ConnectionError):  # the parent has closed already
         return
-    runner, report = build(spec, lambda: sender.put(_SLOT.pack(ALIVE)))
+    runner, report = build(spec, lambda: sender.put(_ALIVE))
     channel.send_bytes([pack_report(report)])
     if runner is not None:
         try:

@@ -70,6 +70,10 @@ class SlotWorker(ABC):
         An empty list means that the worker is alive; None means that it sent nothing.
         """
 
+    def check_alive(self) -> None:
+        """Raise WorkerDied if the worker has ended in a way that receive() does not notice."""
+        return
+
     @abstractmethod
     def kill(self) -> None:
         """Kill the worker at once. Safe to call twice."""
@@ -288,10 +292,12 @@ class WorkerEngine(Engine):
         self._send_next(shard)
 
     def _check_responsive(self, shard: Shard, worker: SlotWorker) -> None:
-        """Raise WorkerDied if a busy worker has been silent for too long."""
+        """Raise WorkerDied if a worker has ended, or is busy and has been silent for too long."""
+        silent = time.monotonic() - shard.last_active
+        if silent >= POLL_INTERVAL:
+            worker.check_alive()
         if self._timeout is None:
             return
-        silent = time.monotonic() - shard.last_active
         if worker.metadata is None and silent > START_TIMEOUT + self._timeout * len(shard.slots):
             raise WorkerDied(f"building its environments timed out after {silent:.0f} s")
         if worker.metadata is not None and shard.running and silent > self._timeout * worker.stages + KILL_DELAY:
