@@ -1,14 +1,14 @@
-"""What it costs to grade answers in mathematics: MathGrader with two workers, against math-verify called inline.
+"""Benchmark math grading: MathGrader with two workers against math-verify called inline.
 
-  python benchmarks/graders.py            median of 5, some minutes
-  python benchmarks/graders.py --quick    one measurement of each, of fewer answers
+  python benchmarks/graders.py            median of 5 runs, a few minutes
+  python benchmarks/graders.py --quick    one run with fewer answers
 
-The two take turns on the same pairs, made anew for each run so that no cache knows them. MathGrader is called by two
-threads, as many as its pool has workers; math-verify by the main thread alone, the only one that it can stop an answer
-in. Then 19 poisonous answers are put in a stream of 1,000 correct ones. Exit code 1 when an aim is missed.
+Both graders alternate on the same pairs, which are new in each run so that they are not cached. MathGrader is called
+from two threads, one per worker; math-verify from the main thread, the only one in which its timeout works. Then 19
+hostile answers are mixed into a stream of 1,000 correct ones. The exit code is 1 if a target is missed.
 
-Counts are judged by the worst run. Other work on the machine only ever adds to seconds, so what a killed poison adds is
-judged by the least of the runs; rates, which are compared with rates of the same run, by their median.
+Counts use the worst run. The time added by a killed answer uses the fastest run, because other load on the machine only
+adds time. Rates, which are compared with rates of the same run, use the median.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from gem.graders.math_text import over_caps
 from gem.graders.pool import GraderPool
 
 WORKERS = 2
-CALLERS = 8  # of a stream: an environment each, more than there are workers
-LIMIT_S = 2.0  # seconds for one poison
+CALLERS = 8  # threads that grade a stream; more than there are workers
+LIMIT_S = 2.0  # time limit of a hostile answer, seconds
 MODULES = ["gem.graders.math_warm"]
-POISONS = [  # 15 over the caps, and 4 that no cap shows to be endless
+HOSTILE = [  # 15 over the caps, and 4 expensive ones that the caps do not catch
     r"9^{9^{9^9}}",
     "99999999!",
     "(x+y)^{3000}",
@@ -61,7 +61,7 @@ POISONS = [  # 15 over the caps, and 4 that no cap shows to be endless
     r"\sum_{k=1}^{800} \frac{1}{k^{k}}",
     r"\int_0^{\pi} \frac{\sin^5(x)\cos^7(x)}{1+e^{x}} dx",
 ]
-GOLD_OF_POISONS = r"\sqrt{2}+1"
+GOLD_OF_HOSTILE = r"\sqrt{2}+1"
 
 
 class Pair(NamedTuple):
@@ -70,7 +70,7 @@ class Pair(NamedTuple):
     equal: bool
 
 
-Judge = Callable[[str, str], bool]
+Verdict = Callable[[str, str], bool]
 Draw = Callable[[random.Random], Pair]
 
 
@@ -125,38 +125,44 @@ def expanded(chance: random.Random) -> Pair:
     return Pair(f"(x+{a})^5", f"x^5+5x^4\\cdot {a}+{middle}+5x\\cdot {a**4}+{a**5}", equal)
 
 
-# typical: numbers of all sorts, and every fifth a formula, as among the answers of MATH.
+# typical: mostly numbers, and one formula in five, as in the MATH data set.
 KINDS: dict[str, tuple[Draw, ...]] = {
     "simple": (integer,),
     "typical": (integer, integer, integer, fraction, fraction, fraction, interval, points, radical, polynomial),
     "hard": (radical, polynomial, trigonometric, rational, expanded),
 }
-LEAST = {"simple": 2_000, "typical": 400, "hard": 120}  # pairs in each run
+PAIRS = {"simple": 2_000, "typical": 400, "hard": 120}  # per run
 
 
 @dataclass
 class Measured:
-    """rates: answers per second, one for each run. seconds: of every single answer. right: judged as constructed."""
+    """Measurements of one grader.
+
+    Args:
+        rates: answers per second, one per run.
+        seconds: time of each answer.
+        right: number of verdicts that match the construction of the pair.
+    """
 
     rates: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     right: int = 0
 
-    def add(self, pairs: Sequence[Pair], judge: Judge, callers: int) -> None:
+    def add(self, pairs: Sequence[Pair], verdict_of: Verdict, callers: int) -> None:
         timed: list[tuple[float, bool]] = []
 
-        def judged(part: Sequence[Pair]) -> None:
+        def grade_all(part: Sequence[Pair]) -> None:
             for answer, gold, equal in part:
                 start = time.perf_counter()
-                verdict = judge(answer, gold)
+                verdict = verdict_of(answer, gold)
                 timed.append((time.perf_counter() - start, verdict is equal))
 
         start = time.perf_counter()
         if callers == 1:
-            judged(pairs)
+            grade_all(pairs)
         else:
             with ThreadPoolExecutor(callers) as threads:
-                list(threads.map(judged, [pairs[caller::callers] for caller in range(callers)]))
+                list(threads.map(grade_all, [pairs[caller::callers] for caller in range(callers)]))
         self.rates.append(len(pairs) / (time.perf_counter() - start))
         self.seconds += [seconds for seconds, _ in timed]
         self.right += sum(right for _, right in timed)
@@ -180,14 +186,14 @@ def drawn(kind: str, count: int, *seed: int) -> list[Pair]:
 
 
 def compared(grader: MathGrader, repeats: int, share: float) -> bool:
-    """The table of rates. Returns whether MathGrader was right throughout and the faster one in every kind."""
-    print("| answers | grader | answers/s | min | max | p99, ms | judged right |")
+    """Print the table of rates; return whether MathGrader was always right and faster for every kind of answer."""
+    print("| answers | grader | answers/s | min | max | p99, ms | right |")
     print("| " + " | ".join(["---"] * 7) + " |")
     met = True
     for kind in KINDS:
         measured = {"MathGrader": Measured(), "math-verify inline": Measured()}
         for run in range(repeats):
-            pairs = drawn(kind, int(LEAST[kind] * share), run)
+            pairs = drawn(kind, int(PAIRS[kind] * share), run)
             measured["MathGrader"].add(pairs, lambda answer, gold: grader.grade(answer, gold).correct, WORKERS)
             measured["math-verify inline"].add(pairs, inline, 1)
         for name, result in measured.items():
@@ -200,7 +206,14 @@ def compared(grader: MathGrader, repeats: int, share: float) -> bool:
 
 @dataclass
 class Streamed:
-    """What became of a stream. seconds: from its begin to its end. costs: seconds of each poison, by its text."""
+    """Result of grading a stream.
+
+    Args:
+        seconds: total wall time.
+        right: correct answers graded correct.
+        killed: answers stopped at the time limit.
+        costs: seconds of each hostile answer, by its text.
+    """
 
     seconds: float = 0.0
     right: int = 0
@@ -209,7 +222,7 @@ class Streamed:
 
 
 def streamed(grader: MathGrader, pairs: Sequence[Pair]) -> Streamed:
-    """Grade all pairs, by several callers, each taking the next one when it is done."""
+    """Grade all pairs from several threads that take the next pair when they are done."""
     result, waiting, lock = Streamed(), iter(pairs), threading.Lock()
 
     def caller() -> None:
@@ -237,91 +250,97 @@ def streamed(grader: MathGrader, pairs: Sequence[Pair]) -> Streamed:
     return result
 
 
-class Aim(NamedTuple):
-    """A line of the second table. values: one for each run. judged: makes one of them. at_least: or at most the aim."""
+class Target(NamedTuple):
+    """A row of the second table.
+
+    Args:
+        values: one per run.
+        limit: the target value.
+        at_least: whether the limit is a lower bound; otherwise it is an upper bound.
+        statistic: reduces the values to the number compared with the limit.
+    """
 
     what: str
     values: list[float]
     unit: str
-    aim: float
+    limit: float
     at_least: bool
-    judged: Callable[[Sequence[float]], float]
+    statistic: Callable[[Sequence[float]], float]
 
     @property
     def met(self) -> bool:
-        value = self.judged(self.values)
-        return value >= self.aim if self.at_least else value <= self.aim
+        value = self.statistic(self.values)
+        return value >= self.limit if self.at_least else value <= self.limit
 
     def cells(self) -> list[str]:
         numbers = [f"{f(self.values):,.4g}" for f in (median, min, max)]
-        sign, by = "≥" if self.at_least else "≤", self.judged.__name__
-        return [self.what, *numbers, self.unit, f"{sign} {self.aim:,g}", by, "yes" if self.met else "NO"]
+        sign, by = "≥" if self.at_least else "≤", self.statistic.__name__
+        return [self.what, *numbers, self.unit, f"{sign} {self.limit:,g}", by, "yes" if self.met else "NO"]
 
 
-def poisoned(repeats: int) -> list[Aim]:
+def with_hostile_answers(repeats: int) -> list[Target]:
     right, capped, killed, added, kept = ([] for _ in range(5))
     with GraderPool(WORKERS, timeout=LIMIT_S, modules=MODULES) as pool:
         grader = MathGrader(pool)
         grader.grade(r"\sqrt{8}", r"2\sqrt{2}")
         for run in range(repeats):
             correct = [pair for pair in drawn("typical", 2_600, 1_000, run) if pair.equal][:1_000]
-            # None among the last fifth: a caller that waits alone for the last one would measure the end of a stream.
-            stream = [*correct[:800], *(Pair(poison, GOLD_OF_POISONS, False) for poison in POISONS)]
+            # The last fifth has no hostile answers: a single thread waiting for one would distort the total time.
+            stream = [*correct[:800], *(Pair(answer, GOLD_OF_HOSTILE, False) for answer in HOSTILE)]
             random.Random(run).shuffle(stream)
             clean, dirty, again = (streamed(grader, s) for s in (correct, [*stream, *correct[800:]], correct))
-            endless = [poison for poison in POISONS if over_caps(poison) is None]
+            expensive = [answer for answer in HOSTILE if over_caps(answer) is None]
             right.append(float(min(clean.right, dirty.right)))
-            capped.append(1e3 * max(cost for poison, cost in dirty.costs.items() if poison not in endless))
+            capped.append(1e3 * max(cost for answer, cost in dirty.costs.items() if answer not in expensive))
             killed.append(float(dirty.killed))
-            added.append((dirty.seconds - (clean.seconds + again.seconds) / 2) / len(endless))
-            kept.append(100 * besides_poison(grader, endless[:WORKERS], run))
-    added_aim = LIMIT_S / WORKERS
+            added.append((dirty.seconds - (clean.seconds + again.seconds) / 2) / len(expensive))
+            kept.append(100 * rate_while_workers_are_stuck(grader, expensive[:WORKERS], run))
     return [
-        Aim("correct answers among 19 poisons that score 1, of 1,000", right, "", 1_000, True, min),
-        Aim("the dearest of the 15 poisons over the caps", capped, "ms", 10, False, max),
-        Aim(f"of the other 4, stopped at their limit of {LIMIT_S:g} s", killed, "", 4, True, min),
-        Aim("time that each of those adds to the stream", added, "s", added_aim, False, min),
-        Aim("answers/s of simple answers while all workers are stuck", kept, "% of before and after", 50, True, median),
+        Target("correct answers graded correct, of 1,000 mixed with hostile ones", right, "", 1_000, True, min),
+        Target("slowest of the 15 hostile answers over the caps", capped, "ms", 10, False, max),
+        Target(f"of the other 4, stopped at their limit of {LIMIT_S:g} s", killed, "", 4, True, min),
+        Target("time that each of those adds to the stream", added, "s", LIMIT_S / WORKERS, False, min),
+        Target("rate of simple answers while all workers are stuck", kept, "% of the usual rate", 50, True, median),
     ]
 
 
-def besides_poison(grader: MathGrader, poisons: Sequence[str], run: int) -> float:
-    """The rate of answers that need no worker while every worker has a poison, as a share of the rate without."""
-    alone, besides = Measured(), Measured()
+def rate_while_workers_are_stuck(grader: MathGrader, expensive: Sequence[str], run: int) -> float:
+    """Measure answers that need no worker while every worker is busy, as a fraction of the usual rate."""
+    usual, stuck = Measured(), Measured()
 
-    def judge(answer: str, gold: str) -> bool:
+    def verdict_of(answer: str, gold: str) -> bool:
         return grader.grade(answer, gold).correct
 
-    alone.add(drawn("simple", 4_000, 2_000, run), judge, 1)
-    count = int(alone.rates[0] * LIMIT_S / 8)  # done before the poisons are stopped, at a sixth of the rate still
+    usual.add(drawn("simple", 4_000, 2_000, run), verdict_of, 1)
+    count = int(usual.rates[0] * LIMIT_S / 8)  # finished before the time limit even at a sixth of the usual rate
     with ThreadPoolExecutor(WORKERS) as threads:
-        stuck = [threads.submit(grader.grade, poison, GOLD_OF_POISONS) for poison in poisons]
+        futures = [threads.submit(grader.grade, answer, GOLD_OF_HOSTILE) for answer in expensive]
         time.sleep(LIMIT_S / 10)
-        besides.add(drawn("simple", count, 2_001, run), judge, 1)
-        assert not any(future.done() for future in stuck), "the poisons were over before the answers"
-    alone.add(drawn("simple", 4_000, 2_002, run), judge, 1)
-    return besides.rates[0] / statistics.fmean(alone.rates)
+        stuck.add(drawn("simple", count, 2_001, run), verdict_of, 1)
+        assert not any(future.done() for future in futures), "the expensive answers finished first"
+    usual.add(drawn("simple", 4_000, 2_002, run), verdict_of, 1)
+    return stuck.rates[0] / statistics.fmean(usual.rates)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     repeats, share = (1, 0.25) if parser.parse_args().quick else (5, 1.0)
-    logging.disable(logging.ERROR)  # math-verify tells of every answer that it cannot read
+    logging.disable(logging.ERROR)  # math-verify logs every answer that it cannot parse
     print(f"<!-- Written by `python benchmarks/{' '.join([Path(__file__).name, *sys.argv[1:]])}` -->\n")
     print(f"# Graders ({os.cpu_count()} cores, Python {platform.python_version()}, {repeats} runs)\n")
-    grade_math(r"\sqrt{8}", r"2\sqrt{2}")  # so that loading the libraries is nobody's time
+    grade_math(r"\sqrt{8}", r"2\sqrt{2}")  # load the libraries before the measurements
     inline("1", "1")
     with GraderPool(WORKERS, timeout=60.0, modules=MODULES) as pool:
         grader = MathGrader(pool)
         for future in [pool.submit("gem.graders.math_engine:parse", "x") for _ in range(WORKERS)]:
             future.result()
         met = compared(grader, repeats, share)
-    print("\n| what | median | min | max | unit | aim | judged by | met |")
+    print("\n| what | median | min | max | unit | target | statistic | met |")
     print("| " + " | ".join(["---"] * 8) + " |")
-    for aim in poisoned(repeats):
-        print("| " + " | ".join(aim.cells()) + " |")
-        met = met and aim.met
+    for target in with_hostile_answers(repeats):
+        print("| " + " | ".join(target.cells()) + " |")
+        met = met and target.met
     return 0 if met else 1
 
 
