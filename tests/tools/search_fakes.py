@@ -1,4 +1,4 @@
-"""Search servers of our own, run as users run them: by their command line, in a process of their own."""
+"""Helpers that start our search servers by their command lines, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass
 class Running:
-    """A server. url: of /retrieve. ended: its exit code and what it wrote to stderr, once stop() was called."""
+    """A running server. url: of /retrieve."""
 
     url: str
     process: subprocess.Popen[str]
@@ -31,7 +31,7 @@ class Running:
             return str(reply.read().decode())
 
     def post(self, body: bytes, path: str = "/retrieve") -> tuple[int, bytes]:
-        """(status, body) of the reply."""
+        """Return (status, body) of the reply."""
         try:
             with urllib.request.urlopen(urllib.request.Request(self.base + path, body), timeout=30) as reply:
                 return reply.status, reply.read()
@@ -45,7 +45,7 @@ class Running:
         return json.loads(reply)["result"]
 
     def stop(self, sign: int = signal.SIGTERM) -> tuple[int, str]:
-        """Its exit code, and what it wrote to stderr."""
+        """Stop the server and return (exit code, stderr)."""
         self.process.send_signal(sign)
         _, stderr = self.process.communicate(timeout=30)
         return self.process.returncode, stderr
@@ -57,7 +57,7 @@ def command(server: str, *options: object) -> list[str]:
 
 @contextmanager
 def running(server: str, *options: object, **environment: str) -> Iterator[Running]:
-    """A server on a free port, killed in the end where it was not stopped."""
+    """Run a server on a free port, and kill it on exit if it is still running."""
     process = subprocess.Popen(
         command(server, *options, "--port", 0),
         stdout=subprocess.PIPE,

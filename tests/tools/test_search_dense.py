@@ -171,10 +171,10 @@ def test_an_embeddings_endpoint_gets_prefixes_and_retries(folder):
     with FakeEmbeddings(meaning, faults=faults) as fake, EmbeddingsEndpoint(fake.url, "m", backoff=0) as endpoint:
         encoder = Encoder(endpoint, "m", "query: ", "passage: ")
         add_vectors(folder, encoder, batch=50)
-        assert [len(asked["input"]) for asked in fake.asked] == [50, 50, 50, 50, 50, 50]
-        assert fake.asked[2]["model"] == "m" and fake.asked[2]["input"][0].startswith('passage: "Title 0"')
+        assert [len(asked["input"]) for asked in fake.requests] == [50, 50, 50, 50, 50, 50]
+        assert fake.requests[2]["model"] == "m" and fake.requests[2]["input"][0].startswith('passage: "Title 0"')
         assert ids(open_dense(folder, encoder), ["own7"], 3)
-        assert fake.asked[-1]["input"] == ["query: own7"]
+        assert fake.requests[-1]["input"] == ["query: own7"]
     with EmbeddingsEndpoint("http://127.0.0.1:1/v1", "m", retries=0) as down, pytest.raises(ToolError, match="'m'"):
         down(["text"])
 
@@ -193,4 +193,4 @@ def test_a_server_searches_with_vectors(mode, tmp_path):
         with running("retrieval_server", *options) as server:
             assert json.loads(server.get("/health"))["engine"] == mode
             assert [hits[0]["id"] for hits in server.ask(queries=["own7", "own21"])] == ["p7", "p21"]
-    assert len(fake.asked[0]["input"]) == 30
+    assert len(fake.requests[0]["input"]) == 30

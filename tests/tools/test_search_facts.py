@@ -1,4 +1,4 @@
-"""qa:Facts with a search: passages are found, and what the search is worth to an agent."""
+"""qa:Facts with a search tool: recall of the passages, and the reward that search adds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gem.tools.tool_env_wrapper import ToolEnvWrapper
 SEEDS = range(150)
 
 
-def test_the_planted_passage_is_among_the_first_three():
+def test_the_needed_passage_is_among_the_first_three():
     questions, titles = list(facts.questions()), {row["id"]: row["title"] for row in facts.passages()}
     one_hop = [row for row in questions if row["hops"] == 1]
     two_hops = [row for row in questions if row["hops"] == 2]
@@ -24,7 +24,7 @@ def test_the_planted_passage_is_among_the_first_three():
         found = [[hit.document["id"] for hit in hits] for hits in index.search(queries, 3)]
         return sum(key in ids for key, ids in zip(wanted, found, strict=True)) / len(wanted)
 
-    # A question leads to its first passage, what that one names to the second.
+    # The question finds the first passage; the title named in it finds the second.
     everything = [row["question"] for row in questions], [row["passages"][0] for row in questions]
     assert recall(*everything) >= 0.99
     assert recall([row["question"] for row in one_hop], [row["passages"][0] for row in one_hop]) >= 0.99
@@ -32,7 +32,7 @@ def test_the_planted_passage_is_among_the_first_three():
     assert recall([titles[key] for key in second], second) >= 0.99
 
 
-def test_a_search_is_worth_nearly_everything_in_questions_of_an_invented_world():
+def test_search_raises_the_reward_from_guessing_to_nearly_one():
     with gem.make("qa:Facts") as env:
         alone = mean_reward(env, researcher, SEEDS)
     with ToolEnvWrapper(gem.make("qa:Facts"), tools=[SearchTool(index=facts.search_index())]) as env:
@@ -41,7 +41,7 @@ def test_a_search_is_worth_nearly_everything_in_questions_of_an_invented_world()
     assert alone <= 0.1
 
 
-def test_a_question_of_two_hops_takes_two_searches():
+def test_two_hop_questions_need_two_searches():
     two_hops = {row["question"] for row in facts.questions() if row["hops"] == 2}
     uses = {True: set(), False: set()}
     with ToolEnvWrapper(gem.make("qa:Facts"), tools=[SearchTool(index=facts.search_index())]) as env:
@@ -53,7 +53,7 @@ def test_a_question_of_two_hops_takes_two_searches():
     assert uses[True] == {2} and 1 in uses[False]
 
 
-def test_an_agent_with_a_server_does_as_well_as_with_an_index_in_the_process(tmp_path):
+def test_a_server_gives_the_same_observations_as_an_index_in_the_process(tmp_path):
     pytest.importorskip("uvicorn", reason="needs the extra [search]")
     pytest.importorskip("aiohttp", reason="needs the extra [search]")
     from search_fakes import running

@@ -383,7 +383,7 @@ def test_the_published_example_of_a_game_with_web_search_runs(web_of, pages):
         steps = [wrapped_env.step(r"\boxed{1}"), wrapped_env.step(r"\boxed{2}")]
         assert steps[-1].terminated or steps[-1].truncated
         wrapped_env.close()
-        assert web.asked == [{"engine": "google", "q": "who wrote faust?", "api_key": KEY, "output": "json"}]
+        assert web.requests == [{"engine": "google", "q": "who wrote faust?", "api_key": KEY, "output": "json"}]
         code, stderr = server.stop()
     assert code == -signal.SIGTERM and KEY not in stderr
 
@@ -443,7 +443,7 @@ def test_results_are_cached_on_disk_across_servers(web_of, pages, tmp_path):
                 found += [server.ask(queries=["who wrote faust?", "no such thing"]) for _ in range(2)]
                 server.stop()
         assert found == [found[0]] * 4
-        assert len(web.asked) == 2
+        assert len(web.requests) == 2
     assert KEY.encode() not in cache.read_bytes()
 
 
@@ -476,7 +476,7 @@ def test_google_returns_snippets_or_excerpts_of_pages(web_of, pages):
         with google(web, "--snippet_only") as server:
             snippets = [each["contents"] for each in server.ask(query="who wrote faust?")]
         assert snippets == ['"Answer"\nGoethe', '"Faust"\nGoethe wrote Faust', '"Other"\nno such page']
-        assert web.fetched == [] and web.asked == [{"key": KEY, "cx": "engine", "q": "who wrote faust?", "num": "3"}]
+        assert web.fetched == [] and web.requests == [{"key": KEY, "cx": "engine", "q": "who wrote faust?", "num": "3"}]
         with google(web, "--private_pages") as server:
             first, second, third = [each["contents"] for each in server.ask(query="who wrote faust?")]
         assert sorted(web.fetched) == ["/faust", "/missing", "/page"]
@@ -513,7 +513,7 @@ def test_requests_in_flight_are_answered_before_shutdown(web_of, pages):
     with web_of(pages, key=KEY, faults=[Answer(delay=1.0, status=503)]) as web, serp(web) as server:
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(server.ask, query="who wrote faust?")
-            while not web.asked:
+            while not web.requests:
                 time.sleep(0.01)
             server.process.send_signal(signal.SIGTERM)
             assert len(asked.result(30)) == 2

@@ -1,4 +1,4 @@
-"""SearchTool: what it answers, and what it does when servers are slow, down or wrong."""
+"""SearchTool: answers, caching, sharing, retries and failures."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ def ask(tool: SearchTool, query: str) -> ToolResult:
 # --- within the process ----------------------------------------------------------------------------------------------
 
 
-def test_passages_are_shown_as_published():
+def test_passages_are_formatted_as_published():
     assert ask(SearchTool(index=LexicalIndex.of(ROWS)), "who wrote Faust?") == ToolResult(FAUST)
     found = ask(SearchTool(index=LexicalIndex.of(ROWS), topk=2), "a play").text
     assert [line[:6] for line in found.splitlines()] == ["Doc 1(", "Doc 2("] or found.count("(Title: ") == 2
 
 
-def test_a_search_that_finds_nothing_says_so_and_is_no_fault():
+def test_a_search_without_results_is_not_an_error():
     assert ask(SearchTool(index=LexicalIndex.of(ROWS)), "zebra") == ToolResult(NO_DOCUMENTS)
 
 
 @pytest.mark.parametrize("query", ["", "  \n "])
-def test_an_empty_query_is_a_fault_of_the_agent(query):
+def test_an_empty_query_is_a_tool_error(query):
     tool = SearchTool(index=LexicalIndex.of(ROWS))
     assert ask(tool, query).error is ToolErrorType.EMPTY
     assert asyncio.run(tool.acall(ToolCall("search", {"query": query}))).error is ToolErrorType.EMPTY
 
 
-def test_a_query_that_no_service_would_take_is_the_agents_doing_and_nobody_is_asked():
+def test_an_overlong_query_is_refused_before_a_request_is_sent():
     tool = SearchTool(search_url="http://127.0.0.1:9/retrieve", retries=0)
-    valid, failed, told, _ = tool.execute_action(f"<search>{'x' * 2_001}</search>")
-    assert valid and failed and "at most 2000 characters, got 2001" in told
+    valid, failed, observation, _ = tool.execute_action(f"<search>{'x' * 2_001}</search>")
+    assert valid and failed and "length <= 2000" in observation
 
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
-def test_an_index_is_opened_from_its_folder_or_made_of_a_file_once_for_all_tools(kind, tmp_path):
+def test_tools_share_an_index_opened_from_a_folder_or_a_file(kind, tmp_path):
     from gem.tools.search_engine.index import build_index
 
     corpus = tmp_path / "corpus.jsonl"
@@ -74,12 +74,12 @@ def test_an_index_is_opened_from_its_folder_or_made_of_a_file_once_for_all_tools
     assert ask(pickle.loads(pickle.dumps(tool)), "Faust").text == FAUST
 
 
-def test_an_index_that_is_not_there_is_told_at_the_first_call(tmp_path):
+def test_a_missing_index_is_reported_at_the_first_call(tmp_path):
     with pytest.raises(BadValue, match="no such folder"):
         ask(SearchTool(index=tmp_path / "nowhere"), "Faust")
 
 
-def test_in_an_event_loop_an_index_that_takes_long_is_searched_in_a_thread():
+def test_a_slow_index_is_searched_in_a_thread_of_the_event_loop():
     seen: list[Any] = []
 
     class Slow:
@@ -106,7 +106,7 @@ def test_the_published_call_of_a_tool_works():
     assert "<search>" in tool.instruction_string()
 
 
-def test_it_keeps_the_promises_of_a_tool():
+def test_it_passes_check_tool():
     from gem.testing.check_tool import check_tool
 
     index = LexicalIndex.of(ROWS)
@@ -133,7 +133,7 @@ def test_a_tool_describes_its_function():
         {"search_url": "http://a", "index": "b"},
     ],
 )
-def test_values_out_of_range_are_named(options):
+def test_options_out_of_range_are_refused(options):
     with pytest.raises(BadValue, match=next(iter(options))):
         SearchTool(**options)
 
@@ -154,7 +154,7 @@ def echo(question: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("protocol", "codec"), [("gem", "msgpack"), ("search-r1", "json")])
-def test_a_server_is_asked_in_the_protocol_wanted(protocol, codec, server_of):
+def test_a_server_is_asked_in_the_given_protocol(protocol, codec, server_of):
     with server_of(echo) as server:
         tool = SearchTool(search_url=server.url, topk=2, protocol=protocol)
         assert ask(tool, " Fäust ").text == 'Doc 1(Title: "Fäust") text 1\nDoc 2(Title: "Fäust") text 2\n'
@@ -177,13 +177,13 @@ def test_the_url_is_read_from_the_environment_at_each_call(server_of, monkeypatc
 
 
 @pytest.mark.parametrize("url", ["localhost:8000/retrieve", "ftp://host/retrieve", "http://user:secret@host/retrieve"])
-def test_what_is_no_url_of_a_server_is_told(url):
+def test_an_invalid_url_is_refused_without_showing_its_password(url):
     with pytest.raises(BadValue, match="search_url") as raised:
         ask(SearchTool(search_url=url), "Faust")
     assert "secret" not in str(raised.value)
 
 
-def test_an_answer_is_kept_and_a_failure_is_not(server_of):
+def test_answers_are_cached_and_failures_are_not(server_of):
     from gem.testing.fakes import Answer
 
     answers = iter([Answer(status=400), *[["Faust\na"]] * 5])
@@ -191,13 +191,13 @@ def test_an_answer_is_kept_and_a_failure_is_not(server_of):
         tool = SearchTool(search_url=server.url, cache=2)
         with pytest.raises(ToolError, match="status 400"):
             ask(tool, "a")
-        for query in ["a", "a", "b", "a", "c", "b", "a"]:  # at last b is forgotten, and then a
+        for query in ["a", "a", "b", "a", "c", "b", "a"]:  # b is evicted, then a
             ask(tool, query)
         assert [question.query for question in server.requests] == ["a", "a", "b", "c", "b", "a"]
         tool.close()
 
 
-def test_no_cache_asks_each_time(server_of):
+def test_without_a_cache_each_call_sends_a_request(server_of):
     with server_of(echo) as server:
         tool = SearchTool(search_url=server.url, cache=0)
         assert ask(tool, "a") == ask(tool, "a")
@@ -205,7 +205,7 @@ def test_no_cache_asks_each_time(server_of):
         tool.close()
 
 
-def test_what_passes_is_tried_again_and_the_agent_sees_nothing_of_it(server_of):
+def test_transient_errors_are_retried_without_the_agent_noticing(server_of):
     from gem.testing.fakes import Answer
 
     faults = [Answer(status=503), Answer(drop=True), Answer(body="no msgpack at all"), Answer(status=429)]
@@ -218,7 +218,7 @@ def test_what_passes_is_tried_again_and_the_agent_sees_nothing_of_it(server_of):
 
 
 @pytest.mark.parametrize("status", [500, 503])
-def test_a_server_that_keeps_failing_is_a_failure_of_the_machinery(status, server_of):
+def test_a_server_that_keeps_failing_raises_tool_error(status, server_of):
     from gem.testing.fakes import Answer
 
     with server_of(lambda question: Answer(status=status, body="out of order")) as server:
@@ -243,7 +243,7 @@ def test_a_server_that_keeps_failing_is_a_failure_of_the_machinery(status, serve
     ],
 )
 @pytest.mark.parametrize("protocol", ["gem", "search-r1"])
-def test_a_reply_of_nonsense_is_a_failure_of_the_machinery(body, protocol, server_of):
+def test_an_invalid_reply_raises_tool_error(body, protocol, server_of):
     from gem.testing.fakes import Answer
 
     with server_of(lambda question: Answer(body=body)) as server:
@@ -253,7 +253,7 @@ def test_a_reply_of_nonsense_is_a_failure_of_the_machinery(body, protocol, serve
         tool.close()
 
 
-def test_a_server_that_is_down_is_a_failure_of_the_machinery():
+def test_an_unreachable_server_raises_tool_error():
     pytest.importorskip("aiohttp", reason="needs the extra [search]")
     tool = SearchTool(search_url="http://127.0.0.1:1/retrieve", retries=1, backoff=0)
     with pytest.raises(ToolError, match="2 attempts"):
@@ -261,7 +261,7 @@ def test_a_server_that_is_down_is_a_failure_of_the_machinery():
     tool.close()
 
 
-def test_a_query_that_takes_too_long_is_an_answer_and_is_not_repeated(server_of):
+def test_a_timeout_is_reported_to_the_agent_and_not_retried(server_of):
     from gem.testing.fakes import Answer
 
     with server_of(lambda question: Answer(delay=30)) as server:
@@ -273,7 +273,7 @@ def test_a_query_that_takes_too_long_is_an_answer_and_is_not_repeated(server_of)
         tool.close()
 
 
-def test_a_passage_about_errors_is_a_passage(server_of):
+def test_a_passage_that_mentions_an_error_is_not_an_error(server_of):
     with server_of(lambda question: ["[SearchTool Error: 5]\nA title that reads like a failure."]) as server:
         tool = SearchTool(search_url=server.url)
         assert ask(tool, "errors").ok
@@ -302,7 +302,7 @@ def test_tools_share_connections_from_threads_and_event_loops(server_of):
             tool.close()
 
 
-def test_what_one_tool_closes_another_goes_on_with_and_nothing_is_left_of_all(server_of):
+def test_closing_one_tool_leaves_the_others_working_and_closing_all_ends_the_thread(server_of):
     before = set(threading.enumerate())
     with server_of(echo) as server:
         one = SearchTool(search_url=server.url, cache=0)
@@ -316,7 +316,7 @@ def test_what_one_tool_closes_another_goes_on_with_and_nothing_is_left_of_all(se
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name == "gem-background"]
 
 
-def test_a_forked_process_asks_over_connections_of_its_own(server_of):
+def test_a_forked_process_opens_its_own_connections(server_of):
     with server_of(echo) as server:
         tool = SearchTool(search_url=server.url)
         ask(tool, "before")
@@ -333,7 +333,7 @@ def test_a_forked_process_asks_over_connections_of_its_own(server_of):
         tool.close()
 
 
-def test_a_search_that_is_given_up_leaves_the_others_alone(server_of):
+def test_a_cancelled_search_does_not_affect_others(server_of):
     from gem.testing.fakes import Answer
 
     with server_of(lambda question: Answer(delay=30) if question.query == "slow" else ["a\nb"]) as server:
@@ -348,11 +348,11 @@ def test_a_search_that_is_given_up_leaves_the_others_alone(server_of):
         tool.close()
 
 
-def test_environments_of_a_vector_search_at_the_same_time(server_of):
+def test_vector_environments_search_concurrently(server_of):
     from gem.testing.fakes import Answer
     from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
-    def script(question: Any) -> Any:  # the first sixteen wait so long that they meet, and have to come again
+    def script(question: Any) -> Any:  # the first sixteen overlap and must be retried
         return Answer(delay=1.0, status=503) if len(server.requests) <= 16 else echo(question)
 
     with server_of(script) as server:
@@ -366,7 +366,7 @@ def test_environments_of_a_vector_search_at_the_same_time(server_of):
             assert server.most_at_once == 16
 
 
-def test_a_failing_server_ends_its_episode_as_failed_and_is_no_reward(server_of):
+def test_a_failing_server_raises_instead_of_giving_a_reward(server_of):
     from gem.testing.fakes import Answer
     from gem.tools.tool_env_wrapper import ToolEnvWrapper
 

@@ -9,13 +9,40 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
 from gem.testing.fakes import Answer, serving
+
+
+class _FakeService:
+    """Base of the fake services: serves _routes() on a free port while the context manager is entered."""
+
+    _background: BackgroundLoop[str] | None = None
+
+    def _routes(self, web: Any) -> dict[tuple[str, str], Any]:
+        raise NotImplementedError
+
+    def __enter__(self: ServiceT) -> ServiceT:
+        web = require("aiohttp.web", extra="search")
+        routes = self._routes(web)
+        self._background = BackgroundLoop(lambda: serving(web, routes))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._background is not None:
+            self._background.close()
+
+    def _base_url(self) -> str:
+        if self._background is None:
+            raise BadValue("the fake server is not running; use it in a `with` statement")
+        return self._background.resource
+
+
+ServiceT = TypeVar("ServiceT", bound=_FakeService)
 
 
 @dataclass(frozen=True)
@@ -39,7 +66,7 @@ Passages: TypeAlias = Sequence[str]  # contents, the title in the first line
 SearchScript: TypeAlias = Callable[[SearchRequest], Passages | Answer]
 
 
-class FakeSearchServer:
+class FakeSearchServer(_FakeService):
     """A search server whose /retrieve route calls a function and answers in the codec of the request.
 
     Args:
@@ -55,21 +82,14 @@ class FakeSearchServer:
         self._script = script
         self.requests: list[SearchRequest] = []
         self.most_at_once = self._open = 0
-        self._background: BackgroundLoop[str] | None = None
 
     @property
     def url(self) -> str:
         """The search_url for a SearchTool."""
-        return f"{_running(self._background)}/retrieve"
+        return f"{self._base_url()}/retrieve"
 
-    def __enter__(self) -> FakeSearchServer:
-        web = require("aiohttp.web", extra="search")
-        routes = {("POST", "/retrieve"): partial(self._handle, web)}
-        self._background = BackgroundLoop(lambda: serving(web, routes))
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _end(self._background)
+    def _routes(self, web: Any) -> dict[tuple[str, str], Any]:
+        return {("POST", "/retrieve"): partial(self._handle, web)}
 
     async def _handle(self, web: Any, request: Any) -> Any:
         body = await request.read()
@@ -95,7 +115,7 @@ class FakeSearchServer:
 
 
 @dataclass
-class FakeEmbeddings:
+class FakeEmbeddings(_FakeService):
     """An embeddings endpoint.
 
     Args:
@@ -103,37 +123,29 @@ class FakeEmbeddings:
         faults: answers to the first requests, returned instead of embeddings.
 
     Attributes:
-        asked: the request bodies in order of arrival.
+        requests: the request bodies in order of arrival.
     """
 
     embed: Callable[[str], Sequence[float]]
     faults: Sequence[Answer] = ()
-    asked: list[dict[str, Any]] = field(default_factory=list)
-    _background: BackgroundLoop[str] | None = None
+    requests: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def url(self) -> str:
         """The base_url for an EmbeddingsEndpoint."""
-        return f"{_running(self._background)}/v1"
+        return f"{self._base_url()}/v1"
 
-    def __enter__(self) -> FakeEmbeddings:
-        web = require("aiohttp.web", extra="search")
-        routes = {("POST", "/v1/embeddings"): partial(self._handle, web)}
-        self._background = BackgroundLoop(lambda: serving(web, routes))
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _end(self._background)
+    def _routes(self, web: Any) -> dict[tuple[str, str], Any]:
+        return {("POST", "/v1/embeddings"): partial(self._handle, web)}
 
     async def _handle(self, web: Any, request: Any) -> Any:
         asked = await request.json()
-        self.asked.append(asked)
-        if len(self.asked) <= len(self.faults):
-            return await _answered(web, request, self.faults[len(self.asked) - 1])
+        self.requests.append(asked)
+        if len(self.requests) <= len(self.faults):
+            return await _answered(web, request, self.faults[len(self.requests) - 1])
         data = [{"index": n, "embedding": list(self.embed(text))} for n, text in enumerate(asked["input"])]
-        return web.json_response(
-            {"object": "list", "data": data[::-1]}
-        )  # reversed, because clients must sort by "index"
+        # Reversed, because clients must sort by "index".
+        return web.json_response({"object": "list", "data": data[::-1]})
 
 
 @dataclass(frozen=True)
@@ -153,7 +165,7 @@ class Page:
 
 
 @dataclass
-class FakeWeb:
+class FakeWeb(_FakeService):
     """SerpAPI, Google's custom search, and the pages in their results.
 
     Args:
@@ -162,43 +174,36 @@ class FakeWeb:
         faults: answers to the first searches, returned instead of results.
 
     Attributes:
-        asked: the parameters of the searches in order of arrival.
+        requests: the parameters of the searches in order of arrival.
         fetched: the paths of the pages that were fetched.
     """
 
     pages: Mapping[str, Sequence[Page]]
     key: str = "a-key"
     faults: Sequence[Answer] = ()
-    asked: list[dict[str, str]] = field(default_factory=list)
+    requests: list[dict[str, str]] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
-    _background: BackgroundLoop[str] | None = None
 
     @property
     def serp_url(self) -> str:
-        return f"{_running(self._background)}/search"
+        return f"{self._base_url()}/search"
 
     @property
     def google_url(self) -> str:
-        return f"{_running(self._background)}/customsearch/v1"
+        return f"{self._base_url()}/customsearch/v1"
 
-    def __enter__(self) -> FakeWeb:
-        web = require("aiohttp.web", extra="search")
-        routes = {
+    def _routes(self, web: Any) -> dict[tuple[str, str], Any]:
+        return {
             ("GET", "/search"): partial(self._search, web, self._serp),
             ("GET", "/customsearch/v1"): partial(self._search, web, self._google),
             ("GET", "/{path:.*}"): partial(self._page, web),
         }
-        self._background = BackgroundLoop(lambda: serving(web, routes))
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _end(self._background)
 
     async def _search(self, web: Any, form: Callable[[list[Page], str], dict[str, Any]], request: Any) -> Any:
         asked = dict(request.query)
-        self.asked.append(asked)
-        if len(self.asked) <= len(self.faults):
-            return await _answered(web, request, self.faults[len(self.asked) - 1])
+        self.requests.append(asked)
+        if len(self.requests) <= len(self.faults):
+            return await _answered(web, request, self.faults[len(self.requests) - 1])
         key = asked.get("api_key", asked.get("key", ""))
         if key != self.key:
             return web.json_response({"error": f"Invalid API key {key}"}, status=401)
@@ -238,14 +243,3 @@ async def _answered(web: Any, request: Any, answer: Answer) -> Any:
     if answer.drop:
         request.transport.abort()
     return web.Response(text=answer.body or answer.text, status=answer.status, headers=dict(answer.headers))
-
-
-def _running(background: BackgroundLoop[str] | None) -> str:
-    if background is None:
-        raise BadValue("the fake server is not running; use it in a `with` statement")
-    return background.resource
-
-
-def _end(background: BackgroundLoop[str] | None) -> None:
-    if background is not None:
-        background.close()

@@ -50,7 +50,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusFile:
     """A file of JSON lines.
 
     Args:

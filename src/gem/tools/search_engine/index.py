@@ -22,7 +22,7 @@ import msgspec
 
 from gem.errors import BadValue, MissingDependency, require
 from gem.tools.search_engine import numpy_engine, tantivy_engine
-from gem.tools.search_engine.corpus import Corpus, Document, Hit, Progress, documents_of, query_words
+from gem.tools.search_engine.corpus import CorpusFile, Document, Hit, Progress, documents_of, query_words
 
 EngineName: TypeAlias = Literal["tantivy", "numpy"]
 
@@ -46,7 +46,7 @@ class Retriever(Protocol):
     def close(self) -> None: ...
 
 
-class Engine(Protocol):
+class LexicalEngine(Protocol):
     """A lexical ranking together with the documents, numbered from 0."""
 
     name: str
@@ -93,7 +93,7 @@ class LexicalIndex(DocumentIndex):
 
     quick = True
 
-    def __init__(self, engine: Engine, folder: Path | None = None) -> None:
+    def __init__(self, engine: LexicalEngine, folder: Path | None = None) -> None:
         self._engine, self.engine, self.folder = engine, engine.name, folder
 
     @classmethod
@@ -174,7 +174,7 @@ def build_index(
         BadValue: a malformed line, a folder with other contents, or another process building in the folder.
         MissingDependency: engine="tantivy" without tantivy.
     """
-    source, path = Corpus(Path(corpus), skip_bad_lines), Path(folder)
+    source, path = CorpusFile(Path(corpus), skip_bad_lines), Path(folder)
     wanted = Manifest(
         format="gem-search-index", version=VERSION, corpus=source.fingerprint(), engine=_resolve_engine(engine)
     )
@@ -190,7 +190,7 @@ def build_index(
     return open_index(path)
 
 
-def _build(source: Corpus, path: Path, manifest: Manifest, progress: Progress | None) -> None:
+def _build(source: CorpusFile, path: Path, manifest: Manifest, progress: Progress | None) -> None:
     write_atomically(path / MANIFEST, msgspec.json.encode(manifest))
     module = tantivy_engine if manifest.engine == "tantivy" else numpy_engine
     manifest.documents = module.build(source.documents(progress), path / ENGINE_FOLDER)
@@ -224,7 +224,7 @@ def open_index(folder: str | Path, *, check: bool = False) -> LexicalIndex:
             raise BadValue(f"{path}: {name} is missing; delete the index and rebuild it")
         if file.stat().st_size != size or ((check or size <= CHECKED_BYTES) and _checksum(file) != checksum):
             raise _damaged(path, name)
-    engine: Engine
+    engine: LexicalEngine
     if manifest.engine == "tantivy":
         engine = tantivy_engine.TantivyEngine(path / ENGINE_FOLDER, documents)
     else:
@@ -236,7 +236,7 @@ def open_index(folder: str | Path, *, check: bool = False) -> LexicalIndex:
 
 def open_corpus(path: str | Path) -> LexicalIndex:
     """Index a corpus of some thousands of documents in memory. Raises BadValue for a malformed line."""
-    return LexicalIndex(numpy_engine.NumpyEngine.of(list(Corpus(Path(path)).documents())))
+    return LexicalIndex(numpy_engine.NumpyEngine.of(list(CorpusFile(Path(path)).documents())))
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -63,7 +63,7 @@ class BadRequest(Exception):
     """An invalid request; the message is sent to the client."""
 
 
-class SearchRequest(msgspec.Struct):
+class RetrieveRequest(msgspec.Struct):
     """A request to /retrieve, with either ``query`` or ``queries``."""
 
     query: str | None = None
@@ -97,9 +97,9 @@ def decode_body(body: bytes, codec: Codec, kind: type[Body]) -> Body:
         raise BadRequest(f"the body must be a JSON object or a msgpack map; read as {codec}: {e}") from None
 
 
-def decode_request(body: bytes) -> SearchRequest:
+def decode_request(body: bytes) -> RetrieveRequest:
     """Decode a request to /retrieve. Raises BadRequest."""
-    request = decode_body(body, codec_of(body), SearchRequest)
+    request = decode_body(body, codec_of(body), RetrieveRequest)
     if (request.query is None) == (request.queries is None):
         raise BadRequest("the request needs either 'query', a string, or 'queries', a list of strings")
     return request
@@ -109,7 +109,7 @@ def encode(codec: Codec, data: Any) -> bytes:
     return msgspec.json.encode(data) if codec == "json" else msgspec.msgpack.encode(data)
 
 
-def encode_reply(request: SearchRequest, codec: Codec, found: Sequence[Sequence[Hit]]) -> bytes:
+def encode_reply(request: RetrieveRequest, codec: Codec, found: Sequence[Sequence[Hit]]) -> bytes:
     scores = codec == "msgpack" if request.return_scores is None else request.return_scores
     result: list[Any] = [
         [{"document": hit.document, "score": hit.score} if scores else hit.document for hit in hits] for hits in found
