@@ -1,4 +1,4 @@
-"""A sound little game, and one deliberately broken version of it for everything that can be wrong."""
+"""A correct game, and for each check a version of it that fails this check."""
 
 import os
 import random
@@ -21,8 +21,8 @@ class State:
     over: bool = False
 
 
-class Sound(Env):
-    """Guess a number between 1 and 60, in digits; nothing is wrong with it."""
+class Correct(Env):
+    """Guess a number between 1 and 60. This game passes every check."""
 
     state: State
     running = False
@@ -96,7 +96,7 @@ class LosingOracle(SearchingOracle):
 
 
 class HastyOracle(SearchingOracle):
-    """Gives up when it has not found the number in four turns."""
+    """Gives up after four turns."""
 
     def act(self, observation):
         action = super().act(observation)
@@ -106,22 +106,22 @@ class HastyOracle(SearchingOracle):
 # construction
 
 
-class PrintsWhenBuilt(Sound):
+class PrintsWhenBuilt(Correct):
     def __init__(self):
         print("welcome")
 
 
-class DrawsWhenBuilt(Sound):
+class DrawsWhenBuilt(Correct):
     def __init__(self):
         self.tag = random.random()
 
 
-class DrawsFromNumpyWhenBuilt(Sound):
+class DrawsFromNumpyWhenBuilt(Correct):
     def __init__(self):
         self.tag = float(np.random.random())
 
 
-class ConnectsWhenBuilt(Sound):
+class ConnectsWhenBuilt(Correct):
     def __init__(self):
         try:
             socket.create_connection(("127.0.0.1", 9)).close()
@@ -132,15 +132,15 @@ class ConnectsWhenBuilt(Sound):
 # protocol
 
 
-class FailsLater(Sound):
+class FailsLater(Correct):
     def judge(self, action, guess):
         if self.state.turn == 3:
             raise KeyError("board")
         return super().judge(action, guess)
 
 
-class FailsWhenSolved(Sound):
-    """Which random play of a few turns hardly ever does."""
+class FailsWhenSolved(Correct):
+    """Random actions rarely reach the failure."""
 
     def judge(self, action, guess):
         if guess == self.state.secret:
@@ -148,18 +148,18 @@ class FailsWhenSolved(Sound):
         return super().judge(action, guess)
 
 
-class ReturnsTheObservationAlone(Sound):
+class ReturnsTheObservationAlone(Correct):
     def reset(self, seed=None):
         return super().reset(seed)[0]
 
 
-class ReturnsFour(Sound):
+class ReturnsFour(Correct):
     def step(self, action):
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward, terminated or truncated, info
 
 
-class ClosesOnce(Sound):
+class ClosesOnce(Correct):
     closed = False
 
     def close(self):
@@ -171,7 +171,7 @@ class ClosesOnce(Sound):
 # unknown-argument
 
 
-class TakesAnything(Sound):
+class AcceptsAnyArgument(Correct):
     def __init__(self, **_):
         pass
 
@@ -179,18 +179,18 @@ class TakesAnything(Sound):
 # types
 
 
-class PaysInText(Sound):
+class RewardIsText(Correct):
     def judge(self, action, guess):
         return super().judge(action, guess)._replace(reward="0.5")
 
 
-class FlagsAreNumbers(Sound):
+class FlagsAreNumbers(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step._replace(terminated=int(step.terminated))
 
 
-class ShowsNothing(Sound):
+class ObservationIsNone(Correct):
     def judge(self, action, guess):
         return super().judge(action, guess)._replace(observation=None)
 
@@ -198,7 +198,7 @@ class ShowsNothing(Sound):
 # fresh-info
 
 
-class ReusesInfo(Sound):
+class ReusesInfo(Correct):
     def draw(self):
         self.kept = {}
         return super().draw()
@@ -212,7 +212,7 @@ class ReusesInfo(Sound):
         return self.kept
 
 
-class SharesAList(Sound):
+class SharesAList(Correct):
     def reset(self, seed=None):
         self.history = []
         return super().reset(seed)
@@ -232,7 +232,7 @@ class SharesAList(Sound):
 # reserved-info-keys
 
 
-class UsesAReservedKey(Sound):
+class UsesAReservedKey(Correct):
     def info(self, **more):
         return {"messages": [], **more}
 
@@ -240,18 +240,18 @@ class UsesAReservedKey(Sound):
 # rewards and reward-range
 
 
-class PaysNaN(Sound):
+class RewardIsNaN(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step._replace(reward=float("nan")) if self.state.turn == 2 else step
 
 
-class PartsDoNotSum(Sound):
+class PartsDoNotSum(Correct):
     def info(self, **more):
         return {"reward_parts": {"progress": 0.3}, **more}
 
 
-class PaysTooMuch(Sound):
+class RewardOutOfRange(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step._replace(reward=-3.0) if self.state.turn == TURNS else step
@@ -260,24 +260,24 @@ class PaysTooMuch(Sound):
 # endings
 
 
-class TruncatesWhatWasSolved(Sound):
+class TruncatesWhenSolved(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step._replace(terminated=False, truncated=True) if step.reward == 1.0 else step
 
 
-class BothAtTheLimit(Sound):
+class TerminatesAndTruncates(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step._replace(terminated=True, info={}) if step.truncated else step
 
 
-class StopsWithoutStopping(Sound):
+class StopReasonWithoutEnd(Correct):
     def info(self, **more):
         return {"stop_reason": "max_turns", **more}
 
 
-class MadeUpReason(Sound):
+class UnknownStopReason(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step._replace(info={"stop_reason": "tired"}) if step.truncated else step
@@ -286,14 +286,14 @@ class MadeUpReason(Sound):
 # after-the-end
 
 
-class PlaysOn(Sound):
+class StepsAfterTheEnd(Correct):
     def step(self, action):
         if hasattr(self, "state") and self.state.over:
             return Step("It is over.", terminated=True, info={"stop_reason": "lost"})
         return super().step(action)
 
 
-class PlaysBeforeReset(Sound):
+class StepsBeforeReset(Correct):
     def step(self, action):
         return super().step(action) if hasattr(self, "state") else Step("Not yet.")
 
@@ -301,18 +301,18 @@ class PlaysBeforeReset(Sound):
 # any-text
 
 
-class ReadsAnyDigit(Sound):
+class ParsesAnyDigit(Correct):
     def read(self, action):
-        return int(action) if action.isdigit() and len(action) < 4 else None  # "²".isdigit(), and int("²") raises
+        return int(action) if action.isdigit() and len(action) < 4 else None  # "²" raises
 
 
-class EncodesStrictly(Sound):
+class EncodesStrictly(Correct):
     def read(self, action):
         return super().read(action.encode("utf-8").decode())
 
 
-class QuadraticReader(Sound):
-    clock = 0.0  # seconds; a test reads it in place of the time
+class QuadraticReader(Correct):
+    clock = 0.0  # seconds; a test uses it as the clock
 
     def read(self, action):
         QuadraticReader.clock += 1e-9 * len(action) ** 2
@@ -322,7 +322,7 @@ class QuadraticReader(Sound):
 # sampled-legal and sampled-apart
 
 
-class SamplesIllegalActions(Sound):
+class SamplesIllegalActions(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         if guess is not None and guess % 7 == 0 and not (step.terminated or step.truncated):
@@ -330,7 +330,7 @@ class SamplesIllegalActions(Sound):
         return step
 
 
-class SamplesFromTheWorld(Sound):
+class SamplesFromEnvStream(Correct):
     def sample_random_action(self):
         return str(self.rng.randint(1, 60))
 
@@ -338,7 +338,7 @@ class SamplesFromTheWorld(Sound):
         return super().judge(action, guess)._replace(observation=f"{guess}: {self.rng.random()}")
 
 
-class SamplesFromNowhere(Sound):
+class SamplesUnseeded(Correct):
     def sample_random_action(self):
         return str(1 + os.urandom(1)[0] % 60)
 
@@ -346,56 +346,56 @@ class SamplesFromNowhere(Sound):
 # chance
 
 
-class StepsAtRandom(Sound):
+class StepsAtRandom(Correct):
     def judge(self, action, guess):
         return super().judge(action, guess)._replace(observation=os.urandom(4).hex())
 
 
-class IgnoresTheSeed(Sound):
+class IgnoresTheSeed(Correct):
     def draw(self):
         return 1 + os.urandom(1)[0] % 60
 
 
-class UsesGlobalRandom(Sound):
+class UsesGlobalRandom(Correct):
     def draw(self):
         return random.randint(1, 60)
 
 
-class UsesGlobalNumpy(Sound):
+class UsesGlobalNumpy(Correct):
     def judge(self, action, guess):
         return super().judge(action, guess)._replace(observation=str(np.random.random()))
 
 
-class SeedsTheGlobals(Sound):
+class SeedsTheGlobals(Correct):
     def judge(self, action, guess):
         random.seed(0)
         return super().judge(action, guess)
 
 
-class KeepsItOnTheClass(Sound):
+class StoresStateOnTheClass(Correct):
     shared = 0
 
     def reset(self, seed=None):
         answer = super().reset(seed)
-        KeepsItOnTheClass.shared = self.state.secret
+        StoresStateOnTheClass.shared = self.state.secret
         return answer
 
     def judge(self, action, guess):
         step = super().judge(action, guess)
-        return step if step.info else step._replace(observation=f"Class {KeepsItOnTheClass.shared % 5}")
+        return step if step.info else step._replace(observation=f"Class {StoresStateOnTheClass.shared % 5}")
 
     def get_state(self):
-        return {**super().get_state(), "shared": KeepsItOnTheClass.shared}
+        return {**super().get_state(), "shared": StoresStateOnTheClass.shared}
 
     def set_state(self, state):
         super().set_state(state)
-        KeepsItOnTheClass.shared = state["shared"]
+        StoresStateOnTheClass.shared = state["shared"]
 
     def secrets(self):
         return None
 
 
-class DragsChanceAlong(Sound):
+class CarriesRandomStreamOver(Correct):
     def reset(self, seed=None):
         if seed is None and hasattr(self, "state"):
             self.state = State(self.rng.randint(1, 60))
@@ -407,7 +407,7 @@ class DragsChanceAlong(Sound):
         return super().judge(action, guess)
 
 
-class OrdersASet(Sound):
+class DependsOnSetOrder(Correct):
     def judge(self, action, guess):
         return super().judge(action, guess)._replace(observation=" ".join({"red", "blue", "green", "grey", "black"}))
 
@@ -415,7 +415,7 @@ class OrdersASet(Sound):
 # state
 
 
-class ForgetsAField(Sound):
+class OmitsAField(Correct):
     def reset(self, seed=None):
         self.misses = 0
         return super().reset(seed)
@@ -425,12 +425,12 @@ class ForgetsAField(Sound):
         return super().judge(action, guess)._replace(observation=f"Miss {self.misses}")
 
 
-class StateIsNoData(Sound):
+class StateIsNotJson(Correct):
     def get_state(self):
         return {**super().get_state(), "seen": {1, 2}}
 
 
-class StateIsAlive(Sound):
+class StateIsMutable(Correct):
     def reset(self, seed=None):
         self.seen = []
         return super().reset(seed)
@@ -447,7 +447,7 @@ class StateIsAlive(Sound):
         self.seen = list(state["seen"])
 
 
-class ForksShareAList(Sound):
+class ForksShareAList(Correct):
     def reset(self, seed=None):
         self.seen = []
         return super().reset(seed)
@@ -470,36 +470,36 @@ class ForksShareAList(Sound):
         return env
 
 
-class HoldsAFunction(Sound):
+class HoldsALambda(Correct):
     def __init__(self):
         self.score = lambda guess: guess
 
 
-# oracle: Sound, with an optimum that its oracle does not reach
+# oracle: the declared optimum is higher than what the oracle reaches
 
 
-class DeclaresTooMuch(Sound):
+class DeclaresTooMuch(Correct):
     def optimum(self):
         return Optimum(success=1.0, turns=1.0, name="clairvoyance")
 
 
-# baseline_scores
+# baseline scores
 
 
-class PaysForSilence(Sound):
+class RewardsSilence(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step._replace(reward=0.4) if not action else step
 
 
-class PaysForEchoes(Sound):
+class RewardsEcho(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step._replace(reward=0.4) if action.startswith("Guess") else step
 
 
-class PaysForRepeating(Sound):
-    """What it pays for differs between episodes and is what it samples first, so no constant action earns much."""
+class RewardsRepetition(Correct):
+    """Rewards the first sampled action, which differs between episodes, so no constant action scores well."""
 
     def judge(self, action, guess):
         step = super().judge(action, guess)
@@ -514,7 +514,7 @@ class PaysForRepeating(Sound):
         return 1 + (7 * self.state.secret + 30) % 60
 
 
-class PaysForOneNumber(Sound):
+class RewardsOneNumber(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step._replace(reward=step.reward + 0.1) if guess == self.favourite and not step.terminated else step
@@ -522,11 +522,11 @@ class PaysForOneNumber(Sound):
     favourite = 30
 
     def sample_random_action(self):
-        # Rarely enough that what was sampled first is mostly something else.
+        # Rare, so that the first sampled action is usually another one.
         return "30" if self.action_rng.random() < 0.1 else str(self.action_rng.randint(31, 60))
 
 
-class BelievesTheAgent(Sound):
+class AcceptsInjection(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step._replace(reward=1.0) if "reward 1.0" in action else step
@@ -535,19 +535,19 @@ class BelievesTheAgent(Sound):
 # secrets
 
 
-class LeaksInTheObservation(Sound):
+class LeaksInTheObservation(Correct):
     def judge(self, action, guess):
         step = super().judge(action, guess)
         return step if step.terminated else step._replace(observation=f"Not {self.state.secret}, no.")
 
 
-class LeaksInInfo(Sound):
+class LeaksInInfo(Correct):
     def info(self, **more):
         return {"debug": {"target": self.state.secret}, **more}
 
 
-class LeaksNowAndThen(Sound):
-    """In one episode of five, and its secret is a word, which does not stand anywhere by chance."""
+class LeaksSometimes(Correct):
+    """Leaks in one of five episodes. The secret is a word that never occurs by chance."""
 
     def name(self):
         return f"w{self.state.secret * 977 % 8192:x}"
@@ -559,12 +559,12 @@ class LeaksNowAndThen(Sound):
         return {"word": self.name(), **more} if self.state.secret % 5 == 0 else more
 
 
-class NamesSecretsBadly(Sound):
+class SecretsAreNotText(Correct):
     def secrets(self):
         return [self.state.secret]
 
 
-# Not broken: nothing is declared, and nothing is known
+# No defects, but also no declarations
 
 
 class Bare(Env):
@@ -580,16 +580,16 @@ class Bare(Env):
         return "Yes.", 0.0, self.left == 0, False, {}
 
 
-class Sized(Sound):
+class Sized(Correct):
     def __init__(self, size):
         self.size = size
 
 
-class ServerIsDown(Sound):
+class ServerIsDown(Correct):
     def secrets(self):
         raise InfraError("no answer from the server")
 
 
-class NeedsAServer(Sound):
+class NeedsAServer(Correct):
     def __init__(self):
         raise InfraError("no answer from the server")

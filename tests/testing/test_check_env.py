@@ -40,7 +40,7 @@ def failed(report):
 
 
 def test_a_correct_env_passes_every_check():
-    report = check("Sound")
+    report = check("Correct")
     assert report.ok and not report.unchecked, report.to_text()
 
 
@@ -56,49 +56,49 @@ def test_a_correct_env_passes_every_check():
         ("ReturnsTheObservationAlone", "protocol"),
         ("ReturnsFour", "protocol"),
         ("ClosesOnce", "protocol"),
-        ("TakesAnything", "unknown-argument"),
-        ("PaysInText", "types"),
+        ("AcceptsAnyArgument", "unknown-argument"),
+        ("RewardIsText", "types"),
         ("FlagsAreNumbers", "types"),
-        ("ShowsNothing", "types"),
+        ("ObservationIsNone", "types"),
         ("ReusesInfo", "fresh-info"),
         ("SharesAList", "fresh-info"),
         ("UsesAReservedKey", "reserved-info-keys"),
-        ("PaysNaN", "rewards"),
+        ("RewardIsNaN", "rewards"),
         ("PartsDoNotSum", "rewards"),
-        ("PaysTooMuch", "reward-range"),
-        ("TruncatesWhatWasSolved", "endings"),
-        ("BothAtTheLimit", "endings"),
-        ("StopsWithoutStopping", "endings"),
-        ("MadeUpReason", "endings"),
-        ("PlaysOn", "after-the-end"),
-        ("PlaysBeforeReset", "after-the-end"),
-        ("ReadsAnyDigit", "any-text"),
+        ("RewardOutOfRange", "reward-range"),
+        ("TruncatesWhenSolved", "endings"),
+        ("TerminatesAndTruncates", "endings"),
+        ("StopReasonWithoutEnd", "endings"),
+        ("UnknownStopReason", "endings"),
+        ("StepsAfterTheEnd", "after-the-end"),
+        ("StepsBeforeReset", "after-the-end"),
+        ("ParsesAnyDigit", "any-text"),
         ("EncodesStrictly", "any-text"),
         ("SamplesIllegalActions", "sampled-legal"),
-        ("SamplesFromTheWorld", "sampled-apart"),
-        ("SamplesFromNowhere", "sampled-apart"),
+        ("SamplesFromEnvStream", "sampled-apart"),
+        ("SamplesUnseeded", "sampled-apart"),
         ("StepsAtRandom", "step-determinism"),
         ("IgnoresTheSeed", "seed-determinism"),
         ("UsesGlobalRandom", "global-streams"),
         ("UsesGlobalNumpy", "global-streams"),
         ("SeedsTheGlobals", "global-streams"),
-        ("KeepsItOnTheClass", "isolation"),
-        ("DragsChanceAlong", "episode-sequence"),
-        ("OrdersASet", "other-process"),
-        ("ForgetsAField", "json-state"),
-        ("StateIsNoData", "json-state"),
-        ("StateIsAlive", "json-state"),
+        ("StoresStateOnTheClass", "isolation"),
+        ("CarriesRandomStreamOver", "episode-sequence"),
+        ("DependsOnSetOrder", "other-process"),
+        ("OmitsAField", "json-state"),
+        ("StateIsNotJson", "json-state"),
+        ("StateIsMutable", "json-state"),
         ("ForksShareAList", "fork"),
-        ("HoldsAFunction", "pickle"),
-        ("PaysForSilence", "baseline-silent"),
-        ("PaysForEchoes", "baseline-echo"),
-        ("PaysForRepeating", "baseline-repeat-last"),
-        ("PaysForOneNumber", "baseline-constant"),
-        ("BelievesTheAgent", "baseline-injection"),
+        ("HoldsALambda", "pickle"),
+        ("RewardsSilence", "baseline-silent"),
+        ("RewardsEcho", "baseline-echo"),
+        ("RewardsRepetition", "baseline-repeat-last"),
+        ("RewardsOneNumber", "baseline-constant"),
+        ("AcceptsInjection", "baseline-injection"),
         ("LeaksInTheObservation", "secrets"),
         ("LeaksInInfo", "secrets"),
-        ("LeaksNowAndThen", "secrets"),
-        ("NamesSecretsBadly", "secrets"),
+        ("LeaksSometimes", "secrets"),
+        ("SecretsAreNotText", "secrets"),
     ],
 )
 def test_each_broken_env_fails_its_check_and_no_other(env, name):
@@ -108,7 +108,7 @@ def test_each_broken_env_fails_its_check_and_no_other(env, name):
 
 def test_every_check_can_fail():
     caught = {mark for env, mark in test_each_broken_env_fails_its_check_and_no_other.pytestmark[0].args[1]}
-    assert caught | {"import", "oracle"} == {result.name for result in check("Sound").results}
+    assert caught | {"import", "oracle"} == {result.name for result in check("Correct").results}
 
 
 # The shortest reproduction
@@ -122,20 +122,20 @@ def test_a_reproduction_is_a_program_that_raises_the_same_error():
 
 
 def test_a_reproduction_omits_irrelevant_actions():
-    program = check("ReadsAnyDigit")["any-text"].reproduction
-    assert program.split("\n")[1:] == ["env = ReadsAnyDigit()", "env.reset(seed=0)", "env.step('²')"]
+    program = check("ParsesAnyDigit")["any-text"].reproduction
+    assert program.split("\n")[1:] == ["env = ParsesAnyDigit()", "env.reset(seed=0)", "env.step('²')"]
 
 
 def test_a_reproduction_of_a_mean_prints_it():
-    result = check("PaysForSilence")["baseline-silent"]
+    result = check("RewardsSilence")["baseline-silent"]
     printed = []
     exec(result.reproduction, {"print": lambda mean, returns: printed.append(mean)})
     assert "mean reward 0.400" in result.detail and printed == pytest.approx([0.4])
 
 
 def test_a_reproduction_builds_an_instance_with_its_arguments():
-    program = check_env(EpisodeTrackingWrapper(broken.TakesAnything(size=3)), seeds=1, episodes=1)
-    assert "env = EpisodeTrackingWrapper(TakesAnything(size=3))" in program["unknown-argument"].reproduction
+    program = check_env(EpisodeTrackingWrapper(broken.AcceptsAnyArgument(size=3)), seeds=1, episodes=1)
+    assert "env = EpisodeTrackingWrapper(AcceptsAnyArgument(size=3))" in program["unknown-argument"].reproduction
 
 
 # What can be checked
@@ -160,7 +160,7 @@ def test_checks_without_a_declaration_are_unchecked():
 
 
 def test_a_given_instance_is_not_modified():
-    env = broken.Sound()
+    env = broken.Correct()
     env.reset(seed=5)
     env.step("1")
     before = env.get_state()
@@ -169,7 +169,7 @@ def test_a_given_instance_is_not_modified():
 
 
 def test_checks_in_another_process_are_unchecked_for_a_local_class():
-    class Local(broken.Sound):
+    class Local(broken.Correct):
         pass
 
     report = check_env(Local, seeds=2, episodes=5)
@@ -178,7 +178,7 @@ def test_checks_in_another_process_are_unchecked_for_a_local_class():
 
 
 def test_check_env_takes_a_factory():
-    assert check_env(lambda: broken.Sound(), seeds=2, episodes=5).ok
+    assert check_env(lambda: broken.Correct(), seeds=2, episodes=5).ok
 
 
 def test_a_factory_of_another_type_fails_the_protocol_check():
@@ -242,7 +242,7 @@ def test_check_env_rejects_what_is_not_an_env(env):
 @pytest.mark.parametrize("numbers", [{"seeds": 0}, {"seeds": [-1]}, {"episodes": 0}])
 def test_numbers_out_of_range_raise_bad_value(numbers):
     with pytest.raises(BadValue):
-        check_env(broken.Sound, **numbers)
+        check_env(broken.Correct, **numbers)
 
 
 # Single checks
@@ -257,7 +257,9 @@ def test_time_that_grows_faster_than_the_text_fails_any_text(monkeypatch):
 
 
 def test_a_module_that_prints_on_import_fails_import(tmp_path, monkeypatch, capsys):
-    (tmp_path / "loud_env.py").write_text("from broken_envs import Sound\nprint('hello')\nclass Loud(Sound): pass\n")
+    (tmp_path / "loud_env.py").write_text(
+        "from broken_envs import Correct\nprint('hello')\nclass Loud(Correct): pass\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     report = check_env(importlib.import_module("loud_env").Loud, seeds=1, episodes=5)
     assert failed(report) == ["import"] and "'hello" in report["import"].detail
@@ -273,10 +275,10 @@ def test_a_third_party_package_loaded_by_import_gem_is_a_failure():
 @pytest.mark.parametrize(
     ("env", "oracle", "sees", "says"),
     [
-        ("Sound", "HastyOracle", "state", "the maximum is 1.0"),
-        ("Sound", "LosingOracle", "observation", "no reward in any of 20 episodes"),
+        ("Correct", "HastyOracle", "state", "the maximum is 1.0"),
+        ("Correct", "LosingOracle", "observation", "no reward in any of 20 episodes"),
         ("DeclaresTooMuch", "HastyOracle", "observation", "optimum() declares 100%"),
-        ("Sound", "NoSuchOracle", "observation", "NoSuchOracle"),
+        ("Correct", "NoSuchOracle", "observation", "NoSuchOracle"),
     ],
 )
 def test_an_oracle_below_its_maximum_is_a_failure(env, oracle, sees, says):
@@ -285,11 +287,11 @@ def test_an_oracle_below_its_maximum_is_a_failure(env, oracle, sees, says):
 
 
 def test_an_oracle_that_reads_observations_reports_its_success_rate():
-    assert "100% solved" in check("Sound", oracle="SearchingOracle", sees="observation")["oracle"].detail
+    assert "100% solved" in check("Correct", oracle="SearchingOracle", sees="observation")["oracle"].detail
 
 
 def test_a_baseline_for_an_unknown_policy_is_unchecked():
-    report = check("Sound", baseline_scores={**BASELINES, "middle": 0.1})
+    report = check("Correct", baseline_scores={**BASELINES, "middle": 0.1})
     assert report["baseline-middle"].status == "unchecked"
 
 
@@ -310,7 +312,7 @@ def test_a_leak_names_the_secret_and_the_fraction_of_episodes():
 
 
 def test_a_report_converts_to_json_and_text():
-    report = check("PlaysOn")
+    report = check("StepsAfterTheEnd")
     data = json.loads(json.dumps(report.to_json()))
     assert not data["ok"] and data["results"][0]["name"] == "construction"
     text = report.to_text()
@@ -332,7 +334,7 @@ def test_gem_check_prints_one_line_per_env_for_several(capsys):
 
 
 def test_gem_check_of_a_broken_class_exits_with_1(capsys):
-    assert main(["check", "broken_envs:PlaysOn", "--json", "--seeds", "1", "--episodes", "5"]) == 1
+    assert main(["check", "broken_envs:StepsAfterTheEnd", "--json", "--seeds", "1", "--episodes", "5"]) == 1
     [report] = json.loads(capsys.readouterr().out)
     assert [result["name"] for result in report["results"] if result["status"] == "failed"] == ["after-the-end"]
 

@@ -1,4 +1,4 @@
-"""The servers that stand in for real ones, spoken to without any client of ours."""
+"""FakeEndpoint, tested with http.client."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def post(url: str, body: Any = BODY, headers: dict[str, str] | None = None) -> t
         connection.close()
 
 
-def said(url: str) -> str:
+def reply_of(url: str) -> str:
     return str(json.loads(post(url)[2])["choices"][0]["message"]["content"])
 
 
-def test_texts_are_given_out_in_order_and_the_last_one_from_then_on():
+def test_texts_are_returned_in_order_and_the_last_one_repeats():
     with FakeEndpoint(["a", "b"]) as fake:
-        assert [said(fake.url) for _ in range(4)] == ["a", "b", "b", "b"]
+        assert [reply_of(fake.url) for _ in range(4)] == ["a", "b", "b", "b"]
 
 
-def test_a_reply_has_the_form_of_the_protocol():
+def test_a_reply_has_the_openai_format():
     with FakeEndpoint([Answer(text="x y z", finish="length")]) as fake:
         reply = json.loads(post(fake.url)[2])
     assert reply["choices"] == [
@@ -48,7 +48,7 @@ def test_a_reply_has_the_form_of_the_protocol():
     assert reply["usage"] == {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}
 
 
-def test_requests_are_kept_with_their_headers():
+def test_requests_are_recorded_with_their_headers():
     with FakeEndpoint(["a"]) as fake:
         post(fake.url, headers={"X-Mine": "yes"})
     assert fake.requests[0].body == BODY and fake.requests[0].last == "one two"
@@ -63,7 +63,7 @@ def test_failures_happen_as_scripted():
             post(fake.url)
 
 
-def test_a_function_sees_the_request_and_several_may_wait_for_each_other():
+def test_script_functions_receive_the_request_and_run_concurrently():
     both = threading.Barrier(2, timeout=30)
 
     def script(request: ReceivedRequest) -> str:
@@ -71,29 +71,29 @@ def test_a_function_sees_the_request_and_several_may_wait_for_each_other():
         return request.last.upper()
 
     with FakeEndpoint(script) as fake, ThreadPoolExecutor(2) as threads:
-        assert list(threads.map(said, [fake.url] * 2)) == ["ONE TWO"] * 2
+        assert list(threads.map(reply_of, [fake.url] * 2)) == ["ONE TWO"] * 2
     assert fake.most_at_once == 2
 
 
-def test_a_function_that_raises_is_not_lost():
+def test_an_exception_of_a_script_function_is_raised_on_exit():
     def script(request: ReceivedRequest) -> str:
-        raise KeyError("my mistake")
+        raise KeyError("script failed")
 
-    with pytest.raises(KeyError, match="my mistake"), FakeEndpoint(script) as fake:
+    with pytest.raises(KeyError, match="script failed"), FakeEndpoint(script) as fake:
         assert post(fake.url)[0] == 500
 
 
-def test_nothing_is_left_behind():
+def test_leaving_closes_the_port_and_ends_the_thread():
     before = set(threading.enumerate())
     with FakeEndpoint(["a"]) as fake:
         url = fake.url
-        said(url)
+        reply_of(url)
     with pytest.raises(ConnectionRefusedError):
         post(url)
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name == "gem-background"]
 
 
-def test_leaving_does_not_wait_for_an_answer_that_takes_its_time():
+def test_leaving_does_not_wait_for_a_delayed_answer():
     with FakeEndpoint([Answer(delay=3600)]) as fake, ThreadPoolExecutor(1) as threads:
         cut = threads.submit(post, fake.url)
         while not fake.requests:
@@ -103,11 +103,11 @@ def test_leaving_does_not_wait_for_an_answer_that_takes_its_time():
 
 
 @pytest.mark.parametrize("script", [[], "abc", ""])
-def test_a_script_is_a_list_of_at_least_one_answer(script):
+def test_an_empty_script_or_a_str_raises_bad_value(script):
     with pytest.raises(BadValue, match="non-empty list of answers"):
         FakeEndpoint(script)
 
 
-def test_the_url_is_known_once_it_runs():
+def test_the_url_is_available_only_while_running():
     with pytest.raises(BadValue, match="not running"):
         _ = FakeEndpoint(["a"]).url

@@ -18,8 +18,8 @@ broken = importlib.import_module("broken_envs")
 EASY = "game:GuessTheNumber-v0-easy"
 
 
-class Odd(broken.Sound):
-    """Says and samples what a line-by-line format could trip over."""
+class Odd(broken.Correct):
+    """Observations and actions that a line-by-line format could misread."""
 
     def info(self, **more):
         return {"parts": [1, 2], **more}
@@ -44,7 +44,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_playthrough_shows_seed_rules_action_observation_reward_and_end():
+def test_a_playthrough_contains_seed_rules_actions_observations_rewards_and_end():
     lines = record(EASY, seed=0).split("\n")
     assert lines[:3] == [f"playthrough of {EASY}", "seed 0", "actions by the oracle"]
     assert lines[4:6] == ["reset", "< Guess the secret integer between 1 and 10, in at most 4 turns."]
@@ -52,12 +52,12 @@ def test_a_playthrough_shows_seed_rules_action_observation_reward_and_end():
     assert lines[-2:] == ["end terminated (solved) after 3 turns, rewards sum to 1.0", ""]
 
 
-def test_a_replay_of_what_was_recorded_shows_no_difference():
+def test_replaying_a_new_recording_shows_no_difference():
     for seed in range(5):
         assert replay(record(EASY, seed)) == []
 
 
-def test_text_of_any_kind_survives(odd):
+def test_unusual_text_is_recorded_and_replayed(odd):
     text = record(odd, seed=3)
     assert "actions at random" in text and 'info {"invalid": "no_action", "parts": [1, 2]}' in text
     assert replay(text) == []
@@ -72,7 +72,7 @@ def test_a_changed_reward_is_one_difference(monkeypatch):
     assert text.split("\n")[differences[0].line - 1] == "reward 1.0"
 
 
-def test_an_episode_that_ends_sooner_shows_the_lines_that_are_missing():
+def test_an_episode_that_ends_sooner_shows_the_missing_lines():
     text = record(EASY, seed=0)
     changed = ENV_REGISTRY[EASY]
     ENV_REGISTRY[EASY] = replace(changed, kwargs={**changed.kwargs, "max_turns": 2})
@@ -86,19 +86,19 @@ def test_an_episode_that_ends_sooner_shows_the_lines_that_are_missing():
     ] == "end truncated (max_turns) after 2 turns, rewards sum to 0.0"
 
 
-def test_actions_that_stop_before_the_end_are_no_error():
+def test_a_playthrough_may_stop_before_the_end_of_the_episode():
     text = record(EASY, seed=0)
     played = replay(text[: text.index("\nturn 3")])
     assert played[-1].replayed is not None and "not reached after 2 turns" in "".join(d.replayed or "" for d in played)
 
 
 @pytest.mark.parametrize("text", ["", "playthrough of x", "seed 0\nplaythrough of x\nactions y\n"])
-def test_what_is_no_playthrough_is_the_callers_mistake(text):
+def test_other_text_raises_bad_value(text):
     with pytest.raises(BadValue, match="not a playthrough"):
         replay(text)
 
 
-def test_a_playthrough_of_an_id_that_is_gone_names_it():
+def test_a_playthrough_of_an_unknown_id_raises_unknown_env():
     with pytest.raises(UnknownEnv, match="game:Gone-v0"):
         replay("playthrough of game:Gone-v0\nseed 0\nactions by the oracle\n")
 
@@ -108,12 +108,12 @@ def test_one_command_records_every_id(folder):
     assert {file.name for file in folder.iterdir()} == names and len(names) == 4
 
 
-def test_gem_replay_of_a_folder_that_holds_exits_with_0(folder, capsys):
+def test_gem_replay_of_an_unchanged_folder_exits_with_0(folder, capsys):
     assert main(["replay", str(folder)]) == 0
     assert capsys.readouterr().out.count("unchanged ") >= 4
 
 
-def test_gem_replay_shows_what_changed_and_update_records_it(folder, capsys):
+def test_gem_replay_shows_changes_and_update_records_them(folder, capsys):
     file = folder / file_name(EASY)
     recorded = file.read_text()
     file.write_text(recorded.replace("Guess the secret", "Find a secret"))
@@ -126,7 +126,7 @@ def test_gem_replay_shows_what_changed_and_update_records_it(folder, capsys):
 @pytest.mark.parametrize(
     "flags", [["no_such_file.txt"], ["."], [".", "--ids", "game:*"], [".", "--update", "--ids", "x"]]
 )
-def test_a_mistake_on_the_command_line_exits_with_2(flags, capsys, tmp_path, monkeypatch):
+def test_a_command_line_error_exits_with_2(flags, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["replay", *flags]) == 2
     assert capsys.readouterr().err.count("\n") == 1
