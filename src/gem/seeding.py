@@ -1,7 +1,7 @@
-"""One seed in, independent streams out.
+"""Derive independent random streams from one seed.
 
-A stream is named by what it is for, so that no consumer of chance can disturb another: the world of episode 3 and
-the random actions taken in it come from different streams of the same seed.
+Each stream is identified by its purpose, so that drawing from one does not affect another: for example, the world of
+episode 3 and the random actions taken in it use different streams of the same seed.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from gem.errors import BadValue
 
 
 def derive(*parts: int | str) -> int:
-    """A 63-bit seed that depends on every part and on their order; the same on every machine and Python version.
+    """Derive a 63-bit seed from all parts and their order. The result is the same on all platforms.
 
     >>> derive(0, "world", 1) == derive(0, "world", 1), derive(0, "world", 1) == derive(0, "world", 2)
     (True, False)
     """
-    # Doubled inside a part, \x1f stands alone only between two.
+    # The separator \x1f is doubled inside parts, so that different parts never give the same text.
     text = "\x1f".join(f"{type(p).__name__[0]}{p}".replace("\x1f", "\x1f\x1f") for p in parts)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def stream(*parts: int | str) -> random.Random:
-    """The stream of random numbers that these parts name."""
+    """Return the random stream identified by these parts."""
     return random.Random(derive(*parts))
 
 
 def fresh_seed() -> int:
-    """A 63-bit seed from the operating system, for whoever gave none."""
+    """Return a random 63-bit seed from the operating system."""
     return secrets.randbits(63)
 
 
 def check_seed(seed: object) -> int:
-    """The seed as an int. Raises BadValue for what is not an integer >= 0; numpy integers are welcome."""
+    """Return the seed as an int, also for numpy integers. Raises BadValue unless it is an integer >= 0."""
     try:
         number = operator.index(seed)  # type: ignore[arg-type]
     except TypeError:

@@ -1,6 +1,6 @@
-"""The record of an episode that everyone reads: token-exact, turn by turn.
+"""Trajectories: token-exact records of episodes, turn by turn, and their JSON Lines files.
 
-Nothing here is ever re-tokenised: a turn keeps the ids that were fed and the ids that were sampled.
+A turn keeps the ids that were fed and the ids that were sampled; text is never tokenized again.
 Axes: K turns of an episode, T tokens of a sequence.
 """
 
@@ -20,22 +20,22 @@ from gem.messages import Role
 
 @dataclass(slots=True)
 class Turn:
-    """One action of the agent and what it brought.
+    """One action of the agent and its result.
 
     Args:
-        observation: what the agent saw last before acting.
-        action: the text that went to the environment.
-        prompt_ids: the whole context, as fed; empty for a policy without tokens.
-        sampled_ids, logprobs, loss_mask: one entry per sampled token, the stop token included. logprobs are of the
-            distribution sampled from (temperature and top-p applied); loss_mask is 1 where a loss should train.
-        finish: "stop" when the model ended its turn, "length" when it ran into its token limit, None without tokens.
-        reward: of this turn; None when the machinery failed, which is no reward.
-        reward_parts: named parts that sum to reward, where the environment names some.
-        invalid: what was wrong with the action, None when nothing was.
-        seconds: wall-clock time of the policy's batch and of the environment's, {"policy": …, "env": …}.
-        policy_version: how often the policy had been updated when it acted.
-        role: who said the observation, where it is text: "user", or "tool" for the result of one.
-        dropped: how many of the oldest turns its context left out.
+        observation: the last observation before the action.
+        action: the text sent to the environment.
+        prompt_ids: the whole context, as fed; empty for a text policy.
+        sampled_ids, logprobs, loss_mask: one entry per sampled token, including the stop token. logprobs are those of
+            the sampling distribution (after temperature and top-p); loss_mask is 1 on tokens to train.
+        finish: "stop" if the model ended its reply, "length" at its token limit; None for a text policy.
+        reward: reward of this turn; None if the environment failed.
+        reward_parts: named components that sum to reward; empty if the environment reports none.
+        invalid: why the action was invalid; None for a valid action.
+        seconds: wall-clock seconds of the policy's batch and of the environment step, {"policy": …, "env": …}.
+        policy_version: number of policy updates before the action.
+        role: role of a text observation: "user", or "tool" for a tool result.
+        dropped: number of oldest turns left out of the context.
     """
 
     observation: Any
@@ -56,10 +56,13 @@ class Turn:
 
 @dataclass(slots=True)
 class TokenSequence:
-    """A packed training sequence of T tokens: the contexts of its turns, each contained in the next.
+    """A packed training sequence of T tokens. The context of each of its turns extends that of the previous turn.
 
-    turn_T is the turn that sampled each token and -1 for what was fed; loss_mask_T is 1 on trained tokens, and
-    logprobs_T is 0.0 on all others.
+    Args:
+        ids_T: token ids.
+        loss_mask_T: 1 on tokens to train, else 0.
+        logprobs_T: log-probabilities of sampled tokens; 0.0 on fed tokens.
+        turn_T: index of the turn that sampled the token; -1 for fed tokens.
     """
 
     ids_T: list[int]
@@ -73,13 +76,14 @@ class Trajectory:
     """An episode from reset to end.
 
     Args:
-        env_id: None for an environment that was not made by id.
-        slot, episode: where it was played: the episode-th of a vector env's slot.
-        seed: of the reset that started it, None when it went on from an earlier one.
-        turns: K >= 1 of them, unless the environment failed at once.
-        final_observation: what the last step showed.
-        terminated, truncated, stop_reason: how it ended; see gem.core.StopReason.
-        failure: the typed failure of the machinery, None when there was none.
+        env_id: id of the environment; None if it was not made by id.
+        slot: slot of the vector environment.
+        episode: number of the episode in that slot.
+        seed: seed of the reset that started the episode; None if it continued the stream of an earlier one.
+        turns: K >= 1 turns; empty only if the environment failed on reset.
+        final_observation: the observation of the last step.
+        terminated, truncated, stop_reason: how the episode ended; see gem.core.StopReason.
+        failure: the infrastructure failure that ended the episode; None without one.
     """
 
     env_id: str | None = None
@@ -95,12 +99,12 @@ class Trajectory:
 
     @property
     def solved(self) -> bool:
-        """The environment said so; a reward of 1 proves nothing where rewards are dense."""
+        """Whether the environment reported success. Rewards do not tell: they may be dense."""
         return self.stop_reason == StopReason.SOLVED
 
     @property
     def rewards_K(self) -> list[float]:
-        """Per-turn rewards. Raises BadValue for a failed trajectory, which has none."""
+        """Rewards per turn. Raises BadValue for a failed trajectory."""
         rewards_K = [turn.reward for turn in self.turns if turn.reward is not None]
         if self.failure is not None or len(rewards_K) < len(self.turns):
             raise BadValue(f"a failed trajectory has no rewards ({self.failure}); drop it or play it again")
@@ -111,7 +115,7 @@ class Trajectory:
         return sum(self.rewards_K)
 
     def sequences(self) -> list[TokenSequence]:
-        """The episode packed for training: one sequence, or more where a context does not contain the one before."""
+        """Pack the episode for training. A context that does not extend the previous one starts a new sequence."""
         packed: list[TokenSequence] = []
         for k, turn in enumerate(self.turns):
             last = packed[-1] if packed else None
@@ -124,10 +128,10 @@ class Trajectory:
             last.loss_mask_T += [0] * len(fed) + turn.loss_mask
             last.logprobs_T += [0.0] * len(fed) + turn.logprobs
             last.turn_T += [-1] * len(fed) + [k] * len(turn.sampled_ids)
-        return [sequence for sequence in packed if sequence.ids_T]  # a policy of text has no tokens
+        return [sequence for sequence in packed if sequence.ids_T]  # text policies have no tokens
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data. A context is written as what it adds to the one before, so size grows with tokens, not turns²."""
+        """Convert to plain data. Each context is stored as its difference to the previous one, so size is linear."""
         import msgspec
 
         data: dict[str, Any] = msgspec.to_builtins(self)
@@ -141,7 +145,7 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Trajectory:
-        """What to_json() wrote. Raises BadValue when it is something else."""
+        """Convert back from to_json(). Raises BadValue for other data."""
         import msgspec
 
         try:
@@ -157,7 +161,7 @@ class Trajectory:
 
 
 def write_jsonl(path: str | os.PathLike[str], trajectories: Iterable[Trajectory]) -> None:
-    """Append trajectories to a file, one line each."""
+    """Append trajectories to a JSON Lines file."""
     with open(path, "a", encoding="ascii") as file:
         for trajectory in trajectories:
             file.write(json.dumps(trajectory.to_json()) + "\n")
@@ -165,16 +169,16 @@ def write_jsonl(path: str | os.PathLike[str], trajectories: Iterable[Trajectory]
 
 
 def read_jsonl(path: str | os.PathLike[str]) -> Iterator[Trajectory]:
-    """The trajectories of a file. Raises BadValue with file and line number for a line that is none."""
+    """Yield the trajectories of a JSON Lines file. Raises BadValue with file and line number for an invalid line."""
     with Path(path).open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 yield Trajectory.from_json(json.loads(line))
-            except ValueError as e:  # no text, no JSON, or no trajectory
+            except ValueError as e:  # not text, not JSON, or not a trajectory
                 raise BadValue(f"{path}, line {number}: {e}") from e
 
 
 def _common_prefix(a: list[int], b: list[int]) -> int:
-    if a == b[: len(a)]:  # the usual case, and the fast one
+    if a == b[: len(a)]:  # the common case, compared in C
         return len(a)
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from gem.conversation import ChatFormat, DriftMeter, History, as_messages, conversation, drift
+from gem.conversation import (
+    ChatFormat,
+    History,
+    RetokenizationMeter,
+    as_messages,
+    conversation,
+    retokenization_mismatch,
+)
 from gem.core import Env, Step
 from gem.errors import BadValue
 from gem.messages import Message, Role, assistant, tool, user
@@ -345,12 +352,12 @@ def test_a_saved_collector_remembers_tools_and_what_was_dropped():
 
 def test_the_meter_is_silent_where_text_says_it_all():
     turns = play(Letters(), ["a" + END, "b" + END, "c" + END], ["rules", "one", "two"], {1: "tool"})
-    assert drift(ChatFormat(Letters()), turns) is None
+    assert retokenization_mismatch(ChatFormat(Letters()), turns) is None
 
 
 def test_the_meter_says_which_turn_where_and_what():
     turns = play(Trims(), ["a" + END, "b " + END, "c" + END], ["rules", "one", "two"])
-    found = drift(ChatFormat(Trims()), turns)
+    found = retokenization_mismatch(ChatFormat(Trims()), turns)
     assert found is not None
     assert (found.turn, found.index) == (2, len(turns[1].prompt_ids) + 1)
     assert found.fed == (" ", END, USER, "t", "w", "o", END, ASSISTANT)
@@ -360,17 +367,17 @@ def test_the_meter_says_which_turn_where_and_what():
 def test_the_meter_knows_what_was_dropped():
     history = History(max_turns=1, overflow="drop_oldest")
     turns = play(Letters(), ["a" + END, "b" + END, "c" + END], ["rules", "one", "two"], history=history)
-    assert turns[2].dropped == 1 and drift(ChatFormat(Letters()), turns) is None
+    assert turns[2].dropped == 1 and retokenization_mismatch(ChatFormat(Letters()), turns) is None
 
 
 def test_the_meter_counts_over_a_run():
-    meter = DriftMeter(ChatFormat(Trims()))
+    meter = RetokenizationMeter(ChatFormat(Trims()))
     drifting, silent = [" a" + END, "b" + END, "c" + END], ["a" + END, "b" + END, "c" + END]
     for replies in (drifting, silent, drifting):
         meter.add([Trajectory(turns=play(Trims(), replies, ["rules", "one", "two"]))])
-    assert (meter.episodes, meter.drifted_episodes, meter.contexts, meter.drifted_contexts) == (3, 2, 9, 4)
+    assert (meter.episodes, meter.mismatched_episodes, meter.contexts, meter.mismatched_contexts) == (3, 2, 9, 4)
     assert [(example.turn, example.fed[:2]) for example in meter.examples] == [(1, (" ", "a"))] * 2
-    assert str(meter).startswith("4 of 9 contexts and 2 of 3 episodes would differ")
+    assert str(meter).startswith("4 of 9 contexts and 2 of 3 episodes differ")
 
 
 def test_a_conversation_is_the_task_and_what_followed():

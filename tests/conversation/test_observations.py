@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gem.conversation import as_messages, role_of
-from gem.conversation.observations import joined, text_messages, with_prefix_and_suffix
+from gem.conversation.observations import join_contents, text_messages, with_prefix_and_suffix
 from gem.errors import BadValue
 from gem.messages import tool, user
 
@@ -59,4 +59,4 @@ def test_what_is_no_observation_is_shown_as_it_is(observation):
 
 
 def test_messages_are_joined_line_by_line():
-    assert joined([tool("a"), user("b")]) == "a\nb"
+    assert join_contents([tool("a"), user("b")]) == "a\nb"

@@ -153,14 +153,14 @@ def test_a_look_alike_that_the_vocabulary_has_as_a_word_is_spelled_out():
 
 
 def test_a_template_that_takes_tools_is_given_them():
-    assert Template(Letters()).takes_tools
+    assert Template(Letters()).supports_tools
     assert text_of(ChatFormat(Letters()).prompt([user("a"), assistant("b"), tool("c")])).endswith("<t>c</end><a>")
 
 
 @pytest.mark.parametrize("tokenizer", [NoTools, ForgetsTools])
 def test_a_template_without_tools_shows_their_results_as_the_users(tokenizer):
     chat = ChatFormat(tokenizer())
-    assert not chat.template.takes_tools
+    assert not chat.template.supports_tools
     assert text_of(chat.prompt([user("a"), assistant("b"), tool("c")])) == "<u>a</end><a>b</end><u>c</end><a>"
     extended = chat.extend(chat.prompt([user("a")]), [ord("b"), chat.eos_id], [tool("c")])
     assert text_of(extended) == "<u>a</end><a>b</end><u>c</end><a>"

@@ -23,7 +23,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gem.conversation import DriftMeter, History, as_messages, conversation
+from gem.conversation import History, RetokenizationMeter, as_messages, conversation
 from gem.core import Env, Step, StopReason
 from gem.messages import Message, assistant, tool, user
 from gem.rl.policy import CausalLMPolicy
@@ -325,8 +325,8 @@ def test_dropped_turns_fork_and_what_is_left_is_still_token_exact(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_meter_sees_what_writing_it_anew_would_have_changed(name):
     policy = player(name)
-    meter = DriftMeter(policy.chat)
+    meter = RetokenizationMeter(policy.chat)
     meter.add(played(name))
-    assert 0.3 * meter.contexts < meter.drifted_contexts < meter.contexts
-    assert meter.drifted_episodes <= meter.episodes == 48
+    assert 0.3 * meter.contexts < meter.mismatched_contexts < meter.contexts
+    assert meter.mismatched_episodes <= meter.episodes == 48
     assert all(example.fed != example.rendered for example in meter.examples)

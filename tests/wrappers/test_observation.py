@@ -121,7 +121,7 @@ def test_reward_end_and_the_rest_of_info_pass_through():
         ({"apply_chat_template_on_reset": True}, "needs tokenizer="),
         (
             {"include_chat_template": True, "apply_chat_template_on_reset": True, "tokenizer": Template()},
-            "exclude each other",
+            "mutually exclusive",
         ),
         ({"max_history_length": 0}, "at least 1 or None, got 0"),
         ({"max_history_length": -1}, "at least 1 or None, got -1"),

@@ -1,18 +1,18 @@
-"""History and chat: from what was said to what a model is fed."""
+"""Convert episode histories to chat messages and token contexts."""
 
 from gem.conversation.chat import ChatFormat
-from gem.conversation.drift import Drift, DriftMeter, drift
 from gem.conversation.history import History, conversation
 from gem.conversation.observations import as_messages, observation_text, role_of
+from gem.conversation.retokenization import RetokenizationMeter, RetokenizationMismatch, retokenization_mismatch
 
 __all__ = [
     "ChatFormat",
-    "Drift",
-    "DriftMeter",
     "History",
+    "RetokenizationMeter",
+    "RetokenizationMismatch",
     "as_messages",
     "conversation",
-    "drift",
     "observation_text",
+    "retokenization_mismatch",
     "role_of",
 ]

@@ -1,7 +1,7 @@
-"""A chat template as token spans: the first prompt, then only what each new message adds.
+"""Encode conversations with a chat template, extending the context token by token.
 
-Ids fed next = ids fed before + ids sampled + ids of the new messages. Earlier turns are not rendered again, so what
-the model said is fed back as the very tokens it sampled.
+Ids fed next = ids fed before + ids sampled + ids of the new messages. Earlier turns are not rendered again, so replies
+are fed back as the exact tokens that were sampled.
 """
 
 from __future__ import annotations
@@ -16,75 +16,78 @@ from gem.conversation.template import SafeText, Template
 from gem.errors import BadValue
 from gem.messages import Message, Role, assistant, user
 
-_ASKED, _REPLY, _ANSWERED = "a-question", "a-reply-to-be-found-again", "an-answer"
-# Kept per format: games say few different things, and the results of tools are long and never the same.
-_CACHE = 16_384  # texts
-_CACHED_CHARS = 2_000  # of messages: longer ones would fill the memory
-_REPLIES = 4_096  # of those that a template may strip
-_VERDICTS = 131_072  # of keeps(), which is asked for all turns of all episodes under way
+_QUESTION, _REPLY, _ANSWER = "a-question", "a-reply-to-be-found-again", "an-answer"  # of dummy conversations
+# Cache sizes per format. Games repeat few short texts; tool results are long and never repeat.
+_CACHED_TEXTS = 16_384
+_CACHED_CHARS = 2_000  # per conversation; longer ones are not cached
+_CACHED_REPLIES = 4_096  # decoded replies that a template may strip
+_CACHED_KEEPS = 131_072  # results of keeps(), which is called for all turns of all in-flight episodes
 
-Said = tuple[tuple[Role, str], ...]  # messages, as a key
+MessagesKey = tuple[tuple[Role, str], ...]  # hashable messages
 
 
 class ChatFormat:
-    """The token spans of conversations under one tokenizer and its chat template.
+    """Encodes conversations with the chat template of a tokenizer.
+
+    Message text is never encoded as control tokens. If the template does not support the role "tool", such messages
+    are rendered as user messages; see gem.conversation.template.
 
     Args:
         tokenizer: a Hugging Face tokenizer with a chat template that ends replies with a token.
 
     Attributes:
-        eos_id: the token that ends a reply: the control token that the template writes after one, else the
+        eos_id: the token that ends a reply: the control token that the template writes after a reply, else the
             tokenizer's eos token.
 
-    Texts of others never become control tokens, and a template that refuses the role "tool" gets such messages as the
-    user's: see gem.conversation.template. Raises BadValue when the tokenizer has no template or no eos token.
+    Raises:
+        BadValue: if the tokenizer has no chat template or no eos token.
     """
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer, self.template = tokenizer, Template(tokenizer)
         self.eos_token, self.eos_id = self._end_of_reply()
-        self._delta = lru_cache(_CACHE)(self._encode_delta)
-        self._first = lru_cache(_CACHE)(self._encode_first)
-        self._said = lru_cache(_REPLIES)(self._read_reply)
-        self._kept: dict[bytes, bool] = {}  # by digest, as replies are long and never the same
+        self._delta = lru_cache(_CACHED_TEXTS)(self._encode_delta)
+        self._first = lru_cache(_CACHED_TEXTS)(self._encode_first)
+        self._reply_text = lru_cache(_CACHED_REPLIES)(self._decode_reply)
+        self._kept: dict[bytes, bool] = {}  # by digest, because replies are long and rarely repeat
         self._extends: bool | None = None
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """A whole conversation, ready for the model's reply.
+        """Encode a whole conversation, up to the header of the next reply.
 
-        Replies among the messages are encoded as text; those that reply() made keep their control tokens.
+        Replies are encoded as text. Replies made by reply() keep their control tokens.
         """
         if len(messages) == 1:
-            said = self._key(messages)
-            return list(self._first(said) if _is_short(said) else self._encode_first(said))
+            key = self._key(messages)
+            return list(self._first(key) if _is_short(key) else self._encode_first(key))
         return self.template.encode(self.template.render(messages))
 
     def raw(self, prompt: str) -> list[int]:
-        """A prompt that was written with the template already; what looks like a control token is one."""
+        """Encode a prompt already rendered with the template. Text that looks like a control token becomes one."""
         return self.template.encode_plain(prompt)
 
     def extend(self, fed: list[int], sampled: list[int], new: str | Sequence[Message]) -> list[int]:
-        """The context after a reply and new messages.
+        """Return the context after a reply and new messages.
 
         Args:
-            fed, sampled: the ids of the last prompt and of the reply to it. A reply that was cut before its end token
-                gets one, as a fed token.
-            new: the messages; a text is one of the user's.
+            fed: ids of the previous prompt.
+            sampled: ids of the reply. If it does not end with the end token, the token is added.
+            new: the new messages; a string is one user message.
 
-        Raises BadValue when the template does not show or does not end earlier replies, so that no context extends the
-        last one.
+        Raises:
+            BadValue: if the template does not show earlier replies or does not end them with a token.
         """
-        closed = sampled[-1:] == [self.eos_id]
-        said = self._key([user(new)] if isinstance(new, str) else new)
-        added = self._delta(said) if _is_short(said) else self._encode_delta(said)
-        return fed + sampled + ([] if closed else [self.eos_id]) + list(added)
+        ended = sampled[-1:] == [self.eos_id]
+        key = self._key([user(new)] if isinstance(new, str) else new)
+        added = self._delta(key) if _is_short(key) else self._encode_delta(key)
+        return fed + sampled + ([] if ended else [self.eos_id]) + list(added)
 
     @property
     def extends(self) -> bool:
-        """Whether the template shows earlier replies and ends them, so that extend() works."""
+        """Whether extend() works: the template shows earlier replies and ends them with a token."""
         if self._extends is None:
             try:
-                self._delta(self._key([user(_ANSWERED)]))
+                self._delta(self._key([user(_ANSWER)]))
             except BadValue:
                 self._extends = False
             else:
@@ -92,81 +95,82 @@ class ChatFormat:
         return self._extends
 
     def keeps(self, sampled: list[int]) -> bool:
-        """Whether the template shows this reply in full once the user has answered it, blanks aside.
+        """Return whether the template still shows this reply in full after a user message, ignoring whitespace.
 
-        Templates that strip thinking do not keep replies that have some.
+        Templates that strip thinking do not keep replies that contain it.
         """
         key = blake2b(array("q", sampled).tobytes(), digest_size=16).digest()
         kept = self._kept.get(key)
         if kept is None:
-            if len(self._kept) >= _VERDICTS:
+            if len(self._kept) >= _CACHED_KEEPS:
                 self._kept.clear()
             kept = self._kept[key] = self._find_reply(sampled)
         return kept
 
     def reply(self, sampled: list[int]) -> Message:
-        """A sampled reply as a message that prompt() encodes with its own control tokens, and no others."""
-        return assistant(self._said(tuple(sampled)))
+        """Convert a sampled reply to a message. prompt() encodes its control tokens as such, but no look-alikes."""
+        return assistant(self._reply_text(tuple(sampled)))
 
     def decode(self, sampled: list[int]) -> str:
-        """The text of a reply, without its end token."""
-        return str(self.tokenizer.decode(self._open(sampled), skip_special_tokens=False))
+        """Decode a reply, without its end token."""
+        return str(self.tokenizer.decode(self._without_end(sampled), skip_special_tokens=False))
 
     def encode_reply(self, text: str) -> list[int]:
-        """The ids of a reply that somebody else wrote, its end token included."""
+        """Encode a reply given as text, and add the end token."""
         return [*self.template.encode_text(text), self.eos_id]
 
-    def _open(self, sampled: list[int]) -> list[int]:
+    def _without_end(self, sampled: list[int]) -> list[int]:
         return sampled[:-1] if sampled[-1:] == [self.eos_id] else sampled
 
-    def _key(self, messages: Sequence[Message]) -> Said:
+    def _key(self, messages: Sequence[Message]) -> MessagesKey:
         return tuple((message["role"], self.template.safe(message["content"])) for message in messages)
 
     def _end_of_reply(self) -> tuple[str, int]:
-        """What the template ends a reply with: not always the eos token, as with <|im_end|> and <|endoftext|>."""
-        _, _, rest = self.template.render([user(_ASKED), assistant(_REPLY)], reply=False).partition(_REPLY)
+        """Return the token that the template ends a reply with. It may differ from the eos token."""
+        _, _, rest = self.template.render([user(_QUESTION), assistant(_REPLY)], reply=False).partition(_REPLY)
         for token in sorted(self.template.control, key=len, reverse=True):
             if rest.lstrip().startswith(token):
                 return token, self.template.control[token]
         if self.tokenizer.eos_token_id is None:
-            raise BadValue("the tokenizer has no eos token, so no reply would ever end; set tokenizer.eos_token")
+            raise BadValue("the tokenizer has no eos token to end replies with; set tokenizer.eos_token")
         return self.tokenizer.eos_token, self.tokenizer.eos_token_id
 
-    def _encode_first(self, said: Said) -> tuple[int, ...]:
-        return tuple(self.template.encode(self.template.render(_messages(said))))
+    def _encode_first(self, key: MessagesKey) -> tuple[int, ...]:
+        return tuple(self.template.encode(self.template.render(_messages(key))))
 
-    def _encode_delta(self, said: Said) -> tuple[int, ...]:
-        # What the template writes between the end of a reply and the start of the next, found on a dummy conversation.
-        # (Not by comparing it with the conversation up to the reply: some templates write the last reply differently.)
-        shown = self.template.render([user(_ASKED), assistant(_REPLY), *_messages(said)])
-        _, found, rest = shown.partition(_REPLY)
+    def _encode_delta(self, key: MessagesKey) -> tuple[int, ...]:
+        # Renders a dummy conversation and takes the part between the end of a reply and the start of the next.
+        # (Comparing with the conversation up to the reply fails where templates render the last reply differently.)
+        rendered = self.template.render([user(_QUESTION), assistant(_REPLY), *_messages(key)])
+        _, found, rest = rendered.partition(_REPLY)
         gap, ended, new = rest.partition(self.eos_token)
         if not found or not ended or gap.strip():
             raise BadValue(
                 "this chat template drops earlier replies or does not end them with the eos token, so contexts cannot "
-                "be extended token by token; use the wrapper concat_chat, which renders every prompt anew"
+                "be extended token by token; use the wrapper concat_chat, which renders every prompt from scratch"
             )
-        # Together with the end token: tokenizers may take blanks after it, or treat the start of a text differently.
+        # Encoded with the end token in front: tokenizers may merge whitespace into it or treat the start differently.
         ids = tuple(self.template.encode(self.eos_token + new))
         return ids[1:] if ids[:1] == (self.eos_id,) else tuple(self.template.encode(new))
 
-    def _read_reply(self, sampled: tuple[int, ...]) -> SafeText:
-        return self.template.said(self._open(list(sampled)))
+    def _decode_reply(self, sampled: tuple[int, ...]) -> SafeText:
+        return self.template.decode_reply(self._without_end(list(sampled)))
 
     def _find_reply(self, sampled: list[int]) -> bool:
-        said = self.template.said(self._open(sampled))
-        shown = self.template.render([user(_ASKED), assistant(said), user(_ANSWERED)])
-        return squeezed(said) in squeezed(shown.partition(_ASKED)[2].rpartition(_ANSWERED)[0])
+        text = self.template.decode_reply(self._without_end(sampled))
+        rendered = self.template.render([user(_QUESTION), assistant(text), user(_ANSWER)])
+        between = rendered.partition(_QUESTION)[2].rpartition(_ANSWER)[0]
+        return remove_whitespace(text) in remove_whitespace(between)
 
 
-def squeezed(text: str) -> str:
-    """A text without its blanks, which templates trim and add as they like."""
+def remove_whitespace(text: str) -> str:
+    """Remove all whitespace, which templates trim and add."""
     return "".join(text.split())
 
 
-def _is_short(said: Said) -> bool:
-    return sum(len(content) for _, content in said) <= _CACHED_CHARS
+def _is_short(key: MessagesKey) -> bool:
+    return sum(len(content) for _, content in key) <= _CACHED_CHARS
 
 
-def _messages(said: Said) -> list[Message]:
-    return [{"role": role, "content": content} for role, content in said]
+def _messages(key: MessagesKey) -> list[Message]:
+    return [{"role": role, "content": content} for role, content in key]

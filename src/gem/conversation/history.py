@@ -1,8 +1,8 @@
-"""What a model is shown of an episode: all of it or, past a limit, the task and the newest turns.
+"""Limits on the history shown to a model, and the token context of each turn.
 
-A context extends the one before by the ids that were sampled and those of the new messages, wherever that is what the
-template would show. It starts anew (and forks a new TokenSequence) in two cases: where old turns are dropped, and where
-the template no longer shows a reply that it showed before, as those do that strip the thinking of earlier turns.
+A context extends the previous one by the sampled ids and the ids of the new messages wherever the template would render
+the same. Otherwise it is rendered from scratch, which forks a new TokenSequence. This happens when old turns are
+dropped, and when the template no longer shows an earlier reply in full, as with templates that strip thinking.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from gem.conversation.chat import ChatFormat, squeezed
+from gem.conversation.chat import ChatFormat, remove_whitespace
 from gem.conversation.observations import as_messages
 from gem.core import StopReason
 from gem.errors import BadValue
@@ -22,18 +22,19 @@ from gem.trajectory import Turn
 
 @dataclass(frozen=True)
 class History:
-    """Limits on what is shown of an episode, and what happens past them.
+    """Limits on the part of an episode shown to a policy.
 
-    The task (the first observation) is always shown. What is dropped are whole turns, the oldest first: a reply with
-    what it brought. The newest turn is never dropped.
+    The task (the first observation) and the newest turn are always shown. Turns are dropped whole, a reply together
+    with the observation that followed it, the oldest first.
 
     Args:
-        max_turns: earlier turns shown besides the task; None shows all.
-        max_tokens: of a context, for policies that read tokens; None leaves it at what the policy itself takes.
-        overflow: past a limit, "end" truncates the episode (stop reason "max_turns" or "max_tokens"), and
-            "drop_oldest" drops as few turns as fit. An episode whose task and newest turn do not fit ends in any case.
+        max_turns: maximum number of earlier turns shown besides the task; None shows all.
+        max_tokens: maximum length of a context, for token policies; None applies only the policy's own limit.
+        overflow: "end" truncates the episode past a limit (stop reason "max_turns" or "max_tokens"). "drop_oldest"
+            drops as few turns as necessary; the episode is truncated only if task and newest turn do not fit.
 
-    Raises BadValue for a limit below 1 and another overflow.
+    Raises:
+        BadValue: for a limit below 1 or another overflow.
     """
 
     max_turns: int | None = None
@@ -48,27 +49,28 @@ class History:
             raise BadValue(f"overflow must be 'end' or 'drop_oldest', got {self.overflow!r}")
 
     def dropped(self, turns: Sequence[Turn]) -> int:
-        """How many of the oldest turns max_turns leaves out of the next context, given those before."""
+        """Return how many of the oldest turns the next context leaves out because of max_turns."""
         before = turns[-1].dropped if turns else 0
         if self.max_turns is None or self.overflow == "end":
             return before
         return max(before, len(turns) - self.max_turns)
 
     def exceeded(self, turns: Sequence[Turn]) -> StopReason | None:
-        """What ends the episode whatever its tokens: too many turns."""
+        """Return MAX_TURNS if the number of turns ends the episode, else None."""
         ends = self.overflow == "end" and self.max_turns is not None and len(turns) > self.max_turns
         return StopReason.MAX_TURNS if ends else None
 
     def context(self, chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], limit: int | None) -> Context:
-        """The next context.
+        """Build the next context.
 
         Args:
-            turns: of the episode so far.
-            new: the messages of the newest observation, the first one where there are no turns.
-            limit: tokens that the policy takes; None without a limit.
+            turns: the turns of the episode so far.
+            new: messages of the latest observation.
+            limit: maximum number of tokens that the policy accepts; None for no limit.
 
-        Raises BadValue when the first prompt is longer than max_tokens; one that is too long for the policy alone is
-        the policy's to refuse.
+        Raises:
+            BadValue: if the first prompt is longer than max_tokens. A first prompt longer than ``limit`` is left for
+                the policy to refuse.
         """
         dropped = self.dropped(turns)
         ids = context_ids(chat, turns, new, dropped)
@@ -83,7 +85,7 @@ class History:
 
 
 class Context(NamedTuple):
-    """What to feed. dropped: turns left out. exceeded: the limit that ends the episode instead, None for none."""
+    """The ids to feed, the number of turns left out, and the limit that ends the episode (None within all limits)."""
 
     ids: list[int]
     dropped: int
@@ -99,92 +101,97 @@ def conversation(
     dropped: int = 0,
     reply: Callable[[Turn], Message] | None = None,
 ) -> list[Message]:
-    """What was said, up to the newest messages: the task, then replies with what each brought, the oldest left out.
+    """Return the messages of an episode: the task, then each reply followed by its observation.
 
-    reply: how a turn's reply is written; None writes the text of its action.
+    Args:
+        turns: the turns of the episode so far.
+        new: messages of the latest observation.
+        dropped: number of oldest turns to leave out.
+        reply: converts a turn's reply to a message; None uses the text of its action.
     """
     if not turns:
         return list(new)
-    said = observed(turns[0])
+    messages = turn_messages(turns[0])
     for k in range(dropped, len(turns)):
-        said += [
+        messages += [
             assistant(turns[k].action) if reply is None else reply(turns[k]),
-            *(new if k == len(turns) - 1 else observed(turns[k + 1])),
+            *(new if k == len(turns) - 1 else turn_messages(turns[k + 1])),
         ]
-    return said
+    return messages
 
 
-def observed(turn: Turn) -> list[Message]:
-    """The messages that a turn's agent saw last."""
+def turn_messages(turn: Turn) -> list[Message]:
+    """Return the messages of the observation that a turn responded to."""
     return as_messages(turn.observation, turn.role)
 
 
 def context_ids(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[int]:
-    """The ids of the next context: an extension of the last one where nothing shown before is hidden now."""
+    """Return the ids of the next context: the previous one extended, unless an earlier reply would now be hidden."""
     if not turns:
         return chat.prompt(new)
     last = turns[-1]
     if not chat.extends:
         return _rendered(chat, turns, new, dropped)
     if dropped == last.dropped:
-        if _shows_as_before(chat, turns, new):
+        if _still_shows_replies(chat, turns, new):
             return chat.extend(last.prompt_ids, last.sampled_ids, new)
-    elif _shows_all(chat, turns, new, dropped):
-        ids = chat.prompt(observed(turns[0]))
+    elif _shows_all_replies(chat, turns, new, dropped):
+        ids = chat.prompt(turn_messages(turns[0]))
         for k in range(dropped, len(turns)):
-            ids = chat.extend(ids, turns[k].sampled_ids, new if k == len(turns) - 1 else observed(turns[k + 1]))
+            ids = chat.extend(ids, turns[k].sampled_ids, new if k == len(turns) - 1 else turn_messages(turns[k + 1]))
         return ids
     return _rendered(chat, turns, new, dropped)
 
 
 def _rendered(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[int]:
-    return chat.prompt(_said(chat, turns, new, dropped))
+    return chat.prompt(_messages(chat, turns, new, dropped))
 
 
-def _said(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[Message]:
+def _messages(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[Message]:
     return conversation(turns, new, dropped, lambda turn: chat.reply(turn.sampled_ids))
 
 
-def _shows_as_before(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message]) -> bool:
-    """Whether the template shows all replies with the new messages that it showed without them, and the last one."""
+def _still_shows_replies(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message]) -> bool:
+    """Whether the template, given the new messages, shows the last reply and all replies that it showed before."""
     dropped = turns[-1].dropped
     at_risk = [turn for turn in turns[dropped:] if not chat.keeps(turn.sampled_ids)]
-    if not at_risk:  # the usual case, and a fast one
+    if not at_risk:  # the common case, decided without rendering
         return True
-    said = _said(chat, turns, new, dropped)
-    before = said[: -1 - len(new)]
-    was, now = chat.template.render(before), chat.template.render(said)
+    messages = _messages(chat, turns, new, dropped)
+    before = messages[: -1 - len(new)]
+    was, now = chat.template.render(before), chat.template.render(messages)
     if now.startswith(was):
-        # As while tools answer: all that was shown still is, and only the last reply is in question.
-        said, before, was, now = said[len(before) :], [], "", now[len(was) :]
+        # The earlier part is unchanged, as after a tool result: only the last reply needs a check.
+        messages, before, was, now = messages[len(before) :], [], "", now[len(was) :]
         at_risk = [turn for turn in at_risk if turn is turns[-1]]
-    shown, shown_before = _Shown(chat, now, said), _Shown(chat, was, before)
+    shown, shown_before = _ReplyCounter(chat, now, messages), _ReplyCounter(chat, was, before)
     last = _text(chat, turns[-1])
-    texts = dict.fromkeys(_text(chat, turn) for turn in reversed(at_risk))  # the newest is stripped first
+    texts = dict.fromkeys(_text(chat, turn) for turn in reversed(at_risk))  # templates strip the newest reply first
     return all(shown.count(text) >= shown_before.count(text) + (text == last) for text in texts)
 
 
-def _shows_all(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> bool:
+def _shows_all_replies(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> bool:
     """Whether the template shows every reply that is not dropped."""
     at_risk = Counter(_text(chat, turn) for turn in turns[dropped:] if not chat.keeps(turn.sampled_ids))
     if not at_risk:
         return True
-    said = _said(chat, turns, new, dropped)
-    shown = _Shown(chat, chat.template.render(said), said)
+    messages = _messages(chat, turns, new, dropped)
+    shown = _ReplyCounter(chat, chat.template.render(messages), messages)
     return all(shown.count(text) == count for text, count in at_risk.items())
 
 
 def _text(chat: ChatFormat, turn: Turn) -> str:
-    return squeezed(chat.reply(turn.sampled_ids)["content"])
+    return remove_whitespace(chat.reply(turn.sampled_ids)["content"])
 
 
-class _Shown:
-    """What the template made of a conversation."""
+class _ReplyCounter:
+    """Counts how often replies occur in a rendered conversation, ignoring whitespace."""
 
-    def __init__(self, chat: ChatFormat, rendered: str, said: Sequence[Message]) -> None:
-        self._shown = squeezed(rendered)
-        self._others = [squeezed(chat.template.safe(m["content"])) for m in said if m["role"] != "assistant"]
+    def __init__(self, chat: ChatFormat, rendered: str, messages: Sequence[Message]) -> None:
+        self._rendered = remove_whitespace(rendered)
+        others = [message["content"] for message in messages if message["role"] != "assistant"]
+        self._others = [remove_whitespace(chat.template.safe(content)) for content in others]
 
     def count(self, text: str) -> int:
-        """How often a reply is shown in full, quotations by others not counted."""
-        return self._shown.count(text) - sum(other.count(text) for other in self._others)
+        """Return how often a reply is shown in full, not counting quotations in other messages."""
+        return self._rendered.count(text) - sum(other.count(text) for other in self._others)

@@ -1,4 +1,4 @@
-"""What an environment shows, as messages: the one place that says which role an observation has."""
+"""Convert observations to messages. The only place that determines the role of an observation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from gem.messages import Message, Observation, Role
 
 
 def role_of(info: Info) -> Role:
-    """Who says an observation that is text: a tool where ``info["use_tool"]`` is true, else the user."""
+    """Return the role of a text observation: "tool" if ``info["use_tool"]`` is true, else "user"."""
     return "tool" if info.get("use_tool") else "user"
 
 
 def observation_text(observation: Observation, info: Info) -> str:
-    """An observation as the text of one message: info["prefix"], the text, info["suffix"].
+    """Return an observation as the text of one message: info["prefix"], the text and info["suffix"], on separate lines.
 
-    Raises BadValue for an observation that is not text.
+    Raises:
+        BadValue: for an observation that is not text.
     """
     text = observation["text"] if isinstance(observation, dict) and set(observation) == {"text"} else observation
     if not isinstance(text, str):
@@ -27,9 +28,9 @@ def observation_text(observation: Observation, info: Info) -> str:
 
 
 def with_prefix_and_suffix(observation: Observation, info: Info) -> Observation:
-    """An observation with its prefix and suffix put in: around its text or, in a list, around its last message.
+    """Add info["prefix"] and info["suffix"] around the text of an observation, or around its last message in a list.
 
-    What is no observation is returned as it is.
+    Other values are returned unchanged.
     """
     if isinstance(observation, str):
         return observation_text(observation, info)
@@ -43,10 +44,13 @@ def with_prefix_and_suffix(observation: Observation, info: Info) -> Observation:
 
 
 def as_messages(observation: Observation, role: Role = "user") -> list[Message]:
-    """An observation as messages: those it holds, or one of the role given.
+    """Convert an observation to messages: those it contains, or one with the given role.
 
     The content of a message with images is a list of parts, images first: {"type": "image", "image": …} and
-    {"type": "text", "text": …}. Raises BadValue for what is no observation.
+    {"type": "text", "text": …}.
+
+    Raises:
+        BadValue: for a value that is not an observation.
     """
     if isinstance(observation, str):
         return [{"role": role, "content": observation}]
@@ -60,13 +64,17 @@ def as_messages(observation: Observation, role: Role = "user") -> list[Message]:
 
 
 def text_messages(observation: Observation, role: Role = "user") -> list[Message]:
-    """as_messages(), for whoever reads nothing but text. Raises BadValue for images, and for other contents."""
+    """Convert a text observation to messages.
+
+    Raises:
+        BadValue: for images and other content that is not text.
+    """
     messages = as_messages(observation, role)
     if not messages or any(not isinstance(message.get("content"), str) for message in messages):
         raise BadValue(f"a text policy needs text observations, got {type(observation).__name__}")
     return messages
 
 
-def joined(messages: Sequence[Message]) -> str:
-    """The contents of text messages, one after the other on lines of their own."""
+def join_contents(messages: Sequence[Message]) -> str:
+    """Join the contents of text messages with newlines."""
     return "\n".join(message["content"] for message in messages)

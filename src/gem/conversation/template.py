@@ -1,8 +1,8 @@
-"""A tokenizer's chat template, made safe: what others say is never read as the template's own control tokens.
+"""Render and encode a tokenizer's chat template without letting message text inject control tokens.
 
-What looks like a control token in a text ("<|im_end|>") gets a mark into it before the template is rendered. The
-template's own control tokens have none; so they alone are encoded as such, whatever the template does to the texts
-(trims them, quotes them, cuts them in pieces), and the mark is taken out of the rest.
+Text in a message that looks like a control token ("<|im_end|>") gets a mark inserted before rendering. The template's
+own control tokens have no mark, so only they are encoded as control tokens, even if the template trims, quotes or
+splits the messages. The mark is removed from the rest.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any
 from gem.errors import BadValue
 from gem.messages import Message, Role
 
-MARK = "\ufdd0"  # a noncharacter: Unicode keeps it for internal use. A text that has it loses it.
+MARK = "\ufdd0"  # a Unicode noncharacter, reserved for internal use; removed from message text
 
 
 class SafeText(str):
-    """A text in which every look-alike is marked already, so that what it has unmarked are control tokens."""
+    """Text in which look-alikes of control tokens are already marked. Unmarked ones are real control tokens."""
 
 
 class Template:
     """The chat template of a tokenizer.
 
-    Its control tokens are those that the tokenizer calls special, and added ones that the template writes around
-    messages of user and assistant. Other added tokens, like "<think>" and "<tool_response>" of many models, are text:
-    everybody may write them.
+    Control tokens are the tokenizer's special tokens and the added tokens that the template writes around user and
+    assistant messages. Other added tokens, such as "<think>" and "<tool_response>" of many models, are ordinary text.
+    If the template refuses the role "tool" or omits such messages, they are rendered as user messages.
 
     Args:
-        tokenizer: a Hugging Face tokenizer, or whatever has its apply_chat_template(), encode() and decode().
+        tokenizer: a Hugging Face tokenizer, or an object with its apply_chat_template(), encode() and decode().
 
-    A template that refuses the role "tool", or leaves such messages out, gets them as the user's.
-    Raises BadValue when the tokenizer has no template.
+    Raises:
+        BadValue: if the tokenizer has no chat template.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -42,26 +42,31 @@ class Template:
         self.control = self._control_tokens()
         self._find = re.compile("|".join(map(re.escape, sorted(self.control, key=len, reverse=True))) or r"(?!)")
         self._control_ids = frozenset(self.control.values())
-        self._takes_tools: bool | None = None
+        self._supports_tools: bool | None = None
 
     def render(self, messages: Sequence[Message], reply: bool = True) -> str:
-        """A conversation as the template writes it, look-alikes marked; with the header of a reply if asked for.
+        """Render a conversation, with look-alikes of control tokens marked.
 
-        Raises BadValue for messages that the template refuses.
+        Args:
+            messages: the conversation.
+            reply: whether to end with the header of the next reply.
+
+        Raises:
+            BadValue: for messages that the template refuses.
         """
         return self.render_plain([{**message, "content": self.safe(message["content"])} for message in messages], reply)
 
     def render_plain(self, messages: Sequence[Message], reply: bool = True) -> str:
-        """render() without the marks: texts may then be read as control tokens."""
-        messages = self._roles_taken(messages)
+        """Render a conversation without marks, so that message text may be encoded as control tokens."""
+        messages = self._with_supported_roles(messages)
         try:
             return self._apply(messages, reply)
-        except Exception as e:  # of whatever class the template's language has, or a tokenizer written by hand
+        except Exception as e:  # of any class: jinja2 errors, or those of a custom tokenizer
             roles = ", ".join(message["role"] for message in messages)
             raise BadValue(f"the chat template refuses messages of {roles}: {type(e).__name__}: {e}") from e
 
     def encode(self, rendered: str) -> list[int]:
-        """The ids of what render() wrote: unmarked control tokens as such, all else as text."""
+        """Encode the output of render(): unmarked control tokens as such, everything else as text."""
         if MARK not in rendered:
             return self.encode_plain(rendered)
         ids: list[int] = []
@@ -72,11 +77,11 @@ class Template:
         return ids + self.encode_text(rendered[end:])
 
     def encode_plain(self, text: str) -> list[int]:
-        """The ids of a text, whatever looks like a special token being one."""
+        """Encode a text. Text that looks like a special token becomes one."""
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     def encode_text(self, text: str) -> list[int]:
-        """The ids of a text, with no control token among them."""
+        """Encode a text without producing control tokens."""
         text = self.safe(text)
         if MARK not in text:
             return self.encode_plain(text)
@@ -84,23 +89,23 @@ class Template:
         ids = list(self.tokenizer.encode(bare, add_special_tokens=False, split_special_tokens=True))
         if self._control_ids.isdisjoint(ids):
             return ids
-        # It splits none that is not called special, nor one that the vocabulary has as a word.
+        # The tokenizer does not split added tokens that are not special, or those in the base vocabulary.
         return [id for part in text.split(MARK) for id in self.encode_plain(part)]
 
     def safe(self, text: Any) -> SafeText:
-        """A text of somebody else's: its look-alikes are marked. Raises BadValue for what is no text."""
+        """Mark look-alikes of control tokens in a text. Raises BadValue for a value that is not text."""
         if isinstance(text, SafeText):
             return text
         if not isinstance(text, str):
             raise BadValue(f"a text policy takes messages of text, got content of {type(text).__name__}")
         if MARK in text:
             text = text.replace(MARK, "")
-        while self._find.search(text):  # again, for a token within a token
+        while self._find.search(text):  # repeated for tokens nested in tokens
             text = self._find.sub(lambda match: match[0][0] + MARK + match[0][1:], text)
         return SafeText(text)
 
-    def said(self, ids: Sequence[int]) -> SafeText:
-        """The text of ids that a model sampled: its control tokens stay, and what it spelled out is marked."""
+    def decode_reply(self, ids: Sequence[int]) -> SafeText:
+        """Decode sampled ids. Control tokens stay as they are; look-alikes spelled in other tokens are marked."""
         parts: list[str] = []
         run: list[int] = []
         for id in ids:
@@ -115,30 +120,30 @@ class Template:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False)) if ids else ""
 
     @property
-    def takes_tools(self) -> bool:
-        """Whether it writes messages of the role "tool"."""
-        if self._takes_tools is None:
-            said: list[Message] = [_message("user", "a"), _message("assistant", "b")]
+    def supports_tools(self) -> bool:
+        """Whether the template renders messages of the role "tool"."""
+        if self._supports_tools is None:
+            messages: list[Message] = [_message("user", "a"), _message("assistant", "b")]
             try:
-                one, other = (self._apply([*said, _message("tool", text * 8)], True) for text in ("1", "2"))
-            except Exception:  # as in render_plain()
-                self._takes_tools = False
+                first, second = (self._apply([*messages, _message("tool", text * 8)], True) for text in ("1", "2"))
+            except Exception:  # of any class, as in render_plain()
+                self._supports_tools = False
             else:
-                self._takes_tools = one != other
-        return self._takes_tools
+                self._supports_tools = first != second
+        return self._supports_tools
 
     def _control_tokens(self) -> dict[str, int]:
         added = getattr(self.tokenizer, "added_tokens_decoder", {})
         control = {token.content: id for id, token in added.items() if token.special}
-        if len(control) < len(added):  # some tokenizers do not call the headers of their messages special
-            asked, answered = _message("user", "a"), _message("assistant", "b")
-            # Headers are in both; an empty thought, which some templates write for the model, is in one of them.
-            written = [self._apply([asked], True), self._apply([asked, answered, asked], False)]
-            control |= {t.content: id for id, t in added.items() if all(t.content in text for text in written)}
+        if len(control) < len(added):  # some tokenizers do not mark the tokens of message headers as special
+            question, answer = _message("user", "a"), _message("assistant", "b")
+            # Headers occur in both texts; the empty thinking block that some templates add occurs in one only.
+            rendered = [self._apply([question], True), self._apply([question, answer, question], False)]
+            control |= {t.content: id for id, t in added.items() if all(t.content in text for text in rendered)}
         return control
 
-    def _roles_taken(self, messages: Sequence[Message]) -> list[Message]:
-        if not any(message["role"] == "tool" for message in messages) or self.takes_tools:
+    def _with_supported_roles(self, messages: Sequence[Message]) -> list[Message]:
+        if not any(message["role"] == "tool" for message in messages) or self.supports_tools:
             return list(messages)
         return list(_without_tools(messages))
 
@@ -147,7 +152,7 @@ class Template:
 
 
 def _without_tools(messages: Sequence[Message]) -> Iterable[Message]:
-    """Results of tools as the user's messages: one for those in a row, as some templates want turns to alternate."""
+    """Convert tool results to user messages. Adjacent ones are joined, as some templates require alternating roles."""
     pending: Message | None = None
     from_tool = False
     for message in messages:

@@ -1,4 +1,4 @@
-"""One change each, around any environment."""
+"""Environment wrappers: observation history, episode statistics, and wrappers by name."""
 
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper

@@ -1,4 +1,4 @@
-"""Counts steps and sums rewards of an episode, in info."""
+"""Report the number of steps and the total reward of an episode in info."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from gem.core import EnvWrapper, Info, Step
 
 
 class EpisodeTrackingWrapper(EnvWrapper):
-    """Adds ``step_counter`` and ``cumulative_rewards`` to info, and on reset those of the episode before.
+    """Adds ``step_counter`` and ``cumulative_rewards`` to info.
 
-    After the first episode, reset's info holds ``prev_ep_step_counter`` and ``prev_ep_cumulative_rewards`` too.
+    The info of a reset after an episode also holds ``prev_ep_step_counter`` and ``prev_ep_cumulative_rewards``.
     """
 
     def __init__(self, env: Any) -> None:

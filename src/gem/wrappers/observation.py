@@ -1,38 +1,38 @@
-"""The whole history as one observation: what a model without memory needs to see."""
+"""Show the episode history in each observation, for models without memory."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gem.conversation import role_of
-from gem.conversation.observations import joined, text_messages, with_prefix_and_suffix
+from gem.conversation.observations import join_contents, text_messages, with_prefix_and_suffix
 from gem.conversation.template import MARK, SafeText, Template
 from gem.core import EnvWrapper, Info, Step
 from gem.errors import BadValue
 from gem.messages import Message, Role, assistant
 
-_UNSEEN = "\u200b"  # a zero-width space
+_ZERO_WIDTH_SPACE = "\u200b"
 
 
 class ObservationWrapper(EnvWrapper):
     r"""Shows the history of the episode in every observation.
 
-    An environment's ``info["prefix"]`` and ``info["suffix"]`` (a board, "your turn") belong to the newest observation:
-    they stand inside the newest message and are gone from it one turn later. The results of tools (info["use_tool"])
-    are messages of the role "tool", of the user where the template refuses that role.
+    The newest message includes ``info["prefix"]`` and ``info["suffix"]`` of its step (a board, "your turn"); older
+    messages do not. Tool results (``info["use_tool"]``) have the role "tool", or "user" if the template does not
+    support it.
 
-    Where a template is written, what looks like a control token in an observation gets a zero-width space into it, as
-    whoever reads the text could not tell it from the template's own. What the agent said stays as it is.
+    With a chat template, text in an observation that looks like a control token gets a zero-width space inserted,
+    because the output is plain text. Actions are not changed.
 
     Args:
-        include_action: the agent's actions too, not observations alone.
-        include_chat_template: write the history as a conversation with the tokenizer's chat template, ready for the
-            model's reply.
-        apply_chat_template_on_reset: write only the first observation with the template; what follows is plain text.
-        max_history_length: keep the first observation and this many of the newest; None keeps all.
-        tokenizer: with a chat template; needed by the two template modes.
+        include_action: include the agent's actions as well as the observations.
+        include_chat_template: render the history with the tokenizer's chat template, ready for the next reply.
+        apply_chat_template_on_reset: render only the first observation with the template; the rest is plain text.
+        max_history_length: number of newest observations to keep besides the first; None keeps all.
+        tokenizer: required by the two template modes; must have a chat template.
 
-    Raises BadValue for a template mode without a tokenizer, both modes at once, and max_history_length < 1.
+    Raises:
+        BadValue: for a template mode without a tokenizer, both template modes, or max_history_length < 1.
 
     >>> import gem
     >>> env = ObservationWrapper(gem.make("game:GuessTheNumber-v0", seed=0), include_action=True)
@@ -42,7 +42,7 @@ class ObservationWrapper(EnvWrapper):
     Turn 1: 11 is too high.
     """
 
-    shows_history = True  # so a rollout does not put it after what it fed before
+    shows_history = True  # rollouts then feed an observation alone, instead of appending it to the context
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ObservationWrapper(EnvWrapper):
     ) -> None:
         super().__init__(env)
         if include_chat_template and apply_chat_template_on_reset:
-            raise BadValue("include_chat_template and apply_chat_template_on_reset exclude each other")
+            raise BadValue("include_chat_template and apply_chat_template_on_reset are mutually exclusive")
         if (include_chat_template or apply_chat_template_on_reset) and tokenizer is None:
             raise BadValue("a chat template needs tokenizer=, a Hugging Face tokenizer with a chat template")
         if max_history_length is not None and max_history_length < 1:
@@ -81,12 +81,12 @@ class ObservationWrapper(EnvWrapper):
 
     @property
     def shows_prompt(self) -> bool:
-        """Whether an observation is a prompt already, to be fed as it is."""
+        """Whether observations are complete prompts, fed to the model unchanged."""
         return self.include_chat_template or self.apply_chat_template_on_reset
 
     def own_state(self) -> dict[str, Any]:
-        said = [[dict(message) for message in messages] for messages in self.observations]
-        return {"observations": said, "actions": list(self.actions)}
+        observations = [[dict(message) for message in messages] for messages in self.observations]
+        return {"observations": observations, "actions": list(self.actions)}
 
     def set_own_state(self, state: dict[str, Any]) -> None:
         self.observations = [list(messages) for messages in state["observations"]]
@@ -94,32 +94,32 @@ class ObservationWrapper(EnvWrapper):
 
     def _begin(self, observation: Any, info: Info) -> tuple[str, Info]:
         self.observations, self.actions = [text_messages(observation)], []
-        return self._show(observation, info, "user"), _without_frame(info)
+        return self._show(observation, info, "user"), _without_prefix_and_suffix(info)
 
     def _add(self, action: str, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
         self.actions.append(str(action))
         self.observations.append(text_messages(observation, role_of(info)))
         observation = self._show(observation, info, role_of(info))
-        return Step(observation, reward, terminated, truncated, _without_frame(info))
+        return Step(observation, reward, terminated, truncated, _without_prefix_and_suffix(info))
 
     def _show(self, newest: Any, info: Info, role: Role) -> str:
         kept = self._kept()
-        says = [self.observations[i] for i in kept]
-        says[-1] = text_messages(with_prefix_and_suffix(newest, info), role)
-        # What the agent said right before each observation that is kept, but for the first.
-        said = [self.actions[i - 1] for i in kept[1:]]
+        observations = [self.observations[i] for i in kept]
+        observations[-1] = text_messages(with_prefix_and_suffix(newest, info), role)
+        actions = [self.actions[i - 1] for i in kept[1:]]  # the action before each kept observation but the first
+        first, rest = observations[0], observations[1:]
         if self.include_chat_template:
-            messages = list(says[0])
-            for action, observation in zip(said, says[1:], strict=True):
+            messages = list(first)
+            for action, observation in zip(actions, rest, strict=True):
                 messages += [assistant(SafeText(action)), *observation]
             return self._render(messages)
-        lines = [self._render(says[0]) if self.apply_chat_template_on_reset else joined(says[0])]
-        for action, observation in zip(said, says[1:], strict=True):
+        lines = [self._render(first) if self.apply_chat_template_on_reset else join_contents(first)]
+        for action, observation in zip(actions, rest, strict=True):
             lines += [action, self._text(observation)] if self.include_action else [self._text(observation)]
         return "\n".join(lines)
 
     def _kept(self) -> list[int]:
-        """Indices of the observations shown: the first, and the newest max_history_length."""
+        """Return the indices of the observations to show: the first, and the newest max_history_length."""
         count = len(self.observations)
         if self.max_history_length is None or count <= self.max_history_length + 1:
             return list(range(count))
@@ -127,13 +127,13 @@ class ObservationWrapper(EnvWrapper):
 
     def _render(self, messages: list[Message]) -> str:
         assert self._template is not None
-        return self._template.render(messages).replace(MARK, _UNSEEN)
+        return self._template.render(messages).replace(MARK, _ZERO_WIDTH_SPACE)
 
     def _text(self, messages: list[Message]) -> str:
-        text = joined(messages)
-        return text if self._template is None else self._template.safe(text).replace(MARK, _UNSEEN)
+        text = join_contents(messages)
+        return text if self._template is None else self._template.safe(text).replace(MARK, _ZERO_WIDTH_SPACE)
 
 
-def _without_frame(info: Info) -> Info:
-    # They stand in the observation now; whoever reads both would show them twice.
+def _without_prefix_and_suffix(info: Info) -> Info:
+    # The observation contains them; a caller that adds them again would show them twice.
     return {key: value for key, value in info.items() if key not in ("prefix", "suffix")}

@@ -1,4 +1,4 @@
-"""Wrappers by name, so that a configuration file can say "python_tool, concat_chat, episode_tracking"."""
+"""Wrappers by name, for configuration files: "python_tool, concat_chat, episode_tracking"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
 
 _TOOLS = {"python": "gem.tools.python_code_tool:PythonCodeTool", "search": "gem.tools.search_tool:SearchTool"}
-_MAX_USES = 5  # of a tool named here, as published
+_MAX_USES = 5  # of a tool; the published default
 
 
 def _with_tool(
@@ -24,11 +24,11 @@ def _with_tool(
     max_tool_uses: int = _MAX_USES,
     **options: Any,
 ) -> Any:
-    """An environment with one tool of its own, built here. options: of ToolEnvWrapper."""
-    from gem.tools.tool_env_wrapper import ToolEnvWrapper  # who needs no tool need not wait for the imports
+    """Wrap an environment with one new tool. options: further arguments of ToolEnvWrapper."""
+    from gem.tools.tool_env_wrapper import ToolEnvWrapper  # here, because tools are slow to import
 
-    own = resolve(_TOOLS[tool])(**tool_arguments)
-    return ToolEnvWrapper(env, [own], tool_reward, tool_success_reward, max_tool_uses=max_tool_uses, **options)
+    instance = resolve(_TOOLS[tool])(**tool_arguments)
+    return ToolEnvWrapper(env, [instance], tool_reward, tool_success_reward, max_tool_uses=max_tool_uses, **options)
 
 
 _PYTHON: dict[str, Any] = {"tool": "python", "tool_arguments": {}}
@@ -53,16 +53,17 @@ _NEEDS_TOKENIZER = {"concat_chat", "concat_chat_on_reset"}
 
 
 def get_wrapper_fns(wrappers: str, tokenizer: Any = None) -> list[Callable[[Any], Any]]:
-    """The wrappers that a comma-separated list names, innermost first.
+    """Return the wrapper functions for a comma-separated list of names, innermost first.
 
-    Each environment gets a tool of its own. Tools stand before the names that show the history, which has to hold what
-    they answer.
+    Each wrapped environment gets its own tool instance. List tools before the wrappers that show the history, so that
+    the history includes tool results.
 
     Args:
-        wrappers: e.g. "python_tool, concat, episode_tracking"; spaces do not matter, and an empty string names none.
-        tokenizer: for the names that write a chat template.
+        wrappers: e.g. "python_tool, concat, episode_tracking"; whitespace is ignored; empty for no wrapper.
+        tokenizer: for the names that render a chat template.
 
-    Raises UnknownArgument, with the closest name, for a name that is none.
+    Raises:
+        UnknownArgument: for an unknown name; the message suggests the closest one.
 
     >>> len(get_wrapper_fns("concat, episode_tracking")), get_wrapper_fns("")
     (2, [])
@@ -71,7 +72,7 @@ def get_wrapper_fns(wrappers: str, tokenizer: Any = None) -> list[Callable[[Any]
     for name in names:
         if name not in WRAPPER_FACTORY:
             hint = did_you_mean(name, WRAPPER_FACTORY)
-            raise UnknownArgument(f"no wrapper {name!r}{hint}  (there are: {', '.join(WRAPPER_FACTORY)})")
+            raise UnknownArgument(f"no wrapper {name!r}{hint}  (available: {', '.join(WRAPPER_FACTORY)})")
     return [
         partial(WRAPPER_FACTORY[name], tokenizer=tokenizer) if name in _NEEDS_TOKENIZER else WRAPPER_FACTORY[name]
         for name in names
