@@ -52,6 +52,7 @@ HOMES = {
     "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],
     "tantivy": ["tools.search_engine"],
     "mcp": ["tools", "serve"],
+    "jsonschema": ["tools"],
     "matplotlib": ["rl", "evaluate"],
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gem.errors import BadValue
-from gem.tools.mcp_config import Server, read_servers
+from gem.tools.mcp_config import ServerConfig, read_servers
 
 
 def one(config):
@@ -45,7 +45,7 @@ def test_the_transport_is_said_or_follows_from_the_url(source, transport):
 
 
 def test_a_command_is_a_string_or_a_list_of_words():
-    expected = Server("server", "stdio", sys.executable, ("-c", "print('a b')"))
+    expected = ServerConfig("server", "stdio", sys.executable, ("-c", "print('a b')"))
     assert one(f"{sys.executable} -c \"print('a b')\"") == expected
     assert one([sys.executable, "-c", "print('a b')"]) == expected
     assert one({"command": sys.executable, "args": ["-c", "print('a b')"]}) == expected
@@ -54,7 +54,7 @@ def test_a_command_is_a_string_or_a_list_of_words():
 def test_a_file_of_claude_desktop_is_read(write):
     config = {"mcpServers": {"files": {"command": sys.executable, "args": ["s.py"], "env": {"A": "1"}}}}
     for source in (write(config), str(write(config))):
-        assert one(source) == Server("files", "stdio", sys.executable, ("s.py",), {"A": "1"})
+        assert one(source) == ServerConfig("files", "stdio", sys.executable, ("s.py",), {"A": "1"})
 
 
 def test_a_file_of_vs_code_is_read_and_its_workspace_is_the_folder_around(write, tmp_path):
@@ -75,7 +75,7 @@ def test_a_file_of_vs_code_is_read_and_its_workspace_is_the_folder_around(write,
     }
     local, web = read_servers(write(config, ".vscode/mcp.json"))
     assert local.args == (f"{tmp_path}/s.py",) and local.env == {"TOKEN": "t", "EMPTY": "no"}
-    assert web == Server("web", "http", url="http://localhost:1/mcp", headers={"X-A": "b"})
+    assert web == ServerConfig("web", "http", url="http://localhost:1/mcp", headers={"X-A": "b"})
 
 
 def test_comments_and_commas_at_the_end_are_read_over_as_vs_code_does(tmp_path):
@@ -90,7 +90,7 @@ def test_comments_and_commas_at_the_end_are_read_over_as_vs_code_does(tmp_path):
         }""",
         encoding="utf-8",
     )
-    assert one(path) == Server("a", "http", url="http://localhost:1/mcp", headers={"X": '/* kept */ // ",} ]'})
+    assert one(path) == ServerConfig("a", "http", url="http://localhost:1/mcp", headers={"X": '/* kept */ // ",} ]'})
 
 
 def test_fields_of_other_clients_are_left_alone_and_disabled_servers_left_out():

@@ -158,7 +158,7 @@ def test_arguments_that_the_server_refuses_are_an_observation(tool):
     assert (result.text, result.error) == ("not these arguments", ToolErrorType.BAD_ARGUMENTS)
 
 
-@pytest.mark.parametrize("value, said", [("\ud800", "half a character"), (float("nan"), "JSON"), ({1, 2}, "JSON")])
+@pytest.mark.parametrize("value, said", [("\ud800", "half of a surrogate pair"), (float("nan"), "JSON"), ({1, 2}, "JSON")])
 def test_arguments_that_cannot_be_sent_are_refused_and_harm_no_session(tool, value, said):
     before = text(tool, "pid")
     result = ask(tool, "echo", n=value)
@@ -169,7 +169,7 @@ def test_arguments_that_cannot_be_sent_are_refused_and_harm_no_session(tool, val
 def test_an_answer_that_is_none_is_the_machinerys_failure_and_the_session_goes_on(own):
     tool = own()
     text(tool, "count")
-    with pytest.raises(ToolError, match="nonsense was not answered properly"):
+    with pytest.raises(ToolError, match="invalid response to nonsense"):
         ask(tool, "nonsense")
     assert text(tool, "count") == "2"
 
@@ -188,7 +188,7 @@ def test_structured_content_without_text_is_shown_as_json(tool):
 
 def test_a_long_answer_is_cut_and_says_by_how_much(own):
     tool = own(max_chars=100)
-    assert text(tool, "long", n=1000) == "x" * 100 + "\n[900 more characters are left out]"
+    assert text(tool, "long", n=1000) == "x" * 100 + "\n[900 more characters omitted]"
 
 
 # Sessions
@@ -395,11 +395,11 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_the_session_stays(own):
 
 
 def test_a_server_that_hangs_is_replaced_and_the_agent_is_told(own, monkeypatch):
-    monkeypatch.setattr("gem.tools.mcp_session.PROBE_S", 0.2)
+    monkeypatch.setattr("gem.tools.mcp_session.PROBE_TIMEOUT_S", 0.2)
     tool = own(timeout=0.3)
     text(tool, "count")
     result = ask(tool, "hang")
-    assert result.error is ToolErrorType.TIMEOUT and "what it kept is lost" in result.text
+    assert result.error is ToolErrorType.TIMEOUT and "its state is lost" in result.text
     assert text(tool, "count") == "1"
     assert len(own.started()) == 2
 
@@ -416,7 +416,7 @@ def test_a_servers_own_timeout_goes_before_the_tools(own):
 def test_a_server_that_dies_under_a_call_is_a_typed_failure_with_its_last_words_and_the_next_call_reconnects(own):
     tool = own()
     text(tool, "count")
-    with pytest.raises(ToolError, match="during a call of die: the connection ended; its stderr ends: died of a call"):
+    with pytest.raises(ToolError, match="during a call of die: the connection ended; last output on stderr: died of a call"):
         ask(tool, "die")
     assert text(tool, "count") == "1"
 
@@ -465,7 +465,7 @@ def test_a_server_that_died_with_nothing_to_lose_is_started_again(own, shared):
 
 def test_a_server_that_does_not_start_is_tried_again_and_named_with_its_stderr(tmp_path):
     log = tmp_path / "log"
-    with pytest.raises(ToolError, match=r"in 3 tries: .*it has no wish to start"):
+    with pytest.raises(ToolError, match=r"in 3 attempts: .*it has no wish to start"):
         MCPTool([*COMMAND, "--log", str(log), "--refuse"], max_retries=2, delay=0.0)
     assert len(log.read_text().split()) == 3
 
@@ -484,14 +484,14 @@ tool.close()
 
 
 def test_a_process_that_never_speaks_is_given_up():
-    with pytest.raises(ToolError, match=r"did not answer within 0\.5 s"):
+    with pytest.raises(ToolError, match=r"no response within 0\.5 s"):
         MCPTool([sys.executable, "-c", "import time; time.sleep(60)"], connect_timeout=0.5, **FAST)
 
 
 def test_nobody_at_a_url_is_a_typed_failure():
-    with pytest.raises(ToolError, match="could not be reached in 2 tries"):
+    with pytest.raises(ToolError, match="could not connect .* in 2 attempts"):
         MCPTool("http://127.0.0.1:9/mcp", max_retries=1, delay=0.0)
-    with pytest.raises(ToolError, match="could not be reached in 1 try"):
+    with pytest.raises(ToolError, match="could not connect .* in 1 attempt"):
         MCPTool("http://127.0.0.1:9/sse", **FAST)
 
 
@@ -511,7 +511,7 @@ def test_headers_and_tokens_go_with_every_request_and_a_refusal_is_a_typed_failu
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
         threading.Thread(target=server.serve_forever).start()
         config = {"url": f"http://127.0.0.1:{server.server_port}/{path}", "headers": {"X-Two": "2"}}
-        with pytest.raises(ToolError, match="could not be reached in 1 try"):
+        with pytest.raises(ToolError, match="could not connect .* in 1 attempt"):
             MCPTool(config, auth="token", headers={"X-One": "1"}, **FAST)
         server.shutdown()
     assert set(seen) == {("Bearer token", "1", "2")}

@@ -39,7 +39,7 @@ _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerConfig:
     """How to reach one server.
 
     Args:
@@ -61,7 +61,7 @@ class Server:
     timeout: float | None = None
 
 
-def read_servers(source: Source) -> tuple[Server, ...]:
+def read_servers(source: Source) -> tuple[ServerConfig, ...]:
     """The servers that a URL, a command, a dict or a JSON file names; those that are disabled are left out.
 
     Raises BadValue for anything else, for no server at all, for a command that is not there, and for variables that
@@ -98,7 +98,7 @@ def _split(command: str) -> list[str]:
     return words
 
 
-def _from_file(path: Path) -> tuple[Server, ...]:
+def _from_file(path: Path) -> tuple[ServerConfig, ...]:
     try:
         written = path.read_text(encoding="utf-8-sig")
         for unread in (_COMMENT, _LAST_COMMA):  # VS Code takes both
@@ -114,7 +114,7 @@ def _from_file(path: Path) -> tuple[Server, ...]:
     return _from_mapping(config, folder.parent if folder.name == ".vscode" else folder)
 
 
-def _from_mapping(config: Mapping[str, Any], folder: Path) -> tuple[Server, ...]:
+def _from_mapping(config: Mapping[str, Any], folder: Path) -> tuple[ServerConfig, ...]:
     expand = _expander(folder)
     named = next((config[key] for key in LISTS if key in config), None)
     if named is None and ("command" in config or "url" in config):
@@ -129,7 +129,7 @@ def _from_mapping(config: Mapping[str, Any], folder: Path) -> tuple[Server, ...]
     return servers
 
 
-def _server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> Server:
+def _server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> ServerConfig:
     transport = _transport(name, config)
     timeout = config.get("timeout")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
@@ -138,14 +138,14 @@ def _server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) 
     if transport != "stdio":
         headers = _texts(name, "headers", config, expand)
         url = _url(name, expand(_text(name, "url", config)))
-        return Server(name, transport, url=url, headers=headers, timeout=seconds)
+        return ServerConfig(name, transport, url=url, headers=headers, timeout=seconds)
     args = config.get("args") or []
     if isinstance(args, str) or not all(isinstance(word, str) for word in args):
         raise BadValue(f"MCP server {name!r}: args is a list of strings, got {args!r}")
     env = _env_file(name, config, expand) | _texts(name, "env", config, expand)
     cwd = expand(_text(name, "cwd", config)) if config.get("cwd") else None
     command = _command(name, expand(_text(name, "command", config)), env, cwd)
-    return Server(name, transport, command, tuple(expand(word) for word in args), env, cwd, timeout=seconds)
+    return ServerConfig(name, transport, command, tuple(expand(word) for word in args), env, cwd, timeout=seconds)
 
 
 def _transport(name: str, config: Mapping[str, Any]) -> Transport:

@@ -1,139 +1,138 @@
-"""A live connection to an MCP server. All connections of a process share one event loop, on a thread of its own.
+"""A session with one MCP server over stdio, HTTP or server-sent events, built on the SDK's Client.
 
-Imports the SDK, so it is imported when a tool connects, and not before.
+Added to the SDK's client: a lost connection is noticed at once and reported with the server's stderr, a call that times
+out does not block the session, and errors are sorted into results for the agent and failures.
+
+Imports the SDK, so it is imported when a tool connects.
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
-import contextlib
+import inspect
+import json
 import logging
 import math
 import os
-import threading
-from collections.abc import AsyncIterator
-from concurrent.futures import wait as wait_for_futures
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import httpx2
-from mcp import Client, MCPError
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS
 
-from gem._internal.event_loop import BackgroundLoop
 from gem.errors import ToolError
-from gem.tools.mcp_config import Server
-from gem.tools.mcp_transport import Options, Tail, coroutine, make_client
+from gem.messages import ToolErrorType, ToolResult
+from gem.tools.mcp_config import ServerConfig
 
-PAGES = 100  # of a server's list of tools: one that never ends keeps nobody
-PROBE_S = 5.0  # seconds that a server has to show that it is alive, after a call that took too long
-REASON_S = 1.0  # seconds to learn why a connection ended
-CLOSING_S = 8.0  # seconds for a server to end: the SDK closes its stdin, terminates it after 2 and kills it after 4
-STARTING_AT_ONCE = 8  # processes; the others wait, so that each has a fair share of its time to start
+MAX_TOOL_PAGES = 100  # pages of a server's tool list
+PROBE_TIMEOUT_S = 5.0  # for a server to show that it is alive after a call timed out
+REASON_TIMEOUT_S = 1.0  # to learn why a connection ended
+HTTP_TIMEOUT_S = 30.0  # to connect, and to send a request
+STDERR_BYTES = 2000  # of a server's stderr kept for error messages
+STDERR_READS = 16  # reads from a server's stderr per callback
 
 log = logging.getLogger(__name__)
+# Errors of servers are reported as errors of calls. Applications that configure logging see the SDK's tracebacks too.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 
-class Refused(Exception):
-    """The server did not take the arguments."""
+@dataclass(frozen=True)
+class ClientOptions:
+    """Options shared by the sessions of a tool; see MCPTool."""
+
+    auth: Any = None
+    headers: tuple[tuple[str, str], ...] = ()
+    log_handler: Callable[..., Any] | None = None
+    progress_handler: Callable[..., Any] | None = None
+    sampling_handler: Callable[..., Any] | None = None
+    max_retries: int = 3
+    delay: float = 1.0
+    timeout: float = 30.0
+    connect_timeout: float = 60.0
+    protocol: str = "auto"
+    max_chars: int = 20_000
 
 
 @dataclass
-class Late(Exception):
-    """A call took longer than it may. stays: the server answers, and the connection goes on."""
+class SessionLost(Exception):
+    """The connection ended. sent: the call may have been executed."""
 
-    stays: bool
-
-
-@dataclass
-class Lost(Exception):
-    """The connection ended. sent: the call may have been performed."""
-
-    why: str
+    reason: str
     sent: bool
 
 
-@dataclass
-class Unreachable(Exception):
-    """No connection came about. hopeless: nor would it at another try."""
+class ServerSession:
+    """A connection to one server. A single task enters and leaves the SDK's client, as its cancel scopes require.
 
-    why: str
-    hopeless: bool = False
+    Use it on the background loop only.
 
+    Args:
+        server: the server.
+        options: of the connection.
+        live: set of running sessions, to which the session adds itself while it runs.
 
-async def connect(server: Server, options: Options) -> Session:
-    """A session, after as many tries as the options say. Raises ToolError."""
-    for tried in range(options.max_retries + 1):
-        if tried:
-            await asyncio.sleep(options.delay)
-        session = Session(server, options)
-        try:
-            async with _may_start(server):
-                await session.open()
-            return session
-        except Unreachable as e:
-            failure = e
-            log.info("MCP server %r: try %d failed: %s", server.name, tried + 1, e.why)
-            if e.hopeless:
-                break
-    tries = "1 try" if tried == 0 else f"{tried + 1} tries"
-    raise ToolError(f"MCP server {server.name!r} could not be reached in {tries}: {failure.why}") from failure
-
-
-class Session:
-    """A connection, which one task owns from its beginning to its end: the SDK's scopes are left by who entered them.
-
-    Used on the loop of background() alone. ``tools`` are the server's, as the SDK has them; ``gone`` tells that the
-    connection has ended or is about to, ``forgotten`` that a server over HTTP does not know the session any more.
+    Attributes:
+        tools: the server's tools as SDK objects.
+        gone: the connection has ended or is about to.
+        failure: the exception that ended it, if any.
     """
 
-    def __init__(self, server: Server, options: Options) -> None:
+    def __init__(self, server: ServerConfig, options: ClientOptions, live: set[ServerSession]) -> None:
         self.server, self.options = server, options
+        self._live = live
         self.tools: list[Any] = []
-        self.gone = self.forgotten = False
+        self.gone = False
+        self.failure: BaseException | None = None
+        self._forgotten = False  # a server over HTTP no longer knows the session
         self._client: Client | None = None
         self._scope: anyio.CancelScope | None = None
-        self._failure: BaseException | None = None
-        self.tail = Tail(server.name)
+        self._stderr = StderrBuffer(server.name)
         self._settled, self._end, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def open(self) -> None:
-        """Connect, and list the tools. Raises Unreachable."""
-        self._task = asyncio.get_running_loop().create_task(self._own())
-        _sessions.add(self)
+    async def open(self) -> bool:
+        """Connect and list the tools. Returns False on failure; see reason()."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._live.add(self)
         try:
             await self._settled.wait()
         except asyncio.CancelledError:
             self.end()
             raise
-        if self._client is None:
-            raise Unreachable(self.why(), isinstance(self._failure, (FileNotFoundError, PermissionError)))
+        return self._client is not None
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> Any:
-        """What the server answers, as the SDK's CallToolResult.
-
-        Raises Refused, Late, Lost, and ToolError when the answer is none.
-        """
+    async def call(self, tool: str, arguments: dict[str, Any]) -> ToolResult:
+        """Call a tool. Raises SessionLost, and ToolError for an invalid response."""
         if self.gone or self._client is None:
-            raise Lost(self.why(), sent=False)
+            raise SessionLost(self.reason(), sent=False)
         seconds = self.server.timeout or self.options.timeout
-        progress = coroutine(self.options.progress_handler)
+        progress = _as_coroutine(self.options.progress_handler)
         try:
             with anyio.move_on_after(seconds):
-                return await self._client.call_tool(tool, arguments, progress_callback=progress)
+                answer = await self._client.call_tool(tool, arguments, progress_callback=progress)
+                text = _result_text(answer.content, answer.structured_content, self.options.max_chars)
+                return ToolResult(text, ToolErrorType.ERROR if answer.is_error else None)
         except MCPError as e:
-            raise await self._said(e) from e
+            if e.code == INVALID_PARAMS and not self._forgotten:
+                return ToolResult(e.message, ToolErrorType.BAD_ARGUMENTS)
+            raise await self._classify(e) from e
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as e:
             raise await self._lost() from e
-        except Exception as e:  # the SDK's, where an answer does not fit the protocol or what the tool promised
-            raise ToolError(f"MCP server {self.server.name!r}: {tool} was not answered properly: {_say(e)}") from e
-        raise Late(stays=await self._answers())
+        except Exception as e:  # from the SDK, for a response that violates the protocol or the output schema
+            message = f"MCP server {self.server.name!r}: invalid response to {tool}: {_describe(e)}"
+            raise ToolError(message) from e
+        text = f"The call timed out after {seconds:g} s and was cancelled."
+        if not await self._is_alive():
+            text += " The server does not respond. It will be restarted, and its state is lost."
+        return ToolResult(text, ToolErrorType.TIMEOUT)
 
     def end(self) -> None:
-        """Leave the connection; its process, if it has one, is told to end. Does not wait for it."""
+        """Ask the session to end, and with it the server's process. Does not wait."""
         self.gone = True
         self._end.set()
         if self._client is None and self._scope is not None:
@@ -142,164 +141,228 @@ class Session:
     async def ended(self) -> None:
         await self._ended.wait()
 
-    def _forget(self) -> None:
-        self.forgotten = True
+    def reason(self) -> str:
+        """Return why the connection failed, with the last lines of the server's stderr."""
+        if isinstance(self.failure, TimeoutError):
+            reason = f"no response within {self.options.connect_timeout:g} s"
+        else:
+            reason = "the connection ended" if self.failure is None else _describe(self.failure)
+        stderr = self._stderr.text()
+        return f"{reason}; last output on stderr: {stderr}" if stderr else reason
 
-    async def _own(self) -> None:
+    async def _run(self) -> None:
+        client = Client(
+            self._transport(),
+            sampling_callback=_as_coroutine(self.options.sampling_handler),
+            logging_callback=_as_coroutine(self.options.log_handler),
+            log_level="debug" if self.options.log_handler else None,
+            mode=self.options.protocol,
+        )
         try:
             with anyio.fail_after(self.options.connect_timeout) as self._scope:
-                async with make_client(self.server, self.options, self.tail, self.end, self._forget) as client:
-                    self.tools = await _list_tools(client)
+                async with client:
+                    cursor: str | None = None
+                    for _ in range(MAX_TOOL_PAGES):
+                        page = await client.list_tools(cursor=cursor)
+                        self.tools += page.tools
+                        cursor = page.next_cursor
+                        if cursor is None:
+                            break
                     self._scope.deadline = math.inf
                     self._client = client
                     self._settled.set()
                     await self._end.wait()
-        except BaseException as e:  # whatever failed in the SDK's tasks, in groups; here is where they end
-            self._failure = _leaf(e)
+        except BaseException as e:  # errors of the SDK's tasks arrive here in nested groups
+            self.failure = _innermost(e)
         finally:
             self.gone = True
-            self.tail.close()
+            self._stderr.close()
             self._settled.set()
             self._ended.set()
-            _sessions.discard(self)
+            self._live.discard(self)
 
-    async def _said(self, error: MCPError) -> Exception:
-        """What an error of the protocol means. A tool's own errors come as results."""
-        # Servers use the code, too. What the SDK itself says over HTTP differs with how the connection ended.
+    async def _classify(self, error: MCPError) -> Exception:
+        """Return the exception for a protocol error. Errors of the tool itself arrive as results."""
+        # Servers may use this code too. Over HTTP, the SDK's message depends on how the connection ended.
         closed = self.gone or self.server.transport == "http" or error.message == "Connection closed"
         if error.code == CONNECTION_CLOSED and closed:
             return await self._lost()
-        if self.forgotten:
+        if self._forgotten:
             self.end()
-            return Lost("the server does not know the session any more", sent=False)
-        if error.code == INVALID_PARAMS:
-            return Refused(error.message)
+            return SessionLost("the server no longer knows the session", sent=False)
         return ToolError(f"MCP server {self.server.name!r} failed: {error.message} (code {error.code})")
 
-    async def _lost(self) -> Lost:
+    async def _lost(self) -> SessionLost:
         self.end()
-        with anyio.move_on_after(REASON_S):
+        with anyio.move_on_after(REASON_TIMEOUT_S):
             await self._ended.wait()
-        return Lost(self.why(), sent=not isinstance(self._failure, (httpx2.ConnectError, httpx2.ConnectTimeout)))
+        return SessionLost(self.reason(), not isinstance(self.failure, (httpx2.ConnectError, httpx2.ConnectTimeout)))
 
-    async def _answers(self) -> bool:
-        """Whether the server still answers. Raises Lost when the connection is gone."""
-        client = self._client
+    async def _is_alive(self) -> bool:
+        """Return whether the server still responds; otherwise end the session. Raises SessionLost."""
         try:
-            with anyio.move_on_after(PROBE_S):
-                if client is not None and not self.gone:
-                    await client.list_tools(cache_mode="bypass")
+            with anyio.move_on_after(PROBE_TIMEOUT_S):
+                if self._client is not None and not self.gone:
+                    await self._client.list_tools(cache_mode="bypass")
                     return True
         except MCPError as e:
-            said = await self._said(e)
-            if isinstance(said, Lost):
-                raise said from e
+            error = await self._classify(e)
+            if isinstance(error, SessionLost):
+                raise error from e
             return True
         except Exception as e:
-            log.info("MCP server %r does not answer: %s", self.server.name, _say(e))
+            log.info("MCP server %r does not respond: %s", self.server.name, _describe(e))
         if self.gone:
             raise await self._lost()
         self.end()
         return False
 
-    def why(self) -> str:
-        if isinstance(self._failure, TimeoutError):
-            why = f"it did not answer within {self.options.connect_timeout:g} s"
+    @asynccontextmanager
+    async def _transport(self) -> AsyncIterator[Any]:
+        """Open the SDK's transport; end the session when the server closes its side, which the SDK does not report."""
+        async with self._open_streams() as (read, write):
+            yield _NotifyingStream(read, self.end), write
+
+    @asynccontextmanager
+    async def _open_streams(self) -> AsyncIterator[Any]:
+        server = self.server
+        if server.transport == "stdio":
+            process = StdioServerParameters(
+                command=server.command, args=list(server.args), env=dict(server.env), cwd=server.cwd
+            )
+            async with stdio_client(process, errlog=self._stderr.open()) as streams:
+                yield streams
+        elif server.transport == "sse":
+            async with sse_client(server.url, httpx_client_factory=self._http_client) as streams:
+                yield streams
         else:
-            why = "the connection ended" if self._failure is None else _say(self._failure)
-        stderr = self.tail.text()
-        return f"{why}; its stderr ends: {stderr}" if stderr else why
+            async with self._http_client() as client, streamable_http_client(server.url, http_client=client) as streams:
+                yield streams
+
+    def _http_client(self, *_: Any, **__: Any) -> httpx2.AsyncClient:
+        auth, headers = self.options.auth, dict(self.options.headers) | dict(self.server.headers)
+        if isinstance(auth, str):
+            headers["Authorization"] = f"Bearer {auth}"
+
+        async def check_session(response: httpx2.Response) -> None:
+            if response.status_code == 404 and MCP_SESSION_ID in response.request.headers:
+                self._forgotten = True  # by the specification; the body differs between servers
+
+        return httpx2.AsyncClient(
+            headers=headers,
+            auth=None if isinstance(auth, str) else auth,
+            # No read timeout: calls have their own, and sessions are idle for hours while a model trains.
+            timeout=httpx2.Timeout(HTTP_TIMEOUT_S, read=None),
+            limits=httpx2.Limits(max_connections=None),
+            event_hooks={"response": [check_session]},
+        )
 
 
-async def _list_tools(client: Client) -> list[Any]:
-    tools: list[Any] = []
-    cursor: str | None = None
-    for _ in range(PAGES):
-        page = await client.list_tools(cursor=cursor)
-        tools += page.tools
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    return tools
+class StderrBuffer:
+    """The last bytes of a server's stderr. Everything written to it is logged at debug level."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._kept = name, b""
+        self._reading: int | None = None
+        self._writing: Any = None
+
+    def open(self) -> Any:
+        """Return the file for the process to write to."""
+        self._reading, writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        self._writing = os.fdopen(writing, "w")
+        asyncio.get_running_loop().add_reader(self._reading, self._read)
+        return self._writing
+
+    def text(self) -> str:
+        self._read()
+        return self._kept.decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        if self._reading is not None:
+            self._read()
+            asyncio.get_running_loop().remove_reader(self._reading)
+            os.close(self._reading)
+            self._writing.close()
+            self._reading = None
+
+    def _read(self) -> None:
+        for _ in range(STDERR_READS if self._reading is not None else 0):
+            try:
+                written = os.read(self._reading, 1 << 16)  # type: ignore[arg-type]
+            except BlockingIOError:
+                return
+            log.debug("MCP server %r: %s", self._name, written.decode("utf-8", "replace").rstrip())
+            self._kept = (self._kept + written)[-STDERR_BYTES:]
 
 
-def _leaf(error: BaseException) -> BaseException:
-    """The first error in a group of groups."""
+class _NotifyingStream:
+    """A stream of messages from a server that calls ``on_end`` when it ends."""
+
+    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
+        self._stream, self._on_end = stream, on_end
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __aiter__(self) -> _NotifyingStream:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._stream.__anext__()
+        except BaseException:
+            self._on_end()
+            raise
+
+    async def __aenter__(self) -> _NotifyingStream:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._stream.__aexit__(*error)
+
+
+def _as_coroutine(handler: Callable[..., Any] | None) -> Any:
+    """Return a handler as a coroutine function. Plain functions run on a thread, so that they do not block the loop."""
+    if handler is None or inspect.iscoroutinefunction(handler):
+        return handler
+
+    async def called(*args: Any, **kwargs: Any) -> Any:
+        answer = await asyncio.to_thread(handler, *args, **kwargs)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return called
+
+
+def _result_text(content: Sequence[Any], structured: Any, max_chars: int) -> str:
+    """Return the content of a result as text, cut to max_chars; structured content as JSON when there is no text."""
+    parts = [_content_text(block) for block in content]
+    if structured is not None and not any(block.type == "text" for block in content):
+        parts.insert(0, json.dumps(structured, ensure_ascii=False))
+    text = "\n".join(parts)
+    cut = len(text) - max_chars
+    return f"{text[:max_chars]}\n[{cut} more characters omitted]" if cut > 0 else text
+
+
+def _content_text(block: Any) -> str:
+    if block.type == "text":
+        return str(block.text)
+    if block.type in ("image", "audio"):
+        return f"[{block.type}: {block.mime_type}, {3 * len(block.data) // 4} bytes]"
+    if block.type == "resource_link":
+        return f"[resource: {block.name}, {block.uri}]"
+    resource = getattr(block, "resource", None)
+    text = getattr(resource, "text", None)
+    return str(text) if text is not None else f"[{block.type}: {getattr(resource, 'uri', 'no text')}]"
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the first error in nested exception groups."""
     while getattr(error, "exceptions", None):
         error = error.exceptions[0]  # type: ignore[attr-defined]
     return error
 
 
-def _say(error: BaseException) -> str:
-    return f"{type(error).__name__}: {_leaf(error)}"
-
-
-# The loop and what lives on it. A forked process starts with none of its own, and leaves its parent's alone.
-
-
-@dataclass
-class _Process:
-    lock: Any = field(default_factory=threading.RLock)  # the garbage collector may come in between
-    background: BackgroundLoop[None] | None = None
-    starting: asyncio.Semaphore | None = None
-
-
-_process = _Process()
-_sessions: set[Session] = set()
-_inherited: list[Any] = []  # kept, because collecting a parent's connection would close it
-
-
-def background() -> BackgroundLoop[None]:
-    """The loop of this process, which runs until the process ends."""
-    with _process.lock:
-        if _process.background is None:
-            _process.background = BackgroundLoop(_listening)
-        return _process.background
-
-
-@asynccontextmanager
-async def _listening() -> AsyncIterator[None]:
-    asyncio.get_running_loop().set_exception_handler(_note)
-    yield
-
-
-def _note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A pipe that breaks has been told already, to whoever called: asyncio would print it once more."""
-    if isinstance(context.get("exception"), (BrokenPipeError, ConnectionResetError)):
-        log.debug("%s: %r", context["message"], context["exception"])
-    else:
-        loop.default_exception_handler(context)
-
-
-def _may_start(server: Server) -> AbstractAsyncContextManager[None]:
-    if server.transport != "stdio":
-        return contextlib.nullcontext()
-    if _process.starting is None:
-        _process.starting = asyncio.Semaphore(STARTING_AT_ONCE)
-    return _process.starting
-
-
-async def _end_all() -> None:
-    ending = list(_sessions)
-    for session in ending:
-        session.end()
-    for session in ending:
-        await session.ended()
-
-
-@atexit.register
-def _at_exit() -> None:
-    running = _process.background
-    if running is not None and running.pid == os.getpid():
-        wait_for_futures([running.submit(_end_all())], CLOSING_S)
-        running.close()
-
-
-def _in_forked_child() -> None:
-    global _process, _sessions
-    _inherited.append((_process, _sessions))
-    _process, _sessions = _Process(), set()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_forked_child)
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {_innermost(error)}"

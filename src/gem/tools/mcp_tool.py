@@ -1,69 +1,82 @@
-"""MCPTool: the tools of MCP servers, for an agent in an environment.
+"""MCPTool: the tools of MCP servers. Needs the extra [mcp].
 
-    MCPTool("python -m gem.tools.mcp_server.time_mcp")     a command: the server is a process of this tool's own
-    MCPTool("http://localhost:8000/mcp")                   a server that runs already
-    MCPTool("mcp.json")                                    what Claude Desktop, VS Code and others are configured with
-
-Needs the extra [mcp].
+MCPTool("python -m gem.tools.mcp_server.time_mcp")     a command: each tool starts its own server process
+MCPTool("http://localhost:8000/mcp")                   a running server
+MCPTool("mcp.json")                                    a configuration file of Claude Desktop, VS Code and others
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from gem._internal.text import shorten
 from gem.errors import BadValue, ToolError, did_you_mean, require
 from gem.messages import ToolCall, ToolErrorType, ToolResult
+from gem.tools.arguments import MAX_ERROR_LENGTH, Schema, Validator, names_error
 from gem.tools.base_tool import BaseTool, Function
-from gem.tools.mcp_answer import Offer, Offered, Prefix, offer
 from gem.tools.mcp_config import Source, read_servers
 
 if TYPE_CHECKING:
-    from gem.tools.mcp_link import Link
+    from gem.tools.mcp_client import MCPClient
 
-MAX_CHARS = 20_000
-PROTOCOLS = ("auto", "legacy")
+Prefix = Literal["collision", "always"]
+_PROTOCOLS = ("auto", "legacy")
+_MAX_CHARS = 20_000
+_NAME_LENGTH = 64
+_MAX_REFERENCES = 20_000  # $ref resolutions per validation
+
+
+class ListedTool(NamedTuple):
+    """A tool of a server, with the function that agents see."""
+
+    server: str
+    tool: str
+    function: Function
 
 
 class MCPTool(BaseTool):
-    """Calls the tools of one or several MCP servers.
+    """Call the tools of one or several MCP servers.
+
+    Sessions open on first use and end with close(), the tool or the process. When a server dies during a call, or
+    between two calls of an episode unless it is shared, the call raises ToolError; the next call opens a new session.
 
     Args:
-        server: a URL (one that ends in /sse is a server of that kind), a command as one string or a list of words, a
-            dict of configuration, or the path of a JSON file with ``mcpServers`` or ``servers``.
+        server: a URL (ending in /sse for a server of that kind), a command as a string or list, a configuration dict,
+            or the path of a JSON file with ``mcpServers`` or ``servers``.
         auth: for HTTP: a bearer token, or an httpx2.Auth.
-        headers: for HTTP, added to all requests.
-        log_handler: gets the SDK's LoggingMessageNotificationParams for each line that a server logs.
-        progress_handler: gets progress, total (or None) and message (or None) while a call runs.
-        sampling_handler: gets the SDK's request context and CreateMessageRequestParams, and returns a
-            CreateMessageResult: the answer of a model that the server asks for. Without it, servers are told that
-            there is none. All handlers may be coroutine functions; others are called on a thread.
-        max_retries: tries to connect, after the first one. A call is never sent twice.
-        delay: seconds between them.
-        timeout: seconds that a call may take; a server's own ``timeout`` (milliseconds) in the configuration goes
-            before it.
-        connect_timeout: seconds that one try may take, the start of a process included.
-        validate_on_init: connect now, so that a server that does not work is an error here and not in an episode.
-        shared: the servers keep nothing between calls, so that all tools with the same servers and settings in this
-            process use the same sessions. Otherwise each tool, and so each environment, has sessions of its own.
-        fresh_per_episode: open new sessions in each episode. Without it, what a server keeps outlives the episode.
-        prefix: "collision" puts a server's name in front of tools that two servers have, "always" of all.
-        protocol: "auto" agrees with the server on a version; "legacy" insists on one before 2026, in which servers
-            over HTTP have sessions and so can keep something.
-        max_chars: of an answer; the rest is left out.
+        headers: for HTTP, sent with every request.
+        log_handler: receives the SDK's LoggingMessageNotificationParams for each log message of a server.
+        progress_handler: receives progress, total (or None) and message (or None) during calls.
+        sampling_handler: receives the SDK's request context and CreateMessageRequestParams, and returns a
+            CreateMessageResult. Without it, sampling is not offered to servers. All handlers may be coroutine
+            functions; plain functions run on a thread.
+        max_retries: attempts to connect after the first one. A call is never sent twice.
+        delay: seconds between attempts.
+        timeout: seconds per call; a server's ``timeout`` (milliseconds) in the configuration takes precedence.
+        connect_timeout: seconds per attempt to connect, including the start of a process.
+        validate_on_init: connect now, so that a broken server raises here and not in an episode.
+        shared: the servers keep no state between calls, so that all tools of this process with the same servers and
+            settings share sessions. Otherwise each tool, and so each environment, has its own.
+        fresh_per_episode: open new sessions for each episode. Otherwise, state kept by a server outlives the episode.
+        prefix: "collision" prefixes names that two servers share with the server's name; "always" prefixes all names.
+        protocol: "auto" negotiates the version; "legacy" requires one before 2026, in which servers over HTTP have
+            sessions and can keep state.
+        max_chars: characters of a result shown to the agent.
 
-    The sessions of a tool are opened when they are needed first, and end with close(), the tool or the process. A
-    server that dies under a call, or between two calls of an episode unless it is shared, is a ToolError; the call
-    after that opens a new session.
-
-    Raises BadValue for a configuration that cannot be read, and ToolError when validate_on_init fails.
+    Raises:
+        BadValue: the configuration is invalid.
+        ToolError: validate_on_init failed.
     """
 
     tool_type = "mcp"
@@ -86,25 +99,25 @@ class MCPTool(BaseTool):
         fresh_per_episode: bool = False,
         prefix: Prefix = "collision",
         protocol: str = "auto",
-        max_chars: int = MAX_CHARS,
+        max_chars: int = _MAX_CHARS,
         num_workers: int = 1,
     ) -> None:
         super().__init__(num_workers)
         if not (max_retries >= 0 <= delay and timeout > 0 < connect_timeout and max_chars > 0):
             raise BadValue(
-                "max_retries and delay must not be negative, timeouts and max_chars must be above 0, got "
+                "max_retries and delay must not be negative; timeouts and max_chars must be positive; got "
                 f"{max_retries=}, {delay=}, {timeout=}, {connect_timeout=}, {max_chars=}"
             )
         if prefix not in get_args(Prefix):
             raise BadValue(f"prefix must be 'collision' or 'always', got {prefix!r}")
-        if protocol not in PROTOCOLS:
+        if protocol not in _PROTOCOLS:
             raise BadValue(f"protocol must be 'auto' or 'legacy', got {protocol!r}")
         if shared and fresh_per_episode:
-            raise BadValue("fresh_per_episode gives each episode its own session, so it cannot be shared")
+            raise BadValue("fresh_per_episode opens sessions per episode and cannot be combined with shared")
         require("mcp", extra="mcp")
         self.servers = read_servers(server)
         self.concurrent = shared
-        self._shared, self._fresh, self._prefix, self._max_chars = shared, fresh_per_episode, prefix, max_chars
+        self._shared, self._fresh, self._prefix = shared, fresh_per_episode, prefix
         self._settings = {
             "auth": auth,
             "headers": tuple((headers or {}).items()),
@@ -116,20 +129,21 @@ class MCPTool(BaseTool):
             "timeout": timeout,
             "connect_timeout": connect_timeout,
             "protocol": protocol,
+            "max_chars": max_chars,
         }
-        self._held: Link | None = None
-        self._offer: Offer | None = None
+        self._client: MCPClient | None = None
+        self._listed: dict[str, ListedTool] | None = None
         if validate_on_init:
             self.functions()
 
     @classmethod
     def from_url(cls, url: str, **settings: Any) -> MCPTool:
-        """For a server that runs at a URL. settings: as of the class."""
+        """Use a running server."""
         return cls({"url": url}, **settings)
 
     @classmethod
     def from_config_file(cls, path: str | Path, **settings: Any) -> MCPTool:
-        """For the servers in a JSON file."""
+        """Use the servers of a JSON file."""
         return cls(Path(path), **settings)
 
     @classmethod
@@ -141,62 +155,65 @@ class MCPTool(BaseTool):
         cwd: str | None = None,
         **settings: Any,
     ) -> MCPTool:
-        """For a server that is started by a command."""
+        """Use a server started by a command."""
         return cls({"command": command, "args": list(args), "env": dict(env or {}), "cwd": cwd}, **settings)
 
     @classmethod
     def from_multi_server(cls, servers: Mapping[str, Mapping[str, Any]], **settings: Any) -> MCPTool:
-        """For several servers, by name."""
+        """Use several servers, given by name."""
         return cls({"mcpServers": dict(servers)}, **settings)
 
     def functions(self) -> list[Function]:
-        """What the servers offer, sorted by name. Connects the first time. Raises ToolError when that fails."""
-        return [offered.function for offered in self._offered().values()]
+        """Return the tools of the servers, sorted by name. Connects on first use; raises ToolError on failure."""
+        return [listed.function for listed in self._tools().values()]
+
+    def argument_validator(self, function: Function) -> Validator:
+        return schema_validator(function.parameters)
 
     def call(self, call: ToolCall) -> ToolResult:
-        """Call a tool of a server; its answer is in ``<tool_response>``. Raises ToolError when the server failed."""
-        offered = self._find(call.name)
-        if isinstance(offered, ToolResult):
-            return offered
-        link = self._link()
-        return _dressed(_wait(link.submit(link.call(offered.server, offered.tool, call.arguments, self._max_chars))))
+        """Call a server's tool; the result is enclosed in ``<tool_response>``. Raises ToolError if the server fails."""
+        listed = self._find(call.name)
+        if isinstance(listed, ToolResult):
+            return listed
+        client = self._connected()
+        return _format(_wait(client.submit(client.call(listed.server, listed.tool, call.arguments))))
 
     async def acall(self, call: ToolCall) -> ToolResult:
-        if self._offer is None:
+        if self._listed is None:
             await asyncio.to_thread(self.functions)
-        offered = self._find(call.name)
-        if isinstance(offered, ToolResult):
-            return offered
-        link = self._link()
-        calling = link.submit(link.call(offered.server, offered.tool, call.arguments, self._max_chars))
-        return _dressed(await asyncio.wrap_future(calling))
+        listed = self._find(call.name)
+        if isinstance(listed, ToolResult):
+            return listed
+        client = self._connected()
+        calling = client.submit(client.call(listed.server, listed.tool, call.arguments))
+        return _format(await asyncio.wrap_future(calling))
 
     def reset(self) -> None:
-        if self._held is not None and not self._shared:
-            self._held.new_episode(self._fresh)
+        if self._client is not None and not self._shared:
+            self._client.new_episode(self._fresh)
 
     def close(self) -> None:
-        """End the sessions, and the processes that were started for them, unless another tool shares them."""
-        with _linking.lock:
-            held, self._held = self._held, None
-            if held is None:
+        """End the sessions and the server processes started for them, unless another tool shares them."""
+        with _clients.lock:
+            client, self._client = self._client, None
+            if client is None:
                 return
-            held.users.discard(self)
-            if held.users:
+            client.users.discard(self)
+            if client.users:
                 return
-            for key in [key for key, link in _linking.shared.items() if link is held]:
-                del _linking.shared[key]
-        held.close()
+            for key in [key for key, shared in _clients.shared.items() if shared is client]:
+                del _clients.shared[key]
+        client.close()
 
     def spawn(self) -> MCPTool:
-        """A tool with sessions of its own (or, where shared, the same ones) that offers what this one does."""
+        """Return a tool with the same functions and its own sessions; with the same sessions if shared."""
         args, kwargs = self._arguments
         tool = type(self)(*args, **kwargs | {"validate_on_init": False})
-        tool._offer = self._offer
+        tool._listed = self._listed
         return tool
 
     def reconfigure(self, server: Source | None = None, **settings: Any) -> None:
-        """End the sessions, and go on as if built with another server (None: the same) and other settings."""
+        """End the sessions and apply another server (None: keep it) and other settings."""
         args, kwargs = self._arguments
         if server is not None:
             args, kwargs = (server, *args[1:]), {name: value for name, value in kwargs.items() if name != "server"}
@@ -206,48 +223,145 @@ class MCPTool(BaseTool):
 
     def __reduce__(self) -> tuple[Any, ...]:
         args, kwargs = self._arguments
-        return _again, (type(self), args, kwargs)  # in another process, with sessions of its own
+        return _rebuild, (type(self), args, kwargs)  # in another process, with its own sessions
 
-    def _find(self, name: str) -> Offered | ToolResult:
-        offers = self._offered()
-        if name in offers:
-            return offers[name]
-        text = (
-            f"There is no tool {shorten(name, 80)!r}{did_you_mean(name[:200], offers)}. There are: {', '.join(offers)}."
-        )
-        return _dressed(ToolResult(text, ToolErrorType.UNKNOWN_TOOL))
+    def _find(self, name: str) -> ListedTool | ToolResult:
+        tools = self._tools()
+        if name in tools:
+            return tools[name]
+        hint = did_you_mean(name[:200], tools)
+        text = f"There is no tool {shorten(name, 80)!r}{hint}  (available: {', '.join(tools)})"
+        return _format(ToolResult(text, ToolErrorType.UNKNOWN_TOOL))
 
-    def _offered(self) -> Offer:
-        if self._offer is None:
-            link = self._link()
-            self._offer = offer(_wait(link.submit(link.list_tools())), self._prefix)
-            if not self._offer:
-                raise ToolError(f"the MCP servers {[server.name for server in self.servers]} offer no tool")
-        return self._offer
+    def _tools(self) -> dict[str, ListedTool]:
+        if self._listed is None:
+            client = self._connected()
+            self._listed = list_tools(_wait(client.submit(client.list_tools())), self._prefix)
+            if not self._listed:
+                raise ToolError(f"the MCP servers {[server.name for server in self.servers]} provide no tools")
+        return self._listed
 
-    def _link(self) -> Link:
-        with _linking.lock:
-            if self._held is None:
-                from gem.tools.mcp_link import Link
-                from gem.tools.mcp_transport import Options
+    def _connected(self) -> MCPClient:
+        with _clients.lock:
+            if self._client is None:
+                from gem.tools.mcp_client import MCPClient
+                from gem.tools.mcp_session import ClientOptions
 
-                options = Options(**self._settings)
+                options = ClientOptions(**self._settings)
                 key = (self.servers, options)
-                link = _linking.shared.get(key) if self._shared else None
-                if link is None:
-                    link = Link(self.servers, options, stateful=not self._shared)
+                client = _clients.shared.get(key) if self._shared else None
+                if client is None:
+                    client = MCPClient(self.servers, options, stateful=not self._shared)
                 if self._shared:
-                    _linking.shared[key] = link
-                link.users.add(self)
-                self._held = link
-            return self._held
+                    _clients.shared[key] = client
+                client.users.add(self)
+                self._client = client
+            return self._client
 
 
-def _dressed(result: ToolResult) -> ToolResult:
+def list_tools(tools: Mapping[str, Iterable[Any]], prefix: Prefix) -> dict[str, ListedTool]:
+    """Return the tools of all servers by the name that agents use, sorted.
+
+    Args:
+        tools: per server, its tools as SDK objects.
+        prefix: see MCPTool. Characters that model APIs do not accept in names are replaced by ``_``.
+    """
+    pairs = [(server, tool) for server, offered in tools.items() for tool in offered]
+    count = Counter(clean_name(tool.name) for _, tool in pairs)
+    found: dict[str, ListedTool] = {}
+    for server, tool in sorted(pairs, key=lambda pair: (pair[0], pair[1].name)):
+        name = clean_name(tool.name)
+        if prefix == "always" or (count[name] > 1 and len(tools) > 1):
+            name = clean_name(f"{server}_{tool.name}")
+        number, unique = 1, name
+        while unique in found:
+            number += 1
+            unique = f"{name[: _NAME_LENGTH - 1 - len(str(number))]}_{number}"
+        found[unique] = ListedTool(server, tool.name, Function(unique, tool.description or "", dict(tool.input_schema)))
+    return dict(sorted(found.items()))
+
+
+def clean_name(name: str) -> str:
+    """Return a name of 1 to 64 letters, digits, ``_`` and ``-``.
+
+    >>> clean_name("files/read.text")
+    'files_read_text'
+    """
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_NAME_LENGTH] or "_"
+
+
+def schema_validator(schema: Schema) -> Validator:
+    """Return a validator for a JSON Schema from a server, which is not trusted.
+
+    ``pattern``, ``patternProperties``, ``unevaluatedProperties`` and ``uniqueItems`` are ignored, since a regular
+    expression or a pairwise comparison may take very long on a model's text; ``format`` is not checked. References are
+    resolved within the schema only. An invalid schema, or one that exceeds a limit on references, accepts everything:
+    the server validates the arguments itself.
+    """
+    build = cache(lambda: _json_schema_errors(schema))  # on first use: tools have many functions
+
+    def validate(arguments: Mapping[str, Any]) -> str:
+        if error := names_error(arguments, schema):
+            return error
+        return build()(arguments)
+
+    return validate
+
+
+def _json_schema_errors(schema: Schema) -> Validator:
+    jsonschema = require("jsonschema", extra="mcp")
+    referencing = require("referencing", extra="mcp")
+    base = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    try:
+        base.check_schema(schema)
+    except (jsonschema.SchemaError, RecursionError):
+        return lambda arguments: ""
+    references = 0
+
+    def ignore(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        return iter(())
+
+    def additional(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if "patternProperties" not in schema:
+            yield from base.VALIDATORS["additionalProperties"](validator, value, instance, schema)
+
+    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        nonlocal references
+        references += 1
+        if references > _MAX_REFERENCES:
+            raise RecursionError
+        yield from base.VALIDATORS["$ref"](validator, value, instance, schema)
+
+    ignored = (
+        "pattern",
+        "patternProperties",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "uniqueItems",
+        "$dynamicRef",
+    )
+    keywords = {**dict.fromkeys(ignored, ignore), "additionalProperties": additional, "$ref": counted}
+    validator = jsonschema.validators.extend(base, keywords)(schema, registry=referencing.Registry())
+
+    def validate(arguments: Mapping[str, Any]) -> str:
+        nonlocal references
+        references = 0
+        try:
+            error = jsonschema.exceptions.best_match(islice(validator.iter_errors(arguments), 100))
+        except (referencing.exceptions.Unresolvable, RecursionError):
+            return ""
+        if error is None:
+            return ""
+        return f"{shorten(error.message, MAX_ERROR_LENGTH)} - at `{error.json_path.removeprefix('$.')}`"
+
+    return validate
+
+
+def _format(result: ToolResult) -> ToolResult:
     return replace(result, text=f"<tool_response>{result.text}</tool_response>")
 
 
-def _again(cls: type[MCPTool], args: tuple[Any, ...], kwargs: dict[str, Any]) -> MCPTool:
+def _rebuild(cls: type[MCPTool], args: tuple[Any, ...], kwargs: dict[str, Any]) -> MCPTool:
     return cls(*args, **kwargs | {"validate_on_init": False})
 
 
@@ -255,24 +369,24 @@ def _wait(future: Any) -> Any:
     try:
         return future.result()
     except BaseException:
-        future.cancel()  # where the caller was interrupted
+        future.cancel()  # when the caller was interrupted
         raise
 
 
-class _Linking:
-    """The links that tools of this process share, by their servers and settings."""
+class _SharedClients:
+    """The clients that tools of this process share, by servers and options."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # the garbage collector may come in between
-        self.shared: weakref.WeakValueDictionary[Any, Link] = weakref.WeakValueDictionary()
+        self.lock = threading.RLock()  # reentrant: a finalizer may run while it is held
+        self.shared: weakref.WeakValueDictionary[Any, MCPClient] = weakref.WeakValueDictionary()
 
 
-_linking = _Linking()
+_clients = _SharedClients()
 
 
 def _in_forked_child() -> None:
-    global _linking
-    _linking = _Linking()
+    global _clients
+    _clients = _SharedClients()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,0 +1,240 @@
+"""The sessions of an MCPTool with its servers: opened on first use, reopened when lost, closed with the process.
+
+All sessions of a process run on one background event loop, so that any thread and event loop can use them.
+
+Imports the SDK, so it is imported when a tool connects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import json
+import logging
+import os
+import threading
+import weakref
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures import wait as wait_for_futures
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from gem._internal.event_loop import BackgroundLoop
+from gem.errors import ToolError
+from gem.messages import ToolErrorType, ToolResult
+from gem.tools.mcp_config import ServerConfig
+from gem.tools.mcp_session import ClientOptions, ServerSession, SessionLost
+
+CLOSE_TIMEOUT_S = 8.0  # for a server to end: the SDK closes its stdin, terminates it after 2 s and kills it after 4 s
+MAX_STARTING = 8  # server processes that start at the same time
+
+Result = TypeVar("Result")
+log = logging.getLogger(__name__)
+
+
+class MCPClient:
+    """The sessions of a tool with its servers, opened on first use and reopened when lost.
+
+    Args:
+        servers: the servers.
+        options: of the sessions.
+        stateful: the servers keep state between the calls of an episode, which is lost with a session.
+
+    A call is never sent twice. Coroutines run on the background loop, through submit().
+    """
+
+    def __init__(self, servers: tuple[ServerConfig, ...], options: ClientOptions, *, stateful: bool) -> None:
+        self.users: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._servers = {server.name: server for server in servers}
+        self._options, self._stateful = options, stateful
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._sessions: dict[str, ServerSession] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._used: set[str] = set()  # servers called in this episode
+        self._finalizer = weakref.finalize(self, _end_sessions, self._pid, self._sessions)
+        self._finalizer.atexit = False  # _at_exit() ends all sessions
+
+    def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """Run a coroutine of this client. In a forked process, the client opens new sessions."""
+        if self._pid != os.getpid():
+            self._finalizer.detach()
+            self._start()
+        return _background_loop().submit(coroutine)
+
+    async def list_tools(self) -> dict[str, list[Any]]:
+        """Return the tools of each server as SDK objects. Raises ToolError."""
+        sessions = await asyncio.gather(*(self._session(name) for name in self._servers), return_exceptions=True)
+        for session in sessions:
+            if isinstance(session, BaseException):
+                raise session
+        return {session.server.name: session.tools for session in sessions if isinstance(session, ServerSession)}
+
+    async def call(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolResult:
+        """Call a tool of a server. Raises ToolError when the server fails."""
+        if error := _serialization_error(arguments):
+            return ToolResult(error, ToolErrorType.BAD_ARGUMENTS)
+        has_state = self._stateful and server in self._used
+        for _ in range(self._options.max_retries + 1):
+            session = await self._session(server)
+            self._used.add(server)
+            try:
+                result = await session.call(tool, arguments)
+            except SessionLost as e:
+                self._used.discard(server)
+                lost = e
+                if e.sent or has_state:
+                    break
+                continue
+            if session.gone:
+                self._used.discard(server)
+            return result
+        raise ToolError(f"MCP server {server!r} was lost during a call of {tool}: {lost.reason}") from lost
+
+    def new_episode(self, fresh: bool) -> None:
+        """Start an episode. Does not block. fresh: end the sessions, so that the next call opens new ones."""
+        if self._pid == os.getpid() and self._sessions:
+            self.submit(self._new_episode(fresh))
+
+    async def _new_episode(self, fresh: bool) -> None:
+        self._used.clear()
+        if fresh:
+            for session in self._sessions.values():
+                session.end()
+
+    def close(self) -> None:
+        """End the sessions and their processes; blocks for up to CLOSE_TIMEOUT_S. The next call opens new ones."""
+        if self._pid == os.getpid() and self._sessions:
+            closing = self._close()
+            try:
+                self.submit(closing).result(CLOSE_TIMEOUT_S)
+            except FutureTimeout:
+                log.warning("MCP servers %s did not end within %g s", sorted(self._servers), CLOSE_TIMEOUT_S)
+            except RuntimeError:  # the loop is closed, which ended the sessions
+                closing.close()
+
+    async def _close(self) -> None:
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        self._used.clear()
+        await _end_all(sessions)
+
+    async def _session(self, name: str) -> ServerSession:
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            session = self._sessions.get(name)
+            if session is not None and not session.gone:
+                return session
+            if session is not None and self._stateful and name in self._used:
+                self._used.discard(name)
+                raise ToolError(
+                    f"MCP server {name!r} ended between two calls of an episode and its state is lost: "
+                    f"{session.reason()}"
+                )
+            self._sessions[name] = await _connect(self._servers[name], self._options)
+            return self._sessions[name]
+
+
+async def _connect(server: ServerConfig, options: ClientOptions) -> ServerSession:
+    """Open a session, with retries. Raises ToolError."""
+    for attempt in range(options.max_retries + 1):
+        if attempt:
+            await asyncio.sleep(options.delay)
+        session = ServerSession(server, options, _process.sessions)
+        async with _start_slots() if server.transport == "stdio" else contextlib.nullcontext():
+            if await session.open():
+                return session
+        log.info("MCP server %r: attempt %d failed: %s", server.name, attempt + 1, session.reason())
+        if isinstance(session.failure, (FileNotFoundError, PermissionError)):
+            break
+    attempts = "1 attempt" if attempt == 0 else f"{attempt + 1} attempts"
+    raise ToolError(f"could not connect to MCP server {server.name!r} in {attempts}: {session.reason()}")
+
+
+def _serialization_error(arguments: dict[str, Any]) -> str:
+    """Return why arguments cannot be sent as JSON, which would end the session; empty if they can."""
+    try:
+        json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError as e:
+        return f"The arguments contain {e.object[e.start]!r}, half of a surrogate pair."
+    except (ValueError, TypeError, RecursionError) as e:
+        return f"The arguments cannot be written as JSON: {e}"
+    return ""
+
+
+@dataclass
+class _ProcessState:
+    """The background loop of this process and its sessions. A forked process starts with a new one."""
+
+    lock: Any = field(default_factory=threading.RLock)  # reentrant: a finalizer may run while it is held
+    loop: BackgroundLoop[None] | None = None
+    start_slots: asyncio.Semaphore | None = None
+    sessions: set[ServerSession] = field(default_factory=set)
+
+
+_process = _ProcessState()
+_inherited: list[_ProcessState] = []  # kept alive, since collecting a parent's connections would close them
+
+
+def _background_loop() -> BackgroundLoop[None]:
+    with _process.lock:
+        if _process.loop is None:
+            _process.loop = BackgroundLoop(_ignoring_broken_pipes)
+        return _process.loop
+
+
+def _start_slots() -> asyncio.Semaphore:
+    if _process.start_slots is None:
+        _process.start_slots = asyncio.Semaphore(MAX_STARTING)
+    return _process.start_slots
+
+
+@asynccontextmanager
+async def _ignoring_broken_pipes() -> AsyncIterator[None]:
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if isinstance(context.get("exception"), (BrokenPipeError, ConnectionResetError)):  # reported to the caller
+            log.debug("%s: %r", context["message"], context["exception"])
+        else:
+            loop.default_exception_handler(context)
+
+    asyncio.get_running_loop().set_exception_handler(handle)
+    yield
+
+
+async def _end_all(sessions: Sequence[ServerSession]) -> None:
+    for session in sessions:
+        session.end()
+    await asyncio.gather(*(session.ended() for session in sessions))
+
+
+def _end_sessions(pid: int, sessions: dict[str, ServerSession]) -> None:
+    """End the sessions of a client that was garbage-collected, on any thread."""
+    if pid == os.getpid() and sessions:
+        ending = _end_all(list(sessions.values()))
+        try:
+            _background_loop().submit(ending)
+        except RuntimeError:  # the loop is closed, which ended the sessions
+            ending.close()
+
+
+@atexit.register
+def _at_exit() -> None:
+    running = _process.loop
+    if running is not None and running.pid == os.getpid():
+        wait_for_futures([running.submit(_end_all(list(_process.sessions)))], CLOSE_TIMEOUT_S)
+        running.close()
+
+
+def _in_forked_child() -> None:
+    global _process
+    _inherited.append(_process)
+    _process = _ProcessState()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_forked_child)
