@@ -158,7 +158,7 @@ def test_arguments_that_the_server_refuses_are_an_observation(tool):
     assert (result.text, result.error) == ("not these arguments", ToolErrorType.BAD_ARGUMENTS)
 
 
-@pytest.mark.parametrize("value, said", [("\ud800", "half of a surrogate pair"), (float("nan"), "JSON"), ({1, 2}, "JSON")])
+@pytest.mark.parametrize("value, said", [("\ud800", "surrogate pair"), (float("nan"), "JSON"), ({1, 2}, "JSON")])
 def test_arguments_that_cannot_be_sent_are_refused_and_harm_no_session(tool, value, said):
     before = text(tool, "pid")
     result = ask(tool, "echo", n=value)
@@ -416,7 +416,7 @@ def test_a_servers_own_timeout_goes_before_the_tools(own):
 def test_a_server_that_dies_under_a_call_is_a_typed_failure_with_its_last_words_and_the_next_call_reconnects(own):
     tool = own()
     text(tool, "count")
-    with pytest.raises(ToolError, match="during a call of die: the connection ended; last output on stderr: died of a call"):
+    with pytest.raises(ToolError, match="call of die: the connection ended; last output on stderr: died of a call"):
         ask(tool, "die")
     assert text(tool, "count") == "1"
 
@@ -489,9 +489,9 @@ def test_a_process_that_never_speaks_is_given_up():
 
 
 def test_nobody_at_a_url_is_a_typed_failure():
-    with pytest.raises(ToolError, match="could not connect .* in 2 attempts"):
+    with pytest.raises(ToolError, match=r"could not connect .* in 2 attempts"):
         MCPTool("http://127.0.0.1:9/mcp", max_retries=1, delay=0.0)
-    with pytest.raises(ToolError, match="could not connect .* in 1 attempt"):
+    with pytest.raises(ToolError, match=r"could not connect .* in 1 attempt"):
         MCPTool("http://127.0.0.1:9/sse", **FAST)
 
 
@@ -511,7 +511,7 @@ def test_headers_and_tokens_go_with_every_request_and_a_refusal_is_a_typed_failu
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
         threading.Thread(target=server.serve_forever).start()
         config = {"url": f"http://127.0.0.1:{server.server_port}/{path}", "headers": {"X-Two": "2"}}
-        with pytest.raises(ToolError, match="could not connect .* in 1 attempt"):
+        with pytest.raises(ToolError, match=r"could not connect .* in 1 attempt"):
             MCPTool(config, auth="token", headers={"X-One": "1"}, **FAST)
         server.shutdown()
     assert set(seen) == {("Bearer token", "1", "2")}
