@@ -1,4 +1,4 @@
-"""The contract: chance, state, forks, wrappers that delegate, and what one step returns."""
+"""Tests of the environment API: random streams, state, forks, wrappers and Step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Dice:
 
 
 class DiceEnv(Env):
-    """Rolls a die at every step: all of its chance is drawn during the episode."""
+    """Rolls a die at every step, so that all random numbers are drawn during the episode."""
 
     state: Dice
 
@@ -49,7 +49,7 @@ class DiceEnv(Env):
 
 
 class Shouting(EnvWrapper):
-    """Counts its steps, and has arguments of its own."""
+    """Counts its steps and has its own constructor arguments."""
 
     def __init__(self, env: Any, mark: str = "!") -> None:
         super().__init__(env)
@@ -75,14 +75,14 @@ def rolls(env: Any, seed: int | None, count: int = 5) -> list[str]:
 # Step
 
 
-def test_a_step_unpacks_like_gyms_five_and_has_names():
+def test_a_step_unpacks_into_gyms_five_values_and_has_field_names():
     step = Step("obs", 0.5, False, True, {"a": 1})
     observation, reward, terminated, truncated, info = step
     assert (observation, reward, terminated, truncated, info) == ("obs", 0.5, False, True, {"a": 1})
     assert (step.observation, step.reward, step.truncated) == ("obs", 0.5, True)
 
 
-def test_every_step_gets_an_info_dict_of_its_own():
+def test_every_step_gets_its_own_info_dict():
     first, second = Step("a"), Step("b")
     first.info["x"] = 1
     assert second.info == {}
@@ -101,12 +101,12 @@ def test_a_stop_reason_is_its_word_in_text_and_json(reason):
     assert json.loads(json.dumps({"stop_reason": reason})) == {"stop_reason": reason.value}
 
 
-def test_an_action_that_is_no_text_is_refused_by_value():
+def test_a_non_string_action_is_rejected_with_its_value():
     with pytest.raises(BadAction, match=r"action must be a str, got int 7"):
         require_text(7)
 
 
-# Chance
+# Random streams
 
 
 def test_the_same_seed_gives_the_same_episode():
@@ -114,7 +114,7 @@ def test_the_same_seed_gives_the_same_episode():
     assert rolls(DiceEnv(), 3) != rolls(DiceEnv(), 4)
 
 
-def test_interleaving_environments_changes_no_episode():
+def test_interleaving_environments_does_not_change_their_episodes():
     alone = rolls(DiceEnv(), 3)
     env, other = DiceEnv(), DiceEnv()
     env.reset(3)
@@ -126,7 +126,7 @@ def test_interleaving_environments_changes_no_episode():
     assert together == alone
 
 
-def test_what_user_code_draws_from_the_global_stream_changes_no_episode():
+def test_draws_from_the_global_stream_do_not_change_an_episode():
     env = gem.make("game:GuessTheNumber-v0-random")
     random.seed(0)
     first = [env.reset(seed=1), env.reset(), env.state]
@@ -145,14 +145,14 @@ def test_an_environment_of_gem_leaves_the_global_stream_alone():
     assert random.random() == expected
 
 
-def test_constructing_draws_nothing():
+def test_constructors_draw_no_random_numbers():
     before = random.getstate()
     env = gem.make("game:GuessTheNumber-v0-random", seed=1)
     assert random.getstate() == before
     assert not hasattr(env, "rng")
 
 
-def test_the_kth_reset_after_a_seed_does_not_depend_on_what_was_played():
+def test_the_kth_reset_after_a_seed_does_not_depend_on_earlier_episodes():
     idle, busy = DiceEnv(), DiceEnv()
     idle.reset(7)
     rolls(busy, 7)
@@ -168,7 +168,7 @@ def test_unseeded_environments_differ():
     assert len({tuple(rolls(DiceEnv(), None)) for _ in range(10)}) == 10
 
 
-def test_sampling_actions_changes_no_episode():
+def test_sampling_actions_does_not_change_the_episode():
     alone = rolls(DiceEnv(), 3)
     env = DiceEnv()
     env.reset(3)
@@ -198,12 +198,12 @@ def test_sampled_actions_do_not_depend_on_how_many_were_sampled_before():
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "3"])
-def test_a_bad_seed_is_refused(seed):
+def test_an_invalid_seed_is_rejected(seed):
     with pytest.raises(BadValue, match="seed must be an integer >= 0"):
         DiceEnv().reset(seed)
 
 
-def test_a_seed_given_to_make_is_used_by_the_first_reset_only():
+def test_a_seed_for_make_is_used_by_the_first_reset_only():
     env = gem.make("game:GuessTheNumber-v0-hard", seed=3)
     twin = gem.make("game:GuessTheNumber-v0-hard")
     env.reset(), twin.reset(seed=3)
@@ -213,7 +213,7 @@ def test_a_seed_given_to_make_is_used_by_the_first_reset_only():
     assert env._episode == 1
 
 
-def test_an_explicit_seed_makes_the_seed_given_to_make_obsolete():
+def test_a_seed_for_reset_replaces_the_seed_for_make():
     env = gem.make("game:GuessTheNumber-v0-random", seed=3)
     twin = gem.make("game:GuessTheNumber-v0-random")
     env.reset(seed=8), twin.reset(seed=8)
@@ -221,7 +221,7 @@ def test_an_explicit_seed_makes_the_seed_given_to_make_obsolete():
     assert env.state == twin.state
 
 
-def test_a_restored_state_makes_the_seed_given_to_make_obsolete():
+def test_a_restored_state_replaces_the_seed_for_make():
     played = gem.make("game:GuessTheNumber-v0-random")
     played.reset(seed=8)
     restored = gem.make("game:GuessTheNumber-v0-random", seed=3)
@@ -233,7 +233,7 @@ def test_a_restored_state_makes_the_seed_given_to_make_obsolete():
 # State
 
 
-def test_a_state_restored_from_json_plays_on_identically():
+def test_a_state_restored_from_json_continues_identically():
     env = DiceEnv()
     env.reset(3)
     env.step("a"), env.sample_random_action()
@@ -246,7 +246,7 @@ def test_a_state_restored_from_json_plays_on_identically():
     assert rolls(other, None) == rolls(env, None)
 
 
-def test_a_saved_state_does_not_change_when_the_episode_goes_on():
+def test_a_saved_state_does_not_change_when_the_episode_continues():
     env = DiceEnv()
     env.reset(3)
     state = env.get_state()
@@ -255,7 +255,7 @@ def test_a_saved_state_does_not_change_when_the_episode_goes_on():
     assert state == before
 
 
-def test_getting_the_state_draws_nothing():
+def test_getting_the_state_draws_no_random_numbers():
     env = DiceEnv()
     env.reset(3)
     env.get_state()
@@ -274,7 +274,7 @@ def test_a_dict_in_the_state_keeps_its_order():
     assert list(env.spawn(same_state=True).state) == ["pear", "apple"]
 
 
-def test_an_environment_without_chance_can_be_saved():
+def test_an_environment_without_randomness_can_be_saved():
     class Lamp(Env):
         def reset(self, seed=None):
             self.state = False
@@ -290,7 +290,7 @@ def test_an_environment_without_chance_can_be_saved():
     assert env.spawn(same_state=True).state is True
 
 
-def test_saving_before_the_first_reset_says_what_to_do():
+def test_saving_before_the_first_reset_raises_with_advice():
     with pytest.raises(NotImplementedError, match=r"call reset\(\) first"):
         DiceEnv().get_state()
 
@@ -316,7 +316,7 @@ def good_state() -> dict[str, Any]:
     ],
     ids=["empty", "none", "state", "rng empty", "rng short", "rng text", "no seed", "no episode", "episode text"],
 )
-def test_what_is_no_state_is_refused_and_changes_nothing(state):
+def test_invalid_state_is_rejected_and_changes_nothing(state):
     env = DiceEnv()
     env.reset(9)
     before = env.get_state()
@@ -325,14 +325,14 @@ def test_what_is_no_state_is_refused_and_changes_nothing(state):
     assert env.get_state() == before
 
 
-def test_a_game_refuses_the_state_of_another_environment():
+def test_a_game_rejects_the_state_of_another_environment():
     with pytest.raises(BadValue, match="invalid state for GuessTheNumberEnv"):
         GuessTheNumberEnv().set_state(good_state())
 
 
 @pytest.mark.parametrize("names", [(), ("concat_with_action",), ("concat", "episode_tracking")], ids=str)
 @pytest.mark.parametrize("env_id", ["game:GuessTheNumber-v0", "game:GuessTheNumber-v0-random"])
-def test_state_goes_through_json_under_wrappers(env_id, names):
+def test_the_state_of_a_wrapped_environment_survives_json(env_id, names):
     def build() -> Any:
         env: Any = gem.make(env_id)
         for wrap in gem.wrappers.get_wrapper_fns(",".join(names)):
@@ -342,7 +342,7 @@ def test_state_goes_through_json_under_wrappers(env_id, names):
     env, other = build(), build()
     env.reset(seed=5)
     env.step(r"\boxed{2}")
-    other.reset(seed=6)  # an episode that the restored one must replace wholly
+    other.reset(seed=6)  # an episode that the restored one must replace completely
     other.step(r"\boxed{1}"), other.step(r"\boxed{3}")
     other.set_state(json.loads(json.dumps(env.get_state())))
     for guess in (4, 5):
@@ -350,7 +350,7 @@ def test_state_goes_through_json_under_wrappers(env_id, names):
     assert other.reset() == env.reset()
 
 
-def test_a_wrapper_refuses_the_state_of_another_wrapper():
+def test_a_wrapper_rejects_the_state_of_another_wrapper():
     inner = {"env": good_state(), "wrapper": None}
     for wrapper in (ObservationWrapper(DiceEnv()), EpisodeTrackingWrapper(DiceEnv())):
         with pytest.raises(BadValue, match=f"invalid state for {type(wrapper).__name__}"):
@@ -362,7 +362,7 @@ def test_a_wrapper_refuses_the_state_of_another_wrapper():
 # Spawn and pickle
 
 
-def test_a_spawn_has_the_same_arguments_and_an_episode_of_its_own():
+def test_a_spawn_has_the_same_arguments_and_its_own_episode():
     env = DiceEnv(6, colour="blue")
     env.reset(3)
     other = env.spawn()
@@ -370,22 +370,22 @@ def test_a_spawn_has_the_same_arguments_and_an_episode_of_its_own():
     assert not hasattr(other, "state")
 
 
-def test_a_spawn_takes_overrides_by_name_even_of_positional_arguments():
+def test_spawn_overrides_positional_arguments_by_name():
     env = DiceEnv(6, colour="blue")
     other = env.spawn(faces=20)
     assert (other.faces, other.colour, env.faces) == (20, "blue", 6)
 
 
-def test_a_spawn_with_a_seed_plays_it_first():
+def test_a_seed_for_spawn_is_used_by_the_first_reset():
     assert rolls(DiceEnv().spawn(seed=3), None) == rolls(DiceEnv(), 3)
 
 
-def test_a_misspelled_override_is_refused_with_the_right_name():
+def test_a_misspelled_override_is_rejected_with_a_suggestion():
     with pytest.raises(UnknownArgument, match=r"takes no 'face'; did you mean 'faces'\?.*faces, colour"):
         DiceEnv().spawn(face=20)
 
 
-def test_a_fork_in_mid_episode_plays_on_identically_and_independently():
+def test_a_fork_continues_identically_and_independently():
     env = DiceEnv()
     env.reset(3)
     env.step("a")
@@ -408,7 +408,7 @@ def test_spawning_a_wrapper_keeps_its_own_arguments_and_overrides_the_inner_ones
     assert other.env is not env.env
 
 
-def test_a_wrapper_forks_with_what_it_remembers():
+def test_a_forked_wrapper_keeps_its_own_state():
     env = Shouting(ObservationWrapper(DiceEnv()))
     env.reset(3)
     env.step("a")
@@ -428,7 +428,7 @@ def test_an_environment_pickles_in_mid_episode_wrapped_or_not():
         assert other.spawn().faces == env.faces
 
 
-def test_the_recorded_arguments_are_those_of_any_subclass():
+def test_arguments_of_any_subclass_are_recorded():
     class Sub(DiceEnv):
         def __init__(self, *sides: int, **named: Any) -> None:
             super().__init__(faces=sum(sides), **named)
@@ -442,7 +442,7 @@ def test_the_signature_of_a_class_is_that_of_its_constructor():
     assert list(inspect.signature(Env).parameters) == []
 
 
-def test_arguments_that_the_constructor_does_not_take_are_refused():
+def test_unknown_constructor_arguments_are_rejected():
     with pytest.raises(TypeError):
         DiceEnv(side=6)
     with pytest.raises(TypeError):
@@ -452,7 +452,7 @@ def test_arguments_that_the_constructor_does_not_take_are_refused():
 # Wrappers
 
 
-def test_a_wrapper_shows_the_environments_attributes_live():
+def test_a_wrapper_reads_attributes_of_the_environment_when_accessed():
     env = gem.make("game:GuessTheNumber-v0")
     wrapper = EpisodeTrackingWrapper(ObservationWrapper(env))
     wrapper.reset(seed=1)
@@ -464,7 +464,7 @@ def test_a_wrapper_shows_the_environments_attributes_live():
     assert wrapper.action_rng is env.action_rng
 
 
-def test_a_wrapper_is_the_environment_for_all_that_it_does_not_change():
+def test_a_wrapper_delegates_what_it_does_not_override():
     env = gem.make("game:GuessTheNumber-v0-easy")
     wrapper = EndOnTruncation(EnvWrapper(env))
     wrapper.reset(seed=1)
@@ -477,12 +477,12 @@ def test_a_wrapper_is_the_environment_for_all_that_it_does_not_change():
     assert env.env_id == "mine"
 
 
-def test_what_neither_the_wrapper_nor_the_environment_has_is_an_attribute_error():
+def test_a_missing_attribute_of_wrapper_and_environment_raises_attribute_error():
     with pytest.raises(AttributeError, match="no_such_thing"):
         _ = EnvWrapper(DiceEnv()).no_such_thing
 
 
-def test_an_attribute_set_on_a_wrapper_is_its_own():
+def test_an_attribute_set_on_a_wrapper_stays_on_the_wrapper():
     env = DiceEnv()
     wrapper = EnvWrapper(env)
     wrapper.note = "mine"
@@ -503,7 +503,7 @@ def test_closing_closes_the_innermost_environment_and_may_be_repeated():
     assert len(closed) == 2
 
 
-def test_end_on_truncation_sets_both_at_a_limit_and_nothing_else():
+def test_end_on_truncation_sets_terminated_at_a_limit_and_nothing_else():
     env = gem.make("game:GuessTheNumber-v0", max_turns=1, end_on_truncation=True)
     env.reset(seed=1)
     assert env.step(r"\boxed{99}")[2:4] == (True, True)
@@ -519,10 +519,10 @@ def test_end_on_truncation_forks_and_saves_like_any_wrapper():
     assert env.spawn(same_state=True).step(r"\boxed{1}") == env.step(r"\boxed{1}")
 
 
-# What every environment says of itself
+# Errors and metadata
 
 
-def test_a_subclass_that_forgot_a_method_is_told_which():
+def test_a_missing_method_is_named_in_the_error():
     class Empty(Env):
         pass
 
@@ -532,7 +532,7 @@ def test_a_subclass_that_forgot_a_method_is_told_which():
         Empty().sample_random_action()
 
 
-def test_stepping_before_reset_and_after_the_end_is_refused():
+def test_stepping_before_reset_and_after_the_end_raises():
     env = gem.make("game:GuessTheNumber-v0", max_turns=1)
     with pytest.raises(EpisodeOver, match="call reset"):
         env.step(r"\boxed{1}")
@@ -547,7 +547,7 @@ def test_the_reserved_info_keys_are_those_that_clients_merge():
     assert {"llm_response", "prompt_ids", "response_ids", "infer_logprobs"} <= RESERVED_INFO_KEYS
 
 
-def test_an_environment_shows_its_id_and_its_wrappers():
+def test_repr_shows_the_id_and_the_wrappers():
     env = gem.make("game:GuessTheNumber-v0")
     assert repr(env) == "<GuessTheNumberEnv game:GuessTheNumber-v0>"
     assert repr(EnvWrapper(env)) == "EnvWrapper(<GuessTheNumberEnv game:GuessTheNumber-v0>)"

@@ -1,4 +1,4 @@
-"""The tree of exceptions, require() and did_you_mean()."""
+"""Tests of the exception tree, require() and did_you_mean()."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def all_exceptions() -> list[type[GemError]]:
 
 
 @pytest.mark.parametrize("cls", all_exceptions(), ids=lambda c: c.__name__)
-def test_every_exception_is_drawn_in_the_tree(cls):
+def test_every_exception_is_in_the_tree_of_the_module_docstring(cls):
     assert f"── {cls.__name__} " in f"{errors.__doc__} " or cls is GemError
 
 
 @pytest.mark.parametrize("name", BUILTIN_BASE)
-def test_a_callers_mistake_is_also_the_builtin_that_it_specialises(name):
+def test_a_caller_error_is_also_the_builtin_exception_it_specialises(name):
     cls = getattr(errors, name)
     assert issubclass(cls, CallerError)
     assert issubclass(cls, BUILTIN_BASE[name])
 
 
-def test_a_failure_of_the_machinery_is_no_mistake_of_the_caller():
+def test_infrastructure_errors_are_not_caller_errors():
     assert issubclass(InfraError, GemError)
     assert not issubclass(InfraError, CallerError)
 
@@ -51,21 +51,21 @@ def test_require_returns_the_module():
     assert require("json", extra="none") is sys.modules["json"]
 
 
-def test_require_names_the_library_and_the_pip_line():
+def test_require_names_the_library_and_the_pip_command():
     with pytest.raises(MissingDependency) as e:
         require("no_such_library", extra="math")
     assert "no_such_library" in str(e.value)
     assert "pip install 'gem-llm[math]'" in str(e.value)
 
 
-def test_require_tells_which_library_of_the_library_is_missing(tmp_path, monkeypatch):
+def test_require_names_the_missing_dependency_of_a_library(tmp_path, monkeypatch):
     (tmp_path / "half_installed.py").write_text("import its_own_dependency\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(MissingDependency, match="its_own_dependency"):
         require("half_installed", extra="math")
 
 
-def test_require_keeps_the_pip_line_of_a_module_that_requires_another_extra(tmp_path, monkeypatch):
+def test_require_keeps_the_pip_command_of_a_module_that_requires_another_extra(tmp_path, monkeypatch):
     (tmp_path / "needs_data.py").write_text(
         "from gem.errors import require\nrequire('no_such_library', extra='data')\n"
     )
@@ -76,14 +76,14 @@ def test_require_keeps_the_pip_line_of_a_module_that_requires_another_extra(tmp_
     assert "gem-llm[math]" not in str(e.value)
 
 
-def test_require_lets_a_bug_in_the_library_through(tmp_path, monkeypatch):
+def test_require_does_not_hide_a_bug_in_the_library(tmp_path, monkeypatch):
     (tmp_path / "broken_library.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ZeroDivisionError):
         require("broken_library", extra="math")
 
 
-def test_require_finds_what_is_loaded_already(monkeypatch):
+def test_require_returns_a_module_that_is_already_loaded(monkeypatch):
     fake = ModuleType("a_fake_library")
     monkeypatch.setitem(sys.modules, "a_fake_library", fake)
     assert require("a_fake_library", extra="math") is fake

@@ -1,4 +1,4 @@
-"""`import gem` costs nothing: the standard library alone, in silence. Each test asks a fresh interpreter."""
+"""Tests that `import gem` loads only the standard library and prints nothing, each in a new interpreter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ json.dump({
 
 
 def in_a_fresh_interpreter(code: str) -> subprocess.CompletedProcess[str]:
-    # -S and -E: no site-packages hooks (an editable install's loader would count as a module) and no PYTHON* settings.
+    # -S and -E disable site-packages hooks (the loader of an editable install is a module) and PYTHON* variables.
     path = [p for p in sys.path if p]
     return subprocess.run(
         [sys.executable, "-S", "-E", "-W", "error", "-c", f"import sys; sys.path[:] = {path!r}\n{code}"],
@@ -60,18 +60,18 @@ def test_importing_the_catalogue_imports_no_environment():
     assert loaded == {"gem.envs.catalog"} | data
 
 
-def test_submodules_are_reached_by_attribute_as_they_were():
+def test_submodules_are_attributes_of_the_package():
     run = in_a_fresh_interpreter("import gem; print(gem.core.Env is gem.Env, gem.errors.GemError.__name__)")
     assert run.stdout.strip() == "True GemError"
 
 
-def test_a_name_that_gem_does_not_have_is_an_attribute_error():
+def test_an_unknown_name_raises_attribute_error():
     code = "import gem\ntry:\n    gem.mak\nexcept AttributeError as e:\n    print(e)"
     assert in_a_fresh_interpreter(code).stdout.strip() == "module 'gem' has no attribute 'mak'"
 
 
-def test_a_missing_library_is_not_taken_for_a_missing_name():
-    # Without numpy, gem.vector cannot be imported; saying "gem has no attribute 'vector'" would hide why.
+def test_a_missing_library_is_not_reported_as_a_missing_name():
+    # Without numpy, gem.vector cannot be imported; "gem has no attribute 'vector'" would hide the reason.
     code = (
         "import sys, gem\n"
         "sys.modules['numpy'] = None\n"
@@ -81,6 +81,6 @@ def test_a_missing_library_is_not_taken_for_a_missing_name():
     assert in_a_fresh_interpreter(code).stdout.strip() == "numpy"
 
 
-def test_dir_shows_the_whole_surface():
+def test_dir_lists_the_public_names():
     run = in_a_fresh_interpreter("import gem; print(set(gem.__all__) <= set(dir(gem)), gem.__version__ != '')")
     assert run.stdout.strip() == "True True"

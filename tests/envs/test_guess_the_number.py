@@ -1,4 +1,4 @@
-"""Guess the Number: the rules on hand-made cases, the traps closed, every variant sound."""
+"""Tests of GuessTheNumber: its rules, edge cases and variants."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def test_a_hint_compares_the_guess_with_the_secret(guess, said):
         (10, 1, (0.1, 1.0)),
     ],
 )
-def test_balanced_search_fills_a_tree_from_the_top(width, turns, optimum):
+def test_balanced_search_fills_a_binary_tree_level_by_level(width, turns, optimum):
     found = balanced_search(width, turns)
     assert (found.success, found.turns) == pytest.approx(optimum)
 
 
 @given(st.integers(1, 60), st.integers(1, 8))
-def test_the_optimum_is_what_the_oracle_reaches(width, turns):
+def test_the_oracle_reaches_the_optimum(width, turns):
     env = GuessTheNumberEnv(1, width, turns)
     player = Oracle(env)
     won = []
@@ -79,13 +79,13 @@ def test_the_random_variant_allows_the_published_number_of_turns(width, turns):
     assert default_turns(width) == turns >= math.ceil(math.log2(width + 1))
 
 
-def test_the_observation_names_its_turn():
+def test_the_observation_starts_with_the_turn_number():
     env = with_secret(5)
     assert env.step(r"\boxed{2}").observation == "Turn 1: 2 is too low."
     assert env.step(r"\boxed{9}").observation == "Turn 2: 9 is too high."
 
 
-def test_the_rules_name_the_range_the_turns_and_the_format():
+def test_the_rules_state_the_range_the_turns_and_the_format():
     rules, info = GuessTheNumberEnv(3, 9, 4).reset(seed=0)
     assert "between 3 and 9" in rules and "at most 4 turns" in rules
     assert r"\boxed{3}" in rules
@@ -100,19 +100,19 @@ def test_the_secret_wins():
     assert step.info == {"stop_reason": StopReason.SOLVED}
 
 
-def test_the_secret_wins_on_the_last_turn_too():
+def test_the_secret_also_wins_on_the_last_turn():
     step = with_secret(5, max_turns=1).step(r"\boxed{5}")
     assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
 
 
 @pytest.mark.parametrize("far", [1, 4, 20])
-def test_the_turn_limit_truncates_and_pays_nothing_for_being_near(far):
+def test_the_turn_limit_truncates_without_reward_for_a_close_guess(far):
     step = with_secret(5, max_turns=1).step(rf"\boxed{{{far}}}")
     assert (step.reward, step.terminated, step.truncated) == (0.0, False, True)
     assert step.info == {"stop_reason": StopReason.MAX_TURNS}
 
 
-def test_zero_is_a_guess():
+def test_zero_is_a_valid_guess():
     step = with_secret(0, min_number=0).step(r"\boxed{0}")
     assert step.info["stop_reason"] == StopReason.SOLVED
     outside = with_secret(5).step(r"\boxed{0}")
@@ -120,7 +120,7 @@ def test_zero_is_a_guess():
     assert not outside.terminated
 
 
-def test_a_guess_out_of_range_costs_a_turn_and_nothing_else():
+def test_a_guess_out_of_range_only_uses_up_a_turn():
     env = with_secret(5)
     step = env.step(r"\boxed{99}")
     assert (step.observation, step.reward) == ("Turn 1: 99 is not between 1 and 20.", 0.0)
@@ -128,7 +128,7 @@ def test_a_guess_out_of_range_costs_a_turn_and_nothing_else():
     assert env.turn == 1
 
 
-def test_an_unreadable_action_can_be_allowed_to_go_on():
+def test_an_unreadable_action_on_the_last_turn_truncates():
     env = with_secret(5, on_unreadable="continue", max_turns=2)
     first, second = env.step("?"), env.step("?")
     assert (first.reward, first.terminated, first.truncated) == (-0.1, False, False)
@@ -141,12 +141,12 @@ def test_the_last_box_with_a_number_counts():
 
 
 @pytest.mark.parametrize("action", [None, 5, b"x", ["x"], {"role": "assistant"}])
-def test_an_action_that_is_no_text_is_the_callers_mistake(action):
+def test_a_non_string_action_raises_bad_action(action):
     with pytest.raises(BadAction, match="action must be a str"):
         with_secret(5).step(action)
 
 
-def test_a_refused_action_spends_no_turn():
+def test_a_rejected_action_uses_up_no_turn():
     env = with_secret(5)
     with pytest.raises(BadAction):
         env.step(5)
@@ -161,7 +161,7 @@ def test_a_refused_action_spends_no_turn():
         ({"on_unreadable": "stop"}, "on_unreadable must be 'end' or 'continue', got 'stop'"),
     ],
 )
-def test_parameters_that_make_no_game_are_refused(kwargs, says):
+def test_invalid_parameters_are_rejected(kwargs, says):
     with pytest.raises(BadValue, match=says):
         GuessTheNumberEnv(**kwargs)
 
@@ -180,7 +180,7 @@ def test_all_variants_of_the_catalogue_are_registered():
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_the_oracle_wins_every_game_with_exactly_one(env_id, play):
+def test_the_oracle_wins_every_game_and_earns_exactly_one(env_id, play):
     env = gem.make(env_id)
     player = oracle(env)
     for seed in range(200):
@@ -189,7 +189,7 @@ def test_the_oracle_wins_every_game_with_exactly_one(env_id, play):
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_always_the_same_answer_earns_no_more_than_the_declared_baseline(env_id, play):
+def test_a_constant_guess_earns_no_more_than_the_declared_baseline(env_id, play):
     env = gem.make(env_id)
     baseline = gem.ENV_REGISTRY[env_id].baseline_scores["constant"]
     for constant in range(61):

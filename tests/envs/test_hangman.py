@@ -27,11 +27,11 @@ def box(guess):
     return rf"\boxed{{{guess}}}"
 
 
-def test_a_letter_is_shown_wherever_it_stands():
+def test_a_letter_is_shown_wherever_it_occurs():
     assert (shown("level", ""), shown("level", "xl"), shown("level", "vel")) == ("_____", "l___l", "level")
 
 
-def test_a_right_letter_pays_its_places_and_a_wrong_one_shows_on_the_board():
+def test_a_correct_letter_earns_its_positions_and_a_wrong_one_is_listed():
     env = with_secret("level")
     wrong, right = env.step(box("s")), env.step(box("L"))
     assert (wrong.reward, wrong.observation) == (0.0, "Turn 1: S is not in the word.\n_ _ _ _ _  wrong: S")
@@ -47,7 +47,7 @@ def test_the_game_ends_as_soon_as_all_letters_are_shown():
 
 
 @pytest.mark.parametrize("letters", ["", "l", "le", "xyz", "e"])
-def test_the_whole_word_wins_the_rest_of_one(letters):
+def test_naming_the_word_earns_the_rest_of_one(letters):
     env = with_secret("level")
     total = sum(env.step(box(letter)).reward for letter in letters)
     step = env.step(box("Level"))
@@ -55,7 +55,7 @@ def test_the_whole_word_wins_the_rest_of_one(letters):
     assert step.observation.startswith(f"Turn {len(letters) + 1}: LEVEL is the word.\nL E V E L")
 
 
-def test_a_wrong_word_reveals_and_pays_nothing():
+def test_a_wrong_word_reveals_and_earns_nothing():
     env = with_secret("level")
     step = env.step(box("lever"))
     assert (step.reward, step.info) == (0.0, {})
@@ -66,7 +66,7 @@ def test_a_wrong_word_reveals_and_pays_nothing():
     ("guess", "reason"),
     [("l", "repeated_guess"), ("s", "repeated_guess"), ("lever", "repeated_guess"), ("leve", "wrong_length")],
 )
-def test_an_invalid_guess_spends_the_turn_unpaid(guess, reason):
+def test_an_invalid_guess_uses_up_the_turn_and_earns_nothing(guess, reason):
     env = with_secret("level")
     for before in ("l", "s", "lever"):
         env.step(box(before))
@@ -83,16 +83,16 @@ def test_the_board_is_shown_from_the_start_and_after_an_unreadable_turn():
     assert env.step("L?").observation.endswith("\nL _ _ _ L  wrong: S")
 
 
-def test_the_board_says_which_words_are_left():
+def test_fitting_words_are_consistent_with_the_board():
     assert "level" in fitting("l___l", ("s", "lethl"))
     assert fitting("_____", ("crane",)) == [word for word in words.common(5) if word != "crane"]
     assert all("e" not in word for word in fitting("_____", ("e",)))
-    assert "eerie" not in fitting("e___e", ())  # an e would be shown everywhere
+    assert "eerie" not in fitting("e___e", ())  # a guessed e would be shown everywhere
 
 
 @pytest.mark.parametrize(("variant", "least"), [("", 200), ("easy", 155), ("hard", 200), ("random", 180)])
-def test_the_oracle_finds_most_words_and_each_for_exactly_one(variant, least, play):
-    # Many words of 3 letters differ in one letter only, so 10 guesses cannot find all from the observations.
+def test_the_oracle_finds_most_words_and_earns_exactly_one_for_each(variant, least, play):
+    # Many words of 3 letters differ in a single letter, so 10 guesses do not suffice for all of them.
     env = HangmanEnv(**VARIANTS[variant])
     oracle = Oracle(env)
     ends = [play(env, oracle.act, seed) for seed in range(200)]
@@ -101,7 +101,7 @@ def test_the_oracle_finds_most_words_and_each_for_exactly_one(variant, least, pl
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_word_can_be_spelt_out_within_the_limit(variant):
+def test_every_word_can_be_spelled_within_the_limit(variant):
     env = HangmanEnv(**VARIANTS[variant])
     for seed in range(200):
         env.reset(seed=seed)
@@ -111,15 +111,15 @@ def test_every_word_can_be_spelt_out_within_the_limit(variant):
 
 
 @pytest.mark.parametrize("length", words.COMMON_LENGTHS)
-def test_no_letter_or_word_said_every_turn_earns_a_quarter(length):
-    # Repeats are invalid, so a letter pays its places once, and the rest of 1.0 where the word has no other.
+def test_no_constant_letter_or_word_earns_a_tenth(length):
+    # Repeats are invalid: a letter earns its positions once, and the rest of 1.0 if the word has no other letter.
     secrets = words.common(length)
     paid = {x: sum(word.count(x) / length / 2 + (set(word) == {x}) / 2 for word in secrets) for x in ascii_lowercase}
     assert max(paid.values()) / len(secrets) <= 0.1
-    assert 1 / len(secrets) <= 0.1  # a word pays where it is the secret
+    assert 1 / len(secrets) <= 0.1  # a word earns only if it is the secret
 
 
-def test_a_constant_letter_earns_its_places_once(play):
+def test_a_constant_letter_earns_its_positions_once(play):
     env = HangmanEnv(**VARIANTS["easy"])
     totals = [play(env, lambda _: box("e"), seed)[0] for seed in range(300)]
     assert 0 < sum(totals) / 300 <= 0.1
@@ -133,7 +133,7 @@ def test_random_actions_stay_legal_until_every_letter_was_tried(play):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_card_states_the_length_the_limit_and_both_formats_but_not_the_word(variant):
+def test_the_rules_state_length_limit_and_formats_but_not_the_word(variant):
     env = HangmanEnv(**VARIANTS[variant])
     for seed in range(200):
         card, _ = env.reset(seed=seed)
@@ -154,7 +154,7 @@ def test_the_random_variant_draws_the_published_lengths_and_limits():
     assert drawn == {(3, 10), (5, 15), (7, 20)} and env.max_turns == 20
 
 
-def test_running_out_of_turns_truncates_and_keeps_the_secret():
+def test_the_turn_limit_truncates_without_revealing_the_secret():
     env = with_secret("level", max_turns=1)
     step = env.step(box("e"))
     assert step.truncated and not step.terminated and "LEVEL" not in step.observation
@@ -166,7 +166,7 @@ def test_the_last_letter_on_the_last_turn_wins():
     assert steps[-1].terminated and not steps[-1].truncated
 
 
-def test_the_same_seed_gives_the_same_word_and_other_seeds_others():
+def test_different_seeds_give_different_words():
     one, other = HangmanEnv(), HangmanEnv()
     assert one.reset(seed=7) == other.reset(seed=7) and one.state == other.state
     assert len({one.reset(seed=seed) and one.state.secret for seed in range(50)}) > 40
@@ -175,7 +175,7 @@ def test_the_same_seed_gives_the_same_word_and_other_seeds_others():
 @pytest.mark.parametrize(
     "kwargs", [{"word_length": 2}, {"word_length": 9}, {"max_turns": 0}, {"on_unreadable": "ignore"}]
 )
-def test_values_outside_their_range_are_named(kwargs):
+def test_values_out_of_range_are_rejected_by_name(kwargs):
     with pytest.raises(BadValue, match=str(next(iter(kwargs)))):
         HangmanEnv(**kwargs)
 

@@ -27,9 +27,9 @@ VARIANTS = {
     "random": {"random_level": True},
 }
 SOLUTION = "1234341221434321"
-PUZZLE = "1200341221434321"  # the third and fourth cell of the first row are to be filled
+PUZZLE = "1200341221434321"  # the third and fourth cell of the first row are empty
 SMALL = State(4, PUZZLE, SOLUTION, PUZZLE)
-EMPTY = State(4, "0" * 16, SOLUTION, "0" * 16)  # it has other solutions, too
+EMPTY = State(4, "0" * 16, SOLUTION, "0" * 16)  # has other solutions as well
 
 
 def at(env, state):
@@ -39,7 +39,7 @@ def at(env, state):
 
 
 def all_solutions(cells):
-    """Slow and obvious: every way to fill a board of scale 4."""
+    """Return all solutions of a board of scale 4, by brute force."""
     rows = [
         [
             "".join(p)
@@ -54,7 +54,7 @@ def all_solutions(cells):
     return [g for g in grids if all(len({g[i] for i in unit}) == 4 for unit in units)]
 
 
-def test_the_solver_agrees_with_trying_everything():
+def test_the_solver_agrees_with_brute_force():
     rng = random.Random(0)
     for _ in range(60):
         grid = solve("0" * 16, rng)
@@ -81,7 +81,7 @@ def test_carved_puzzles_have_exactly_one_solution():
             assert all_solutions(carve(solution, removed, rng)) == [solution]
 
 
-def test_no_digit_but_the_solutions_can_be_completed_in_a_hard_puzzle():
+def test_only_the_digits_of_the_solution_can_be_completed_in_a_hard_puzzle():
     for seed in range(5):
         puzzle, solution = new_puzzle(9, 50, random.Random(seed))
         for index in (i for i, entry in enumerate(puzzle) if entry == "0"):
@@ -90,14 +90,14 @@ def test_no_digit_but_the_solutions_can_be_completed_in_a_hard_puzzle():
 
 
 @pytest.mark.parametrize(("scale", "removed"), [(4, 1), (4, 10), (9, 1), (9, 50)])
-def test_as_many_cells_are_removed_as_asked_for(scale, removed):
+def test_the_requested_number_of_cells_is_removed(scale, removed):
     for seed in range(200 if scale == 4 else 60):
         puzzle, solution = new_puzzle(scale, removed, random.Random(seed))
         assert puzzle.count("0") == removed
         assert all(entry in ("0", digit) for entry, digit in zip(puzzle, solution, strict=True))
 
 
-def test_removal_stops_where_a_single_solution_ends():
+def test_removal_stops_when_the_solution_would_not_be_unique():
     puzzle, solution = new_puzzle(9, 64, random.Random(0))
     assert 50 < puzzle.count("0") <= 64 and solve(puzzle) == solution
 
@@ -116,19 +116,19 @@ def test_removal_stops_where_a_single_solution_ends():
         ((1, 3, 5), "out_of_range"),
     ],
 )
-def test_a_digit_is_refused_only_for_what_the_grid_shows(move, reason):
+def test_a_digit_is_rejected_only_for_visible_reasons(move, reason):
     free = State(4, "1200" + "0" * 12, SOLUTION, "1200" + "0" * 12)
     assert invalid_reason(free, *move) == reason
 
 
-def test_shares_are_exact_in_any_order_of_summation():
+def test_exact_fractions_sum_without_rounding_in_any_order():
     for total in range(1, 82):
         steps = [exact_fraction(k + 1, total) - exact_fraction(k, total) for k in range(total)]
         assert sum(steps) == sum(reversed(steps)) == sum(sorted(steps)) == 1.0
         assert steps[0] == pytest.approx(1 / total)
 
 
-def test_a_wrong_digit_is_entered_like_a_right_one_and_pays_nothing():
+def test_a_wrong_digit_is_entered_like_a_correct_one_and_earns_nothing():
     env = at(SudokuEnv(scale=4), EMPTY)
     wrong, right = env.step(r"\boxed{1 1 2}"), env.step(r"\boxed{2 1 3}")
     assert wrong.observation.startswith("Turn 1: placed 2 at row 1, column 1.\n1: 2 .")
@@ -137,7 +137,7 @@ def test_a_wrong_digit_is_entered_like_a_right_one_and_pays_nothing():
     assert wrong.info == right.info == {}
 
 
-def test_changing_a_right_digit_takes_its_reward_back():
+def test_changing_a_correct_digit_deducts_its_reward():
     env = at(SudokuEnv(scale=4, max_turns=50), EMPTY)
     rewards = [env.step(rf"\boxed{{1 1 {digit}}}").reward for digit in (1, 2, 1, 0, 1)]
     assert rewards == [
@@ -170,7 +170,7 @@ def test_the_grid_is_drawn_with_its_boxes_and_row_numbers():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_oracle_solves_every_puzzle_within_the_limit_for_exactly_one(variant, play):
+def test_the_oracle_solves_every_puzzle_within_the_limit_and_earns_exactly_one(variant, play):
     env = SudokuEnv(**VARIANTS[variant])
     for seed in range(200):
         total, step = play(env, Oracle(env).act, seed)
@@ -193,7 +193,7 @@ def test_no_constant_move_earns_a_quarter(play):
         assert sum(play(env, lambda _, action=action: action, seed)[0] for seed in range(60)) / 60 <= 0.1, action
 
 
-def test_trying_digits_without_reasoning_does_not_earn_everything(play):
+def test_trying_digits_without_reasoning_does_not_solve_the_puzzle(play):
     env = SudokuEnv(**VARIANTS["hard"])
 
     def first_digit_that_is_not_refused(_):
@@ -208,11 +208,11 @@ def test_trying_digits_without_reasoning_does_not_earn_everything(play):
 
 
 @pytest.mark.parametrize("text", ["1 2 3", "1,2,3", " 1 ,2, 3 ", "01 2\n3"])
-def test_a_move_may_be_written_in_several_ways(text):
+def test_a_move_can_be_written_in_several_ways(text):
     assert SudokuEnv().read(rf"\boxed{{4 4 4}} then \boxed{{{text}}} \boxed{{done}}") == (1, 2, 3)
 
 
-def test_a_dead_end_is_left_by_erasing():
+def test_a_dead_end_can_be_left_by_erasing():
     stuck = State(4, "0" * 16, SOLUTION, "1230" + "0004" + "0" * 8)  # no digit fits the fourth cell
     assert free_digits(stuck.cells, 3, 4) == []
     full = State(4, "1200" + SOLUTION[4:], SOLUTION, "1240" + SOLUTION[4:])
@@ -225,6 +225,6 @@ def test_a_dead_end_is_left_by_erasing():
     "bad",
     [{"scale": 8}, {"scale": 16}, {"scale": 4, "clues": 13}, {"clues": 65}, {"clues": 0}, {"max_turns": 0}],
 )
-def test_values_out_of_range_are_refused(bad):
+def test_values_out_of_range_are_rejected(bad):
     with pytest.raises(BadValue, match=str(list(bad.values())[-1])):
         SudokuEnv(**bad)

@@ -25,7 +25,7 @@ MOVES = [rf"\boxed{{{source} {target}}}" for source, target in product("ABC", re
 
 
 def distances(disks):
-    """Moves from every position to the solved one, by breadth-first search."""
+    """Return the distance from every position to the solved one, by breadth-first search."""
     solved = (2,) * disks
     found, queue = {solved: 0}, deque([solved])
     while queue:
@@ -78,7 +78,7 @@ def test_the_optimum_is_the_mean_distance_of_the_starts():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_oracle_solves_every_start_within_the_limit_for_exactly_one(variant, play):
+def test_the_oracle_solves_every_start_within_the_limit_and_earns_exactly_one(variant, play):
     env = TowerofHanoiEnv(**VARIANTS[variant])
     for seed in range(250):
         total, step = play(env, Oracle(env).act, seed)
@@ -106,7 +106,7 @@ def test_no_constant_move_earns_a_quarter(variant, play):
         assert sum(play(env, lambda _, text=text: text, seed)[0] for seed in range(200)) / 200 <= 0.25, text
 
 
-def test_a_move_to_the_same_peg_is_invalid_and_spends_a_turn():
+def test_a_move_to_the_same_peg_is_invalid_and_uses_up_a_turn():
     env = TowerofHanoiEnv(num_disks=3)
     env.reset(seed=0)
     before = env.state
@@ -115,7 +115,7 @@ def test_a_move_to_the_same_peg_is_invalid_and_spends_a_turn():
     assert env.state == before
 
 
-def test_one_small_disk_on_c_pays_nothing_at_the_limit():
+def test_one_small_disk_on_c_earns_nothing_at_the_limit():
     env = TowerofHanoiEnv(num_disks=3, max_turns=2)
     env.reset(seed=0)
     env.step(r"\boxed{A C}")
@@ -124,13 +124,13 @@ def test_one_small_disk_on_c_pays_nothing_at_the_limit():
     assert step.info["stop_reason"] is StopReason.MAX_TURNS
 
 
-def test_newly_settled_disks_pay_their_share_at_the_limit(play):
+def test_newly_settled_disks_earn_their_share_at_the_limit(play):
     env = TowerofHanoiEnv(num_disks=3, max_turns=4)
     total, step = play(env, Oracle(env).act, seed=0)  # the fourth of seven moves brings the largest disk to C
     assert step.truncated and total == 1 / 3
 
 
-def test_disks_that_start_settled_pay_nothing():
+def test_disks_that_start_settled_earn_nothing():
     env = TowerofHanoiEnv(num_disks=4, max_turns=1, random_start=True)
     seen = 0
     for seed in range(100):
@@ -142,12 +142,12 @@ def test_disks_that_start_settled_pay_nothing():
 
 
 @pytest.mark.parametrize("text", ["A C", "AC", "a,c", " a , C ", "a  c"])
-def test_a_move_may_be_written_in_several_ways(text):
+def test_a_move_can_be_written_in_several_ways(text):
     env = TowerofHanoiEnv()
     assert env.read(rf"first \boxed{{B C}}, no: \boxed{{{text}}} \boxed{{done}}") == (0, 2)
 
 
 @pytest.mark.parametrize("bad", [{"num_disks": 1}, {"num_disks": 11}, {"num_disks": 2.5}, {"max_turns": 0}])
-def test_values_out_of_range_are_refused(bad):
+def test_values_out_of_range_are_rejected(bad):
     with pytest.raises(BadValue, match=str(*bad.values())):
         TowerofHanoiEnv(**bad)

