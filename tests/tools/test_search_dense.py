@@ -167,8 +167,8 @@ def test_an_embeddings_endpoint_gets_prefixes_and_retries(folder):
     from gem.testing.fakes import Answer
     from gem.tools.search_engine.dense import EmbeddingsEndpoint
 
-    faults = [Answer(status=503), Answer(body="{}")]
-    with FakeEmbeddings(meaning, faults=faults) as fake, EmbeddingsEndpoint(fake.url, "m", backoff=0) as endpoint:
+    failures = [Answer(status=503), Answer(body="{}")]
+    with FakeEmbeddings(meaning, failures=failures) as fake, EmbeddingsEndpoint(fake.url, "m", backoff=0) as endpoint:
         encoder = Encoder(endpoint, "m", "query: ", "passage: ")
         add_vectors(folder, encoder, batch=50)
         assert [len(asked["input"]) for asked in fake.requests] == [50, 50, 50, 50, 50, 50]

@@ -418,7 +418,7 @@ def test_errors_of_the_search_api_never_contain_the_key(web_of, pages):
     output = reply.decode() + str(raised.value) + stderr
     assert KEY not in output and "sk-a-very" not in output
     spent = [Answer(body='{"error": "You have run out of searches."}')]
-    with web_of(pages, key=KEY, faults=spent) as web, serp(web) as server:
+    with web_of(pages, key=KEY, failures=spent) as web, serp(web) as server:
         status, reply = server.post(b'{"query": "x"}')
     assert status == 502 and "run out" in json.loads(reply)["error"]
 
@@ -426,10 +426,10 @@ def test_errors_of_the_search_api_never_contain_the_key(web_of, pages):
 def test_transient_errors_are_retried_and_timeouts_get_status_504(web_of, pages):
     from gem.testing.fakes import Answer
 
-    with web_of(pages, key=KEY, faults=[Answer(status=503), Answer(body="nonsense")]) as web, serp(web) as server:
+    with web_of(pages, key=KEY, failures=[Answer(status=503), Answer(body="nonsense")]) as web, serp(web) as server:
         assert len(server.ask(query="who wrote faust?")) == 2
     slow = [Answer(delay=30)] * 3
-    with web_of(pages, key=KEY, faults=slow) as web, serp(web, "--timeout", 0.2) as server:
+    with web_of(pages, key=KEY, failures=slow) as web, serp(web, "--timeout", 0.2) as server:
         status, reply = server.post(b'{"query": "who wrote faust?"}')
     assert status == 504 and "0.2 s" in json.loads(reply)["error"]
 
@@ -510,7 +510,7 @@ def test_addresses_that_are_not_public_are_refused(url):
 def test_requests_in_flight_are_answered_before_shutdown(web_of, pages):
     from gem.testing.fakes import Answer
 
-    with web_of(pages, key=KEY, faults=[Answer(delay=1.0, status=503)]) as web, serp(web) as server:
+    with web_of(pages, key=KEY, failures=[Answer(delay=1.0, status=503)]) as web, serp(web) as server:
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(server.ask, query="who wrote faust?")
             while not web.requests:

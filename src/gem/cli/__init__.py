@@ -24,7 +24,10 @@ COMMANDS = {
     "check": ("gem.cli.check", "Check environments against the gem.Env contract."),
     "replay": ("gem.cli.replay", "Replay recorded episodes and show what changed."),
     "bench": ("gem.cli.bench", "Measure how fast environments step."),
-    "sandbox": ("gem.cli.sandbox", "Run untrusted programs contained, and see what containment holds on this machine."),
+    "sandbox": (
+        "gem.cli.sandbox",
+        "Run untrusted programs in a sandbox, and check which isolation this machine supports.",
+    ),
     "train": ("gem.cli.train", "Train a policy with reinforcement learning."),
 }
 CALLER_ERROR, FAILED, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141  # shells report SIGINT as 130 and SIGPIPE as 141

@@ -48,7 +48,7 @@ class Config(DataFlags):
     seeds: int = flag(10, help="seeds for checks of single episodes")
     episodes: int = flag(50, help="episodes for estimates of means and rates")
     seconds: float = flag(60.0, help="approximate time limit per environment; slow environments play fewer episodes")
-    rows: int | Literal["all"] = flag(DEFAULT_ROWS, help="dataset rows to answer, or all")
+    rows: int | Literal["all"] = flag(DEFAULT_ROWS, help="dataset rows to answer, or all", metavar="N")
     json: bool = flag(False, help="print the reports as a JSON array")
 
 
@@ -108,8 +108,10 @@ def _missing_data(target: Any) -> str | None:
 def _affordable(target: Any, config: Config) -> tuple[int, int]:
     """The numbers of seeds and episodes that can be played in config.seconds, at most those of the config."""
     cost = _seconds_per_episode(target)
-    share = min(1.0, config.seconds / (cost * (RESETS_PER_EPISODE * config.episodes + RESETS_PER_SEED * config.seeds)))
-    return max(1, math.ceil(share * config.seeds)), max(1, math.ceil(share * config.episodes))
+    fraction = min(
+        1.0, config.seconds / (cost * (RESETS_PER_EPISODE * config.episodes + RESETS_PER_SEED * config.seeds))
+    )
+    return max(1, math.ceil(fraction * config.seeds)), max(1, math.ceil(fraction * config.episodes))
 
 
 def _seconds_per_episode(target: Any) -> float:
@@ -173,7 +175,9 @@ class _ProgressBar:
             shared = sys.stdout.isatty()  # print lines of stdout above the bar
             console = Console(stderr=True)
             self._progress = Progress(*columns, console=console, transient=True, redirect_stdout=shared)
-            self._whole = self._progress.add_task("checking", total=self._count, completed=-1, visible=self._count > 1)
+            self._environments = self._progress.add_task(
+                "checking", total=self._count, completed=-1, visible=self._count > 1
+            )
             self._rows = self._progress.add_task("rows", visible=False)
             self._progress.start()
         return self
@@ -187,7 +191,7 @@ class _ProgressBar:
         self._started = 0.0
         if self._progress is not None:
             self._progress.update(self._rows, visible=False)
-            self._progress.update(self._whole, description=name, advance=1)
+            self._progress.update(self._environments, description=name, advance=1)
 
     def rows(self, done: int, total: int) -> None:
         """Show the number of rows done."""

@@ -130,7 +130,7 @@ BASELINES = {
 
 
 def _described(estimate: ScoreEstimate) -> str:
-    return f"{estimate} of {shorten(estimate.policy.action_code, 60)}"
+    return f"{estimate} with the action {shorten(estimate.policy.action_code, 60)}"
 
 
 def _failure(harness: Harness, detail: str, policy: BaselinePolicy, seeds: Sequence[int]) -> CheckFailed:

@@ -120,14 +120,14 @@ class FakeEmbeddings(_FakeService):
 
     Args:
         embed: maps a text to its vector.
-        faults: answers to the first requests, returned instead of embeddings.
+        failures: answers to the first requests, returned instead of embeddings.
 
     Attributes:
         requests: the request bodies in order of arrival.
     """
 
     embed: Callable[[str], Sequence[float]]
-    faults: Sequence[Answer] = ()
+    failures: Sequence[Answer] = ()
     requests: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -141,8 +141,8 @@ class FakeEmbeddings(_FakeService):
     async def _handle(self, web: Any, request: Any) -> Any:
         asked = await request.json()
         self.requests.append(asked)
-        if len(self.requests) <= len(self.faults):
-            return await _answered(web, request, self.faults[len(self.requests) - 1])
+        if len(self.requests) <= len(self.failures):
+            return await _answered(web, request, self.failures[len(self.requests) - 1])
         data = [{"index": n, "embedding": list(self.embed(text))} for n, text in enumerate(asked["input"])]
         # Reversed, because clients must sort by "index".
         return web.json_response({"object": "list", "data": data[::-1]})
@@ -171,7 +171,7 @@ class FakeWeb(_FakeService):
     Args:
         pages: search results by query; other queries have no results.
         key: the accepted API key. The error for any other key quotes it.
-        faults: answers to the first searches, returned instead of results.
+        failures: answers to the first searches, returned instead of results.
 
     Attributes:
         requests: the parameters of the searches in order of arrival.
@@ -180,7 +180,7 @@ class FakeWeb(_FakeService):
 
     pages: Mapping[str, Sequence[Page]]
     key: str = "a-key"
-    faults: Sequence[Answer] = ()
+    failures: Sequence[Answer] = ()
     requests: list[dict[str, str]] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
 
@@ -202,8 +202,8 @@ class FakeWeb(_FakeService):
     async def _search(self, web: Any, form: Callable[[list[Page], str], dict[str, Any]], request: Any) -> Any:
         asked = dict(request.query)
         self.requests.append(asked)
-        if len(self.requests) <= len(self.faults):
-            return await _answered(web, request, self.faults[len(self.requests) - 1])
+        if len(self.requests) <= len(self.failures):
+            return await _answered(web, request, self.failures[len(self.requests) - 1])
         key = asked.get("api_key", asked.get("key", ""))
         if key != self.key:
             return web.json_response({"error": f"Invalid API key {key}"}, status=401)
