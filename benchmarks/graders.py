@@ -33,7 +33,7 @@ import math_verify
 
 from gem.errors import GraderError
 from gem.graders.math import MathGrader, grade_math
-from gem.graders.math_text import over_caps
+from gem.graders.math_text import exceeded_cap
 from gem.graders.pool import GraderPool
 
 WORKERS = 2
@@ -289,7 +289,7 @@ def with_hostile_answers(repeats: int) -> list[Target]:
             stream = [*correct[:800], *(Pair(answer, GOLD_OF_HOSTILE, False) for answer in HOSTILE)]
             random.Random(run).shuffle(stream)
             clean, dirty, again = (streamed(grader, s) for s in (correct, [*stream, *correct[800:]], correct))
-            expensive = [answer for answer in HOSTILE if over_caps(answer) is None]
+            expensive = [answer for answer in HOSTILE if exceeded_cap(answer) is None]
             right.append(float(min(clean.right, dirty.right)))
             capped.append(1e3 * max(cost for answer, cost in dirty.costs.items() if answer not in expensive))
             killed.append(float(dirty.killed))

@@ -27,7 +27,7 @@ from gem.graders.base import Grade
 from gem.graders.math_compare import compare
 from gem.graders.math_engine import Condition, first_true
 from gem.graders.math_read import read
-from gem.graders.math_text import over_caps
+from gem.graders.math_text import exceeded_cap
 from gem.graders.math_values import Formula
 from gem.graders.pool import GraderPool
 
@@ -44,7 +44,7 @@ def grade_math(answer: str, gold: str | Sequence[str]) -> Grade:
         MissingDependency: formulas have to be compared, and the extra [math] is not installed.
     """
     grade, pending = _compare_texts(answer, gold)
-    return _settled(grade, pending, first_true(list(pending.values())))
+    return _resolved(grade, pending, first_true(list(pending.values())))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class MathGrader:
         if not pending:
             return grade
         conditions, pool = list(pending.values()), _engine_pool(self.pool)
-        return _settled(grade, pending, pool.run(_FIRST_TRUE, conditions, timeout=self.timeout))
+        return _resolved(grade, pending, pool.run(_FIRST_TRUE, conditions, timeout=self.timeout))
 
     async def agrade(self, answer: str, gold: str | Sequence[str]) -> Grade:
         """Async version of grade()."""
@@ -78,7 +78,7 @@ class MathGrader:
         if not pending:
             return grade
         conditions, pool = list(pending.values()), _engine_pool(self.pool)
-        return _settled(grade, pending, await pool.arun(_FIRST_TRUE, conditions, timeout=self.timeout))
+        return _resolved(grade, pending, await pool.arun(_FIRST_TRUE, conditions, timeout=self.timeout))
 
     def check_gold(self, gold: str) -> str | None:
         """Return why a reference answer cannot be matched: it exceeds a cap, or holds an unreadable formula.
@@ -106,7 +106,7 @@ def quick_grade(answer: str, gold: str | Sequence[str]) -> Grade | None:
 
 def quick_check_gold(gold: str) -> str | None:
     """Check a reference answer like MathGrader.check_gold(), without computer algebra."""
-    if (reason := over_caps(gold)) is not None:
+    if (reason := exceeded_cap(gold)) is not None:
         return reason
     braces = re.findall(r"(?<!\\)(?:\\\\)*([{}])", gold)
     return "its braces are not balanced" if braces.count("{") != braces.count("}") else None
@@ -136,7 +136,7 @@ def _compare_texts(answer: str, gold: str | Sequence[str]) -> tuple[Grade, _Pend
         raise BadValue(f"gold must be a non-empty string or several, got {gold!r:.80}")
     if not isinstance(answer, str):
         raise BadValue(f"answer must be a string, got {type(answer).__name__}")
-    if (reason := over_caps(answer)) is not None:
+    if (reason := exceeded_cap(answer)) is not None:
         return _wrong(reason), {}
     if not answer.strip():
         return _wrong("no answer"), {}
@@ -150,7 +150,7 @@ def _compare_texts(answer: str, gold: str | Sequence[str]) -> tuple[Grade, _Pend
     return _wrong(f"not equal to {golds[0]!r:.80}", parsed.clean), pending
 
 
-def _settled(grade: Grade, pending: _Pending, index: int | None) -> Grade:
+def _resolved(grade: Grade, pending: _Pending, index: int | None) -> Grade:
     """Return the grade once the pending comparisons are evaluated: index is the first that holds."""
     return grade if index is None else _right(list(pending)[index], grade.parsed)
 

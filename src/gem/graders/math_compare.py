@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from gem.graders.math_engine import AllOf, AnyOf, Condition, Matching, SameEquation, SameFormula
 from gem.graders.math_read import ParsedAnswer, read
-from gem.graders.math_units import capital_unit, measured, unit_as_letter
+from gem.graders.math_units import capital_unit, dimensions_of, unit_as_letter
 from gem.graders.math_values import (
     Clock,
     Congruence,
@@ -25,7 +25,7 @@ from gem.graders.math_values import (
     Relation,
     Value,
     Word,
-    word_of,
+    normalize_word,
 )
 
 ROUNDING = Fraction(1, 10**12)
@@ -44,7 +44,7 @@ _LABEL = re.compile(
 
 def compare(answer: ParsedAnswer, gold: ParsedAnswer) -> Verdict:
     """Return whether an answer equals a reference answer, or the condition on formulas under which it does."""
-    if _joined(answer.clean) == _joined(gold.clean):
+    if _join_units(answer.clean) == _join_units(gold.clean):
         return True
     if (wanted := _choice_of(gold.clean)) is not None:
         if (chosen := _choice_of(answer.clean)) is not None:
@@ -63,7 +63,7 @@ def _interpretations(answer: ParsedAnswer, gold: ParsedAnswer) -> Iterator[tuple
         yield number, answer.value
 
 
-def _joined(cleaned: str) -> str:
+def _join_units(cleaned: str) -> str:
     """Remove the space between a number and its unit."""
     return re.sub(r"(?<=\d) (?=[a-zA-Z])", "", cleaned)
 
@@ -89,6 +89,8 @@ def _all_of(verdicts: Iterable[Verdict]) -> Verdict:
             return False
         if not isinstance(verdict, bool):
             undecided.append(verdict)
+    if len(undecided) == 1:
+        return undecided[0]
     return AllOf(tuple(undecided)) if undecided else True
 
 
@@ -100,6 +102,8 @@ def _any_of(verdicts: Iterable[Verdict]) -> Verdict:
             return True
         if not isinstance(verdict, bool):
             undecided.append(verdict)
+    if len(undecided) == 1:
+        return undecided[0]
     return AnyOf(tuple(undecided)) if undecided else False
 
 
@@ -107,7 +111,7 @@ def _values(a: Value, g: Value) -> Verdict:
     """Compare two values of any kind."""
     if isinstance(a, (Named, Relation)) and isinstance(g, (Named, Relation)):
         return _equations(a, g)
-    if _named_otherwise(a, g) or _named_otherwise(g, a):
+    if _has_other_name(a, g) or _has_other_name(g, a):
         return False
     if isinstance(a, (Named, Congruence)) and not isinstance(g, (Named, Congruence)):
         return _values(a.value, g)
@@ -127,11 +131,11 @@ def _values(a: Value, g: Value) -> Verdict:
 
 
 def _collections(a: Value, g: Value) -> Verdict:
-    if _holds_one(a) and not _holds_one(g) and isinstance(a, Group):
+    if _is_singleton(a) and not _is_singleton(g) and isinstance(a, Group):
         return _values(a.items[0], g)
-    if _holds_one(g) and not _holds_one(a) and isinstance(g, Group):
+    if _is_singleton(g) and not _is_singleton(a) and isinstance(g, Group):
         return _values(a, g.items[0])
-    a, g = _point(a, g), _point(g, a)
+    a, g = _point_as_tuple(a, g), _point_as_tuple(g, a)
     if isinstance(a, Interval) and isinstance(g, Interval):
         return _intervals(a, g)
     if isinstance(a, Group) and isinstance(g, Interval):
@@ -139,12 +143,12 @@ def _collections(a: Value, g: Value) -> Verdict:
     if isinstance(a, Interval) and isinstance(g, Group):
         return _pair_as_interval(g, a)
     if isinstance(a, Group) and isinstance(g, Group):
-        return _groups(_in_order(a, g), _in_order(g, a))
+        return _groups(_assignments_as_tuple(a, g), _assignments_as_tuple(g, a))
     return False
 
 
 def _quantities(a: Number | Formula, g: Number | Formula) -> Verdict:
-    a, g = _lettered(_capital(a, g), g), _lettered(_capital(g, a), a)
+    a, g = _unit_as_variable(_capital_as_unit(a, g), g), _unit_as_variable(_capital_as_unit(g, a), a)
     factor = _conversion(a.unit, g.unit)
     if factor is None:
         return _angles(a, g)
@@ -164,7 +168,7 @@ def _angles(a: Number | Formula, g: Number | Formula) -> Verdict:
     units = {a.unit, g.unit}
     if "degree" not in units or not units <= {"degree", "radian", ""}:
         return False
-    return _formulas(_in_radians(a), _in_radians(g))
+    return _formulas(_as_radians(a), _as_radians(g))
 
 
 def _formulas(a: str, g: str) -> Verdict:
@@ -202,7 +206,7 @@ def _pair_as_interval(pair: Group, interval: Interval) -> Verdict:
 def _groups(a: Group, g: Group) -> Verdict:
     if a.kind != g.kind and (a.kind in _ORDERED or g.kind in _ORDERED or "union" in (a.kind, g.kind)):
         return False
-    if "set" in (a.kind, g.kind) and (_names(a) > 1 or _names(g) > 1):
+    if "set" in (a.kind, g.kind) and (_count_names(a) > 1 or _count_names(g) > 1):
         return False
     if a.kind == g.kind == "set":
         return _all_of(_has_all(*sides) for sides in ((a.items, g.items), (g.items, a.items)))
@@ -257,26 +261,26 @@ def _clocks(a: Value, g: Value) -> Verdict:
     return apart == 0 or (apart % HALF_DAY == 0 and not (a.half and g.half))
 
 
-def _named_otherwise(value: Value, group: Value) -> bool:
+def _has_other_name(value: Value, group: Value) -> bool:
     """Return whether a group assigns a value to a name other than that of the value."""
     if not isinstance(value, Named) or not isinstance(group, Group):
         return False
     return any(isinstance(item, Named) and item.name != value.name for item in group.items)
 
 
-def _names(group: Group) -> int:
+def _count_names(group: Group) -> int:
     """Count the different names in a group."""
     return len({item.name for item in group.items if isinstance(item, Named)})
 
 
-def _holds_one(value: Value) -> bool:
+def _is_singleton(value: Value) -> bool:
     """Return whether a value is a set of a single scalar or tuple, which also equals its item."""
     if not isinstance(value, Group) or value.kind != "set" or len(value.items) != 1:
         return False
     return not isinstance(value.items[0], Group) or value.items[0].kind == "tuple"
 
 
-def _point(value: Value, other: Value) -> Value:
+def _point_as_tuple(value: Value, other: Value) -> Value:
     """Read a named point such as P(1, 2) as a tuple if the other side is one."""
     if not isinstance(value, Formula) or not isinstance(other, Group) or other.kind != "tuple":
         return value
@@ -284,7 +288,7 @@ def _point(value: Value, other: Value) -> Value:
     return value if named is None else read(named.group(1)).value
 
 
-def _in_order(group: Group, other: Group) -> Group:
+def _assignments_as_tuple(group: Group, other: Group) -> Group:
     """Convert "x = 1, y = 2" to the tuple (1, 2), in alphabetical order of names, if the other side is a tuple."""
     named = [item for item in group.items if isinstance(item, Named)]
     if other.kind != "tuple" or group.kind != "list" or len({item.name for item in named}) < max(len(group.items), 2):
@@ -292,7 +296,7 @@ def _in_order(group: Group, other: Group) -> Group:
     return Group("tuple", tuple(item.value for item in sorted(named, key=lambda item: item.name)))
 
 
-def _capital(value: Number | Formula, other: Number | Formula) -> Number | Formula:
+def _capital_as_unit(value: Number | Formula, other: Number | Formula) -> Number | Formula:
     """Read a trailing capital letter as a unit (3 N is three newtons) if the other side has a unit."""
     if not isinstance(value, Formula) or value.unit or not other.unit:
         return value
@@ -306,7 +310,7 @@ def _capital(value: Number | Formula, other: Number | Formula) -> Number | Formu
     return Formula(match.group(1), unit)
 
 
-def _lettered(value: Number | Formula, other: Number | Formula) -> Number | Formula:
+def _unit_as_variable(value: Number | Formula, other: Number | Formula) -> Number | Formula:
     """Read a one-letter unit as a variable (3 t is 3 times t) if the other side is a formula with variables."""
     letter = unit_as_letter(value.unit)
     if letter is None or not isinstance(other, Formula) or other.unit or not re.search(_LETTER, other.latex):
@@ -323,11 +327,11 @@ def _conversion(unit: str, gold: str) -> Fraction | None:
         return None if other else Fraction(1, 100) if unit == "%" else Fraction(100)
     if not unit or not gold:
         return Fraction(1)
-    (dimensions, factor), (gold_dimensions, gold_factor) = measured(unit), measured(gold)
+    (dimensions, factor), (gold_dimensions, gold_factor) = dimensions_of(unit), dimensions_of(gold)
     return factor / gold_factor if dimensions == gold_dimensions else None
 
 
-def _in_radians(value: Number | Formula) -> str:
+def _as_radians(value: Number | Formula) -> str:
     return rf"({_latex(value)})\cdot\frac{{\pi}}{{180}}" if value.unit == "degree" else _latex(value)
 
 
@@ -363,7 +367,7 @@ def _in_bases(a: Value, g: Value) -> bool:
 def _words(a: Value, g: Value) -> bool:
     """Compare words. One of them may have been read as a product of variables (DNE, odd)."""
     texts = [
-        word_of(value.latex) if isinstance(value, Formula) else value.text
+        normalize_word(value.latex) if isinstance(value, Formula) else value.text
         for value in (a, g)
         if isinstance(value, (Word, Formula))
     ]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math_text import clean, cut, split
-from gem.graders.math_units import unit_of
+from gem.graders.math_text import clean, closes_early, split, split_with_separators
+from gem.graders.math_units import parse_unit
 from gem.graders.math_values import (
     SCALES,
     Clock,
@@ -27,11 +27,11 @@ from gem.graders.math_values import (
     Relation,
     Value,
     Word,
-    in_base,
     is_word,
-    number_of,
+    normalize_word,
+    parse_in_base,
+    parse_number,
     spelled_number,
-    word_of,
 )
 
 _NAME = re.compile(
@@ -104,7 +104,7 @@ def _read(text: str) -> Value:
 
 
 def _read_number(text: str) -> Number | None:
-    number = number_of(text)
+    number = parse_number(text)
     return None if number is None else Number(number, decimal="." in text)
 
 
@@ -115,8 +115,8 @@ def _read_quoted(inner: str) -> Value:
         return _read(inner)
     parts = [part for part in re.split(r",? and |,? or |, ", inner) if part]
     if len(parts) > 1:
-        return Group("list", tuple(_read_words(part) or Word(word_of(part)) for part in parts))
-    return Word(word_of(inner))
+        return Group("list", tuple(_read_words(part) or Word(normalize_word(part)) for part in parts))
+    return Word(normalize_word(inner))
 
 
 def _read_union(text: str) -> Value | None:
@@ -142,7 +142,7 @@ def _read_congruence(text: str) -> Value | None:
 
 def _read_list(text: str) -> Value | None:
     """Read values separated by commas, semicolons, "and" or "or". "x = 1, 2" and "x = 1 or x = 2" read alike."""
-    pieces = [(part, separator) for part, separator in cut(text, _BETWEEN) if part]
+    pieces = [(part, separator) for part, separator in split_with_separators(text, _BETWEEN) if part]
     parts = [signed for part, _ in pieces for signed in _signs(part)]
     if len(parts) < 2:
         return None
@@ -176,7 +176,7 @@ def _read_relation(text: str) -> Value | None:
     parts = split(text, r"\\in(?![a-zA-Z])")
     if len(parts) == 2 and _NAME.fullmatch(parts[0]):
         return _with_variable(_read(parts[1]), parts[0])
-    pieces = cut(text, _ORDER)
+    pieces = split_with_separators(text, _ORDER)
     sides, operators = [side for side, _ in pieces], [operator for _, operator in pieces[:-1]]
     if len(sides) < 2 or not all(sides):
         return None
@@ -220,12 +220,13 @@ def _read_bracketed(text: str) -> Value | None:
     if text in (r"\emptyset", r"\{\}", r"\{ \}"):
         return Group("set", ())
     for opening, closing in ((r"\{", r"\}"), ("{", "}"), (r"\langle", r"\rangle")):
-        if text.startswith(opening) and text.endswith(closing) and _encloses(text, len(opening), len(closing)):
-            items = _items(text[len(opening) : -len(closing)])
+        inner = text[len(opening) : len(text) - len(closing)]
+        if text.startswith(opening) and text.endswith(closing) and not closes_early(inner):
+            items = _items(inner)
             if opening == "{" and len(items) == 1:
                 return _read(items[0])  # plain braces only group in LaTeX
             return Group("tuple" if opening == r"\langle" else "set", tuple(map(_read, items)))
-    if len(text) < 2 or text[0] not in "([]" or text[-1] not in ")][" or not _encloses(text, 1, 1):
+    if len(text) < 2 or text[0] not in "([]" or text[-1] not in ")][" or closes_early(text[1:-1]):
         return None
     return _read_brackets(text[0] + text[-1], _items(text[1:-1]))
 
@@ -243,16 +244,6 @@ def _read_brackets(brackets: str, items: list[str]) -> Value | None:
 
 def _items(inner: str) -> list[str]:
     return [part for part in split(inner, r"[,;]")] if inner.strip() else []
-
-
-def _encloses(text: str, opening: int, closing: int) -> bool:
-    """Return whether the last bracket of a text closes the first."""
-    depth = 0
-    for character in text[opening : len(text) - closing]:
-        depth += (character in "([{") - (character in ")]}")
-        if depth < 0:
-            return False
-    return True
 
 
 def _read_matrix(text: str) -> Value | None:
@@ -300,7 +291,7 @@ def _determinant(cells: list[list[Value]]) -> Value | None:
 
 
 def _read_base(text: str) -> Value | None:
-    written = in_base(text)
+    written = parse_in_base(text)
     return None if written is None else InBase(*written)
 
 
@@ -349,12 +340,12 @@ def _read_scalar(text: str) -> Value:
     tail = _UNIT_TAIL.fullmatch(text)
     if tail is not None and _is_quantity(tail.group("number")) and not _CALCULUS.search(text):
         apart = text[tail.start("unit") - 1].isspace()
-        unit = unit_of(tail.group("unit"), tail.group("power"), apart=apart)
+        unit = parse_unit(tail.group("unit"), tail.group("power"), apart=apart)
         if unit is not None and not (unit == "degree" and _ANGLE_OF.search(text)):
             value = _read_scalar(tail.group("number").strip())
             if isinstance(value, (Number, Formula)) and not value.unit:
                 return replace(value, unit=unit)
-    return Word(word_of(text)) if is_word(text) else Formula(text)
+    return Word(normalize_word(text)) if is_word(text) else Formula(text)
 
 
 def _is_quantity(number: str) -> bool:

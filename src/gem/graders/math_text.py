@@ -1,7 +1,8 @@
 """Normalize the text of a math answer: size caps, surrounding prose and boxes, one spelling for LaTeX and Unicode.
 
-One file because each step rewrites the text that the next one reads: `over_caps` looks at the raw text, `clean` strips
-what surrounds the answer and unifies spellings, and the reader cuts the result with `split` and `cut`.
+One file because each step rewrites the text that the next one reads: `exceeded_cap` looks at the raw text, `clean`
+strips what surrounds the answer and unifies spellings, and the reader cuts the result with `split` and
+`split_with_separators`.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ _WRAPPERS = [("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")]
 _GROUPED = re.compile(r"(?<![\d.])(\d{1,3})((?:(?:,\\!|,|\{,\}|\s*\\[,!;:]\s*)\d{3})+)(?![\d,])")
 
 
-def over_caps(text: str) -> str | None:
+def exceeded_cap(text: str) -> str | None:
     """Return the cap that a text exceeds (length, nesting, size of numbers), or None.
 
     Text over a cap is graded wrong without being evaluated. The check takes linear time and reads at most MAX_CHARS
@@ -156,10 +157,10 @@ def over_caps(text: str) -> str | None:
         end = match.end() + len(exponent) if height > 1 else 0
         before = flat[match.start() - 1 : match.start()]
         limit = MAX_EXPONENT if before.isdigit() else MAX_POWER
-        if any(number > limit for number in _numbers(exponent)):
+        if any(number > limit for number in _magnitudes(exponent)):
             return f"an exponent beyond {limit}"
     for match in re.finditer(r"(?:\d+|\([^()]*\)|\{[^{}]*\})!|\\[dt]?binom(\{[^{}]*\}+)", flat):
-        if any(number > MAX_FACTORIAL for number in _numbers(match.group(1) or match.group()[:-1])):
+        if any(number > MAX_FACTORIAL for number in _magnitudes(match.group(1) or match.group()[:-1])):
             return f"a factorial or binomial beyond {MAX_FACTORIAL}"
     return "a factorial of a factorial" if re.search(r"!\)*!", flat) else None
 
@@ -173,14 +174,14 @@ def clean(text: str) -> str:
     text = text.strip()
     if _PLAIN.fullmatch(text):
         return text
-    text = _unwrap(bare(_ascii(text)))
+    text = _unwrap(strip_surroundings(_ascii(text)))
     text = _GROUPED.sub(
         lambda m: m.group(1) + re.sub(r"\D", "", m.group(2)) if _is_one_number(m, text) else m.group(), text
     )
     text = _INLINE.sub(r"\1", text).replace(r"\,", " ").replace("{,}", ",").replace(r"\!", "")
     for pattern, replacement in _SPELLINGS:
         text = pattern.sub(replacement, text)
-    text = _DMS.sub(_degrees, _bare_arguments(text))
+    text = _DMS.sub(_degrees, _brace_arguments(text))
     text = re.sub(r"\s+", " ", text).strip()
     text = re.sub(r"\s*([,(){}\[\]=<>/^_+])\s*", r"\1", text) if "\\text" not in text else text
     text = re.sub(r",(?=\S)", ", ", text).lstrip("= ")
@@ -194,10 +195,10 @@ def split(text: str, separator: str) -> list[str]:
     >>> split("1, (2, 3), 4", ",")
     ['1', '(2, 3)', '4']
     """
-    return [part for part, _ in cut(text, separator)]
+    return [part for part, _ in split_with_separators(text, separator)]
 
 
-def cut(text: str, separator: str) -> list[tuple[str, str]]:
+def split_with_separators(text: str, separator: str) -> list[tuple[str, str]]:
     """Split like split(), pairing each part with the separator after it ("" after the last part)."""
     pattern = re.compile(separator)
     parts, depth, start, i = list[tuple[str, str]](), 0, 0, 0
@@ -216,6 +217,16 @@ def cut(text: str, separator: str) -> list[tuple[str, str]]:
     return [*parts, (text[start:].strip(), "")]
 
 
+def closes_early(text: str, opening: str = "([{", closing: str = ")]}") -> bool:
+    """Return whether a closing bracket precedes its opening one, so that the text is not enclosed by its neighbors."""
+    depth = 0
+    for character in text:
+        depth += (character in opening) - (character in closing)
+        if depth < 0:
+            return True
+    return False
+
+
 def _exponent(flat: str, start: int) -> tuple[str, int]:
     """Return the exponent that begins at start with the exponents stacked on it, and their count.
 
@@ -228,25 +239,25 @@ def _exponent(flat: str, start: int) -> tuple[str, int]:
     return flat[start:end], height
 
 
-def _numbers(text: str) -> list[float]:
+def _magnitudes(text: str) -> list[float]:
     """Return the approximate value of an arithmetic expression; for any other text, the integers in it."""
     expression = text.translate(str.maketrans("{}", "()")).replace("^", "**")
     if _ARITHMETIC.fullmatch(expression) is None:
         return [float(number) for number in re.findall(r"\d+", text)]
     try:
-        return [_size(ast.parse(expression, mode="eval").body)]
+        return [_magnitude(ast.parse(expression, mode="eval").body)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return [float(number) for number in re.findall(r"\d+", text)]
 
 
-def _size(node: ast.AST) -> float:
+def _magnitude(node: ast.AST) -> float:
     """Return an upper estimate of an expression's value. Raises ValueError for anything but arithmetic."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return float(min(node.value, 1e300))
     if isinstance(node, ast.UnaryOp):
-        return _size(node.operand)
+        return _magnitude(node.operand)
     if isinstance(node, ast.BinOp):
-        left, right = _size(node.left), _size(node.right)
+        left, right = _magnitude(node.left), _magnitude(node.right)
         with contextlib.suppress(OverflowError):
             if isinstance(node.op, ast.Pow):
                 return float(left**right)
@@ -280,15 +291,17 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def bare(text: str) -> str:
+def strip_surroundings(text: str) -> str:
     r"""Strip prose, quotes and boxes from around an answer.
 
     The last of several boxes counts. A single box keeps a name before it and a unit after it.
 
-    >>> bare(r"The answer is **12**."), bare(r"x = \boxed{3}\text{ cm}"), bare(r"not \boxed{3} but \boxed{4}")
-    ('12', 'x = 3\\text{ cm}', '4')
+    >>> strip_surroundings(r"The answer is **12**."), strip_surroundings(r"x = \boxed{3}\text{ cm}")
+    ('12', 'x = 3\\text{ cm}')
+    >>> strip_surroundings(r"not \boxed{3} but \boxed{4}")
+    '4'
     """
-    text = _opened(re.sub(r"\\(boxed|fbox)\s+([^\s{])", r"\\\1{\2}", text).strip())
+    text = _unbox(re.sub(r"\\(boxed|fbox)\s+([^\s{])", r"\\\1{\2}", text).strip())
     if (prose := _PROSE.match(text)) is not None:
         text = text[prose.end() :]
     while True:
@@ -302,7 +315,7 @@ def bare(text: str) -> str:
             return text
 
 
-def _opened(text: str) -> str:
+def _unbox(text: str) -> str:
     found = boxes(text.replace(r"\fbox", r"\boxed"))
     if not found:
         return text
@@ -310,7 +323,7 @@ def _opened(text: str) -> str:
         after = text[start.end() + len(found[0]) + 1 :]
         if len(after) <= 40 and _UNIT_AFTER.fullmatch(after):
             return f"{start.group('before')}{found[0]}{after}"
-    return _opened(found[-1])
+    return _unbox(found[-1])
 
 
 def _ascii(text: str) -> str:
@@ -362,21 +375,12 @@ def _unwrap(text: str) -> str:
                 break
         else:
             match = re.fullmatch(r"\\(?:boxed|fbox|mathbf|displaystyle)\s*\{(.*)\}", text, re.DOTALL)
-            if match is None or _depth_breaks(match.group(1)):
+            if match is None or closes_early(match.group(1), "{", "}"):
                 return text
             text = match.group(1)
 
 
-def _depth_breaks(text: str) -> bool:
-    depth = 0
-    for character in text:
-        depth += (character == "{") - (character == "}")
-        if depth < 0:
-            return True
-    return False
-
-
-def _bare_arguments(text: str) -> str:
+def _brace_arguments(text: str) -> str:
     r"""Add the braces that LaTeX lets writers omit (\frac12, \sqrt2), and backslashes to bare function names."""
     text = re.sub(r"\\frac\s*([0-9a-zA-Z])\s*([0-9a-zA-Z])", r"\\frac{\1}{\2}", text)
     text = re.sub(r"\\frac\s*([0-9a-zA-Z])\s*\{", r"\\frac{\1}{", text)

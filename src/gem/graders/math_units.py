@@ -82,7 +82,7 @@ for _row in (
     _unit(*_row)
 
 
-def unit_of(text: str, power: str | None = None, *, apart: bool = True) -> str | None:
+def parse_unit(text: str, power: str | None = None, *, apart: bool = True) -> str | None:
     """Return the canonical form of a unit, or None if the text is not one.
 
     Args:
@@ -114,7 +114,7 @@ def unit_as_letter(unit: str) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def measured(unit: str) -> tuple[Dimensions, Fraction]:
+def dimensions_of(unit: str) -> tuple[Dimensions, Fraction]:
     """Return the dimensions of a canonical unit and its factor to the base unit."""
     dimensions: Counter[str] = Counter()
     factor = Fraction(1)

@@ -151,7 +151,7 @@ FUNCTIONS = frozenset(
 )
 
 
-def number_of(text: str) -> Fraction | None:
+def parse_number(text: str) -> Fraction | None:
     """Return the exact value of a text that is a number and nothing else, or None."""
     text = text.strip().removeprefix("+")
     for pattern, value in _NUMBERS:
@@ -160,10 +160,10 @@ def number_of(text: str) -> Fraction | None:
     return None
 
 
-def in_base(text: str) -> tuple[str, int] | None:
+def parse_in_base(text: str) -> tuple[str, int] | None:
     """Return digits and their subscript base; None for other text and for digits that do not exist in the base.
 
-    >>> in_base("ff_{16}"), in_base("12_2")
+    >>> parse_in_base("ff_{16}"), parse_in_base("12_2")
     (('FF', 16), None)
     """
     match = _BASE.fullmatch(text)
@@ -206,7 +206,7 @@ def is_word(text: str) -> bool:
     return len(letters) > 3 and letters.isalpha() and letters.lower() not in FUNCTIONS
 
 
-def word_of(text: str) -> str:
+def normalize_word(text: str) -> str:
     """Normalize a word for Word.text."""
     word = re.sub(r"\\text\{|[{}().$]", "", text).strip()
     return word if len(word) == 1 else re.sub(r"\s+", " ", word).casefold()
