@@ -1,6 +1,6 @@
-r"""Reading model text: boxes, tags, code fences, tool tags. The one place that does it.
+r"""Parse model text: boxes, tags and code fences.
 
-Every function takes any string, runs in time linear in its length, and never raises.
+Every function accepts any string, runs in linear time and never raises.
 """
 
 from __future__ import annotations
@@ -8,15 +8,21 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# \{ and \} are LaTeX braces that group nothing, so they neither open nor close a box.
+# \{ and \} are literal braces in LaTeX, so they neither open nor close a box.
 _BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
-_PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box with no brace and no command inside
-_INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit 64 bits; longer is no move of any game
+_PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box without braces or commands inside
+_INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit into 64 bits
 _INTEGER_BOX = re.compile(rf"\\boxed\s*\{{({_INTEGER.pattern})\}}")
 
 
 class CodeBlock(NamedTuple):
-    """A fenced block: its info word in lower case ("" when bare), its text, and where the block ends in the source."""
+    """A fenced code block.
+
+    Args:
+        language: info word in lower case; "" without one.
+        code: the text between the fences.
+        end: offset after the block in the source.
+    """
 
     language: str
     code: str
@@ -24,7 +30,7 @@ class CodeBlock(NamedTuple):
 
 
 def boxes(text: str) -> list[str]:
-    r"""The contents of every closed ``\boxed{…}``, in the order in which they open; braces inside may nest.
+    r"""Return the contents of all closed ``\boxed{…}``, ordered by where they open. Braces may nest.
 
     >>> boxes(r"\boxed{1}, \boxed{\frac{1}{2}} and \boxed{never closed")
     ['1', '\\frac{1}{2}']
@@ -33,9 +39,9 @@ def boxes(text: str) -> list[str]:
 
 
 def _box_spans(text: str) -> list[tuple[int, int]]:
-    # Spans and not their texts: 30,000 nested boxes would be gigabytes of those.
+    # Offsets rather than texts: the texts of 30,000 nested boxes would take gigabytes.
     found: list[tuple[int, int]] = []
-    stack: list[int | None] = []  # for each open brace: where its box's content starts, None for a plain brace
+    stack: list[int | None] = []  # per open brace: start of the box's content; None for a plain brace
     for match in _BRACES.finditer(text):
         brace = match.group()
         if brace == "}":
@@ -50,14 +56,14 @@ def _box_spans(text: str) -> list[tuple[int, int]]:
 
 
 def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
-    r"""The content of the last ``\boxed{…}``; with a pattern, of the last box that it fully matches. None without one.
+    r"""Return the content of the last ``\boxed{…}`` that the pattern, if any, fully matches; None if there is none.
 
     >>> last_boxed(r"not \boxed{up} but \boxed{left}")
     'left'
     """
     plain = _PLAIN_BOX.match(text, text.rfind(r"\boxed"))
     if plain is not None and (pattern is None or pattern.fullmatch(plain[1])):
-        return plain[1]  # the usual case, without pairing all braces of the text
+        return plain[1]  # common case: no need to match all braces
     for start, end in reversed(_box_spans(text)):
         if pattern is None or pattern.fullmatch(text, start, end):
             return text[start:end]
@@ -65,7 +71,7 @@ def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
 
 
 def last_boxed_int(text: str) -> int | None:
-    r"""The integer in the last ``\boxed{…}`` that holds one, of at most 18 ASCII digits. None without one.
+    r"""Return the integer, of at most 18 ASCII digits, in the last ``\boxed{…}`` that holds one; None if there is none.
 
     >>> last_boxed_int(r"\boxed{7} then \boxed{ 0 }"), last_boxed_int("7")
     (0, None)
@@ -76,7 +82,7 @@ def last_boxed_int(text: str) -> int | None:
 
 
 def last_tagged(text: str, tag: str) -> str | None:
-    """What stands in the last closed ``<tag>…</tag>``, stripped; the innermost when they nest. None without one.
+    """Return the stripped content of the last closed ``<tag>…</tag>``, the innermost if nested; None if there is none.
 
     >>> last_tagged("<answer>4</answer> no: <answer> 5 </answer>", "answer")
     '5'
@@ -91,7 +97,7 @@ def last_tagged(text: str, tag: str) -> str | None:
 
 
 def first_tagged(text: str, tag: str) -> tuple[str, int] | None:
-    """What stands in the first closed ``<tag>…</tag>`` and where the closing tag ends: a tool call. None without one.
+    """Return the content of the first closed ``<tag>…</tag>`` and the offset after it; None if there is none.
 
     >>> first_tagged("so <python>1+1</python> and more", "python")
     ('1+1', 23)
@@ -104,7 +110,7 @@ def first_tagged(text: str, tag: str) -> tuple[str, int] | None:
 
 
 def code_blocks(text: str, language: str | None = None) -> list[CodeBlock]:
-    r"""The closed fenced blocks of a Markdown text, all of them or those of one language.
+    r"""Return the closed fenced blocks of a Markdown text, optionally of one language only.
 
     >>> [block.code for block in code_blocks("```python\nprint(1)\n```\n", "python")]
     ['print(1)\n']
@@ -113,9 +119,9 @@ def code_blocks(text: str, language: str | None = None) -> list[CodeBlock]:
 
 
 def placed_code_blocks(text: str) -> list[tuple[int, CodeBlock]]:
-    """The closed fenced blocks, each with where its fence starts: (start, block)."""
+    """Return the closed fenced blocks with the offset of each opening fence: (start, block)."""
     blocks: list[tuple[int, CodeBlock]] = []
-    opened: tuple[str, str, int, int] | None = None  # fence, language, where it starts, where the code starts
+    opened: tuple[str, str, int, int] | None = None  # fence, language, start, start of the code
     position = 0
     for line in text.split("\n"):
         end = position + len(line)
@@ -131,7 +137,7 @@ def placed_code_blocks(text: str) -> list[tuple[int, CodeBlock]]:
 
 
 def _fence(line: str) -> tuple[str, str]:
-    """The run of three or more backticks or tildes that a line opens with, and the word after it; empty without."""
+    """Return a line's opening run of three or more backticks or tildes and the word after it; ("", "") without."""
     line = line.strip(" \t\r")
     rest = line.lstrip(line[:1]) if line[:1] in ("`", "~") else line
     fence = line[: len(line) - len(rest)]
