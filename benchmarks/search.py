@@ -1,13 +1,15 @@
-"""Search over synthetic passages: building, memory, queries per second and their latency, within the process and over
-HTTP, against bm25s (with numpy) and against a loop over all passages.
+"""Benchmark search over synthetic passages: build time, memory, throughput and latency, in the process and over HTTP.
+
+The baselines are bm25s (with numpy) and a loop over all passages.
 
   python benchmarks/search.py             200,000 passages, median of 3, about ten minutes
   python benchmarks/search.py --quick     20,000 passages, one measurement of each
   python benchmarks/search.py --only tantivy --only http
 
-The words of passages are drawn as Zipf's law has it. A query is five different words of one passage, none of the 50
-commonest, and the passage is to be found among the first three. Every engine works in a process of its own, for its
-peak of memory, and they take turns, so that a busy moment of the machine hits all. Exit code 1 when an aim is missed.
+The words of the passages follow Zipf's law. A query is five distinct words of one passage without the 50 most common
+words, and the passage must be among the first three results. Each measurement runs in a process of its own, to measure
+peak memory, and the engines take turns, so that load on the machine affects all of them. Exits with 1 if a target is
+missed.
 """
 
 from __future__ import annotations
@@ -41,23 +43,23 @@ from table import Line, ratios, report
 
 ENGINES = ("tantivy", "numpy", "bm25s", "loop")
 CLIENTS, TOPK, QUERY_WORDS = 32, 3, 5
-COMMON = 50  # words that no query holds, as people leave out "the" and "of"
-VOCABULARY, SKEW = 200_000, 1.05  # words, and the exponent of their frequencies
+COMMON = 50  # most common words, which queries leave out, as people leave out "the" and "of"
+VOCABULARY, SKEW = 200_000, 1.05  # number of words, and exponent of their frequencies
 
 
 @dataclass(frozen=True)
 class Scale:
-    """passages: of the corpus. queries: of one measurement. looped: those of the loop, which is slow."""
+    """passages: of the corpus. queries: per measurement. loop_queries: per measurement of the slow loop."""
 
     passages: int = 200_000
     repeats: int = 3
     queries: int = 4_000
-    looped: int = 5
+    loop_queries: int = 5
 
 
 def make_corpus(folder: Path, passages: int) -> None:
-    """corpus.jsonl and queries.json: [query, id of its passage], both the same from run to run."""
-    rng, chance = np.random.default_rng(0), random.Random(0)
+    """Write corpus.jsonl and queries.json, pairs of a query and the id of its passage. Both are deterministic."""
+    rng, chooser = np.random.default_rng(0), random.Random(0)
     vocabulary = np.array([f"{syllables(number)}" for number in range(VOCABULARY)])
     weights = 1.0 / np.arange(1, VOCABULARY + 1) ** SKEW
     cumulative = np.cumsum(weights / weights.sum())
@@ -70,15 +72,15 @@ def make_corpus(folder: Path, passages: int) -> None:
             for number, text in enumerate(np.split(drawn, np.cumsum(lengths)[:-1]), start=first):
                 row = {"id": f"p{number}", "title": f"{text[0]} {text[1]}", "text": " ".join(text)}
                 file.write(json.dumps(row) + "\n")
-                if chance.random() < 20_000 / passages:
-                    asked = chance.sample(sorted(set(text.tolist()) - common), QUERY_WORDS)
+                if chooser.random() < 20_000 / passages:
+                    asked = chooser.sample(sorted(set(text.tolist()) - common), QUERY_WORDS)
                     queries.append([" ".join(asked), row["id"]])
-    chance.shuffle(queries)
+    chooser.shuffle(queries)
     (folder / "queries.json").write_text(json.dumps(queries))
 
 
 def syllables(number: int) -> str:
-    """A word for a number, another for each."""
+    """Return a unique word for a number."""
     parts = []
     while number or not parts:
         number, rest = divmod(number, 70)
@@ -90,7 +92,7 @@ def read_queries(folder: Path) -> list[tuple[str, str]]:
     return [(query, wanted) for query, wanted in json.loads((folder / "queries.json").read_text())]
 
 
-# --- what runs in a process of its own -------------------------------------------------------------------------------
+# --- measurements, each in a process of its own ----------------------------------------------------------------------
 
 
 def build(engine: str, folder: Path, into: Path) -> dict[str, float]:
@@ -113,7 +115,7 @@ def read_rows(folder: Path) -> list[dict[str, str]]:
         return [decoder.decode(line) for line in file]
 
 
-Searcher = Callable[[str], list[str]]  # from a query to ids
+Searcher = Callable[[str], list[str]]  # query → ids
 
 
 def opened(engine: str, folder: Path) -> Searcher:
@@ -138,7 +140,7 @@ def opened_bm25s(folder: Path) -> Searcher:
 
 
 def opened_loop(folder: Path) -> Searcher:
-    """A score for every passage, one after the other."""
+    """Compute a score for every passage in a loop."""
     rows = read_rows(folder)
     texts = [f" {' '.join(words(row['title'] + ' ' + row['text']))} " for row in rows]
     lengths = [text.count(" ") - 1 for text in texts]
@@ -160,7 +162,7 @@ def opened_loop(folder: Path) -> Searcher:
 
 
 def query(engine: str, folder: Path, count: int) -> dict[str, Any]:
-    """Queries one after the other, then by as many threads as there are clients."""
+    """Time queries one after another, then in CLIENTS threads."""
     start = time.perf_counter()
     search = opened(engine, folder)
     opening = time.perf_counter() - start
@@ -177,7 +179,7 @@ def query(engine: str, folder: Path, count: int) -> dict[str, Any]:
 
 
 def timed_each(search: Searcher, queries: Sequence[tuple[str, str]]) -> tuple[list[float], float]:
-    """Seconds of each, and the share of those that found their passage."""
+    """Return the seconds per query, and the share of queries that found their passage."""
     times, right = [], 0
     for asked, wanted in queries:
         start = time.perf_counter()
@@ -198,7 +200,7 @@ def percentiles(times: list[float]) -> dict[str, float]:
 
 
 def over_http(folder: Path, count: int) -> dict[str, Any]:
-    """SearchTool's clients of one event loop against a retrieval server in a process of its own."""
+    """Time concurrent SearchTool calls of one event loop to a retrieval server in another process."""
     module = "gem.tools.search_engine.retrieval_server"
     command = [sys.executable, "-m", module, "--index", str(folder / "tantivy"), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -237,7 +239,7 @@ def disk_mib(folder: Path) -> float:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 2**20
 
 
-# --- what is measured ------------------------------------------------------------------------------------------------
+# --- report ----------------------------------------------------------------------------------------------------------
 
 
 def measured(part: str, folder: Path, *options: object) -> dict[str, Any]:
@@ -247,28 +249,28 @@ def measured(part: str, folder: Path, *options: object) -> dict[str, Any]:
     return result
 
 
-def run(scale: Scale, folder: Path, only: Sequence[str], told: Callable[[], None]) -> list[Line]:
+def run(scale: Scale, folder: Path, only: Sequence[str], advance: Callable[[], None]) -> list[Line]:
     engines = [engine for engine in ENGINES if not only or engine in only]
     make_corpus(folder, scale.passages)
-    told()
+    advance()
     built: dict[str, list[dict[str, Any]]] = {engine: [] for engine in engines if engine != "loop"}
     asked: dict[str, list[dict[str, Any]]] = {engine: [] for engine in engines}
     served: list[dict[str, Any]] = []
     for number in range(scale.repeats):
         for engine in built:
-            # The first build of each is the one that is searched.
+            # The first build of each engine is the one that is searched.
             with tempfile.TemporaryDirectory(dir=folder) as spare:
                 into = folder / engine if number == 0 else Path(spare) / engine
                 built[engine].append(measured(f"build {engine}", folder, "--into", into))
-            told()
+            advance()
     for _ in range(scale.repeats):
         for engine in engines:
-            count = scale.looped if engine == "loop" else scale.queries
+            count = scale.loop_queries if engine == "loop" else scale.queries
             asked[engine].append(measured(f"query {engine}", folder, "--count", count))
-            told()
+            advance()
         if "tantivy" in engines and (not only or "http" in only):
             served.append(measured("http", folder, "--count", scale.queries))
-            told()
+            advance()
     return [*build_lines(built), *query_lines(asked), *http_lines(served, asked)]
 
 
@@ -358,7 +360,7 @@ def main() -> int:
         args.only.append("tantivy")
     scale = Scale(passages=20_000, repeats=1, queries=1_000) if args.quick else Scale()
     if args.passages:
-        scale = Scale(args.passages, scale.repeats, scale.queries, scale.looped)
+        scale = Scale(args.passages, scale.repeats, scale.queries, scale.loop_queries)
     console = Console(stderr=True)
     with (
         tempfile.TemporaryDirectory(prefix="gem-search-") as folder,

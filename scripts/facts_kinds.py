@@ -1,7 +1,7 @@
-"""The kinds of things in the invented world of qa:Facts: their names, and what is told and asked about them.
+"""The kinds of entities in the world of qa:Facts: their names, and the templates of their facts.
 
-In what is told and asked, {x} is the entity and {v} the value; {they} and {their} are a person's pronouns, {trade} is
-what the person does. This file is long because it is nearly all sentences.
+In the templates, {x} is the entity, {v} the value, {they} and {their} a person's pronouns, and {trade} the profession
+of a person. The file is long because it is mostly templates.
 """
 
 from __future__ import annotations
@@ -12,20 +12,24 @@ from facts_values import Earlier, Invented, Link, Number, Pair, Teacher, Value, 
 
 
 class Fact(NamedTuple):
-    """tells: sentences that state it. asks: questions for the value. noun: the value by way of the entity, "the town
-    where {x} was born", where the value is an entity; such a noun takes the place of {x} in a question of two hops.
+    """A fact about an entity.
+
+    statements: sentences that state it. questions: questions for its value. noun: where the value is an entity, a phrase
+    for it such as "the town where {x} was born", which replaces {x} in two-hop questions.
     """
 
     name: str
     value: Value
-    tells: tuple[str, ...]
-    asks: tuple[str, ...]
+    statements: tuple[str, ...]
+    questions: tuple[str, ...]
     noun: str = ""
 
 
 class Kind(NamedTuple):
-    """number: of entities. noun: another word for each; a person has a surname for that. forms: of names, around an
-    invented word with one of the endings. facts: the first opens the article.
+    """A kind of entity.
+
+    number: of entities. noun: short reference to one of them; persons are referred to by surname. forms: of names, with
+    a place for an invented word that has one of the endings. facts: the first one opens the passage.
     """
 
     number: int
@@ -116,7 +120,7 @@ PERSON = Kind(
                 "{their} teacher was {v}, by then well advanced in years.",
                 "As a pupil of {v}, {x} showed little promise at first.",
             ),
-            ("Who taught {x} the trade?", "Who was the teacher of {x}?"),
+            ("Who taught {x}?", "Who was the teacher of {x}?"),
             "the teacher of {x}",
         ),
         Fact(
@@ -127,7 +131,7 @@ PERSON = Kind(
                 "{they} kept a narrow house in {v}, which still stands.",
                 "Visitors found {x} at home in {v}, usually at work.",
             ),
-            ("In which street did {x} live?", "In what lane was the home of {x}?"),
+            ("In which street did {x} live?", "In which lane was the home of {x}?"),
         ),
         Fact(
             "pet",
@@ -198,7 +202,7 @@ TOWN = Kind(
                 "The walls of {x} are the work of {v}.",
                 "{x} owes its ring of walls to the architect {v}.",
             ),
-            ("Who planned the walls of {x}?", "Which architect drew up the walls of {x}?"),
+            ("Who planned the walls of {x}?", "Which architect designed the walls of {x}?"),
             "the architect of the walls of {x}",
         ),
         Fact(
@@ -209,7 +213,7 @@ TOWN = Kind(
                 "A {v} stands on the town's coat of arms, above three waves.",
                 "Carters from {x} paint a {v}, the town's arms, on their doors.",
             ),
-            ("What animal do the arms of {x} show?", "Which animal is on the coat of arms of {x}?"),
+            ("Which animal is shown on the arms of {x}?", "Which animal is on the coat of arms of {x}?"),
         ),
     ),
 )
@@ -227,7 +231,7 @@ RIVER = Kind(
                 "High on {v} a spring feeds {x}, a river of cold brown water.",
                 "The river known as {x} has its source on {v}.",
             ),
-            ("On which mountain does {x} rise?", "Which mountain holds the source of {x}?"),
+            ("On which mountain does {x} rise?", "On which mountain is the source of {x}?"),
             "the mountain on which {x} rises",
         ),
         Fact(
@@ -330,7 +334,7 @@ MOUNTAIN = Kind(
                 "Masons come to {x} for its {v}.",
                 "Seen up close, {x} is made of {v}.",
             ),
-            ("What rock is {x} made of?", "Which kind of rock do masons fetch from {x}?"),
+            ("What rock is {x} made of?", "Which kind of rock do masons quarry on {x}?"),
         ),
     ),
 )
@@ -370,7 +374,7 @@ GUILD = Kind(
                 "It received its seal in the year {v}.",
                 "{x} goes back to the year {v}.",
             ),
-            ("In what year was {x} set up?", "From what year does {x} date?"),
+            ("In what year was {x} set up?", "In what year was {x} established?"),
         ),
         Fact(
             "emblem",
@@ -393,7 +397,7 @@ GUILD = Kind(
                 "The roll of {x} is closed at {v} members.",
                 "By its rules {x} consists of {v} members.",
             ),
-            ("How many members may {x} have?", "How many members are there in {x}?"),
+            ("How many members is {x} allowed to have?", "How many members are there in {x}?"),
         ),
     ),
 )
@@ -443,7 +447,7 @@ SHIP = Kind(
                 "{x} traded in {v} for as long as it sailed.",
                 "The holds of {x} smelled of its cargo, {v}.",
             ),
-            ("What cargo did {x} carry?", "In what goods did {x} trade?"),
+            ("What cargo did {x} carry?", "Which goods did {x} carry?"),
         ),
         Fact(
             "crew",
@@ -453,7 +457,7 @@ SHIP = Kind(
                 "{x} carried {v} hands and a cook.",
                 "There were berths for {v} hands aboard {x}.",
             ),
-            ("How many hands were in the crew of {x}?", "For how many hands did {x} have berths?"),
+            ("How many hands were in the crew of {x}?", "How many hands did {x} have berths for?"),
         ),
     ),
 )
@@ -482,7 +486,7 @@ BOOK = Kind(
                 "It came out in the year {v} and was soon forbidden.",
                 "{x} was printed for the first time in {v}.",
             ),
-            ("In what year did {x} come out?", "When was {x} first printed?"),
+            ("In what year was {x} published?", "When was {x} first printed?"),
         ),
         Fact(
             "pages",
@@ -492,7 +496,7 @@ BOOK = Kind(
                 "At {v} pages, {x} is seldom read to the end.",
                 "{x} fills {v} pages.",
             ),
-            ("How many pages has {x}?", "What is the number of pages of {x}?"),
+            ("How many pages does {x} have?", "What is the number of pages of {x}?"),
         ),
         Fact(
             "hero",
@@ -542,7 +546,7 @@ INVENTION = Kind(
                 "A first model of {x} was ready in {v}.",
                 "{x} worked for the first time in the year {v}.",
             ),
-            ("In what year was {x} invented?", "What is the date on the drawings of {x}?"),
+            ("In what year was {x} invented?", "What year is written on the drawings of {x}?"),
         ),
         Fact(
             "weight",
@@ -562,7 +566,7 @@ INVENTION = Kind(
                 "{x} works by means of {v}.",
                 "What moves {x} is a row of {v}.",
             ),
-            ("By means of what does {x} work?", "What is at the heart of {x}?"),
+            ("Which parts make {x} work?", "Which parts are at the heart of {x}?"),
         ),
         Fact(
             "shown",
@@ -684,7 +688,7 @@ PLANT = Kind(
                 "One counts {v} petals on every flower of {x}.",
                 "The flowers of {x}, of {v} petals each, open at dusk.",
             ),
-            ("How many petals has a flower of {x}?", "What is the number of petals on each flower of {x}?"),
+            ("How many petals does a flower of {x} have?", "What is the number of petals on each flower of {x}?"),
         ),
         Fact(
             "dye",
@@ -697,7 +701,7 @@ PLANT = Kind(
                 "Weavers take a {v} dye from {x}.",
                 "The roots of {x} stain the hands a {v}, which dyers like.",
             ),
-            ("What colour of dye does {x} give?", "What is the colour of the dye taken from {x}?"),
+            ("What colour is the dye made from {x}?", "What is the colour of the dye taken from {x}?"),
         ),
     ),
 )
@@ -748,7 +752,7 @@ DISH = Kind(
                 "It takes {v} minutes to cook {x}.",
                 "After {v} minutes over the fire {x} is done.",
             ),
-            ("How many minutes does {x} have to cook?", "How many minutes does it take to cook {x}?"),
+            ("For how many minutes is {x} cooked?", "How many minutes does it take to cook {x}?"),
         ),
         Fact(
             "bowl",
@@ -758,7 +762,7 @@ DISH = Kind(
                 "Guests eat {x} out of {v}.",
                 "Nobody would serve {x} in anything but {v}.",
             ),
-            ("In what is {x} served?", "Out of what do guests eat {x}?"),
+            ("What is {x} served in?", "What do guests eat {x} from?"),
         ),
     ),
 )
@@ -821,7 +825,7 @@ BRIDGE = Kind(
                 "The statue on {x} is that of a {v}.",
                 "On {x} people touch the foot of a {v}, a statue, for luck.",
             ),
-            ("What figure does the statue on {x} show?", "Of what figure is there a statue on {x}?"),
+            ("What figure does the statue on {x} show?", "What does the statue on {x} depict?"),
         ),
     ),
 )
@@ -850,7 +854,7 @@ SONG = Kind(
                 "The oldest sheet of {x} bears the year {v}.",
                 "Since {v} no wedding has passed without {x}.",
             ),
-            ("In what year was {x} first heard?", "What year does the oldest sheet of {x} bear?"),
+            ("In what year was {x} first heard?", "What year is written on the oldest sheet of {x}?"),
         ),
         Fact(
             "ship",
@@ -860,7 +864,7 @@ SONG = Kind(
                 "The words of {x} lament the loss of {v}.",
                 "It is about {v} and a storm that {x} is sung.",
             ),
-            ("About which ship is {x}?", "Which ship does {x} sing of?"),
+            ("Which ship is {x} about?", "Which ship does {x} sing of?"),
             "the ship that {x} is about",
         ),
         Fact(
@@ -871,7 +875,7 @@ SONG = Kind(
                 "Few singers know the {v} verses of {x}.",
                 "To sing {x} is to sing {v} verses.",
             ),
-            ("How many verses has {x}?", "What is the number of verses of {x}?"),
+            ("How many verses does {x} have?", "What is the number of verses of {x}?"),
         ),
         Fact(
             "sung",
@@ -881,7 +885,7 @@ SONG = Kind(
                 "The members of {v} have made {x} their own.",
                 "{v} closes its meetings with {x}.",
             ),
-            ("Which guild sings {x} at its meetings?", "Of which guild has {x} become the song?"),
+            ("Which guild sings {x} at its meetings?", "Which guild has adopted {x} as its song?"),
             "the guild that sings {x}",
         ),
     ),
@@ -932,7 +936,7 @@ FESTIVAL = Kind(
                 "The prize at {x} is a barrow of {v}.",
                 "At {x} the fastest runner is given as much {v} as two can carry.",
             ),
-            ("What is the prize at {x}?", "Of what do winners at {x} receive a load?"),
+            ("What is the prize at {x}?", "What do winners at {x} receive a load of?"),
         ),
         Fact(
             "dish",
@@ -942,7 +946,7 @@ FESTIVAL = Kind(
                 "At {x} one eats {v}.",
                 "The smell of {v} hangs over {x}.",
             ),
-            ("Which dish is eaten at {x}?", "What does one eat at {x}?"),
+            ("Which dish is eaten at {x}?", "What do people eat at {x}?"),
             "the dish that is eaten at {x}",
         ),
     ),
@@ -963,4 +967,4 @@ KINDS = {
     "bridge": BRIDGE,
     "song": SONG,
     "festival": FESTIVAL,
-}  # in the order in which they are drawn: people before what they make
+}  # in the order of generation: people before what they create

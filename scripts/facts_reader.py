@@ -1,6 +1,6 @@
-"""A reader who knows how the questions and the sentences of qa:Facts are phrased, and nothing about its world.
+"""Answer the questions of qa:Facts by search, from the templates of questions and sentences alone.
 
-With a search, it answers from what it is given to read; without one, it cannot.
+It shows that the questions can be answered from the corpus and only from it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from facts_kinds import KINDS, Fact, Kind
 
 
 class Plan(NamedTuple):
-    """name: the entity that the question names. steps: what to look up of it, then of what was found."""
+    """name: the entity in the question. steps: facts to look up, each about the result of the step before."""
 
     name: str
     steps: tuple[tuple[Kind, Fact], ...]
 
 
 def answer(question: str, search: Callable[[str], list[str]]) -> str | None:
-    """The answer by reading what the search finds for a name; None where a step finds nothing.
+    """Answer a question, or return None where a step finds nothing.
 
-    search: from a query to texts of passages.
+    search: maps a query to the texts of passages.
     """
     found: str | None = None
     for plan in plans(question):
@@ -36,29 +36,29 @@ def answer(question: str, search: Callable[[str], list[str]]) -> str | None:
 
 
 def plans(question: str) -> Iterator[Plan]:
-    """The ways to understand a question: those of two hops first."""
-    for kind, fact, name in understood(question):
+    """Yield the possible readings of a question, two-hop readings first."""
+    for kind, fact, name in matches(question):
         for before, link in every_fact():
             if link.noun and (match := fullmatch(link.noun, name)):
                 yield Plan(match, ((before, link), (kind, fact)))
         yield Plan(name, ((kind, fact),))
 
 
-def understood(question: str) -> Iterator[tuple[Kind, Fact, str]]:
+def matches(question: str) -> Iterator[tuple[Kind, Fact, str]]:
     for kind, fact in every_fact():
-        for ask in fact.asks:
-            if name := fullmatch(ask, question):
+        for template in fact.questions:
+            if name := fullmatch(template, question):
                 yield kind, fact, name
 
 
 def read(text: str, kind: Kind, fact: Fact, name: str) -> str | None:
-    """The value of a fact about the one that the name means, where the text states it."""
+    """Return the value of a fact about the named entity, or None where the text does not state it."""
     if name.lower() not in text.lower():
         return None
     names = "|".join(map(re.escape, (name, kind.noun or name.split()[-1])))
-    for tell in fact.tells:
-        pattern = re.escape(tell).replace(r"\{x\}", f"(?:{names})").replace(r"\{v\}", "([^.]+)")
-        pattern = re.sub(r"\\{\w+\\}", r"\\w+", pattern)  # what else stands in braces is a word
+    for template in fact.statements:
+        pattern = re.escape(template).replace(r"\{x\}", f"(?:{names})").replace(r"\{v\}", "([^.]+)")
+        pattern = re.sub(r"\\{\w+\\}", r"\\w+", pattern)  # any other placeholder is one word
         if match := re.search(rf"(?:^|\. ){pattern}(?: |$)", text, re.IGNORECASE):
             return match[1]
     return None

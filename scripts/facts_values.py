@@ -1,4 +1,4 @@
-"""What a fact of the invented world can be: a number, a year, something of two words, a name, another entity."""
+"""Types of values of facts: numbers, years, pairs of words, invented names and other entities."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Protocol
 
 @dataclass
 class Entity:
-    """kind: of the tables in facts_kinds. name: as in a sentence, "the river Orvel". bare: the shortest form of it.
+    """An entity of the world.
 
-    year: of birth or of making. facts: the values by the names of the facts. sources: the entities among them.
+    kind: key of facts_kinds.KINDS. name: as in a sentence, "the river Orvel". bare: its shortest form. year: of birth
+    or creation. facts: values by name of the fact. sources: the values that are entities.
     """
 
     kind: str
@@ -29,7 +30,7 @@ class Entity:
 
     @property
     def answers(self) -> list[str]:
-        """What names it, the name as in a sentence first."""
+        """Accepted names; the form used in sentences comes first."""
         return list(dict.fromkeys([self.name.removeprefix("the "), self.bare, self.surname]))
 
     @property
@@ -38,33 +39,33 @@ class Entity:
 
     @property
     def pronouns(self) -> tuple[str, str]:
-        return ("she", "her") if len(self.bare) % 2 else ("he", "his")  # no fact depends on it
+        return ("she", "her") if len(self.bare) % 2 else ("he", "his")  # arbitrary
 
 
 class World(Protocol):
     rng: random.Random
 
     def deal(self, group: str) -> Entity:
-        """An entity of a kind or trade; all of them have their turn before one comes again."""
+        """Return an entity of a kind or trade. Each is returned once before one is returned again."""
 
     def made_between(self, group: str, first: int, last: int) -> Entity | None:
-        """An entity whose year is first to last, None where there is none."""
+        """Return an entity whose year is between first and last, or None."""
 
     def invent(self, endings: tuple[str, ...]) -> str:
-        """A name that nothing else has."""
+        """Return a unique name."""
 
 
 class Value(Protocol):
     def draw(self, world: World, entity: Entity) -> str | Entity | None:
-        """The value, None where the entity has none."""
+        """Return a value, or None where the entity has none."""
 
     def accepted(self, text: str) -> list[str]:
-        """The answers that say the same as the text, which comes first."""
+        """Return all accepted answers, starting with the text itself."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """From low to high; unit: what is counted, and shorter words for it."""
+    """An integer from low to high. unit: what is counted, and abbreviations."""
 
     low: int
     high: int
@@ -79,7 +80,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Year:
-    """Between two years, counted from that of the maker where there is one: ``maker`` names the fact."""
+    """A year from low to high, relative to the year of the entity in the fact ``maker`` where given."""
 
     low: int
     high: int
@@ -96,7 +97,7 @@ class Year:
 
 @dataclass(frozen=True)
 class Pair:
-    """One word of each list: "silver otter"."""
+    """One word of each list, such as "silver otter"."""
 
     first: tuple[str, ...]
     second: tuple[str, ...]
@@ -110,7 +111,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Invented:
-    """A name that has no article of its own; form: around it."""
+    """An invented name without a passage of its own. form: template around it."""
 
     form: str = "{}"
     endings: tuple[str, ...] = ("el", "ash", "une", "ovar")
@@ -139,7 +140,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Earlier(Link):
-    """Another entity that was there before this one was made."""
+    """Another entity that is older than this one."""
 
     def draw(self, world: World, entity: Entity) -> Entity | None:
         return world.made_between(self.group, 0, entity.year - 1)
@@ -147,7 +148,7 @@ class Earlier(Link):
 
 @dataclass(frozen=True)
 class Teacher(Link):
-    """Somebody of the same trade, 18 to 60 years older."""
+    """A person of the same trade, 18 to 60 years older."""
 
     group: str = "person"
 

@@ -1,6 +1,6 @@
-"""Write the corpus and the questions of qa:Facts: an invented world, drawn from a seed and told in prose.
+"""Generate the corpus and the questions of qa:Facts: prose about a world invented from a fixed seed.
 
-python scripts/make_facts.py [FOLDER]   into src/gem/envs/data/facts where no folder is given
+python scripts/make_facts.py [FOLDER]   default: src/gem/envs/data/facts
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from gem.seeding import stream
 
 FOLDER = Path(__file__).resolve().parents[1] / "src" / "gem" / "envs" / "data" / "facts"
 ONE_HOP, TWO_HOPS = 300, 150
-WORDS = range(40, 121)  # of a passage
-APART = 5  # the first letters of an invented name that stand in no other one
+WORDS = range(40, 121)  # per passage
+APART = 5  # invented names differ in their first letters, at least in so many
 STARTS = [
     *("b", "br", "c", "cl", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "kr", "l", "m", "n", "p", "pl", "qu", "r"),
     *("s", "sk", "t", "tr", "v", "y", "z"),
@@ -38,7 +38,7 @@ Row = Mapping[str, Any]
 
 
 class World:
-    """All entities with their facts; ``drawn`` holds them by kind and by trade."""
+    """All entities with their facts. ``drawn`` holds them by kind and by trade."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -97,21 +97,21 @@ class World:
 
 
 def article(entity: Entity, rng: random.Random) -> str:
-    """The prose about an entity: a sentence for every fact; three of them at least have the whole name."""
+    """Write the passage of an entity: one sentence per fact, with the full name at least three times."""
     first, *others = facts_of(entity)
     while True:
-        sentences, clear = [tell(first, rng.choice(first.tells), entity, entity.name)], False
+        sentences, clear = [render(first, rng.choice(first.statements), entity, entity.name)], False
         for fact in rng.sample(others, len(others)):
-            # After the name of something else, "it" and "she" could be that.
-            tells = [text for text in fact.tells if clear or "{x}" in text]
-            sentences.append(tell(fact, rng.choice(tells), entity, rng.choice([entity.name, short(entity)])))
+            # After another name, "it" and "she" would be ambiguous.
+            statements = [text for text in fact.statements if clear or "{x}" in text]
+            sentences.append(render(fact, rng.choice(statements), entity, rng.choice([entity.name, short(entity)])))
             clear = not isinstance(fact.value, Link)
         text = " ".join(sentences)
         if text.lower().count(entity.name.lower()) >= 3 and len(text.split()) in WORDS:
             return text
 
 
-def tell(fact: Fact, text: str, entity: Entity, name: str) -> str:
+def render(fact: Fact, text: str, entity: Entity, name: str) -> str:
     they, their = entity.pronouns
     text = text.format(x=name, v=entity.facts[fact.name], they=they, their=their, trade=entity.trade)
     return text[0].upper() + text[1:]
@@ -126,9 +126,10 @@ def facts_of(entity: Entity) -> list[Fact]:
 
 
 class Draft(NamedTuple):
-    """meant: the answers, normalised. about: the entities whose passages are needed, in the order of reading.
+    """A candidate question.
 
-    sort: what makes questions alike.
+    meant: the answers, normalized. about: the entities whose passages are needed, in reading order. sort: questions of
+    the same sort are similar.
     """
 
     text: str
@@ -139,14 +140,14 @@ class Draft(NamedTuple):
 
 
 def one_hop(world: World, rng: random.Random) -> Iterator[Draft]:
-    """Every question about a fact of an entity."""
+    """Yield a question for each fact of each entity."""
     for entity in world.entities:
         for fact in facts_of(entity):
             yield draft(fact, [entity], entity.name, f"{entity.kind} {fact.name}", rng)
 
 
 def two_hops(world: World, rng: random.Random) -> Iterator[Draft]:
-    """Every question about a fact of an entity that is itself a fact of another one."""
+    """Yield a question for each fact of each entity that is the value of a fact of another entity."""
     for entity in world.entities:
         for link in facts_of(entity):
             if between := entity.sources.get(link.name):
@@ -159,25 +160,25 @@ def draft(fact: Fact, about: list[Entity], name: str, sort: str, rng: random.Ran
     entity = about[-1]
     source = entity.sources.get(fact.name)
     answers = source.answers if source else fact.value.accepted(entity.facts[fact.name])
-    return Draft(rng.choice(fact.asks).format(x=name), answers, frozenset(map(normalize, answers)), about, sort)
+    return Draft(rng.choice(fact.questions).format(x=name), answers, frozenset(map(normalize, answers)), about, sort)
 
 
 def is_fair(draft: Draft, texts: Mapping[str, str]) -> bool:
-    """Whether the question does not hold its answer, and the first of two passages does not give it away."""
+    """Return whether neither the question nor the first of two passages contains the answer."""
     before = [draft.text, *(texts[entity.title] for entity in draft.about[:-1])]
-    return not any(says(text, answer) for text in before for answer in draft.answers)
+    return not any(contains_answer(text, answer) for text in before for answer in draft.answers)
 
 
-def says(text: str, answer: str) -> bool:
-    """Whether the answer stands in the text, and not inside a longer word or number."""
+def contains_answer(text: str, answer: str) -> bool:
+    """Return whether the text contains the answer as whole words."""
     text, answer = text.lower(), answer.lower()
     return answer in text and re.search(rf"(?<![\w,]){re.escape(answer)}(?!\w)", text) is not None
 
 
 def choose(drafts: list[Draft], count: int, taken: set[str], rng: random.Random) -> list[Draft]:
-    """So many questions, as many of each sort as can be, no two with an answer in common.
+    """Choose questions without a common answer, spread evenly over the sorts.
 
-    taken: the answers that are used already, normalised; those of the chosen are added.
+    taken: normalized answers already in use; updated.
     """
     chosen: list[Draft] = []
     used: Counter[str] = Counter()
@@ -192,7 +193,7 @@ def choose(drafts: list[Draft], count: int, taken: set[str], rng: random.Random)
 
 
 def build() -> dict[str, list[Row]]:
-    """The rows of both files, by their names."""
+    """Return the rows of both files by file name."""
     world = World(stream("facts", "world"))
     prose, asking, picking = (stream("facts", part) for part in ("prose", "asking", "picking"))
     texts = {entity.title: article(entity, prose) for entity in world.entities}

@@ -1,4 +1,4 @@
-"""The corpus and the questions of qa:Facts, as shipped, and the script that makes them."""
+"""The shipped corpus and questions of qa:Facts, and the script that generates them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def says(text: str, answer: str) -> bool:
-    """Whether the answer stands in the text, and not inside a longer word or number."""
+def contains_answer(text: str, answer: str) -> bool:
+    """Return whether the text contains the answer as whole words."""
     return re.search(rf"(?<![\w,]){re.escape(answer)}(?!\w)", text, re.IGNORECASE) is not None
 
 
-def test_there_are_hundreds_of_passages_and_questions_a_third_of_them_of_two_hops():
+def test_a_third_of_several_hundred_questions_has_two_hops():
     assert len(PASSAGES) >= 400
     assert len(QUESTIONS) >= 300
     assert 0.3 <= len(TWO_HOPS) / len(QUESTIONS) <= 0.4
@@ -39,7 +39,7 @@ def test_the_files_are_small():
     assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 600_000
 
 
-def test_ids_titles_questions_and_texts_are_each_there_once():
+def test_ids_titles_questions_and_texts_are_unique():
     assert len(PASSAGES) == len(passages())
     assert len({row["id"] for row in QUESTIONS} | set(PASSAGES)) == len(QUESTIONS) + len(PASSAGES)
     assert len({row["title"] for row in PASSAGES.values()}) == len(PASSAGES)
@@ -47,14 +47,14 @@ def test_ids_titles_questions_and_texts_are_each_there_once():
     assert len({row["question"] for row in QUESTIONS}) == len(QUESTIONS)
 
 
-def test_a_passage_has_40_to_120_words_in_several_sentences_and_names_its_title():
+def test_a_passage_has_40_to_120_words_in_3_to_6_sentences_and_contains_its_title():
     for row in PASSAGES.values():
         assert 40 <= len(row["text"].split()) <= 120, row["id"]
         assert 3 <= len(re.findall(r"\.(?: |$)", row["text"])) <= 6, row["id"]
         assert row["title"].lower() in row["text"].lower(), row["id"]
 
 
-def test_no_sentence_frame_is_worn_out():
+def test_no_sentence_template_dominates():
     frames = Counter(
         re.sub(r"[A-Z]\w*|\d[\d,]*", "", sentence)
         for row in PASSAGES.values()
@@ -64,39 +64,39 @@ def test_no_sentence_frame_is_worn_out():
     assert frames.most_common(1)[0][1] < 0.05 * sum(frames.values())
 
 
-def test_the_needed_passages_are_there_and_the_last_one_states_the_answer():
+def test_the_last_of_the_needed_passages_contains_the_answer():
     for row in QUESTIONS:
         assert len(row["passages"]) == len(set(row["passages"])) == row["hops"], row["id"]
         text = PASSAGES[row["passages"][-1]]["text"]
-        assert row["answer"][0] in text and says(text, row["answer"][0]), row["id"]
+        assert row["answer"][0] in text and contains_answer(text, row["answer"][0]), row["id"]
 
 
-def test_no_question_holds_its_answer():
+def test_no_question_contains_its_answer():
     for row in QUESTIONS:
-        assert not any(says(row["question"], answer) for answer in row["answer"]), row["id"]
+        assert not any(contains_answer(row["question"], answer) for answer in row["answer"]), row["id"]
 
 
-def test_a_question_names_the_title_of_its_first_passage_and_no_other():
+def test_a_question_contains_only_the_title_of_its_first_passage():
     titles = {row["title"]: row["id"] for row in PASSAGES.values()}
     for row in QUESTIONS:
         named = [titles[title] for title in titles if title.lower() in row["question"].lower()]
         assert named == row["passages"][:1], row["id"]
 
 
-def test_of_two_hops_the_first_passage_leads_to_the_second_and_does_not_state_the_answer():
+def test_the_first_of_two_passages_names_the_second_but_not_the_answer():
     for row in TWO_HOPS:
         first, second = (PASSAGES[each] for each in row["passages"])
-        assert says(first["text"], second["title"]), row["id"]
-        assert not any(says(first["text"], answer) for answer in row["answer"]), row["id"]
+        assert contains_answer(first["text"], second["title"]), row["id"]
+        assert not any(contains_answer(first["text"], answer) for answer in row["answer"]), row["id"]
 
 
-def test_no_answer_is_worth_guessing():
+def test_no_answer_is_frequent():
     most = Counter(normalize(answer) for row in QUESTIONS for answer in set(map(normalize, row["answer"])))
     assert most.most_common(1)[0][1] < 0.02 * len(QUESTIONS)
     assert not {"yes", "no", "true", "false"} & set(most)
 
 
-def test_gold_answers_are_right_and_those_of_other_questions_wrong():
+def test_reference_answers_are_correct_and_those_of_other_questions_are_not():
     for row in QUESTIONS:
         assert [exact_match(answer, row["answer"]).reward for answer in row["answer"]] == [1.0] * len(row["answer"])
     for row in QUESTIONS[::9]:
@@ -105,7 +105,7 @@ def test_gold_answers_are_right_and_those_of_other_questions_wrong():
 
 
 class Index:
-    """Retrieval by words alone: the sum of tf-idf over the words of the query."""
+    """Retrieval by the sum of tf-idf over the words of the query."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.found: dict[str, Counter[str]] = defaultdict(Counter)
@@ -115,7 +115,7 @@ class Index:
         self.size = len(texts)
 
     def search(self, query: str) -> list[str]:
-        """The ids of three passages, best first."""
+        """Return the ids of three passages, best first."""
         score: Counter[str] = Counter()
         for word in set(words(query)):
             for key, times in self.found.get(word, {}).items():
@@ -129,7 +129,7 @@ TITLES_AND_TEXTS = {key: row["title"] + "\n" + row["text"] for key, row in PASSA
 
 @pytest.mark.parametrize("corpus", [TEXTS, TITLES_AND_TEXTS], ids=["texts", "titles and texts"])
 @pytest.mark.parametrize(("rows", "recall"), [(ONE_HOP, 0.99), (TWO_HOPS, 0.95)], ids=["one hop", "two hops"])
-def test_a_search_by_words_finds_the_first_passage_among_three(rows, recall, corpus):
+def test_a_search_for_the_question_finds_the_first_passage_among_three(rows, recall, corpus):
     index = Index(corpus)
     found = [row["passages"][0] in index.search(row["question"]) for row in rows]
     assert sum(found) >= recall * len(rows)
@@ -146,7 +146,7 @@ def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
 
 
-def test_the_script_writes_the_files_byte_for_byte(tmp_path):
+def test_the_script_reproduces_the_files(tmp_path):
     import make_facts
 
     make_facts.write(tmp_path)
@@ -155,7 +155,7 @@ def test_the_script_writes_the_files_byte_for_byte(tmp_path):
         assert (tmp_path / file.name).read_bytes() == file.read_bytes(), f"run scripts/make_facts.py: {file.name}"
 
 
-def test_the_world_is_consistent_in_time():
+def test_the_dates_of_the_world_are_consistent():
     import make_facts
 
     world = make_facts.World(make_facts.stream("facts", "world"))
@@ -168,7 +168,7 @@ def test_the_world_is_consistent_in_time():
     assert all("ship" not in song.sources or song.sources["ship"].year < song.year for song in world.drawn["song"])
 
 
-def test_a_reader_who_searches_answers_and_one_who_cannot_does_not():
+def test_questions_can_be_answered_with_search_and_not_without():
     import facts_reader
 
     index = Index(TEXTS)

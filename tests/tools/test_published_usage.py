@@ -1,4 +1,4 @@
-"""The published example, line by line, and the same with several tools at once."""
+"""The published example of tools, and the same with several tools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Template:
 
 @pytest.fixture
 def gsm8k(tmp_path, monkeypatch):
-    """The data set of math:GSM8K as the hub lays it out, with one row."""
+    """Create the dataset of math:GSM8K in the layout of the hub, with one row."""
     spec = gem.ENV_REGISTRY["math:GSM8K"]
     folder = tmp_path / spec.kwargs["dataset_name"] / "data"
     folder.mkdir(parents=True)
@@ -63,7 +63,7 @@ def test_the_published_example_runs(gsm8k, tokenizer):
     wrapped_env.close()
 
 
-def test_several_tools_at_once_run(gsm8k):
+def test_several_tools_work_together(gsm8k):
     def look_up(word: str) -> str:
         """Look up a word."""
         return {"rows": "lines of trees"}.get(word, "not found")
@@ -78,7 +78,7 @@ def test_several_tools_at_once_run(gsm8k):
     env.close()
 
 
-def test_many_environments_share_nothing_but_the_sandbox(gsm8k):
+def test_vector_environments_share_only_the_sandbox(gsm8k):
     from functools import partial
 
     wrap = partial(ToolEnvWrapper, tools=[PythonCodeTool(stateful=True)])
