@@ -7,7 +7,7 @@ In one step of a hundred an environment raises, hangs, or kills its process with
 survive. What goes wrong follows from --seed; when, the machine decides. For each backend:
 
 - slots: every slot goes on to the end.
-- failures: an environment writes a line to a file before each mishap. The episodes that failed are those of the file;
+- failures: an environment writes a line to a file before each fault. The episodes that failed are those of the file;
   where a worker was killed, also those of its other slots. ``stats()`` counts the same.
 - leaks: threads, processes, file descriptors and memory, with nothing under way, are what they were after the first
   quarter; and, when the vector is closed, what they were when another had been opened and closed before.
@@ -121,7 +121,7 @@ class Soak:
             options = {"timeout": TIMEOUT, "num_workers": 2 if self.backend in ("process", "ray") else SLOTS // 2}
         return gem.make_vec(
             [f"fixture:Faulty-{'process' if self.in_worker(slot) else 'thread'}-v0" for slot in range(SLOTS)],
-            vec_kwargs=[self.faults(slot) for slot in range(SLOTS)],
+            vec_kwargs=[self.fault_options(slot) for slot in range(SLOTS)],
             backend=self.backend,
             on_failure="restart",
             rate=RATE,
@@ -134,7 +134,7 @@ class Soak:
         """Whether a slot lives in a process that can be killed: under async, half of them."""
         return self.backend in ("process", "ray") or (self.backend == "async" and slot >= SLOTS // 2)
 
-    def faults(self, slot: int) -> dict[str, Any]:
+    def fault_options(self, slot: int) -> dict[str, Any]:
         kinds = ["raise", "infra", "exit"] * 3
         if self.backend != "sync":
             kinds.append("hang")
@@ -184,25 +184,25 @@ class Soak:
     def account(self, vec_env: VectorEnv) -> None:
         injected = self.injected()
         if missing := injected - self.failed:
-            self.breaches.append(f"{len(missing)} mishaps made no episode fail: {sorted(missing)[:5]} (slot, episode)")
+            self.breaches.append(f"{len(missing)} faults made no episode fail: {sorted(missing)[:5]} (slot, episode)")
         others = self.failed - injected
         if alone := [(slot, episode) for slot, episode in others if not self.in_worker(slot)]:
-            self.breaches.append(f"{len(alone)} episodes failed without a mishap: {sorted(alone)[:5]}")
+            self.breaches.append(f"{len(alone)} episodes failed without a fault: {sorted(alone)[:5]}")
         if len(others) > self.kills() * (SLOTS // 2 - 1):
             self.breaches.append(f"{len(others)} episodes of neighbours failed, over {self.kills()} deaths")
         counted = sum(stats.failed for stats in vec_env.stats().values())
         if counted != len(self.failed):
             self.breaches.append(f"stats() counted {counted} failures, and {len(self.failed)} were received")
 
-    def mishaps(self) -> list[list[str]]:
+    def faults(self) -> list[list[str]]:
         """[seed, episode, turn, kind] of each."""
         return [line.split() for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     def injected(self) -> set[tuple[int, int]]:
-        return {(int(seed) - self.seed, int(episode)) for seed, episode, *_ in self.mishaps()}
+        return {(int(seed) - self.seed, int(episode)) for seed, episode, *_ in self.faults()}
 
     def kills(self) -> int:
-        return sum(kind == "die" for *_, kind in self.mishaps())
+        return sum(kind == "die" for *_, kind in self.faults())
 
     def check_closed(self, before: Reading) -> None:
         """Whether all is gone soon after close(), memory apart: allocators keep some."""
@@ -215,7 +215,7 @@ class Soak:
 
     def summary(self) -> str:
         return (
-            f"{self.backend}: {sum(self.steps):,} steps, {sum(self.ends):,} episodes, {len(self.mishaps())} mishaps "
+            f"{self.backend}: {sum(self.steps):,} steps, {sum(self.ends):,} episodes, {len(self.faults())} faults "
             f"({self.kills()} kills), {len(self.failed)} failed episodes, {len(self.breaches)} breaches"
         )
 
@@ -270,7 +270,7 @@ def main() -> int:
     for backend in args.backends:
         seconds = args.seconds / len(args.backends)
         with tempfile.TemporaryDirectory() as folder, shown(backend, seconds) as progress:
-            soak = Soak(backend, seconds, args.seed, Path(folder) / "mishaps")
+            soak = Soak(backend, seconds, args.seed, Path(folder) / "faults")
             with contextlib.redirect_stdout(sys.stderr):  # where Ray tells of every actor that dies
                 soak.run(progress)
             print(soak.summary(), flush=True)

@@ -185,7 +185,7 @@ def ray_light(scale: Scale) -> list[Line]:
 def ray_killed(scale: Scale) -> list[Line]:
     """An environment kills its actor: the episodes that fail are those of its actor, once each."""
     own: list[dict[str, Any]] = [{"longest": NEVER} for _ in range(RAY_ENVS)]
-    own[0]["mishaps"] = {(0, 3): "die"}
+    own[0]["faults"] = {(0, 3): "die"}
     options: dict[str, Any] = {"backend": "ray", "num_workers": RAY_WORKERS, "on_failure": "restart"}
     failed, lost = np.zeros(RAY_ENVS, dtype=int), 0
     with gem.make_vec("fixture:Faulty-v0", vec_kwargs=own, **options) as vec_env:

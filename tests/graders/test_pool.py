@@ -1,4 +1,4 @@
-"""Grading in processes that can be killed."""
+"""GraderPool: worker processes that can be killed."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def wait_until_dead(pids: set[int]) -> bool:
     return False
 
 
-def test_a_call_runs_in_another_process_and_gives_its_value(pool):
+def test_a_call_runs_in_another_process_and_returns_its_value(pool):
     assert pool.run(f"{FIXTURES}:double", 21) == 42
     assert pool.run(f"{FIXTURES}:pid") != os.getpid()
 
 
-def test_what_the_function_raises_is_raised_here_and_the_worker_goes_on(pool):
+def test_an_exception_is_raised_in_the_caller_and_the_worker_stays(pool):
     before = pool.run(f"{FIXTURES}:pid")
     with pytest.raises(ValueError, match="cannot grade 'x'"):
         pool.run(f"{FIXTURES}:refuse", "x")
     assert pool.run(f"{FIXTURES}:pid") == before
 
 
-def test_a_call_over_its_time_is_a_grader_error_and_its_worker_is_replaced(pool):
+def test_a_call_that_times_out_raises_grader_error_and_its_worker_is_replaced(pool):
     pool.run(f"{FIXTURES}:double", 1)
     with pytest.raises(GraderError, match=r"timed out after 0.2 s"):
         pool.run(f"{FIXTURES}:hang", timeout=0.2)
@@ -74,7 +74,7 @@ def test_the_killed_worker_is_dead(pool):
     assert wait_until_dead({before})
 
 
-def test_the_other_worker_goes_on_while_one_hangs(pool):
+def test_other_workers_are_not_affected_by_one_that_hangs(pool):
     stuck = pool.submit(f"{FIXTURES}:hang", timeout=30.0)
     assert [pool.run(f"{FIXTURES}:double", i) for i in range(50)] == [2 * i for i in range(50)]
     assert not stuck.done()
@@ -83,19 +83,19 @@ def test_the_other_worker_goes_on_while_one_hangs(pool):
         stuck.result()
 
 
-def test_a_worker_that_dies_is_a_grader_error_and_is_replaced(pool):
+def test_a_dead_worker_raises_grader_error_and_is_replaced(pool):
     with pytest.raises(GraderError, match="died"):
         pool.run(f"{FIXTURES}:die")
     assert pool.run(f"{FIXTURES}:double", 2) == 4
 
 
-def test_a_call_that_takes_too_much_memory_is_told_so_and_hurts_nobody(pool):
+def test_a_call_that_exceeds_the_memory_limit_raises(pool):
     with pytest.raises((MemoryError, GraderError)):
         pool.run(f"{FIXTURES}:take_memory", timeout=20.0)
     assert pool.run(f"{FIXTURES}:double", 2) == 4
 
 
-def test_when_the_process_that_forks_them_is_killed_another_one_takes_over(pool):
+def test_a_killed_fork_server_is_replaced(pool):
     pool.run(f"{FIXTURES}:double", 1)
     os.kill(pool._running._server._process.pid, signal.SIGKILL)
     time.sleep(0.1)
@@ -137,7 +137,7 @@ def test_closing_leaves_no_process_and_no_thread(pool):
     assert set(threading.enumerate()) <= before
 
 
-def test_a_closed_pool_starts_anew_when_it_is_called(pool):
+def test_a_closed_pool_restarts_on_the_next_call(pool):
     pool.run(f"{FIXTURES}:double", 1)
     pool.close()
     assert pool.run(f"{FIXTURES}:double", 3) == 6
@@ -170,7 +170,7 @@ def run_script(how: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_a_forked_process_has_workers_of_its_own_and_leaves_those_of_its_parent():
+def test_a_forked_process_starts_its_own_workers():
     assert run_script("fork")[1:] == ["8", "10"]
 
 

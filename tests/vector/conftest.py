@@ -1,4 +1,4 @@
-"""The fixture environments, importable here and in worker processes (which take over sys.path), and registered."""
+"""Make the fixture environments importable, here and in worker processes (which copy sys.path), and register them."""
 
 import gc
 import sys
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(autouse=True, scope="module")
 def fixture_ids() -> Iterator[None]:
-    """Registered while a module of this folder runs, so that no other test sees them."""
+    """Register the fixture ids while a module of this folder runs, so that no other test sees them."""
     from fixture_envs import SPECS
 
     ENV_REGISTRY.update({spec.id: spec for spec in SPECS})
@@ -26,7 +26,7 @@ def fixture_ids() -> Iterator[None]:
 
 @pytest.fixture
 def nothing_stays() -> Iterator[None]:
-    """Every thread and file descriptor of a test is gone soon after it."""
+    """Check that every thread and file descriptor of a test is gone soon after it."""
     from leftovers import eventually, open_files
 
     files, threads = open_files(), set(threading.enumerate())

@@ -1,4 +1,4 @@
-"""Environments that wait, compute, fail, hang and die on command, for tests and benchmarks of the vector.
+"""Environments that wait, compute, fail, hang and die on demand, for tests and benchmarks of vectors.
 
 Worker processes import this module by name, so it holds classes and functions only, and needs no pytest.
 """
@@ -19,11 +19,11 @@ from gem.errors import BadAction, EpisodeOver, InfraError
 from gem.registry import EnvSpec
 from gem.seeding import stream
 
-HANG = 30.0  # seconds: longer than any test, and short enough not to be left behind for ever
+HANG = 30.0  # seconds: longer than any test, but finite, so that abandoned threads end
 
 
 class Counting(Env):
-    """Ends after `turns` steps. Observations name the turn and how often this instance was reset."""
+    """Ends after `turns` steps. Observations contain the turn and the number of resets of this instance."""
 
     def __init__(self, turns: int = 2, fails_at: tuple[int, ...] = (), fails_at_reset: tuple[int, ...] = ()) -> None:
         self.turns, self.fails_at, self.fails_at_reset = turns, fails_at, fails_at_reset
@@ -56,7 +56,7 @@ class Counting(Env):
 
 
 class Echo(Env):
-    """Answers with what it was told, for ever, and tells in which process."""
+    """Returns the action as observation, without end. The info holds the type of the action and the process id."""
 
     state: str = ""
 
@@ -81,9 +81,9 @@ class Walk:
 
 
 class Walker(Env):
-    """Episodes of 1 to `longest` turns: length, observations, rewards and kind of end all come from the seed.
+    """Episodes of 1 to `longest` turns. Length, observations, rewards and kind of end depend on the seed.
 
-    seconds, reset_seconds: slept in each step and reset. burns: seconds of CPU time that each step uses.
+    seconds, reset_seconds: time to sleep in each step and reset. burns: seconds of CPU time that each step uses.
     """
 
     state: Walk
@@ -116,19 +116,19 @@ class Walker(Env):
 
 
 class Faulty(Walker):
-    """A Walker with mishaps, each named for what happens.
+    """A Walker with injected faults.
 
     Args:
-        mishaps: (episode, turn) → "raise", "infra", "exit", "hang" or "die"; turn 0 is the reset.
-        rate: the chance of a mishap of `kinds` at each step; it comes from seed, episode and turn alone.
-        hang: seconds that "hang" takes. Its sleep is one call, as that of a stuck library would be.
-        log: a file that gets a line "seed episode turn kind" before each mishap.
-        walker: other arguments of Walker.
+        faults: (episode, turn) → "raise", "infra", "exit", "hang" or "die"; turn 0 is the reset.
+        rate: probability of a fault of `kinds` at each step, determined by seed, episode and turn.
+        hang: seconds that "hang" sleeps, in one call, like a stuck library.
+        log: a file that receives a line "seed episode turn kind" before each fault.
+        walker: arguments of Walker.
     """
 
     def __init__(
         self,
-        mishaps: Mapping[tuple[int, int], str] | None = None,
+        faults: Mapping[tuple[int, int], str] | None = None,
         *,
         rate: float = 0.0,
         kinds: Iterable[str] = ("raise",),
@@ -137,35 +137,35 @@ class Faulty(Walker):
         **walker: Any,
     ) -> None:
         super().__init__(**walker)
-        self.mishaps, self.rate, self.kinds = dict(mishaps or {}), rate, tuple(kinds)
+        self.faults, self.rate, self.kinds = dict(faults or {}), rate, tuple(kinds)
         self.hang, self.log = hang, log
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
         answer = super().reset(seed)
-        self._meet(0)
+        self._inject(0)
         return answer
 
     def step(self, action: str) -> Step:
-        self._meet(self.state.turn + 1)
+        self._inject(self.state.turn + 1)
         return super().step(action)
 
-    def _meet(self, turn: int) -> None:
-        kind = self.mishaps.get((self._episode, turn))
+    def _inject(self, turn: int) -> None:
+        kind = self.faults.get((self._episode, turn))
         if kind is None and turn and self.rate:
-            chance = stream(self._seed or 0, self._episode, turn, "mishap")
+            chance = stream(self._seed or 0, self._episode, turn, "fault")
             kind = chance.choice(self.kinds) if chance.random() < self.rate else None
         if kind is not None:
-            self._note(f"{self._seed} {self._episode} {turn} {kind}\n")
-            happen(kind, self.hang)
+            self._write(f"{self._seed} {self._episode} {turn} {kind}\n")
+            inject(kind, self.hang)
 
-    def _note(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         if self.log is not None:
             with open(self.log, "a", encoding="utf-8") as file:
                 file.write(line)
 
 
 class Waiting(Walker):
-    """A Walker that waits in coroutines of its own: `waits` and `reset_waits` seconds."""
+    """A Walker with coroutines that wait `waits` and `reset_waits` seconds."""
 
     def __init__(self, *, waits: float = 0.0, reset_waits: float = 0.0, **walker: Any) -> None:
         super().__init__(**walker)
@@ -180,7 +180,7 @@ class Waiting(Walker):
         return self.step(action)
 
 
-def happen(kind: str, hang: float) -> None:
+def inject(kind: str, hang: float) -> None:
     if kind == "raise":
         raise ZeroDivisionError("injected")
     if kind == "infra":
@@ -199,7 +199,7 @@ def pause(seconds: float) -> None:
 
 
 def burn(seconds: float) -> None:
-    """Use so much CPU time of this thread."""
+    """Use CPU time of this thread for some seconds."""
     if seconds:
         end = time.thread_time() + seconds
         while time.thread_time() < end:

@@ -1,10 +1,10 @@
-"""What tests of slots that wait have in common: patience, and a look at what is left."""
+"""Wait for conditions, and count what a test leaves open."""
 
 import os
 import time
 from collections.abc import Callable
 
-SOON = 20.0  # seconds within which all that is awaited has long happened
+SOON = 20.0  # seconds after which eventually() fails
 
 
 def eventually(holds: Callable[[], bool]) -> None:

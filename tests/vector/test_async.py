@@ -1,4 +1,4 @@
-"""Each slot where its spec says, inline, awaited on a loop, on a thread or in a process, and all in one vector."""
+"""AsyncVectorEnv: each slot runs inline, on an event loop, on a thread or in a process, all in one vector."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ LIMIT = 0.3  # seconds that a call may take
 pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 
-class Patient(Faulty):
-    """A Faulty in coroutines, whose "hang" waits until it is cancelled, and tells."""
+class AsyncFaulty(Faulty):
+    """A Faulty with coroutines. Its "hang" waits until it is cancelled, and records the cancellation."""
 
     cancelled = 0
 
@@ -47,8 +47,8 @@ class Patient(Faulty):
         return Walker.step(self, action)
 
     async def _await(self, turn: int) -> None:
-        if self.mishaps.get((self._episode, turn)) != "hang":
-            self._meet(turn)
+        if self.faults.get((self._episode, turn)) != "hang":
+            self._inject(turn)
             return
         try:
             await asyncio.sleep(SOON)
@@ -59,17 +59,19 @@ class Patient(Faulty):
 
 def gem_threads() -> list[str]:
     names = (thread.name for thread in threading.enumerate())
-    return sorted(name for name in names if name in ("gem-background", "gem-slots"))  # and none of other parts' threads
+    return sorted(
+        name for name in names if name in ("gem-background", "gem-slots")
+    )  # without the threads of other parts
 
 
 def is_failed(step: Any, slot: int = 0) -> bool:
     return bool(math.isnan(step.rewards_B[slot]) and step.truncated_B[slot] and not step.terminated_B[slot])
 
 
-# Where slots run
+# Execution modes
 
 
-def test_slots_that_all_run_inline_are_the_plain_loop():
+def test_all_inline_slots_use_the_inline_engine():
     with AsyncVectorEnv([Walker] * 4, runs=["inline"] * 4) as env:
         assert type(env.engine) is InlineEngine
         env.reset(seed=0)
@@ -77,7 +79,7 @@ def test_slots_that_all_run_inline_are_the_plain_loop():
         assert gem_threads() == []
 
 
-def test_slots_run_on_threads_where_nothing_is_said():
+def test_slots_run_on_threads_by_default():
     with AsyncVectorEnv([Walker] * 4) as env:
         env.reset(seed=0)
         assert set(gem_threads()) == {"gem-slots"}
@@ -93,7 +95,7 @@ def test_with_a_time_limit_inline_slots_run_on_threads():
         assert env.recv().ids_B == [1]
 
 
-def test_slots_that_run_in_processes_do_so():
+def test_process_slots_run_in_worker_processes():
     with AsyncVectorEnv([Echo] * 3, runs=["inline", "process", "thread"], num_workers=1) as env:
         env.reset(seed=0)
         pids = [info["pid"] for info in env.step(["a"] * 3).infos_B]
@@ -101,7 +103,7 @@ def test_slots_that_run_in_processes_do_so():
 
 
 @pytest.mark.parametrize("place", ["inline", "thread", None])
-def test_environments_with_coroutines_are_awaited_wherever_else_they_would_run(place):
+def test_environments_with_coroutines_are_awaited_unless_they_run_in_processes(place):
     with AsyncVectorEnv([Waiting] * 50, runs=None if place is None else [place] * 50) as env:
         env.reset(seed=0)
         env.step(["a"] * 50)
@@ -109,12 +111,12 @@ def test_environments_with_coroutines_are_awaited_wherever_else_they_would_run(p
 
 
 @pytest.mark.parametrize("runs", [["inline"], ["inline"] * 3, ["inline", "threads"], ["inline", None]])
-def test_runs_is_one_known_place_per_slot(runs):
+def test_runs_needs_one_known_execution_mode_per_slot(runs):
     with pytest.raises(BadValue, match="runs"):
         AsyncVectorEnv([Walker] * 2, runs=runs)
 
 
-def test_slots_here_do_not_wait_for_those_elsewhere():
+def test_inline_slots_do_not_wait_for_slots_in_processes_or_threads():
     opened = threading.Event()
 
     class Gate(Walker):
@@ -133,7 +135,7 @@ def test_slots_here_do_not_wait_for_those_elsewhere():
         assert env.recv().ids_B == [0]
 
 
-def test_what_one_engine_answered_is_kept_when_another_can_go_on_no_longer(monkeypatch):
+def test_outcomes_of_one_engine_are_kept_when_another_engine_raises(monkeypatch):
     monkeypatch.setattr(thread, "MAX_ABANDONED", 0)
     hung = threading.Event()
 
@@ -152,7 +154,7 @@ def test_what_one_engine_answered_is_kept_when_another_can_go_on_no_longer(monke
         assert env.recv().ids_B == [0]
 
 
-def test_what_cannot_be_built_in_a_process_leaves_nothing_open_here():
+def test_a_build_failure_in_a_process_closes_local_environments():
     first = Counting()
 
     def fail() -> Any:
@@ -166,7 +168,7 @@ def test_what_cannot_be_built_in_a_process_leaves_nothing_open_here():
 # Environments with coroutines
 
 
-def test_coroutines_wait_all_at_once_on_one_thread():
+def test_coroutines_wait_concurrently_on_one_thread():
     arrived = []
     all_here = asyncio.Event()
 
@@ -184,7 +186,7 @@ def test_coroutines_wait_all_at_once_on_one_thread():
         assert len(set(arrived)) == 1 and gem_threads() == ["gem-background"]
 
 
-def test_coroutines_are_received_in_the_order_in_which_they_end():
+def test_coroutines_are_received_in_order_of_completion():
     with AsyncVectorEnv([lambda waits=waits: Waiting(waits=waits) for waits in (0.9, 0.1, 0.5)]) as env:
         env.reset(seed=0)
         env.send(["a"] * 3)
@@ -193,8 +195,8 @@ def test_coroutines_are_received_in_the_order_in_which_they_end():
 
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step"])
 @pytest.mark.parametrize("on_failure", ["restart", "raise"])
-def test_failures_of_coroutines_are_those_of_the_plain_loop(autoreset, on_failure):
-    mishaps = [
+def test_coroutine_failures_match_sync(autoreset, on_failure):
+    faults = [
         {(1, 1): "raise", (3, 2): "raise"},
         {(0, 0): "infra", (2, 1): "exit"},
         {(1, 0): "raise", (2, 0): "raise", (3, 0): "infra"},
@@ -203,7 +205,7 @@ def test_failures_of_coroutines_are_those_of_the_plain_loop(autoreset, on_failur
 
     def play(cls: Any, vector: Any) -> list[Any]:
         seen: list[Any] = []
-        with vector([lambda own=own: cls(own, longest=2) for own in mishaps], autoreset, on_failure=on_failure) as env:
+        with vector([lambda own=own: cls(own, longest=2) for own in faults], autoreset, on_failure=on_failure) as env:
             for slot in range(4):
                 seen.append(tried(lambda slot=slot: env.reset(seed=[slot], ids=[slot])))
                 for _ in range(15):
@@ -212,7 +214,7 @@ def test_failures_of_coroutines_are_those_of_the_plain_loop(autoreset, on_failur
                         seen.append(tried(lambda slot=slot: env.reset(ids=[slot])))
         return seen
 
-    assert play(Patient, AsyncVectorEnv) == play(Faulty, SyncVectorEnv)
+    assert play(AsyncFaulty, AsyncVectorEnv) == play(Faulty, SyncVectorEnv)
 
 
 def tried(use: Any) -> Any:
@@ -222,7 +224,7 @@ def tried(use: Any) -> Any:
         return str(e)
 
 
-def test_what_a_coroutine_refuses_is_raised_to_the_caller():
+def test_a_caller_error_in_a_coroutine_is_raised_to_the_caller():
     class Strict(Waiting):
         async def astep(self, action):
             raise BadAction("this action is refused")
@@ -235,7 +237,7 @@ def test_what_a_coroutine_refuses_is_raised_to_the_caller():
 
 
 @pytest.mark.parametrize("answer", [None, ("text", 0.0, False), ["text", 0.0, True, False]])
-def test_a_coroutine_that_answers_something_else_than_a_step_has_failed(answer):
+def test_a_coroutine_that_returns_no_step_has_failed(answer):
     class Odd(Waiting):
         async def astep(self, action):
             return answer
@@ -246,7 +248,7 @@ def test_a_coroutine_that_answers_something_else_than_a_step_has_failed(answer):
             env.step(["a"])
 
 
-def test_a_coroutine_may_answer_any_five_values():
+def test_a_coroutine_may_return_any_five_values():
     class Listing(Waiting):
         async def astep(self, action):
             return ["text", 1.0, True, False, {}]
@@ -256,21 +258,21 @@ def test_a_coroutine_may_answer_any_five_values():
         assert env.step(["a"]).observations_B == ["episode 1 of seed 0"]
 
 
-def test_a_coroutine_over_its_time_is_cancelled_and_costs_no_thread():
-    Patient.cancelled = 0
-    fns = [lambda: Patient({(0, 1): "hang"})] * 60  # more than the threads that may be left behind
+def test_a_coroutine_that_times_out_is_cancelled_and_uses_no_thread():
+    AsyncFaulty.cancelled = 0
+    fns = [lambda: AsyncFaulty({(0, 1): "hang"})] * 60  # more than the number of threads that may be abandoned
     with AsyncVectorEnv([*fns, Waiting], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"] * 61)
         assert [is_failed(step, slot) for slot in range(61)] == [True] * 60 + [False]
         assert step.observations_B[1] == "episode 1 of seed 1"
         assert step.infos_B[0]["final_info"]["failure"] == "timed out after 0.3 s"
-        assert Patient.cancelled == 60
+        assert AsyncFaulty.cancelled == 60
         assert not is_failed(env.step(["a"] * 61))
 
 
-def test_a_coroutine_that_hangs_in_the_reset_after_an_episode_does_not_lose_that_episode():
-    with AsyncVectorEnv([lambda: Patient({(1, 0): "hang"}, longest=1)], timeout=LIMIT, on_failure="restart") as env:
+def test_a_hang_in_the_autoreset_of_a_coroutine_keeps_the_finished_episode():
+    with AsyncVectorEnv([lambda: AsyncFaulty({(1, 0): "hang"}, longest=1)], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"])
         assert not is_failed(step) and step.infos_B[0]["final_obs"].startswith("episode 0 of seed 0, turn 1")
@@ -279,8 +281,8 @@ def test_a_coroutine_that_hangs_in_the_reset_after_an_episode_does_not_lose_that
         assert is_failed(step) and step.observations_B == ["episode 2 of seed 0"]
 
 
-def test_a_coroutine_that_hangs_where_failures_raise_breaks_its_slot_until_it_is_reset():
-    with AsyncVectorEnv([lambda: Patient({(0, 1): "hang"}), Waiting], timeout=LIMIT) as env:
+def test_with_raise_a_hanging_coroutine_breaks_its_slot_until_reset():
+    with AsyncVectorEnv([lambda: AsyncFaulty({(0, 1): "hang"}), Waiting], timeout=LIMIT) as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match="slot 0 failed: timed out after"):
             env.step(["a", "a"])
@@ -289,9 +291,9 @@ def test_a_coroutine_that_hangs_where_failures_raise_breaks_its_slot_until_it_is
         assert not is_failed(env.step({0: "a"}))
 
 
-def test_coroutines_that_hang_every_time_are_given_up():
-    mishaps = {(episode, 1): "hang" for episode in range(99)}
-    with AsyncVectorEnv([lambda: Patient(mishaps)], timeout=0.05, on_failure="restart") as env:
+def test_coroutines_that_always_hang_raise_eventually():
+    faults = {(episode, 1): "hang" for episode in range(99)}
+    with AsyncVectorEnv([lambda: AsyncFaulty(faults)], timeout=0.05, on_failure="restart") as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: timed out after"):
             for _ in range(99):
@@ -325,7 +327,7 @@ def test_a_coroutine_that_blocks_the_loop_is_an_error_and_no_deadlock(monkeypatc
     opened.set()
 
 
-def test_a_coroutine_that_ignores_its_cancellation_holds_nobody_up(monkeypatch):
+def test_a_coroutine_that_ignores_cancellation_does_not_block_others(monkeypatch):
     monkeypatch.setattr(event_loop, "CANCEL_TIMEOUT", 0.1)
     release = asyncio.Event()
     running = []
@@ -347,7 +349,7 @@ def test_a_coroutine_that_ignores_its_cancellation_holds_nobody_up(monkeypatch):
         running[0].call_soon_threadsafe(release.set)
 
 
-def test_states_and_samples_of_awaited_environments_are_their_own():
+def test_state_and_samples_come_from_the_awaited_environment():
     with AsyncVectorEnv([Waiting] * 2) as env, SyncVectorEnv([Waiting] * 2) as plain:
         env.reset(seed=3), plain.reset(seed=3)
         assert env.sample_random_action(1) == plain.sample_random_action(1)
@@ -396,12 +398,12 @@ class Half(Waiting):
         (Half(), False),
     ],
 )
-def test_coroutines_count_where_they_do_what_step_and_reset_do(env, expected):
+def test_coroutines_are_used_if_they_match_step_and_reset(env, expected):
     assert has_coroutines(env) is expected
 
 
 @pytest.mark.parametrize("wrap", [EndOnTruncation, EpisodeTrackingWrapper, ObservationWrapper])
-def test_a_wrapper_does_the_same_to_an_environment_that_is_awaited(wrap):
+def test_a_wrapper_has_the_same_effect_on_awaited_environments(wrap):
     def play(vector: Any) -> list[Any]:
         with vector([lambda: wrap(Waiting(longest=3))] * 3) as env:
             seen: list[Any] = [*env.reset(seed=0)]
@@ -424,7 +426,7 @@ def test_a_wrapped_environment_is_awaited_on_the_loop():
 
 
 @pytest.mark.parametrize("cls", [Waiting, Walker])
-def test_closing_while_steps_are_under_way_closes_every_environment_once(cls):
+def test_closing_during_steps_closes_every_environment_once(cls):
     class Closing(cls):  # type: ignore[misc, valid-type]
         closings = 0
 
@@ -440,7 +442,7 @@ def test_closing_while_steps_are_under_way_closes_every_environment_once(cls):
     assert [env.closings for env in envs] == [1] * 5
 
 
-def test_a_vector_that_nobody_holds_any_more_is_closed():
+def test_an_unreferenced_vector_is_closed():
     closed = []
 
     class Closing(Waiting):
@@ -468,7 +470,7 @@ print(env.recv().step.infos_B[0]["pid"])
 """
 
 
-def test_the_end_of_the_program_leaves_nothing_behind():
+def test_program_exit_leaves_no_worker():
     program = PROGRAM.format(folder=str(Path(__file__).parent))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -488,7 +490,7 @@ def test_ctrl_c_while_receiving_loses_nothing():
 
 def test_an_environment_of_any_kind_may_be_awaited():
     class Bare:
-        """No gem.Env at all."""
+        """Not a gem.Env."""
 
         env_id = None
 

@@ -1,4 +1,4 @@
-"""Every backend plays the episodes of the plain loop, in whatever order slots are stepped, sent and received."""
+"""Every backend plays the same episodes as sync, in any order of stepping, sending and receiving."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ RAY = pytest.param("ray", marks=[pytest.mark.ray, MISSING_RAY])
 BACKENDS = ["async", "thread", "process", RAY]
 MODES = ["same_step", "next_step", "disabled"]
 IDS = [f"fixture:{name}-v0" for name in ("Walker", "Walker-thread", "Waiting", "Walker-process", "Walker", "Waiting")]
-# One slot of each kind of trouble, all of which the plain loop survives.
-MISHAPS = [
+# One slot per kind of fault. Sync survives all of them.
+FAULTS = [
     {(1, 1): "raise", (3, 2): "raise"},
     {(0, 0): "infra", (2, 1): "exit"},
     {(1, 0): "raise", (2, 0): "raise"},
@@ -34,9 +34,9 @@ Entry = tuple[Any, ...]
 
 
 class Player:
-    """Plays every slot for so many steps, and keeps what each of them answered.
+    """Steps every slot a number of times and records the results.
 
-    What is said to a slot depends on its episode and turn alone, and which slots move when on `chance` alone.
+    Actions depend only on the slot's episode and turn; the order of slots depends only on `chance`.
     """
 
     def __init__(self, env: VectorEnv, chance: random.Random, seed: int = 5) -> None:
@@ -110,7 +110,7 @@ def open_vec(backend: str, env_ids: Any, **options: Any) -> VectorEnv:
 
 @pytest.fixture(scope="module")
 def vectors(fixture_ids: None) -> Iterator[Any]:
-    """Vectors of IDS by backend and mode, kept open for the module: workers take a while to start."""
+    """Vectors of IDS by backend and mode. They stay open for the module, because starting workers takes time."""
     opened: dict[tuple[str, str], VectorEnv] = {}
 
     def vec(backend: str, autoreset: str = "same_step") -> VectorEnv:
@@ -125,7 +125,7 @@ def vectors(fixture_ids: None) -> Iterator[Any]:
 
 @pytest.mark.parametrize("backend", ["sync", *BACKENDS])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_slot_plays_the_same_whatever_runs_it_and_in_whatever_order(vectors, backend, mode):
+def test_episodes_do_not_depend_on_backend_or_order(vectors, backend, mode):
     expected = Player(vectors("sync", mode), random.Random(0)).play(30)
     assert any(answer[3] for trace in expected for answer in trace[1:])
     for order in range(1, 6):
@@ -133,7 +133,7 @@ def test_a_slot_plays_the_same_whatever_runs_it_and_in_whatever_order(vectors, b
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_statistics_are_those_of_the_plain_loop(backend):
+def test_statistics_match_sync(backend):
     def stats(name: str, order: int) -> Any:
         with open_vec(name, IDS) as env:
             Player(env, random.Random(order)).play(20)
@@ -151,7 +151,7 @@ def test_failures_are_the_same_on_every_backend_in_every_order(backend):
     def play(name: str, order: int) -> list[list[Entry]]:
         kinds = ["Faulty", "Faulty-thread", "Faulty-process", "Faulty"]
         ids = [f"fixture:{kind}-v0" for kind in kinds]
-        own = [{"mishaps": mishaps, "longest": 3} for mishaps in MISHAPS]
+        own = [{"faults": faults, "longest": 3} for faults in FAULTS]
         with open_vec(name, ids, vec_kwargs=own, on_failure="restart") as env:
             return Player(env, random.Random(order)).play(15)
 
@@ -161,7 +161,7 @@ def test_failures_are_the_same_on_every_backend_in_every_order(backend):
 
 
 def completed(traces: list[list[Entry]]) -> list[dict[str, list[Entry]]]:
-    """Per slot, the answers of each episode that ended and did not fail, by its first observation."""
+    """Per slot: the results of each completed episode that did not fail, by its first observation."""
     by_slot = []
     for (begun, *_), *steps in traces:
         episodes: dict[str, list[Entry]] = {}
@@ -176,16 +176,16 @@ def completed(traces: list[list[Entry]]) -> list[dict[str, list[Entry]]]:
     return by_slot
 
 
-# What each backend has to survive beside exceptions: a call that hangs, a worker that is killed.
+# Faults besides exceptions that each backend has to survive.
 TROUBLE = [("thread", "hang"), ("async", "hang"), ("process", "hang"), ("process", "die")]
 RAY_TROUBLE = [pytest.param("ray", kind, marks=RAY.marks) for kind in ("hang", "die")]
 
 
 @pytest.mark.parametrize(("backend", "kind"), [*TROUBLE, *RAY_TROUBLE])
-def test_what_hangs_or_dies_costs_its_own_episode_and_changes_no_other(backend, kind, tmp_path):
-    log = tmp_path / "mishaps"
-    mishaps = [{(1, 1): kind}, {}, {(3, 1): "raise"}, {}]
-    own = [{"mishaps": m, "longest": 3, "log": str(log), "hang": HANG} for m in mishaps]
+def test_hangs_and_deaths_fail_their_own_episode_and_change_no_other(backend, kind, tmp_path):
+    log = tmp_path / "faults"
+    faults = [{(1, 1): kind}, {}, {(3, 1): "raise"}, {}]
+    own = [{"faults": m, "longest": 3, "log": str(log), "hang": HANG} for m in faults]
 
     def play(name: str, vec_kwargs: Any, steps: int) -> list[list[Entry]]:
         ids = "fixture:Faulty-process-v0" if kind == "die" else "fixture:Faulty-thread-v0"
@@ -202,7 +202,7 @@ def test_what_hangs_or_dies_costs_its_own_episode_and_changes_no_other(backend, 
 
 
 def failed_episodes(traces: list[list[Entry]]) -> set[tuple[int, int]]:
-    """(slot, episode) of those that ended as failed."""
+    """(slot, episode) of the failed episodes."""
     failed = set()
     ends: dict[int, int] = defaultdict(int)
     for slot, (_, *steps) in enumerate(traces):
@@ -215,13 +215,13 @@ def failed_episodes(traces: list[list[Entry]]) -> set[tuple[int, int]]:
 
 
 def noted(log: Path) -> set[tuple[int, int]]:
-    """(slot, episode) of the mishaps that the environments wrote down. Slot i has seed 5 + i."""
+    """(slot, episode) of the faults in the log. Slot i has seed 5 + i."""
     lines = [line.split() for line in log.read_text().splitlines()]
     return {(int(seed) - 5, int(episode)) for seed, episode, *_ in lines}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_state_goes_from_one_backend_to_another_and_back(vectors, backend):
+def test_a_state_can_be_restored_on_another_backend(vectors, backend):
     here, there = vectors("sync"), vectors(backend)
     alone = Player(here, random.Random(0))
     expected = [trace[8:] for trace in alone.play(20)]
@@ -236,8 +236,8 @@ def test_a_state_goes_from_one_backend_to_another_and_back(vectors, backend):
 
 
 @pytest.mark.parametrize("backend", ["thread", "async"])
-def test_closing_an_idle_vector_leaves_nothing_behind(backend, caplog):
-    for _ in range(100):  # threads end in another order each time
+def test_closing_an_idle_vector_leaves_no_thread_or_process(backend, caplog):
+    for _ in range(100):  # the order in which threads end varies
         with open_vec(backend, ["fixture:Walker-thread-v0", "fixture:Waiting-v0"]) as env:
             env.reset()
             env.step(["a", "a"])

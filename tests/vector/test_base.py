@@ -1,5 +1,5 @@
-"""What every vector does, seen through the plain loop: autoreset, whole and partial steps, send and recv, seeds,
-statistics, state, and what is refused at the call."""
+"""VectorEnv, tested through sync: autoreset, full and partial steps, send and recv, seeds, statistics, state and
+checks of arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def vector(*turns: int, autoreset: str = "same_step", **kwargs: Any) -> SyncVect
 
 
 def played(mode: str, steps: int = 4) -> list[tuple[list[str], list[float], list[bool]]]:
-    """A slot of episodes of one turn beside one of three turns, reset by hand where the mode asks for it."""
+    """Step a slot with episodes of one turn and one with three, resetting by hand where the mode requires it."""
     env = vector(1, 3, autoreset=mode)
     env.reset()
     seen = []
@@ -45,10 +45,10 @@ def played(mode: str, steps: int = 4) -> list[tuple[list[str], list[float], list
     return seen
 
 
-# The three sequences below are those of gymnasium 1.x: SyncVectorEnv with an environment that counts in this way.
+# The three sequences below were recorded from the SyncVectorEnv of Gymnasium 1.x with an equivalent environment.
 
 
-def test_same_step_gives_gymnasiums_sequence():
+def test_same_step_matches_gymnasium():
     assert played("same_step") == [
         (["episode 2", "turn 1 of 1"], [1.0, 1.0], [True, False]),
         (["episode 3", "turn 2 of 1"], [1.0, 2.0], [True, False]),
@@ -57,7 +57,7 @@ def test_same_step_gives_gymnasiums_sequence():
     ]
 
 
-def test_next_step_gives_gymnasiums_sequence():
+def test_next_step_matches_gymnasium():
     assert played("next_step", 5) == [
         (["turn 1 of 1", "turn 1 of 1"], [1.0, 1.0], [True, False]),
         (["episode 2", "turn 2 of 1"], [0.0, 2.0], [False, False]),
@@ -67,7 +67,7 @@ def test_next_step_gives_gymnasiums_sequence():
     ]
 
 
-def test_disabled_gives_gymnasiums_sequence():
+def test_disabled_matches_gymnasium():
     assert played("disabled", 3) == [
         (["turn 1 of 1", "turn 1 of 1"], [1.0, 1.0], [True, False]),
         (["episode 2"], [], []),
@@ -103,19 +103,19 @@ def test_next_step_autoreset_ignores_the_action_after_the_end():
     assert not after.terminated_B.any() and not after.truncated_B.any()
 
 
-def test_without_autoreset_an_ended_slot_waits_to_be_reset():
+def test_without_autoreset_an_ended_slot_must_be_reset():
     env = vector(1, 2, autoreset="disabled")
     env.reset()
     env.step(["a", "a"])
     with pytest.raises(EpisodeOver, match=r"slots \[0\] have ended.*reset\(ids=\[0\]\)"):
         env.step(["a", "a"])
-    assert env.step({1: "a"}).observations_B == ["turn 2 of 1"]  # the refused step moved nobody
+    assert env.step({1: "a"}).observations_B == ["turn 2 of 1"]  # the refused step had no effect
     assert env.reset(ids=[0])[0] == ["episode 2"]
     assert env.step({0: "a"}).observations_B == ["turn 1 of 2"]
 
 
 @pytest.mark.parametrize("mode", [Autoreset.NEXT_STEP, "next_step"])
-def test_an_autoreset_mode_may_be_a_word(mode):
+def test_an_autoreset_mode_may_be_a_string(mode):
     assert vector(1, autoreset=mode).autoreset is Autoreset.NEXT_STEP
 
 
@@ -128,7 +128,7 @@ def test_an_unknown_autoreset_mode_fails_at_construction(mode):
 # Steps
 
 
-def test_a_dict_steps_the_slots_it_names_in_its_order():
+def test_a_dict_steps_its_slots_in_its_order():
     env = vector(3, 3, 3)
     env.reset()
     env.step({1: "a"})
@@ -155,7 +155,7 @@ def test_actions_are_a_list_with_one_per_slot_or_a_dict(actions):
 
 
 @pytest.mark.parametrize("slot", [2, -1, "0", True, 0.0, None])
-def test_a_slot_that_there_is_not_is_refused(slot):
+def test_an_unknown_slot_is_refused(slot):
     env = vector(2, 2)
     env.reset()
     with pytest.raises(BadAction, match=r"no slot .*; there are 2, numbered from 0"):
@@ -164,7 +164,7 @@ def test_a_slot_that_there_is_not_is_refused(slot):
         env.reset(ids=[slot])
 
 
-def test_a_slot_is_reset_once():
+def test_duplicate_slots_are_refused():
     with pytest.raises(BadAction, match="duplicate slots"):
         vector(2, 2).reset(ids=[1, 1])
 
@@ -181,7 +181,7 @@ def test_rewards_and_ends_are_numpy_arrays_of_their_type():
 
 
 class Late(Engine):
-    """Runs calls at once and gives the outcomes back when told: the order of real backends, without their chance."""
+    """Runs calls at once and returns their outcomes on demand, like real backends but deterministic."""
 
     def __init__(self, group: SlotGroup) -> None:
         self.group, self.metadata = group, {slot: group.metadata(slot) for slot in group.envs}
@@ -203,7 +203,7 @@ class Late(Engine):
         return ended
 
     def wait(self, timeout):
-        """As if the first of the calls ended while we waited; but with a timeout, none does."""
+        """Finish the first pending call; with a timeout, finish none."""
         self.waits.append(timeout)
         if timeout is None:
             self.end(self.pending[0].slot)
@@ -224,7 +224,7 @@ def late(*turns: int, autoreset: Autoreset = Autoreset.SAME_STEP, **options: Any
     return VectorEnv(engine, autoreset), engine
 
 
-def test_recv_gives_what_ended_in_the_order_in_which_it_ended():
+def test_recv_returns_results_in_order_of_completion():
     env, engine = late(9, 9, 9, 9)
     env.reset()
     assert env.send(["a"] * 4) == [0, 1, 2, 3]
@@ -247,7 +247,7 @@ def test_recv_waits_for_min_envs_and_no_longer():
     assert engine.waits == [None, None] and env.pending == [2]
 
 
-def test_recv_that_times_out_gives_what_there_is():
+def test_recv_with_a_timeout_returns_what_has_arrived():
     env, engine = late(9, 9)
     env.reset()
     env.send(["a"] * 2)
@@ -266,14 +266,14 @@ def test_a_step_waits_for_its_own_slots_and_leaves_the_others_to_recv():
     assert env.recv().ids_B == [0]
 
 
-def test_a_list_of_actions_may_come_with_the_slots_it_is_for():
+def test_a_list_of_actions_may_be_sent_to_given_ids():
     env, _ = late(9, 9, 9)
     env.reset()
     assert env.send(["a", "a"], ids=[2, 0]) == [2, 0]
     assert sorted(env.recv(min_envs=2).ids_B) == [0, 2]
 
 
-def test_a_slot_that_was_sent_to_is_not_sent_to_again_before_it_is_received():
+def test_a_pending_slot_is_refused():
     env, engine = late(9, 9)
     env.reset()
     env.send({1: "a"})
@@ -301,7 +301,7 @@ def test_min_envs_is_a_number_of_slots(min_envs):
 
 
 @pytest.mark.parametrize("sent", [0, 1])
-def test_waiting_for_more_slots_than_are_under_way_is_refused(sent):
+def test_waiting_for_more_slots_than_are_pending_is_refused(sent):
     env = vector(2, 2)
     env.reset()
     env.send({slot: "a" for slot in range(sent)})
@@ -321,7 +321,7 @@ def test_waiting_for_more_slots_than_are_under_way_is_refused(sent):
         (["a"], [2]),
     ],
 )
-def test_what_is_sent_is_checked_before_anything_moves(actions, ids):
+def test_actions_are_checked_before_any_slot_is_stepped(actions, ids):
     env = vector(2, 2)
     env.reset()
     with pytest.raises((BadAction, BadValue)):
@@ -342,7 +342,7 @@ def test_a_reset_can_be_sent_like_a_step():
     assert engine.group.envs[1]._seed == 7
 
 
-def test_a_reset_waits_for_steps_under_way_and_drops_them():
+def test_a_reset_waits_for_pending_steps_and_drops_them():
     env, _ = late(9, 9)
     env.reset()
     env.send(["a", "a"])
@@ -350,7 +350,7 @@ def test_a_reset_waits_for_steps_under_way_and_drops_them():
     assert env.pending == []
 
 
-def test_an_ended_slot_is_not_sent_to_without_autoreset():
+def test_without_autoreset_sending_to_an_ended_slot_is_refused():
     env = vector(1, 2, autoreset="disabled")
     env.reset()
     env.send(["a", "a"])
@@ -374,7 +374,7 @@ def test_an_action_that_a_slot_refuses_is_raised_and_the_others_steps_are_kept()
 # Statistics
 
 
-def test_statistics_count_what_ended_by_environment_id():
+def test_statistics_count_completed_episodes_by_environment_id():
     env = make_vec({GUESS: 2, "game:GuessTheNumber-v0-easy": 1}, num_envs=3, max_turns=2, max_number=50)
     env.reset()
     for _ in range(3):
@@ -402,7 +402,7 @@ def test_statistics_are_the_same_under_every_autoreset(mode):
     }
 
 
-def test_failed_episodes_are_counted_apart_and_their_turns_are_not():
+def test_failed_episodes_are_counted_separately_and_their_turns_are_not():
     env = SyncVectorEnv([lambda: Counting(2, fails_at=(2,)), lambda: Counting(1)])
     env.reset()
     env.step(["a", "a"])
@@ -421,7 +421,7 @@ def test_a_refused_action_is_no_turn_and_ends_nothing():
 
 
 @pytest.mark.parametrize("sent", [False, True])
-def test_an_episode_given_up_by_a_reset_is_counted_nowhere(sent):
+def test_an_episode_abandoned_by_a_reset_is_not_counted(sent):
     env = vector(2)
     env.reset()
     env.step(["a"])
@@ -435,7 +435,7 @@ def test_an_episode_given_up_by_a_reset_is_counted_nowhere(sent):
     assert env.stats()[None] == EnvStats(slots=1, episodes=1, turns=2, reward=3.0, solved=1)
 
 
-def test_an_episode_that_was_restored_is_counted_whole():
+def test_a_restored_episode_is_counted_with_its_earlier_turns():
     env = make_vec(GUESS, num_envs=1, max_turns=3)
     env.reset()
     env.step([r"\boxed{99}"])
@@ -449,7 +449,7 @@ def test_an_episode_that_was_restored_is_counted_whole():
 # Reset and seeds
 
 
-def test_a_slot_plays_what_the_environment_alone_would_play():
+def test_a_slot_plays_the_same_episodes_as_a_single_environment():
     vec = make_vec("game:GuessTheNumber-v0-random", num_envs=3, seed=5)
     vec.reset()
     alone = [gem.make("game:GuessTheNumber-v0-random") for _ in range(3)]
@@ -473,7 +473,7 @@ def test_seeds_are_one_for_all_slots_or_one_for_each():
 
 
 @pytest.mark.parametrize("seed", [[1], [1, 2, 3], -1, [1, -2], "12"])
-def test_seeds_of_another_number_or_kind_are_refused(seed):
+def test_seeds_of_the_wrong_number_or_type_are_refused(seed):
     with pytest.raises(BadValue):
         vector(2, 2).reset(seed=seed)
 
@@ -491,7 +491,7 @@ def test_a_reset_with_a_seed_decides_the_episodes_that_follow_by_autoreset():
     assert secrets(make_seed=0) == secrets(make_seed=1) == secrets(make_seed=None)
 
 
-def test_a_slot_is_reset_with_arguments_of_its_own():
+def test_a_slot_is_reset_with_its_own_arguments():
     env = vector(2, 2)
     observations, infos = env.reset(env1_kwargs={"greeting": "hello"})
     assert observations == ["episode 1", "hello 1"]
@@ -502,7 +502,7 @@ def test_a_slot_is_reset_with_arguments_of_its_own():
         env.reset(ids=[0], env1_kwargs={})
 
 
-def test_global_chance_and_other_vectors_change_no_episode():
+def test_global_random_state_and_other_vectors_change_no_episode():
     def play(noise: int) -> list[Any]:
         random.seed(noise)
         env = make_vec("game:GuessTheNumber-v0-random", num_envs=4, seed=1)
@@ -527,7 +527,7 @@ def test_sampled_actions_come_from_the_slots_environment():
 # State
 
 
-def test_a_restored_vector_plays_on_identically_through_autoresets():
+def test_a_restored_vector_continues_identically_through_autoresets():
     def build() -> SyncVectorEnv:
         return make_vec(
             "game:GuessTheNumber-v0-random", wrappers=[EpisodeTrackingWrapper], num_envs=3, seed=1, max_turns=2
@@ -596,7 +596,7 @@ def test_closing_closes_every_slot_once_and_ends_the_vector():
             use()
 
 
-def test_the_ids_of_the_slots_are_known_where_they_were_made_by_id():
+def test_slots_made_by_id_know_their_ids():
     assert vector(1).env_ids == [None]
     assert make_vec(["game:GuessTheNumber-v0", "game:GuessTheNumber-v0-easy"]).env_ids == [
         "game:GuessTheNumber-v0",
@@ -604,16 +604,16 @@ def test_the_ids_of_the_slots_are_known_where_they_were_made_by_id():
     ]
 
 
-def test_whether_a_slot_shows_its_history_is_seen_through_other_wrappers():
+def test_shows_history_is_visible_through_other_wrappers():
     fns = gem.wrappers.get_wrapper_fns("concat, episode_tracking")
     assert make_vec("game:GuessTheNumber-v0", wrappers=fns).shows_history(0)
     assert not make_vec("game:GuessTheNumber-v0", wrappers=[EpisodeTrackingWrapper]).shows_history(0)
 
 
-# What stays in order after an error
+# State after an error
 
 
-def test_a_question_that_a_slot_cannot_answer_leaves_nothing_under_way():
+def test_a_failing_sample_or_state_call_leaves_no_slot_pending():
     env = SyncVectorEnv([Echo, Faulty])
     env.reset()
     state = env.get_state()
@@ -633,7 +633,7 @@ def test_bad_seeds_are_refused_before_any_slot_is_reset(seed):
     assert env.pending == [] and [e.resets for e in env.envs] == [0, 0]
 
 
-def test_ctrl_c_within_a_step_fails_that_slot_and_the_vector_goes_on():
+def test_ctrl_c_within_a_step_fails_that_slot_and_the_vector_stays_usable():
     class Interrupted(Walker):
         def step(self, action):
             if action == "ctrl-c":

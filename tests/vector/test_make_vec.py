@@ -1,4 +1,4 @@
-"""Building vectors from ids."""
+"""make_vec: build vectors from ids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def states(env: Any) -> list[Any]:
     return [slot.state for slot in env.envs]
 
 
-def test_num_envs_makes_that_many_slots():
+def test_num_envs_sets_the_number_of_slots():
     env = make_vec(PLAIN, num_envs=8)
     assert env.num_envs == len(env.envs) == len(env.reset()[0]) == 8
 
@@ -34,7 +34,7 @@ def test_a_list_of_ids_makes_one_slot_each():
     assert [slot.max_number for slot in env.envs] == [20, 10, 20]
 
 
-def test_vec_kwargs_are_arguments_of_one_slot_and_win_over_the_common_ones():
+def test_vec_kwargs_override_the_common_arguments_of_one_slot():
     env = make_vec(PLAIN, vec_kwargs=[{}, {"max_number": 5}], max_number=9, max_turns=3)
     assert [slot.max_number for slot in env.envs] == [9, 5]
     assert [slot.max_turns for slot in env.envs] == [3, 3]
@@ -77,7 +77,7 @@ def test_without_a_seed_the_games_differ_from_run_to_run():
     assert states(make_vec(PLAIN, num_envs=20, seed=None)) != states(make_vec(PLAIN, num_envs=20, seed=None))
 
 
-def test_a_seed_in_vec_kwargs_wins_and_nothing_is_written_there():
+def test_a_seed_in_vec_kwargs_takes_precedence_and_the_dict_is_not_modified():
     given: list[dict[str, Any]] = [{}, {"seed": 7}, {}]
     before = copy.deepcopy(given)
     first = states(make_vec(PLAIN, vec_kwargs=given, seed=0))
@@ -92,7 +92,7 @@ def test_a_bad_seed_fails_at_once(seed):
         make_vec(PLAIN, seed=seed)
 
 
-def test_wrappers_go_around_every_slot_innermost_first():
+def test_wrappers_are_applied_to_every_slot_innermost_first():
     class Outer(EnvWrapper):
         pass
 
@@ -101,12 +101,12 @@ def test_wrappers_go_around_every_slot_innermost_first():
     assert env.envs[0].unwrapped is not env.envs[1].unwrapped
 
 
-def test_wrappers_named_in_a_string_are_refused_with_the_way_out():
+def test_wrapper_names_are_refused_with_a_hint():
     with pytest.raises(BadValue, match="get_wrapper_fns"):
         make_vec(PLAIN, wrappers="concat")
 
 
-def test_wrong_ids_and_arguments_are_refused_as_by_make():
+def test_unknown_ids_and_arguments_are_refused_as_by_make():
     with pytest.raises(UnknownEnv, match="did you mean"):
         make_vec("game:GuessTheNumber-v1", num_envs=2)
     with pytest.raises(UnknownArgument, match="did you mean 'max_turns'"):
@@ -123,7 +123,7 @@ def test_an_unknown_autoreset_mode_fails_at_construction():
 # Mixtures
 
 
-def test_a_mixture_shares_the_slots_out_by_weight_and_leaves_nobody_out():
+def test_a_mixture_assigns_slots_by_weight_at_least_one_each():
     def counts(weights: dict[str, float], num_envs: int) -> list[int]:
         ids = make_vec(weights, num_envs=num_envs).env_ids
         return [ids.count(env_id) for env_id in weights]
@@ -156,7 +156,7 @@ def test_a_mixture_of_more_ids_than_slots_is_refused():
         make_vec({PLAIN: 1, EASY: 1}, num_envs=1)
 
 
-def test_a_mixture_of_nothing_is_refused():
+def test_an_empty_mixture_is_refused():
     with pytest.raises(BadValue, match="at least one slot"):
         make_vec({})
 
@@ -169,12 +169,12 @@ def test_the_backend_is_sync_unless_another_is_named():
 
 
 @pytest.mark.parametrize(("asked", "meant"), [("proces", "process"), ("Thread", "thread")])
-def test_an_unknown_backend_is_refused_with_the_closest(asked, meant):
+def test_an_unknown_backend_is_refused_with_a_suggestion(asked, meant):
     with pytest.raises(BadValue, match=f"no backend '{asked}'; did you mean '{meant}'.*there are: sync, async, thread"):
         make_vec(PLAIN, backend=asked)
 
 
-def test_async_mode_and_another_backend_contradict_each_other():
+def test_async_mode_conflicts_with_another_backend():
     with pytest.raises(BadValue, match="async_mode=True means backend 'async', which conflicts with backend='sync'"):
         make_vec(PLAIN, async_mode=True, backend="sync")
 

@@ -1,4 +1,4 @@
-"""Worker processes: what they cost when they hang or die, what crosses to them, and that they never outlive anyone."""
+"""ProcessVectorEnv: pickling, hanging and dying workers, and the end of worker processes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from gem.vector import make_vec, process, worker_engine
 from gem.vector.process import ProcessVectorEnv
 from gem.vector.worker_engine import split_slots
 
-PATIENCE = 20.0  # seconds that anything here may take before it counts as hanging
+PATIENCE = 20.0  # seconds after which a test counts as hanging
 SCRIPTS = Path(__file__).parent
 
 
 def vector(slots: int = 4, num_workers: int = 1, **options: Any) -> ProcessVectorEnv:
-    """Of Obedient environments: each does what its action names, and answers with any other."""
+    """A vector of Obedient environments, which execute the method that an action names."""
     env = options.pop("env", Obedient)
     names = ("timeout", "on_failure", "autoreset")
     own = {name: options.pop(name) for name in names if name in options}
@@ -37,7 +37,7 @@ def vector(slots: int = 4, num_workers: int = 1, **options: Any) -> ProcessVecto
 
 
 def pids(vec: ProcessVectorEnv) -> list[int]:
-    """Of the worker of each slot, each of which is reset for it."""
+    """Process ids of the workers of each slot. Resets all slots."""
     return [info["pid"] for info in vec.reset(seed=0)[1]]
 
 
@@ -60,10 +60,10 @@ def failures(step: Any) -> list[str | None]:
     return [info.get("final_info", info).get("failure") for info in step.infos_B]
 
 
-# What is dealt out
+# Shards
 
 
-def test_slots_are_dealt_out_in_contiguous_shares():
+def test_slots_are_divided_into_contiguous_shards():
     with vector(5, num_workers=2, env=Echo) as vec:
         vec.reset()
         first, *others = [info["pid"] for info in vec.step(["a"] * 5).infos_B]
@@ -74,7 +74,7 @@ def test_slots_are_dealt_out_in_contiguous_shares():
 @pytest.mark.parametrize(
     ("slots", "count", "sizes"), [(5, 2, [2, 3]), (3, 8, [1, 1, 1]), (7, 3, [2, 2, 3]), (4, 1, [4])]
 )
-def test_no_worker_goes_without_slots(slots, count, sizes):
+def test_every_worker_has_a_slot(slots, count, sizes):
     shares = split_slots(dict.fromkeys(range(slots), Echo), count)
     assert [len(share) for share in shares] == sizes
     assert [slot for share in shares for slot in share] == list(range(slots))
@@ -86,15 +86,15 @@ def test_there_is_at_least_one_worker(num_workers):
         ProcessVectorEnv([Echo], num_workers=num_workers)
 
 
-def test_as_many_workers_start_as_there_are_cpus_to_use():
+def test_one_worker_starts_per_usable_cpu():
     with ProcessVectorEnv([Echo] * 64) as vec:
         assert len(vec.engine.workers) == min(64, len(os.sched_getaffinity(0)))
 
 
-# What crosses
+# Pickling
 
 
-def test_megabytes_cross_in_both_directions_at_once():
+def test_megabytes_are_sent_in_both_directions_at_once():
     action = os.urandom(5_000_000)
     with vector(4, num_workers=2) as vec:
         vec.reset()
@@ -109,7 +109,7 @@ def test_megabytes_cross_in_both_directions_at_once():
             assert received == {0: b"x" * 5_000_000, 1: action, 2: b"x" * 5_000_000, 3: action}
 
 
-def test_what_is_sent_to_a_busy_worker_waits():
+def test_calls_to_a_busy_worker_wait():
     with vector(3) as vec:
         vec.reset()
         vec.send({0: "nap"})
@@ -117,7 +117,7 @@ def test_what_is_sent_to_a_busy_worker_waits():
         assert sorted(vec.recv(min_envs=3).ids_B) == [0, 1, 2]
 
 
-def test_a_long_call_does_not_hold_up_the_outcomes_before_it():
+def test_a_long_call_does_not_delay_earlier_outcomes():
     with vector(3) as vec:
         vec.reset()
         vec.send(["", "", "nap"])
@@ -132,7 +132,7 @@ def test_slots_and_actions_may_be_numpy():
         assert vec.step(np.array(["a", "b"])).observations_B == ["a", "b"]
 
 
-def test_an_answer_that_cannot_be_pickled_fails_its_slot_alone():
+def test_a_result_that_cannot_be_pickled_fails_its_slot_alone():
     with vector(2) as vec:
         before = pids(vec)
         with pytest.raises(EnvFailed, match=r"slot 1: the result of step cannot be pickled: .*lock"):
@@ -153,7 +153,7 @@ def test_an_action_that_cannot_be_pickled_is_refused():
         assert vec.step({0: "", 1: ""}).rewards_B.tolist() == [1.0, 1.0]
 
 
-def test_an_error_that_cannot_be_pickled_arrives_as_one_of_its_kind():
+def test_an_error_that_cannot_be_pickled_arrives_as_its_gem_base_class():
     with vector(1) as vec:
         vec.reset()
         with pytest.raises(BadAction, match="refused for a reason"):
@@ -161,7 +161,7 @@ def test_an_error_that_cannot_be_pickled_arrives_as_one_of_its_kind():
         assert vec.step([""]).rewards_B.tolist() == [1.0]
 
 
-def test_what_an_environment_is_built_with_may_be_a_lambda_or_defined_on_the_spot():
+def test_a_factory_may_be_a_lambda_or_a_local_class():
     pytest.importorskip("cloudpickle")
 
     class Local(Echo):
@@ -172,13 +172,13 @@ def test_what_an_environment_is_built_with_may_be_a_lambda_or_defined_on_the_spo
         assert vec.step(["a", "b"]).observations_B == ["a", "b"]
 
 
-def test_without_cloudpickle_a_lambda_is_refused_with_the_way_out(monkeypatch):
+def test_without_cloudpickle_a_lambda_is_refused_with_an_install_hint(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     with pytest.raises(MissingDependency, match=r"lambda.*pip install 'gem-llm\[process\]'"):
         ProcessVectorEnv([lambda: Echo()])
 
 
-def test_a_factory_that_cannot_be_sent_is_named_with_its_slot():
+def test_a_factory_that_cannot_be_pickled_is_reported_with_its_slot():
     with pytest.raises(BadValue, match=r"slot 1: functools.partial\(.*generator.* cannot be sent to a worker"):
         ProcessVectorEnv([Echo, partial(Counting, fails_at=(i for i in range(3)))])
 
@@ -186,7 +186,7 @@ def test_a_factory_that_cannot_be_sent_is_named_with_its_slot():
 # Building
 
 
-def test_what_building_raises_is_raised_as_it_is():
+def test_an_exception_while_building_is_raised_unchanged():
     with pytest.raises(UnknownArgument, match="did you mean 'max_turns'") as caught:
         make_vec("game:GuessTheNumber-v0", num_envs=4, backend="process", max_turn=3)
     assert "in construct" in str(caught.value.__cause__)
@@ -202,7 +202,7 @@ def test_what_building_raises_is_raised_as_it_is():
         ("die", EnvFailed, "slots 0 to 3: the worker died while building the environments: exit status 9"),
     ],
 )
-def test_a_worker_that_ends_while_building_is_an_error_of_the_constructor(how, error, message):
+def test_a_worker_that_dies_while_building_fails_the_constructor(how, error, message):
     with pytest.raises(error, match=message):
         vector(env=Unbuildable, how=how)
 
@@ -210,7 +210,7 @@ def test_a_worker_that_ends_while_building_is_an_error_of_the_constructor(how, e
 # Hanging
 
 
-def test_a_hang_costs_its_slot_alone():
+def test_a_hang_fails_only_its_slot():
     with vector(3, timeout=0.5, on_failure="restart") as vec:
         before = pids(vec)
         step = vec.step(["", "hang", ""])
@@ -220,7 +220,7 @@ def test_a_hang_costs_its_slot_alone():
         assert [info["pid"] for info in vec.step([""] * 3).infos_B] == before
 
 
-def test_a_hang_is_raised_where_failures_are():
+def test_with_raise_a_hang_is_raised():
     with vector(2, timeout=0.5) as vec:
         vec.reset()
         with pytest.raises(EnvFailed, match=r"slot 1 failed: timed out after 0.5 s"):
@@ -228,13 +228,13 @@ def test_a_hang_is_raised_where_failures_are():
         assert vec.recv().ids_B == [0]
 
 
-def test_a_call_has_its_time_from_when_it_starts():
-    with vector(4, timeout=1.5) as vec:  # each naps for 0.5 s, one after the other
+def test_the_time_limit_is_measured_from_the_start_of_the_call():
+    with vector(4, timeout=1.5) as vec:  # each naps for 0.5 s, sequentially
         vec.reset()
         assert vec.step(["nap"] * 4).observations_B == ["rested"] * 4
 
 
-def test_an_environment_that_swallows_the_interruption_is_interrupted_again():
+def test_an_environment_that_swallows_the_timeout_is_interrupted_again():
     with vector(2, timeout=0.5, on_failure="restart") as vec:
         before = pids(vec)
         step = vec.step(["swallow_once", ""])
@@ -258,7 +258,7 @@ def test_a_worker_that_cannot_be_interrupted_is_killed(how, monkeypatch):
 # Dying
 
 
-def test_a_killed_worker_costs_the_running_episodes_of_its_slots():
+def test_a_killed_worker_fails_the_running_episodes_of_its_slots():
     with vector(4, num_workers=2, on_failure="restart") as vec:
         before = pids(vec)
         vec.step([""] * 4)
@@ -273,7 +273,7 @@ def test_a_killed_worker_costs_the_running_episodes_of_its_slots():
         assert vec.stats()[None].failed == 2
 
 
-def test_a_killed_worker_is_raised_for_the_slots_that_it_had():
+def test_with_raise_a_killed_worker_is_raised_for_its_slots():
     with vector(4, num_workers=2) as vec:
         before = pids(vec)
         os.kill(before[0], signal.SIGKILL)
@@ -286,20 +286,20 @@ def test_a_killed_worker_is_raised_for_the_slots_that_it_had():
 
 
 @pytest.mark.parametrize(("how", "why"), [("die", "killed by signal 9"), ("leave", "exit status 5")])
-def test_a_worker_that_dies_in_a_call_says_how(how, why):
+def test_the_error_for_a_dead_worker_gives_the_exit_reason(how, why):
     with vector(2) as vec:
         vec.reset()
         with pytest.raises(EnvFailed, match=why):
             vec.step([how, ""])
 
 
-def test_a_death_is_seen_though_a_child_of_the_worker_holds_the_connection_open():
+def test_a_death_is_detected_while_a_child_holds_the_connection_open():
     with vector(2, on_failure="restart") as vec:
         vec.reset(seed=0)
         assert failures(vec.step({1: "die_beside_a_child"})) == ["its worker died: exit status 5"]
 
 
-def test_an_episode_is_lost_where_it_was_restored_to():
+def test_after_a_restore_a_lost_episode_is_the_restored_one():
     with vector(1, on_failure="restart") as vec:
         vec.reset(seed=3)
         for _ in range(4):
@@ -310,7 +310,7 @@ def test_an_episode_is_lost_where_it_was_restored_to():
         assert vec.step(["die"]).observations_B == ["episode 5 of seed 3"]
 
 
-def test_a_slot_that_always_kills_its_worker_is_given_up_and_its_neighbours_play_on():
+def test_a_slot_that_always_kills_its_worker_is_given_up_alone():
     with vector(3, on_failure="restart") as vec:
         vec.reset(seed=0)
         with pytest.raises(EnvFailed, match=r"slot 1 was given up: 5 workers in a row died .*killed by signal 9"):
@@ -324,7 +324,7 @@ def test_a_slot_that_always_kills_its_worker_is_given_up_and_its_neighbours_play
         assert failures(vec.step({0: "", 2: ""})) == [None, None]
 
 
-def test_deaths_now_and_then_give_nobody_up():
+def test_occasional_deaths_give_up_no_slot():
     with vector(2, on_failure="restart") as vec:
         vec.reset(seed=0)
         for _ in range(2 * worker_engine.MAX_DEATHS):
@@ -333,7 +333,7 @@ def test_deaths_now_and_then_give_nobody_up():
 
 
 @pytest.mark.parametrize("mode", ["raise", "restart"])
-def test_slots_that_cannot_be_built_anew_are_given_up(mode, tmp_path):
+def test_slots_that_cannot_be_rebuilt_are_given_up(mode, tmp_path):
     notes = str(tmp_path / "notes")
     with vector(2, on_failure=mode, notes=notes, dies_from=3) as vec:
         vec.reset(seed=0)
@@ -348,7 +348,7 @@ def test_slots_that_cannot_be_built_anew_are_given_up(mode, tmp_path):
             vec.step({1: ""})
 
 
-def test_workers_that_die_leave_nothing_open():
+def test_dead_workers_leave_no_file_open():
     with vector(2, on_failure="restart") as vec:
         vec.reset(seed=0)
         vec.step(["die", ""])
@@ -359,9 +359,9 @@ def test_workers_that_die_leave_nothing_open():
         assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
-def test_random_mishaps_lose_no_slot_and_change_no_other_episode():
-    mishaps = partial(Faulty, rate=0.03, kinds=("raise", "die", "hang"), longest=3)
-    with ProcessVectorEnv([mishaps] * 6, num_workers=2, timeout=0.3, on_failure="restart") as vec:
+def test_random_faults_lose_no_slot_and_change_no_other_episode():
+    faults = partial(Faulty, rate=0.03, kinds=("raise", "die", "hang"), longest=3)
+    with ProcessVectorEnv([faults] * 6, num_workers=2, timeout=0.3, on_failure="restart") as vec:
         vec.reset(seed=0)
         for _ in range(60):
             step = vec.step([""] * 6)
@@ -369,7 +369,7 @@ def test_random_mishaps_lose_no_slot_and_change_no_other_episode():
         assert vec.stats()[None].failed > 0
 
 
-# Ending
+# Closing
 
 
 def test_closing_lets_the_environments_close(tmp_path):
@@ -383,7 +383,7 @@ def test_closing_lets_the_environments_close(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["hang", "hang_unreachably", "hang_with_all_threads"])
-def test_closing_ends_what_hangs(how, tmp_path):
+def test_closing_ends_hanging_calls(how, tmp_path):
     notes = tmp_path / "notes"
     vec = vector(2, notes=str(notes))
     before = pids(vec)
@@ -397,7 +397,7 @@ def test_closing_ends_what_hangs(how, tmp_path):
     assert all_gone(*before, *children)
 
 
-def test_a_vector_that_is_forgotten_takes_its_workers_along():
+def test_an_unreferenced_vector_ends_its_workers():
     vec = vector(2)
     before = pids(vec)
     del vec
@@ -409,14 +409,14 @@ def test_a_vector_that_is_forgotten_takes_its_workers_along():
 
 
 def run(code: str, tmp_path: Path, **options: Any) -> subprocess.Popen[str]:
-    """Run a script of its own; beside it are the fixture environments."""
+    """Run a script in a folder with the fixture environments."""
     script = tmp_path / "script.py"
     script.write_text(f"import sys\nsys.path.append({str(SCRIPTS)!r})\n{code}")
     pipe = subprocess.PIPE
     return subprocess.Popen([sys.executable, str(script)], stdout=pipe, stderr=pipe, text=True, **options)
 
 
-def test_a_script_needs_no_main_guard_for_what_it_defines(tmp_path):
+def test_a_script_needs_no_main_guard(tmp_path):
     pytest.importorskip("cloudpickle")
     (tmp_path / "beside.py").write_text("GREETING = 'hello'\n")
     code = """
@@ -475,7 +475,7 @@ print("busy", flush=True)
 
 @contextlib.contextmanager
 def busy_program(action: str, end: str, tmp_path: Path) -> Any:
-    """(program, pids): both its workers hang in an action, and then it goes on to its end."""
+    """Yield (program, pids) while both workers hang in an action; the program then runs its last lines."""
     program = run(BUSY.replace("ACTION", action) + end, tmp_path, cwd=tmp_path, start_new_session=True)
     with program:
         workers = program.stdout.readline().split()
@@ -510,7 +510,7 @@ def test_ctrl_c_interrupts_the_program_and_ends_its_workers(tmp_path):
         assert all_gone(*workers)
 
 
-def test_a_fork_of_the_program_leaves_the_workers_alone(tmp_path):
+def test_a_forked_process_does_not_touch_the_workers(tmp_path):
     end = """
 import os
 with vec:

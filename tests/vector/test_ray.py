@@ -1,4 +1,4 @@
-"""Actors of a local Ray cluster: what they cost when they hang or die, and that the cluster is left as it was found."""
+"""RayVectorEnv on a local cluster: hanging and dying actors, and the end of the cluster."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gem.errors import BadValue, EnvFailed, MissingDependency, UnknownArgument
 from gem.vector import make_vec, worker_engine
 from gem.vector.ray import RayVectorEnv
 
-PATIENCE = 60.0  # seconds that a program which starts a cluster may take
+PATIENCE = 60.0  # seconds that a program may take to start a cluster
 pytestmark = pytest.mark.ray
 
 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
-    """Ray, connected to a cluster of this module's own."""
+    """Ray, connected to a cluster started for this module."""
     ray = pytest.importorskip("ray")
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield ray
@@ -54,13 +54,13 @@ def ends(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
 
-def test_without_ray_the_error_says_how_to_install_it(monkeypatch):
+def test_without_ray_the_error_has_an_install_hint(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingDependency, match=r"pip install 'gem-llm\[ray\]'"):
         make_vec("game:GuessTheNumber-v0", backend="ray")
 
 
-def test_slots_share_actors_and_large_answers_come_back(ray):
+def test_slots_share_actors_and_large_results_are_returned(ray):
     action = os.urandom(5_000_000)
     with vector(3, num_workers=2) as vec:
         first, *others = pids(vec)
@@ -68,28 +68,28 @@ def test_slots_share_actors_and_large_answers_come_back(ray):
         assert vec.step([action, "megabytes", action]).observations_B == [action, b"x" * 5_000_000, action]
 
 
-def test_a_long_call_does_not_hold_up_the_outcomes_before_it(ray):
+def test_a_long_call_does_not_delay_earlier_outcomes(ray):
     with vector(3) as vec:
         vec.reset()
-        vec.step(["", "nap", "nap"])  # it learns from this whose calls are long
+        vec.step(["", "nap", "nap"])  # the actor learns which slots are slow
         vec.send(["", "nap", "nap"])
         assert vec.recv().ids_B == [0]
         assert vec.recv().ids_B == [1]
         assert vec.recv().ids_B == [2]
 
 
-def test_what_building_raises_is_raised_as_it_is(ray):
+def test_an_exception_while_building_is_raised_unchanged(ray):
     with pytest.raises(UnknownArgument, match="did you mean 'max_turns'"):
         make_vec("game:GuessTheNumber-v0", num_envs=4, backend="ray", max_turn=3)
     with pytest.raises(EnvFailed, match=r"slots 0 to 1: the worker died while building .*: ActorDiedError"):
         vector(2, env=Unbuildable, how="die")
 
 
-def test_a_hang_costs_its_slot_alone(ray):
+def test_a_hang_fails_only_its_slot(ray):
     with vector(3, timeout=0.5, on_failure="restart") as vec:
         before = pids(vec)
         step = vec.step(["", "hang", ""])
-        assert failures(step) == [None, "over the time limit of 0.5 s", None]
+        assert failures(step) == [None, "timed out after 0.5 s", None]
         assert [info["pid"] for info in vec.step([""] * 3).infos_B] == before
 
 
@@ -104,7 +104,7 @@ def test_an_actor_that_cannot_be_interrupted_is_killed(ray, monkeypatch):
         assert failures(vec.step({0: ""})) == [why]  # lost with its neighbour
 
 
-def test_a_killed_actor_costs_the_running_episodes_of_its_slots(ray):
+def test_a_killed_actor_fails_the_running_episodes_of_its_slots(ray):
     with vector(4, num_workers=2, on_failure="restart") as vec:
         before = pids(vec)
         os.kill(before[0], signal.SIGKILL)
@@ -114,7 +114,7 @@ def test_a_killed_actor_costs_the_running_episodes_of_its_slots(ray):
         assert [info["episode"] for info in vec.step([""] * 4).infos_B] == [1, 1, 0, 0]
 
 
-def test_a_killed_actor_is_raised_for_the_slots_that_it_had(ray):
+def test_with_raise_a_killed_actor_is_raised_for_its_slots(ray):
     with vector(2) as vec:
         vec.reset()
         with pytest.raises(EnvFailed, match="its worker died"):
@@ -143,7 +143,7 @@ def test_closing_ends_the_actors_and_lets_environments_close(ray, tmp_path):
     vec.close()
     assert notes.read_text().split().count("closed") == 2
     assert all(map(ends, before))
-    assert ray.is_initialized()  # whoever called ray.init still has it
+    assert ray.is_initialized()  # the connection of ray.init stays open
 
 
 def test_closing_ends_an_actor_that_hangs(ray):
@@ -154,12 +154,12 @@ def test_closing_ends_an_actor_that_hangs(ray):
     assert all(map(ends, before))
 
 
-def test_an_address_is_refused_where_ray_is_connected_already(ray):
+def test_an_address_is_refused_if_ray_is_already_connected(ray):
     with pytest.raises(BadValue, match=r"Ray is already connected, so address='10\.0\.0\.1:6379' cannot be used"):
         RayVectorEnv([Echo], address="10.0.0.1:6379")
 
 
-def test_an_address_where_nobody_listens_is_refused_at_once(ray, monkeypatch):
+def test_an_unreachable_address_is_refused_at_once(ray, monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -182,7 +182,7 @@ print(*second.reset()[1][0].values(), flush=True)
 
 
 def start(end: str, tmp_path: Path) -> subprocess.Popen[str]:
-    """A program that starts a cluster of its own, and prints the pid of its actor before it goes on to its end."""
+    """A program that starts its own cluster and prints the pid of its actor before its last lines."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(path=str(Path(__file__).parent), end=end))
     pipe = subprocess.PIPE
@@ -190,7 +190,7 @@ def start(end: str, tmp_path: Path) -> subprocess.Popen[str]:
 
 
 def ancestors(pid: int) -> list[int]:
-    """A process and those above it, up to the one that is a test's."""
+    """A process and its ancestors, up to the process of the test."""
     found = []
     while pid not in (0, 1, os.getpid()):
         found.append(pid)

@@ -1,4 +1,4 @@
-"""What becomes of a slot whose environment fails, hangs or dies. Every backend plays its slots through SlotGroup."""
+"""SlotGroup: slots whose environment fails, hangs or dies. Every backend runs its slots through it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gem.vector.slots import MAX_FAILURES, SlotCall, SlotGroup
 
 
 def faulty(
-    *mishaps: dict[tuple[int, int], str], autoreset: str = "same_step", on_failure: Any = "restart", **walker: Any
+    *faults: dict[tuple[int, int], str], autoreset: str = "same_step", on_failure: Any = "restart", **walker: Any
 ):
-    fns = [lambda own=own: Faulty(own, **{"longest": 1, **walker}) for own in mishaps]
+    fns = [lambda own=own: Faulty(own, **{"longest": 1, **walker}) for own in faults]
     return SyncVectorEnv(fns, autoreset, on_failure=on_failure)
 
 
@@ -27,10 +27,10 @@ def is_failed(step: Any, slot: int = 0) -> bool:
     return bool(math.isnan(step.rewards_B[slot]) and step.truncated_B[slot] and not step.terminated_B[slot])
 
 
-# The machinery behind an environment fails: an InfraError
+# InfraError
 
 
-def test_a_slot_that_fails_is_no_reward_and_does_not_stop_the_others():
+def test_a_failed_slot_has_no_reward_and_does_not_stop_the_others():
     env = SyncVectorEnv([Counting, lambda: Counting(5, fails_at=(1,)), Counting], "disabled")
     env.reset()
     step = env.step(["a"] * 3)
@@ -42,7 +42,7 @@ def test_a_slot_that_fails_is_no_reward_and_does_not_stop_the_others():
 
 
 @pytest.mark.parametrize("on_failure", ["raise", "restart"])
-def test_a_failed_slot_starts_its_next_episode_like_any_other(on_failure):
+def test_a_failed_slot_starts_its_next_episode(on_failure):
     env = SyncVectorEnv([lambda: Counting(5, fails_at=(1,))], on_failure=on_failure)
     env.reset()
     before = env.envs[0]
@@ -52,13 +52,13 @@ def test_a_failed_slot_starts_its_next_episode_like_any_other(on_failure):
     assert env.envs[0] is before
 
 
-def test_a_failure_within_autoreset_loses_neither_the_ended_episode_nor_the_others():
+def test_a_failure_within_autoreset_keeps_the_finished_episode_and_the_other_slots():
     env = SyncVectorEnv([lambda: Counting(1, fails_at_reset=(2,)), lambda: Counting(9)])
     env.reset()
     step = env.step(["a", "a"])
     assert step.rewards_B.tolist() == [1.0, 1.0]
     assert step.infos_B[0]["final_info"]["correct"] is True
-    after = env.step(["a", "a"])  # the episode that could not start: it ends as failed, and the next one starts
+    after = env.step(["a", "a"])  # the episode that could not start ends as failed, and the next one starts
     assert is_failed(after)
     assert after.infos_B[0]["final_info"]["failure"] == "InfraError: no server for episode 2"
     assert after.observations_B == ["episode 3", "turn 2 of 1"]
@@ -68,7 +68,7 @@ def test_a_failure_within_autoreset_loses_neither_the_ended_episode_nor_the_othe
 
 
 @pytest.mark.parametrize("kind", ["raise", "exit"])
-def test_a_bug_in_an_environment_is_raised_with_its_cause_and_place(kind):
+def test_a_bug_in_an_environment_is_raised_with_its_cause_and_location(kind):
     env = faulty({(0, 1): kind}, on_failure="raise")
     env.reset(seed=0)
     with pytest.raises(EnvFailed, match=r"slot 0 failed: \w+: injected \(.*fixture_envs\.py:\d+\)") as caught:
@@ -90,7 +90,7 @@ def test_the_slots_that_did_not_fail_keep_their_steps():
     ]
 
 
-def test_several_failures_at_once_are_one_error_that_says_how_many():
+def test_several_failures_at_once_raise_one_error_with_their_number():
     env = faulty({(0, 1): "raise"}, {(0, 1): "raise"}, {(0, 1): "raise"}, on_failure="raise")
     env.reset(seed=0)
     with pytest.raises(EnvFailed, match=r"slot 0 failed: .*; and 2 more slots"):
@@ -98,7 +98,7 @@ def test_several_failures_at_once_are_one_error_that_says_how_many():
     assert env.pending == []
 
 
-def test_a_slot_that_failed_is_refused_until_it_is_reset():
+def test_a_failed_slot_is_refused_until_it_is_reset():
     env = faulty({(0, 1): "raise"}, {}, on_failure="raise", autoreset="disabled", longest=3)
     env.reset(seed=0)
     with pytest.raises(EnvFailed):
@@ -114,11 +114,11 @@ def test_a_slot_that_failed_is_refused_until_it_is_reset():
 
 
 @pytest.mark.parametrize("sent", [False, True])
-def test_each_failure_counts_once_however_the_slot_is_reset(sent):
+def test_each_failure_is_counted_once(sent):
     env = faulty({(0, 1): "raise", (1, 1): "raise"}, on_failure="raise")
     env.reset(seed=0)
     for failures in (1, 2):
-        for _ in range(3):  # the first fails, the others are refused
+        for _ in range(3):  # the first one fails, the others are refused
             with pytest.raises(EnvFailed):
                 env.step(["a"])
         assert env.stats()[None].failed == failures
@@ -142,7 +142,7 @@ def test_a_reset_that_raises_leaves_the_others_reset():
 # on_failure="restart"
 
 
-def test_restart_ends_the_episode_as_failed_and_plays_the_next_one_of_the_same_seed():
+def test_restart_continues_with_the_next_episode_of_the_same_seed():
     env = faulty({(1, 1): "raise"}, {}, longest=1)
     env.reset(seed=3)
     steps = [env.step(["a", "a"]) for _ in range(3)]
@@ -154,7 +154,7 @@ def test_restart_ends_the_episode_as_failed_and_plays_the_next_one_of_the_same_s
     assert env.stats()[None].failed == 1
 
 
-def test_an_environment_that_failed_is_closed():
+def test_a_failed_environment_is_closed():
     class Raising(Counting):
         def step(self, action):
             raise ZeroDivisionError
@@ -225,17 +225,17 @@ def test_failures_change_no_other_episode():
 
 
 @pytest.mark.parametrize("turn", [0, 1])
-def test_a_slot_that_always_fails_is_given_up(turn):
+def test_a_slot_that_always_fails_raises(turn):
     env = faulty({(episode, turn): "raise" for episode in range(99)}, {})
     failures = 0
     with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: ZeroDivisionError"):
         env.reset(seed=0)
         for _ in range(3 * MAX_FAILURES):
             failures += is_failed(env.step(["a", "a"]))
-    assert failures == MAX_FAILURES - (1 if turn else 2)  # the first failed reset was no step
+    assert failures == MAX_FAILURES - (1 if turn else 2)  # the first failed reset was not a step
 
 
-def test_a_sound_step_between_starts_the_count_anew():
+def test_a_successful_step_resets_the_failure_count():
     env = faulty({(episode, 2): "raise" for episode in range(99)}, longest=50)
     env.reset(seed=0)
     for _ in range(8 * MAX_FAILURES):
@@ -243,7 +243,7 @@ def test_a_sound_step_between_starts_the_count_anew():
     assert env.stats()[None].failed > MAX_FAILURES
 
 
-def test_an_environment_that_cannot_be_built_anew_says_both_reasons():
+def test_a_failed_rebuild_reports_both_errors():
     built = []
 
     def build() -> Faulty:
@@ -258,7 +258,7 @@ def test_an_environment_that_cannot_be_built_anew_says_both_reasons():
         env.step(["a"])
 
 
-def test_an_action_that_the_environment_refuses_is_no_failure():
+def test_a_refused_action_is_not_a_failure():
     env = SyncVectorEnv([Counting], on_failure="restart")
     env.reset()
     before = env.envs[0]
@@ -274,7 +274,7 @@ def test_an_unknown_on_failure_is_refused(on_failure):
         SyncVectorEnv([Counting], on_failure=on_failure)
 
 
-def test_an_environment_that_answers_something_else_than_five_values_has_failed():
+def test_a_step_that_returns_four_values_is_a_failure():
     class Four(Echo):
         def step(self, action):
             return "text", 0.0, False, {}
@@ -285,18 +285,18 @@ def test_an_environment_that_answers_something_else_than_five_values_has_failed(
         env.step(["a"])
 
 
-# What an engine tells a group
+# Calls made by engines
 
 
-def group(*mishaps: dict[tuple[int, int], str], on_failure: Any = "restart", same_step: bool = True) -> SlotGroup:
-    built = {slot: (lambda own=own: Faulty(own, longest=50)) for slot, own in enumerate(mishaps)}
+def group(*faults: dict[tuple[int, int], str], on_failure: Any = "restart", same_step: bool = True) -> SlotGroup:
+    built = {slot: (lambda own=own: Faulty(own, longest=50)) for slot, own in enumerate(faults)}
     made = SlotGroup(built, same_step=same_step, on_failure=on_failure)
     for slot in built:
         made.perform(SlotCall(slot, "reset", (slot, {})))
     return made
 
 
-def test_a_call_that_was_given_up_ends_as_failed_and_the_environment_is_never_called_again():
+def test_an_abandoned_call_ends_as_failed_and_replaces_the_environment():
     slots = group({})
     before = slots.envs[0]
     outcome = slots.fail(SlotCall(0, "step", "a"), "timed out after 2 s")
@@ -306,7 +306,7 @@ def test_a_call_that_was_given_up_ends_as_failed_and_the_environment_is_never_ca
     assert slots.envs[0] is not before
 
 
-def test_a_call_that_was_given_up_is_an_error_where_failures_raise():
+def test_with_raise_an_abandoned_call_is_an_error():
     slots = group({}, on_failure="raise")
     outcome = slots.fail(SlotCall(0, "step", "a"), "timed out after 2 s")
     assert isinstance(outcome.error, EnvFailed) and "slot 0 failed: timed out after 2 s" in str(outcome.error)
@@ -314,10 +314,10 @@ def test_a_call_that_was_given_up_is_an_error_where_failures_raise():
     assert slots.perform(SlotCall(0, "reset", (None, {}))).value[0] == "episode 1 of seed 0"
 
 
-def test_what_a_call_answers_after_it_was_given_up_is_dropped():
+def test_the_result_of_an_abandoned_call_is_dropped():
     class Slow(Walker):
         def step(self, action):
-            slots.fail(SlotCall(0, "step", action), "timed out after 2 s")  # as a timer would, meanwhile
+            slots.fail(SlotCall(0, "step", action), "timed out after 2 s")  # as a timer would
             return super().step(action)
 
     slots = SlotGroup({0: Slow}, same_step=True, on_failure="restart")
@@ -326,7 +326,7 @@ def test_what_a_call_answers_after_it_was_given_up_is_dropped():
 
 
 @pytest.mark.parametrize("same_step", [True, False])
-def test_a_slot_taken_over_from_a_dead_worker_fails_once_and_goes_on_after_its_last_position(same_step):
+def test_a_lost_slot_fails_once_and_continues_after_its_last_position(same_step):
     slots = group({}, same_step=same_step)
     slots.mark_lost(0, "its worker was killed", (7, 4))
     outcome = slots.perform(SlotCall(0, "step", "a"))
@@ -337,21 +337,21 @@ def test_a_slot_taken_over_from_a_dead_worker_fails_once_and_goes_on_after_its_l
     assert slots.perform(SlotCall(0, "step", "a")).value.observation.startswith("episode 5 of seed 7, turn 1")
 
 
-def test_a_slot_taken_over_where_failures_raise_raises_until_it_is_reset():
+def test_with_raise_a_lost_slot_raises_until_it_is_reset():
     slots = group({}, on_failure="raise")
     slots.mark_lost(0, "its worker was killed", (7, 4))
     assert "its worker was killed" in str(slots.perform(SlotCall(0, "step", "a")).error)
     assert slots.perform(SlotCall(0, "reset", (None, {}))).value[0] == "episode 5 of seed 7"
 
 
-def test_a_reset_of_a_slot_taken_over_starts_a_sound_episode():
+def test_a_reset_of_a_lost_slot_starts_a_normal_episode():
     slots = group({})
     slots.mark_lost(0, "its worker was killed", (7, 4))
     assert slots.perform(SlotCall(0, "reset", (9, {}))).value[0] == "episode 0 of seed 9"
     assert not math.isnan(slots.perform(SlotCall(0, "step", "a")).value.reward)
 
 
-def test_a_failure_that_is_still_to_be_told_survives_saving():
+def test_a_pending_failure_is_saved_with_the_state():
     env = faulty({(0, 0): "infra"})
     env.reset(seed=0)
     state = json.loads(json.dumps(env.get_state()))
@@ -361,7 +361,7 @@ def test_a_failure_that_is_still_to_be_told_survives_saving():
     assert is_failed(step) and step.observations_B == ["episode 1 of seed 0"]
 
 
-def test_one_environment_that_fails_to_close_does_not_keep_the_others_open(caplog):
+def test_an_error_on_close_does_not_keep_the_others_open(caplog):
     class Stuck(Counting):
         def close(self):
             raise OSError("busy")
@@ -372,7 +372,7 @@ def test_one_environment_that_fails_to_close_does_not_keep_the_others_open(caplo
     assert "slot 0 failed to close" in caplog.text
 
 
-def test_what_was_built_is_closed_when_a_later_slot_cannot_be_built():
+def test_a_build_failure_closes_the_environments_built_before():
     first = Counting()
 
     def fail() -> Env:
@@ -383,7 +383,7 @@ def test_what_was_built_is_closed_when_a_later_slot_cannot_be_built():
     assert first.closed == 1
 
 
-def test_a_step_without_an_answer_of_its_own_is_a_step_all_the_same():
+def test_a_step_that_returns_a_plain_tuple_becomes_a_step():
     class Plain(Echo):
         def step(self, action):
             return action, 1.0, False, False, {}

@@ -1,4 +1,4 @@
-"""The plain loop: what is its own. What it shares with every backend is in test_base.py and test_slots.py."""
+"""SyncVectorEnv. Behaviour shared by all backends is tested in test_base.py and test_slots.py."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gem.errors import BadValue
 from gem.vector import SyncVectorEnv, VectorEnv
 
 
-def test_its_environments_can_be_looked_at():
+def test_sync_exposes_its_environments():
     env = SyncVectorEnv([Counting, Echo])
     assert [type(e) for e in env.envs] == [Counting, Echo]
     assert isinstance(env, VectorEnv)
 
 
-def test_an_environment_that_was_built_anew_is_the_one_that_is_seen():
+def test_sync_exposes_rebuilt_environments():
     env = SyncVectorEnv([lambda: Faulty({(0, 1): "raise"})], on_failure="restart")
     env.reset(seed=0)
     before = env.envs[0]
@@ -26,12 +26,12 @@ def test_an_environment_that_was_built_anew_is_the_one_that_is_seen():
     assert env.envs[0] is not before
 
 
-def test_it_takes_no_timeout_and_says_who_does():
+def test_sync_refuses_a_timeout_and_names_backends_that_accept_one():
     with pytest.raises(BadValue, match=r"takes no timeout \(got 1\.0\); backend 'thread', 'async' or 'process' can"):
         SyncVectorEnv([Counting], timeout=1.0)
 
 
-def test_every_slot_is_stepped_in_the_thread_that_calls_in_the_order_given():
+def test_slots_are_stepped_in_the_callers_thread_in_the_given_order():
     seen: list[tuple[int, int]] = []
 
     class Watched(Echo):
@@ -45,7 +45,7 @@ def test_every_slot_is_stepped_in_the_thread_that_calls_in_the_order_given():
     assert seen == [(slot, threading.get_ident()) for slot in (2, 0, 1)]
 
 
-def test_what_was_sent_is_stepped_when_it_is_received():
+def test_sent_steps_run_when_they_are_received():
     env = SyncVectorEnv([lambda: Counting(5)] * 3)
     env.reset()
     env.send(["a"] * 3)
@@ -59,5 +59,5 @@ def test_a_vector_needs_a_slot():
         SyncVectorEnv([])
 
 
-def test_the_vector_of_make_vec_is_this_one_by_default():
+def test_make_vec_uses_sync_by_default():
     assert type(gem.make_vec("game:GuessTheNumber-v0", num_envs=2)) is SyncVectorEnv

@@ -1,4 +1,4 @@
-"""Slots on threads: nobody waits for the slowest, what hangs is left behind, and nothing stays when all is closed."""
+"""ThreadVectorEnv: concurrency, abandoned calls and closing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 
 class Gate(Walker):
-    """A Walker whose steps and resets of chosen (episode, turn) wait until the gate is opened; turn 0 is the reset."""
+    """A Walker that waits at chosen (episode, turn) until the gate is opened; turn 0 is the reset."""
 
     def __init__(self, *closed: tuple[int, int], longest: int = 50) -> None:
         super().__init__(longest)
@@ -56,7 +56,7 @@ class Gate(Walker):
 
 
 class Gates:
-    """Builds Gates, and remembers them."""
+    """A factory of Gate that keeps what it built."""
 
     def __init__(self, *closed: tuple[int, int], longest: int = 50) -> None:
         self.closed, self.longest, self.built = closed, longest, list[Gate]()
@@ -78,10 +78,10 @@ def is_failed(step: Any, slot: int = 0) -> bool:
     return bool(math.isnan(step.rewards_B[slot]) and step.truncated_B[slot] and not step.terminated_B[slot])
 
 
-# Nobody waits for the slowest
+# Concurrency
 
 
-def test_what_ended_is_received_while_one_slot_still_waits():
+def test_finished_slots_are_received_while_one_still_waits():
     slow = Gates((0, 1))
     with ThreadVectorEnv([slow, *[Walker] * 15]) as env:
         env.reset(seed=0)
@@ -95,7 +95,7 @@ def test_what_ended_is_received_while_one_slot_still_waits():
         assert env.recv().ids_B == [0]
 
 
-def test_steps_are_received_in_the_order_in_which_they_end():
+def test_steps_are_received_in_order_of_completion():
     gates = [Gates((0, 1)) for _ in range(4)]
     with ThreadVectorEnv(gates) as env:
         env.reset(seed=0)
@@ -105,7 +105,7 @@ def test_steps_are_received_in_the_order_in_which_they_end():
             assert env.recv().ids_B == [slot]
 
 
-def test_resets_run_all_at_once():
+def test_resets_run_concurrently():
     together = threading.Barrier(16)
 
     class Meeting(Walker):
@@ -117,7 +117,7 @@ def test_resets_run_all_at_once():
         assert len(env.reset(seed=0)[0]) == 16
 
 
-def test_recv_gives_what_there_is_when_its_time_is_over():
+def test_recv_with_a_timeout_returns_what_has_arrived():
     slow = Gates((0, 1))
     with ThreadVectorEnv([slow, Walker]) as env:
         env.reset(seed=0)
@@ -127,7 +127,7 @@ def test_recv_gives_what_there_is_when_its_time_is_over():
         slow.open()
 
 
-def test_threads_start_when_they_are_needed_and_are_used_again():
+def test_threads_are_started_on_demand_and_reused():
     with ThreadVectorEnv([Walker] * 8) as env:
         assert gem_threads() == 0
         env.reset(ids=[0])
@@ -158,7 +158,7 @@ def test_no_more_calls_run_at_once_than_there_are_workers():
         assert most[0] == gem_threads() == 3
 
 
-def test_more_slots_than_threads_can_be_had_are_played_all_the_same(monkeypatch):
+def test_more_slots_than_threads_are_all_stepped(monkeypatch):
     monkeypatch.setattr(thread, "MAX_THREADS", 4)
     with ThreadVectorEnv([Walker] * 200) as env:
         env.reset(seed=0)
@@ -166,7 +166,7 @@ def test_more_slots_than_threads_can_be_had_are_played_all_the_same(monkeypatch)
         assert gem_threads() <= 4
 
 
-def test_the_episodes_are_those_of_the_plain_loop():
+def test_episodes_match_sync():
     with ThreadVectorEnv([Walker] * 5) as env, SyncVectorEnv([Walker] * 5) as plain:
         assert env.reset(seed=3) == plain.reset(seed=3)
         for _ in range(20):
@@ -176,10 +176,10 @@ def test_the_episodes_are_those_of_the_plain_loop():
         assert json.dumps(env.get_state()) == json.dumps(plain.get_state())
 
 
-# Calls that take too long
+# Time limits
 
 
-def test_a_call_over_its_time_is_an_error_of_its_slot_alone():
+def test_a_call_that_times_out_fails_only_its_slot():
     slow = Gates((0, 1))
     with ThreadVectorEnv([slow, Walker], timeout=LIMIT) as env:
         env.reset(seed=0)
@@ -194,7 +194,7 @@ def test_a_call_over_its_time_is_an_error_of_its_slot_alone():
 
 
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
-def test_restart_ends_the_episode_that_hung_and_goes_on_with_the_next(autoreset):
+def test_restart_fails_the_hung_episode_and_continues_with_the_next(autoreset):
     slow = Gates((0, 1))
     with ThreadVectorEnv([slow, Walker], autoreset, timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=3)
@@ -211,7 +211,7 @@ def test_restart_ends_the_episode_that_hung_and_goes_on_with_the_next(autoreset)
         slow.open()
 
 
-def test_what_a_call_answers_after_its_time_is_dropped_and_its_environment_closed():
+def test_a_late_result_is_dropped_and_its_environment_closed():
     slow = Gates((0, 1))
     with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
@@ -224,7 +224,7 @@ def test_what_a_call_answers_after_its_time_is_dropped_and_its_environment_close
     assert [gate.closings for gate in slow.built] == [1, 1]
 
 
-def test_a_call_that_fails_after_its_time_starts_nothing():
+def test_a_late_failure_starts_no_episode():
     class Late(Gate):
         def step(self, action):
             super().step(action)
@@ -255,7 +255,7 @@ def test_a_reset_that_hangs_fails_its_episode_at_the_first_step():
         slow.open()
 
 
-def test_a_reset_that_hangs_before_it_takes_its_seed_is_followed_by_the_episodes_of_that_seed():
+def test_after_a_hanging_reset_the_episodes_of_its_seed_follow():
     opened = threading.Event()
 
     class Asleep(Walker):
@@ -271,7 +271,7 @@ def test_a_reset_that_hangs_before_it_takes_its_seed_is_followed_by_the_episodes
         opened.set()
 
 
-def test_a_reset_that_hangs_after_the_end_of_an_episode_does_not_lose_that_episode():
+def test_a_hanging_autoreset_keeps_the_finished_episode():
     slow = Gates((1, 0), longest=1)
     with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
@@ -285,7 +285,7 @@ def test_a_reset_that_hangs_after_the_end_of_an_episode_does_not_lose_that_episo
         slow.open()
 
 
-def test_a_reset_that_hangs_after_a_hang_costs_one_more_episode():
+def test_a_second_hang_in_the_reset_fails_one_more_episode():
     slow = Gates((0, 1), (1, 0))
     with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
@@ -298,7 +298,7 @@ def test_a_reset_that_hangs_after_a_hang_costs_one_more_episode():
         slow.open()
 
 
-def test_an_environment_that_hangs_every_time_is_given_up():
+def test_an_environment_that_always_hangs_raises():
     slow = Gates(*[(episode, 1) for episode in range(99)])
     with ThreadVectorEnv([slow], timeout=0.05, on_failure="restart") as env:
         env.reset(seed=0)
@@ -308,7 +308,7 @@ def test_an_environment_that_hangs_every_time_is_given_up():
         slow.open()
 
 
-def test_building_anew_is_bounded_too():
+def test_rebuilding_has_a_time_limit():
     opened, built = threading.Event(), []
 
     def build() -> Gate:
@@ -327,7 +327,7 @@ def test_building_anew_is_bounded_too():
 
 
 @pytest.mark.parametrize("what", ["sample", "state"])
-def test_other_questions_are_bounded_too(what):
+def test_samples_and_states_have_a_time_limit(what):
     opened = threading.Event()
 
     class Mute(Walker):
@@ -349,7 +349,7 @@ def test_other_questions_are_bounded_too(what):
         opened.set()
 
 
-def test_a_slot_that_hung_can_be_given_a_state():
+def test_a_hung_slot_can_be_restored_from_a_state():
     slow = Gates((0, 1))
     with ThreadVectorEnv([slow], timeout=LIMIT) as env, SyncVectorEnv([lambda: Walker(50)]) as other:
         env.reset(seed=0)
@@ -362,13 +362,13 @@ def test_a_slot_that_hung_can_be_given_a_state():
         slow.open()
 
 
-def test_the_time_of_a_call_begins_when_it_starts_and_not_when_it_is_sent():
+def test_the_time_limit_is_measured_from_the_start_of_the_call():
     with ThreadVectorEnv([lambda: Walker(seconds=0.1)] * 12, num_workers=1, timeout=0.8) as env:
         env.reset(seed=0)
         assert not np.isnan(env.step(["a"] * 12).rewards_B).any()
 
 
-def test_calls_that_wait_for_a_thread_get_one_when_others_are_stuck():
+def test_waiting_calls_get_a_thread_when_others_are_stuck():
     slow = Gates((0, 1))
     with ThreadVectorEnv([slow, Walker, Walker], num_workers=1, timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
@@ -377,7 +377,7 @@ def test_calls_that_wait_for_a_thread_get_one_when_others_are_stuck():
         slow.open()
 
 
-def test_too_many_left_behind_are_an_error_until_they_come_back(monkeypatch):
+def test_too_many_abandoned_threads_raise_until_they_return(monkeypatch):
     monkeypatch.setattr(thread, "MAX_ABANDONED", 2)
     slow = [Gates((0, 1)) for _ in range(3)]
     with ThreadVectorEnv([*slow, Walker], timeout=LIMIT, on_failure="restart") as env:
@@ -403,7 +403,7 @@ def test_a_timeout_is_seconds_above_zero(timeout):
 # Failures
 
 
-def test_nothing_that_an_environment_raises_ends_a_thread():
+def test_no_exception_of_an_environment_ends_a_thread():
     class Rude(Walker):
         def step(self, action):
             raise KeyboardInterrupt("not by the user")
@@ -416,7 +416,7 @@ def test_nothing_that_an_environment_raises_ends_a_thread():
         assert env.reset(seed=0)[0] == ["episode 0 of seed 0", "episode 0 of seed 1"]
 
 
-def test_what_an_environment_refuses_is_raised_to_the_caller():
+def test_a_caller_error_is_raised_to_the_caller():
     with ThreadVectorEnv([Counting, Counting]) as env:
         env.reset()
         with pytest.raises(BadAction, match="refused"):
@@ -424,7 +424,7 @@ def test_what_an_environment_refuses_is_raised_to_the_caller():
         assert env.recv().ids_B == [1]
 
 
-def test_an_environment_that_cannot_be_built_leaves_nothing_open():
+def test_a_build_failure_leaves_no_environment_open():
     first = Counting()
 
     def fail() -> Any:
@@ -457,7 +457,7 @@ def test_closing_waits_for_a_call_that_is_about_to_end():
     assert slow.built[0].closings == 1
 
 
-def test_closing_does_not_wait_for_what_hangs(caplog, monkeypatch):
+def test_closing_does_not_wait_for_hanging_calls(caplog, monkeypatch):
     monkeypatch.setattr("gem.vector.thread.CLOSE_TIMEOUT", 0.2)
     slow, last = Gates((0, 1)), Gates()
     env = ThreadVectorEnv([slow, last])
@@ -485,7 +485,7 @@ def test_an_environment_that_hangs_while_it_closes_does_not_keep_the_others_open
     opened.set()
 
 
-def test_a_vector_that_nobody_holds_any_more_is_closed():
+def test_an_unreferenced_vector_is_closed():
     gates = Gates()
     env = ThreadVectorEnv([gates] * 3)
     env.reset(seed=0)
@@ -522,7 +522,7 @@ if "raise" in sys.argv:
 
 
 @pytest.mark.parametrize(("how", "closed"), [("", 3), ("reset", 3), ("reset hang", 2), ("reset hang raise", 2)])
-def test_the_end_of_the_program_closes_what_it_can_and_is_not_held_up(how, closed):
+def test_program_exit_closes_environments_and_is_not_blocked(how, closed):
     program = PROGRAM.format(folder=str(Path(__file__).parent))
     done = subprocess.run([sys.executable, "-c", program, *how.split()], capture_output=True, text=True, timeout=40)
     assert done.stdout.split() == ["closed"] * closed
@@ -543,7 +543,7 @@ def test_ctrl_c_while_receiving_loses_nothing():
 
 
 def test_faults_in_many_slots_are_all_accounted_for(tmp_path):
-    log = tmp_path / "mishaps"
+    log = tmp_path / "faults"
 
     def build(slot: int) -> Faulty:
         return Faulty(rate=0.05, kinds=("raise", "infra", "hang"), hang=0.6, log=log, longest=8)

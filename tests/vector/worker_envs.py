@@ -1,4 +1,4 @@
-"""Environments that take their worker process to its limits. Workers import this module by name."""
+"""Environments that hang, kill or overload their worker process. Workers import this module by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gem.errors import BadAction, BadValue
 
 
 class Obedient(Walker):
-    """A Walker with one very long episode that does what an action names, then tells in which process it is."""
+    """A Walker with one long episode that executes the method an action names. Its info holds the process id."""
 
     def __init__(self, notes: str | None = None, dies_from: int | None = None, **walker: Any) -> None:
         super().__init__(**walker)
@@ -64,7 +64,7 @@ class Obedient(Walker):
     def hang_stubbornly(self) -> str:
         until = time.monotonic() + HANG
         while time.monotonic() < until:
-            with suppress(BaseException):  # what is to end it, too
+            with suppress(BaseException):  # including CallTimeout
                 time.sleep(HANG)
         return "woken"
 
@@ -77,13 +77,13 @@ class Obedient(Walker):
         return "woken"
 
     def hang_unreachably(self) -> str:
-        """As a C library would that blocks signals and does not return."""
+        """Hang like a C library that blocks signals and does not return."""
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         time.sleep(HANG)
         return "woken"
 
     def hang_with_all_threads(self) -> str:
-        """In C code that keeps the interpreter to itself, beside a process of its own."""
+        """Hang in C code that holds the interpreter lock, with a running child process."""
         child = subprocess.Popen(["sleep", str(HANG)])
         self.note(f"{os.getpid()} {child.pid} hanging")
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -98,7 +98,7 @@ class Obedient(Walker):
         os._exit(5)
 
     def die_beside_a_child(self) -> str:
-        """Which holds everything open that its parent had."""
+        """Die while a child process holds all open files of this process."""
         if os.fork() == 0:
             os.setsid()
             time.sleep(3)
@@ -121,7 +121,7 @@ class Obedient(Walker):
 
 
 class Awkward(BadAction):
-    """Cannot be pickled, and could not be unpickled."""
+    """An error that can be neither pickled nor unpickled."""
 
     def __init__(self, what: str, why: object) -> None:
         super().__init__(f"{what} for a reason")
