@@ -138,26 +138,26 @@ def test_variables_are_filled_in(monkeypatch, written, read):
 @pytest.mark.parametrize(
     "source, said",
     [
-        ("", "a URL, a command"),
+        ("", "must be a URL, a command"),
         (3, "got 3"),
-        ([], "a URL, a command"),
-        ("no-such-command --flag", "'no-such-command' is installed"),
-        ("'unclosed", "cannot be read"),
-        ({"command": "/nowhere/python"}, "is installed"),
-        ({"mcpServers": {}}, "no server"),
+        ([], "must be a URL, a command"),
+        ("no-such-command --flag", "'no-such-command' is not installed"),
+        ("'unclosed", "cannot parse the command"),
+        ({"command": "/nowhere/python"}, "is not installed"),
+        ({"mcpServers": {}}, "no enabled server"),
         ({"mcpServers": {"a": 3}}, "mcpServers"),
         ({"speed": 3}, "speed"),
-        ({"mcpServers": {"a": {}}}, "'command' must be a text"),
+        ({"mcpServers": {"a": {}}}, "'command' must be a non-empty string"),
         ({"url": "http://localhost:1", "type": "htpp"}, "did you mean 'http'"),
-        ({"url": 3}, "'url' must be a text"),
-        ({"url": "localhost:8000/mcp"}, "MCP server 'server': a URL is written like http"),
-        ({"mcpServers": {"a": {"url": "http://[/sse"}}}, "MCP server 'a': a URL is written like http"),
-        ("http://", "a URL is written like http"),
+        ({"url": 3}, "'url' must be a non-empty string"),
+        ({"url": "localhost:8000/mcp"}, "MCP server 'server': a URL must look like http"),
+        ({"mcpServers": {"a": {"url": "http://[/sse"}}}, "MCP server 'a': a URL must look like http"),
+        ("http://", "a URL must look like http"),
         ({"url": "http://localhost:1", "timeout": "soon"}, "milliseconds"),
-        ({"url": "http://localhost:1", "headers": ["a"]}, "'headers' maps"),
+        ({"url": "http://localhost:1", "headers": ["a"]}, "'headers' must map"),
         ({"command": sys.executable, "args": "one word"}, "list of strings"),
-        ({"command": sys.executable, "envFile": "/nowhere/at.all"}, "cannot be read"),
-        ({"url": "http://localhost:1", "headers": {"A": "${input:token}"}}, r"\$\{input:token\} asks a person"),
+        ({"command": sys.executable, "envFile": "/nowhere/at.all"}, "cannot read the envFile"),
+        ({"url": "http://localhost:1", "headers": {"A": "${input:token}"}}, r"\$\{input:token\} asks the user"),
         ({"url": "http://localhost:1", "headers": {"A": "${GEM_NONE}"}}, "GEM_NONE is not set"),
     ],
 )
@@ -167,12 +167,12 @@ def test_what_cannot_be_read_is_refused_by_name(monkeypatch, source, said):
         read_servers(source)
 
 
-@pytest.mark.parametrize("content, said", [("{", "no JSON"), ("[]", "must be an object")])
+@pytest.mark.parametrize("content, said", [("{", "is not valid JSON"), ("[]", "must be an object")])
 def test_a_file_that_is_no_configuration_is_refused_by_name(write, content, said):
     with pytest.raises(BadValue, match=rf"mcp\.json.* {said}"):
         read_servers(write(content))
 
 
 def test_a_file_that_is_not_there_is_refused_by_name():
-    with pytest.raises(BadValue, match=r"nowhere\.json cannot be read"):
+    with pytest.raises(BadValue, match=r"cannot read the MCP configuration .*nowhere\.json"):
         read_servers(Path("nowhere.json"))

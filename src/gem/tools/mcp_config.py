@@ -1,8 +1,8 @@
-"""Which MCP servers there are and how to reach them: what MCPTool is told, read into plain values.
+"""Parse the configuration of MCP servers.
 
-Known are a URL, a command, one server as a dict, and the JSON that other clients keep: ``{"mcpServers": {name: …}}``
-(Claude Desktop and Code, Cursor, Copilot) and ``{"servers": {name: …}}`` (VS Code), in a file or as a dict. Fields of
-other clients that say nothing of the connection (``autoApprove``, ``description``, …) are left alone.
+Accepted are a URL, a command, one server as a dict, and the configuration of other clients as a dict or JSON file:
+``{"mcpServers": {name: …}}`` (Claude Desktop and Code, Cursor, Copilot) and ``{"servers": {name: …}}`` (VS Code).
+Fields that do not concern the connection (``autoApprove``, ``description``, …) are ignored.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ TRANSPORTS: dict[str, Transport] = {
     "sse": "sse",
 }
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a text, which may look like one
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a string, which may contain one
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """How to reach one server.
+    """Connection settings of one server.
 
     Args:
-        name: what it goes by, in messages and in names of tools that two servers have.
-        transport: "stdio" starts a process of its own for each session; "http" and "sse" connect to a URL.
-        command, args, env, cwd: of the process. env comes on top of the few variables that any process needs.
-        url, headers: of the others.
-        timeout: seconds that a call may take; None: as long as the tool's other calls.
+        name: used in error messages and to prefix tool names.
+        transport: "stdio" starts a process per session; "http" and "sse" connect to a URL.
+        command, args, env, cwd: of the process. env extends the SDK's minimal environment.
+        url, headers: for "http" and "sse".
+        timeout: seconds per call; None for the tool's default.
     """
 
     name: str
@@ -62,10 +62,11 @@ class ServerConfig:
 
 
 def read_servers(source: Source) -> tuple[ServerConfig, ...]:
-    """The servers that a URL, a command, a dict or a JSON file names; those that are disabled are left out.
+    """Return the enabled servers of a URL, a command, a dict or a JSON file.
 
-    Raises BadValue for anything else, for no server at all, for a command that is not there, and for variables that
-    have no value.
+    Raises:
+        BadValue: the source is something else, contains no server, names a command that is not installed, or uses a
+            variable without a value.
 
     >>> [server.name for server in read_servers({"mcpServers": {"a": {"url": "http://localhost:1/mcp"}}})]
     ['a']
@@ -81,7 +82,7 @@ def read_servers(source: Source) -> tuple[ServerConfig, ...]:
     if isinstance(source, (str, Sequence)) and source and all(isinstance(word, str) for word in source):
         words = _split(source) if isinstance(source, str) else list(source)
         return (_server("server", {"command": words[0], "args": words[1:]}, str),)
-    raise BadValue(f"an MCP server is a URL, a command, a dict of configuration or a JSON file, got {source!r}")
+    raise BadValue(f"an MCP server must be a URL, a command, a configuration dict or a JSON file, got {source!r}")
 
 
 def _is_file(source: str) -> bool:
@@ -92,7 +93,7 @@ def _split(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as e:
-        raise BadValue(f"the command {command!r} cannot be read: {e}") from e
+        raise BadValue(f"cannot parse the command {command!r}: {e}") from e
     if not words:
         raise BadValue("the command of an MCP server is empty")
     return words
@@ -101,13 +102,13 @@ def _split(command: str) -> list[str]:
 def _from_file(path: Path) -> tuple[ServerConfig, ...]:
     try:
         written = path.read_text(encoding="utf-8-sig")
-        for unread in (_COMMENT, _LAST_COMMA):  # VS Code takes both
-            written = unread.sub(lambda match: match[1] or "", written)
+        for ignored in (_COMMENT, _LAST_COMMA):  # VS Code accepts both
+            written = ignored.sub(lambda match: match[1] or "", written)
         config = json.loads(written)
     except OSError as e:
-        raise BadValue(f"the MCP configuration {path} cannot be read: {e.strerror}") from e
+        raise BadValue(f"cannot read the MCP configuration {path}: {e.strerror}") from e
     except ValueError as e:
-        raise BadValue(f"the MCP configuration {path} is no JSON: {e}") from e
+        raise BadValue(f"the MCP configuration {path} is not valid JSON: {e}") from e
     if not isinstance(config, dict):
         raise BadValue(f"the MCP configuration {path} must be an object with 'mcpServers' or 'servers'")
     folder = path.absolute().parent
@@ -122,10 +123,12 @@ def _from_mapping(config: Mapping[str, Any], folder: Path) -> tuple[ServerConfig
     if named is None:
         named = config
     if not isinstance(named, Mapping) or not all(isinstance(one, Mapping) for one in named.values()):
-        raise BadValue(f"an MCP configuration has 'mcpServers', 'servers', 'command' or 'url', got {sorted(config)}")
+        raise BadValue(
+            f"an MCP configuration must have 'mcpServers', 'servers', 'command' or 'url', got {sorted(config)}"
+        )
     servers = tuple(_server(name, one, expand) for name, one in named.items() if not one.get("disabled"))
     if not servers:
-        raise BadValue("the MCP configuration names no server that is not disabled")
+        raise BadValue("the MCP configuration contains no enabled server")
     return servers
 
 
@@ -133,7 +136,7 @@ def _server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) 
     transport = _transport(name, config)
     timeout = config.get("timeout")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
-        raise BadValue(f"MCP server {name!r}: timeout is milliseconds above 0, got {timeout!r}")
+        raise BadValue(f"MCP server {name!r}: timeout must be a positive number of milliseconds, got {timeout!r}")
     seconds = None if timeout is None else timeout / 1000
     if transport != "stdio":
         headers = _texts(name, "headers", config, expand)
@@ -141,7 +144,7 @@ def _server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) 
         return ServerConfig(name, transport, url=url, headers=headers, timeout=seconds)
     args = config.get("args") or []
     if isinstance(args, str) or not all(isinstance(word, str) for word in args):
-        raise BadValue(f"MCP server {name!r}: args is a list of strings, got {args!r}")
+        raise BadValue(f"MCP server {name!r}: args must be a list of strings, got {args!r}")
     env = _env_file(name, config, expand) | _texts(name, "env", config, expand)
     cwd = expand(_text(name, "cwd", config)) if config.get("cwd") else None
     command = _command(name, expand(_text(name, "command", config)), env, cwd)
@@ -157,43 +160,43 @@ def _transport(name: str, config: Mapping[str, Any]) -> Transport:
     transport = TRANSPORTS.get(str(said).lower())
     if transport is None:
         hint = did_you_mean(str(said), TRANSPORTS)
-        raise BadValue(f"MCP server {name!r}: no transport {said!r}{hint}; there are stdio, http and sse")
+        raise BadValue(f"MCP server {name!r}: unknown transport {said!r}{hint}  (available: stdio, http, sse)")
     return transport
 
 
 def _text(name: str, key: str, config: Mapping[str, Any]) -> str:
     value = config.get(key)
     if not isinstance(value, str) or not value:
-        raise BadValue(f"MCP server {name!r}: {key!r} must be a text, got {value!r}")
+        raise BadValue(f"MCP server {name!r}: {key!r} must be a non-empty string, got {value!r}")
     return value
 
 
 def _url(name: str, url: str) -> str:
     try:
         parts = urlsplit(url)
-    except ValueError:  # as brackets that do not close
+    except ValueError:  # such as unbalanced brackets
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadValue(f"MCP server {name!r}: a URL is written like http://localhost:8000/mcp, got {url!r}")
+        raise BadValue(f"MCP server {name!r}: a URL must look like http://localhost:8000/mcp, got {url!r}")
     return url
 
 
 def _texts(name: str, key: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> dict[str, str]:
     values = config.get(key) or {}
     if not isinstance(values, Mapping):
-        raise BadValue(f"MCP server {name!r}: {key!r} maps names to texts, got {values!r}")
+        raise BadValue(f"MCP server {name!r}: {key!r} must map names to strings, got {values!r}")
     return {str(word): expand(str(value)) for word, value in values.items() if value is not None}
 
 
 def _env_file(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> dict[str, str]:
-    """VS Code's ``envFile``: lines ``NAME=value``, which may be quoted; # opens a comment."""
+    """Read VS Code's ``envFile``: lines of ``NAME=value`` with optional quotes; # starts a comment."""
     if not config.get("envFile"):
         return {}
     path = expand(_text(name, "envFile", config))
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as e:
-        raise BadValue(f"MCP server {name!r}: the envFile {path} cannot be read: {e.strerror}") from e
+        raise BadValue(f"MCP server {name!r}: cannot read the envFile {path}: {e.strerror}") from e
     pairs = [line.strip().removeprefix("export ").partition("=") for line in lines if not line.strip().startswith("#")]
     return {word.strip(): value.strip().strip("\"'") for word, equals, value in pairs if equals}
 
@@ -204,25 +207,27 @@ def _command(name: str, command: str, env: Mapping[str, str], cwd: str | None) -
     else:
         found = shutil.which(command, path=env.get("PATH")) is not None
     if not found:
-        raise BadValue(f"MCP server {name!r}: no command {command!r} is installed here")
+        raise BadValue(f"MCP server {name!r}: the command {command!r} is not installed")
     return command
 
 
 def _expander(folder: Path) -> Callable[[str], str]:
-    """Fills in ``${VAR}``, ``${VAR:-default}``, ``${env:VAR}``, ``${workspaceFolder}`` and ``${userHome}``."""
+    """Return a function that substitutes ``${VAR}``, ``${VAR:-default}``, ``${env:VAR}``, ``${workspaceFolder}`` and
+    ``${userHome}``.
+    """
 
     def value(match: re.Match[str]) -> str:
         word, has_default, default = match[1].partition(":-")
         word = word.removeprefix("env:")
         if word.startswith("input:"):
-            raise BadValue(f"{match[0]} asks a person for a value: put it into an environment variable, ${{NAME}}")
+            raise BadValue(f"{match[0]} asks the user for a value; use an environment variable ${{NAME}} instead")
         if word in ("workspaceFolder", "userHome"):
             return str(folder if word == "workspaceFolder" else Path.home())
         found = os.environ.get(word)
         if has_default and not found:
             found = default
         if found is None:
-            raise BadValue(f"the MCP configuration wants {match[0]}, and {word} is not set in the environment")
+            raise BadValue(f"the MCP configuration uses {match[0]}, but {word} is not set in the environment")
         return found
 
     return lambda text: _VARIABLE.sub(value, text)

@@ -1,1 +1,1 @@
-"""MCP servers to try MCPTool on."""
+"""Example MCP servers."""

@@ -1,10 +1,10 @@
-"""An example MCP server: what time it is, and what follows from a time.
+"""An example MCP server with tools for dates and times.
 
   python -m gem.tools.mcp_server.time_mcp                               over stdin and stdout
   python -m gem.tools.mcp_server.time_mcp --transport http --port 8000  at http://127.0.0.1:8000/mcp
   python -m gem.tools.mcp_server.time_mcp --transport sse --port 8000   at http://127.0.0.1:8000/sse
 
-It keeps nothing between calls, so many environments may share it. Needs the extra [mcp].
+The server is stateless, so environments may share it. Needs the extra [mcp].
 """
 
 from __future__ import annotations
@@ -44,29 +44,29 @@ class Week(TypedDict):
 
 
 def current_time(format: str = "%Y-%m-%d %H:%M:%S", timezone: str = "UTC") -> CurrentTime:
-    """The current date and time, in UTC and in a time zone. The format is strftime's."""
+    """Get the current date and time in UTC and in a time zone, in a strftime format."""
     now, zone = datetime.now(tz=_zone("UTC")), _zone(timezone)
     return {"utc": now.strftime(format), "local": now.astimezone(zone).strftime(format), "timezone": timezone}
 
 
 def relative_time(time: str) -> str:
-    """How far a time is from now: "3 days ago", "in 2 hours"."""
+    """Describe how far a time is from now, such as "3 days ago" or "in 2 hours"."""
     return say_distance(_moment(time) - datetime.now(tz=_zone("UTC")))
 
 
 def days_in_month(date: str | None = None) -> int:
-    """The number of days in the month of a date; of the current month without one."""
+    """Get the number of days in the month of a date; default: the current month."""
     moment = _moment(date)
     return calendar.monthrange(moment.year, moment.month)[1]
 
 
 def get_timestamp(time: str | None = None) -> int:
-    """The Unix timestamp of a time in milliseconds; of now without one. A time without an offset is UTC."""
+    """Get the Unix timestamp of a time in milliseconds; default: now. A time without an offset is in UTC."""
     return round(_moment(time).timestamp() * 1000)
 
 
 def convert_time(source_timezone: str, target_timezone: str, time: str) -> ConvertedTime:
-    """What a clock in another time zone shows at a time."""
+    """Convert a time to another time zone."""
     source = _moment(time, source_timezone).astimezone(_zone(source_timezone))
     target = source.astimezone(_zone(target_timezone))
     difference = (target.utcoffset() or timedelta()) - (source.utcoffset() or timedelta())
@@ -78,7 +78,7 @@ def convert_time(source_timezone: str, target_timezone: str, time: str) -> Conve
 
 
 def get_week_year(date: str | None = None) -> Week:
-    """The week of the year of a date, of today without one. Weeks begin on Sunday; ISO weeks on Monday."""
+    """Get the week of the year of a date; default: today. Weeks begin on Sunday, ISO weeks on Monday."""
     moment = _moment(date)
     first = moment.replace(month=1, day=1)
     iso_year, iso_week, _ = moment.isocalendar()
@@ -97,7 +97,7 @@ TOOLS: list[Callable[..., Any]] = [
 
 
 def say_distance(distance: timedelta) -> str:
-    """A distance from now in its largest unit, rounded down; months have 30 days, years 365.
+    """Describe a distance from now in its largest unit, rounded down. Months have 30 days, years 365.
 
     >>> say_distance(timedelta(days=-3, hours=-5)), say_distance(timedelta(hours=2))
     ('3 days ago', 'in 2 hours')
@@ -112,36 +112,36 @@ def say_distance(distance: timedelta) -> str:
 
 
 def build_server() -> Any:
-    """The server, as the SDK's MCPServer."""
+    """Build the server as the SDK's MCPServer."""
     server = require("mcp.server.mcpserver", extra="mcp").MCPServer(
         "time_mcp", instructions=INSTRUCTIONS, log_level="WARNING"
     )
     for function in TOOLS:
-        server.add_tool(_explained(function))
+        server.add_tool(_with_tool_errors(function))
     return server
 
 
-def _explained(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The SDK tells the caller nothing of exceptions but ToolError: a time that cannot be read is one."""
+def _with_tool_errors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Convert ValueError to ToolError, the only exception whose message the SDK sends to the client."""
     tool_error = require("mcp.server.mcpserver.exceptions", extra="mcp").ToolError
 
     @wraps(function)
-    def explained(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except (ValueError, OverflowError) as e:
             raise tool_error(str(e)) from e
 
-    return explained
+    return wrapped
 
 
 def _zone(name: str) -> tzinfo:
     if name.upper() == "UTC":
-        return timezone.utc  # of which every machine knows, with or without a database of time zones
+        return timezone.utc  # does not need a time zone database
     try:
         return ZoneInfo(name)
-    except (LookupError, OSError, ValueError):  # no such file, or a name that leads elsewhere
-        raise ValueError(f"no time zone {name!r}; write it like Asia/Shanghai or UTC") from None
+    except (LookupError, OSError, ValueError):  # no such file, or a path outside of the database
+        raise ValueError(f"unknown time zone {name!r}; use a name such as Asia/Shanghai or UTC") from None
 
 
 def _moment(text: str | None, zone: str = "UTC") -> datetime:
@@ -150,7 +150,7 @@ def _moment(text: str | None, zone: str = "UTC") -> datetime:
     try:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:
-        raise ValueError(f"cannot read the time {text!r}; write it like 2025-03-23T12:30:00") from None
+        raise ValueError(f"cannot parse the time {text!r}; use a format such as 2025-03-23T12:30:00") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=_zone(zone))
 
 
