@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import gem
-from gem.cli import main
 from gem.errors import BadValue, UnknownEnv
 from gem.registry import EnvSpec
 from gem.testing import check_env, env_construction, env_interface
@@ -308,7 +307,7 @@ def test_a_leak_names_the_secret_and_the_fraction_of_episodes():
     assert "before the end, which secrets() names" in detail and "20 of 20 episodes" in detail
 
 
-# The report and the command
+# The report
 
 
 def test_a_report_converts_to_json_and_text():
@@ -319,27 +318,3 @@ def test_a_report_converts_to_json_and_text():
     assert all(result.name in text and result.description in text for result in report.results)
     assert "FAILED     after-the-end" in text and "env.step(" in text
     assert "passed" not in report.to_text(only_failed=True).split("\n", 1)[1]
-
-
-def test_gem_check_prints_every_check_of_one_env(capsys):
-    assert main(["check", "game:GuessTheNumber-v0-easy", "--episodes", "10"]) == 0
-    assert "passed     seed-determinism" in capsys.readouterr().out
-
-
-def test_gem_check_prints_one_line_per_env_for_several(capsys):
-    assert main(["check", "game:GuessTheNumber*", "--seeds", "1", "--episodes", "5"]) == 0
-    out, err = capsys.readouterr()
-    assert out.count("ok      game:GuessTheNumber") == 5 and "\n5 environments, 0 with failed checks" in out
-    assert err == ""
-
-
-def test_gem_check_of_a_broken_class_exits_with_1(capsys):
-    assert main(["check", "broken_envs:StepsAfterTheEnd", "--json", "--seeds", "1", "--episodes", "5"]) == 1
-    [report] = json.loads(capsys.readouterr().out)
-    assert [result["name"] for result in report["results"] if result["status"] == "failed"] == ["after-the-end"]
-
-
-@pytest.mark.parametrize("flags", [["gmae:*"], ["no_such_module:Env"], ["game:*", "--episodes", "0"]])
-def test_a_command_line_error_exits_with_2(flags, capsys):
-    assert main(["check", *flags]) == 2
-    assert capsys.readouterr().err.count("\n") == 1

@@ -1,25 +1,15 @@
-"""check_rows(), gem check --rows, and the flags --data and --skip-bad-rows."""
+"""check_rows(): gold answers score 1.0 and corrupted ones 0.0."""
 
 from __future__ import annotations
-
-import importlib
-import importlib.util
-import json
-import os
-from pathlib import Path
 
 import pytest
 
 import gem
-from gem.cli import COMMANDS, main
-from gem.cli.data import DataFlags
-from gem.datasets import GEM_DATA, GEM_SKIP_BAD_ROWS
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY, EnvSpec
 from gem.testing import check_rows
 
 FAMILIES = ["math:Arithmetic", "math:Algebra", "math:NumberTheory", "math:Geometry"]
-FEW = ("--seeds", "1", "--episodes", "1")
 
 
 def spec(env_id: str, rows: list[dict[str, str]], **kwargs: object) -> EnvSpec:
@@ -111,61 +101,3 @@ def test_an_env_without_dataset_or_oracle_is_unchecked(registered):
     assert check_rows("game:GuessTheNumber-v0").status == "unchecked"
     one = EnvSpec("test:NoOracle", "gem.envs.qa_env:QaEnv", {"dataset": [{"question": "1?", "answer": "a"}]})
     assert check_rows(registered(one)).status == "unchecked"
-
-
-def copy_of(tmp_path: Path) -> Path:
-    """A local copy of a hub dataset whose second row is malformed."""
-    folder = tmp_path / "axon-rl" / "HotpotQA"
-    folder.mkdir(parents=True)
-    rows = [{"question": "1?", "answer": ["a"]}, {"question": "2?", "answer": None}, {"question": "3?", "answer": "c"}]
-    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return tmp_path
-
-
-def test_data_and_skip_bad_rows_apply_to_one_run_and_malformed_rows_are_reported_at_exit(tmp_path, capsys, monkeypatch):
-    monkeypatch.delenv(GEM_DATA, raising=False)
-    monkeypatch.delenv(GEM_SKIP_BAD_ROWS, raising=False)
-    copies = str(copy_of(tmp_path))
-    assert main(["info", "qa:HotpotQA", "--data", copies, "--skip-bad-rows"]) == 0
-    err = capsys.readouterr().err
-    assert (
-        "train.jsonl: 1 of 3 rows are malformed and were skipped" in err
-        and "train.jsonl, row 1: the column 'answer'" in err
-    )
-    assert GEM_DATA not in os.environ and GEM_SKIP_BAD_ROWS not in os.environ
-    assert main(["check", "qa:HotpotQA", "--data", copies, *FEW]) == 1
-    assert "train.jsonl, row 1: the column 'answer'" in capsys.readouterr().out
-
-
-def test_data_must_be_a_folder(capsys):
-    assert main(["info", "qa:HotpotQA", "--data", "no-such-folder"]) == 2
-    assert "--data must be a folder" in capsys.readouterr().err
-
-
-def test_every_command_that_makes_environments_has_the_dataset_flags():
-    for name in ("check", "play", "info", "bench", "replay", "train"):
-        assert issubclass(importlib.import_module(COMMANDS[name][0]).Config, DataFlags)
-
-
-def test_a_slow_environment_is_checked_with_fewer_episodes_and_reported_as_slow(capsys):
-    assert main(["check", "game:GuessTheNumber-v0-easy", "--seconds", "0.00001", "--json"]) == 0
-    (report,) = json.loads(capsys.readouterr().out)
-    assert (len(report["seeds"]), report["episodes"]) == (1, 1)
-    assert any(
-        r["name"] == "speed" and "slow: played only 1 seed and 1 episode;" in r["detail"] for r in report["results"]
-    )
-
-
-@pytest.mark.parametrize("flag", [("--rows", "0"), ("--rows", "some"), ("--seconds", "0")])
-def test_invalid_numbers_are_rejected(flag, capsys):
-    assert main(["check", "game:GuessTheNumber-v0-easy", *flag]) == 2
-    assert flag[0] in capsys.readouterr().err
-
-
-def test_a_missing_dataset_is_unchecked(capsys, monkeypatch):
-    monkeypatch.delenv(GEM_DATA, raising=False)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    if importlib.util.find_spec("huggingface_hub") is not None:
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert main(["check", "qa:HotpotQA"]) == 0
-    assert "dataset 'axon-rl/HotpotQA'" in capsys.readouterr().out

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 import gem
-from gem.cli import main
 from gem.errors import BadValue, UnknownEnv
 from gem.registry import ENV_REGISTRY, EnvSpec
 from gem.testing import record, replay
-from gem.testing.playthroughs import file_name, recorded_actions
+from gem.testing.playthroughs import recorded_actions
 
 sys.path.insert(0, str(Path(__file__).parent))
 broken = importlib.import_module("broken_envs")
@@ -36,12 +35,6 @@ def odd():
     gem.register(EnvSpec("test:Odd", Odd))
     yield "test:Odd"
     del ENV_REGISTRY["test:Odd"]
-
-
-@pytest.fixture
-def folder(tmp_path):
-    assert main(["replay", str(tmp_path), "--update", "--ids", "game:GuessTheNumber-v0-*"]) == 0
-    return tmp_path
 
 
 def test_a_playthrough_contains_seed_rules_actions_observations_rewards_and_end():
@@ -101,32 +94,3 @@ def test_other_text_raises_bad_value(text):
 def test_a_playthrough_of_an_unknown_id_raises_unknown_env():
     with pytest.raises(UnknownEnv, match="game:Gone-v0"):
         replay("playthrough of game:Gone-v0\nseed 0\nactions by the oracle\n")
-
-
-def test_one_command_records_every_id(folder):
-    names = {file_name(i) for i in ENV_REGISTRY if i.startswith("game:GuessTheNumber-v0-")}
-    assert {file.name for file in folder.iterdir()} == names and len(names) == 4
-
-
-def test_gem_replay_of_an_unchanged_folder_exits_with_0(folder, capsys):
-    assert main(["replay", str(folder)]) == 0
-    assert capsys.readouterr().out.count("unchanged ") >= 4
-
-
-def test_gem_replay_shows_changes_and_update_records_them(folder, capsys):
-    file = folder / file_name(EASY)
-    recorded = file.read_text()
-    file.write_text(recorded.replace("Guess the secret", "Find a secret"))
-    assert main(["replay", str(file)]) == 1
-    assert "line 6\n  - < Find a secret" in capsys.readouterr().out
-    assert main(["replay", str(file), "--update"]) == 0
-    assert file.read_text() == recorded
-
-
-@pytest.mark.parametrize(
-    "flags", [["no_such_file.txt"], ["."], [".", "--ids", "game:*"], [".", "--update", "--ids", "x"]]
-)
-def test_a_command_line_error_exits_with_2(flags, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["replay", *flags]) == 2
-    assert capsys.readouterr().err.count("\n") == 1

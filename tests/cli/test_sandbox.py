@@ -38,13 +38,6 @@ def typed(monkeypatch):
     return give
 
 
-def error_of(capsys, *argv):
-    assert main(["sandbox", *argv]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == "" and captured.err.count("\n") == 1
-    return captured.err
-
-
 def test_report_shows_which_guarantees_are_enforced(capsys):
     assert main(["sandbox", "report", *BACKEND]) == 0
     shown = capsys.readouterr().out
@@ -119,9 +112,9 @@ def test_selftest_fails_if_a_check_fails(capsys, monkeypatch):
         (["serve", *BACKEND], "needs a token in GEM_SANDBOX_TOKEN"),
     ],
 )
-def test_a_mistake_is_one_line(argv, said, capsys, typed, monkeypatch):
+def test_a_usage_error_is_one_line(argv, said, usage_error, typed, monkeypatch):
     monkeypatch.delenv("GEM_SANDBOX_TOKEN", raising=False)
-    assert said in error_of(capsys, *argv)
+    assert said in usage_error("sandbox", *argv)
 
 
 def test_a_failure_of_the_machinery_is_one_line_and_exit_code_1(capsys, monkeypatch, tmp_path):

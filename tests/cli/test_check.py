@@ -1,0 +1,59 @@
+"""gem check."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from gem.cli import main
+from gem.datasets import GEM_DATA
+
+
+def test_gem_check_prints_every_check_of_one_env(capsys):
+    assert main(["check", "game:GuessTheNumber-v0-easy", "--episodes", "10"]) == 0
+    assert "passed     seed-determinism" in capsys.readouterr().out
+
+
+def test_gem_check_prints_one_line_per_env_for_several(capsys):
+    assert main(["check", "game:GuessTheNumber*", "--seeds", "1", "--episodes", "5"]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("ok      game:GuessTheNumber") == 5 and "\n5 environments, 0 with failed checks" in out
+    assert err == ""
+
+
+def test_gem_check_of_a_broken_class_exits_with_1(capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "testing"))
+    assert main(["check", "broken_envs:StepsAfterTheEnd", "--json", "--seeds", "1", "--episodes", "5"]) == 1
+    [report] = json.loads(capsys.readouterr().out)
+    assert [result["name"] for result in report["results"] if result["status"] == "failed"] == ["after-the-end"]
+
+
+@pytest.mark.parametrize("flags", [["gmae:*"], ["no_such_module:Env"], ["game:*", "--episodes", "0"]])
+def test_a_command_line_error_exits_with_2(flags, usage_error):
+    usage_error("check", *flags)
+
+
+def test_a_slow_environment_is_checked_with_fewer_episodes_and_reported_as_slow(capsys):
+    assert main(["check", "game:GuessTheNumber-v0-easy", "--seconds", "0.00001", "--json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert (len(report["seeds"]), report["episodes"]) == (1, 1)
+    assert any(
+        r["name"] == "speed" and "slow: played only 1 seed and 1 episode;" in r["detail"] for r in report["results"]
+    )
+
+
+@pytest.mark.parametrize("flag", [("--rows", "0"), ("--rows", "some"), ("--seconds", "0")])
+def test_invalid_numbers_are_rejected(flag, usage_error):
+    assert flag[0] in usage_error("check", "game:GuessTheNumber-v0-easy", *flag)
+
+
+def test_a_missing_dataset_is_unchecked(capsys, monkeypatch):
+    monkeypatch.delenv(GEM_DATA, raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if importlib.util.find_spec("huggingface_hub") is not None:
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert main(["check", "qa:HotpotQA"]) == 0
+    assert "dataset 'axon-rl/HotpotQA'" in capsys.readouterr().out
