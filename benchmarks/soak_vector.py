@@ -1,18 +1,18 @@
-"""Random failures on every backend, for as long as asked: nothing may be lost, left behind or unaccounted for.
+"""Inject random faults into every backend and check that no slot, episode or resource is lost.
 
   python benchmarks/soak_vector.py --seconds 600
   python benchmarks/soak_vector.py --seconds 30 --backends thread process
 
-In one step of a hundred an environment raises, hangs, or kills its process with signal 9, whichever the backend has to
-survive. What goes wrong follows from --seed; when, the machine decides. For each backend:
+In one of a hundred steps an environment raises, hangs, or kills its process with SIGKILL, as far as the backend has to
+survive it. The faults are determined by --seed, their timing is not. Checks for each backend:
 
-- slots: every slot goes on to the end.
-- failures: an environment writes a line to a file before each fault. The episodes that failed are those of the file;
-  where a worker was killed, also those of its other slots. ``stats()`` counts the same.
-- leaks: threads, processes, file descriptors and memory, with nothing under way, are what they were after the first
-  quarter; and, when the vector is closed, what they were when another had been opened and closed before.
+- slots: every slot is stepped until the end.
+- failures: each environment writes a line to a file before a fault. The failed episodes are those in the file and, if a
+  worker was killed, those of its other slots. ``stats()`` counts the same number.
+- leaks: at the end, with no slot pending, the numbers of threads, processes and file descriptors and the memory are the
+  same as after the first quarter. After close() they are the same as before the vector was opened.
 
-Exit code 1 and a line for each breach. Linux alone: it reads /proc.
+Prints a line per violation; the exit code is 1 if there is any. Linux only, because it reads /proc.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "vector"))
 import fixture_envs
 
 SLOTS, RATE = 16, 0.01
-STEP = 0.001  # seconds that a step sleeps, so that hours of it do not fill the disk
-TIMEOUT, HANG = 1.0, 1.6  # seconds; threads that hang are abandoned, and end by themselves soon after
-STUCK = 60.0  # seconds without any answer until slots count as lost
-CLOSING = 10.0  # seconds for everything to be gone after close()
+STEP = 0.001  # seconds that a step sleeps, to limit the size of the fault log
+TIMEOUT, HANG = 1.0, 1.6  # seconds; abandoned threads end by themselves soon after the time limit
+STUCK = 60.0  # seconds without a result until slots count as lost
+CLOSING = 10.0  # seconds for all resources to be released after close()
 BACKENDS = ("sync", "thread", "async", "process", "ray")
-MORE_MIB = {"ray": 256.0}  # memory that may come on top, 32 MiB for the others: Ray keeps a log and an object store
-MORE_PROCESSES = {"ray": 4}  # Ray starts workers ahead
+MORE_MIB = {"ray": 256.0}  # allowed growth of memory, 32 MiB for the others; Ray keeps a log and an object store
+MORE_PROCESSES = {"ray": 4}  # Ray starts workers in advance
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What is in use, by this process and those that it started."""
+    """Resources in use by this process and its descendants."""
 
     threads: int
     processes: int
@@ -70,7 +70,7 @@ class Reading:
         return cls(threading.active_count(), len(below), len(os.listdir("/proc/self/fd")), mib)
 
     def over(self, earlier: Reading, backend: str) -> list[str]:
-        """What has grown since."""
+        """Return a text per resource that has grown since an earlier reading."""
         allowed = {"processes": MORE_PROCESSES.get(backend, 0), "mib": MORE_MIB.get(backend, 32.0)}
         return [
             f"{name} grew from {before:.0f} to {getattr(self, name):.0f}"
@@ -81,11 +81,11 @@ class Reading:
 
 @dataclass
 class Soak:
-    """One backend under failures.
+    """A run of one backend with faults.
 
     Args:
-        seconds: of wall clock for all of it.
-        log: where the environments write down what is about to happen.
+        seconds: wall-clock time of the run.
+        log: file to which the environments write their faults.
     """
 
     backend: str
@@ -95,10 +95,10 @@ class Soak:
     ends: list[int] = field(default_factory=lambda: [0] * SLOTS)
     steps: list[int] = field(default_factory=lambda: [0] * SLOTS)
     failed: set[tuple[int, int]] = field(default_factory=set)  # (slot, episode)
-    breaches: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
 
     def run(self, progress: Any) -> None:
-        with self.open() as vec_env:  # what libraries keep once they are in use is no leak
+        with self.open() as vec_env:  # resources that libraries keep after first use are not leaks
             vec_env.reset(seed=self.seed)
         before = Reading.take()
         with self.open() as vec_env:
@@ -109,9 +109,9 @@ class Soak:
             middle = list(self.steps)
             self.play(vec_env, start + self.seconds, progress)
             last = self.quiet_reading(vec_env)
-            self.breaches += last.over(early, self.backend)
+            self.violations += last.over(early, self.backend)
             if idle := [slot for slot in range(SLOTS) if self.steps[slot] == middle[slot]]:
-                self.breaches.append(f"slots {idle} were lost")
+                self.violations.append(f"slots {idle} were lost")
             self.account(vec_env)
         self.check_closed(before)
 
@@ -131,7 +131,7 @@ class Soak:
         )
 
     def in_worker(self, slot: int) -> bool:
-        """Whether a slot lives in a process that can be killed: under async, half of them."""
+        """Return whether a slot runs in a worker that can be killed; with async, half of them do."""
         return self.backend in ("process", "ray") or (self.backend == "async" and slot >= SLOTS // 2)
 
     def fault_options(self, slot: int) -> dict[str, Any]:
@@ -143,13 +143,13 @@ class Soak:
         return {"kinds": kinds, "hang": 3600.0 if self.in_worker(slot) else HANG}
 
     def play(self, vec_env: VectorEnv, until: float, progress: Any) -> None:
-        """Step and send to random slots until a time of the monotonic clock; then wait for all."""
+        """Step and send to random slots until a time of the monotonic clock, then receive all pending slots."""
         chance = random.Random(self.seed)
         while time.monotonic() < until:
             idle = [slot for slot in range(SLOTS) if slot not in vec_env.pending]
             some = chance.sample(idle, chance.randint(0, len(idle)))
             if some and chance.random() < 0.2:
-                self.keep(some, vec_env.step(dict.fromkeys(some, "a")))
+                self.record(some, vec_env.step(dict.fromkeys(some, "a")))
             else:
                 vec_env.send(dict.fromkeys(some, "a"))
             if vec_env.pending:
@@ -162,9 +162,9 @@ class Soak:
         ids, step = vec_env.recv(min_envs=min_envs, timeout=STUCK)
         if len(ids) < min_envs:
             raise RuntimeError(f"slots {vec_env.pending} did not come back within {STUCK:g} s")
-        self.keep(ids, step)
+        self.record(ids, step)
 
-    def keep(self, ids: list[int], step: Any) -> None:
+    def record(self, ids: list[int], step: Any) -> None:
         for slot, reward, over in zip(ids, step.rewards_B, step.terminated_B | step.truncated_B, strict=True):
             self.steps[slot] += 1
             if over:
@@ -173,29 +173,29 @@ class Soak:
                 self.ends[slot] += 1
 
     def quiet_reading(self, vec_env: VectorEnv) -> Reading:
-        """When a step of all slots went well, so that every thread of a pool is there, and what hung has ended."""
+        """Take a reading after a step without failures, when all threads exist and hung calls have ended."""
         failed = -1
         while failed != len(self.failed):
             failed = len(self.failed)
-            self.keep(list(range(SLOTS)), vec_env.step(["a"] * SLOTS))
+            self.record(list(range(SLOTS)), vec_env.step(["a"] * SLOTS))
         time.sleep(HANG - TIMEOUT + 0.4)
         return Reading.take()
 
     def account(self, vec_env: VectorEnv) -> None:
         injected = self.injected()
         if missing := injected - self.failed:
-            self.breaches.append(f"{len(missing)} faults made no episode fail: {sorted(missing)[:5]} (slot, episode)")
+            self.violations.append(f"{len(missing)} faults failed no episode: {sorted(missing)[:5]} (slot, episode)")
         others = self.failed - injected
         if alone := [(slot, episode) for slot, episode in others if not self.in_worker(slot)]:
-            self.breaches.append(f"{len(alone)} episodes failed without a fault: {sorted(alone)[:5]}")
+            self.violations.append(f"{len(alone)} episodes failed without a fault: {sorted(alone)[:5]}")
         if len(others) > self.kills() * (SLOTS // 2 - 1):
-            self.breaches.append(f"{len(others)} episodes of neighbours failed, over {self.kills()} deaths")
+            self.violations.append(f"{len(others)} episodes of neighbours failed, over {self.kills()} deaths")
         counted = sum(stats.failed for stats in vec_env.stats().values())
         if counted != len(self.failed):
-            self.breaches.append(f"stats() counted {counted} failures, and {len(self.failed)} were received")
+            self.violations.append(f"stats() counted {counted} failures, but {len(self.failed)} were received")
 
     def faults(self) -> list[list[str]]:
-        """[seed, episode, turn, kind] of each."""
+        """Return [seed, episode, turn, kind] of each fault."""
         return [line.split() for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     def injected(self) -> set[tuple[int, int]]:
@@ -205,23 +205,23 @@ class Soak:
         return sum(kind == "die" for *_, kind in self.faults())
 
     def check_closed(self, before: Reading) -> None:
-        """Whether all is gone soon after close(), memory apart: allocators keep some."""
-        give_up = time.monotonic() + CLOSING
+        """Check that all resources except memory are released soon after close(). Allocators keep some memory."""
+        deadline = time.monotonic() + CLOSING
         while left := [text for text in Reading.take().over(before, self.backend) if not text.startswith("mib")]:
-            if time.monotonic() > give_up:
-                self.breaches += [f"after close() {text}" for text in left]
+            if time.monotonic() > deadline:
+                self.violations += [f"after close() {text}" for text in left]
                 return
             time.sleep(0.05)
 
     def summary(self) -> str:
         return (
             f"{self.backend}: {sum(self.steps):,} steps, {sum(self.ends):,} episodes, {len(self.faults())} faults "
-            f"({self.kills()} kills), {len(self.failed)} failed episodes, {len(self.breaches)} breaches"
+            f"({self.kills()} kills), {len(self.failed)} failed episodes, {len(self.violations)} violations"
         )
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes below one that are alive or not yet waited for."""
+    """Return the descendants of a process that are alive or zombies."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has just ended
@@ -242,7 +242,7 @@ def resident_mib(pid: int) -> float:
 
 @contextlib.contextmanager
 def shown(name: str, seconds: float) -> Iterator[Any]:
-    """A bar that fills with time; yields what tells it of failures and steps."""
+    """Show a progress bar over time. Yields a function to report (failed episodes, steps)."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -256,7 +256,7 @@ def shown(name: str, seconds: float) -> Iterator[Any]:
 def main() -> int:
     has_ray = importlib.util.find_spec("ray") is not None
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=600.0, help="for all backends together")
+    parser.add_argument("--seconds", type=float, default=600.0, help="duration in seconds, for all backends together")
     parser.add_argument(
         "--backends", nargs="+", choices=BACKENDS, default=[b for b in BACKENDS if b != "ray" or has_ray]
     )
@@ -264,20 +264,20 @@ def main() -> int:
     args = parser.parse_args()
     for spec in fixture_envs.SPECS:
         gem.register(spec)
-    if "ray" in args.backends:  # one connection for all of it: Ray leaves files open each time it is connected
+    if "ray" in args.backends:  # one connection for all backends, because Ray leaves files open with each connection
         importlib.import_module("ray").init(log_to_driver=False, include_dashboard=False)
-    breaches = 0
+    violations = 0
     for backend in args.backends:
         seconds = args.seconds / len(args.backends)
         with tempfile.TemporaryDirectory() as folder, shown(backend, seconds) as progress:
             soak = Soak(backend, seconds, args.seed, Path(folder) / "faults")
-            with contextlib.redirect_stdout(sys.stderr):  # where Ray tells of every actor that dies
+            with contextlib.redirect_stdout(sys.stderr):  # Ray prints about every actor that dies
                 soak.run(progress)
             print(soak.summary(), flush=True)
-        for breach in soak.breaches:
-            print(f"  BREACH {breach}", flush=True)
-        breaches += len(soak.breaches)
-    return 1 if breaches else 0
+        for violation in soak.violations:
+            print(f"  VIOLATION {violation}", flush=True)
+        violations += len(soak.violations)
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

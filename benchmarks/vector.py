@@ -1,11 +1,11 @@
-"""The vector layer against its aims, as ratios measured in the same run.
+"""Measure the vector backends against their speed goals.
 
   python benchmarks/vector.py             median of 5, about two minutes
   python benchmarks/vector.py --quick     one measurement of each, less of everything
-  python benchmarks/vector.py --only ray  the lines whose name holds a text
+  python benchmarks/vector.py --only ray  only the parts whose name contains a text
 
-What is compared takes turns, so that a busy moment of the machine hits both. The lines of ray need the extra [ray] and
-are left out without it. Exit code 1 when an aim is missed.
+Measurements to be compared are interleaved, so that other load on the machine affects both. The parts about Ray need
+the extra [ray] and are skipped without it. The exit code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "vector"))
 import fixture_envs
 
 GUESS = "game:GuessTheNumber-v0"
-NEVER = 1_000_000  # turns: longer than any measurement
+NEVER = 1_000_000  # turns, more than any measurement takes
 SLEEPS, SLEEPS_LONG, RESET_SLEEPS, BURNS = 0.05, 2.0, 0.25, 0.005  # seconds
 RAY_ENVS, RAY_WORKERS = 256, 4
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured. steps: env-steps of a light measurement. seconds: of a free run of slow environments."""
+    """Size of the measurements. steps: env-steps with light environments. seconds: duration with slow environments."""
 
     repeats: int = 5
     steps: int = 30_000
@@ -53,7 +53,7 @@ class Scale:
 
 
 def light(scale: Scale) -> list[Line]:
-    """64 games of GuessTheNumber with concat: the loop by hand, sync, async, thread and process, in turn."""
+    """64 games of GuessTheNumber with concat: a bare loop, sync, async, thread and process, interleaved."""
     wrappers = get_wrapper_fns("concat")
     rates: dict[str, list[float]] = {name: [] for name in ("bare", "sync", "async", "thread", "process")}
     with opened(
@@ -78,7 +78,7 @@ def light(scale: Scale) -> list[Line]:
 
 
 def bare_steps_per_second(wrappers: Any, actions: list[list[str]], steps: int) -> float:
-    """The loop that one writes by hand: step, and reset what ended."""
+    """Env-steps per second of a plain loop that steps environments and resets those whose episode ended."""
     envs: list[Any] = []
     for seed in range(64):
         env: Any = gem.make(GUESS, seed=seed)
@@ -100,7 +100,7 @@ def bare_steps_per_second(wrappers: Any, actions: list[list[str]], steps: int) -
 
 
 def waiting(scale: Scale) -> list[Line]:
-    """16 environments that sleep, one of them long: received as they come, against lock-step."""
+    """16 environments that sleep, one of them longer: asynchronous against synchronous stepping."""
     own = [{"seconds": SLEEPS_LONG if slot == 0 else SLEEPS, "longest": NEVER} for slot in range(16)]
     first, gains = [], []
     with gem.make_vec("fixture:Walker-thread-v0", vec_kwargs=own, backend="async", num_workers=16) as vec_env:
@@ -119,7 +119,7 @@ def waiting(scale: Scale) -> list[Line]:
 
 
 def free_running(vec_env: VectorEnv, seconds: float) -> float:
-    """Transitions per second when each slot is sent to again as soon as it is back. Leaves nothing under way."""
+    """Transitions per second when each slot is sent to again as soon as it is received. Leaves no slot pending."""
     start, transitions = time.perf_counter(), 0
     vec_env.send({slot: "a" for slot in range(vec_env.num_envs) if slot not in vec_env.pending})
     while (spent := time.perf_counter() - start) < seconds:
@@ -151,7 +151,7 @@ def resets(scale: Scale) -> list[Line]:
 
 
 def burning(scale: Scale) -> list[Line]:
-    """16 environments that burn 5 ms of CPU in each step."""
+    """16 environments that use 5 ms of CPU time per step."""
     backends: dict[str, dict[str, Any]] = {
         "sync": {"backend": "sync"},
         "process": {"backend": "process", "num_workers": 2},
@@ -166,7 +166,7 @@ def burning(scale: Scale) -> list[Line]:
 
 
 def ray_light(scale: Scale) -> list[Line]:
-    """256 light games on a few actors of a local cluster, and as many worker processes."""
+    """256 light games on Ray actors of a local cluster and on as many worker processes."""
     backends = {name: {"backend": name, "num_workers": RAY_WORKERS} for name in ("ray", "process")}
     rates: dict[str, list[float]] = {name: [] for name in backends}
     with opened(backends, GUESS, num_envs=RAY_ENVS) as vec_envs:
@@ -183,7 +183,7 @@ def ray_light(scale: Scale) -> list[Line]:
 
 
 def ray_killed(scale: Scale) -> list[Line]:
-    """An environment kills its actor: the episodes that fail are those of its actor, once each."""
+    """An environment kills its actor. Each episode of that actor fails once, and no other episode fails."""
     own: list[dict[str, Any]] = [{"longest": NEVER} for _ in range(RAY_ENVS)]
     own[0]["faults"] = {(0, 3): "die"}
     options: dict[str, Any] = {"backend": "ray", "num_workers": RAY_WORKERS, "on_failure": "restart"}
@@ -194,16 +194,16 @@ def ray_killed(scale: Scale) -> list[Line]:
             rewards = vec_env.step(["a"] * RAY_ENVS).rewards_B
             failed += np.isnan(rewards)
             lost += RAY_ENVS - len(rewards)
-    share = RAY_ENVS // RAY_WORKERS
+    shard = RAY_ENVS // RAY_WORKERS
     return [
-        Line(f"an actor of {share} envs is killed: episodes that failed", [float(failed.sum())], "", share, True),
+        Line(f"an actor of {shard} envs is killed: episodes that failed", [float(failed.sum())], "", shard, True),
         Line("an actor is killed: failures of any one slot", [float(failed.max())], "", 1, True),
         Line("an actor is killed: slots lost", [float(lost)], ""),
     ]
 
 
 def many(scale: Scale) -> list[Line]:
-    """Episodes all under way at once, to their end, in a process of its own for its peak of memory."""
+    """Play many episodes concurrently to the end, in a separate process to measure its peak memory."""
     command = [sys.executable, __file__, "--play-at-once", str(scale.episodes)]
     seen = [
         json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout) for _ in range(scale.repeats)
@@ -229,7 +229,7 @@ def play_at_once(count: int) -> None:
 
 
 def peak_mib() -> float:
-    """Of this program; getrusage() would also know what the process was before it became this program."""
+    """Return the peak memory of this program; getrusage() would include the process before exec."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
@@ -248,7 +248,7 @@ PARTS: dict[str, Callable[[Scale], list[Line]]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", default="", help=f"of {', '.join(PARTS)}: those whose name holds this text")
+    parser.add_argument("--only", default="", help=f"run only the parts with this text in the name: {', '.join(PARTS)}")
     parser.add_argument("--play-at-once", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.play_at_once:
@@ -261,18 +261,18 @@ def main() -> int:
     parts = [part for name, part in PARTS.items() if args.only in name and (has_ray or "ray" not in name)]
     console = Console(stderr=True)
     lines = []
-    with redirect_stdout(sys.stderr):  # where Ray tells of the actor that is killed
+    with redirect_stdout(sys.stderr):  # Ray prints about the actor that is killed
         for part in track(parts, "measuring", console=console, transient=True, disable=not console.is_terminal):
             lines += part(scale)
     missed = report("Vector", f"{scale.repeats} runs", lines)
     if not has_ray:
-        print("\nray is not installed: its lines are left out.")
+        print("\nray is not installed; its parts were skipped.")
     return missed
 
 
 @contextmanager
 def opened(backends: dict[str, dict[str, Any]], *args: Any, **kwargs: Any) -> Iterator[dict[str, VectorEnv]]:
-    """make_vec(*args, **kwargs) on each backend, by name; all closed in the end."""
+    """Open make_vec(*args, **kwargs) on each backend, by name, and close all of them at the end."""
     vec_envs: dict[str, VectorEnv] = {}
     try:
         for name, options in backends.items():

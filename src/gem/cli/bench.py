@@ -1,8 +1,8 @@
 """Measure how fast environments step.
 
-`vec` steps a vector of environments in lock-step on each backend, beside the plain loop (sync). The backends take
-turns, so that a busy moment of the machine hits all of them; the ratio is the median over those turns. Actions are
-random legal ones, drawn beforehand. What each backend is for, and other measurements: docs/vector.md.
+`vec` steps a vector of environments synchronously on each backend and compares it with the sync backend. The backends
+are measured in turn, so that other load on the machine affects all of them; the ratio is the median over the repeats.
+Actions are random legal ones, drawn in advance. docs/vector.md describes the backends.
 
   gem bench vec
   gem bench vec --env game:Wordle-v0 --num-envs 256 --wrappers concat --backends async process
@@ -30,7 +30,7 @@ from gem.vector import VectorEnv, make_vec
 from gem.vector.make import BACKENDS
 from gem.wrappers import get_wrapper_fns
 
-DRAWN = 8  # actions of each slot, said one after another and then again
+DRAWN = 8  # actions of each slot, used cyclically
 HEADER = ("backend", "env-steps/s, median", "min", "max", "of sync")
 
 
@@ -38,13 +38,13 @@ HEADER = ("backend", "env-steps/s, median", "min", "max", "of sync")
 class Config(DataFlags):
     what: str = flag(REQUIRED, help="what to measure", positional=True, choices=["vec"])
     env: str = flag("game:GuessTheNumber-v0", help="environment")
-    num_envs: int = flag(64, help="slots")
-    steps: int = flag(20_000, help="env-steps of one measurement")
+    num_envs: int = flag(64, help="number of slots")
+    steps: int = flag(20_000, help="env-steps per measurement")
     backends: list[str] = flag(
-        ["async", "thread", "process"], help="what to compare with sync", choices=[name for name in BACKENDS]
+        ["async", "thread", "process"], help="backends to compare with sync", choices=[name for name in BACKENDS]
     )
-    wrappers: str = flag("", help="names, such as 'concat, episode_tracking'")
-    repeats: int = flag(5, help="measurements of each backend")
+    wrappers: str = flag("", help="wrapper names, such as 'concat, episode_tracking'")
+    repeats: int = flag(5, help="measurements per backend")
     markdown: bool = flag(False, help="print the table as Markdown, with machine and settings")
 
 
@@ -62,7 +62,7 @@ def run(config: Config) -> int:
 
 
 def measure(config: Config) -> dict[str, list[float]]:
-    """Backend → env-steps per second of each repeat; sync is always among them, first."""
+    """Return backend → env-steps per second of each repeat. The first backend is always sync."""
     names = list(dict.fromkeys(["sync", *config.backends]))
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -83,12 +83,12 @@ def measure(config: Config) -> dict[str, list[float]]:
 
 
 def steps_per_second(vec_env: VectorEnv, actions: Sequence[Sequence[str]], steps: int) -> float:
-    """Env-steps per second of wall clock, in lock-step.
+    """Return env-steps per second of wall-clock time, stepping synchronously.
 
     Args:
-        vec_env: is reset first, and stepped once with each of actions; neither is counted.
-        actions: lists of one action per slot, used in turn.
-        steps: env-steps at least; whole steps of the vector are made.
+        vec_env: reset first and stepped once with each list of actions; neither is measured.
+        actions: lists with one action per slot, used cyclically.
+        steps: minimum number of env-steps, rounded up to full steps of the vector.
     """
     vec_env.reset(seed=0)
     for whole in actions:
@@ -101,7 +101,7 @@ def steps_per_second(vec_env: VectorEnv, actions: Sequence[Sequence[str]], steps
 
 
 def row(name: str, rates: Sequence[float], baseline: Sequence[float]) -> tuple[str, ...]:
-    """The cells of one line of the table. rates and baseline were measured in turn, pair by pair."""
+    """Return the cells of one table row. rates and baseline are paired by repeat."""
     ratio = statistics.median(own / base for own, base in zip(rates, baseline, strict=True))
     return (name, *(f"{f(rates):,.0f}" for f in (statistics.median, min, max)), f"{ratio:.2f}")
 
