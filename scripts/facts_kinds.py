@@ -14,8 +14,8 @@ from facts_values import Earlier, Invented, Link, Number, Pair, Teacher, Value, 
 class Fact(NamedTuple):
     """A fact about an entity.
 
-    statements: sentences that state it. questions: questions for its value. noun: where the value is an entity, a phrase
-    for it such as "the town where {x} was born", which replaces {x} in two-hop questions.
+    statements: sentences that state it. questions: questions for its value. noun: where the value is an entity,
+    a phrase for it such as "the town where {x} was born", which replaces {x} in two-hop questions.
     """
 
     name: str

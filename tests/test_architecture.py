@@ -51,6 +51,8 @@ HOMES = {
     "starlette": ["serve", "tools.search_engine", "sandbox.remote_server"],
     "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],
     "tantivy": ["tools.search_engine"],
+    "prometheus_client": ["tools.search_engine"],
+    "selectolax": ["tools.search_engine"],
     "mcp": ["tools", "serve"],
     "jsonschema": ["tools"],
     "matplotlib": ["rl", "evaluate"],

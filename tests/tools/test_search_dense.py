@@ -181,7 +181,7 @@ def test_an_embeddings_endpoint_gets_prefixes_and_retries(folder):
 
 @pytest.mark.parametrize("mode", ["dense", "hybrid"])
 def test_a_server_searches_with_vectors(mode, tmp_path):
-    for module in ("aiohttp", "starlette", "uvicorn"):
+    for module in ("aiohttp", "starlette", "uvicorn", "prometheus_client"):
         pytest.importorskip(module, reason="needs the extra [search]")
     from search_fakes import running
 

@@ -54,8 +54,8 @@ def test_two_hop_questions_need_two_searches():
 
 
 def test_a_server_gives_the_same_observations_as_an_index_in_the_process(tmp_path):
-    pytest.importorskip("uvicorn", reason="needs the extra [search]")
-    pytest.importorskip("aiohttp", reason="needs the extra [search]")
+    for module in ("aiohttp", "starlette", "uvicorn", "prometheus_client"):
+        pytest.importorskip(module, reason="needs the extra [search]")
     from search_fakes import running
 
     options = ("--corpus", facts.FOLDER / "passages.jsonl", "--index", tmp_path / "index")

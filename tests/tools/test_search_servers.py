@@ -221,7 +221,7 @@ def test_queries_beyond_the_queue_limit_are_refused(monkeypatch):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    for module in ("starlette", "uvicorn"):
+    for module in ("starlette", "uvicorn", "prometheus_client"):
         pytest.importorskip(module, reason="needs the extra [search]")
     folder = tmp_path_factory.mktemp("server")
     with running("retrieval_server", "--corpus", corpus(folder), "--index", folder / "index", "--topk", 2) as server:
@@ -277,7 +277,7 @@ def test_an_oversized_body_is_refused(server):
 
 
 def test_a_client_that_disconnects_is_counted_without_a_traceback(tmp_path):
-    for module in ("starlette", "uvicorn"):
+    for module in ("starlette", "uvicorn", "prometheus_client"):
         pytest.importorskip(module, reason="needs the extra [search]")
     with running("retrieval_server", "--corpus", corpus(tmp_path), "--index", tmp_path / "index") as server:
         address = urlsplit(server.url)
@@ -324,7 +324,8 @@ def test_health_and_metrics_report_the_requests(server):
     ],
 )
 def test_startup_errors_are_one_line_on_stderr(options, message, tmp_path):
-    pytest.importorskip("uvicorn", reason="needs the extra [search]")
+    for module in ("starlette", "uvicorn", "prometheus_client"):
+        pytest.importorskip(module, reason="needs the extra [search]")
     (tmp_path / "good.jsonl").write_text('{"contents": "x"}\n')
     (tmp_path / "bad.jsonl").write_text('{"contents": "x"}\n{\n')
     done = subprocess.run(
@@ -338,7 +339,7 @@ def test_startup_errors_are_one_line_on_stderr(options, message, tmp_path):
 
 @pytest.fixture
 def web_of():
-    for module in ("aiohttp", "starlette", "uvicorn"):
+    for module in ("aiohttp", "starlette", "uvicorn", "prometheus_client"):
         pytest.importorskip(module, reason="needs the extra [search]")
     from gem.testing.fake_search import FakeWeb
 
@@ -347,7 +348,8 @@ def web_of():
 
 @pytest.fixture
 def pages():
-    pytest.importorskip("aiohttp", reason="needs the extra [search]")
+    for module in ("aiohttp", "selectolax"):
+        pytest.importorskip(module, reason="needs the extra [search]")
     from gem.testing.fake_search import Page
 
     long = "<p>" + " ".join(f"filler{number}" for number in range(2000)) + "</p>"
