@@ -124,6 +124,7 @@ def test_a_failure_of_the_machinery_is_one_line_and_exit_code_1(capsys, monkeypa
 
 
 def test_serve_serves_the_sandbox_until_it_is_interrupted():
+    pytest.importorskip("uvicorn", reason="needs the extra [serve]")
     argv = [sys.executable, "-m", "gem", "sandbox", "serve", *BACKEND, "--port", "0"]
     environment = {**os.environ, "GEM_SANDBOX_TOKEN": "t"}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as server:

@@ -1,4 +1,4 @@
-"""Judging by tests, over a sandbox that gives prepared results: what counts, in which order, and when it stops."""
+"""CodeGrader with a fake sandbox: which tests count, in which order they run, and when the run stops."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from gem.sandbox import Case, Limits, Report, Result, Sandbox, Status
 OK = Status.OK
 
 
-class Prepared(Sandbox):
-    """Runs no program: what comes of a case is looked up, and tests end in an order of its own.
+class FakeSandbox(Sandbox):
+    """Returns prepared results, in an order drawn from a seed.
 
-    results: stdin or arguments → the result. shuffled: a seed for the order in which tests end, None for their own.
+    Args:
+        results: stdin or arguments → result.
+        shuffled: seed of the order in which tests end; None keeps their order.
     """
 
     def __init__(self, results: Callable[[str], Result], shuffled: int | None = None) -> None:
@@ -63,7 +65,7 @@ def ended(status: Status, **fields: Any) -> Result:
 
 
 def numbered(count: int) -> Any:
-    """Tests that print their input."""
+    """Tests whose expected output is their input."""
     return read_tests({"inputs": [str(i) for i in range(count)], "outputs": [str(i) for i in range(count)]})
 
 
@@ -75,11 +77,11 @@ def wrong_at(*wrong: str) -> Callable[[str], Result]:
     return lambda given: printed("no" if given in wrong else given)
 
 
-# What passes
+# Which tests pass
 
 
-def test_a_program_that_passes_every_test_earns_one():
-    verdict = CodeGrader().grade("x", numbered(3), Prepared(right))
+def test_a_program_that_passes_every_test_gets_reward_one():
+    verdict = CodeGrader().grade("x", numbered(3), FakeSandbox(right))
     assert verdict == Grade(
         reward=1.0, correct=True, reason="3 tests: 3 passed.", details={"tests": ["passed", "passed", "passed"]}
     )
@@ -95,48 +97,50 @@ def test_a_program_that_passes_every_test_earns_one():
         ended(Status.KILLED, signal=11, stdout="0"),
     ],
 )
-def test_a_run_that_goes_wrong_fails_its_test_though_it_printed_the_answer(result):
-    verdict = CodeGrader().grade("x", numbered(1), Prepared(lambda _: result))
+def test_a_failed_run_fails_its_test_even_with_the_correct_output(result):
+    verdict = CodeGrader().grade("x", numbered(1), FakeSandbox(lambda _: result))
     assert (verdict.reward, verdict.correct, verdict.details) == (0.0, False, {"tests": [str(result.status)]})
 
 
-def test_a_call_is_judged_by_its_value_and_not_by_what_it_prints():
+def test_a_call_is_graded_by_its_return_value_not_by_its_output():
     suite = read_tests({"fn_name": "f", "inputs": [[1]], "outputs": [3]})
-    said = Result(status=OK, exit_code=0, stdout="3", value="4")
+    printed_only = Result(status=OK, exit_code=0, stdout="3", value="4")
     quiet = Result(status=OK, exit_code=0, stdout="4", value="3")
     nothing = Result(status=OK, exit_code=0, stdout="3", value=None)
-    grades = [CodeGrader().grade("x", suite, Prepared(lambda _, r=r: r)).correct for r in (said, quiet, nothing)]
+    grades = [
+        CodeGrader().grade("x", suite, FakeSandbox(lambda _, r=r: r)).correct for r in (printed_only, quiet, nothing)
+    ]
     assert grades == [False, True, False]
 
 
 def test_any_accepted_value_passes():
     suite = read_tests({"fn_name": "f", "inputs": [[1], [2]], "outputs": [[3], [3]]})
     for value, correct in (("3", True), ("[3]", True), ("[[3]]", False)):
-        sandbox = Prepared(lambda _, value=value: Result(status=OK, value=value))
+        sandbox = FakeSandbox(lambda _, value=value: Result(status=OK, value=value))
         assert CodeGrader().grade("x", suite, sandbox).correct is correct
 
 
-# What enters the sandbox
+# Sandbox inputs
 
 
-def test_the_sandbox_is_given_inputs_and_nothing_that_is_expected():
+def test_expected_outputs_do_not_enter_the_sandbox():
     suite = read_tests({"inputs": ["in-1", "in-2"], "outputs": ["SECRET-1", "SECRET-2"]})
-    sandbox = Prepared(right)
+    sandbox = FakeSandbox(right)
     CodeGrader().grade("print(1)", suite, sandbox)
     assert "in-1" in repr(sandbox.asked) and "SECRET" not in repr(sandbox.asked)
 
 
-def test_the_program_and_the_limits_are_passed_on():
+def test_the_program_and_the_limits_reach_the_sandbox():
     limits = Limits(wall_s=3, memory_bytes=2**28)
-    sandbox = Prepared(right)
+    sandbox = FakeSandbox(right)
     CodeGrader(limits=limits).grade("print('é')", numbered(2), sandbox)
     [asked] = sandbox.asked
     assert asked["program"] == "print('é')".encode() and asked["function"] is None
     assert (asked["limits"].wall_s, asked["limits"].memory_bytes) == (3, 2**28)
 
 
-def test_the_limit_on_output_leaves_room_for_a_right_answer():
-    sandbox = Prepared(right)
+def test_the_output_limit_is_raised_for_long_correct_outputs():
+    sandbox = FakeSandbox(right)
     suite = read_tests({"inputs": ["1"], "outputs": ["é" * 500_000]})
     CodeGrader().grade("x", suite, sandbox)
     assert sandbox.asked[0]["limits"].output_bytes > 1_000_000
@@ -144,27 +148,27 @@ def test_the_limit_on_output_leaves_room_for_a_right_answer():
     assert sandbox.asked[1]["limits"] == Limits()
 
 
-def test_a_program_of_half_characters_is_the_programs_mistake():
-    sandbox = Prepared(right)
+def test_a_program_with_lone_surrogates_reaches_the_sandbox_as_bytes():
+    sandbox = FakeSandbox(right)
     CodeGrader().grade("\ud800", numbered(1), sandbox)
     assert isinstance(sandbox.asked[0]["program"], bytes)
 
 
-# Order and end
+# Order and early exit
 
 
-def test_tests_are_run_in_an_order_drawn_from_the_seed_and_told_in_their_own():
+def test_tests_run_in_an_order_drawn_from_the_seed_and_are_reported_in_their_own_order():
     runs = {}
     for seed in (1, 1, 2):
-        sandbox = Prepared(wrong_at("4"))
+        sandbox = FakeSandbox(wrong_at("4"))
         verdict = CodeGrader(reward="fraction").grade("x", numbered(20), sandbox, seed=seed)
         assert runs.setdefault(seed, sandbox.ran) == sandbox.ran
         assert [i for i, status in enumerate(verdict.details["tests"]) if status == "wrong"] == [4]
     assert runs[1] != runs[2] and sorted(runs[1]) == sorted(runs[2]) and runs[1] != sorted(runs[1], key=int)
 
 
-def test_nothing_is_run_after_the_first_failure_where_all_have_to_pass():
-    sandbox = Prepared(wrong_at("7"))
+def test_the_run_stops_at_the_first_failure_if_all_tests_have_to_pass():
+    sandbox = FakeSandbox(wrong_at("7"))
     verdict = CodeGrader().grade("x", numbered(20), sandbox, seed=3)
     assert sandbox.ran[-1] == "7" and len(sandbox.ran) < 20
     statuses = verdict.details["tests"]
@@ -173,48 +177,48 @@ def test_nothing_is_run_after_the_first_failure_where_all_have_to_pass():
 
 
 @pytest.mark.parametrize("grader", [CodeGrader(reward="fraction"), CodeGrader(early_exit=False)])
-def test_every_test_is_run_where_shares_count_or_it_is_asked_for(grader):
-    sandbox = Prepared(wrong_at("2", "7"))
+def test_every_test_runs_for_fractional_rewards_or_without_early_exit(grader):
+    sandbox = FakeSandbox(wrong_at("2", "7"))
     verdict = grader.grade("x", numbered(10), sandbox)
     assert len(sandbox.ran) == 10
     assert verdict.reward == (0.8 if grader.reward == "fraction" else 0.0)
     assert verdict.details["tests"].count("wrong") == 2
 
 
-def test_a_share_may_end_early_when_asked_to():
-    verdict = CodeGrader(reward="fraction", early_exit=True).grade("x", numbered(10), Prepared(wrong_at("2", "7")))
+def test_fractional_rewards_can_use_early_exit():
+    verdict = CodeGrader(reward="fraction", early_exit=True).grade("x", numbered(10), FakeSandbox(wrong_at("2", "7")))
     statuses = verdict.details["tests"]
     assert statuses.count("wrong") == 1 and verdict.reward == statuses.count("passed") / 10
 
 
-def test_three_time_outs_end_it_in_any_case():
-    sandbox = Prepared(lambda _: ended(Status.TIMEOUT, signal=9))
+def test_three_timeouts_always_stop_the_run():
+    sandbox = FakeSandbox(lambda _: ended(Status.TIMEOUT, signal=9))
     verdict = CodeGrader(reward="fraction").grade("x", numbered(50), sandbox)
     statuses = verdict.details["tests"]
     assert (statuses.count("timeout"), statuses.count("not_run"), verdict.reward) == (3, 47, 0.0)
 
 
 @pytest.mark.parametrize("early_exit", [True, False])
-def test_the_order_in_which_results_come_in_changes_no_verdict(early_exit):
+def test_the_order_in_which_results_arrive_does_not_change_the_grade(early_exit):
     def results(given):
         return ended(Status.TIMEOUT, signal=9) if int(given) % 9 == 8 else wrong_at("4", "13")(given)
 
     def verdict(shuffled):
         grader = CodeGrader(reward="fraction", early_exit=early_exit)
-        return grader.grade("x", numbered(40), Prepared(results, shuffled), seed=5)
+        return grader.grade("x", numbered(40), FakeSandbox(results, shuffled), seed=5)
 
     assert {repr(verdict(shuffled)) for shuffled in (None, *range(30))} == {repr(verdict(None))}
 
 
-def test_at_most_so_many_tests_are_run_those_with_the_longest_inputs():
+def test_max_tests_selects_the_tests_with_the_longest_inputs():
     data = {"inputs": ["1", "22", "333", "4444"], "outputs": ["1", "22", "333", "4444"]}
-    sandbox = Prepared(right)
+    sandbox = FakeSandbox(right)
     verdict = CodeGrader(max_tests=2).grade("x", read_tests(data), sandbox)
     assert sorted(sandbox.ran) == ["333", "4444"] and verdict.details["tests"] == ["passed", "passed"]
 
 
-def test_a_hundred_tests_are_run_where_nothing_is_said():
-    sandbox = Prepared(right)
+def test_a_hundred_tests_are_run_by_default():
+    sandbox = FakeSandbox(right)
     CodeGrader().grade("x", numbered(120), sandbox)
     assert len(sandbox.ran) == 100
 
@@ -222,16 +226,16 @@ def test_a_hundred_tests_are_run_where_nothing_is_said():
 # Failures
 
 
-def test_an_outage_is_an_infra_error_and_no_verdict():
+def test_a_sandbox_outage_raises_instead_of_grading():
     def broken(given):
         raise SandboxError("gone")
 
     with pytest.raises(InfraError, match="gone"):
-        CodeGrader().grade("x", numbered(3), Prepared(broken))
+        CodeGrader().grade("x", numbered(3), FakeSandbox(broken))
 
 
-def test_a_sandbox_that_leaves_tests_out_has_failed():
-    class Forgetful(Prepared):
+def test_missing_results_raise_sandbox_error():
+    class Forgetful(FakeSandbox):
         def run_tests(self, program, cases, **_):
             return [printed(case.stdin) for case in cases[:-1]] + [None]
 
@@ -239,8 +243,8 @@ def test_a_sandbox_that_leaves_tests_out_has_failed():
         CodeGrader().grade("x", numbered(3), Forgetful(right))
 
 
-def test_a_sandbox_need_not_say_how_tests_went_while_they_run():
-    class Late(Prepared):
+def test_a_sandbox_may_ignore_the_stop_callback():
+    class Late(FakeSandbox):
         def run_tests(self, program, cases, **_):
             return [printed(case.stdin) for case in cases]
 
@@ -250,12 +254,12 @@ def test_a_sandbox_need_not_say_how_tests_went_while_they_run():
 @pytest.mark.parametrize(
     ("kwargs", "says"), [({"reward": "some"}, "'all' or 'fraction'"), ({"max_tests": 0}, "at least 1")]
 )
-def test_rules_that_judge_nothing_are_refused(kwargs, says):
+def test_invalid_arguments_raise_bad_value(kwargs, says):
     with pytest.raises(BadValue, match=says):
         CodeGrader(**kwargs)
 
 
 @pytest.mark.parametrize(("reward", "correct"), [(1.5, True), (-0.1, False), (1.0, False), (0.5, True)])
-def test_a_verdict_that_contradicts_itself_is_refused(reward, correct):
+def test_an_inconsistent_grade_raises_bad_value(reward, correct):
     with pytest.raises(BadValue, match="reward must be"):
         Grade(reward=reward, correct=correct, reason="")

@@ -7,13 +7,13 @@ from gem.graders.code_tests import ProgramTest, Suite, read_tests
 from gem.sandbox import Case
 
 SCRIPT = [("1 2\n", "3\n"), ("4 5\n", "9\n")]
-PAIRS = {"inputs": [given for given, _ in SCRIPT], "outputs": [wanted for _, wanted in SCRIPT]}
-DICTS = [{"input": given, "output": wanted} for given, wanted in SCRIPT]
+PAIRS = {"inputs": [given for given, _ in SCRIPT], "outputs": [expected for _, expected in SCRIPT]}
+DICTS = [{"input": given, "output": expected} for given, expected in SCRIPT]
 CALLS = {"fn_name": "add", "inputs": [[1, 2], [4, 5]], "outputs": [3, 9]}
 
 
 def script(*pairs):
-    return Suite(tuple(ProgramTest(Case(stdin=given), (wanted,)) for given, wanted in pairs))
+    return Suite(tuple(ProgramTest(Case(stdin=given), (expected,)) for given, expected in pairs))
 
 
 def calls(*pairs, function="add"):
@@ -42,7 +42,7 @@ def calls(*pairs, function="add"):
         },
     ],
 )
-def test_scripts_are_tested_alike_in_every_form(data):
+def test_all_formats_of_script_tests_are_equivalent(data):
     assert read_tests(data) == read_tests(json.dumps(data)) == script(*SCRIPT)
 
 
@@ -64,32 +64,32 @@ def test_scripts_are_tested_alike_in_every_form(data):
         {"fn_name": "add", "test_cases": [{"input": [1, 2], "output": 3}, {"input": [4, 5], "output": 9}]},
     ],
 )
-def test_functions_are_tested_alike_in_every_form(data):
+def test_all_formats_of_function_tests_are_equivalent(data):
     assert read_tests(data) == read_tests(json.dumps(data)) == calls(([1, 2], (3,)), ([4, 5], (9,)))
 
 
-def test_a_value_that_apps_put_into_a_list_passes_in_and_out_of_it():
+def test_return_values_wrapped_in_lists_are_accepted_with_and_without_the_list():
     data = {"fn_name": "add", "inputs": [[1, 2], [4, 5]], "outputs": [[3], [9]]}
     assert read_tests(data) == calls(([1, 2], ([3], 3)), ([4, 5], ([9], 9)))
 
 
-def test_values_that_are_lists_now_and_then_are_meant():
+def test_return_values_of_different_lengths_are_not_unwrapped():
     data = {"fn_name": "f", "inputs": [[1], [2]], "outputs": [[3], [4, 5]]}
     assert read_tests(data) == calls(([1], ([3],)), ([2], ([4, 5],)), function="f")
 
 
-def test_a_line_of_live_code_bench_is_one_argument_though_it_is_a_list():
+def test_each_line_of_a_live_code_bench_test_is_one_argument():
     data = [{"testtype": "functional", "metadata": {"func_name": "f"}, "input": "[1, 2]", "output": "[3]"}]
     assert read_tests(data) == calls(([[1, 2]], ([3],)), function="f")
 
 
-def test_text_that_is_no_json_is_the_value():
+def test_an_output_that_is_not_json_is_a_string_value():
     data = {"fn_name": "f", "inputs": ['["a"]'], "outputs": ["abc def"]}
     assert read_tests(data) == calls((["a"], ("abc def",)), function="f")
     assert read_tests({"fn_name": "f", "inputs": [["a"]], "outputs": ["3"]}) == calls((["a"], ("3",)), function="f")
 
 
-def test_tuples_become_lists_and_keys_text():
+def test_tuples_become_lists_and_keys_become_strings():
     data = {"fn_name": "f", "inputs": [((1, 2),)], "outputs": [{1: (2,)}]}
     assert read_tests(data) == calls(([[1, 2]], ({"1": [2]},)), function="f")
 
@@ -101,31 +101,34 @@ def test_numbers_are_read_and_printed_as_text():
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (None, "tests are a dict, a list of dicts or JSON text"),
-        (7, "tests are a dict, a list of dicts or JSON text"),
+        (None, "tests must be a dict, a list of dicts, or JSON text"),
+        (7, "tests must be a dict, a list of dicts, or JSON text"),
         ("assert f(1) == 2", "not valid JSON"),
         (["assert f(1) == 2"], "not valid JSON"),
-        ([], "none is there"),
-        ({}, "none is there"),
-        ({"inputs": [], "outputs": []}, "none is there"),
-        ({"inputs": ["1"], "outputs": []}, "as many outputs as inputs"),
-        ({"inputs": "1", "outputs": "1"}, "as many outputs as inputs"),
-        ([{"input": "1"}], "needs 'input' and 'output'"),
-        ([3], "needs 'input' and 'output'"),
-        ([{"input": [1], "output": 1, "type": "function_call"}], "should name it as 'fn_name'"),
-        ([{"input": [1], "output": 1, "fn_name": "f"}, {"input": "1", "output": "1"}], "ask for None, f at once"),
+        ([], "no tests found"),
+        ({}, "no tests found"),
+        ({"inputs": [], "outputs": []}, "no tests found"),
+        ({"inputs": ["1"], "outputs": []}, "lists of the same length"),
+        ({"inputs": "1", "outputs": "1"}, "lists of the same length"),
+        ([{"input": "1"}], "must have 'input' and 'output'"),
+        ([3], "must have 'input' and 'output'"),
+        ([{"input": [1], "output": 1, "type": "function_call"}], "must name it in 'fn_name'"),
+        (
+            [{"input": [1], "output": 1, "fn_name": "f"}, {"input": "1", "output": "1"}],
+            "function, got None, f",
+        ),
         ({"inputs": [{"a": 1}], "outputs": ["1"]}, "text or a list of lines"),
-        ({"fn_name": "f", "inputs": [{"a": 1}], "outputs": [1]}, "arguments of f should be a list"),
+        ({"fn_name": "f", "inputs": [{"a": 1}], "outputs": [1]}, "arguments of f must be a list"),
         ({"fn_name": "f", "inputs": [[1]], "outputs": [{1, 2}]}, "plain data"),
-        ({"fn_name": ["f"], "inputs": [[1]], "outputs": [1]}, "the name of a function is text"),
+        ({"fn_name": ["f"], "inputs": [[1]], "outputs": [1]}, "the function name must be a string"),
     ],
 )
-def test_what_is_no_test_is_the_callers_mistake(data, says):
+def test_malformed_tests_raise_bad_value(data, says):
     with pytest.raises(BadValue, match=says):
         read_tests(data)
 
 
-def test_of_a_large_suite_the_longest_inputs_are_taken_in_their_order():
+def test_longest_keeps_the_tests_with_the_longest_inputs_in_order():
     data = {"inputs": ["22", "1", "333", "44", "4444"], "outputs": ["a", "b", "c", "d", "e"]}
     suite = read_tests(data)
     assert [test.case.stdin for test in suite.longest(3).tests] == ["22", "333", "4444"]

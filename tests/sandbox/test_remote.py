@@ -17,6 +17,9 @@ from gem.sandbox.base import Result
 from gem.sandbox.remote_server import SandboxServer
 from gem.testing.check_sandbox import check_sandbox
 
+for library in ("aiohttp", "starlette", "uvicorn"):
+    pytest.importorskip(library, reason="needs the extra [serve]")
+
 
 @pytest.fixture(scope="module")
 def inner():

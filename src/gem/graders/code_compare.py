@@ -1,11 +1,11 @@
-"""Comparing what a program printed or returned with what was expected of it. All of it happens outside the sandbox.
+"""Compare the output or return value of a program with the expected one, outside the sandbox.
 
-Printed text is compared line by line, and a line token by token: blank lines and the width of blanks do not count.
-Tokens are equal as they stand; or both are decimal numbers, the expected one is written with a point or an exponent,
-and they differ by no more than the tolerance. So "3" answers "3.0", and "3.0" does not answer "3".
+Output is compared line by line and token by token, ignoring blank lines and the amount of whitespace. Two tokens match
+if they are equal, or if both are decimal numbers, the expected one has a decimal point or an exponent, and they differ
+by no more than the tolerance. So "3" matches an expected "3.0", but "3.0" does not match an expected "3".
 
-Returned values are compared as JSON, by type: true is not 1, and a tuple is a list. The same holds of numbers: where a
-float is expected, an int or a float within the tolerance is right; where an int is expected, that int alone.
+Return values are compared as JSON, by type: true is not 1, and a tuple is a list. If a float is expected, an int or a
+float within the tolerance is correct; if an int is expected, only that int.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import re
 from decimal import Context, Decimal
 from typing import Any
 
-TOLERANCE = 1e-6  # absolute, or relative to the expected number where that is above 1
+TOLERANCE = 1e-6  # absolute, or relative to expected numbers above 1
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-_LONGEST = 400  # characters of a number that is compared as one; a longer token has to be equal
+_MAX_DIGITS = 400  # longest token that is compared as a number; longer ones have to be equal
 
 
 def same_output(printed: str, expected: str, tolerance: float = TOLERANCE) -> bool:
-    r"""Whether a printed text is the expected one.
+    r"""Return whether an output matches the expected one.
 
     >>> same_output("1  2 \n\n3.14159265\n", "1 2\n3.141593"), same_output("1 2", "1\n2")
     (True, False)
@@ -37,9 +37,12 @@ def same_output(printed: str, expected: str, tolerance: float = TOLERANCE) -> bo
 
 
 def same_value(returned: str | None, expected: Any, tolerance: float = TOLERANCE) -> bool:
-    """Whether the JSON text of a returned value is the expected value.
+    """Return whether a returned value, as JSON text, matches the expected value.
 
-    returned: None, and text that is no JSON, equal nothing.
+    Args:
+        returned: JSON text; None and invalid JSON match nothing.
+        expected: plain data.
+        tolerance: for floats.
 
     >>> same_value("[1, 2.0000001]", [1, 2.0]), same_value("1.0", 1), same_value("true", 1)
     (True, False, False)
@@ -60,7 +63,7 @@ def _tokens(text: str) -> list[list[str]]:
 def _same_token(token: str, expected: str, tolerance: float) -> bool:
     if token == expected:
         return True
-    if max(len(token), len(expected)) > _LONGEST or not (set(".eE") & set(expected)):
+    if max(len(token), len(expected)) > _MAX_DIGITS or not (set(".eE") & set(expected)):
         return False
     if not (_NUMBER.fullmatch(token) and _NUMBER.fullmatch(expected)):
         return False
@@ -88,5 +91,5 @@ def _close(value: float, expected: float, tolerance: float) -> bool:
         return isinstance(value, float) and math.isnan(value)
     try:
         return abs(value - expected) <= tolerance * max(1.0, abs(expected)) < math.inf
-    except OverflowError:  # an int that no float holds
+    except OverflowError:  # an int too large for a float
         return False

@@ -1,20 +1,19 @@
-r"""Tests of programs, as data sets write them, brought to one form.
+r"""Read the test formats of common programming datasets into one representation.
 
-What a test set looks like is told from the data itself, never from the name of the data set. Any of these, and JSON
-text of any of them:
+The format is detected from the data, never from the dataset name. Supported formats, each also as JSON text:
 
-    {"inputs": [...], "outputs": [...]}                       what is read and printed, as in TACO and APPS
+    {"inputs": [...], "outputs": [...]}                       stdin and stdout, as in TACO and APPS
     {"input": [...], "output": [...]}                         the same, as in CodeContests
-    {"inputs": ..., "outputs": ..., "fn_name": "f"}           arguments and value of calls of f
-    [{"input": ..., "output": ..., "fn_name": "f"}, ...]      one dict for each test, as in PrimeIntellect
-    {"test_cases": ...}                                       one of those inside, under this name or "tests"; or under
-                                                              "public_tests", "private_tests", "generated_tests", all
-                                                              of which count
+    {"inputs": ..., "outputs": ..., "fn_name": "f"}           arguments and return values of f
+    [{"input": ..., "output": ..., "fn_name": "f"}, ...]      one dict per test, as in PrimeIntellect
+    {"test_cases": ...}                                       any of these, nested under this name or "tests", or
+                                                              under "public_tests", "private_tests" and
+                                                              "generated_tests", which are combined
 
-Read and printed texts are texts, or lists of lines. The arguments of a call are a list; or JSON text of that list; or
-text with one argument in JSON on each line, as in LiveCodeBench, whose tests say ``"testtype": "functional"`` and have
-the function's name in ``"metadata"``. Where the arguments are text, the value is JSON text, too. APPS puts every value
-into a list of its own: where all values of a set are lists of one item, the list and the item both pass.
+Stdin and stdout are strings or lists of lines. The arguments of a call are a list, that list as JSON text, or text with
+one argument as JSON per line, as in LiveCodeBench, whose tests have ``"testtype": "functional"`` and the name of the
+function in ``"metadata"``. If the arguments are text, the return value is JSON text too. APPS wraps each return value
+in a list: if all expected values of a task are lists of one item, both the list and the item are accepted.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class ProgramTest:
     """One test of a program.
 
     Args:
-        case: what the program is given; all of the test that ever enters a sandbox.
-        accepted: what passes, any of them: printed texts, or values of a call as plain data.
+        case: the input; the only part that enters the sandbox.
+        accepted: the accepted outputs, or return values as plain data.
     """
 
     case: Case
@@ -46,35 +45,43 @@ class ProgramTest:
 
     @property
     def size(self) -> int:
-        """Characters or bytes of input."""
+        """Length of the input in characters or bytes."""
         return len(self.case.stdin) if self.case.arguments is None else len(self.case.arguments)
 
 
 @dataclass(frozen=True)
 class Suite:
-    """The tests of one task, at least one. function: what they call; None where they run a script."""
+    """The tests of one task, at least one.
+
+    Args:
+        tests: the tests.
+        function: name of the function they call; None if they run the program as a script.
+    """
 
     tests: tuple[ProgramTest, ...]
     function: str | None = None
 
     def longest(self, count: int) -> Suite:
-        """The tests with the longest inputs, at most so many; of equally long ones the first. They keep their order."""
+        """Return a suite of the ``count`` tests with the longest inputs, in their original order."""
         by_size = sorted(range(len(self.tests)), key=lambda index: -self.tests[index].size)
         return Suite(tuple(self.tests[index] for index in sorted(by_size[:count])), self.function)
 
 
 @dataclass(frozen=True)
 class _Raw:
-    """A test as it was found. by_line: of LiveCodeBench, whose arguments stand on a line each."""
+    """A test before conversion. by_line: the arguments are on separate lines, as in LiveCodeBench."""
 
-    given: Any
-    wanted: Any
+    input: Any
+    output: Any
     function: str | None
     by_line: bool = False
 
 
 def read_tests(data: Any) -> Suite:
-    r"""The tests in any of the forms above. Raises BadValue for anything else, and where there are none.
+    r"""Read tests in any of the formats above.
+
+    Raises:
+        BadValue: if the data has another format or contains no test.
 
     >>> suite = read_tests('{"inputs": ["1 2\\n"], "outputs": ["3\\n"]}')
     >>> suite.function, suite.tests[0].case.stdin, suite.tests[0].accepted
@@ -82,14 +89,16 @@ def read_tests(data: Any) -> Suite:
     >>> read_tests([{"input": [1, 2], "output": 3, "fn_name": "add"}]).function
     'add'
     """
-    found = list(_found(data))
+    found = list(_raw_tests(data))
     functions = {raw.function for raw in found}
     if len(functions) != 1:
-        what = "none is there" if not found else f"they ask for {', '.join(sorted(map(str, functions)))} at once"
-        raise BadValue(f"tests should be for a script or for one function, and {what}: {short_repr(data)}")
+        if not found:
+            raise BadValue(f"no tests found in {short_repr(data)}")
+        names = ", ".join(sorted(map(str, functions)))
+        raise BadValue(f"all tests must run the script or call the same function, got {names}: {short_repr(data)}")
     function = functions.pop()
     if function is None:
-        return Suite(tuple(ProgramTest(Case(stdin=_text(raw.given)), (_text(raw.wanted),)) for raw in found))
+        return Suite(tuple(ProgramTest(Case(stdin=_text(raw.input)), (_text(raw.output),)) for raw in found))
     calls = [_call(raw) for raw in found]
     wrapped = all(isinstance(value, list) and len(value) == 1 for _, value in calls) and not found[0].by_line
     return Suite(
@@ -101,7 +110,7 @@ def read_tests(data: Any) -> Suite:
     )
 
 
-def _found(data: Any, function: str | None = None) -> Iterator[_Raw]:
+def _raw_tests(data: Any, function: str | None = None) -> Iterator[_Raw]:
     data = _decoded(data)
     if isinstance(data, Mapping):
         function = _function_of(data) or function
@@ -111,27 +120,29 @@ def _found(data: Any, function: str | None = None) -> Iterator[_Raw]:
                 return
         for name in _NESTED:
             if data.get(name):
-                yield from _found(data[name], function)
+                yield from _raw_tests(data[name], function)
     elif isinstance(data, Sequence):
         for item in data:
             yield _one(_decoded(item), function)
     else:
-        raise BadValue(f"tests are a dict, a list of dicts or JSON text of those, got {short_repr(data)}")
+        raise BadValue(f"tests must be a dict, a list of dicts, or JSON text of these, got {short_repr(data)}")
 
 
 def _columns(inputs: Sequence[Any], outputs: Sequence[Any], function: str | None) -> Iterator[_Raw]:
     if isinstance(inputs, str) or isinstance(outputs, str) or len(inputs) != len(outputs):
-        raise BadValue(f"tests need as many outputs as inputs, got {short_repr(inputs)} and {short_repr(outputs)}")
-    return (_Raw(given, wanted, function) for given, wanted in zip(inputs, outputs, strict=True))
+        raise BadValue(
+            f"inputs and outputs must be lists of the same length, got {short_repr(inputs)} and {short_repr(outputs)}"
+        )
+    return (_Raw(given, expected, function) for given, expected in zip(inputs, outputs, strict=True))
 
 
 def _one(test: Any, function: str | None) -> _Raw:
     if not isinstance(test, Mapping) or not {"input", "output"} <= set(test):
-        raise BadValue(f"a test needs 'input' and 'output', got {short_repr(test)}")
+        raise BadValue(f"a test must have 'input' and 'output', got {short_repr(test)}")
     kind = test.get("testtype") or test.get("type")
     function = None if kind in ("stdin", "stdin_stdout") else _function_of(test) or function
     if kind in ("functional", "function_call") and function is None:
-        raise BadValue(f"a test that calls a function should name it as 'fn_name', got {short_repr(test)}")
+        raise BadValue(f"a test that calls a function must name it in 'fn_name', got {short_repr(test)}")
     return _Raw(test["input"], test["output"], function, by_line=test.get("testtype") == "functional")
 
 
@@ -141,20 +152,20 @@ def _function_of(data: Mapping[str, Any]) -> str | None:
         metadata = _decoded(metadata)
     name = data.get("fn_name") or (metadata.get("func_name") if isinstance(metadata, Mapping) else None)
     if name and not isinstance(name, str):
-        raise BadValue(f"the name of a function is text, got {short_repr(name)}")
+        raise BadValue(f"the function name must be a string, got {short_repr(name)}")
     return name or None
 
 
 def _call(raw: _Raw) -> tuple[list[Any], Any]:
-    """The arguments and the value of a call, as plain data."""
-    if not isinstance(raw.given, str):
-        arguments, value = _plain(raw.given), _plain(raw.wanted)
+    """The arguments and the return value of a call, as plain data."""
+    if not isinstance(raw.input, str):
+        arguments, value = _plain(raw.input), _plain(raw.output)
     else:
-        lines = [_decoded(line) for line in raw.given.split("\n") if line.strip()] if raw.by_line else None
-        arguments = _arguments(raw.given) if lines is None else lines
-        value = _value(raw.wanted)
+        lines = [_decoded(line) for line in raw.input.split("\n") if line.strip()] if raw.by_line else None
+        arguments = _arguments(raw.input) if lines is None else lines
+        value = _value(raw.output)
     if not isinstance(arguments, list):
-        raise BadValue(f"arguments of {raw.function} should be a list, got {short_repr(raw.given)}")
+        raise BadValue(f"the arguments of {raw.function} must be a list, got {short_repr(raw.input)}")
     return arguments, value
 
 
@@ -166,13 +177,13 @@ def _arguments(text: str) -> Any:
     return whole if isinstance(whole, list) else [whole]
 
 
-def _value(wanted: Any) -> Any:
-    if not isinstance(wanted, str):
-        return _plain(wanted)
+def _value(output: Any) -> Any:
+    if not isinstance(output, str):
+        return _plain(output)
     try:
-        return json.loads(wanted)
+        return json.loads(output)
     except ValueError:
-        return wanted
+        return output
 
 
 def _text(data: Any) -> str:
@@ -182,22 +193,22 @@ def _text(data: Any) -> str:
         return data
     if isinstance(data, (int, float)) and not isinstance(data, bool):
         return str(data)
-    raise BadValue(f"what a program reads and prints is text or a list of lines, got {short_repr(data)}")
+    raise BadValue(f"input and output must be text or a list of lines, got {short_repr(data)}")
 
 
 def _decoded(data: Any) -> Any:
-    """JSON text as the data it stands for; other data as it is."""
+    """Decode JSON text; return other data unchanged."""
     if not isinstance(data, (str, bytes)):
         return data
     try:
         return json.loads(data)
     except ValueError as e:
-        raise BadValue(f"tests hold text that is not valid JSON ({e}): {short_repr(data)}") from e
+        raise BadValue(f"tests contain text that is not valid JSON ({e}): {short_repr(data)}") from e
 
 
 def _plain(data: Any) -> Any:
-    """As JSON has it: tuples are lists, keys are text."""
+    """Convert to JSON data: tuples become lists, keys become strings."""
     try:
         return json.loads(json.dumps(data))
     except (TypeError, ValueError) as e:
-        raise BadValue(f"arguments and values of a test are plain data ({e}), got {short_repr(data)}") from e
+        raise BadValue(f"arguments and return values must be plain data ({e}), got {short_repr(data)}") from e
