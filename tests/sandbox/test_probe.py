@@ -16,8 +16,8 @@ def said(stdout, status=Status.OK, stderr=""):
 
 
 def test_a_program_that_can_do_nothing_means_that_the_level_holds():
-    assert probe._judged("ns", said(CONTAINED)) == ""
-    assert probe._judged("lsm", said(CONTAINED.replace("1}", "7}"))) == ""
+    assert probe._failure("ns", said(CONTAINED)) == ""
+    assert probe._failure("lsm", said(CONTAINED.replace("1}", "7}"))) == ""
 
 
 @pytest.mark.parametrize(
@@ -26,15 +26,15 @@ def test_a_program_that_can_do_nothing_means_that_the_level_holds():
         ("ns", '{"can": ["reach a network"], "pid": 1}\n', "reach a network"),
         ("ns", '{"can": [], "pid": 7}\n', "see other processes"),
         ("lsm", '{"can": ["read the host\'s files"], "pid": 7}\n', "read the host's files"),
-        ("lsm", CONTAINED + "without end\n", "start processes without end"),
+        ("lsm", CONTAINED + "unlimited\n", "start unlimited processes"),
     ],
 )
 def test_whatever_it_can_do_is_why_the_level_does_not(level, stdout, why):
-    assert probe._judged(level, said(stdout)).endswith(f"a program can {why}")
+    assert probe._failure(level, said(stdout)).endswith(f"a program can {why}")
 
 
 def test_a_program_that_does_not_run_is_why_as_well():
-    assert "ended with error: Boom" in probe._judged("ns", said("", Status.ERROR, "Boom\n"))
+    assert "ended with error: Boom" in probe._failure("ns", said("", Status.ERROR, "Boom\n"))
 
 
 def test_without_containment_the_program_finds_that_it_can_do_all(tmp_path, monkeypatch):
@@ -44,7 +44,7 @@ def test_without_containment_the_program_finds_that_it_can_do_all(tmp_path, monk
         "gem.sandbox.zygote.probe.run_once",
         lambda level, source, limits: run_once("basic", source, Limits(processes=limits.processes, wall_s=60)),
     )
-    reason = probe._judged("lsm", probe._probed("lsm", tmp_path))
+    reason = probe._failure("lsm", probe._probe("lsm", tmp_path))
     assert "reach a network" in reason
     tmp_path.chmod(0o755)
 
@@ -60,7 +60,7 @@ def test_a_level_that_cannot_be_set_up_gives_its_reason(monkeypatch):
     def refuse(*_):
         raise SandboxError("unshare: Operation not permitted")
 
-    monkeypatch.setattr(probe, "_probed", refuse)
+    monkeypatch.setattr(probe, "_probe", refuse)
     probe.why_not.cache_clear()
     try:
         assert probe.best_level() == "basic"

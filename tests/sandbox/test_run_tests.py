@@ -417,7 +417,7 @@ def test_plain_data_come_back_as_canonical_json(sandbox, expression, value):
 def test_other_values_are_an_error_that_says_why(sandbox, expression):
     result = call(sandbox, f"def f(): return {expression}", "f", [])[0]
     assert (result.status, result.value) == (Status.ERROR, None)
-    assert result.stderr.startswith("the value of f ")
+    assert result.stderr.startswith("the return value of f ")
 
 
 def test_values_nested_too_deep_are_an_error(sandbox):
@@ -463,7 +463,7 @@ def f(): return [Liar("41"), List([1, 2]), Dict(a=1), Int(41), Float(41.5)]
 def test_ending_without_a_value_is_an_error(sandbox, program):
     result = call(sandbox, program, "f", [])[0]
     assert (result.status, result.value) == (Status.ERROR, None)
-    assert "without handing back a value" in result.stderr
+    assert "without returning a value" in result.stderr
 
 
 def test_a_function_that_is_not_there_is_the_programs_error(sandbox):
@@ -473,7 +473,7 @@ def test_a_function_that_is_not_there_is_the_programs_error(sandbox):
 
 
 def test_a_function_needs_arguments(sandbox):
-    with pytest.raises(BadValue, match=r"cases \[1\] have no arguments to call f with"):
+    with pytest.raises(BadValue, match=r"cases \[1\] have no arguments for f"):
         sandbox.run_tests("def f(): pass", [Case(arguments="[]"), Case()], function="f")
 
 

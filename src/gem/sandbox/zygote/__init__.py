@@ -1,4 +1,4 @@
-"""The local sandbox: a warm fork server that contains each program by namespaces, or by Landlock and seccomp."""
+"""The local sandbox: a fork server that isolates each program with namespaces, or with Landlock and seccomp."""
 
 from gem.sandbox.zygote.sandbox import ZygoteSandbox
 

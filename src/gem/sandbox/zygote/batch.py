@@ -1,7 +1,7 @@
-"""Many tests of one program, seen from the host: which runs next, and what became of each.
+"""Run many tests of one program: schedule them on a driver and collect their results.
 
-Where a whole driver dies, by a memory limit for instance, it may be the doing of any test that ran in it. Each of these
-is run once more, in a sandbox where it is alone.
+If the driver dies, for example by a memory limit, any of the tests that were running may be the cause. They are
+quarantined: each is run again, alone in a sandbox.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from gem.sandbox.zygote.batch_protocol import MAX_STARTS
 from gem.sandbox.zygote.host import Launcher
 
 MAX_PARALLEL = 4
-PREFETCH = 16  # tests at most that a driver has at hand beyond one for each processor, when as many have passed by
-DESCRIPTORS_EACH = 128  # that this process may open for each test at hand, since many threads may run tests
+PREFETCH = 16  # tests, at most, that are forked ahead of those that run; reached step by step
+DESCRIPTORS_EACH = 128  # share of this process's descriptor limit per test, because many threads may run tests
 
 
 def run_tests(
@@ -33,15 +33,19 @@ def run_tests(
     stop: Callable[[int, Result], bool] | None = None,
     parallel: int | None = None,
 ) -> list[Result | None]:
-    """See Sandbox.run_tests.
+    """Implement Sandbox.run_tests.
 
-    level: of the sandboxes that launch() makes.
-    parallel: processors for tests, of which quick ones share each; None is one per CPU, at most four.
+    Args:
+        launch: starts drivers.
+        level: isolation level of the drivers.
+        parallel: processors to use. None means one per CPU, at most four.
 
-    Raises SandboxError, and BadValue for a case without arguments where a function is to be called.
+    Raises:
+        SandboxError: if the sandbox fails.
+        BadValue: if a function is to be called and a case has no arguments.
     """
     if function is not None and (bare := [i for i, case in enumerate(cases) if case.arguments is None]):
-        raise BadValue(f"cases {bare} have no arguments to call {function} with")
+        raise BadValue(f"cases {bare} have no arguments for {function}")
     if parallel is None:
         parallel = min(MAX_PARALLEL, len(os.sched_getaffinity(0)))
     job, batch = Job(program, function, limits, level), _Batch(cases, stop)
@@ -55,7 +59,7 @@ def run_tests(
 
 
 class _Batch:
-    """The tests of one program: which wait, which are to run alone, and the results of the others."""
+    """The tests of one program: those waiting, those quarantined, and the results of the others."""
 
     def __init__(self, cases: Sequence[Case], stop: Callable[[int, Result], bool] | None) -> None:
         self.cases, self.stop, self.stopped = cases, stop, False
@@ -63,7 +67,7 @@ class _Batch:
         self.results: list[Result | None] = [None] * len(cases)
 
     def run_together(self, connection: DriverConnection) -> None:
-        """Run what waits, until nothing does, stop() says so, or the driver is lost."""
+        """Run the waiting tests until all have run, stop() returns True, or the driver is lost."""
         try:
             self._run(connection, self.waiting)
         except CompileFailed as broken:
@@ -74,11 +78,11 @@ class _Batch:
             if lost.result is None:
                 (self.waiting if lost.cleanup_failed else self.quarantined).extend(connection.running)
             else:
-                for index in connection.running:  # the only one
+                for index in connection.running:  # only one
                     self._keep(index, lost.result)
 
     def run_quarantined(self, connection: DriverConnection) -> None:
-        """Run one suspect. What ends the driver now is this test's doing."""
+        """Run one quarantined test alone. If the driver dies again, this test is the cause."""
         index = self.quarantined.popleft()
         try:
             self._run(connection, deque([index]))
@@ -91,7 +95,7 @@ class _Batch:
 
     def _run(self, connection: DriverConnection, queue: deque[int]) -> None:
         most = min(PREFETCH, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // DESCRIPTORS_EACH)
-        ahead = connection.parallel  # few at first: what is forked in vain is lost where the first failure ends it all
+        ahead = connection.parallel  # few at first: tests forked ahead are wasted if the first failure ends the run
         self._refill(connection, queue, ahead)  # before the program is compiled
         connection.await_compiled()
         while not self.stopped and connection.running:
@@ -101,7 +105,7 @@ class _Batch:
                 self._refill(connection, queue, ahead)
 
     def _refill(self, connection: DriverConnection, queue: deque[int], ahead: int) -> None:
-        """Have a driver given tests, several at once: one that gets them one by one forks them one by one."""
+        """Send tests to the driver, several in one message, so that it forks them together."""
         count = min(len(queue), connection.parallel + ahead - len(connection.running), MAX_STARTS)
         if count > 0:
             numbers = [queue.popleft() for _ in range(count)]

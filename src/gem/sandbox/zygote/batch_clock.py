@@ -1,4 +1,4 @@
-"""The time that tests are given."""
+"""The clock that measures the time limits of tests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 
 
 class FairClock:
-    """Runs more slowly while tests share processors, so that none is late for the others' sake.
+    """A clock that slows down while tests share processors, so that sharing causes no timeouts.
 
     Args:
-        processors: that tests may use.
+        processors: processors available for tests.
 
-    running: tests that do, now; set by share().
+    ``running`` is the number of running tests, set by share().
     """
 
     def __init__(self, processors: int) -> None:
@@ -20,18 +20,18 @@ class FairClock:
 
     @property
     def rate(self) -> float:
-        """Seconds of this clock in a second."""
+        """Seconds of this clock per second of real time."""
         return min(1.0, self.processors / self.running) if self.running else 1.0
 
     def now(self) -> float:
-        """Seconds since this clock was made."""
+        """Seconds since the clock was created."""
         real = time.monotonic()
         self._time += (real - self._counted_at) * self.rate
         self._counted_at = real
         return self._time
 
     def share(self, change: int) -> float:
-        """So many tests more, or fewer, run from now on. Returns now()."""
+        """Change the number of running tests. Returns now()."""
         now = self.now()
         self.running += change
         return now

@@ -1,4 +1,4 @@
-"""One driver of tests, as the host holds it: the orders it gets, its reports, and the streams of its tests."""
+"""The host side of a test driver: send commands, receive reports, and read the output of the tests."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from gem.sandbox.zygote.host import Launcher, RunExit, status_of
 from gem.sandbox.zygote.listener import Listener
 from gem.sandbox.zygote.protocol import in_memory
 
-LATE_S = 5.0  # beyond a time limit, for the driver to speak
-HANGUP_S = 1.0  # for a driver that hung up to be gone
-DEATH_S = 10.0  # for a killed driver to be gone
-DRIVER_CPU_S = 1e6  # the driver's own; its tests have their limit
-NO_VALUE = b"\n[the program ended without handing back a value]\n"
+GRACE_S = 5.0  # beyond a time limit, for the driver to report
+HANGUP_S = 1.0  # for a driver that hung up to exit
+DEATH_S = 10.0  # for a killed driver to exit
+DRIVER_CPU_S = 1e6  # limit of the driver itself; its tests have their own
+NO_VALUE = b"\n[the program ended without returning a value]\n"
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,10 @@ class Job:
     """What all tests share.
 
     Args:
-        function: None runs the program as a script.
-        limits: of each test.
-        level: of the sandbox.
+        program: Python source.
+        function: function to call; None runs the program as a script.
+        limits: limits of each test.
+        level: isolation level.
     """
 
     program: bytes
@@ -60,7 +61,7 @@ class Job:
 
 
 class CompileFailed(Exception):
-    """The program does not compile. result: of that, and so of each test."""
+    """The program does not compile. result: the result of every test."""
 
     def __init__(self, result: Result) -> None:
         super().__init__(result.stderr)
@@ -68,23 +69,26 @@ class CompileFailed(Exception):
 
 
 class DriverLost(Exception):
-    """The driver is gone, and the tests with it that were under way.
+    """The driver died, and with it the running tests.
 
     Args:
-        result: of the one that is to blame; None where any or none may be.
-        cleanup_failed: whether the driver gave up after another one, and these have no part in it.
+        result: the result of the test that caused it; None if the cause is unknown.
+        cleanup_failed: whether the driver exited because it could not clean up after an earlier test.
     """
 
     def __init__(self, message: str, result: Result | None, *, cleanup_failed: bool) -> None:
-        super().__init__(f"the driver of the tests is gone: {message}")
+        super().__init__(f"the test driver died: {message}")
         self.result, self.cleanup_failed = result, cleanup_failed
 
 
 @dataclass
 class PendingTest:
-    """One under way.
+    """A test in progress.
 
-    pipes: of stdout, stderr and, of a call, the value. flooded: it was stopped for writing without end.
+    Args:
+        pipes: read ends for stdout, stderr and, for a function call, the value.
+        start: time.monotonic() when it was sent to the driver.
+        flooded: whether it is being killed for excessive output.
     """
 
     pipes: Sequence[int]
@@ -93,7 +97,7 @@ class PendingTest:
 
 
 class DriverConnection:
-    """Starts a driver; a context manager that ends it, and every test with it."""
+    """Starts a driver. As a context manager it kills the driver and all its tests on exit."""
 
     def __init__(self, launch: Launcher, job: Job, parallel: int) -> None:
         self.job, self.parallel = job, parallel
@@ -137,7 +141,7 @@ class DriverConnection:
         if not message:
             ended = self._ended(Status.TIMEOUT if message is None else None)
             if ended.exit_code is not None:
-                raise SandboxError(f"the driver of the tests failed: {self._driver_errors() or ended}")
+                raise SandboxError(f"the test driver failed: {self._driver_errors() or ended}")
             raise CompileFailed(
                 Result(status=status_of(ended, self.job.limits), signal=ended.signal, stderr=self._driver_errors())
             )
@@ -146,7 +150,7 @@ class DriverConnection:
             raise CompileFailed(Result(status=Status.ERROR, exit_code=1, stderr=self._driver_errors()))
 
     def start(self, cases: Mapping[int, Case]) -> None:
-        """Have tests started, by their numbers. To a driver that is gone nothing is sent: next_result() will notice."""
+        """Start tests, given by their numbers. If the driver has died, next_result() reports it."""
         fds = []
         try:
             for index, case in cases.items():
@@ -164,9 +168,9 @@ class DriverConnection:
                 os.close(fd)
 
     def next_result(self) -> tuple[int, Result]:
-        """The index and the result of the next test to end. Raises DriverLost where the driver is gone."""
+        """Wait for the next test to end; returns its index and result. Raises DriverLost if the driver died."""
         if not self.reports:
-            timeout_s = OVERSUBSCRIPTION * self.job.limits.wall_s + LATE_S  # by then one of them is over
+            timeout_s = OVERSUBSCRIPTION * self.job.limits.wall_s + GRACE_S  # by then a test has ended
             message = self._receive(time.monotonic() + timeout_s)
             if not message:
                 raise self._lost_driver(late=message is None)
@@ -191,7 +195,7 @@ class DriverConnection:
         return self._finished(test, ended, report.wall_s)
 
     def _finished(self, test: PendingTest, ended: RunExit, wall_s: float) -> Result:
-        """What became of a test that is over; a call without a value was no success."""
+        """The result of a test that has ended. A call without a valid value counts as an error."""
         self.listener.drain(*test.pipes)
         out, err, *returned = (self.listener.captures[fd] for fd in test.pipes)
         status, value = status_of(ended, self.job.limits, err.text()), None
@@ -214,13 +218,11 @@ class DriverConnection:
         )
 
     def _receive(self, deadline: float) -> bytes | None:
-        """The driver's next message; empty where it is gone, None where it is silent until the deadline."""
+        """The next message of the driver; empty if it died, None if there is none before the deadline."""
         while time.monotonic() < deadline:
             ready = self.listener.wait(deadline)
             if self.channel.fileno() in ready or (ready and self.launch.over()):
-                for _ in range(
-                    2
-                ):  # who is gone and left orders unread is an error first, and then what it driver_output
+                for _ in range(2):  # the first read fails if the driver died with unread commands
                     with contextlib.suppress(OSError):
                         return self.channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
                 return b""
@@ -248,17 +250,17 @@ class DriverConnection:
         return DriverLost(self._driver_errors() or f"{ended}", result, cleanup_failed=ended.exit_code == CLEANUP_FAILED)
 
     def _ended(self, kill: Status | None) -> RunExit:
-        """How the driver ended, which is brought about where kill says why. Raises SandboxError when it lives on."""
+        """Wait for the driver to exit, killing it if a reason is given or it does not exit by itself."""
         ended = self.launch.wait(HANGUP_S) if kill is None else None
         if ended is None:
             self.launch.kill(kill or Status.KILLED)
             ended = self.launch.wait(DEATH_S)
         if ended is None:
-            raise SandboxError(f"a killed driver of tests was not gone after {DEATH_S:g} s")
+            raise SandboxError(f"a killed test driver did not exit within {DEATH_S:g} s")
         return ended
 
     def _driver_errors(self) -> str:
-        """What the driver wrote to its stderr."""
+        """The stderr of the driver."""
         self.listener.drain(self.driver_output)
         return self.listener.captures[self.driver_output].text()
 

@@ -1,12 +1,12 @@
-"""Many tests of one program in one sandbox: the program is compiled once, and each test is a fork of this process.
+"""The test driver: runs many tests of one program in one sandbox. It compiles the program once and forks each test.
 
-The host sends a test's number and its streams. This driver forks the test, ends it at its time limit, kills whatever it
-left behind, removes its files, and reports how it ended; that report is the kernel's word, not the program's. A test
-enabled no descriptor of the driver's, and its fence keeps it from signalling or reading the driver and its siblings.
+The host sends the numbers of tests with their streams. The driver forks each test, kills it at its time limit, removes
+what it left behind, and reports how it ended, as seen by the kernel. A test has no descriptor of the driver, and its
+confinement keeps it from signalling or reading the driver and other tests.
 
-A page that a fork writes to is copied, and so is one that this process writes to after a fork. That is most of what a
-test costs: what can be done before is, and all tests that are at hand are forked at once. They prepare themselves while
-others run, and wait for a start_event.
+Most of the cost of a test is copying pages that it, or the driver, writes to after the fork. Therefore work is done
+before the fork where possible, and all available tests are forked together; each prepares itself while others run and
+waits for its start event.
 """
 
 from __future__ import annotations
@@ -45,18 +45,19 @@ from gem.sandbox.zygote.invocation import FunctionInvocation, ScriptInvocation
 from gem.sandbox.zygote.workspaces import CleanupError, ProcessLimits, Workspace, Workspaces
 
 DEATH_S = 5.0  # for killed processes to be gone
-FLUSH_S = 0.02  # for a test that took too long to flush its streams
-FAILED = 125  # exit code of a fork that could not become a test
-QUICK_S = 0.02  # a test that takes less is a quick one
+FLUSH_S = 0.02  # for a test that timed out to flush its streams
+FAILED = 125  # exit code of a fork that could not start its test
+QUICK_S = 0.02  # a test that takes less time is quick
 _ROOM_FOR_FDS = socket.CMSG_SPACE(MAX_STARTS * TEST_FDS * array("i").itemsize)
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
     """Run tests until the host hangs up.
 
-    options: ``function`` to call, or None; ``level`` of the sandbox; processors for tests in ``parallel``; ``wall_s``,
-        ``cpu_s``, ``memory_bytes`` and ``disk_bytes`` of each.
-    fds: standard streams, a SOCK_SEQPACKET socket to the host, the program's source.
+    Args:
+        options: ``function`` to call, or None; ``level`` of the sandbox; ``parallel``, the number of processors;
+            ``wall_s``, ``cpu_s``, ``memory_bytes`` and ``disk_bytes`` of each test.
+        fds: standard streams, a SOCK_SEQPACKET socket to the host, the source of the program.
     """
     exit_code = 1
     try:
@@ -73,12 +74,12 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
 
 @dataclass
 class RunningTest:
-    """One that was forked.
+    """A forked test.
 
     Args:
-        fds: its descriptors. They are kept until it is over, or each end of a pipe would wake the host.
-        start, deadline: by the driver's clock, once it runs.
-        timed_out: whether it met its deadline.
+        fds: its descriptors, kept open until it has ended, so that closed pipes do not wake the host.
+        start, deadline: by the clock of the driver, once it runs.
+        timed_out: whether it reached its deadline.
     """
 
     number: int
@@ -92,28 +93,28 @@ class RunningTest:
 
 
 class Driver:
-    """Starts tests as the host asks, and waits for all of them at once."""
+    """Starts tests on request and waits for all of them at the same time."""
 
     def __init__(self, options: Mapping[str, Any], channel: socket.socket) -> None:
         self.options, self.channel = options, channel
         linux.adopt_orphans()
-        with contextlib.suppress(OSError):  # for speed alone: who is woken waits until another has done its part
+        with contextlib.suppress(OSError):  # only for speed: fewer preemptions when processes wake each other
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         self.workspaces, self.clock = Workspaces(options["level"]), FairClock(options["parallel"])
-        self.waiting: deque[tuple[int, Sequence[int]]] = deque()  # numbers and descriptors of tests to be forked
-        self.ready: deque[RunningTest] = deque()  # those that were
-        self.live: dict[int, RunningTest] = {}  # those that run, by pidfd; the oldest is first
-        self.ended: list[RunningTest] = []  # those that did, whose places are to be cleared
-        self.quick = 0  # tests in a row that took little time
-        self.full = False  # those that were forked leave no room for another
-        self.has_leftovers = False  # something lies where all tests may write
+        self.waiting: deque[tuple[int, Sequence[int]]] = deque()  # numbers and descriptors of tests to fork
+        self.ready: deque[RunningTest] = deque()  # forked and waiting to start
+        self.live: dict[int, RunningTest] = {}  # running tests by pidfd, oldest first
+        self.ended: list[RunningTest] = []  # ended tests whose workspaces have to be cleared
+        self.quick = 0  # number of quick tests in a row
+        self.full = False  # a fork failed for lack of memory or processes
+        self.has_leftovers = False  # the shared folders contain files of tests
         self.reports: list[RunReport] = []  # to be sent
-        self.setup_error = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # where a fork says that it could not become a test
+        self.setup_errors = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # where forks report setup errors
         self.poll = select.poll()
         self.poll.register(channel, select.POLLIN)
 
     def serve(self, source: bytes) -> None:
-        """Returns when the program does not compile, or the host has hung up."""
+        """Serve until the host hangs up; returns at once if the program does not compile."""
         code = program.compiled(source)
         self.channel.send(COMPILE_FAILED if code is None else COMPILED)
         if code is None:
@@ -122,7 +123,7 @@ class Driver:
         self.invoke = ScriptInvocation(code) if function is None else FunctionInvocation(code, function)
         self._set_limits()
         program.open_streams()
-        gc.freeze()  # or a collection in a test would write to all of it
+        gc.freeze()  # so that a garbage collection in a test does not write to all pages
         try:
             while self._wait():
                 now = self.clock.now()
@@ -136,25 +137,25 @@ class Driver:
             self._send_reports()
 
     def _set_limits(self) -> None:
-        """Those that this process can share with its tests, and the end of the descriptors."""
+        """Set the limits that this process shares with its tests, and prepare the others."""
         lower(resource.RLIMIT_AS, self.options["memory_bytes"] + limits.image_bytes())
         lower(resource.RLIMIT_FSIZE, self.options["disk_bytes"])
         cpu_s = math.ceil(self.options["cpu_s"])
         self.test_limits = ProcessLimits((cpu_s, cpu_s + 1), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     def _wait(self) -> bool:
-        """Wait for orders, the ends of tests, or a time limit; False when the host has hung up."""
+        """Wait for a command, the end of a test, or a deadline; returns False if the host has hung up."""
         fair_s = min((test.deadline for test in self.live.values()), default=math.inf) - self.clock.now()
         timeout_ms = None if fair_s == math.inf else max(0.0, fair_s / self.clock.rate * 1000)
         for fd, _ in self.poll.poll(timeout_ms):
             if fd == self.channel.fileno() and not self._receive_command():
                 return False
-            if fd in self.live:  # not stopped by an order meanwhile
+            if fd in self.live:  # it may have been stopped by a command
                 self._finish(self.live[fd])
         return True
 
     def _end_late(self, test: RunningTest) -> None:
-        """A test that took too long is told so, to flush its streams, and then ended."""
+        """Signal a test that timed out to flush its streams, and kill it a little later."""
         if test.timed_out:
             self._finish(test)
             return
@@ -163,7 +164,7 @@ class Driver:
         os.kill(test.pid, program.FLUSH)
 
     def _receive_command(self) -> bool:
-        """Take a test to be started, or stop one; False when the host has hung up."""
+        """Queue or stop tests as the host commands; returns False if the host has hung up."""
         data, ancillary, _, _ = self.channel.recvmsg(MESSAGE_BYTES, _ROOM_FOR_FDS)
         if not data:
             return False
@@ -178,14 +179,14 @@ class Driver:
         return True
 
     def _fork_all(self) -> None:
-        """Fork all tests that are at hand, as far as those that run leave room; who can run at once comes first."""
+        """Fork all waiting tests, first those that can run at once, until forking fails."""
         while self.waiting and not self.full:
             vacant = self._capacity() - len(self.live) - len(self.ready)
             self._fork_some(min(vacant, len(self.waiting)) if vacant > 0 else len(self.waiting))
             self._start_ready()
 
     def _fork_some(self, count: int) -> None:
-        """Fork so many tests, with little done in between, which would be copied."""
+        """Fork ``count`` tests, doing as little as possible in between, because writing to pages copies them."""
         self.workspaces.ensure_free(count)
         pids: list[int] = []
         for (_, fds), workspace in zip(self.waiting, self.workspaces.free[:count], strict=False):
@@ -204,7 +205,7 @@ class Driver:
             self.ready.append(RunningTest(number, pid, self.workspaces.free.pop(0), fds))
 
     def _start_ready(self) -> None:
-        """Let as many tests run as may."""
+        """Start forked tests up to the capacity."""
         while self.ready and len(self.live) < self._capacity() and not self.has_leftovers:
             test = self.ready.popleft()
             test.start = self.clock.share(+1)
@@ -215,7 +216,7 @@ class Driver:
             self.poll.register(test.pidfd, select.POLLIN)
 
     def _capacity(self) -> int:
-        """How many tests may run: while all are quick, more than there are processors, which would idle between two."""
+        """How many tests may run at the same time: more than one per processor while all of them are quick."""
         processors = self.clock.processors
         if not self.quick or len(self.live) < processors:
             return processors
@@ -227,7 +228,7 @@ class Driver:
         try:
             workspace.enter(self.test_limits, fds)
         except BaseException as e:
-            os.write(self.setup_error[1], f"a test could not be set up: {e!r}".encode())
+            os.write(self.setup_errors[1], f"could not set up a test: {e!r}".encode())
             os._exit(FAILED)
         try:
             exit_code = self.invoke()
@@ -235,7 +236,7 @@ class Driver:
             os._exit(exit_code)
 
     def _finish(self, test: RunningTest) -> None:
-        """End a test, if it has not ended, with everything that it started."""
+        """Kill a test with everything it started, and report how it ended."""
         os.killpg(test.pid, signal.SIGKILL)
         _, status, usage = os.wait4(test.pid, 0)
         wall_s = self.clock.share(-1) - test.start
@@ -248,14 +249,14 @@ class Driver:
         peak = usage.ru_maxrss * 1024
         self.reports.append(RunReport(test.number, code, test.timed_out, wall_s, cpu_s, peak, setup_error))
         if code < 0 or code == FAILED:
-            test.workspace.reset_start_event()  # it may not have been heard
+            test.workspace.reset_start_event()  # it may not have been consumed
         self._reap(test)
         self.ended.append(test)
 
     def _process_ended(self) -> None:
-        """Let others run in workspace of tests that ended, report these, and clear their places."""
+        """Start other tests in place of those that ended, report these, and clear their workspaces."""
         self.has_leftovers = self.workspaces.has_leftovers()
-        if self.has_leftovers and not self.live:  # while one runs what lies there may be in use
+        if self.has_leftovers and not self.live:  # the files may be in use while a test is running
             self.workspaces.remove_leftovers()
             self.has_leftovers = False
         self.full = False
@@ -275,12 +276,12 @@ class Driver:
 
     def _setup_error(self) -> bytes:
         try:
-            return os.read(self.setup_error[0], MESSAGE_BYTES)
-        except BlockingIOError:  # the exit code was the program's own
+            return os.read(self.setup_errors[0], MESSAGE_BYTES)
+        except BlockingIOError:  # the program itself exited with this code
             return b""
 
     def _reap(self, test: RunningTest) -> None:
-        """Wait until every process of a killed group is gone; those orphaned became children of this one."""
+        """Wait until every process of a killed group has ended. Orphans are children of this process."""
         deadline = time.monotonic() + DEATH_S
         try:
             while os.waitpid(-test.pid, os.WNOHANG)[0] or time.monotonic() < deadline:
@@ -292,7 +293,7 @@ class Driver:
             raise CleanupError
 
     def _kill_strays(self, deadline: float) -> None:
-        """Kill what left the group of an ended test and became a child of this process."""
+        """Kill processes that left the group of an ended test and became children of this process."""
         ours = {test.pid for test in (*self.live.values(), *self.ready)}
         while leftover := set(procfs.children(os.getpid())) - ours:
             for pid in leftover:
@@ -304,7 +305,7 @@ class Driver:
 
 
 def lower(limit: int, value: int) -> None:
-    """Lower a limit of this process; where it is lower already, nothing happens."""
+    """Lower a resource limit of this process, unless it is lower already."""
     hard = resource.getrlimit(limit)[1]
     value = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(limit, (value, value))

@@ -1,4 +1,4 @@
-"""What a driver of tests and its host say to each other, one message of a SOCK_SEQPACKET socket at a time."""
+"""Messages between the host and a test driver, over a SOCK_SEQPACKET socket."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-CHANNEL, SOURCE = 3, 4  # the socket and the program, among a driver's descriptors
-ARGUMENTS, VALUE = 3, 4  # among those of a test that calls a function, after its standard streams
-TEST_FDS = 5  # at most
-OVERSUBSCRIPTION = 3  # tests at most that share a processor, as long as they are quick
-MAX_STARTS = 30  # in one message: a driver may hold 256 descriptors
+CHANNEL, SOURCE = 3, 4  # descriptors of a driver: the socket, the program
+ARGUMENTS, VALUE = 3, 4  # descriptors of a test that calls a function, after its standard streams
+TEST_FDS = 5  # descriptors per test, at most
+OVERSUBSCRIPTION = 3  # tests that share a processor, at most, as long as they are quick
+MAX_STARTS = 30  # tests started by one message; a driver can hold 256 descriptors
 MESSAGE_BYTES = 1 << 16
 
 COMPILED, COMPILE_FAILED = b"compiled", b"broken"  # the driver's first message
@@ -22,7 +22,7 @@ _ERROR_BYTES = 256
 
 
 class DriverCommand(NamedTuple):
-    """From the host: start tests, whose descriptors come along, as many for each; or stop them."""
+    """From the host: start tests, whose descriptors are attached to the message, or stop them."""
 
     start: bool
     numbers: Sequence[int]
@@ -37,10 +37,13 @@ class DriverCommand(NamedTuple):
 
 
 class RunReport(NamedTuple):
-    """From the driver: a test is over.
+    """From the driver: a test has ended.
 
-    code: the exit code, or a signal's number negated. timed_out: whether it was stopped at its time limit. wall_s: by a
-    FairClock. setup_error: why it could not be begun, or nothing.
+    Args:
+        code: exit code, or the negative signal number.
+        timed_out: whether it was killed at its time limit.
+        wall_s: seconds by FairClock.
+        setup_error: why it could not be started; empty if it was.
     """
 
     number: int
@@ -57,7 +60,7 @@ class RunReport(NamedTuple):
 
     @classmethod
     def all_of(cls, message: bytes) -> list[RunReport]:
-        """Those that were sent together."""
+        """Decode all reports of a message."""
         found, end = [], 0
         while end < len(message):
             number, code, timed_out, wall_s, cpu_s, peak, size = _REPORT.unpack_from(message, end)

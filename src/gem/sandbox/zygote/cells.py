@@ -1,8 +1,8 @@
-"""The interpreter of a session: runs one cell after another, and keeps their variables.
+"""The interpreter of a session: runs cells one after another and keeps their variables.
 
-The host sends cells over a socket and is told how each ended. It interrupts a cell by sending anything more: while a
-cell runs, the kernel turns what arrives on that socket into SIGINT. What a cell does to its streams, and to the handler
-of SIGINT, is undone before the next one.
+The host sends cells over a socket and receives an answer for each. It interrupts a cell by sending another message:
+while a cell runs, the kernel raises SIGINT when data arrives on the socket. Changes that a cell makes to its streams or
+to the SIGINT handler are undone before the next cell.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from typing import Any, NoReturn
 
 from gem.sandbox.zygote import program
 
-CHANNEL = 3  # the place of the socket among the descriptors of a launch
-FIRST_OWN_FD = 64  # above what a cell is likely to touch
-LENGTH = struct.Struct(">I")  # precedes each message of the host; an answer is a line
+CHANNEL = 3  # index of the socket among the descriptors
+FIRST_OWN_FD = 64  # above the descriptors that a cell is likely to use
+LENGTH = struct.Struct(">I")  # precedes each message from the host; an answer is a line
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
-    """Serve cells until the host hangs up. Of the four descriptors the last is the socket."""
+    """Run cells until the host hangs up. The last of the four descriptors is the socket."""
     exit_code = 1
     try:
         CellInterpreter(fds[CHANNEL]).serve()
@@ -44,20 +44,21 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
 
 
 class CellInterpreter:
-    """One namespace, in which cells run.
+    """Runs cells in one namespace.
 
-    channel: a stream socket to the host.
+    Args:
+        channel: descriptor of a stream socket to the host.
     """
 
     def __init__(self, channel: int) -> None:
         self.pid = os.getpid()
-        self.kept = [_moved(fd) for fd in (0, 1, 2)]  # a cell may close those that it uses
+        self.kept = [_moved(fd) for fd in (0, 1, 2)]  # copies, because a cell can close its streams
         self.channel = socket.socket(fileno=_moved(channel))
         os.close(channel)
         if os.getpgrp() != self.pid:
             os.setpgid(0, 0)
         fcntl.fcntl(self.channel, fcntl.F_SETSIG, signal.SIGINT)
-        # The group, where there is one of its own: commands that a cell waits for are meant, too.
+        # Signal the whole process group if possible, to interrupt commands that a cell waits for as well.
         fcntl.fcntl(self.channel, fcntl.F_SETOWN, -self.pid if os.getpgrp() == self.pid else self.pid)
         self.flags = fcntl.fcntl(self.channel, fcntl.F_GETFL)
         module = types.ModuleType("__main__")
@@ -70,11 +71,11 @@ class CellInterpreter:
     def serve(self) -> None:
         self._disable_interrupts()
         while (message := self._receive()) is not None:
-            if "code" in message:  # or it is an interrupt that came too late
+            if "code" in message:  # otherwise it is an interrupt that came too late
                 self._send(self._answer(message["code"], message["name"]))
 
     def _answer(self, code: str, name: str) -> dict[str, Any]:
-        """Run a cell, and say what the host cannot see: its exit code, CPU seconds, and whether memory ran out."""
+        """Run a cell; returns its exit code, CPU seconds, and whether it ran out of memory."""
         self._restore_streams()
         before = _cpu_seconds()
         ending: BaseException | None = None
@@ -83,10 +84,10 @@ class CellInterpreter:
             self._enable_interrupts()
             ending = _execute(code, name, self.variables)
             exit_code = _exit_code(ending)
-        except BaseException as e:  # it came while an error was shown
+        except BaseException as e:  # interrupted while an error was printed
             ending = e
         self._disable_interrupts()
-        if os.getpid() != self.pid:  # the cell forked, and this is its child
+        if os.getpid() != self.pid:  # a child forked by the cell
             os._exit(exit_code)
         out_of_memory = isinstance(ending, MemoryError)
         return {"exit_code": exit_code, "cpu_s": _cpu_seconds() - before, "out_of_memory": out_of_memory}
@@ -103,7 +104,7 @@ class CellInterpreter:
     def _enable_interrupts(self) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         fcntl.fcntl(self.channel, fcntl.F_SETFL, self.flags | os.O_ASYNC)
-        if select.select([self.channel], [], [], 0)[0]:  # the host's patience was over before this
+        if select.select([self.channel], [], [], 0)[0]:  # the interrupt arrived before this
             signal.raise_signal(signal.SIGINT)
 
     def _disable_interrupts(self) -> None:
@@ -116,7 +117,7 @@ class CellInterpreter:
                 continue
 
     def _receive(self) -> Any:
-        """The next message; None when the host has hung up."""
+        """The next message, or None if the host has hung up."""
         size = self._read(LENGTH.size)
         return json.loads(self._read(LENGTH.unpack(size)[0])) if size else None
 
@@ -132,7 +133,7 @@ class CellInterpreter:
 
 
 def _execute(code: str, name: str, variables: dict[str, Any]) -> BaseException | None:
-    """Run a cell and show what it raised; returns that."""
+    """Run a cell and print its traceback; returns the exception."""
     linecache.cache[name] = (len(code), None, code.splitlines(True), name)
     raised: BaseException | None = None
     try:
@@ -141,13 +142,13 @@ def _execute(code: str, name: str, variables: dict[str, Any]) -> BaseException |
         raised = e
         _show(e)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # the cell may have put anything in its place
+        with contextlib.suppress(Exception):  # the cell may have replaced it by anything
             stream.flush()
     return raised
 
 
 def _execute_as_notebook(code: str, name: str, variables: dict[str, Any]) -> None:
-    """Run the statements; a last expression is shown by sys.displayhook."""
+    """Run the statements; the value of a final expression is printed by sys.displayhook."""
     tree: Any = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)  # ast.parse would be in tracebacks
     last = tree.body[-1:]
     if last and isinstance(last[0], ast.Expr):
@@ -160,7 +161,7 @@ def _execute_as_notebook(code: str, name: str, variables: dict[str, Any]) -> Non
 
 
 def _show(error: BaseException) -> None:
-    """Print a traceback without the frames of this file; of SystemExit, its message if there is one."""
+    """Print a traceback without the frames of this file; for SystemExit only its message."""
     if isinstance(error, SystemExit):
         if not isinstance(error.code, (int, type(None))):
             print(error.code, file=sys.stderr)
@@ -182,6 +183,6 @@ def _moved(fd: int) -> int:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of those children that it has waited for."""
+    """CPU seconds of this process and of the children it has waited for."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)

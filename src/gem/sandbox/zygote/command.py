@@ -1,4 +1,4 @@
-"""Becomes a command, in a process that is already contained."""
+"""Execute a command in an isolated process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes of a shell
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
-    """Execute ``options["command"]``, a list of arguments. Descriptors are the standard streams."""
+    """Replace this process by ``options["command"]``, a list of arguments."""
     command = options["command"]
     try:
         os.execvp(command[0], command)

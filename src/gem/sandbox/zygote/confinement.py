@@ -1,9 +1,9 @@
-"""What keeps a test from its siblings and from the driver, which run as the same user in the same sandbox.
+"""Confine a test within a sandbox, so that it cannot affect other tests or their driver, which run as the same user.
 
-A test changes files in its own folder alone, and cannot signal, trace or read processes that it did not start
-(Landlock). It cannot leave its process group, so that one kill ends all of it (seccomp). Without namespaces a kernel
-from before Linux 6.12, whose Landlock knows no signals, lets it signal itself and its group only. Where the kernel has
-no Landlock at all, a program may disturb its own other tests; but not read the driver, which is not dumpable then.
+A test can change only files in its own folder, and cannot signal, trace or read processes that it did not start
+(Landlock). It cannot leave its process group, so one kill ends all of it (seccomp). Before Linux 6.12, Landlock does
+not cover signals; without namespaces, seccomp then allows a test to signal only itself and its group. Without Landlock,
+a program can disturb its own other tests, but it cannot read the driver, which is made undumpable.
 """
 
 from __future__ import annotations
@@ -19,42 +19,44 @@ from gem.sandbox.zygote.syscalls import NUMBERS
 
 CCall = tuple[Callable[..., int], tuple[Any, ...]]
 _RULE_BENEATH = 1
-# Rights to change files, by the version of Landlock that brought them: all but to execute and to read.
+# Rights to change files (all except execute and read), by the Landlock version that introduced them.
 _CHANGES = {1: 0x1FF2, 2: 0x3FF2, 3: 0x7FF2}
 _SCOPES, _SCOPES_SINCE = 3, 6  # abstract sockets and signals
 
-# Converts in C: a page less to copy for each test.
+# With argtypes, ctypes converts arguments in C, which saves copying a page per test.
 _restrict_self = ctypes.CDLL(None, use_errno=True).syscall
 _restrict_self.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long)
 _restrict_self.restype = ctypes.c_long
 
 
 class Confinement:
-    """One for_folder a folder, which a test closes behind itself; all that can be done before is.
+    """Confinement to a folder, prepared before the fork as far as possible and applied by the test itself.
 
-    steps: calls of C functions, ready to be made.
-    guard: a filter that is installed by process id, which is not known before.
+    Args:
+        calls: C functions to call, with their arguments.
+        guard: a filter that contains the process id, so it can only be assembled after the fork.
     """
 
-    def __init__(self, steps: Sequence[CCall], guard: seccomp.GroupFilter | None = None) -> None:
-        self.steps, self.guard = steps, guard
+    def __init__(self, calls: Sequence[CCall], guard: seccomp.GroupFilter | None = None) -> None:
+        self.calls, self.guard = calls, guard
 
     def apply(self) -> None:
-        """Confine this process and whatever it starts. Raises OSError."""
-        for call, arguments in self.steps:
+        """Confine this process and its children. Raises OSError if the kernel refuses."""
+        for call, arguments in self.calls:
             if call(*arguments) < 0:
-                linux.checked(-1, "a test's confinement")
+                linux.checked(-1, "confinement of a test")
         if self.guard is not None:
             self.guard.install()
 
 
 class Confinements:
-    """Makes those of one sandbox.
+    """Creates the confinements of one sandbox.
 
-    level: of the sandbox. There are none at "basic".
+    Args:
+        level: level of the sandbox; at "basic" tests are not confined.
 
-    enabled: whether there are any, so that what a test started is all in its process group.
-    restricts_writes: whether a test can write nowhere but to its folder, and to devices.
+    ``enabled``: whether tests are confined, so that all processes of a test are in its process group.
+    ``restricts_writes``: whether a test can write only to its folder and to devices.
     """
 
     def __init__(self, level: str) -> None:
@@ -69,7 +71,7 @@ class Confinements:
         self.common = [filter_.prepared()] if self.enabled and not guard else []
 
     def for_folder(self, folder: str) -> Confinement:
-        """folder: the one that a test may write to."""
+        """Create a confinement that allows writing to a folder."""
         rules: list[CCall] = []
         if self.restricts_writes:
             ruleset = _ruleset(folder, self.version)
@@ -78,17 +80,17 @@ class Confinements:
 
 
 def no_confinement() -> Confinement:
-    """Where a confinement would be, for a rehearsal: it calls the same functions, to no effect."""
+    """A confinement without effect that calls the same functions, for warming up."""
     return Confinement([(_restrict_self, (NUMBERS["getpid"], 0, 0)), seccomp.noop_call()])
 
 
 def _ruleset(folder: str, version: int) -> int:
-    """A descriptor of rules to write below a folder, and to devices, and nowhere else."""
+    """A descriptor of Landlock rules that allow writing below a folder and to devices."""
     changes = _CHANGES[min(version, max(_CHANGES))]
     attributes = struct.pack("QQQ", changes, 0, _SCOPES)[: 24 if version >= _SCOPES_SINCE else 8]
     ruleset = linux.syscall("landlock_create_ruleset", attributes, len(attributes), 0)
     for path in (folder, "/dev"):
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        linux.syscall("landlock_add_rule", ruleset, _RULE_BENEATH, struct.pack("=Qi", changes, place), 0)
-        os.close(place)
+        parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        linux.syscall("landlock_add_rule", ruleset, _RULE_BENEATH, struct.pack("=Qi", changes, parent), 0)
+        os.close(parent)
     return ruleset

@@ -18,7 +18,11 @@ DEATH_S = 30.0  # for a killed run to end, on a busy machine
 
 
 def run_once(level: str, source: bytes, limits: Limits) -> Result:
-    """Run a program at a level of which it is not known whether it holds. Raises SandboxError where it cannot run."""
+    """Run a program on a fork server of its own, at a level that may not be available.
+
+    Raises:
+        SandboxError: if the program could not be run.
+    """
     server = Zygote(level)
     try:
         return execute(server.launch, "program", {"source": source}, b"", limits, None)
@@ -29,7 +33,7 @@ def run_once(level: str, source: bytes, limits: Limits) -> Result:
 def execute(
     launch: Launcher, entry: str, options: dict[str, Any], stdin: bytes, limits: Limits, files: Files | None
 ) -> Result:
-    """Start a run, read what it writes, and end it at its limits."""
+    """Start a run, read its output, and kill it at its limits."""
     with contextlib.closing(Listener()) as listener:
         (out, to_out), (err, to_err) = (listener.pipe(limits.output_bytes) for _ in range(2))
         given = [in_memory(stdin), to_out, to_err]
@@ -48,7 +52,7 @@ def execute(
 
 
 def _ended(run: Launch, listener: Listener, deadline: float) -> RunExit:
-    """How a run ended, by itself or at a limit of the host's. deadline: by time.monotonic()."""
+    """Wait until a run has ended, killing it at the deadline (by time.monotonic()) or for excessive output."""
     listener.watch(run.fileno())
     while not run.over():
         if listener.floods:
@@ -61,7 +65,7 @@ def _ended(run: Launch, listener: Listener, deadline: float) -> RunExit:
     ended = run.wait(DEATH_S)
     if ended is None:
         run.server.close(0)
-        raise SandboxError(f"a killed run was not gone after {DEATH_S:g} s")
+        raise SandboxError(f"a killed run did not end within {DEATH_S:g} s")
     return ended
 
 

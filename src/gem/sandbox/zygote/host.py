@@ -1,7 +1,7 @@
-"""The host's side of one fork server: starts it, has it fork runs, and hears how they ended.
+"""The host side of a fork server: start it, launch runs, and learn how they ended.
 
-Each run has a socket of its own to the server, so that no thread has to sort answers: it is readable when the run is
-over, and at its end when the server is.
+Each run has its own socket to the server, so threads do not have to dispatch messages. The socket becomes readable when
+the run has ended, and reaches EOF when the server has ended.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from gem.sandbox.process import ProcessExit
 from gem.sandbox.process import status_of as status_of_ending
 from gem.sandbox.zygote.protocol import CONTROL, RunRequest, ServerSettings, job_file
 
-START_S = 120.0  # to import a tier on a busy machine
-DEATH_S = 10.0  # for a server that was hung up on
-# The last line of an uncaught exception's traceback. Who fakes it changes one failure for another.
+START_S = 120.0  # to import libraries on a busy machine
+DEATH_S = 10.0  # for a server to exit after its control socket was closed
+# The last line of a traceback. A program that fakes it only exchanges one failure for another.
 _OUT_OF_MEMORY = re.compile(r"^[\w.]*MemoryError\b.*\n*\Z", re.MULTILINE)
 _GEM = Path(__file__).resolve().parent.parent.parent
-# Runs server.py with nothing of gem imported but its own folder.
+# Runs server.py without importing any part of gem besides this package.
 _BOOT = """
 import json, sys, types
 for name, path in json.loads(sys.argv[3]).items():
@@ -50,8 +50,8 @@ _PACKAGES = {
     "gem.sandbox": str(_GEM / "sandbox"),
     "gem.sandbox.zygote": str(_GEM / "sandbox" / "zygote"),
 }
-# Threads of numerical libraries would make forks unsound; arenas of malloc would take address space per thread. Symbols
-# are bound once, not in every fork.
+# Threads of numerical libraries would make forking unsafe, and malloc arenas use address space per thread. LD_BIND_NOW:
+# symbols are bound once, not in every fork.
 _ENVIRONMENT = {
     "LD_BIND_NOW": "1",
     "LANG": "C.UTF-8",
@@ -64,20 +64,26 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class RunExit(ProcessExit):
-    """How a run ended. why: the limit that it was stopped for, None where it ended by itself."""
+    """How a run ended. why: the limit for which it was killed; None if it ended by itself."""
 
     why: Status | None = None
 
 
 def status_of(ended: RunExit, limits: Limits, stderr: str = "") -> Status:
-    """What an end amounts to. stderr: what the program wrote there."""
+    """The status of a run.
+
+    Args:
+        ended: how it ended.
+        limits: its limits.
+        stderr: the program's stderr, to recognize a MemoryError.
+    """
     if ended.exit_code == 1 and _OUT_OF_MEMORY.search(stderr):
         ended = replace(ended, out_of_memory=True)
     return ended.why or status_of_ending(ended, limits, 0.0)
 
 
 class ServerDied(SandboxError):
-    """The fork server ended, and the run with it. started: whether the program may have."""
+    """The fork server died, and with it the run. started: whether the program may have run."""
 
     def __init__(self, message: str, *, started: bool) -> None:
         super().__init__(message)
@@ -85,10 +91,7 @@ class ServerDied(SandboxError):
 
 
 class Launch:
-    """One run under way. It ends when this is closed.
-
-    server: that runs it.
-    """
+    """One run in progress. Closing it kills the run."""
 
     def __init__(self, channel: socket.socket, server: Zygote) -> None:
         self.server = server
@@ -98,18 +101,26 @@ class Launch:
         self._exit: RunExit | None = None
 
     def fileno(self) -> int:
-        """Readable when the run is over; also once when it begins, which wait() takes note of."""
+        """A descriptor that becomes readable when the run starts and when it ends."""
         return self._channel.fileno()
 
     def kill(self, why: Status) -> None:
-        """End every process of the run now. Nothing happens when it is over."""
+        """Kill every process of the run. Does nothing if it has ended."""
         with contextlib.suppress(OSError):
             self._channel.send(why.encode())
 
     def wait(self, timeout: float | None) -> RunExit | None:
-        """How the run ended; None where it has not after `timeout` seconds.
+        """Wait until the run has ended.
 
-        Raises ServerDied when it ended with the server, SandboxError where it could not be started.
+        Args:
+            timeout: seconds; None waits without limit.
+
+        Returns:
+            How the run ended, or None if it has not ended in time.
+
+        Raises:
+            ServerDied: if the server died.
+            SandboxError: if the run could not be started.
         """
         until = None if timeout is None else time.monotonic() + timeout
         while self._exit is None:
@@ -119,15 +130,15 @@ class Launch:
         return self._exit
 
     def over(self) -> bool:
-        """Whether it has ended; waits for nothing. Raises as wait() does."""
+        """Whether the run has ended. Raises the same exceptions as wait()."""
         return self.wait(0) is not None
 
     def wait_until_started(self) -> None:
-        """Wait until the server takes it on: then its clock starts. Raises as wait() does."""
+        """Wait until the server starts the run. Raises the same exceptions as wait()."""
         until = time.monotonic() + START_S
         while not self._started and self._exit is None:
             if not _readable(self._channel, until):
-                raise SandboxError(f"the sandbox's fork server started no run in {START_S:g} s")
+                raise SandboxError(f"the fork server of the sandbox did not start a run within {START_S:g} s")
             self._receive()
 
     def _receive(self) -> None:
@@ -136,7 +147,7 @@ class Launch:
         except ConnectionError:
             part = b""
         if not part:
-            raise ServerDied("the sandbox's fork server died under a run", started=self._started)
+            raise ServerDied("the fork server of the sandbox died during a run", started=self._started)
         *lines, self._received = (self._received + part).split(b"\n")
         for line in lines:
             self._handle(json.loads(line))
@@ -144,7 +155,7 @@ class Launch:
     def _handle(self, message: Mapping[str, Any]) -> None:
         self._started |= "started" in message
         if "failed" in message:
-            raise SandboxError(f"a run could not be set up: {message['failed']}")
+            raise SandboxError(f"could not set up a run: {message['failed']}")
         if "ended" in message:
             ended = message["ended"]
             code, why = ended["code"], ended["why"]
@@ -161,7 +172,7 @@ class Launch:
 
 
 class Launcher(Protocol):
-    """Starts a contained run: Zygote.launch, of whichever zygote is to serve it."""
+    """Starts an isolated run; the signature of Zygote.launch."""
 
     def __call__(
         self, entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
@@ -169,14 +180,15 @@ class Launcher(Protocol):
 
 
 class Zygote:
-    """One fork server. It starts in the background; the first launch waits for it.
+    """A fork server. It starts in the background; the first launch waits for it.
 
     Args:
         level: "ns", "lsm" or "basic".
-        modules: imported once, for all runs, when the first comes.
-        network: whether its runs may reach any.
+        modules: imported once, before the first run.
+        network: whether runs have network access.
 
-    Raises SandboxError where no interpreter can be started.
+    Raises:
+        SandboxError: if no interpreter can be started.
     """
 
     def __init__(self, level: str, *, modules: Sequence[str] = (), network: bool = False) -> None:
@@ -186,7 +198,7 @@ class Zygote:
             level=level,
             modules=list(modules),
             readable=readable_folders(),
-            hidden=str(_GEM),  # it holds what is expected of programs
+            hidden=str(_GEM),  # it contains expected outputs of built-in tasks
             path=program_path(),
             folder=tempfile.gettempdir(),
             network=network,
@@ -202,14 +214,18 @@ class Zygote:
 
     @property
     def alive(self) -> bool:
-        """Whether it serves, as far as is known here."""
+        """Whether the server is running, as far as this process knows."""
         if self._process.returncode is not None or self._control.fileno() < 0:
             return False
         with self._lock:
             return not self._ready or (self._process.poll() is None and not _readable(self._control, 0.0))
 
     def wait_until_ready(self) -> None:
-        """Wait until it serves. Raises SandboxError where the level cannot be set up."""
+        """Wait until the server accepts runs.
+
+        Raises:
+            SandboxError: if the level cannot be set up.
+        """
         with self._lock:
             if not self._ready:
                 self._wait_until_ready()
@@ -217,27 +233,32 @@ class Zygote:
 
     def _wait_until_ready(self) -> None:
         if not _readable(self._control, time.monotonic() + START_S):
-            raise SandboxError(f"the fork server of level {self.level!r} was not ready after {START_S:g} s")
+            raise SandboxError(f"the fork server of level {self.level!r} was not ready within {START_S:g} s")
         try:
             answer = self._control.recv(4096)
         except ConnectionError:
             answer = b""
         if not answer:
-            raise SandboxError(f"the fork server of level {self.level!r} died as it started")
+            raise SandboxError(f"the fork server of level {self.level!r} died during startup")
         message = json.loads(answer)
         if "failed" in message:
-            raise SandboxError(f"level {self.level!r} does not hold here: {message['failed']}")
+            raise SandboxError(f"level {self.level!r} is not available: {message['failed']}")
 
     def launch(
         self, entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
     ) -> Launch:
-        """Fork a contained child that becomes one of the server's ENTRIES.
+        """Fork an isolated child that runs one of the server's ENTRIES.
 
         Args:
-            options: plain data, for the entry.
-            fds: what the child has as 0, 1, 2, 3 and so on. They stay the caller's to close.
+            entry: name of the entry.
+            options: plain data, passed to the entry.
+            fds: descriptors that the child has as 0, 1, 2, ... The caller closes its own.
+            limits: limits of the run.
+            files: files to write to the working directory.
 
-        Raises ServerDied where the server is gone, SandboxError where descriptors ran out.
+        Raises:
+            ServerDied: if the server is not running.
+            SandboxError: if no descriptors are left.
         """
         self.wait_until_ready()
         request = RunRequest(entry, limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.disk_bytes)
@@ -245,7 +266,7 @@ class Zygote:
             ours, theirs = socket.socketpair()
             job = job_file(options, checked_files(files))
         except OSError as e:
-            raise SandboxError(f"no run could be started: {e}") from e
+            raise SandboxError(f"could not start a run: {e}") from e
         try:
             self._send(request.packed(), [theirs.fileno(), job, *fds])
         except BaseException:
@@ -262,18 +283,18 @@ class Zygote:
                 socket.send_fds(self._control, [data], fds)
                 return
             except OSError as e:
-                if e.errno != errno.ETOOMANYREFS:  # descriptors under way: the server is about to take them
-                    raise ServerDied(f"the sandbox's fork server is gone: {e}", started=False) from e
+                if e.errno != errno.ETOOMANYREFS:  # too many descriptors in flight; the server will receive them soon
+                    raise ServerDied(f"the fork server of the sandbox has died: {e}", started=False) from e
                 time.sleep(0.001)
 
     def abandon(self) -> None:
-        """In a forked process: let go of the parent's server."""
+        """In a forked process: release the parent's server without ending it."""
         self._lock = threading.Lock()
         self._control.close()
-        self._process.returncode = 0  # it is not ours to wait for
+        self._process.returncode = 0  # only the parent can wait for it
 
     def close(self, timeout_s: float = DEATH_S) -> None:
-        """End the server with all its runs. Safe to call twice."""
+        """End the server and all its runs. Can be called twice."""
         self._control.close()
         with self._lock:
             if self._process.returncode is None:
@@ -302,14 +323,14 @@ def _start(control: int, settings: ServerSettings) -> subprocess.Popen[bytes]:
 
 
 def _readable(channel: socket.socket, until: float | None) -> bool:
-    """Wait until something can be read, or the time has come. until: by time.monotonic(); None is for ever."""
+    """Wait until the socket is readable. until: by time.monotonic(); None waits without limit."""
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     return bool(poll.poll(None if until is None else max(0.0, until - time.monotonic()) * 1000))
 
 
 def readable_folders() -> list[str]:
-    """The interpreter's and its libraries', by the names they are imported by and by their real ones."""
+    """The folders of the interpreter and its libraries, as imported and with symbolic links resolved."""
     paths = sysconfig.get_paths()
     folders = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     folders += [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]

@@ -1,4 +1,4 @@
-"""A program under test, inside its test's process: run as a script, or one of its functions called."""
+"""Run a program in the process of a test: as a script, or by calling one of its functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gem.sandbox.zygote.batch_protocol import ARGUMENTS, VALUE
 
 
 class ScriptInvocation:
-    """The program as __main__. Calling this returns the exit code."""
+    """Runs the program as __main__. Calling it returns the exit code."""
 
     def __init__(self, code: types.CodeType) -> None:
         self.code, self.module = code, program.new_module("__main__")
@@ -24,9 +24,11 @@ class ScriptInvocation:
 
 
 class FunctionInvocation:
-    """A call of one of the program's functions. Calling this returns the exit code.
+    """Calls a function of the program. Calling it returns the exit code.
 
-    function: ``name``, also looked for in a class Solution, or ``Class.method``, called on a new instance.
+    Args:
+        code: the compiled program.
+        function: ``name``, also looked up in a class Solution, or ``Class.method``, called on a new instance.
     """
 
     def __init__(self, code: types.CodeType, function: str) -> None:
@@ -43,7 +45,7 @@ class FunctionInvocation:
         try:
             text = values.encode(value)
         except values.NotPlain as e:
-            raise SystemExit(f"the value of {self.function} {e}") from None
+            raise SystemExit(f"the return value of {self.function} {e}") from None
         write_all(VALUE, text.encode())
 
 

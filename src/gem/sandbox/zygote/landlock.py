@@ -1,4 +1,4 @@
-"""Which files a program may reach, by Landlock: the level without namespaces."""
+"""Restrict file access with Landlock, for the level without namespaces."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from gem.sandbox.zygote import linux
 from gem.sandbox.zygote.syscalls import words
 
 _RULE_BENEATH = 1
-_VERSION = 1  # asks for the interface's version
+_VERSION = 1  # flag that queries the ABI version
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE, _DEVICE_CONTROL = 1 << 14, 1 << 15
-_REFER, REFER_SINCE = 1 << 13, 2  # to move files between folders, which no process under earlier rules may
+_REFER, REFER_SINCE = 1 << 13, 2  # moving files between folders, which older versions always forbid
 _ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICE_CONTROL
 _MAKE_DEVICES_AND_SOCKETS = 1 << 6 | 1 << 9 | 1 << 11  # character and block devices, sockets
 _TCP = 3  # bind and connect
 _SCOPES = 3  # abstract sockets and signals
 READ_RIGHTS = _EXECUTE | _READ | _READ_DIR
-# Not all of /proc/self: it holds what every process can see of the network, for one.
+# Not all of /proc/self, which also shows the network of the host, for example.
 _OWN_PROC = words("cmdline comm cgroup environ fd fdinfo io limits maps mem oom_score smaps stat statm status")
 
 
 def version() -> int:
-    """The interface's version; 0 where there is no Landlock."""
+    """The Landlock ABI version of the kernel; 0 without Landlock."""
     try:
         return linux.syscall("landlock_create_ruleset", None, 0, _VERSION)
     except (OSError, KeyError):
@@ -34,14 +34,17 @@ def version() -> int:
 
 
 def _all_rights(abi: int) -> int:
-    """Every right on files that a version knows: 13 in the first, one more in 2, 3 and 5."""
+    """All file rights of an ABI version: 13 in version 1, and one more each in 2, 3 and 5."""
     return (1 << 13 + (abi >= 2) + (abi >= 3) + (abi >= 5)) - 1
 
 
 def hide(folder: str) -> None:
-    """Take the contents of all files below a folder from this process and its children. Raises OSError.
+    """Make all files below a folder unreadable for this process and its children.
 
-    There are only rules that allow: they are for everything beside the folder, and beside each folder above it.
+    Landlock has only rules that allow, so this allows everything beside the folder and beside each of its parents.
+
+    Raises:
+        OSError: if the kernel refuses.
     """
     folder = os.path.realpath(folder)
     rights = _EXECUTE | _READ | (_REFER if version() >= REFER_SINCE else 0)
@@ -52,7 +55,7 @@ def hide(folder: str) -> None:
             for name in os.listdir(above):
                 path = os.path.join(above, name)
                 if path != folder and not os.path.islink(path):
-                    with contextlib.suppress(OSError):  # it is gone, or of a kind that is not restricted
+                    with contextlib.suppress(OSError):  # it was removed, or its kind cannot be restricted
                         _allow(ruleset, path, rights)
             folder = above
         linux.set_no_new_privileges()
@@ -72,12 +75,12 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 
 class LandlockRules:
-    """What programs may reach.
+    """Landlock rules for programs.
 
     Args:
-        readable: files and folders, with all below; those that do not exist are left out.
-        writable: files, devices mostly.
-        network: whether TCP is left alone.
+        readable: files and folders (recursively); missing ones are ignored.
+        writable: files, mostly devices.
+        network: whether TCP is allowed.
     """
 
     def __init__(self, readable: Iterable[str], writable: Iterable[str], *, network: bool) -> None:
@@ -88,9 +91,12 @@ class LandlockRules:
         self._places += [(path, _READ | _WRITE) for path in writable if os.path.exists(path)]
 
     def restrict(self, folder: str) -> None:
-        """Confine this process and its children to the rules and a folder to write in. Raises OSError.
+        """Restrict this process and its children to the rules and to a writable folder.
 
-        This process may also read its own /proc, but no child may read its own.
+        This process can still read its own /proc entries; its children cannot read theirs.
+
+        Raises:
+            OSError: if the kernel refuses.
         """
         attributes = struct.pack("QQQ", self._all, 0 if self._network else _TCP, _SCOPES)
         size = 24 if self.abi >= 6 else 16 if self.abi >= 4 else 8

@@ -1,4 +1,4 @@
-"""The limits that the kernel keeps for a run, and the files that it starts with."""
+"""Resource limits of a run that the kernel enforces, and its initial files."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from gem.sandbox.zygote import procfs
 from gem.sandbox.zygote.protocol import RunRequest
 
 OPEN_FILES = 256
-_COUNT_S = 1.0  # a count of the user's tasks is good for so long
+_COUNT_S = 1.0  # how long a count of the user's tasks is reused
 
 
 def set_limits(request: RunRequest, *, processes: int) -> None:
-    """Set hard limits on this process and on each that it starts.
+    """Set hard limits on this process and its children.
 
     Args:
-        processes: RLIMIT_NPROC, which counts all tasks of a user, per user namespace.
+        request: the limits.
+        processes: RLIMIT_NPROC, which counts all tasks of a user per user namespace.
     """
-    cpu_s = math.ceil(request.cpu_s) + 1  # the watch is more exact, and says why
+    cpu_s = math.ceil(request.cpu_s) + 1  # a fallback: the monitor is more exact and reports the reason
     limits = {
         "RLIMIT_AS": request.memory_bytes + image_bytes(),
         "RLIMIT_FSIZE": request.disk_bytes,
@@ -33,7 +34,7 @@ def set_limits(request: RunRequest, *, processes: int) -> None:
         "RLIMIT_RTPRIO": 0,
     }
     if image_bytes() == 0:
-        del limits["RLIMIT_AS"]  # not to be had on this system
+        del limits["RLIMIT_AS"]  # not supported on this system
     for name, value in limits.items():
         number = getattr(resource, name, None)
         if number is not None:
@@ -44,10 +45,7 @@ def set_limits(request: RunRequest, *, processes: int) -> None:
 
 @functools.cache
 def image_bytes() -> int:
-    """Address space of this process when it first asked, or of the one that it was forked from.
-
-    0 where it is not known, nor limited.
-    """
+    """Address space of this process at the first call, possibly before a fork; 0 if unknown."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[0]) * procfs.PAGE
@@ -56,9 +54,9 @@ def image_bytes() -> int:
 
 
 class UserTasks:
-    """Counts the tasks of this process's user, for a limit that is to leave room above them.
+    """Counts the tasks of the current user, so that a limit can be set relative to them.
 
-    Those of other containers count for the kernel and are not seen: how many they are is found out once.
+    The kernel also counts tasks of other containers, which are not visible; their number is measured once.
     """
 
     def __init__(self) -> None:
@@ -76,7 +74,7 @@ class UserTasks:
 
 
 def _measured() -> int:
-    """The user's tasks as the kernel counts them: the least limit under which a process may still fork, less one."""
+    """The user's tasks as counted by the kernel: one less than the lowest limit under which a fork succeeds."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     low, high = 0, hard if 0 < hard < 1 << 17 else 1 << 17
     while low < high:
@@ -99,7 +97,7 @@ def _can_fork(limit: int) -> bool:
 
 
 def write_files(files: Mapping[str, bytes]) -> None:
-    """Write files below the working directory. Raises OSError where there is no room."""
+    """Write files below the working directory. Raises OSError if there is no space."""
     for path, content in files.items():
         if os.path.dirname(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)

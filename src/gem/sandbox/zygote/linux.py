@@ -1,6 +1,6 @@
-"""What the kernel offers and Python does not wrap: namespaces, mounts, capabilities, and the like, by ctypes.
+"""Linux system calls that Python does not wrap, by ctypes: namespaces, mounts, capabilities and others.
 
-Every function raises OSError where the kernel refuses. On other systems the module can be imported, and not used.
+Every function raises OSError if the kernel refuses. On other systems the module can be imported but not used.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
-bare_fork = ctypes.PyDLL(None, use_errno=True).fork  # with the interpreter's lock, as os.fork(); -1 where it fails
+bare_fork = ctypes.PyDLL(None, use_errno=True).fork  # keeps the GIL, like os.fork(); returns -1 on failure
 
 
 def checked(result: int, what: str) -> int:
-    """The result of a C function; OSError where it is negative."""
+    """Return the result of a C function. Raises OSError if it is negative."""
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, f"{what}: {os.strerror(error)}")
@@ -38,13 +38,13 @@ def checked(result: int, what: str) -> int:
 
 
 def syscall(name: str, *arguments: object) -> int:
-    """A system call by its name. Integers are passed as the kernel's long."""
+    """Make a system call by name. Integers are passed as long."""
     longs = (ctypes.c_long(a) if isinstance(a, int) else a for a in arguments)
     return checked(_libc.syscall(ctypes.c_long(NUMBERS[name]), *longs), name)
 
 
 def unshare(flags: int) -> None:
-    """Move into new namespaces; with NEW_PIDS, the children to come."""
+    """Move this process into new namespaces; with NEW_PIDS, its future children."""
     checked(_libc.unshare(flags), f"unshare({flags:#x})")
 
 
@@ -58,7 +58,7 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
 
 
 def set_read_only(target: str) -> None:
-    """Make a mount and all those below it read-only, without devices and set-user-id programs."""
+    """Make a mount and all mounts below it read-only, without devices and set-user-id programs."""
     attributes = struct.pack("QQQQ", READ_ONLY | NO_SUID | NO_DEVICES, 0, 0, 0)
     at_cwd, at_recursive = -100, 0x8000
     try:
@@ -68,7 +68,7 @@ def set_read_only(target: str) -> None:
 
 
 def change_root(folder: str) -> None:
-    """Make a mounted folder the root of this mount namespace; what was there before is out of reach."""
+    """Make a mounted folder the root of this mount namespace and detach the old root."""
     os.chdir(folder)
     syscall("pivot_root", b".", b".")
     unmount(".")
@@ -76,7 +76,7 @@ def change_root(folder: str) -> None:
 
 
 def unmount(target: str) -> None:
-    """Take a mount away; what is in use of it stays."""
+    """Detach a mount; parts in use stay until they are released."""
     checked(_libc.umount2(target.encode(), DETACH), f"umount {target}")
 
 
@@ -85,20 +85,19 @@ def set_hostname(name: str) -> None:
 
 
 def close_from(first: int) -> None:
-    """Close all descriptors from this one on."""
+    """Close all descriptors from ``first`` on."""
     try:
         syscall("close_range", first, 0x7FFFFFFF, 0)
-    except (OSError, KeyError):  # before Linux 5.9, or elsewhere
+    except (OSError, KeyError):  # before Linux 5.9, or on another system
         os.closerange(first, 4096)
 
 
 def fork() -> int:
-    """os.fork() without what Python does in the child on account of other threads. This process must have none.
+    """Like os.fork(), but without the work that Python does in the child because of other threads.
 
-    That is a fifth of what the fork of a small program costs, since each page that is written to is copied. It is sound
-    where there is one thread, because all that is left out concerns others: their states are freed, locks that they may
-    have held are made anew, and whoever registered with os.register_at_fork() is called. That includes Python's own
-    generator of random numbers, which is not seeded anew. The C library does its part, as in every fork.
+    Only for processes with a single thread. The skipped work frees the states of other threads, reinitializes locks and
+    calls the functions registered with os.register_at_fork(), which includes reseeding the random module. It accounts
+    for a fifth of the cost of forking a small program, because each page that is written to is copied.
     """
     return checked(bare_fork(), "fork")
 
@@ -113,45 +112,46 @@ def prctl(option: int, *arguments: int) -> None:
 
 
 def die_with_parent(signum: int = signal.SIGKILL) -> None:
-    """Have this process sent a signal when its parent ends. A later change of user or capabilities undoes it."""
+    """Send this process a signal when its parent dies. A later change of user or capabilities resets this."""
     prctl(_PR_SET_PDEATHSIG, signum)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends."""
+    """Become the parent of orphaned descendants (a child subreaper)."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def set_dumpable(dumpable: bool = True) -> None:
-    """Own /proc/self again, which a change of user took away; or give it away, so that no other process reads it."""
+    """Set the dumpable flag, which a change of user clears. Without it other processes cannot read /proc/self."""
     prctl(_PR_SET_DUMPABLE, int(dumpable))
 
 
 def set_no_new_privileges() -> None:
-    """From here on no program that is started gains privileges, whatever its file's mode."""
+    """Prevent this process and its children from gaining privileges by executing a program."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def has_capability(number: int) -> bool:
-    """Whether this process holds a capability, effectively."""
+    """Whether this process has an effective capability."""
     with open("/proc/self/status") as file:
         line = next(line for line in file if line.startswith("CapEff:"))
     return bool(int(line.split()[1], 16) >> number & 1)
 
 
 def keep_capabilities() -> None:
-    """Let the permitted capabilities outlive the next change of user."""
+    """Keep the permitted capabilities at the next change of user."""
     prctl(_PR_SET_KEEPCAPS, 1)
 
 
 def drop_capabilities(keep: int | None = None) -> None:
-    """Give up all capabilities for good, but one.
+    """Drop all capabilities permanently, except one.
 
-    keep: the number of the one that programs started later have as well.
+    Args:
+        keep: number of a capability to keep, also for programs started later; None drops all.
     """
     for number in range(64):
         if number != keep and _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
-            break  # past the last one, or not allowed to
+            break  # past the last capability, or not permitted
     mask = 0 if keep is None else 1 << keep
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
     sets = struct.pack("IIIIII", mask, mask, mask, 0, 0, 0)  # effective, permitted, inheritable; low and high halves

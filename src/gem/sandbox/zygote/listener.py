@@ -1,4 +1,4 @@
-"""Reads what contained processes write, and waits for whatever else a host is to hear of, in one poll."""
+"""Wait for several descriptors at once and capture the output of isolated processes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from gem.sandbox.process import CHUNK, FLOOD_FACTOR, Capture
 
 
 class Listener:
-    """Pipes that are read into captures, and descriptors that are watched for their owner to read.
+    """Reads pipes into captures and reports when other descriptors are readable.
 
-    Args:
-        captures: by the descriptor that is read here.
-        floods: those that brought far more than is kept.
+    ``captures`` maps the read end of each pipe to its capture. ``floods`` holds the read ends of pipes that received
+    more than FLOOD_FACTOR times their limit.
     """
 
     def __init__(self) -> None:
@@ -24,13 +23,14 @@ class Listener:
         self.poll = select.poll()
 
     def pipe(self, limit: int) -> tuple[int, int]:
-        """A new pipe: the descriptor that is read here, and the one to write to, which is the caller's to close.
+        """Create a pipe that keeps ``limit`` bytes.
 
-        limit: bytes kept.
+        Returns:
+            The read end, which this object owns, and the write end, which the caller closes.
         """
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
-        os.fchmod(writer, 0o666)  # for programs that run as another user, and open /dev/stdout
+        os.fchmod(writer, 0o666)  # for programs that run as another user and open /dev/stdout
         self.captures[reader] = Capture(limit)
         self.watch(reader)
         return reader, writer
@@ -40,9 +40,13 @@ class Listener:
         self.poll.register(fd, select.POLLIN)
 
     def wait(self, deadline: float) -> list[int]:
-        """Wait for anything; pipes are read. Returns the watched descriptors that are readable.
+        """Wait until a descriptor is readable, and read the pipes.
 
-        deadline: by time.monotonic().
+        Args:
+            deadline: by time.monotonic().
+
+        Returns:
+            The readable descriptors that are not pipes.
         """
         left = max(0.0, deadline - time.monotonic())
         ready = [fd for fd, _ in self.poll.poll(left * 1000)]
@@ -52,20 +56,20 @@ class Listener:
         return [fd for fd in ready if fd not in self.captures]
 
     def renew(self, *fds: int) -> None:
-        """Keep what comes by these pipes from now on, and no longer what came before."""
+        """Start new captures for these pipes, discarding what they received so far."""
         self.floods.difference_update(fds)
         for fd in fds:
             self.captures[fd] = Capture(self.captures[fd].limit)
 
     def drain(self, *fds: int) -> None:
-        """Read what is left in pipes; whoever else holds them is not waited for."""
+        """Read what is left in pipes, without waiting for other processes that hold them open."""
         for fd in fds:
             for _ in range(FLOOD_FACTOR):
                 if not self._read(fd):
                     break
 
     def close(self, *fds: int) -> None:
-        """Close pipes; without arguments, all."""
+        """Close pipes; without arguments, all pipes."""
         for fd in fds or tuple(self.captures):
             self._forget(fd)
             self.floods.discard(fd)
@@ -73,7 +77,7 @@ class Listener:
             os.close(fd)
 
     def _read(self, fd: int) -> bool:
-        """Whether something came."""
+        """Read a chunk; returns whether there was one."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
@@ -88,7 +92,7 @@ class Listener:
         return True
 
     def _forget(self, fd: int) -> None:
-        """Watch it no longer; once it has ended it is not."""
+        """Stop polling a descriptor."""
         if fd in self.watched:
             self.watched.remove(fd)
             self.poll.unregister(fd)

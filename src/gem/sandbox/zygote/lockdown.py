@@ -1,4 +1,4 @@
-"""How a run is contained without namespaces: level "basic", and on top of it "lsm".
+"""The levels without namespaces: "basic", and "lsm", which adds Landlock and seccomp to it.
 
 Order of calls: isolate_server() in the parent of the server, set_up() in the server before it imports libraries,
 prepare() after that. Then for every run: new_folder() and fork() in the server, isolate() in the child before it runs
@@ -26,20 +26,20 @@ CONFIGURATION = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/et
 NETWORK_CONFIGURATION = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services", "/etc/gai.conf")
 MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/proc/version")
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
-FIRST_SLOT, SLOTS = 60_000, 5_000  # user ids, each for one run at a time, where root runs the sandbox
+FIRST_SLOT, SLOTS = 60_000, 5_000  # user ids for runs, used if root runs the sandbox
 NEW_USERS = (linux.CAP_SETUID, linux.CAP_SETGID, linux.CAP_CHOWN)
-TRUSTED = "tests"  # the entry whose own filter holds its programs in their groups
+TRUSTED = "tests"  # this entry keeps its programs in their process groups by a filter of its own
 TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # versions of Landlock
 
 
 def readable_paths(settings: ServerSettings) -> list[str]:
-    """What programs may read besides their working directory."""
+    """The paths that programs may read besides their working directory."""
     network = NETWORK_CONFIGURATION if settings.network else ()
     return [*SYSTEM, *CONFIGURATION, *network, *settings.readable]
 
 
 class BasicLevel:
-    """Limits, a session and a folder of its own. As root: a user of its own for each run, where that is possible."""
+    """Resource limits, a session and a private folder for each run; also a separate user if root runs the sandbox."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
@@ -69,14 +69,18 @@ class BasicLevel:
     def new_folder(self) -> str:
         self.count += 1
         folder = f"{self.base}/{self.count}"
-        os.makedirs(self.base, 0o711, exist_ok=True)  # at level "basic" a program may have removed it
+        os.makedirs(self.base, 0o711, exist_ok=True)  # at level "basic" a program can remove it
         os.mkdir(folder, 0o700)
         return folder
 
     def fork(self, *, with_init: bool) -> tuple[int, int | None]:
-        """Returns the child's id, 0 in the child; and that of a process beside it that is to be killed in its place.
+        """Fork a child.
 
-        with_init: whether the child must not be process 1.
+        Args:
+            with_init: whether the child must not be process 1.
+
+        Returns:
+            The process id of the child (0 in the child), and that of a process to kill instead of it, or None.
         """
         self.others = self.tasks.count() if self.tasks else 0
         return self.fork_one(), None
@@ -108,7 +112,7 @@ class BasicLevel:
         pass
 
     def kill(self, pid: int) -> None:
-        for kill in (os.killpg, os.kill):  # it may not have come to have a group
+        for kill in (os.killpg, os.kill):  # it may not have a process group yet
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
 
@@ -116,7 +120,7 @@ class BasicLevel:
         remove_tree(folder)
 
     def clean_up(self) -> None:
-        """When the server is over: end what is left of its runs, which is this process's by now, and their files."""
+        """After the end of the server: kill the remaining processes of its runs and remove their files."""
         while left := procfs.children(os.getpid()):
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -126,7 +130,7 @@ class BasicLevel:
 
 
 class LsmLevel(BasicLevel):
-    """Landlock for files, seccomp for the rest of the kernel; runs are held together by their process group."""
+    """Landlock for files, seccomp for the rest of the kernel. The process group of a run cannot be left."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -134,7 +138,7 @@ class LsmLevel(BasicLevel):
         self.rules = LandlockRules([*readable, *MACHINE], DEVICES, network=self.settings.network)
         if self.rules.abi == 0:
             raise OSError("the kernel has no Landlock")
-        if self.rules.abi >= REFER_SINCE:  # or this process could not move files, as it does to remove them
+        if self.rules.abi >= REFER_SINCE:  # with older versions this process could not move files to remove them
             hide(self.settings.hidden)
         guard = self.rules.abi < SIGNALS_SINCE and not self.new_users
         self.filters = {
@@ -157,7 +161,7 @@ class LsmLevel(BasicLevel):
 
 
 def _open_to_all(path: str) -> bool:
-    """Whether every user may look into a folder."""
+    """Whether every user may search a folder and its parents."""
     while True:
         try:
             if not os.stat(path).st_mode & 0o001:

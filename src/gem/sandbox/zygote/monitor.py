@@ -1,9 +1,8 @@
-"""Keeps runs to what the kernel does not count for a whole family of processes: CPU time, memory, tasks and files.
+"""Enforce limits that the kernel does not count for a whole process tree: CPU time, memory, tasks and files.
 
-It looks at a run again before the run could go far beyond its memory, by how fast memory can be filled: a calm run is
-looked at every TICK_S, one that nears its limit more often. Where the sizes of all processes add up to more than the
-limit, the family is stopped while it is measured: what they share is counted once then, which takes a while, and they
-would fill on meanwhile.
+A run is checked every TICK_S, and more often as it approaches its memory limit, depending on how fast memory can be
+filled. If the sizes of its processes add up to more than the limit, the processes are stopped and measured exactly,
+counting shared pages once. They are stopped because that takes time, during which they could fill more memory.
 """
 
 from __future__ import annotations
@@ -19,22 +18,24 @@ from gem.sandbox.zygote import procfs
 from gem.sandbox.zygote.procfs import ProcessInfo
 from gem.sandbox.zygote.protocol import RunRequest
 
-TICK_S, QUICK_S = 0.05, 0.004  # between looks at a run, at most and at least
-SHARE, URGENT_SHARE = 0.1, 0.25  # of the time that looks may take: at all runs, and at one that nears its limit
-FILLED_PER_S = 4 << 30  # bytes of memory that one processor can fill
-CALM = 0.25  # of its memory: a run that takes less is not near its limit
-PASSES = 10  # to stop a family that forks meanwhile
-TASK_SLACK = 16  # above twice the limit, a run is stopped: where the kernel does not keep it
+TICK_S, QUICK_S = 0.05, 0.004  # longest and shortest interval between checks of a run
+SHARE, URGENT_SHARE = 0.1, 0.25  # fraction of time spent on checks: of all runs, and of a run near its limit
+FILLED_PER_S = 4 << 30  # bytes of memory that one processor can fill per second
+CALM = 0.25  # a run below this fraction of its memory limit is not near it
+PASSES = 10  # attempts to stop a process tree that keeps forking
+TASK_SLACK = 16  # a run is killed above twice its task limit plus this, where the kernel does not enforce it
 _PROCESSORS = os.cpu_count() or 1
 
 
 @dataclass
 class RunMonitor:
-    """One run as it is watched.
+    """Monitors one run.
 
     Args:
-        due: when it is looked at next, by time.monotonic().
-        roots: those of its processes from which all others descend.
+        request: its limits.
+        folder: its working directory; empty where the kernel limits disk usage.
+        roots: processes from which all others of the run descend.
+        due: time.monotonic() of the next check.
     """
 
     request: RunRequest
@@ -42,22 +43,26 @@ class RunMonitor:
     roots: Iterable[int] = ()
     due: float = field(default_factory=lambda: time.monotonic() + TICK_S / 2)
 
-    def look(self, runs: int) -> str | None:
-        """The Status of the limit that it is beyond, if any; sets when it is due again.
+    def check(self, runs: int) -> str | None:
+        """Check the run and schedule the next check.
 
-        runs: how many share the time for looks.
+        Args:
+            runs: number of runs that share the time for checks.
+
+        Returns:
+            The Status of an exceeded limit, or None.
         """
         start = time.monotonic()
         processes = list(procfs.tree(self.roots))
         used = sum(p.rss_bytes for p in processes)
         if used > self.request.memory_bytes:
             used = measured(self.roots)
-        why = self._overrun(processes, used)
+        why = self._exceeded(processes, used)
         now = time.monotonic()
         self.due = now + self._pause(now - start, runs, used, sum(p.tasks for p in processes))
         return why
 
-    def _overrun(self, processes: list[ProcessInfo], used: int) -> str | None:
+    def _exceeded(self, processes: list[ProcessInfo], used: int) -> str | None:
         request = self.request
         if used > request.memory_bytes:
             return "memory"
@@ -75,13 +80,13 @@ class RunMonitor:
         calm = max(TICK_S, spent * runs / SHARE)
         if used < CALM * self.request.memory_bytes:
             return calm
-        fillers = min(_PROCESSORS, 2 * tasks)  # it may fork meanwhile
+        fillers = min(_PROCESSORS, 2 * tasks)  # the run may fork before the next check
         until_full = (self.request.memory_bytes - used) / (FILLED_PER_S * fillers)
         return min(calm, max(QUICK_S, until_full, spent / URGENT_SHARE))
 
 
 def measured(roots: Iterable[int]) -> int:
-    """Bytes of memory that a family takes, which stands still meanwhile. What its processes share counts once."""
+    """Bytes of memory used by a process tree, counting shared pages once. The processes are stopped meanwhile."""
     roots = list(roots)
     stopped = _stop(roots)
     try:
@@ -93,7 +98,7 @@ def measured(roots: Iterable[int]) -> int:
 
 
 def _stop(roots: list[int]) -> list[int]:
-    """Stop every process of a family. Returns those that were not stopped before."""
+    """Stop every process of a tree. Returns those that were not stopped before."""
     seen: dict[int, bool] = {}
     for _ in range(PASSES):
         new = [p for p in procfs.tree(roots) if p.pid not in seen]

@@ -1,8 +1,8 @@
-"""Level "ns": every run in namespaces of its own, with a root of its own; the program is process 1 there.
+"""Level "ns": each run has its own namespaces and root file system, in which the program is process 1.
 
-The request of calls matters. The server's user namespace owns its mounts and process namespaces, so that a child, still
-with the server's capabilities, can mount its own folders and /proc; only then it moves to a last user namespace,
-which counts its processes and in which it gives up what it can do.
+The order of calls matters. The user namespace of the server owns its mount and pid namespaces, so a child that still
+has the capabilities of the server can mount its folders and /proc. Then the child enters another user namespace, which
+counts its processes, and drops its capabilities.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from gem.sandbox.zygote.procfs import MAX_FILES
 from gem.sandbox.zygote.protocol import RunRequest, ServerSettings
 from gem.sandbox.zygote.seccomp import Filter
 
-USER = 1000  # what programs see
-OUTSIDE_USER = 60_000  # whom they are outside, where root runs the sandbox: the kernel's limits do not bind root
-HOME_CANDIDATES = ("/tmp", "/home", "/var/tmp")  # the first that hides nothing of what is to be shown
-BOX = "/box"  # where the one file system lies that all of a run's files are on
-ROOT_CANDIDATES = ("/sys", "/mnt", "/media", "/srv", "/opt")  # likewise, among those that there are
+USER = 1000  # user id that programs see
+OUTSIDE_USER = 60_000  # their user id outside if root runs the sandbox, because limits do not apply to root
+HOME_CANDIDATES = ("/tmp", "/home", "/var/tmp")  # the first one that covers no readable path is used
+BOX = "/box"  # mount point of the file system that holds all files of a run
+ROOT_CANDIDATES = ("/sys", "/mnt", "/media", "/srv", "/opt")  # likewise, among those that exist
 NEW_ROOT = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_PIDS
 SAFE_MOUNT = linux.NO_SUID | linux.NO_DEVICES
 
 
 class NamespaceLevel:
+    """Isolation by namespaces. See the module docstring."""
+
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.base = ""
@@ -45,11 +47,11 @@ class NamespaceLevel:
     def set_up(self) -> None:
         linux.die_with_parent()
         linux.mount("", "/", flags=linux.RECURSIVE | linux.PRIVATE)
-        shown = readable_paths(self.settings)
-        root = _free(filter(os.path.isdir, ROOT_CANDIDATES), shown)
-        self.home = _free(HOME_CANDIDATES, shown)
+        visible = readable_paths(self.settings)
+        root = _first_unused(filter(os.path.isdir, ROOT_CANDIDATES), visible)
+        self.home = _first_unused(HOME_CANDIDATES, visible)
         linux.mount("tmpfs", root, "tmpfs", SAFE_MOUNT, "size=1m,mode=755")
-        _populate_root(root, shown, hidden=self.settings.hidden, home=self.home)
+        _populate_root(root, visible, hidden=self.settings.hidden, home=self.home)
         linux.mount("proc", f"{root}/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
         linux.change_root(root)
         linux.mount("", "/", flags=linux.REMOUNT | linux.BIND | linux.READ_ONLY | SAFE_MOUNT)
@@ -83,10 +85,10 @@ class NamespaceLevel:
         os.setsid()
         linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
         linux.mount("tmpfs", BOX, "tmpfs", SAFE_MOUNT, f"size={request.disk_bytes},nr_inodes={MAX_FILES},mode=755")
-        for name, place in (("home", self.home), ("shm", "/dev/shm")):
+        for name, target in (("home", self.home), ("shm", "/dev/shm")):
             os.mkdir(f"{BOX}/{name}")
             os.chmod(f"{BOX}/{name}", 0o1777)
-            linux.mount(f"{BOX}/{name}", place, flags=linux.BIND)
+            linux.mount(f"{BOX}/{name}", target, flags=linux.BIND)
         linux.mount("proc", "/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
         linux.unmount(BOX)
         os.chdir(self.home)
@@ -118,7 +120,7 @@ class NamespaceLevel:
 
 @contextlib.contextmanager
 def _mapped(users: list[tuple[int, int, int]]) -> Iterator[None]:
-    """In this context a process enters a user namespace; then its users are mapped, by a helper that stayed behind."""
+    """Context in which this process enters a user namespace; on exit a helper outside maps its users."""
     process = os.getpid()
     ready, entered = os.pipe()
     helper = os.fork()
@@ -139,13 +141,15 @@ def _mapped(users: list[tuple[int, int, int]]) -> Iterator[None]:
         os.close(entered)
         _, status = os.waitpid(helper, 0)
     if status:
-        raise OSError("the users of a new namespace could not be mapped")
+        raise OSError("could not map the users of a new namespace")
 
 
 def _write_maps(process: str, users: list[tuple[int, int, int]]) -> None:
-    """Map users and groups of a process's user namespace.
+    """Map users and groups of the user namespace of a process.
 
-    users: (inside, user outside, group outside) of each.
+    Args:
+        process: process id, or "self".
+        users: (id inside, user id outside, group id outside).
     """
     if len(users) == 1:
         _write(f"/proc/{process}/setgroups", "deny")
@@ -161,13 +165,13 @@ def _write(path: str, text: str) -> None:
         os.close(fd)
 
 
-def _populate_root(root: str, shown: list[str], *, hidden: str, home: str) -> None:
-    """Fill a new root: what is shown of the host, read-only, and the few files that programs expect."""
+def _populate_root(root: str, visible: list[str], *, hidden: str, home: str) -> None:
+    """Fill a new root with the readable paths of the host, read-only, and a few files that programs expect."""
     os.mkdir(f"{root}/etc")
     done: list[str] = []
-    for path in shown:
+    for path in visible:
         if os.path.exists(path) and not any(_within(path, other) for other in done):
-            _show(path, root)
+            _bind_read_only(path, root)
             done.append(path)
     if os.path.isdir(root + hidden):
         linux.mount("tmpfs", root + hidden, "tmpfs", SAFE_MOUNT | linux.READ_ONLY, "size=4k,mode=755")
@@ -187,7 +191,7 @@ def _populate_root(root: str, shown: list[str], *, hidden: str, home: str) -> No
                 file.write(text)
 
 
-def _show(path: str, root: str) -> None:
+def _bind_read_only(path: str, root: str) -> None:
     if os.path.islink(path) and "/" not in path[1:]:  # /bin, /lib, where they are links
         os.symlink(os.readlink(path), root + path)
         return
@@ -200,9 +204,9 @@ def _show(path: str, root: str) -> None:
     linux.set_read_only(root + path)
 
 
-def _free(places: Iterable[str], shown: Iterable[str]) -> str:
-    """The first place in which nothing lies that is shown."""
-    return next(place for place in places if not any(_within(path, place) for path in shown))
+def _first_unused(candidates: Iterable[str], visible: Iterable[str]) -> str:
+    """The first folder that contains no readable path."""
+    return next(folder for folder in candidates if not any(_within(path, folder) for path in visible))
 
 
 def _within(path: str, folder: str) -> bool:
@@ -210,7 +214,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _run_init() -> None:
-    """Process 1 of a run: reaps orphans until it is killed, which ends the run."""
+    """Process 1 of a run that needs one: reaps orphans until it is killed, which ends the run."""
     linux.close_from(0)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Which level of containment holds on this machine: found out by running a program at it, never by reading settings."""
+"""Find out which isolation levels work on this machine, by running a program that tries to escape from each."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Report, Result
 from gem.sandbox.zygote.execution import run_once
 
-LEVELS = ("ns", "lsm", "basic")  # from the highest
-_PROCESSES, _WITHOUT_END = 8, 200
+LEVELS = ("ns", "lsm", "basic")  # highest first
+_PROCESS_LIMIT, _FORKS = 8, 200
 
-# Tries what a contained program must not be able to do, and says what it could.
+# Tries what an isolated program must not be able to do, and prints what succeeded.
 _PROGRAM = """
 import json, os, signal, socket, time
 
@@ -44,30 +44,29 @@ with open("file", "w") as file:
     file.write("x")
 print(json.dumps({{"can": [what for what, so in can_do.items() if so], "pid": os.getpid()}}), flush=True)
 if can(start_processes):
-    print("without end", flush=True)
+    print("unlimited", flush=True)
 """
 
-_WATCHED = "RLIMIT_AS of each process; the whole is watched"
 _COMMON: dict[str, str | None] = {
-    "memory": _WATCHED,
-    "cpu": "RLIMIT_CPU of each process; the whole is watched",
+    "memory": "RLIMIT_AS per process; the total is monitored",
+    "cpu": "RLIMIT_CPU per process; the total is monitored",
     "wall": "the host's clock",
-    "output": "counted while it is read",
+    "output": "counted as it is read",
 }
 _GUARANTEES: dict[str, dict[str, str | None]] = {
     "ns": {
-        "network": "no interfaces (network namespace), no sockets but pairs (seccomp)",
-        "files": "a root of its own, of which only /tmp and /dev/shm are writable (mount namespace)",
-        "processes": "a process namespace; RLIMIT_NPROC in a user namespace of its own",
+        "network": "no interfaces (network namespace), only socket pairs (seccomp)",
+        "files": "a separate root in which only /tmp and /dev/shm are writable (mount namespace)",
+        "processes": "a pid namespace; RLIMIT_NPROC in a separate user namespace",
         "disk": "the size of a tmpfs",
         "kernel": "seccomp, no capabilities",
         **_COMMON,
     },
     "lsm": {
-        "network": "no sockets but pairs (seccomp)",
-        "files": "libraries to read, a folder of its own to write (Landlock)",
-        "processes": "a process group that cannot be left (seccomp); RLIMIT_NPROC, the whole is watched",
-        "disk": "RLIMIT_FSIZE of each file; the folder is watched",
+        "network": "only socket pairs (seccomp)",
+        "files": "libraries are readable, a private folder is writable (Landlock)",
+        "processes": "a process group that cannot be left (seccomp); RLIMIT_NPROC, the total is monitored",
+        "disk": "RLIMIT_FSIZE per file; the folder is monitored",
         "kernel": "seccomp, no capabilities",
         **_COMMON,
     },
@@ -75,7 +74,7 @@ _GUARANTEES: dict[str, dict[str, str | None]] = {
         "network": None,
         "files": None,
         "processes": None,
-        "disk": "RLIMIT_FSIZE of each file; the folder is watched",
+        "disk": "RLIMIT_FSIZE per file; the folder is monitored",
         "kernel": None,
         **_COMMON,
     },
@@ -83,57 +82,57 @@ _GUARANTEES: dict[str, dict[str, str | None]] = {
 
 
 def best_level() -> str:
-    """The highest level that holds."""
+    """Return the highest level available on this machine."""
     return next((level for level in LEVELS[:-1] if not why_not(level)), LEVELS[-1])
 
 
 @functools.cache
 def why_not(level: str) -> str:
-    """Why a level does not hold here; empty where it does. The answer is found once in a process."""
+    """Return why a level is not available on this machine; empty if it is. The result is cached."""
     if level == "basic":
         return ""
     if sys.platform != "linux":
-        return f"level {level!r} needs Linux, and this is {platform.system()}"
+        return f"level {level!r} requires Linux, this is {platform.system()}"
     try:
         with tempfile.TemporaryDirectory(prefix="gem-probe-") as folder:
-            return _judged(level, _probed(level, Path(folder)))
+            return _failure(level, _probe(level, Path(folder)))
     except (SandboxError, OSError) as e:
         return str(e)
 
 
 def report(level: str) -> Report:
-    """What holds at a level, and why the level is no higher."""
+    """Report what a level enforces, and why no higher level is available."""
     notes = [reason for higher in LEVELS[: LEVELS.index(level)] if (reason := why_not(higher))]
     best = best_level()
     if best != level:
-        notes.append(f"level {level!r} was asked for; {best!r} would hold")
+        notes.append(f"level {level!r} was requested; {best!r} is available")
     if level == "basic":
-        notes.append("programs can read and change whatever their user can, and reach the network")
+        notes.append("programs can read and change whatever their user can, and use the network")
     return Report("zygote", level, dict(_GUARANTEES[level]), notes)
 
 
-def _probed(level: str, folder: Path) -> Result:
-    """Run the program, in the presence of a file that it must not read."""
+def _probe(level: str, folder: Path) -> Result:
+    """Run the program while the host has a file that it must not be able to read."""
     secret = folder / "secret"
     secret.write_text("secret")
     own_pids = level == "ns"
     values: dict[str, Any] = {"secret": str(secret), "beside": str(folder / "new"), "host": os.getpid()}
-    source = _PROGRAM.format(**values, own_pids=own_pids, most=_WITHOUT_END)
-    return run_once(level, source.encode(), Limits(processes=_PROCESSES, wall_s=30))
+    source = _PROGRAM.format(**values, own_pids=own_pids, most=_FORKS)
+    return run_once(level, source.encode(), Limits(processes=_PROCESS_LIMIT, wall_s=30))
 
 
-def _judged(level: str, result: Result) -> str:
-    """Why a level does not hold, from what the program did at it."""
+def _failure(level: str, result: Result) -> str:
+    """Why a level is not available, given the result of the program; empty if it is."""
     line, _, rest = result.stdout.partition("\n")
     try:
         found = json.loads(line)
     except ValueError:
         why = f"{result.status}: {result.stderr.strip()[-300:]}"
-        return f"level {level!r} does not hold here: a program ended with {why}"
+        return f"level {level!r} is not available: a test program ended with {why}"
     if level == "ns" and found["pid"] != 1:
         found["can"].append("see other processes")
     if rest:
-        found["can"].append("start processes without end")
+        found["can"].append("start unlimited processes")
     if found["can"]:
-        return f"level {level!r} does not hold here: a program can {', '.join(found['can'])}"
+        return f"level {level!r} is not available: a program can {', '.join(found['can'])}"
     return ""

@@ -1,4 +1,4 @@
-"""What a run uses, by /proc: its processes, their CPU time and memory, and its files."""
+"""Resource usage of a run, read from /proc: its processes, their CPU time and memory, and its files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ MAX_FILES = 20_000  # in a run's folder
 
 @dataclass(frozen=True)
 class ProcessInfo:
-    """tasks: its threads. cpu_s: of it and of those children that it has waited for. rss_bytes: resident memory.
-    stopped: whether by a signal.
+    """A process.
+
+    Args:
+        group: process group.
+        tasks: number of threads.
+        cpu_s: CPU seconds, including children it has waited for.
+        rss_bytes: resident memory.
+        stopped: whether it is stopped by a signal.
     """
 
     pid: int
@@ -27,7 +33,7 @@ class ProcessInfo:
 
 
 def process(pid: int) -> ProcessInfo | None:
-    """None where there is none."""
+    """Read a process; None if it does not exist."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             data = file.read()
@@ -39,7 +45,7 @@ def process(pid: int) -> ProcessInfo | None:
 
 
 def children(pid: int, tasks: int = 1) -> list[int]:
-    """The processes that a process, or one of its threads, started or adopted."""
+    """The child processes of a process, including those it adopted."""
     try:
         threads = [str(pid)] if tasks == 1 else os.listdir(f"/proc/{pid}/task")
         found: list[int] = []
@@ -62,22 +68,22 @@ def tree(roots: Iterable[int]) -> Iterator[ProcessInfo]:
 
 
 def memory(processes: Iterable[ProcessInfo]) -> int:
-    """Bytes of memory that processes take. What they share counts once."""
+    """Bytes of memory used by processes, counting shared pages once."""
     return sum(map(_proportional, processes))
 
 
 def _proportional(found: ProcessInfo) -> int:
-    """A process's share of anonymous and shared memory: a page that n processes map counts 1/n in each."""
+    """Proportional set size of anonymous and shared memory: a page mapped by n processes counts 1/n in each."""
     try:
         with open(f"/proc/{found.pid}/smaps_rollup") as file:
             sizes = {key: value for key, _, value in (line.partition(":") for line in file)}
         return sum(int(sizes[key].split()[0]) << 10 for key in ("Pss_Anon", "Pss_Shmem"))
-    except (OSError, KeyError, ValueError):  # it is over, or does not let itself be looked at
+    except (OSError, KeyError, ValueError):  # it has ended or is not readable
         return found.rss_bytes if process(found.pid) else 0
 
 
 def files(folder: str, enough: int) -> int:
-    """Bytes of disk that a folder takes; counting stops above `enough`, and more than MAX_FILES entries are that."""
+    """Bytes of disk used by a folder. Counting stops above ``enough``, or at more than MAX_FILES entries."""
     total = count = 0
     pending = [folder]
     while pending:
@@ -96,7 +102,7 @@ def files(folder: str, enough: int) -> int:
 
 
 def unlinked_files(pid: int) -> int:
-    """Bytes of files that a process holds open and that have no name any more."""
+    """Bytes of deleted files that a process holds open."""
     total = 0
     try:
         for fd in os.listdir(f"/proc/{pid}/fd"):
@@ -109,7 +115,7 @@ def unlinked_files(pid: int) -> int:
 
 
 def tasks_of_user(uid: int) -> int:
-    """Processes and threads of a user, as far as they can be seen."""
+    """Number of visible processes and threads of a user."""
     total = 0
     for name in os.listdir("/proc"):
         try:

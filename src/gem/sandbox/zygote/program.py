@@ -1,4 +1,4 @@
-"""Executes source as a script would be executed, in a process that is already contained."""
+"""Execute source like a script, in an isolated process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ FLUSH = getattr(signal, "SIGRTMAX", 1) - 1  # 0 where there are no such signals
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
-    """Run ``options["source"]``, of bytes, as __main__. Descriptors are the standard streams.
+    """Run a program as __main__.
 
-    options: with ``unbuffered``, nothing waits for the end of its line; for who does not send FLUSH.
+    Args:
+        options: ``source`` as bytes; ``unbuffered``: write output at once instead of line by line, for callers that do
+            not send the FLUSH signal.
+        fds: the standard streams.
     """
     open_streams(unbuffered=options.get("unbuffered", False))
     code = compiled(options["source"])
@@ -31,8 +34,9 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
 
 
 def open_streams(*, unbuffered: bool = False) -> None:
-    """Make the standard streams anew, with the encoding of UTF-8 mode. A printed line is on its way at once, and whole:
-    threads and processes that print at the same time do not tear each other's lines.
+    """Reopen the standard streams, with the encoding of UTF-8 mode.
+
+    Output is line-buffered, so that lines are written at once and lines of different threads or processes do not mix.
     """
     opened = unbuffered_writer if unbuffered else line_writer
     sys.stdin = reader(0)
@@ -42,18 +46,23 @@ def open_streams(*, unbuffered: bool = False) -> None:
 
 
 def compiled(source: bytes) -> types.CodeType | None:
-    """The program's code; None, with the error on stderr, where it is no Python."""
+    """Compile a program; prints the error to stderr and returns None if it is invalid."""
     text = source.decode("utf-8", "replace")
-    linecache.cache[NAME] = (len(text), None, text.splitlines(True), NAME)  # no time: it is never looked for on disk
+    linecache.cache[NAME] = (
+        len(text),
+        None,
+        text.splitlines(True),
+        NAME,
+    )  # without a time, linecache does not look for the file
     try:
         return compile(source, NAME, "exec", dont_inherit=True)
-    except BaseException:  # running out of memory or of stack included
+    except BaseException:  # including MemoryError and RecursionError
         show_exception()
         return None
 
 
 def new_module(name: str) -> types.ModuleType:
-    """A module for a program to run in. The working directory is first on the path."""
+    """Create a module for a program to run in, and put the working directory first on the import path."""
     module = types.ModuleType(name)
     module.__dict__.update(__file__=NAME, __builtins__=builtins)
     sys.modules[name] = module
@@ -63,7 +72,7 @@ def new_module(name: str) -> types.ModuleType:
 
 
 def find_function(module: types.ModuleType, function: str) -> Any:
-    """Raises SystemExit, with a message, where the program has no such function."""
+    """Find a function of a program. Raises SystemExit with a message if there is none."""
     owner, _, name = function.rpartition(".")
     if not owner and not hasattr(module, name) and hasattr(module, "Solution"):
         owner = "Solution"
@@ -76,25 +85,25 @@ def find_function(module: types.ModuleType, function: str) -> Any:
 
 
 def run_in(module: types.ModuleType, code: types.CodeType) -> None:
-    """Execute a program's code as a module."""
+    """Execute the code of a program in a module."""
     reseed_random()
     exec(code, module.__dict__)
 
 
-def execute(play: Callable[[], object]) -> int:
-    """Call this and then do what an interpreter does when it ends, but for freeing memory. Returns the exit code."""
+def execute(main: Callable[[], object]) -> int:
+    """Call main() and shut down like an interpreter, except for freeing memory. Returns the exit code."""
     exit_code = 0
     try:
-        play()
+        main()
     except SystemExit as e:
         exit_code = _exit_code(e)
     except BaseException:
         exit_code = 1
         show_exception()
     for finish in (_end_threads, _call_exit_functions, _flush_out, _flush_errors):
-        try:  # noqa: SIM105  what suppress() touches is copied, in each of a program's tests
+        try:  # noqa: SIM105  suppress() writes to pages, which are then copied for each test
             finish()
-        except BaseException:  # the program may have put anything in their place
+        except BaseException:  # the program may have replaced the streams by anything
             pass
     return exit_code
 
@@ -120,7 +129,7 @@ def _flush_errors() -> None:
 
 
 def show_exception() -> None:
-    """Print the exception being handled, by the program's own excepthook where it has one, without our frames."""
+    """Print the current exception without frames of gem, using sys.excepthook if the program has set it."""
     kind, error, trace = sys.exc_info()
     while trace is not None and trace.tb_frame.f_code.co_filename != NAME:
         trace = trace.tb_next
@@ -129,13 +138,14 @@ def show_exception() -> None:
             sys.excepthook(kind, error, trace)
         else:
             traceback.print_exception(kind, error, trace)
-    except BaseException:  # stderr was replaced, or there is no memory to print with
+    except BaseException:  # stderr was replaced, or there is not enough memory
         os.write(2, f"{getattr(kind, '__name__', kind)}\n".encode())
 
 
 def install_flush_handler() -> None:
-    """At FLUSH, which comes shortly before the end of who took too long, send off what waits for the end of its line.
-    Here and in all forks; a program that is in a long call of C does not hear it.
+    """Flush output on the FLUSH signal, which is sent shortly before a program is killed after a timeout.
+
+    Inherited by forks. A program that is inside a long C call does not react.
     """
     if FLUSH:
         signal.signal(FLUSH, _flush)
@@ -143,7 +153,7 @@ def install_flush_handler() -> None:
 
 def _flush(*_: object) -> None:
     for finish in (_flush_out, _flush_errors):
-        with contextlib.suppress(BaseException):  # it came while they were flushed, or they are no streams
+        with contextlib.suppress(BaseException):  # signalled during a flush, or the streams were replaced
             finish()
 
 
@@ -168,7 +178,7 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def reseed_random() -> None:
-    """Without this all runs would draw the same random numbers."""
+    """Reseed the random generators, which would otherwise be the same in all forks."""
     python_random, in_c = sys.modules.get("random"), sys.modules.get("_random")
     if python_random is not None and in_c is not None:
         in_c.Random.seed(python_random._inst)  # as random.seed() does, in fewer steps

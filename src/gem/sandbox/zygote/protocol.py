@@ -25,7 +25,7 @@ _REQUEST = struct.Struct("=16sdqqq")
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run: which entry of the server is called, and Limits without what the host itself watches."""
+    """A run: the entry of the server to call, and the limits that the server enforces."""
 
     entry: str
     cpu_s: float
@@ -47,16 +47,16 @@ REQUEST_BYTES = _REQUEST.size
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """What a server is told when it starts, as JSON.
+    """Settings of a fork server, passed to it as JSON.
 
     Args:
         level: "ns", "lsm" or "basic".
-        modules: imported before the first fork; those that are not installed are left out.
+        modules: imported before the first fork, if installed.
         readable: folders of the interpreter and its libraries.
-        hidden: a folder that may lie in one of them, and that programs must not read.
-        path: the programs' PATH.
-        folder: where working directories are made, at the levels without namespaces.
-        network: whether programs may reach any.
+        hidden: a folder that programs must not read, possibly inside a readable one.
+        path: PATH of the programs.
+        folder: parent of the working directories, at the levels without namespaces.
+        network: whether programs have network access.
     """
 
     level: str
@@ -69,7 +69,7 @@ class ServerSettings:
 
 
 def job_file(options: Mapping[str, Any], files: Mapping[str, bytes]) -> int:
-    """A descriptor of what the child alone reads: its options and the files to be laid out. Plain data only."""
+    """A descriptor from which the child reads its options and files. Only plain data."""
     return in_memory(marshal.dumps((dict(options), dict(files))))
 
 
@@ -80,13 +80,13 @@ def read_job(fd: int) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def in_memory(data: bytes) -> int:
-    """A descriptor from which data can be read, and which is in no folder. On Linux nobody can write to it."""
+    """A readable descriptor of an anonymous file with this data. On Linux it is sealed against writing."""
     if not data:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     if sys.platform == "linux":
         fd = os.memfd_create("gem", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     else:
-        import tempfile  # what it imports would be in every fork
+        import tempfile  # imported late: its imports would be part of every fork
 
         with tempfile.TemporaryFile(buffering=0) as file:
             fd = os.dup(file.fileno())

@@ -1,4 +1,4 @@
-"""Removing what a program left behind, whatever it is: unreadable folders, paths without end, links that lead out."""
+"""Remove files that a program left behind, including unreadable folders, extremely long paths and symbolic links."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder with all that is in it. Follows no links and raises nothing; nobody else may be changing it.
+    """Remove a folder and its contents. Does not follow links and raises nothing.
 
-    Folders are moved up to the top before they are emptied, so that no path grows long and nothing recurses.
+    Subfolders are moved to the top before they are emptied, which avoids long paths and recursion. No other process may
+    be changing the folder.
     """
     with contextlib.suppress(OSError):
         empty_folder(path)
@@ -19,10 +20,10 @@ def remove_tree(path: str) -> None:
 
 
 def empty_folder(path: str) -> None:
-    """Remove all that is in a folder. Raises OSError where the folder itself cannot be opened."""
+    """Remove the contents of a folder. Raises OSError if the folder itself cannot be opened."""
     os.chmod(path, 0o700)
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    prefix = os.urandom(8).hex()  # a name that is taken would stop the renaming
+    prefix = os.urandom(8).hex()  # avoids names that exist
     names = (f"{prefix}.{number}" for number in itertools.count())
     try:
         pending = _cleared(top, top, names)
@@ -40,7 +41,7 @@ def empty_folder(path: str) -> None:
 
 
 def _cleared(folder: int, top: int, names: Iterator[str]) -> list[str]:
-    """Unlink the files of an open folder and move its folders to the top. Returns their new names."""
+    """Unlink the files of an open folder and move its subfolders to the top. Returns their new names."""
     moved: list[str] = []
     with os.scandir(folder) as entries:
         for entry in list(entries):
@@ -48,7 +49,7 @@ def _cleared(folder: int, top: int, names: Iterator[str]) -> list[str]:
                 if not entry.is_dir(follow_symlinks=False):
                     os.unlink(entry.name, dir_fd=folder)
                     continue
-                os.chmod(entry.name, 0o700, dir_fd=folder)  # it is no link
+                os.chmod(entry.name, 0o700, dir_fd=folder)  # not a link
                 name = next(names)
                 os.rename(entry.name, name, src_dir_fd=folder, dst_dir_fd=top)
                 moved.append(name)

@@ -1,4 +1,4 @@
-"""The local sandbox: programs in forks of warm interpreters, contained at one of three levels."""
+"""The local sandbox: runs programs in forks of preloaded interpreters, at one of three isolation levels."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ _warned = False
 
 
 class ZygoteSandbox(Sandbox):
-    """Runs programs in forks of warm interpreters on this machine.
+    """Runs programs on this machine, in forks of preloaded interpreters.
 
     Args:
-        limits: the defaults of every run.
-        level: "ns", "lsm" or "basic"; "auto" is GEM_SANDBOX_LEVEL where it is set, else the highest that holds.
-        require: a level below which nothing is run.
+        limits: defaults of every run.
+        level: isolation level, "ns", "lsm" or "basic". "auto" means GEM_SANDBOX_LEVEL if set, else the highest level
+            available.
+        require: lowest acceptable level; None accepts any.
 
-    Raises BadValue for a level that there is not, SandboxError where the level does not hold.
+    Raises:
+        BadValue: if the level does not exist.
+        SandboxError: if the level is not available on this machine.
     """
 
     def __init__(self, *, limits: Limits | None = None, level: str = "auto", require: str | None = None) -> None:
@@ -39,10 +42,10 @@ class ZygoteSandbox(Sandbox):
         for name in {level, require or "auto"} - {"auto"}:
             if name not in probe.LEVELS:
                 known = ("auto", *probe.LEVELS)
-                raise BadValue(f"no level {name!r}{did_you_mean(name, known)}  (there are: {', '.join(known)})")
-        self.level = _best() if level == "auto" else _that_holds(level)
+                raise BadValue(f"no level {name!r}{did_you_mean(name, known)}  (available: {', '.join(known)})")
+        self.level = _best_level() if level == "auto" else _checked_level(level)
         if require is not None and probe.LEVELS.index(self.level) > probe.LEVELS.index(require):
-            raise SandboxError(f"level {require!r} is required, and this is {self.level!r}: {probe.why_not(require)}")
+            raise SandboxError(f"level {require!r} is required, got {self.level!r}: {probe.why_not(require)}")
         self._pool = ServerPool(self.level)
         weakref.finalize(self, self._pool.close)
 
@@ -88,8 +91,8 @@ class ZygoteSandbox(Sandbox):
         )
 
     def session(self, *, limits: Limits | None = None) -> Session:
-        everything = b"import sympy"  # nobody knows what its cells will import, and what is at hand is shared
-        return ZygoteSession(self._pool.launcher(everything), limits or self.limits)
+        # The imports of future cells are unknown, so the server with all preloaded libraries is used.
+        return ZygoteSession(self._pool.launcher(b"import sympy"), limits or self.limits)
 
     def report(self) -> Report:
         return probe.report(self.level)
@@ -115,18 +118,19 @@ class ZygoteSandbox(Sandbox):
             return execute(launcher, entry, options, as_bytes(stdin), limits, files)
 
 
-def _best() -> str:
-    """The highest level that holds. Warns, once, where that is the lowest."""
+def _best_level() -> str:
+    """The highest level available. Logs one warning if that is "basic"."""
     global _warned
     level = probe.best_level()
     if level == "basic" and not _warned:
         _warned = True
-        _logger.warning("programs can read and change what you can: only level 'basic' holds here (gem sandbox report)")
+        _logger.warning(
+            "programs have your file and network access: only sandbox level 'basic' is available (gem sandbox report)"
+        )
     return level
 
 
-def _that_holds(level: str) -> str:
-    """Raises SandboxError where it does not."""
+def _checked_level(level: str) -> str:
     reason = probe.why_not(level)
     if reason:
         raise SandboxError(reason)

@@ -1,7 +1,7 @@
-"""Which system calls a contained program may make: a filter in classic BPF, assembled once and installed per run.
+"""A seccomp filter for isolated programs, in classic BPF. It is assembled once and installed for each run.
 
-Most of what is refused is refused with EPERM. Some calls only pretend to succeed, where honest programs make them and
-the sandbox cannot allow them: see FAKED_GROUPS and FAKED_ATTRIBUTES.
+Most forbidden calls fail with EPERM. Some calls that ordinary programs make but the sandbox cannot allow pretend to
+succeed: see FAKED_GROUPS and FAKED_ATTRIBUTES.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBER, _ARCH = 0, 4  # offsets in struct seccomp_data
 _PR_GET_SECCOMP, _PR_SET_SECCOMP, _MODE_FILTER = 21, 22, 2
 _INSTRUCTION = struct.Struct("HBBI")
 
-# Rarely needed and often exploited, or reaching beyond the run.
+# Rarely needed and often exploited, or with effects outside the run.
 REFUSED = words(
     """ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise process_mrelease
     bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register add_key request_key keyctl
@@ -37,12 +37,12 @@ REFUSED = words(
     swapoff reboot sethostname setdomainname settimeofday clock_settime adjtimex clock_adjtime acct vhangup syslog
     lookup_dcookie uselib migrate_pages move_pages shmget semget msgget mq_open"""
 )
-# glibc and others have something else to turn to. What is written to a memfd is in no process's resident memory.
+# Libraries have fallbacks for these. Data in a memfd does not count as resident memory of any process.
 UNKNOWN = ["clone3", "memfd_create", "memfd_secret"]
 NETWORK = ["bind", "listen", "connect", "accept", "accept4"]
-# Without a process namespace the process group is what holds a run together.
+# Without a pid namespace, the process group is how all processes of a run are found.
 FAKED_GROUPS = ["setsid", "setpgid"]
-# Landlock does not cover these, and the files of whoever runs the sandbox are theirs to change.
+# Landlock does not cover these, and the program may run as the owner of the host's files.
 FAKED_ATTRIBUTES = words(
     """chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat
     setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr"""
@@ -56,7 +56,7 @@ _SET_OWNER, _SET_OWNER_EX = 8, 15
 _UNIX, _INET, _INET6, _DATAGRAM = 1, 2, 10, 2
 _TRUNCATE, _ACCESS_MODE = 0o1000, 0o3
 _SIGNALS = ("kill", "tgkill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
-_SELF = 0x5E1F5E1F  # stands for the process id until the filter is installed
+_SELF = 0x5E1F5E1F  # placeholder for the process id until the filter is installed
 _SELF_GROUP = 0x5E1F5E20
 
 
@@ -64,13 +64,12 @@ class Filter:
     """An assembled filter.
 
     Args:
-        network: whether sockets of the internet may be made.
-        own_pids: whether the run has a process namespace of its own, in which the program is process 1 and its parent
-            is not seen.
-        fake_groups: pretend that the process left its group.
-        guard_signals: refuse signals to all but the program itself and its group, where nothing else keeps them in.
-        fake_attributes: pretend that modes, owners and times of files were changed.
-        guard_truncation: refuse to truncate files by name, and on opening to read, where Landlock does not.
+        network: allow internet sockets.
+        own_pids: the run has its own pid namespace, in which the program is process 1.
+        fake_groups: pretend that calls to leave the process group succeed.
+        guard_signals: forbid signals except to the program itself and its group.
+        fake_attributes: pretend that calls to change modes, owners and times of files succeed.
+        guard_truncation: forbid truncating files by name or when opening them for reading, where Landlock does not.
     """
 
     def __init__(
@@ -102,11 +101,11 @@ class Filter:
 
     @property
     def assembled(self) -> bytes:
-        """The instructions, for who installs them otherwise; signals must not be guarded."""
+        """The instructions, for installing the filter by other means. Requires guard_signals=False."""
         return self._bytes
 
     def install(self) -> None:
-        """Bind this process and its children by the filter, for good. Raises OSError."""
+        """Install the filter permanently for this process and its children. Raises OSError on failure."""
         data = self._bytes
         if self._guarded:
             pid = os.getpid()
@@ -116,9 +115,10 @@ class Filter:
 
 
 class GroupFilter(Filter):
-    """A second filter, for a part of a run: whoever installs it stays in its process group, with all that it starts.
+    """An additional filter for a part of a run that keeps a process and its children in their process group.
 
-    guard_signals: refuse signals to all but itself and that group.
+    Args:
+        guard_signals: forbid signals except to the process itself and its group.
     """
 
     def __init__(self, *, guard_signals: bool) -> None:
@@ -128,8 +128,9 @@ class GroupFilter(Filter):
         self._bytes = _assembled(self._code)
 
     def prepared(self) -> tuple[Callable[..., int], tuple[Any, ...]]:
-        """The C function that installs this, and its arguments; signals must not be guarded. Its result is checked by
-        whoever calls it.
+        """The C function that installs the filter, and its arguments. Requires guard_signals=False.
+
+        The caller checks the result of the call.
         """
         return _prctl, (_PR_SET_SECCOMP, _MODE_FILTER, _program(self._bytes))
 
@@ -145,7 +146,7 @@ _prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.POINTER(_Program))
 
 
 def noop_call() -> tuple[Callable[..., int], tuple[Any, ...]]:
-    """As GroupFilter.prepared(), for a call without effect."""
+    """Like GroupFilter.prepared(), for a call without effect."""
     return _prctl, (_PR_GET_SECCOMP, 0, _program(b""))
 
 
@@ -162,7 +163,7 @@ def _assembled(code: Iterable[Instruction]) -> bytes:
 
 
 def _prologue() -> list[Instruction]:
-    """Other architectures' calls kill; x32's are unknown. Leaves the number in the accumulator, as all rules do."""
+    """Kill on calls of other architectures; x32 calls are unknown. Like all rules, leaves the call number loaded."""
     return [
         (_LOAD, 0, 0, _ARCH),
         (_EQUAL, 1, 0, _ARCHITECTURE[MACHINE]),
@@ -174,19 +175,19 @@ def _prologue() -> list[Instruction]:
 
 
 def _answer(names: Iterable[str], answer: int) -> list[Instruction]:
-    """The same answer to several calls, whatever their arguments."""
+    """Return the same result for several calls, whatever their arguments."""
     return [i for name in names for i in _rule(name, [(_RETURN, 0, 0, answer)])]
 
 
 def _rule(name: str, body: list[Instruction]) -> list[Instruction]:
-    """Do the body for one call."""
+    """Run instructions for one call."""
     if name not in NUMBERS:
         return []
     return [(_EQUAL, 0, len(body), NUMBERS[name]), *body]
 
 
 def _argument(index: int) -> Instruction:
-    """Load the lower half of an argument, which is all that the kernel looks at of those filtered here."""
+    """Load the lower half of an argument; the kernel ignores the upper half of the arguments filtered here."""
     return (_LOAD, 0, 0, 16 + 8 * index)
 
 
@@ -194,7 +195,7 @@ _RELOAD: Instruction = (_LOAD, 0, 0, _NUMBER)
 
 
 def _unless(name: str, index: int, allowed: Iterable[int], answer: int = _REFUSE) -> list[Instruction]:
-    """Refuse a call but for some values of an argument."""
+    """Refuse a call except for some values of an argument."""
     values = list(allowed)
     tests = [(_EQUAL, len(values) - n, 0, value) for n, value in enumerate(values)]
     return _rule(name, [_argument(index), *tests, (_RETURN, 0, 0, answer), _RELOAD])
@@ -217,7 +218,7 @@ def _ioctl(guard_signals: bool) -> list[Instruction]:
 
 
 def _sockets(network: bool) -> list[Instruction]:
-    """Pairs of connected sockets are allowed but for datagrams, which can be sent elsewhere."""
+    """Allow pairs of connected sockets except datagram sockets, which can send to other addresses."""
     datagrams = [_argument(1), (_AND, 0, 0, 0xF), (_EQUAL, 0, 1, _DATAGRAM), (_RETURN, 0, 0, _REFUSE), _RELOAD]
     pairs = _unless("socketpair", 0, [_UNIX]) + _rule("socketpair", datagrams)
     if network:
@@ -226,14 +227,14 @@ def _sockets(network: bool) -> list[Instruction]:
 
 
 def _others() -> list[Instruction]:
-    """Limits and priorities are one's own to change, and nobody else's."""
+    """Allow a process to change only its own limits and priorities."""
     names = ("prlimit64", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr")
     code = [i for name in names for i in _unless(name, 0, [0])]
     return code + _unless("setpriority", 1, [0]) + _unless("ioprio_set", 1, [0])
 
 
 def _killing_oneself() -> list[Instruction]:
-    """The kernel spares process 1 from its own SIGKILL; this does not."""
+    """Kill process 1 when it sends itself SIGKILL, which the kernel would ignore."""
     nine = [_argument(1), (_EQUAL, 0, 1, 9), (_RETURN, 0, 0, _KILL)]
     return _rule("kill", [_argument(0), (_EQUAL, 0, len(nine), 1), *nine, _RELOAD])
 

@@ -1,6 +1,6 @@
-"""Semaphores of multiprocessing that need no /dev/shm, for the level that must not have it.
+"""Semaphores for multiprocessing that do not need /dev/shm, for the level without access to it.
 
-They live in memory that forks share, so that they work with the start method "fork" alone.
+They live in memory shared by forks, so they work only with the start method "fork".
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class _Time(ctypes.Structure):
 
 
 class SemLock:
-    """Stands in for _multiprocessing.SemLock."""
+    """Replacement for _multiprocessing.SemLock."""
 
     SEM_VALUE_MAX = 2**31 - 1
 
     def __init__(self, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> None:
         self.kind, self.maxvalue, self.name, self.handle = kind, maxvalue, None, 0
-        import mmap  # a library more in every image, for this level alone
+        import mmap  # imported late, because only this level needs it
 
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)
         self._sem = (ctypes.c_char * _SIZE).from_buffer(self._memory)
@@ -95,11 +95,11 @@ class SemLock:
 
     @staticmethod
     def _rebuild(*_: Any) -> SemLock:
-        raise OSError(errno.EPERM, "a semaphore can be handed on by forking alone, in this sandbox")
+        raise OSError(errno.EPERM, "in this sandbox semaphores can only be shared by forking")
 
 
 def install() -> None:
-    """Have multiprocessing use these semaphores, and temporary files for its values, here and in all forks."""
+    """Make multiprocessing use these semaphores, and temporary files for shared values, here and in all forks."""
     importlib.import_module("mmap")
     synchronize: Any = importlib.import_module("_multiprocessing")
     synchronize.SemLock = SemLock

@@ -1,8 +1,8 @@
-"""The fork server: a process with libraries already imported, of which every run is a fork.
+"""The fork server: a process with preloaded libraries; every run is a fork of it.
 
-It is single-threaded, so that its forks are sound, and imports nothing of gem but this folder. A guardian, its parent,
-cleans up after it when it is killed. It ends, with every run, when the host's end of the control socket is closed; the
-kernel does that when the host dies.
+It is single-threaded, so that forking is safe, and imports no part of gem except this package. Its parent waits for it
+and cleans up if it is killed. The server and all its runs end when the host closes its end of the control socket; the
+kernel does that if the host dies.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ ENTRIES = {
     "tests": "gem.sandbox.zygote.batch_driver",
     "session": "gem.sandbox.zygote.cells",
 }
-WITH_INIT = ("exec",)  # commands expect to be killed by their own signals, which process 1 is not
-FLUSH_S = 0.02  # for a program that took too long to flush its streams
-FAILED = 125  # exit code of a child that did not become its program
+WITH_INIT = ("exec",)  # commands expect signals to kill them, which does not work for process 1
+FLUSH_S = 0.02  # for a program that timed out to flush its streams
+FAILED = 125  # exit code of a child that could not start its program
 
 
 def main(control_fd: int, settings: ServerSettings) -> NoReturn:
-    """Serve until the host hangs up. Where that cannot begin, says why over the control socket."""
+    """Serve until the host hangs up. If setting up fails, the reason is sent over the control socket."""
     control = socket.socket(fileno=control_fd)
     level = LEVELS[settings.level](settings)
     pid = 0
     try:
         for name in ENTRIES.values():
-            importlib.import_module(name)  # later this folder may be out of sight
-        _raise_limit()
-        os.environ.pop("LD_BIND_NOW", None)  # was for this process alone
+            importlib.import_module(name)  # this folder may not be readable later
+        _raise_descriptor_limit()
+        os.environ.pop("LD_BIND_NOW", None)  # only meant for this process
         os.environ.update(PATH=settings.path, HOME="/", LANG="C.UTF-8", LC_ALL="C.UTF-8")
         os.umask(0o022)
         level.isolate_server()
@@ -66,7 +66,7 @@ def main(control_fd: int, settings: ServerSettings) -> NoReturn:
             level.set_up()
             _serve(control, level, settings)
         control.close()
-        _guard(pid)
+        _wait_for(pid)
     except BaseException as e:
         with contextlib.suppress(OSError):
             _send(control, failed=f"{type(e).__name__}: {e}")
@@ -76,15 +76,14 @@ def main(control_fd: int, settings: ServerSettings) -> NoReturn:
         os._exit(0)
 
 
-def _raise_limit() -> None:
-    """Each run takes a descriptor of the server."""
+def _raise_descriptor_limit() -> None:
+    """Raise the soft limit on descriptors, because each run uses one in the server."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _guard(server: int) -> None:
-    """Wait for the server's end."""
+def _wait_for(server: int) -> None:
     while True:
         try:
             if os.wait()[0] == server:
@@ -107,7 +106,7 @@ def _serve(control: socket.socket, level: BasicLevel | NamespaceLevel, settings:
 
 
 def load(modules: Iterable[str]) -> None:
-    """Import what children will use, and put it where the garbage collector does not write to it."""
+    """Import what children will use, warm up, and freeze it so that garbage collection does not touch its pages."""
     for name in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -124,12 +123,12 @@ def _send(where: socket.socket, **message: Any) -> None:
 
 @dataclass(eq=False)
 class Run:
-    """One run.
+    """A run in progress.
 
     Args:
-        init: process 1 of it, where that is not the program.
-        why: the limit that it is ended for.
-        killed_at: when, by time.monotonic(), after it was told to flush its streams.
+        init: process 1 of the run, if that is not the program.
+        why: the limit for which it is being killed.
+        killed_at: time.monotonic() at which it is killed, after it was signalled to flush its streams.
     """
 
     pid: int
@@ -142,7 +141,7 @@ class Run:
 
 
 class Server:
-    """Forks runs as the host asks, watches them, and reports their ends."""
+    """Forks runs on request, monitors them, and reports how they ended."""
 
     def __init__(self, control: socket.socket, level: BasicLevel | NamespaceLevel) -> None:
         self.control, self.level = control, level
@@ -161,7 +160,7 @@ class Server:
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
 
     def serve(self) -> None:
-        """Returns when the host has hung up."""
+        """Serve until the host hangs up."""
         while True:
             for key, _ in self.selector.select(self._poll_timeout()):
                 if key.fileobj is self.control:
@@ -176,7 +175,7 @@ class Server:
     # ---- starting
 
     def _accept(self) -> bool:
-        """Start the run that the host asks for; False when it has hung up."""
+        """Start the requested run; returns False if the host has hung up."""
         try:
             data, fds, _, _ = socket.recv_fds(self.control, REQUEST_BYTES, MAX_FDS)
         except ConnectionError:
@@ -200,12 +199,12 @@ class Server:
             self.loaded = True
             load(self.level.settings.modules)
             self.level.prepare()
-            # Found before the fork: a look at each name would copy it. Kept, or a fork would free them.
+            # Collected here, because looking at each name in a fork would copy pages; kept, so that no fork frees them.
             self.own_modules = {name: found for name, found in sys.modules.items() if name.partition(".")[0] == "gem"}
 
     def _start(self, request: RunRequest, channel: socket.socket, fds: list[int]) -> None:
         self._load_once()
-        with contextlib.suppress(OSError):  # the host may have gone
+        with contextlib.suppress(OSError):  # the host may have died
             _send(channel, started=True)
         folder = self.level.new_folder()
         try:
@@ -220,7 +219,7 @@ class Server:
         self.selector.register(channel, selectors.EVENT_READ, run)
 
     def _become_program(self, request: RunRequest, report: int, fds: list[int], folder: str) -> NoReturn:
-        """In the child: be contained, then be what was asked for. What goes wrong before that is the machinery's."""
+        """In the child: isolate this process, then run the entry. Errors before that are reported as setup failures."""
         try:
             signal.set_wakeup_fd(-1)
             for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
@@ -230,7 +229,7 @@ class Server:
             report = _rearranged(given, report)
             self.level.isolate(request, folder, files)
             run = sys.modules[ENTRIES[request.entry]].run
-            for name in self.own_modules:  # a program that imports gem is to have the whole of it
+            for name in self.own_modules:  # a program that imports gem must get the complete package
                 del sys.modules[name]
             os.close(report)
         except BaseException as e:
@@ -244,7 +243,7 @@ class Server:
     # ---- ending
 
     def _receive(self, run: Run) -> None:
-        """The host ends a run, and says why unless it has lost interest."""
+        """Read the reason for which the host kills a run; EOF kills it without a reason."""
         try:
             why = run.channel.recv(64)
         except ConnectionError:
@@ -254,7 +253,7 @@ class Server:
         self.end(run, why.decode() or None)
 
     def end(self, run: Run, why: str | None) -> None:
-        """Kill a run. One that took too long is told so first, to flush its streams."""
+        """Kill a run. After a timeout it is first signalled to flush its streams."""
         run.why = run.why or why
         if why == "timeout" and FLUSH and run.monitor.request.entry not in WITH_INIT and run.killed_at == math.inf:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -268,7 +267,7 @@ class Server:
         self.level.kill(run.init or run.pid)
 
     def _reap(self) -> None:
-        """Take note of every process that ended."""
+        """Reap all processes that have ended."""
         with contextlib.suppress(BlockingIOError):
             self.woken.recv(4096)
         with contextlib.suppress(ChildProcessError):
@@ -279,17 +278,17 @@ class Server:
                 if pid in self.runs:
                     self._finish(self.runs[pid], status, usage)
         if self.level.settings.level != "ns":
-            self._end_strays()
+            self._kill_orphans()
 
     def _finish(self, run: Run, status: int, usage: resource.struct_rusage) -> None:
-        """The program is over: end what it left behind, and report."""
+        """The program has ended: kill what it left behind and report."""
         self.level.kill(run.init or run.pid)
         cpu_s = usage.ru_utime + usage.ru_stime + self._reap_rest(run)
         self.level.clear(run.folder)
         del self.runs[run.pid]
         code = os.waitstatus_to_exitcode(status)
         if code == -signal.SIGSYS:
-            code = -signal.SIGKILL  # the filter's answer to a process 1 that kills itself
+            code = -signal.SIGKILL  # the seccomp filter's substitute for a process 1 that kills itself
         with contextlib.suppress(KeyError):
             self.selector.unregister(run.channel)
         with contextlib.suppress(OSError):
@@ -298,7 +297,7 @@ class Server:
         run.channel.close()
 
     def _reap_rest(self, run: Run) -> float:
-        """Wait for the rest of a killed run; returns the CPU seconds that it took."""
+        """Wait for the remaining processes of a killed run; returns their CPU seconds."""
         cpu_s = 0.0
         with contextlib.suppress(ChildProcessError):
             while True:
@@ -306,18 +305,18 @@ class Server:
                 cpu_s += usage.ru_utime + usage.ru_stime
         return cpu_s
 
-    def _end_strays(self) -> None:
-        """Kill what left its run's group and then lost its parent, and what such processes clean_up in turn."""
+    def _kill_orphans(self) -> None:
+        """Kill orphaned processes that left the process group of their run."""
         for pid in set(procfs.children(os.getpid())) - set(self.runs):
             found = procfs.process(pid)
             if found is not None and found.group not in self.runs:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
                     os.kill(pid, signal.SIGKILL)
 
-    # ---- watching
+    # ---- monitoring
 
     def _check_runs(self) -> None:
-        """Stop the runs that used up what they may."""
+        """Kill the runs that exceed their limits."""
         now = time.monotonic()
         if now < self.next_check:
             return
@@ -326,7 +325,7 @@ class Server:
         for run in due:
             adopted = [p.pid for p in orphans if p is not None and p.group == run.pid]
             run.monitor.roots = [run.pid, *adopted] if run.init is None else [run.pid, run.init]
-            why = run.monitor.look(len(self.runs))
+            why = run.monitor.check(len(self.runs))
             if why is not None:
                 self.end(run, why)
         for run in self.runs.values():
@@ -337,12 +336,12 @@ class Server:
         self.next_check = min(times, default=math.inf)
 
     def _poll_timeout(self) -> float | None:
-        """Seconds until a run is to be looked at; None is for ever."""
+        """Seconds until the next check of a run; None if there is no run."""
         return None if self.next_check == math.inf else max(0.0, self.next_check - time.monotonic())
 
 
 def _rearranged(given: list[int], report: int) -> int:
-    """Give a child its descriptors, from 0 on, and none but these. Returns where its last one, to the host, is now."""
+    """Renumber a child's descriptors from 0 and close all others. Returns the new number of its socket to the host."""
     above = len(given) + 64
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) for fd in (*given, report)]
     for number, fd in enumerate(high):

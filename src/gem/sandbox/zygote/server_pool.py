@@ -1,4 +1,4 @@
-"""The fork servers of one sandbox: one for each set of imported libraries, started together and replaced when dead."""
+"""The fork servers of a sandbox, one per set of preloaded libraries. Servers that died are replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from gem.sandbox.base import Files, Limits
 from gem.sandbox.zygote.host import Launch, Launcher, ServerDied, Zygote
 from gem.sandbox.zygote.syscalls import words
 
-# A fork costs by what is loaded, shared libraries above all: the smallest image has what most programs import.
+# The cost of a fork grows with what is loaded, above all shared libraries, so the smallest server has only what most
+# programs import.
 COMMON = words(
     """array bisect collections contextlib copy dataclasses datetime enum functools heapq io itertools json linecache
     math numbers operator queue random re string struct threading time traceback typing"""
@@ -25,7 +26,7 @@ RARER = words(
     """ast base64 cmath csv ctypes decimal fractions hashlib inspect pathlib pickle shutil statistics subprocess
     tempfile textwrap uuid"""
 )
-# What is imported for programs that name the key; the last that fits is taken.
+# Modules preloaded for programs that import the key; the last match is used.
 PRELOADS = {"": COMMON, "numpy": [*COMMON, *RARER, "numpy"], "sympy": [*COMMON, *RARER, "numpy", "sympy"]}
 _NEEDS_NUMPY = ("scipy", "pandas", *RARER)
 _IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+([^\n]*)", re.MULTILINE)
@@ -47,7 +48,7 @@ def preload_for(source: bytes) -> str:
 
 
 class ServerPool:
-    """Usable from any thread. A forked process has its own, and starts them when it needs them."""
+    """Thread-safe. A forked process starts its own servers when it needs them."""
 
     def __init__(self, level: str) -> None:
         self.level = level
@@ -56,7 +57,7 @@ class ServerPool:
         _all.add(self)
 
     def launcher(self, source: bytes) -> Launcher:
-        """What starts runs where a program's imports are at hand. A server that died meanwhile is replaced."""
+        """Return a function that starts runs on the server with the imports of a program."""
         preload = preload_for(source)
 
         def launch(
@@ -64,13 +65,13 @@ class ServerPool:
         ) -> Launch:
             try:
                 return self._zygote(preload, limits.network).launch(entry, options, fds, limits, files)
-            except ServerDied:  # nothing was started
+            except ServerDied:  # the program did not start; use the replacement
                 return self._zygote(preload, limits.network).launch(entry, options, fds, limits, files)
 
         return launch
 
     def zygotes(self) -> list[Zygote]:
-        """Those that were started."""
+        """The servers that were started."""
         with self._lock:
             return list(self._zygotes.values())
 
@@ -82,7 +83,7 @@ class ServerPool:
             zygote.close()
 
     def abandon(self) -> None:
-        """In a forked process: the parent's servers are the parent's."""
+        """In a forked process: release the parent's servers."""
         zygotes, self._zygotes = self._zygotes, {}
         self._lock = threading.Lock()
         for zygote in zygotes.values():
@@ -96,7 +97,7 @@ class ServerPool:
             return self._zygotes[preload if (preload, network) in self._zygotes else "", network]
 
     def _replace_dead(self, network: bool) -> None:
-        """Start what is missing, all at once, so that no server starts while a program runs. Returns when all serve."""
+        """Start all missing servers together and wait for them, so that none starts while a program runs."""
         started = {}
         try:
             for preload in filter(installed, PRELOADS):
@@ -116,7 +117,7 @@ class ServerPool:
 
 @functools.cache
 def installed(preload: str) -> bool:
-    """Whether the library is there, for this interpreter."""
+    """Whether the library is installed for this interpreter."""
     return not preload or importlib.util.find_spec(preload) is not None
 
 
@@ -124,8 +125,8 @@ _all: weakref.WeakSet[ServerPool] = weakref.WeakSet()
 
 
 def _abandon_all() -> None:
-    for pools in list(_all):
-        pools.abandon()
+    for pool in list(_all):
+        pool.abandon()
 
 
 if hasattr(os, "register_at_fork"):

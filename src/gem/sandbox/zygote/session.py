@@ -1,4 +1,4 @@
-"""Sessions, seen from the host: one contained interpreter each, no thread, and four descriptors while it lives."""
+"""The host side of a session: one isolated interpreter, without a thread; it uses four descriptors."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from gem.sandbox.interpreter_session import InterpreterSession
 from gem.sandbox.zygote.host import Launch, Launcher, RunExit, status_of
 from gem.sandbox.zygote.listener import Listener
 
-INTERRUPT_S = 1.0  # for a cell to heed an interrupt
-SEND_S = 0.1  # for an interrupt to be sent
-HANGUP_S = 1.0  # for an interpreter that hung up to be gone
-DEATH_S = 10.0  # for a killed interpreter to be gone
-LIFETIME_CPU_S = 1e6  # where the limits name none: what bounds a cell is its wall clock
+INTERRUPT_S = 1.0  # for a cell to react to an interrupt
+SEND_S = 0.1  # to send an interrupt
+HANGUP_S = 1.0  # for an interpreter that hung up to exit
+DEATH_S = 10.0  # for a killed interpreter to exit
+LIFETIME_CPU_S = 1e6  # default CPU limit of a session; its cells are limited by wall clock
 ANSWER_BYTES = 4096
-LENGTH = struct.Struct(">I")  # precedes each message to an interpreter
+LENGTH = struct.Struct(">I")  # precedes each message to the interpreter
 
 
 class CellAnswer(msgspec.Struct):
-    """What an interpreter says when a cell ended. Nothing here is trusted."""
+    """The interpreter's message at the end of a cell. Programs can forge it."""
 
     exit_code: Annotated[int, msgspec.Meta(ge=0, le=255)]
     cpu_s: float
@@ -44,11 +44,11 @@ class CellAnswer(msgspec.Struct):
 
 
 class ZygoteSession(InterpreterSession):
-    """An interpreter in a sandbox of its own.
+    """A session with an isolated interpreter.
 
     Args:
-        launch: starts it, now and after each time that it was lost.
-        limits: wall_s and output_bytes are of each cell, the rest of each interpreter's life.
+        launch: starts the interpreter, and its replacement after it was lost.
+        limits: wall_s and output_bytes apply to each cell, the others to the lifetime of an interpreter.
     """
 
     def __init__(self, launch: Launcher, limits: Limits) -> None:
@@ -56,7 +56,7 @@ class ZygoteSession(InterpreterSession):
 
 
 class _Interpreter:
-    """A running interpreter, and the host's ends of its streams."""
+    """A running interpreter with the host's ends of its streams."""
 
     def __init__(self, launch: Launcher, limits: Limits) -> None:
         self.limits = limits
@@ -75,12 +75,12 @@ class _Interpreter:
             self.launch = launch("session", {}, [null, *outputs, channel.fileno()], lifetime, None)
             ours.callback(self.launch.close)
             self._finalizer = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
-            self._finalizer.atexit = False  # the sandbox ends all that is left
+            self._finalizer.atexit = False  # the sandbox kills what is left at exit
         self.listener.watch(self.channel.fileno())
         self.listener.watch(self.launch.fileno())
 
     def run(self, name: str, code: str, wall_s: float) -> Result:
-        """Run a cell. Raises SandboxError when the machinery died."""
+        """Run a cell. Raises SandboxError if the fork server died."""
         self.launch.wait_until_started()
         start = time.monotonic()
         self.listener.renew(*self.outputs)
@@ -100,16 +100,21 @@ class _Interpreter:
         self._finalizer()
 
     def _send(self, message: dict[str, Any], timeout_s: float) -> None:
-        """To an interpreter that is gone, or does not listen, nothing is sent: who waits for its answer will notice."""
+        """Send a message. Errors are ignored: a dead interpreter is noticed while waiting for its answer."""
         data = json.dumps(message).encode()
         self.channel.settimeout(timeout_s)
         with contextlib.suppress(OSError):
             self.channel.sendall(LENGTH.pack(len(data)) + data)
 
     def _answer(self, deadline: float, *, floods: bool = True) -> tuple[Status | None, CellAnswer | None]:
-        """Wait for a cell to end. Returns the limit that it reached, or its answer, or neither: nobody will answer.
+        """Wait for a cell to end.
 
-        floods: whether to stop at far too much output.
+        Args:
+            deadline: by time.monotonic().
+            floods: whether excessive output ends the wait.
+
+        Returns:
+            The limit that was reached, or the answer, or (None, None) if the interpreter died.
         """
         received = b""
         while time.monotonic() < deadline:
@@ -126,7 +131,7 @@ class _Interpreter:
         return Status.TIMEOUT, None
 
     def _read(self) -> bytes:
-        """What there is of an answer; empty when nothing will come any more."""
+        """Read part of an answer; empty if the interpreter has hung up."""
         with contextlib.suppress(OSError):
             return self.channel.recv(ANSWER_BYTES, socket.MSG_DONTWAIT)
         return b""
@@ -135,22 +140,22 @@ class _Interpreter:
         ended = self._ended(why)
         status = why or status_of(ended, self.limits)
         if status is Status.OK:
-            status = Status.ERROR  # it was not asked to end
+            status = Status.ERROR  # the interpreter exited in the middle of a cell
         self.listener.drain(*self.outputs)
         return self._result(start, status, exit_code=ended.exit_code, signal=ended.signal, state_lost=True)
 
     def _ended(self, why: Status | None) -> RunExit:
-        """How it ended, which is brought about where a limit is why. Raises SandboxError when it lives on."""
+        """Wait for the interpreter to exit, killing it if a limit was reached or it does not exit by itself."""
         ended = self.launch.wait(HANGUP_S) if why is None else None
         if ended is None:
             self.launch.kill(why or Status.KILLED)
             ended = self.launch.wait(DEATH_S)
         if ended is None:
-            raise SandboxError(f"a killed interpreter was not gone after {DEATH_S:g} s")
+            raise SandboxError(f"a killed interpreter did not exit within {DEATH_S:g} s")
         return ended
 
     def _result(self, start: float, status: Status, **found: Any) -> Result:
-        """A result, with what the cell wrote."""
+        """A result with the output of the cell."""
         self.listener.drain(*self.outputs)
         out, err = (self.listener.captures[fd] for fd in self.outputs)
         return Result(

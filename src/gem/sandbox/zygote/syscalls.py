@@ -1,10 +1,10 @@
-"""System calls by number, for those that the C library does not wrap and those that a filter names."""
+"""System call numbers, for calls without a wrapper in the C library and for the seccomp filter."""
 
 from __future__ import annotations
 
 import os
 
-# name → (x86_64, aarch64), None where there is none; from the kernel's tables. From 424 on all architectures agree.
+# name → (x86_64, aarch64), None if missing; from the kernel's tables. From 424 on all architectures have the same.
 _TABLE: dict[str, tuple[int | None, int | None]] = {
     "open": (2, None),
     "ioctl": (16, 29),
@@ -140,5 +140,5 @@ NUMBERS = {name: number for name, row in _TABLE.items() if SUPPORTED and (number
 
 
 def words(text: str) -> list[str]:
-    """The names in a text."""
+    """Split a text into names."""
     return text.split()

@@ -1,8 +1,8 @@
-"""Values of functions as JSON: what crosses the border between a program and whoever judges it.
+"""Encode the return value of a function as JSON, the only form in which values leave a sandbox.
 
-Plain data are None, bool, int, float, str, lists, tuples (as lists), and dicts whose keys are text or whole numbers.
-numpy's numbers and arrays become the Python ones. An object of a subclass is read by the methods of the base class, so
-that an __eq__, __iter__ or __str__ of its own has no say.
+Plain data are None, bool, int, float, str, lists, tuples (as lists), and dicts with string or int keys. numpy numbers
+and arrays are converted. Objects of subclasses are read with the methods of the base class, so that their own __eq__,
+__iter__ or __str__ have no effect.
 """
 
 from __future__ import annotations
@@ -10,33 +10,34 @@ from __future__ import annotations
 import json
 from typing import Any
 
-DEPTH = 100  # lists within lists
-VALUE_BYTES = 16 << 20  # of JSON
+DEPTH = 100  # levels of nesting
+VALUE_BYTES = 16 << 20  # size of the JSON text
 
 
 class NotPlain(Exception):
-    """The message says what about a value is no plain data, in words that follow its name."""
+    """The value is not plain data. The message continues a sentence that starts with the name of the value."""
 
 
 def encode(value: object) -> str:
-    """A value as canonical JSON: keys sorted, no spaces, ASCII; NaN and the infinities as Python's json has them.
+    """Encode a value as canonical JSON: keys sorted, no spaces, ASCII; NaN and infinities as in Python's json.
 
-    Raises NotPlain.
+    Raises:
+        NotPlain: if it is not plain data or is too large.
 
     >>> encode({"b": (1, 2.0), "a": None})
     '{"a":null,"b":[1,2.0]}'
     """
     try:
         text = json.dumps(_plain(value, DEPTH), sort_keys=True, separators=(",", ":"))
-    except ValueError as e:  # more digits than Python writes
-        raise NotPlain(f"cannot be written: {e}") from None
+    except ValueError as e:  # an int with more digits than Python converts
+        raise NotPlain(f"cannot be encoded: {e}") from None
     if len(text) > VALUE_BYTES:
-        raise NotPlain(f"takes {len(text)} bytes as JSON, and {VALUE_BYTES} are the limit")
+        raise NotPlain(f"has {len(text)} bytes as JSON, the limit is {VALUE_BYTES}")
     return text
 
 
 def checked(data: bytes) -> str | None:
-    """What a program wrote as a value, as canonical JSON; None where it is none. The program is not trusted to."""
+    """Validate a value written by a program; returns canonical JSON, or None if it is invalid."""
     if len(data) > VALUE_BYTES:
         return None
     try:
@@ -50,13 +51,13 @@ def _plain(value: Any, depth: int) -> Any:
     if value is None or kind in (bool, int, float, str):
         return value
     if depth == 0:
-        raise NotPlain(f"is nested more than {DEPTH} deep")
+        raise NotPlain(f"is nested more than {DEPTH} levels deep")
     for base, read in _READERS:
         if issubclass(kind, base):
             return read(value, depth - 1)
     if kind.__module__ == "numpy" and hasattr(kind, "tolist"):
         return _plain(value.tolist(), depth - 1)
-    raise NotPlain(f"holds an object of type {kind.__name__}, which is no plain data")
+    raise NotPlain(f"contains an object of type {kind.__name__}, which is not plain data")
 
 
 def _items(value: Any, depth: int) -> list[Any]:
@@ -67,14 +68,14 @@ def _items(value: Any, depth: int) -> list[Any]:
 def _pairs(value: Any, depth: int) -> dict[str, Any]:
     pairs = {_key(key): _plain(item, depth) for key, item in dict.items(value)}
     if len(pairs) != dict.__len__(value):
-        raise NotPlain("holds a dict with a number and its text as keys")
+        raise NotPlain("contains a dict with a number and the same number as a string as keys")
     return pairs
 
 
 def _key(key: Any) -> str:
     key = _plain(key, 1)
     if type(key) not in (str, int):
-        raise NotPlain(f"holds a dict with a key of type {type(key).__name__}")
+        raise NotPlain(f"contains a dict with a key of type {type(key).__name__}")
     return str(key)
 
 

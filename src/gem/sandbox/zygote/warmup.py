@@ -1,7 +1,7 @@
-"""What programs commonly do, done before any of them is there.
+"""Run typical code before the first fork, so that forks do less.
 
-A fork copies each page that it writes to, and the interpreter writes as it fills its caches: of attributes, of which
-class is a subclass of which, of what an instruction met last. What was filled before the fork is not written again.
+A fork copies each page that it writes to, and the interpreter writes when it fills its caches: attribute lookups,
+subclass checks, adaptive instructions. Caches that were filled before the fork are not written again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from gem.sandbox.zygote import program, workspaces
 from gem.sandbox.zygote.protocol import in_memory
 
-TIMES = 30  # until the interpreter of Python 3.11 and later has adapted all instructions that it will
+TIMES = 30  # runs until the adaptive interpreter of Python 3.11 and later has specialized all instructions
 
 PROGRAM = """
 import bisect, collections, functools, heapq, itertools, math, re, string, sys
@@ -54,7 +54,7 @@ main(input() + "\\n" + sys.stdin.readline() + sys.stdin.read())
 INPUT = b"3 1 2\n2 4\n5 6\n7\n"
 
 
-# By the module that they are for; these fill caches of its own, too.
+# module → code that fills the caches of that module as well
 LIBRARIES = {
     "numpy": """
 import numpy as np
@@ -72,19 +72,19 @@ print(sympy.Eq(x, 1), sympy.pi.evalf(20), sympy.factorint(60), sympy.Matrix([[1,
 
 
 def warm_up() -> None:
-    """Run a common program a few times, what ends programs, and what makes a process one of a program's tests."""
+    """Run a typical program repeatedly, including its shutdown and the steps that set up a test process."""
     workspaces.warm_up(TIMES)
     programs = [PROGRAM, *(source for name, source in LIBRARIES.items() if name in sys.modules)]
     kept = sys.stdin, sys.stdout
-    with open(os.devnull, "w") as nowhere, open(in_memory(INPUT), "rb") as text:
+    with open(os.devnull, "w") as null, open(in_memory(INPUT), "rb") as text:
         for code in [compile(source, "", "exec", dont_inherit=True) for source in programs]:
             for _ in range(TIMES):
                 text.seek(0)
-                sys.stdin, sys.stdout = program.reader(text.fileno()), program.line_writer(nowhere.fileno(), "strict")
-                program.execute(_player(code))
+                sys.stdin, sys.stdout = program.reader(text.fileno()), program.line_writer(null.fileno(), "strict")
+                program.execute(_runner(code))
     sys.stdin, sys.stdout = kept
 
 
-def _player(code: types.CodeType) -> Callable[[], object]:
+def _runner(code: types.CodeType) -> Callable[[], object]:
     module = types.ModuleType("")
     return lambda: program.run_in(module, code)

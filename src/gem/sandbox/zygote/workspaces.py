@@ -1,4 +1,4 @@
-"""Where tests run, one in each workspace, and how a fork becomes the test there."""
+"""Working directories of tests, and the steps by which a forked process becomes the test in one of them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from gem.sandbox.zygote.confinement import Confinement, Confinements, no_confine
 from gem.sandbox.zygote.removal import empty_folder, remove_tree
 
 SHARED = "/dev/shm"
-# The C library's, which keeps what it is given and copies nothing.
+# putenv of the C library keeps the given buffer and copies nothing.
 _putenv = ctypes.CDLL(None).putenv
 
 
 class CleanupError(Exception):
-    """A test left something that could not be cleared away."""
+    """What a test left behind could not be removed."""
 
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """What a test sets for itself.
+    """Limits that a test sets for itself.
 
     Args:
-        cpu_s: seconds to a signal, and to death.
-        last_fd: above all descriptors that there may be.
+        cpu_s: soft and hard limit in CPU seconds.
+        last_fd: upper bound of all descriptors.
     """
 
     cpu_s: tuple[int, int]
@@ -36,7 +36,7 @@ class ProcessLimits:
 
 
 class Workspace:
-    """A folder that is empty when a test starts, a confinement for_folder it, and a start_event at which it starts."""
+    """A folder, empty when a test starts, with its confinement and an eventfd that starts the test."""
 
     def __init__(self, folder: str, confinement: Confinement) -> None:
         self.folder, self.confinement, self.start_event = folder, confinement, os.eventfd(0)
@@ -44,9 +44,9 @@ class Workspace:
         self.entries = [ctypes.create_string_buffer(b"=".join(pair)) for pair in self.variables.items()]
 
     def enter(self, limits: ProcessLimits, fds: Sequence[int]) -> None:
-        """Become the one test here, with nothing but these descriptors, once the start_event rings. Raises OSError.
+        """Enter the workspace, wait for the start event, and keep only these descriptors. Raises OSError.
 
-        All is done in what little of Python this takes, since what is touched is copied.
+        Uses as little of Python as possible, because every page that is written to is copied.
         """
         resource.setrlimit(resource.RLIMIT_CPU, limits.cpu_s)
         sys.path[0] = self.folder
@@ -61,12 +61,12 @@ class Workspace:
         os.closerange(len(fds), limits.last_fd)
 
     def reset_start_event(self) -> None:
-        """Where nobody may have heard it ring."""
+        """Replace the start event, whose signal may not have been consumed."""
         os.close(self.start_event)
         self.start_event = os.eventfd(0)
 
     def clear(self) -> None:
-        """Raises CleanupError."""
+        """Empty the folder. Raises CleanupError if that fails."""
         try:
             os.chmod(self.folder, 0o700)
             if os.listdir(self.folder):
@@ -78,23 +78,24 @@ class Workspace:
 
 
 class Workspaces:
-    """The workspaces of one program's tests, and what all tests may write to.
+    """The workspaces of one program's tests, and the folders that all tests can write to.
 
-    level: of the sandbox.
+    Args:
+        level: level of the sandbox.
 
-    free: workspaces that are no test's.
+    ``free`` lists the workspaces without a test.
     """
 
     def __init__(self, level: str) -> None:
         self.home, self.confinements = os.getcwd(), Confinements(level)
         self.free: list[Workspace] = []
-        self.names: set[str] = set()  # of workspaces
-        self.shared = [SHARED] if level == "ns" else []  # folders that all tests may write to, and none of the host's
+        self.names: set[str] = set()  # folder names of the workspaces
+        self.shared = [SHARED] if level == "ns" else []  # private folders that all tests can write to
         if not self.confinements.restricts_writes:
             self.shared.append(self.home)
 
     def ensure_free(self, count: int) -> None:
-        """Make workspaces until so many are free."""
+        """Create workspaces until at least ``count`` are free."""
         while len(self.free) < count:
             folder = f"{self.home}/{len(self.names)}"
             os.mkdir(folder, 0o700)
@@ -102,11 +103,11 @@ class Workspaces:
             self.free.append(Workspace(folder, self.confinements.for_folder(folder)))
 
     def has_leftovers(self) -> bool:
-        """Whether something lies where all tests may write."""
+        """Whether the shared folders contain files of tests."""
         return bool(self._leftovers())
 
     def remove_leftovers(self) -> None:
-        """Remove that; no test may be running. Raises CleanupError."""
+        """Remove files from the shared folders while no test is running. Raises CleanupError if that fails."""
         for path in self._leftovers():
             remove(path)
         if self._leftovers():
@@ -117,7 +118,7 @@ class Workspaces:
 
 
 def remove(path: str) -> None:
-    """A file or a folder, as far as possible."""
+    """Remove a file or a folder, as far as possible."""
     with contextlib.suppress(OSError):
         os.unlink(path)
         return
@@ -125,7 +126,7 @@ def remove(path: str) -> None:
 
 
 def warm_up(times: int) -> None:
-    """Take a workspace as often, with no effect on this process."""
+    """Enter a workspace several times, without lasting effect on this process."""
     variables, path, folder = dict(os.environ), sys.path[0], os.getcwd()
     workspace = Workspace(folder, no_confinement())
     limits = ProcessLimits(resource.getrlimit(resource.RLIMIT_CPU), last_fd=3)
