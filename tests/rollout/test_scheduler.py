@@ -12,7 +12,9 @@ from gem.core import Env, Step, StopReason
 from gem.errors import BadValue, EndpointError, EnvFailed
 from gem.policies import RandomPolicy, Reply, Request
 from gem.rollout import Collector, collect, play_seeds
-from gem.vector import SyncVectorEnv
+from gem.rollout.scheduler import RolloutScheduler
+from gem.trajectory import Trajectory
+from gem.vector import Received, SyncVectorEnv, VecStep
 from gem.vector.thread import ThreadVectorEnv
 
 
@@ -125,6 +127,37 @@ def test_whatever_is_ready_is_asked_in_one_batch_in_the_order_of_the_slots():
     with ThreadVectorEnv([CountEnv] * 4) as vec_env:
         Collector(vec_env, batch_wait=60.0).collect(policy, episodes=8)
     assert policy.batches == [[0, 1, 2, 3]] * 4
+
+
+class ReversedVectorEnv(SyncVectorEnv):
+    """Returns the slots of every recv() in descending order."""
+
+    def recv(self, **kwargs: Any) -> Received:
+        ids, step = super().recv(**kwargs)
+        return Received(ids[::-1], VecStep(*(values[::-1] for values in step)))
+
+
+def test_batches_have_the_order_of_the_slots_whatever_the_order_of_return():
+    policy = CountingPolicy()
+    with ReversedVectorEnv([CountEnv] * 4) as vec_env:
+        batch = collect(vec_env, policy, episodes=8)
+    assert policy.batches == [[0, 1, 2, 3]] * 4
+    assert [(t.episode, t.slot) for t in batch] == [(episode, slot) for episode in range(2) for slot in range(4)]
+
+
+def test_a_late_slot_joins_the_next_batch_in_the_order_of_the_slots(gate):
+    policy = CountingPolicy()
+    with ThreadVectorEnv([lambda: CountEnv(gate, slow_reset=True), CountEnv, CountEnv]) as vec_env:
+        scheduler = RolloutScheduler(vec_env, batch_wait=0.2)
+        scheduler.begin([Trajectory(None, slot=slot) for slot in range(3)])
+        scheduler.step(policy)  # receives slots 1 and 2
+        assert [episode.slot for episode in scheduler.ready] == [1, 2]
+        gate.set()
+        while len(scheduler.ready) < 3:
+            scheduler._receive(0.2)
+        assert [episode.slot for episode in scheduler.ready] == [0, 1, 2]
+        scheduler.step(policy)
+    assert policy.batches == [[0, 1, 2]]
 
 
 def test_threads_collect_the_same_episodes_as_the_plain_loop():
