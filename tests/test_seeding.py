@@ -1,4 +1,4 @@
-"""One seed in, independent streams out."""
+"""Seed derivation and independent random streams."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def test_different_parts_give_different_seeds(a, b):
     assert (derive(*a) == derive(*b)) == (a == b)
 
 
-def test_the_order_the_number_and_the_type_of_the_parts_count():
+def test_order_number_and_type_of_the_parts_matter():
     ways = [derive(1, 23), derive(12, 3), derive(23, 1), derive(123), derive("1", "23"), derive("1", 23)]
     assert len(set(ways)) == len(ways)
 
 
-def test_no_text_can_imitate_the_border_between_two_parts():
+def test_no_text_can_imitate_the_separator():
     assert derive("a", "b") != derive("a\x1fsb")
 
 
-def test_a_seed_is_the_same_on_every_machine_and_python_version():
-    # A golden value: if it changes, every recorded episode does.
+def test_derived_seeds_are_stable():
+    # A golden value: a change would change every recorded episode.
     assert derive(0, "world", 1) == 2_001_535_273_457_425_921
 
 
@@ -61,7 +61,7 @@ def test_streams_of_one_seed_are_independent_of_each_other():
     assert alone[0] != alone[1]
 
 
-def test_nothing_here_touches_the_global_stream():
+def test_the_global_random_stream_is_not_used():
     random.seed(5)
     expected = random.Random(5).random()
     stream(derive(1), fresh_seed()).random()
@@ -73,13 +73,13 @@ def test_fresh_seeds_differ():
 
 
 @pytest.mark.parametrize("seed", [0, 5, 2**80, np.int64(5), np.uint8(3)])
-def test_any_integer_from_zero_on_is_a_seed(seed):
+def test_any_nonnegative_integer_is_a_seed(seed):
     assert check_seed(seed) == int(seed)
     assert type(check_seed(seed)) is int
 
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "1", [1], np.float64(1), np.int64(-3)])
-def test_anything_else_is_refused_by_value(seed):
+def test_other_seeds_are_refused(seed):
     with pytest.raises(BadValue, match="seed must be an integer >= 0") as e:
         check_seed(seed)
     assert str(e.value).endswith(f"got {seed}") or str(e.value).endswith(f"got {seed!r}")

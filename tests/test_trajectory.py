@@ -1,4 +1,4 @@
-"""The record of an episode: packing into sequences, and JSONL in and out without loss."""
+"""Trajectories: packing into sequences and round trips through JSON Lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OBSERVATIONS = st.text() | st.fixed_dictionaries({"text": st.text()}) | st.none(
 
 @st.composite
 def turns(draw: st.DrawFn) -> list[Turn]:
-    """Turns whose contexts mostly extend the one before, and sometimes do not."""
+    """Generate turns whose contexts mostly extend the previous one."""
     before: list[int] = []
     made = []
     for _ in range(draw(st.integers(0, 5))):
@@ -72,7 +72,7 @@ TRAJECTORIES = st.builds(
 
 
 def packed_slowly(turns_K: list[Turn]) -> list[list[tuple[int, int, float, int]]]:
-    """The slow twin: token by token, as (id, mask, logprob, turn)."""
+    """Pack token by token, as (id, mask, logprob, turn): the slow reference."""
     packed: list[list[tuple[int, int, float, int]]] = []
     for k, t in enumerate(turns_K):
         known = [row[0] for row in packed[-1]] if packed else None
@@ -93,7 +93,7 @@ def test_packing_agrees_with_packing_token_by_token(made):
     assert [r for r in rows if r] == [r for r in packed_slowly(made) if r]
 
 
-def test_contexts_that_extend_each_other_pack_into_one_sequence():
+def test_extending_contexts_are_packed_into_one_sequence():
     first = turn([1, 2], [3, 9])
     second = turn([1, 2, 3, 9, 4], [5])
     assert Trajectory(turns=[first, second]).sequences() == [
@@ -106,19 +106,19 @@ def test_contexts_that_extend_each_other_pack_into_one_sequence():
     ]
 
 
-def test_a_context_that_does_not_extend_the_last_one_forks_a_new_sequence():
+def test_a_context_that_does_not_extend_the_previous_one_starts_a_new_sequence():
     packed = Trajectory(turns=[turn([1, 2], [3]), turn([1, 4], [5]), turn([1, 4, 5, 6], [7])]).sequences()
     assert [s.ids_T for s in packed] == [[1, 2, 3], [1, 4, 5, 6, 7]]
     assert [s.turn_T for s in packed] == [[-1, -1, 0], [-1, -1, 1, -1, 2]]
 
 
-def test_a_context_without_what_was_sampled_forks():
-    # A template that strips thinking: the next context has the prompt, and not the reply as sampled.
+def test_a_context_without_the_sampled_ids_starts_a_new_sequence():
+    # A template that strips thinking: the next context contains the prompt but not the reply as sampled.
     packed = Trajectory(turns=[turn([1, 2], [3, 4]), turn([1, 2, 4, 5], [6])]).sequences()
     assert [s.ids_T for s in packed] == [[1, 2, 3, 4], [1, 2, 4, 5, 6]]
 
 
-def test_packing_changes_no_turn():
+def test_packing_does_not_modify_turns():
     trajectory = Trajectory(turns=[turn([1], [2]), turn([1, 2, 3], [4])])
     before = trajectory.to_json()
     trajectory.sequences()
@@ -147,7 +147,7 @@ def test_a_failed_trajectory_has_no_rewards():
         _ = trajectory.total_reward
 
 
-def test_solved_is_what_the_environment_said_and_not_a_reward():
+def test_solved_depends_on_the_stop_reason_and_not_on_the_reward():
     assert Trajectory(turns=[turn([1], [2], 0.2)], stop_reason="solved").solved
     assert not Trajectory(turns=[turn([1], [2], 1.0)], stop_reason="max_turns").solved
     assert not Trajectory(turns=[turn([1], [2], 1.0)]).solved
@@ -171,7 +171,7 @@ def test_a_file_round_trips_without_loss_and_is_appended_to(tmp_path):
     assert path.read_bytes().count(b"\n") == 2
 
 
-def test_a_line_is_ascii_whatever_was_said(tmp_path):
+def test_lines_are_ascii(tmp_path):
     path = tmp_path / "trajectories.jsonl"
     made = [Trajectory(turns=[Turn("日本\u2028", "\ud800 lone surrogate \x00 \n")])]
     write_jsonl(path, made)
@@ -184,7 +184,7 @@ def test_a_stop_reason_is_read_back_as_text():
     assert Trajectory.from_json(json.loads(json.dumps(trajectory.to_json()))).stop_reason == "max_turns"
 
 
-def test_the_file_grows_with_the_tokens_and_not_with_their_square():
+def test_the_file_size_is_linear_in_tokens():
     def size(turns_K: int) -> int:
         ids: list[int] = []
         made = []
@@ -211,7 +211,7 @@ def test_the_file_grows_with_the_tokens_and_not_with_their_square():
         '{"turns": [], "slot": "first"}',
     ],
 )
-def test_a_line_that_is_no_trajectory_is_named_by_file_and_number(tmp_path, line):
+def test_an_invalid_line_is_reported_with_file_and_number(tmp_path, line):
     path = tmp_path / "trajectories.jsonl"
     write_jsonl(path, [Trajectory()])
     with path.open("a") as file:
@@ -222,24 +222,24 @@ def test_a_line_that_is_no_trajectory_is_named_by_file_and_number(tmp_path, line
         next(reading)
 
 
-def test_a_file_that_is_no_text_is_named_too(tmp_path):
+def test_a_binary_file_is_reported(tmp_path):
     path = tmp_path / "trajectories.jsonl"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BadValue, match=r"trajectories\.jsonl, line 1: "):
         list(read_jsonl(path))
 
 
-def test_a_missing_file_is_said_to_be_missing():
+def test_a_missing_file_raises_file_not_found():
     with pytest.raises(FileNotFoundError):
         list(read_jsonl(Path("no/such/file.jsonl")))
 
 
-def test_a_turn_that_failed_is_written_without_a_reward():
+def test_a_failed_turn_is_written_without_a_reward():
     data = json.loads(json.dumps(Trajectory(turns=[turn([1], [2], None)]).to_json()))
     assert data["turns"][0]["reward"] is None
     assert not any(isinstance(v, float) and math.isnan(v) for v in data["turns"][0].values())
 
 
-def test_a_turn_without_a_reward_is_not_worth_zero():
+def test_a_missing_reward_is_not_zero():
     with pytest.raises(BadValue, match="has no rewards"):
         _ = Trajectory(turns=[Turn("seen", "said", reward=1.0), Turn("seen", "said", reward=None)]).rewards_K

@@ -1,4 +1,4 @@
-"""Tokenizers with merges and chat templates, built on the spot. Not a test; loaded by path from tests that need them.
+"""Tokenizers with merges and chat templates, built without downloads. Loaded by path from tests.
 
 ``chatml()`` writes ChatML with tools. ``stripping()`` shares no token with it, trims what is said, and shows the
 thinking of a reply only until the user speaks again (results of tools do not count), as Qwen3 does. ``strict()`` wants
@@ -65,7 +65,7 @@ def strict() -> Any:
 
 
 def build(special: list[str], template: str, *, end: str, regex: bool) -> Any:
-    """A byte-level BPE tokenizer of about 400 tokens; those of thinking are added, but not special."""
+    """Build a byte-level BPE tokenizer of about 400 tokens; thinking tokens are added and not special."""
     import tokenizers
     import transformers
 

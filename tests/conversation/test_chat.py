@@ -1,4 +1,4 @@
-"""A chat template as token spans, under a tokenizer whose tokens are the characters."""
+"""ChatFormat with a tokenizer whose tokens are characters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAYINGS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8
 
 
 class CharTokenizer:
-    """Every character is a token; the template is a method, so that each test can have its own."""
+    """Tokens are characters; the template is a method, so that tests can override it."""
 
     chat_template = "see apply_chat_template"
     eos_token, eos_token_id = END, ord(END)
@@ -40,7 +40,7 @@ class CharTokenizer:
 
 
 class ThinksInTheLastReplyOnly(CharTokenizer):
-    """As Qwen3's template does: an empty block of thinking in a reply that stands last, and in no other."""
+    """Adds an empty thinking block to the last reply only, as the template of Qwen3 does."""
 
     def message(self, message: Message, last: bool) -> str:
         thinking = "<think></think>" if last and message["role"] == "assistant" else ""
@@ -48,14 +48,14 @@ class ThinksInTheLastReplyOnly(CharTokenizer):
 
 
 class LineAfterEnd(CharTokenizer):
-    """As ChatML does: a newline after each end token."""
+    """Writes a newline after each end token, as ChatML does."""
 
     def message(self, message: Message, last: bool) -> str:
         return super().message(message, last) + "\n"
 
 
 class BareUser(CharTokenizer):
-    """As the embedded tiny model's does: only replies have an end token."""
+    """Only replies have an end token, as with the embedded tiny model."""
 
     def message(self, message: Message, last: bool) -> str:
         return super().message(message, last) if message["role"] == "assistant" else USER + message["content"]
@@ -69,7 +69,7 @@ TEMPLATES = [CharTokenizer, LineAfterEnd, BareUser]
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_the_first_prompt_is_the_whole_conversation_as_the_template_writes_it(template):
+def test_the_first_prompt_is_the_conversation_rendered_by_the_template(template):
     tokenizer = template()
     chat = ChatFormat(tokenizer)
     for messages in ([user("rules")], [user("rules"), assistant("7"), user("too low")]):
@@ -78,14 +78,14 @@ def test_the_first_prompt_is_the_whole_conversation_as_the_template_writes_it(te
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @given(first=SAYINGS, reply=SAYINGS, second=SAYINGS)
-def test_extending_by_tokens_agrees_with_writing_it_all_anew(template, first, reply, second):
+def test_extension_agrees_with_rendering_everything(template, first, reply, second):
     chat = ChatFormat(template())
     extended = chat.extend(chat.prompt([user(first)]), ids(reply + END), second)
     assert extended == chat.prompt([user(first), assistant(reply), user(second)])
 
 
 @pytest.mark.parametrize("template", [*TEMPLATES, ThinksInTheLastReplyOnly])
-def test_ids_fed_next_are_ids_fed_before_and_ids_sampled_and_new_ones(template):
+def test_each_context_extends_the_previous_one_by_sampled_and_new_ids(template):
     chat = ChatFormat(template())
     fed, sampled = chat.prompt([user("rules")]), ids("any thing" + END)
     extended = chat.extend(fed, sampled, "too low")
@@ -96,14 +96,14 @@ def test_ids_fed_next_are_ids_fed_before_and_ids_sampled_and_new_ones(template):
     assert "think" not in new
 
 
-def test_a_reply_that_was_cut_is_given_its_end_token():
+def test_a_cut_reply_gets_an_end_token():
     chat = ChatFormat(CharTokenizer())
     fed = chat.prompt([user("rules")])
     assert chat.extend(fed, ids("cut"), "next") == fed + ids("cut" + END + USER + "next" + END + ASSISTANT)
     assert chat.extend(fed, [], "next") == fed + ids(END + USER + "next" + END + ASSISTANT)
 
 
-def test_extending_changes_neither_list_and_shares_none():
+def test_extension_does_not_modify_its_arguments():
     chat = ChatFormat(CharTokenizer())
     fed, sampled = chat.prompt([user("rules")]), ids("7" + END)
     before = list(fed), list(sampled)
@@ -113,7 +113,7 @@ def test_extending_changes_neither_list_and_shares_none():
     assert chat.prompt([user("rules")]) == before[0]
 
 
-def test_a_reply_decodes_without_its_end_token_and_encodes_with_it():
+def test_decoding_removes_and_encoding_adds_the_end_token():
     chat = ChatFormat(CharTokenizer())
     assert chat.decode(ids("seven" + END)) == "seven"
     assert chat.decode(ids("cut")) == "cut"
@@ -124,7 +124,7 @@ def test_a_reply_decodes_without_its_end_token_and_encodes_with_it():
 @pytest.mark.parametrize(
     ("attribute", "says"), [("chat_template", "no chat template"), ("eos_token_id", "no eos token")]
 )
-def test_a_tokenizer_that_cannot_hold_a_conversation_is_refused(attribute, says):
+def test_a_tokenizer_without_template_or_eos_is_refused(attribute, says):
     tokenizer: Any = CharTokenizer()
     setattr(tokenizer, attribute, None)
     with pytest.raises(BadValue, match=says):
@@ -142,7 +142,7 @@ class NeverEnds(CharTokenizer):
 
 
 @pytest.mark.parametrize("template", [ForgetsReplies, NeverEnds])
-def test_a_template_that_cannot_be_extended_says_so(template):
+def test_extending_with_an_unsuitable_template_is_refused(template):
     chat = ChatFormat(template())
     with pytest.raises(BadValue, match="concat_chat"):
         chat.extend(chat.prompt([user("rules")]), ids("7" + END), "next")
@@ -163,11 +163,11 @@ def test_a_template_that_cannot_be_extended_says_so(template):
         ({"text": "line"}, {}, "line"),
     ],
 )
-def test_an_observation_is_one_text_with_its_prefix_and_suffix(observation, info, text):
+def test_observation_text_includes_prefix_and_suffix(observation, info, text):
     assert observation_text(observation, info) == text
 
 
 @pytest.mark.parametrize("observation", [None, 7, ["a"], {"text": "a", "images": []}, {"problem": "a"}, {"text": 7}])
-def test_an_observation_that_is_no_text_is_refused_by_type(observation):
+def test_observation_text_refuses_other_types(observation):
     with pytest.raises(BadValue, match="needs text observations, got"):
         observation_text(observation, {})

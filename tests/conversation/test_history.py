@@ -1,4 +1,4 @@
-"""What a model is shown of an episode: extended token by token, or written anew where it must be."""
+"""History limits and contexts: extended token by token, or rendered from scratch if necessary."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADERS = {"user": USER, "assistant": ASSISTANT, "tool": TOOL}
 
 
 class Letters:
-    """Every character is a token. Thinking is what stands before a '~'."""
+    """Tokens are characters. Thinking is the text before a '~'."""
 
     chat_template = "see apply_chat_template"
     eos_token, eos_token_id = END, ord(END)
@@ -48,7 +48,7 @@ class Letters:
 
 
 class Strips(Letters):
-    """Shows thinking until the user speaks again."""
+    """Shows thinking until the next user message."""
 
     def message(self, message: Message, answered: bool) -> str:
         said = message["content"]
@@ -85,7 +85,7 @@ def play(
     roles: dict[int, Role] | None = None,
     history: History | None = None,
 ) -> list[Turn]:
-    """An episode of these replies to these observations, the first of them before the first reply."""
+    """Build the turns of an episode with these replies and observations."""
     chat, turns = ChatFormat(tokenizer), []
     for k, (reply, observation) in enumerate(zip(replies, observations, strict=True)):
         role: Role = (roles or {}).get(k, "user")
@@ -104,7 +104,7 @@ def contexts(turns: list[Turn]) -> list[str]:
 
 
 @pytest.mark.parametrize("tokenizer", [Letters, Strips, Trims])
-def test_a_context_extends_the_one_before_by_what_was_sampled_and_is_new(tokenizer):
+def test_a_context_extends_the_previous_one_by_sampled_and_new_ids(tokenizer):
     turns = play(tokenizer(), [" a " + END, "b", "c" + END], ["rules", "one", "two"], {1: "tool"})
     assert contexts(turns) == [
         f"{USER}rules{END}{ASSISTANT}",
@@ -113,13 +113,13 @@ def test_a_context_extends_the_one_before_by_what_was_sampled_and_is_new(tokeniz
     ]
 
 
-def test_a_list_of_messages_extends_it_by_all_of_them():
+def test_a_list_of_messages_extends_the_context_by_all_of_them():
     new = [tool("one"), tool("two"), user("next")]
     last = contexts(play(Letters(), ["a" + END, "b" + END], [[user("rules")], new]))[1]
     assert last == f"{USER}rules{END}{ASSISTANT}a{END}{TOOL}one{END}{TOOL}two{END}{USER}next{END}{ASSISTANT}"
 
 
-def test_thinking_is_kept_while_tools_answer_and_forks_when_the_user_speaks():
+def test_thinking_is_kept_during_tool_calls_and_forks_at_a_user_message():
     replies = ["hm~call" + END, "ok~7" + END, "so~8" + END, "9" + END]
     turns = play(Strips(), replies, ["rules", "2", "low", "high"], {1: "tool"})
     assert contexts(turns)[1:] == [
@@ -130,12 +130,12 @@ def test_thinking_is_kept_while_tools_answer_and_forks_when_the_user_speaks():
     assert len(Trajectory(turns=turns).sequences()) == 3
 
 
-def test_replies_without_thinking_extend_a_context_that_was_forked():
+def test_replies_without_thinking_extend_a_forked_context():
     turns = play(Strips(), ["hm~7" + END, "8 " + END, "9" + END], ["rules", "low", "high"])
     assert contexts(turns)[2] == contexts(turns)[1] + f"8 {END}{USER}high{END}{ASSISTANT}"
 
 
-def test_a_long_chain_of_thoughts_and_tools_is_not_read_and_written_anew_on_every_turn():
+def test_a_long_chain_of_tool_calls_is_not_rendered_again_every_turn():
     class Counts(Strips):
         written = read = 0
 
@@ -157,13 +157,13 @@ def test_a_long_chain_of_thoughts_and_tools_is_not_read_and_written_anew_on_ever
 
 
 @pytest.mark.parametrize("length", [10, 5_000])
-def test_short_texts_and_long_ones_are_fed_alike(length):
+def test_cached_and_uncached_texts_are_encoded_alike(length):
     text = "x" * length
     last = contexts(play(Letters(), ["a" + END, "b" + END], [text, text]))[1]
     assert last == f"{USER}{text}{END}{ASSISTANT}a{END}{USER}{text}{END}{ASSISTANT}"
 
 
-def test_the_same_thought_twice_is_told_apart_and_so_is_one_that_is_quoted():
+def test_repeated_and_quoted_thoughts_are_distinguished():
     same = ["hm~7" + END] * 4
     turns = play(Strips(), same, ["rules", "low", "you said hm~7", "you said hm~7"], {1: "user", 3: "tool"})
     stripped = f"{ASSISTANT}7{END}"
@@ -174,7 +174,7 @@ def test_the_same_thought_twice_is_told_apart_and_so_is_one_that_is_quoted():
 
 
 @pytest.mark.parametrize("tokenizer", [Forgets, Endless])
-def test_a_template_that_cannot_be_extended_writes_every_context_anew(tokenizer):
+def test_a_template_that_cannot_be_extended_renders_every_context(tokenizer):
     replies, observations = ["a" + END, "b" + END, "c" + END], ["rules", "one", "two"]
     turns = play(tokenizer(), replies, observations)
     for k, turn in enumerate(turns):
@@ -185,7 +185,7 @@ def test_a_template_that_cannot_be_extended_writes_every_context_anew(tokenizer)
 # Limits
 
 
-def test_old_turns_are_dropped_and_the_task_is_kept():
+def test_dropping_old_turns_keeps_the_task():
     replies = [f"{k}" + END for k in range(5)]
     turns = play(
         Letters(), replies, ["rules", "a", "b", "c", "d"], history=History(max_turns=2, overflow="drop_oldest")
@@ -200,20 +200,20 @@ def test_old_turns_are_dropped_and_the_task_is_kept():
     assert len(Trajectory(turns=turns).sequences()) == 3
 
 
-def test_what_is_left_is_fed_as_it_was_sampled():
+def test_remaining_turns_are_fed_as_sampled():
     history = History(max_turns=1, overflow="drop_oldest")
     turns = play(Trims(), [" a " + END, " b " + END, "c" + END], ["rules", "one", "two"], history=history)
     assert contexts(turns)[2] == f"{USER}rules{END}{ASSISTANT} b {END}{USER}two{END}{ASSISTANT}"
 
 
-def test_thinking_that_the_template_strips_stays_out_when_turns_are_dropped():
+def test_stripped_thinking_stays_out_when_turns_are_dropped():
     history = History(max_turns=1, overflow="drop_oldest")
     turns = play(Strips(), ["a~1" + END, "b~2" + END, "c" + END], ["rules", "x", "y"], {2: "tool"}, history)
     assert contexts(turns)[1] == f"{USER}rules{END}{ASSISTANT}1{END}{USER}x{END}{ASSISTANT}"
     assert contexts(turns)[2] == f"{USER}rules{END}{ASSISTANT}b~2{END}{TOOL}y{END}{ASSISTANT}"
 
 
-def test_thinking_stays_stripped_when_turns_before_it_are_dropped():
+def test_thinking_stays_stripped_when_earlier_turns_are_dropped():
     history = History(max_turns=2, overflow="drop_oldest")
     turns = play(Strips(), ["a~1" + END, "b~2" + END, "c~3" + END, "d" + END], ["rules", "x", "y", "z"], {}, history)
     assert (
@@ -221,7 +221,7 @@ def test_thinking_stays_stripped_when_turns_before_it_are_dropped():
     )
 
 
-def test_as_few_turns_are_dropped_as_fit_and_never_the_newest():
+def test_as_few_turns_as_possible_are_dropped_and_never_the_newest():
     chat = ChatFormat(Letters())
     turns = play(Letters(), [str(k) + END for k in range(4)], ["rules", "a", "b", "c"])
 
@@ -245,12 +245,12 @@ def test_as_few_turns_are_dropped_as_fit_and_never_the_newest():
         ({"overflow": "drop"}, "overflow must be 'end' or 'drop_oldest', got 'drop'"),
     ],
 )
-def test_limits_that_make_no_sense_are_refused(kwargs, says):
+def test_invalid_limits_are_refused(kwargs, says):
     with pytest.raises(BadValue, match=says):
         History(**kwargs)
 
 
-def test_a_first_prompt_past_the_limit_says_so():
+def test_a_first_prompt_past_the_limit_is_refused():
     with pytest.raises(BadValue, match="the first prompt has 8 tokens, and max_tokens is 7"):
         History(max_tokens=7).context(ChatFormat(Letters()), [], [user("rules")], None)
 
@@ -259,7 +259,7 @@ def test_a_first_prompt_past_the_limit_says_so():
 
 
 class CountEnv(Env):
-    """Ten turns; a tool answers every other one."""
+    """Ten turns; every other observation is a tool result."""
 
     def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed)
@@ -273,7 +273,7 @@ class CountEnv(Env):
 
 
 class Speller:
-    """Says the number of its turn in the tokens of Letters; or as text alone."""
+    """Replies with the number of the turn, in the tokens of Letters or as text only."""
 
     max_prompt_tokens: int | None = None
     version = 0
@@ -290,7 +290,7 @@ class Speller:
         return Reply(text) if self.chat is None else Reply(text, ids(text + END), [0.0] * (len(text) + 1), "stop")
 
 
-def test_results_of_tools_are_recorded_asked_and_fed_as_such():
+def test_tool_results_are_recorded_requested_and_fed_as_tool_messages():
     policy = Speller(ChatFormat(Letters()))
     (episode,) = Collector(SyncVectorEnv([CountEnv])).collect(policy, episodes=1)
     assert [turn.role for turn in episode.turns][:4] == ["user", "tool", "user", "tool"]
@@ -301,7 +301,7 @@ def test_results_of_tools_are_recorded_asked_and_fed_as_such():
     assert Trajectory.from_json(episode.to_json()) == episode
 
 
-def test_a_long_episode_goes_on_where_old_turns_may_be_dropped():
+def test_a_long_episode_continues_if_old_turns_may_be_dropped():
     history = History(overflow="drop_oldest")
     (episode,) = Collector(SyncVectorEnv([CountEnv]), history=history).collect(
         Speller(ChatFormat(Letters()), limit=80), episodes=1
@@ -312,7 +312,7 @@ def test_a_long_episode_goes_on_where_old_turns_may_be_dropped():
     assert len(episode.sequences()) > 1
 
 
-def test_by_default_it_ends_there():
+def test_a_long_episode_is_truncated_by_default():
     (episode,) = Collector(SyncVectorEnv([CountEnv])).collect(Speller(ChatFormat(Letters()), limit=80), episodes=1)
     assert (episode.stop_reason, episode.terminated, episode.truncated) == ("max_tokens", False, True)
     assert 1 < len(episode.turns) < 10
@@ -333,7 +333,7 @@ def test_a_limit_of_turns_ends_an_episode_or_drops_turns(chat):
     assert [turn.dropped for turn in whole.turns] == [request.dropped for request in policy.requests] == dropped
 
 
-def test_a_saved_collector_remembers_tools_and_what_was_dropped():
+def test_a_restored_collector_keeps_roles_and_dropped_turns():
     def build() -> Collector:
         return Collector(SyncVectorEnv([CountEnv] * 2), history=History(max_turns=2, overflow="drop_oldest"))
 
@@ -347,15 +347,15 @@ def test_a_saved_collector_remembers_tools_and_what_was_dropped():
     assert [[turn.role for turn in t.turns] for t in ours] == [[turn.role for turn in t.turns] for t in theirs]
 
 
-# The meter
+# Retokenization
 
 
-def test_the_meter_is_silent_where_text_says_it_all():
+def test_contexts_reproducible_from_text_have_no_mismatch():
     turns = play(Letters(), ["a" + END, "b" + END, "c" + END], ["rules", "one", "two"], {1: "tool"})
     assert retokenization_mismatch(ChatFormat(Letters()), turns) is None
 
 
-def test_the_meter_says_which_turn_where_and_what():
+def test_a_mismatch_names_turn_index_and_tokens():
     turns = play(Trims(), ["a" + END, "b " + END, "c" + END], ["rules", "one", "two"])
     found = retokenization_mismatch(ChatFormat(Trims()), turns)
     assert found is not None
@@ -364,7 +364,7 @@ def test_the_meter_says_which_turn_where_and_what():
     assert found.rendered == (END, USER, "t", "w", "o", END, ASSISTANT)
 
 
-def test_the_meter_knows_what_was_dropped():
+def test_dropped_turns_are_no_mismatch():
     history = History(max_turns=1, overflow="drop_oldest")
     turns = play(Letters(), ["a" + END, "b" + END, "c" + END], ["rules", "one", "two"], history=history)
     assert turns[2].dropped == 1 and retokenization_mismatch(ChatFormat(Letters()), turns) is None
@@ -380,7 +380,7 @@ def test_the_meter_counts_over_a_run():
     assert str(meter).startswith("4 of 9 contexts and 2 of 3 episodes differ")
 
 
-def test_a_conversation_is_the_task_and_what_followed():
+def test_a_conversation_is_the_task_and_all_later_messages():
     turns = [Turn("rules", "a"), Turn("one", "b", role="tool"), Turn([user("two")], "c")]
     everything = [user("rules"), assistant("a"), tool("one"), assistant("b"), user("two"), assistant("c"), user("new")]
     assert conversation(turns, [user("new")]) == everything

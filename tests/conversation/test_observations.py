@@ -1,4 +1,4 @@
-"""What an environment shows, as messages."""
+"""Conversion of observations to messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gem.errors import BadValue
 from gem.messages import tool, user
 
 
-def test_text_is_the_users_unless_a_tool_was_used():
+def test_text_has_the_role_user_unless_a_tool_was_used():
     assert role_of({}) == role_of({"use_tool": False, "tool_type": None}) == "user"
     assert role_of({"use_tool": True}) == "tool"
     assert as_messages("2", role_of({"use_tool": True})) == [tool("2")]
@@ -25,24 +25,24 @@ def test_a_list_of_messages_keeps_its_roles_and_is_copied():
     assert said[0]["content"] == "a"
 
 
-def test_images_stand_before_their_text():
+def test_images_precede_their_text():
     (message,) = as_messages({"text": "what?", "images": ["image"]})
     assert message["content"] == [{"type": "image", "image": "image"}, {"type": "text", "text": "what?"}]
 
 
 @pytest.mark.parametrize("observation", [None, 7, ["a"], {"problem": "a"}, {"text": 7}])
-def test_what_is_no_observation_is_refused_by_type(observation):
+def test_other_types_are_not_observations(observation):
     with pytest.raises(BadValue, match=f"takes text, text with images or messages, got {type(observation).__name__}"):
         as_messages(observation)
 
 
 @pytest.mark.parametrize("observation", [{"text": "a", "images": ["image"]}, [], [{"role": "user", "content": [1]}]])
-def test_who_reads_text_alone_is_given_nothing_else(observation):
+def test_text_messages_refuses_other_content(observation):
     with pytest.raises(BadValue, match="needs text observations, got"):
         text_messages(observation)
 
 
-def test_prefix_and_suffix_stand_around_the_text_or_the_last_message():
+def test_prefix_and_suffix_surround_the_text_or_the_last_message():
     info = {"prefix": "task", "suffix": "board"}
     assert with_prefix_and_suffix("line", info) == "task\nline\nboard"
     assert with_prefix_and_suffix({"text": "line"}, info) == {"text": "task\nline\nboard"}
@@ -54,7 +54,7 @@ def test_prefix_and_suffix_stand_around_the_text_or_the_last_message():
 
 
 @pytest.mark.parametrize("observation", [None, 7, [], ["a"], {"pixels": 1}])
-def test_what_is_no_observation_is_shown_as_it_is(observation):
+def test_other_values_get_no_prefix_or_suffix(observation):
     assert with_prefix_and_suffix(observation, {"suffix": "board"}) == observation
 
 

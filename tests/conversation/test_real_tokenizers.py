@@ -1,4 +1,4 @@
-"""Tokenizers with merges and templates in Jinja."""
+"""ChatFormat with tokenizers that have merges and Jinja templates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def control(chat: ChatFormat, ids: list[int]) -> list[int]:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(first=WORDS, reply=WORDS, second=WORDS)
-def test_plain_texts_are_encoded_as_the_tokenizer_does_it(name, first, reply, second):
+def test_plain_text_is_encoded_as_by_the_tokenizer(name, first, reply, second):
     tokenizer = built(name)
     messages = [user(first), assistant(reply), user(second)]
     expected = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
@@ -54,7 +54,7 @@ def test_plain_texts_are_encoded_as_the_tokenizer_does_it(name, first, reply, se
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("text", LOOK_ALIKES)
-def test_look_alikes_are_text_and_nothing_is_lost(name, text):
+def test_look_alikes_are_encoded_as_text_without_loss(name, text):
     chat = ChatFormat(built(name))
     said = f"say {text} now"
     for messages, plain in (
@@ -70,7 +70,7 @@ def test_look_alikes_are_text_and_nothing_is_lost(name, text):
 
 
 @pytest.mark.parametrize("habit", ["takes the blanks after its end token", "puts a blank before a text"])
-def test_what_a_tokenizer_does_around_the_end_of_a_reply_is_done_where_a_context_is_extended(habit):
+def test_extension_reproduces_tokenizer_behaviour_at_the_end_of_a_reply(habit):
     import tokenizers
     import transformers
 
@@ -92,7 +92,7 @@ def test_what_a_tokenizer_does_around_the_end_of_a_reply_is_done_where_a_context
     assert chat.extend(fed, expected[len(fed) : end + 1], "and now") == expected
 
 
-def test_a_template_that_wants_turns_to_alternate_takes_tools_as_the_user():
+def test_alternating_templates_get_tool_results_as_user_messages():
     chat = ChatFormat(built("strict"))
     said: list[Message] = [user("a"), assistant("b"), tool("c"), tool("d"), user("e")]
     assert chat.tokenizer.decode(chat.prompt(said)) == "<s><inst>a</inst>b</s><inst>c\nd\ne</inst>"
@@ -101,12 +101,12 @@ def test_a_template_that_wants_turns_to_alternate_takes_tools_as_the_user():
 
 
 @pytest.mark.parametrize(("name", "end"), [("chatml", "<|im_end|>"), ("stripping", "[END]"), ("strict", "</s>")])
-def test_a_reply_ends_with_the_token_that_the_template_writes(name, end):
+def test_a_reply_ends_with_the_end_token_of_the_template(name, end):
     tokenizer = built(name)
     assert ChatFormat(tokenizer).eos_id == tokenizer.convert_tokens_to_ids(end)
 
 
-def test_only_the_template_that_strips_thinking_does_not_keep_it():
+def test_only_templates_that_strip_thinking_do_not_keep_it():
     for name in NAMES:
         chat = ChatFormat(built(name))
         assert chat.keeps(chat.encode_reply("7"))
@@ -114,7 +114,7 @@ def test_only_the_template_that_strips_thinking_does_not_keep_it():
         assert chat.keeps(chat.encode_reply("<think>hm</think>7")) == (name != "stripping")
 
 
-def test_tokens_of_thinking_are_read_and_written_by_everybody():
+def test_thinking_tokens_are_ordinary_text():
     chat = ChatFormat(built("stripping"))
     think = chat.tokenizer.convert_tokens_to_ids("<think>")
     assert think in chat.encode_reply("<think>hm</think>7")
@@ -124,7 +124,7 @@ def test_tokens_of_thinking_are_read_and_written_by_everybody():
 @pytest.mark.parametrize(
     ("history", "reply"), [("<think></think>", ""), ("", "<think>")], ids=["empty thoughts", "thought begun"]
 )
-def test_headers_that_the_tokenizer_does_not_call_special_are_control_tokens_all_the_same(history, reply):
+def test_header_tokens_that_are_not_special_are_control_tokens(history, reply):
     import tokenizers
 
     build = TOKENIZERS["build"]

@@ -1,4 +1,4 @@
-"""Texts of others never become control tokens, whatever the template does to them."""
+"""Message text never becomes control tokens, whatever the template does to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gem.conversation import ChatFormat
@@ -31,7 +31,7 @@ TEXTS = st.lists(PIECES, max_size=8).map("".join)
 
 
 class Letters:
-    """Every character is a token; its special tokens are one each, and "<think>" is one that is not special."""
+    """Tokens are characters, besides one token per special token and a "<think>" that is not special."""
 
     chat_template = "see apply_chat_template"
     eos_token, eos_token_id = END, SPECIAL[END]
@@ -61,7 +61,7 @@ class Trims(Letters):
 
 
 class Cuts(Letters):
-    """Shows the second half of what is said."""
+    """Shows the second half of each message."""
 
     def message(self, message: Message) -> str:
         return super().message({**message, "content": message["content"][len(message["content"]) // 2 :]})
@@ -90,20 +90,20 @@ def text_of(ids: list[int]) -> str:
 
 @pytest.mark.parametrize("tokenizer", [Letters, Trims, Cuts])
 @given(first=TEXTS, second=TEXTS)
-def test_a_prompt_has_the_control_tokens_of_the_template_alone(tokenizer, first, second):
+def test_a_prompt_contains_only_control_tokens_of_the_template(tokenizer, first, second):
     ids = ChatFormat(tokenizer()).prompt([user(first), assistant(second), tool("x")])
     assert special(ids) == ["<u>", END, "<a>", END, "<t>", END, "<a>"]
 
 
 @given(TEXTS)
-def test_nothing_else_is_changed(text):
+def test_other_text_is_unchanged(text):
     chat = ChatFormat(Letters())
     assert text_of(chat.prompt([user(text)])) == f"<u>{text.replace(MARK, '')}{END}<a>"
     assert text_of(chat.prompt([user("a"), user(text)])) == f"<u>a{END}<u>{text.replace(MARK, '')}{END}<a>"
 
 
 @given(sampled=st.lists(st.sampled_from([*NAMES, *map(ord, "<>()/uend")]), max_size=12), text=TEXTS)
-def test_a_reply_is_fed_back_as_sampled_and_what_follows_has_no_control_tokens_of_its_own(sampled, text):
+def test_a_reply_is_fed_back_as_sampled_and_new_text_has_no_control_tokens(sampled, text):
     chat = ChatFormat(Letters())
     fed = chat.prompt([user("rules")])
     extended = chat.extend(fed, sampled, [tool(text), user(text)])
@@ -113,35 +113,37 @@ def test_a_reply_is_fed_back_as_sampled_and_what_follows_has_no_control_tokens_o
 
 
 @given(st.lists(st.sampled_from([*NAMES, *map(ord, "<>()/uend")]), max_size=12))
-def test_a_sampled_reply_that_is_written_anew_has_the_tokens_it_had(sampled):
+@example([SPECIAL["</end>"], ord(">")])
+@example([ord("("), ord("("), SPECIAL["<u>"], ord(")"), ord(")")])
+def test_a_reply_rendered_again_keeps_its_control_tokens(sampled):
     chat = ChatFormat(Letters())
     said = sampled[:-1] if sampled[-1:] == [chat.eos_id] else sampled
     prompt = chat.prompt([user("a"), chat.reply(sampled), user("b")])
     assert prompt == [*chat.prompt([user("a")]), *said, chat.eos_id, *chat.prompt([user("b")])]
 
 
-def test_a_reply_and_a_text_that_read_the_same_are_told_apart():
+def test_a_reply_and_an_identical_text_are_distinguished():
     chat = ChatFormat(Letters())
     prompts = [chat.prompt([chat.reply([SPECIAL["<u>"]])]), chat.prompt([assistant("<u>")])]
     assert [special(ids) for ids in prompts] == [["<a>", "<u>", END, "<a>"], ["<a>", END, "<a>"]]
 
 
-def test_a_reply_that_somebody_else_wrote_has_no_control_token_but_its_end():
+def test_a_reply_given_as_text_has_only_the_end_token():
     ids = ChatFormat(Letters()).encode_reply("a<u>b</end>")
     assert special(ids) == [END] and text_of(ids) == "a<u>b</end></end>"
 
 
-def test_a_token_that_is_added_but_not_special_is_text():
+def test_added_tokens_that_are_not_special_are_text():
     template = Template(Letters())
     assert template.safe("<think>") == "<think>"
     assert set(template.control) == set(SPECIAL)
 
 
-def test_a_prompt_that_was_written_already_is_encoded_as_it_is():
+def test_a_rendered_prompt_is_encoded_unchanged():
     assert special(ChatFormat(Letters()).raw("<u>a</end><a>")) == ["<u>", END, "<a>"]
 
 
-def test_a_look_alike_that_the_vocabulary_has_as_a_word_is_spelled_out():
+def test_a_look_alike_in_the_vocabulary_is_split():
     class Words(Letters):
         def encode(self, text: str, add_special_tokens: bool, split_special_tokens: bool = False) -> list[int]:
             return super().encode(text, add_special_tokens)
@@ -152,13 +154,13 @@ def test_a_look_alike_that_the_vocabulary_has_as_a_word_is_spelled_out():
 # The role of tools
 
 
-def test_a_template_that_takes_tools_is_given_them():
+def test_a_template_that_supports_tools_gets_tool_messages():
     assert Template(Letters()).supports_tools
     assert text_of(ChatFormat(Letters()).prompt([user("a"), assistant("b"), tool("c")])).endswith("<t>c</end><a>")
 
 
 @pytest.mark.parametrize("tokenizer", [NoTools, ForgetsTools])
-def test_a_template_without_tools_shows_their_results_as_the_users(tokenizer):
+def test_a_template_without_tools_gets_user_messages(tokenizer):
     chat = ChatFormat(tokenizer())
     assert not chat.template.supports_tools
     assert text_of(chat.prompt([user("a"), assistant("b"), tool("c")])) == "<u>a</end><a>b</end><u>c</end><a>"
@@ -166,7 +168,7 @@ def test_a_template_without_tools_shows_their_results_as_the_users(tokenizer):
     assert text_of(extended) == "<u>a</end><a>b</end><u>c</end><a>"
 
 
-def test_results_in_a_row_and_what_the_user_says_next_are_one_message_then():
+def test_adjacent_tool_results_and_user_messages_are_joined():
     chat = ChatFormat(NoTools())
     said = [user("a"), assistant("b"), tool("c"), tool("<u>"), user("d"), assistant("e"), tool("f")]
     shown = chat.template.encode(chat.template.render(said))
@@ -174,12 +176,12 @@ def test_results_in_a_row_and_what_the_user_says_next_are_one_message_then():
     assert special(shown).count("<u>") == 3
 
 
-def test_messages_that_a_template_refuses_are_named_by_role():
+def test_refused_messages_are_named_by_role():
     with pytest.raises(BadValue, match="refuses messages of user, user: RuntimeError: roles must alternate"):
         ChatFormat(NoTools()).prompt([user("a"), user("b")])
 
 
-def test_contents_that_are_no_text_are_refused():
+def test_content_that_is_not_text_is_refused():
     message: Any = {"role": "user", "content": [{"type": "image", "image": None}]}
     with pytest.raises(BadValue, match="messages of text, got content of list"):
         ChatFormat(Letters()).prompt([message, message])
@@ -188,7 +190,7 @@ def test_contents_that_are_no_text_are_refused():
 # The end of a reply
 
 
-def test_a_reply_ends_with_what_the_template_writes_and_not_always_with_the_eos_token():
+def test_the_end_token_of_the_template_may_differ_from_eos():
     class Base(Letters):
         eos_token, eos_token_id = "<t>", SPECIAL["<t>"]
 

@@ -14,23 +14,23 @@ def request(turn: int = 0, action: str = "left") -> Request:
     return Request("obs", [], (0, 0, turn), lambda: action)
 
 
-def test_the_random_policy_takes_the_environments_own_actions():
+def test_the_random_policy_samples_from_the_environment():
     assert RandomPolicy().act([request(action="left"), request(action="right")]) == [Reply("left"), Reply("right")]
 
 
-def test_a_script_says_its_lines_by_turn_and_repeats_the_last():
+def test_a_script_plays_one_line_per_turn_and_repeats_the_last():
     policy = ScriptedPolicy(["a", "b"])
     assert [policy.act([request(turn)])[0].text for turn in range(4)] == ["a", "b", "b", "b"]
     assert [r.text for r in policy.act([request(1), request(0)])] == ["b", "a"]
 
 
 @pytest.mark.parametrize("lines", [[], "abc", ""])
-def test_a_script_is_a_list_of_at_least_one_line(lines):
+def test_an_empty_script_is_refused(lines):
     with pytest.raises(BadValue, match="a list of at least one line, got"):
         ScriptedPolicy(lines)
 
 
-def test_a_script_does_not_change_with_the_callers_list():
+def test_a_script_copies_its_list():
     lines = ["a"]
     policy = ScriptedPolicy(lines)
     lines[0] = "b"
@@ -38,21 +38,21 @@ def test_a_script_does_not_change_with_the_callers_list():
 
 
 @pytest.mark.parametrize("policy", [RandomPolicy(), ScriptedPolicy(["a"])])
-def test_policies_of_text_have_no_tokens(policy):
+def test_text_policies_have_no_tokens(policy):
     assert (policy.chat, policy.max_prompt_tokens, policy.version) == (None, None, 0)
     (reply,) = policy.act([request()])
     assert (reply.sampled_ids, reply.logprobs, reply.finish) == ([], [], None)
     assert policy.act([]) == []
 
 
-def test_the_oracle_of_an_environment_is_found_under_wrappers():
+def test_the_oracle_is_found_below_wrappers():
     env = gem.wrappers.EpisodeTrackingWrapper(gem.make("game:GuessTheNumber-v0-easy"))
     player = oracle(env)
     observation, _ = env.reset(seed=1)
     assert player.act(observation) == r"\boxed{5}"
 
 
-def test_an_environment_without_an_oracle_says_what_names_one(monkeypatch):
+def test_a_missing_oracle_names_the_spec_field(monkeypatch):
     from gem.envs.game_env.guess_the_number import GuessTheNumberEnv
 
     with pytest.raises(BadValue, match=r"no oracle is known for .*EnvSpec\.oracle"):

@@ -1,4 +1,4 @@
-"""The client of a chat endpoint, against a server that fails as told."""
+"""Endpoint and its HTTP client against a fake server with scripted failures."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def workers() -> list[threading.Thread]:
     return [thread for thread in set(threading.enumerate()) - BEFORE if thread.name == "gem-background"]
 
 
-def test_a_reply_comes_with_its_end_and_its_tokens():
+def test_a_completion_has_finish_reason_and_usage():
     with FakeEndpoint([Answer(text="4", finish="length")]) as fake, client(fake) as endpoint:
         usage = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
         assert endpoint.complete(ASK, temperature=0.5, stop=["\n"]) == Completion("4", "length", usage)
     assert fake.requests[0].body == {"model": "m", "messages": ASK, "temperature": 0.5, "stop": ["\n"]}
 
 
-def test_event_loops_await_it():
+def test_completions_can_be_awaited():
     async def both(endpoint: Endpoint) -> list[Completion]:
         return await asyncio.gather(endpoint.acomplete(ASK), endpoint.acomplete(ASK))
 
@@ -59,7 +59,7 @@ def test_event_loops_await_it():
         assert [c.text for c in asyncio.run(both(endpoint))] == ["4", "4"]  # another loop, the same connections
 
 
-def test_threads_share_it():
+def test_threads_share_a_client():
     with FakeEndpoint(lambda request: request.last) as fake, client(fake) as endpoint, ThreadPoolExecutor(8) as threads:
         asked = [[{"role": "user", "content": str(i)}] for i in range(64)]
         assert [c.text for c in threads.map(endpoint.complete, asked)] == [str(i) for i in range(64)]
@@ -81,25 +81,25 @@ PASSING = {
 
 
 @pytest.mark.parametrize("answer", PASSING.values(), ids=PASSING)
-def test_what_may_pass_is_tried_again(answer):
+def test_transient_errors_are_retried(answer):
     with FakeEndpoint([answer, answer, "4"]) as fake, client(fake) as endpoint:
         assert endpoint.complete(ASK).text == "4"
     assert len(fake.requests) == 3
 
 
 @pytest.mark.parametrize("answer", PASSING.values(), ids=PASSING)
-def test_what_does_not_pass_is_an_endpoint_error(answer):
+def test_persistent_errors_raise_endpoint_error(answer):
     why = r"'m' at http://127.*3 attempts"
     with FakeEndpoint([answer]) as fake, client(fake, retries=2) as endpoint, pytest.raises(EndpointError, match=why):
         endpoint.complete(ASK)
     assert len(fake.requests) == 3
 
 
-def test_an_endpoint_error_is_the_machinerys():
+def test_an_endpoint_error_is_an_infra_error():
     assert issubclass(EndpointError, InfraError)
 
 
-def test_a_reply_that_does_not_come_is_given_up_and_tried_again():
+def test_a_timeout_is_retried():
     with FakeEndpoint([Answer(delay=3600), "4"]) as fake, client(fake, timeout=0.3) as endpoint:
         assert endpoint.complete(ASK).text == "4"
     with FakeEndpoint([Answer(delay=3600)]) as fake, client(fake, timeout=0.1, retries=0) as twin:
@@ -107,7 +107,7 @@ def test_a_reply_that_does_not_come_is_given_up_and_tried_again():
     assert isinstance(failure, EndpointError) and "no reply in 0.1 s" in str(failure)
 
 
-def test_a_server_that_is_not_there_is_an_endpoint_error():
+def test_an_unreachable_server_is_an_endpoint_error():
     with FakeEndpoint(["4"]) as fake:
         url = fake.url
     with Endpoint(url, "m", retries=1, backoff=0.001) as endpoint, pytest.raises(EndpointError, match="2 attempts"):
@@ -115,7 +115,7 @@ def test_a_server_that_is_not_there_is_an_endpoint_error():
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422, 302])
-def test_what_a_retry_cannot_help_fails_at_once(status):
+def test_client_errors_are_not_retried(status):
     answer = Answer(status=status, body="context too long", headers={"Location": "/elsewhere"})
     with FakeEndpoint([answer]) as fake, client(fake) as endpoint:
         failure = endpoint.submit(ASK).exception()
@@ -123,7 +123,7 @@ def test_what_a_retry_cannot_help_fails_at_once(status):
     assert len(fake.requests) == 1
 
 
-def test_pauses_grow_and_differ_and_heed_the_server():
+def test_pauses_grow_with_jitter_and_respect_retry_after():
     endpoint = Endpoint("http://127.0.0.1/v1", "m", backoff=0.5)
     for attempt in range(4):
         pauses = {endpoint._pause(attempt, 0.0) for _ in range(200)}
@@ -132,7 +132,7 @@ def test_pauses_grow_and_differ_and_heed_the_server():
     assert endpoint._pause(60, 0.0) == endpoint._pause(0, 1e9) == MAX_PAUSE_S
 
 
-def test_retry_after_is_waited_for(monkeypatch):
+def test_retry_after_delays_the_next_attempt(monkeypatch):
     asked = []
     monkeypatch.setattr(Endpoint, "_pause", lambda self, attempt, after: asked.append((attempt, after)) or 0.0)
     answers = [Answer(status=429, headers={"Retry-After": "3"}), Answer(status=503, headers={"Retry-After": "Mon"})]
@@ -141,7 +141,7 @@ def test_retry_after_is_waited_for(monkeypatch):
     assert asked == [(0, 3.0), (1, 0.0)]
 
 
-def test_no_more_are_in_flight_than_allowed():
+def test_requests_in_flight_are_bounded():
     with FakeEndpoint([Answer(text="4", delay=0.05)]) as fake, client(fake, concurrency=3) as endpoint:
         futures = [endpoint.submit(ASK) for _ in range(12)]
         assert [future.result().text for future in futures] == ["4"] * 12
@@ -154,7 +154,7 @@ def test_a_reply_without_text_is_empty():
         assert endpoint.complete(ASK) == Completion("", None, {})
 
 
-def test_the_key_is_sent_and_never_told(monkeypatch, caplog):
+def test_the_key_is_sent_and_never_shown(monkeypatch, caplog):
     monkeypatch.setenv("MY_KEY", KEY + "\n")
     refusal = Answer(status=500, body=f"no such key: {KEY}")
     with caplog.at_level(logging.DEBUG), FakeEndpoint([refusal, refusal, Answer(body=KEY)]) as fake:
@@ -175,7 +175,7 @@ def test_without_a_variable_no_key_is_sent(monkeypatch):
 
 
 @pytest.mark.parametrize("value", [None, "", " ", "a\nb", "é"])
-def test_a_key_that_is_none_names_its_variable(monkeypatch, value):
+def test_a_missing_key_names_its_variable(monkeypatch, value):
     monkeypatch.delenv("MY_KEY", raising=False)
     if value is not None:
         monkeypatch.setenv("MY_KEY", value)
@@ -183,7 +183,7 @@ def test_a_key_that_is_none_names_its_variable(monkeypatch, value):
         Endpoint("http://127.0.0.1/v1", "m", api_key_env="MY_KEY").complete(ASK)
 
 
-def test_closing_fails_what_is_under_way_and_leaves_no_thread():
+def test_closing_fails_requests_in_flight_and_ends_the_thread():
     with FakeEndpoint([Answer(delay=3600)]) as fake:
         endpoint = client(fake)
         futures = [endpoint.submit(ASK) for _ in range(3)]
@@ -195,21 +195,21 @@ def test_closing_fails_what_is_under_way_and_leaves_no_thread():
         assert len(workers()) == 1  # the server's
 
 
-def test_the_next_request_after_closing_opens_anew():
+def test_a_request_after_closing_opens_a_new_connection():
     with FakeEndpoint(["4"]) as fake, client(fake) as endpoint:
         endpoint.complete(ASK)
         endpoint.close()
         assert endpoint.complete(ASK).text == "4"
 
 
-def test_a_client_that_is_forgotten_leaves_no_thread():
+def test_a_garbage_collected_client_leaves_no_thread():
     with FakeEndpoint(["4"]) as fake:
         client(fake).complete(ASK)
         gc.collect()
         assert len(workers()) == 1  # the server's
 
 
-def test_a_request_that_is_given_up_is_cut_off():
+def test_cancelling_a_request_aborts_it():
     with FakeEndpoint([Answer(delay=3600), "4"]) as fake, client(fake, concurrency=1) as endpoint:
         stuck = endpoint.submit(ASK)
         while not fake.requests:
@@ -243,14 +243,14 @@ def _asks(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("name", ["model", "messages", "stream", "n"])
-def test_what_the_client_sets_itself_cannot_be_set(name):
+def test_reserved_fields_cannot_be_set(name):
     endpoint = Endpoint("http://127.0.0.1/v1", "m")
     with pytest.raises((BadValue, TypeError), match=name):
         endpoint.complete(ASK, **{name: 1})
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}])
-def test_what_is_no_json_is_the_callers_mistake(value):
+def test_values_that_are_not_json_are_refused(value):
     with pytest.raises(BadValue, match="sent as JSON"):
         Endpoint("http://127.0.0.1/v1", "m").complete(ASK, temperature=value)
 
@@ -258,7 +258,7 @@ def test_what_is_no_json_is_the_callers_mistake(value):
 @pytest.mark.parametrize(
     "settings", [{"timeout": 0}, {"timeout": float("nan")}, {"backoff": -1}, {"concurrency": 0}, {"retries": -1}]
 )
-def test_settings_out_of_range_are_named(settings):
+def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(BadValue, match=next(iter(settings))):
         Endpoint("http://127.0.0.1/v1", "m", **settings)
 
@@ -266,7 +266,7 @@ def test_settings_out_of_range_are_named(settings):
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:8000", "ftp://host/v1", "http://", "http://host:port/v1", "http://[::1"]
 )
-def test_a_base_url_that_is_none_is_named(url):
+def test_an_invalid_base_url_is_refused(url):
     with pytest.raises(BadValue, match="base_url should be like"):
         Endpoint(url, "m")
 
@@ -289,7 +289,7 @@ def test_nothing_is_opened_before_the_first_request():
     assert len(workers()) == before
 
 
-def test_a_conversation_is_sent_whole():
+def test_the_whole_conversation_is_sent():
     seen: list[ReceivedRequest] = []
     with FakeEndpoint(lambda request: seen.append(request) or "4") as fake, client(fake) as endpoint:
         endpoint.complete([*ASK, {"role": "assistant", "content": "4"}, {"role": "user", "content": "sure?"}])

@@ -1,4 +1,4 @@
-"""A model behind an endpoint, playing."""
+"""EndpointPolicy against a fake endpoint."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def offline() -> Endpoint:
     return Endpoint("http://127.0.0.1/v1", "m")
 
 
-def test_a_batch_is_asked_at_once_and_answered_in_order():
+def test_a_batch_is_sent_concurrently_and_answered_in_order():
     together = threading.Barrier(3)
 
     def script(asked: ReceivedRequest) -> Answer:
@@ -57,12 +57,12 @@ def test_the_episode_is_sent_as_a_conversation():
     ]
 
 
-def test_messages_are_sent_as_they_are():
+def test_messages_are_sent_unchanged():
     messages = [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]
     assert EndpointPolicy(offline()).messages(request(messages)) == messages
 
 
-def test_an_endpoint_calls_tools_natively_and_gets_their_answers_as_messages():
+def test_native_tool_calls_and_their_results_are_messages():
     def script(asked: ReceivedRequest) -> Answer:
         if asked.last == "2":
             return Answer(text=r"\boxed{2}")
@@ -88,7 +88,7 @@ def test_an_endpoint_calls_tools_natively_and_gets_their_answers_as_messages():
     assert played.failure is None and played.turns[1].action == r"\boxed{2}"
 
 
-def test_pictures_are_sent_with_their_text():
+def test_images_are_sent_with_their_text():
     image = pytest.importorskip("PIL.Image", reason="needs the extra [vision]")
     picture = image.new("RGB", (2, 1), (255, 0, 0))
     (message,) = EndpointPolicy(offline()).messages(request({"text": "what colour?", "images": [picture]}))
@@ -104,12 +104,12 @@ def test_pictures_are_sent_with_their_text():
 
 
 @pytest.mark.parametrize("observation", [3, {"pixels": 1}, ["a"], {"text": "a", "images": ["path.png"]}])
-def test_what_an_endpoint_does_not_take_is_named(observation):
+def test_an_observation_that_cannot_be_sent_is_refused(observation):
     with pytest.raises(BadValue, match=r"should be a PIL image|takes text"):
         EndpointPolicy(offline()).messages(request(observation))
 
 
-def test_each_turn_of_each_slot_samples_from_a_seed_of_its_own():
+def test_each_turn_of_each_slot_has_its_own_seed():
     def seeds() -> list[int]:
         with FakeEndpoint(["x"]) as fake, Endpoint(fake.url, "m", concurrency=1) as endpoint:
             policy = EndpointPolicy(endpoint, seed=3, temperature=1.0)
@@ -120,7 +120,7 @@ def test_each_turn_of_each_slot_samples_from_a_seed_of_its_own():
     assert seeds() == seeds() and len(set(seeds())) == 3
 
 
-def test_a_request_that_fails_is_a_failure_of_its_own_and_the_others_are_answered():
+def test_a_failed_request_does_not_affect_the_others():
     def script(asked: ReceivedRequest) -> Answer:
         return {"long": Answer(status=400), "down": Answer(status=503)}.get(asked.last, Answer(text="left"))
 
@@ -132,14 +132,14 @@ def test_a_request_that_fails_is_a_failure_of_its_own_and_the_others_are_answere
 
 
 @pytest.mark.parametrize("status", [401, 404, 500])
-def test_an_endpoint_that_answers_nobody_is_an_error(status):
+def test_an_endpoint_that_answers_no_request_is_an_error(status):
     with FakeEndpoint([Answer(status=status)]) as fake, Endpoint(fake.url, "m", retries=0) as endpoint:
         for count in (1, 3):
             with pytest.raises(EndpointError, match=str(status)):
                 EndpointPolicy(endpoint).act([request("a")] * count)
 
 
-def test_an_endpoint_that_refuses_the_only_request_fails_that_one():
+def test_a_refusal_of_the_only_request_fails_that_request():
     with FakeEndpoint([Answer(status=400)]) as fake, Endpoint(fake.url, "m") as endpoint:
         (reply,) = EndpointPolicy(endpoint).act([request("a")])
         with pytest.raises(RequestRefused):
@@ -147,7 +147,7 @@ def test_an_endpoint_that_refuses_the_only_request_fails_that_one():
     assert reply.failure and not reply.text
 
 
-def test_one_refused_request_ends_its_own_episode_as_failed():
+def test_a_refused_request_ends_only_its_episode():
     refused = []
 
     def script(asked: ReceivedRequest) -> Answer | str:
@@ -166,7 +166,7 @@ def test_one_refused_request_ends_its_own_episode_as_failed():
     assert [episode.total_reward for episode in episodes if episode.failure is None] == [1.0] * 4
 
 
-def test_the_names_are_those_of_the_package():
+def test_the_package_exports_the_endpoint_names():
     import gem.policies
 
     assert gem.policies.Endpoint is Endpoint and gem.policies.EndpointPolicy is EndpointPolicy
@@ -174,12 +174,12 @@ def test_the_names_are_those_of_the_package():
         gem.policies.Nobody  # noqa: B018
 
 
-def test_no_requests_are_no_replies():
+def test_no_requests_give_no_replies():
     assert EndpointPolicy(offline()).act([]) == []
 
 
 def bisect(asked: ReceivedRequest) -> str:
-    """The next guess, told from the whole conversation: it wins only where the history is sent."""
+    """Return the next guess of a bisection; it wins only if the whole history is sent."""
     low, high = 1, 10
     messages = asked.body["messages"]
     for reply, hint in zip(messages[1::2], messages[2::2], strict=True):
@@ -199,7 +199,7 @@ def test_a_model_with_the_history_wins_a_game_over_several_turns():
     assert max(len(episode.turns) for episode in episodes) > 1
 
 
-def test_an_observation_that_shows_the_history_is_sent_alone():
+def test_an_observation_with_the_history_is_sent_alone():
     with (
         FakeEndpoint([r"\boxed{1}"]) as fake,
         Endpoint(fake.url, "m") as endpoint,

@@ -1,4 +1,4 @@
-"""Returns and their normalisation, against slow twins in plain loops."""
+"""Returns and their normalisation, compared with plain loops."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_golden_returns(rewards, gamma, returns):
     assert discounted_returns(rewards, gamma).tolist() == pytest.approx(returns, abs=1e-12)
 
 
-def test_returns_leave_the_rewards_alone():
+def test_returns_do_not_modify_the_rewards():
     rewards = np.array([0.0, 0.0, 1.0])
     discounted_returns(rewards, 0.9)
     assert rewards.tolist() == [0.0, 0.0, 1.0]
@@ -68,7 +68,7 @@ def test_a_discount_out_of_range_is_refused_by_value(gamma):
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, None])
-def test_a_reward_that_is_none_of_the_numbers_is_refused(reward):
+def test_a_reward_that_is_not_finite_is_refused(reward):
     with pytest.raises(BadValue, match="rewards must be finite"):
         discounted_returns([0.0, reward], 0.9)
 
@@ -103,12 +103,12 @@ def test_golden_advantages():
 
 
 @given(st.floats(-1e6, 1e6), st.integers(1, 3000))
-def test_a_constant_batch_has_no_preference(value, count):
+def test_a_constant_batch_has_zero_advantages(value, count):
     assert normalize_batch([value] * count).tolist() == [0.0] * count
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=5), st.integers(1, 50))
-def test_groups_that_are_each_constant_have_no_preference(values, count):
+def test_constant_groups_have_zero_advantages(values, count):
     groups = [i for i in range(len(values)) for _ in range(count)]
     assert not normalize_batch([values[g] for g in groups], groups).any()
 
@@ -120,10 +120,10 @@ def test_the_scale_of_the_returns_does_not_matter(scale):
     assert normalize_batch([r * scale for r in returns]).tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_small_difference_between_large_returns_is_seen():
+def test_a_small_difference_between_large_returns_is_kept():
     # In float32, and as sqrt(E[x²] - E[x]²) even in float64, this is noise or NaN.
     assert normalize_batch([1e6, 1e6 + 1e-3]).tolist() == pytest.approx([-1.0, 1.0], abs=1e-6)
 
 
-def test_an_empty_batch_stays_empty():
+def test_an_empty_batch_gives_no_advantages():
     assert normalize_batch([]).shape == (0,)

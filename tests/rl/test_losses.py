@@ -1,4 +1,4 @@
-"""Losses over tokens, against slow twins in plain loops."""
+"""Token losses, compared with plain loops."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_golden_clipped_losses(ratio, advantage, loss, gradient):
     assert result.clipped == float(abs(ratio - 1) > 0.2)
 
 
-def test_a_long_answer_weighs_no_more_per_token_than_a_short_one():
+def test_the_weight_of_a_token_does_not_depend_on_the_length_of_its_answer():
     short, long = [(-1.0, -1.0, 1.0, 1)], [(-1.0, -1.0, 1.0, 1)] * 5
     logp, old, advantage, mask = tensors([short, long])
     logp.requires_grad_()
@@ -119,12 +119,12 @@ def test_a_long_answer_weighs_no_more_per_token_than_a_short_one():
     assert logp.grad[0, 0] == logp.grad[1, 0] == logp.grad[1, 4]
 
 
-def test_a_batch_without_trained_tokens_costs_nothing():
+def test_a_batch_without_trained_tokens_has_zero_loss():
     loss = policy_gradient(*tensors([[(-1.0, -2.0, 1.0, 0)]]), clip=0.2, normalizer=1.0)
     assert (float(loss.loss), loss.clipped, loss.kl) == (0.0, 0.0, 0.0)
 
 
-def test_what_is_logged_carries_no_gradient():
+def test_logged_values_carry_no_gradient():
     logp, old, advantage, mask = tensors([[(-1.0, -2.0, 1.0, 1)]])
     logp.requires_grad_()
     loss = policy_gradient(logp, old, advantage, mask, clip=0.2, normalizer=1.0)
@@ -160,7 +160,7 @@ def test_the_kl_penalty_pulls_towards_the_reference():
     assert logp.grad[0, 2] == 0
 
 
-def test_a_token_that_the_reference_never_says_costs_a_finite_penalty():
+def test_a_token_impossible_for_the_reference_has_a_finite_penalty():
     one = torch.ones(1, 1)
     assert 0 < kl_penalty(-1.0 * one, -500.0 * one, one, normalizer=1.0).item() < 100
     assert math.isfinite(kl_penalty(-500.0 * one, -1.0 * one, one, normalizer=1.0).item())

@@ -1,4 +1,4 @@
-"""A causal language model as a policy: what it records is what a model scores, token for token."""
+"""CausalLMPolicy: sampling, recorded log-probabilities and scoring."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def policy(model: Any, tokenizer: Any, **kwargs: Any) -> CausalLMPolicy:
 
 
 def requests(player: CausalLMPolicy, count: int) -> list[Request]:
-    """Questions of different lengths from different slots."""
+    """Return requests of different lengths from different slots."""
     return [Request("", player.chat.prompt([user("rules " * (i % 5) + str(i))]), (i, 0, 0), str) for i in range(count)]
 
 
@@ -78,7 +78,7 @@ def play(player: CausalLMPolicy, episodes: int = 20, wrappers: str = "") -> list
     return collect(env, player, episodes=episodes)
 
 
-def test_a_reply_ends_with_any_of_the_tokens_that_model_and_tokenizer_name(model, tokenizer):
+def test_a_reply_ends_with_any_end_token_of_model_and_tokenizer(model, tokenizer):
     end, question = tokenizer.eos_token_id, requests(policy(model, tokenizer), 40)
     others = tokenizer.convert_tokens_to_ids(["a", "e", "<|pad|>"])
     before = [reply.sampled_ids for reply in policy(model, tokenizer, max_new_tokens=12).act(question)]
@@ -103,7 +103,7 @@ def test_a_reply_ends_with_any_of_the_tokens_that_model_and_tokenizer_name(model
 
 
 def score(player: CausalLMPolicy, sequences: Sequence[TokenSequence]) -> list[list[float]]:
-    """Log-probabilities of packed sequences, teacher-forced in one right-padded batch."""
+    """Teacher-force packed sequences in one right-padded batch and return their log-probabilities."""
     width = max(len(s.ids_T) for s in sequences)
     ids = torch.tensor([[*s.ids_T, *[player.pad_id] * (width - len(s.ids_T))] for s in sequences])
     attend = torch.tensor([[1] * len(s.ids_T) + [0] * (width - len(s.ids_T)) for s in sequences])
@@ -116,9 +116,7 @@ def score(player: CausalLMPolicy, sequences: Sequence[TokenSequence]) -> list[li
 
 @pytest.mark.parametrize("wrappers", ["", "concat", "concat_chat"])
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_recorded_log_probabilities_are_those_of_teacher_forcing_the_recorded_ids(
-    model, tokenizer, temperature, wrappers
-):
+def test_recorded_log_probabilities_match_teacher_forcing(model, tokenizer, temperature, wrappers):
     player = policy(model, tokenizer, temperature=temperature)
     sequences = [s for t in play(player, wrappers=wrappers) for s in t.sequences()]
     checked = 0
@@ -130,7 +128,7 @@ def test_recorded_log_probabilities_are_those_of_teacher_forcing_the_recorded_id
     assert checked > 200
 
 
-def test_an_episode_is_one_sequence_whose_contexts_extend_each_other(model, tokenizer):
+def test_an_episode_is_packed_into_one_sequence(model, tokenizer):
     for trajectory in play(policy(model, tokenizer)):
         assert len(trajectory.turns) == 4 or trajectory.solved
         assert len(trajectory.sequences()) == 1
@@ -139,7 +137,7 @@ def test_an_episode_is_one_sequence_whose_contexts_extend_each_other(model, toke
             assert turn.prompt_ids[: len(kept)] == kept
 
 
-def test_replies_end_by_themselves_or_are_cut_and_then_closed_untrained(model, tokenizer):
+def test_cut_replies_get_an_untrained_end_token(model, tokenizer):
     trajectories = play(policy(model, tokenizer))
     finishes = {turn.finish for t in trajectories for turn in t.turns}
     assert finishes == {"stop", "length"}
@@ -155,19 +153,19 @@ def test_replies_end_by_themselves_or_are_cut_and_then_closed_untrained(model, t
                 assert turn.prompt_ids[at] != tokenizer.eos_token_id
 
 
-def test_a_reply_is_the_text_of_its_ids(model, tokenizer):
+def test_the_text_of_a_reply_is_its_decoded_ids(model, tokenizer):
     for trajectory in play(policy(model, tokenizer), episodes=8):
         for turn in trajectory.turns:
             ids = [t for t in turn.sampled_ids if t != tokenizer.eos_token_id]
             assert turn.action == tokenizer.decode(ids)
 
 
-def test_a_wrapper_that_shows_the_history_forks_a_sequence_per_turn(model, tokenizer):
+def test_a_history_wrapper_gives_one_sequence_per_turn(model, tokenizer):
     for trajectory in play(policy(model, tokenizer), episodes=6, wrappers="concat"):
         assert len(trajectory.sequences()) == len(trajectory.turns)
 
 
-def test_episodes_go_through_jsonl_without_loss(model, tokenizer, tmp_path):
+def test_episodes_round_trip_through_jsonl(model, tokenizer, tmp_path):
     trajectories = play(policy(model, tokenizer), episodes=6)
     write_jsonl(tmp_path / "t.jsonl", trajectories)
     assert list(read_jsonl(tmp_path / "t.jsonl")) == trajectories
@@ -177,7 +175,7 @@ def test_episodes_go_through_jsonl_without_loss(model, tokenizer, tmp_path):
 
 
 @pytest.mark.parametrize("kwargs", [{}, {"temperature": 0.5}, {"top_p": 0.8}, {"temperature": 0.0}], ids=str)
-def test_a_reply_does_not_depend_on_who_is_asked_beside_it(model, tokenizer, kwargs):
+def test_a_reply_does_not_depend_on_the_rest_of_the_batch(model, tokenizer, kwargs):
     player = policy(model, tokenizer, **kwargs)
     asked = requests(player, 12)
     together = player.act(asked)
@@ -190,7 +188,7 @@ def test_a_reply_does_not_depend_on_who_is_asked_beside_it(model, tokenizer, kwa
             assert mine.logprobs == pytest.approx(theirs.logprobs, abs=1e-5)
 
 
-def test_padding_does_not_shift_positions_where_a_model_learns_them_one_by_one(tokenizer):
+def test_padding_does_not_shift_absolute_positions(tokenizer):
     # Rotary positions are relative, so the tiny Qwen3 would not notice; GPT-2's are absolute.
     config = transformers.GPT2Config(
         vocab_size=len(tokenizer), n_positions=128, n_embd=32, n_layer=1, n_head=2, initializer_range=0.5
@@ -218,7 +216,7 @@ def test_a_reply_depends_on_its_key_and_the_seed(model, tokenizer):
     assert replies(2, keys) != replies(1, keys)
 
 
-def test_tokens_are_drawn_as_often_as_the_model_says(model, tokenizer):
+def test_token_frequencies_match_the_model(model, tokenizer):
     player = policy(model, tokenizer, max_new_tokens=1)
     prompt, draws = player.chat.prompt([user("rules")]), 4000
     drawn = [r.sampled_ids[0] for r in player.act([Request("", prompt, (i, 0, 0), str) for i in range(draws)])]
@@ -229,7 +227,7 @@ def test_tokens_are_drawn_as_often_as_the_model_says(model, tokenizer):
         assert abs(drawn.count(token) - draws * p_V[token]) < 5 * spread
 
 
-def test_temperature_zero_takes_the_likeliest_token_as_a_sure_thing(model, tokenizer):
+def test_temperature_zero_takes_the_most_likely_token_with_log_probability_zero(model, tokenizer):
     player = policy(model, tokenizer).greedy()
     (request,) = requests(player, 1)
     (reply,) = player.act([request])
@@ -241,7 +239,7 @@ def test_temperature_zero_takes_the_likeliest_token_as_a_sure_thing(model, token
     assert reply.logprobs == [0.0] * len(reply.sampled_ids)
 
 
-def test_recorded_log_probabilities_are_those_of_the_nucleus(model, tokenizer):
+def test_recorded_log_probabilities_match_the_nucleus(model, tokenizer):
     player = policy(model, tokenizer, top_p=0.7, temperature=0.8)
     for request, reply in zip(asked := requests(player, 8), player.act(asked), strict=True):
         ids = list(request.prompt_ids)
@@ -311,15 +309,15 @@ def test_scores_carry_gradient_and_sampling_carries_none(model, tokenizer):
 
 
 @pytest.mark.parametrize("kwargs", [{"temperature": 0.0}, {"top_p": 0.9}])
-def test_a_policy_that_does_not_sample_from_the_model_cannot_be_trained(model, tokenizer, kwargs):
+def test_scoring_is_refused_for_greedy_and_nucleus_sampling(model, tokenizer, kwargs):
     with pytest.raises(BadValue, match="cannot train at temperature"):
         policy(model, tokenizer, **kwargs).score(torch.tensor([[4, 5]]), torch.ones(1, 2, dtype=torch.long))
 
 
-# Limits and mistakes
+# Limits and invalid arguments
 
 
-def test_an_episode_that_outgrows_the_context_is_truncated(model, tokenizer):
+def test_an_episode_past_the_context_limit_is_truncated(model, tokenizer):
     player = policy(model, tokenizer, max_new_tokens=60)
     trajectories = play(player, episodes=12)
     limits = [t for t in trajectories if t.stop_reason == "max_tokens"]
@@ -327,7 +325,7 @@ def test_an_episode_that_outgrows_the_context_is_truncated(model, tokenizer):
     assert max(len(turn.prompt_ids) for t in trajectories for turn in t.turns) <= player.max_prompt_tokens
 
 
-def test_a_first_prompt_that_does_not_fit_says_what_to_change(model, tokenizer):
+def test_a_first_prompt_past_the_context_limit_is_refused(model, tokenizer):
     player = policy(model, tokenizer, max_new_tokens=250)
     with pytest.raises(
         BadValue, match=r"a prompt of \d+ tokens and a reply of 250 do not fit the model's context of 256"
@@ -335,7 +333,7 @@ def test_a_first_prompt_that_does_not_fit_says_what_to_change(model, tokenizer):
         play(player, episodes=1)
 
 
-def test_nobody_asked_is_nobody_answered(model, tokenizer):
+def test_no_requests_give_no_replies(model, tokenizer):
     assert policy(model, tokenizer).act([]) == []
 
 
@@ -351,6 +349,6 @@ def test_nobody_asked_is_nobody_answered(model, tokenizer):
     ],
     ids=str,
 )
-def test_settings_out_of_range_are_refused_by_value(model, tokenizer, kwargs, says):
+def test_settings_out_of_range_are_refused(model, tokenizer, kwargs, says):
     with pytest.raises(BadValue, match=says):
         policy(model, tokenizer, **kwargs)

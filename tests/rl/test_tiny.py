@@ -1,4 +1,4 @@
-"""The embedded model and tokenizer: made on the spot, offline, the same every time."""
+"""The embedded model and tokenizer: built offline and deterministically."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def tokenizer(corpus) -> Any:
     return build_tokenizer([*corpus.observations, *corpus.actions])
 
 
-def test_listening_hears_the_rules_the_hints_and_legal_actions(corpus):
+def test_the_corpus_contains_rules_hints_and_legal_actions(corpus):
     assert any(text.startswith("Guess the secret integer") for text in corpus.observations)
     assert any(text.endswith("is too low.") for text in corpus.observations)
     assert {rf"\boxed{{{n}}}" for n in range(1, 11)} == set(corpus.actions)
 
 
-def test_listening_hears_the_same_for_the_same_seed(corpus):
+def test_the_corpus_depends_only_on_the_seed(corpus):
     assert collect_corpus(EASY, seed=0) == corpus
     assert collect_corpus(EASY, seed=1) != corpus
 
 
-def test_listening_takes_the_environments_arguments():
+def test_the_corpus_uses_the_arguments_of_the_environment():
     corpus = collect_corpus(EASY, 0, {"min_number": 3, "max_number": 4})
     assert {rf"\boxed{{{n}}}" for n in (3, 4)} == set(corpus.actions)
 
 
-def test_the_tokenizer_is_the_same_every_time(corpus, tokenizer):
+def test_building_the_tokenizer_is_deterministic(corpus, tokenizer):
     again = build_tokenizer([*corpus.observations, *corpus.actions])
     assert again.get_vocab() == tokenizer.get_vocab()
 
@@ -77,24 +77,24 @@ def test_a_turn_costs_few_tokens(tokenizer):
 
 @settings(deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
-def test_any_text_comes_back_as_it_was(tokenizer, text):
+def test_any_text_round_trips(tokenizer, text):
     assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
 
 
-def test_each_control_token_is_one_token_and_end_is_the_end(tokenizer):
+def test_each_control_token_is_one_token(tokenizer):
     ids = [tokenizer.encode(token, add_special_tokens=False) for token in (PAD, END, USER, ASSISTANT)]
     assert all(len(i) == 1 for i in ids)
     assert len({i[0] for i in ids}) == 4
     assert [tokenizer.eos_token_id, tokenizer.pad_token_id] == [ids[1][0], ids[0][0]]
 
 
-def test_the_template_writes_turns_and_the_header_of_the_reply(tokenizer):
+def test_the_template_renders_turns_and_the_reply_header(tokenizer):
     messages = [user("rules"), assistant("7"), user("too low")]
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     assert text == f"{USER}rules{ASSISTANT}7{END}{USER}too low{ASSISTANT}"
 
 
-def test_contexts_extend_as_the_template_writes_them(tokenizer):
+def test_context_extension_agrees_with_the_template(tokenizer):
     chat = ChatFormat(tokenizer)
     fed = chat.prompt([user("rules")])
     extended = chat.extend(fed, chat.encode_reply("7"), "too low")
@@ -105,7 +105,7 @@ def test_the_model_has_about_100_000_parameters(tokenizer):
     assert 80_000 < build_model(tokenizer, seed=0).num_parameters() < 160_000
 
 
-def test_the_model_depends_on_its_seed_and_on_nothing_else(tokenizer):
+def test_the_model_depends_only_on_its_seed(tokenizer):
     def weights(seed: int) -> Any:
         return torch.cat([p.flatten() for p in build_model(tokenizer, seed=seed).parameters()])
 
@@ -116,7 +116,7 @@ def test_the_model_depends_on_its_seed_and_on_nothing_else(tokenizer):
     assert not torch.equal(weights(1), first)
 
 
-def test_building_a_model_leaves_the_global_stream_alone(tokenizer):
+def test_building_a_model_does_not_use_the_global_random_stream(tokenizer):
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)

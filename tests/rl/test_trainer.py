@@ -1,4 +1,4 @@
-"""The training loop: reproducible, resumable, and careful with what is on disk."""
+"""The training loop: reproducible, resumable and safe against disk failures."""
 
 import json
 import os
@@ -42,20 +42,20 @@ def timeless(path: Path) -> list[dict[str, object]]:
 
 
 def stop_after(updates: int):
-    """A should_stop that lets so many updates pass."""
+    """Return a should_stop that requests a stop after that many updates."""
     asked = iter([*[False] * updates, True])
     return lambda: next(asked)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    """A short run, from start to end."""
+    """Run a short training from start to end."""
     trainer = Trainer.start(TrainConfig(out=str(tmp_path_factory.mktemp("runs")), name="whole", **SMALL))
     trainer.run()
     return trainer.folder.path
 
 
-def test_a_run_leaves_metrics_trajectories_and_a_loadable_checkpoint(finished: Path):
+def test_a_run_writes_metrics_trajectories_and_a_loadable_checkpoint(finished: Path):
     rows = timeless(finished)
     assert [row["update"] for row in rows] == [1, 2, 3, 4, 5, 6]
     assert rows[-1]["episodes"] == 96
@@ -82,7 +82,7 @@ def test_another_seed_writes_other_metrics(finished: Path, tmp_path: Path):
     assert timeless(trainer.folder.path) != timeless(finished)
 
 
-def test_a_stopped_run_resumes_bit_for_bit(finished: Path, tmp_path: Path):
+def test_a_stopped_run_resumes_bit_identically(finished: Path, tmp_path: Path):
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="stopped", **SMALL))
     trainer.run(should_stop=stop_after(SMALL["imitation_steps"] + 3))
     assert not trainer.done
@@ -109,7 +109,7 @@ def test_a_run_killed_with_sigkill_resumes_to_the_same_metrics(finished: Path, t
     assert timeless(tmp_path / "killed") == timeless(finished)
 
 
-def test_a_run_stopped_within_the_warm_up_begins_anew_and_comes_to_the_same(finished: Path, tmp_path: Path):
+def test_a_run_stopped_during_the_warm_up_restarts_with_the_same_result(finished: Path, tmp_path: Path):
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="early", **SMALL))
     trainer.run(should_stop=stop_after(5))
     assert not trainer.untrained and not list(trainer.folder.path.glob("checkpoints/*"))
@@ -120,7 +120,7 @@ def test_a_run_stopped_within_the_warm_up_begins_anew_and_comes_to_the_same(fini
 @pytest.mark.parametrize(
     "more", [{"wrappers": "concat"}, {"wrappers": "concat_chat", "slots": 5}, {"slots": 40}], ids=str
 )
-def test_a_run_with_wrappers_or_other_slots_resumes_bit_for_bit(more: dict[str, object], tmp_path: Path):
+def test_a_run_with_wrappers_or_other_slots_resumes_bit_identically(more: dict[str, object], tmp_path: Path):
     whole = Trainer.start(TrainConfig(out=str(tmp_path), name="whole", **SMALL, **more))
     whole.run()
     stopped = Trainer.start(TrainConfig(out=str(tmp_path), name="stopped", **SMALL, **more))
@@ -136,7 +136,7 @@ def test_resuming_a_finished_run_changes_nothing(finished: Path):
     assert timeless(finished) == before
 
 
-def test_after_the_warm_up_the_policy_knows_the_format_and_no_strategy(tmp_path: Path):
+def test_the_warm_up_teaches_the_format_and_no_strategy(tmp_path: Path):
     trainer = Trainer.start(
         TrainConfig(out=str(tmp_path), name="format", steps=1, batch=16, minibatch=16, eval_episodes=200)
     )
@@ -146,7 +146,7 @@ def test_after_the_warm_up_the_policy_knows_the_format_and_no_strategy(tmp_path:
     assert sampled["invalid"] <= 0.05  # nearly every reply can be read
 
 
-def test_a_damaged_checkpoint_is_refused_with_the_way_out(finished: Path, tmp_path: Path):
+def test_a_damaged_checkpoint_is_refused_with_advice(finished: Path, tmp_path: Path):
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="damaged", **SMALL | {"steps": 2}))
     trainer.run()
     newest = run_folder.newest_checkpoint(trainer.folder.checkpoints)
@@ -159,7 +159,7 @@ def test_a_damaged_checkpoint_is_refused_with_the_way_out(finished: Path, tmp_pa
 
 
 @pytest.mark.parametrize("file", ["optimizer.pt", "state.json", "manifest.json"])
-def test_every_file_of_a_checkpoint_is_guarded(file: str, finished: Path, tmp_path: Path):
+def test_every_file_of_a_checkpoint_is_verified(file: str, finished: Path, tmp_path: Path):
     import shutil
 
     copy = tmp_path / "copy"
@@ -170,12 +170,12 @@ def test_every_file_of_a_checkpoint_is_guarded(file: str, finished: Path, tmp_pa
         Trainer.resume(str(copy))
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path):
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path):
     with pytest.raises(BadValue, match="is not a training run"):
         Trainer.resume(str(tmp_path))
 
 
-def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Path):
+def test_a_failed_checkpoint_leaves_the_previous_one_intact(tmp_path: Path):
     def disk_full(draft: Path) -> None:
         (draft / "half.bin").write_bytes(b"x")
         raise OSError(28, "No space left on device")
@@ -187,7 +187,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Pat
     assert [p.name for p in tmp_path.iterdir()] == ["update-000001"]
 
 
-def test_a_full_disk_is_told_in_one_line_and_leaves_the_checkpoint_before(tmp_path: Path):
+def test_a_full_disk_gives_a_one_line_error_and_keeps_the_previous_checkpoint(tmp_path: Path):
     # A file-size limit fails the writes of safetensors and torch in the middle, as a full disk does.
     script = f"""
 import resource, signal
@@ -218,7 +218,7 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path: Path):
     assert [p.name for p in run_folder.complete_checkpoints(tmp_path)] == ["update-000003", "update-000004"]
 
 
-def test_a_disk_that_fills_up_leaves_whole_metrics_lines(tmp_path: Path):
+def test_a_full_disk_leaves_complete_metrics_lines(tmp_path: Path):
     # A file-size limit fails a write in the middle, as a full disk does.
     script = f"""
 import resource, signal, sys
@@ -244,7 +244,7 @@ except InfraError as error:
     assert [json.loads(line)["update"] for line in rows.splitlines()] == list(range(rows.count("\n")))
 
 
-def test_a_batch_in_which_everything_failed_is_an_error_and_not_an_update(tmp_path: Path, monkeypatch):
+def test_a_batch_of_failed_episodes_is_an_error(tmp_path: Path, monkeypatch):
     from gem.envs.game_env.guess_the_number import GuessTheNumberEnv
 
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="failing", **SMALL))
@@ -274,7 +274,7 @@ def test_a_batch_in_which_everything_failed_is_an_error_and_not_an_update(tmp_pa
         ("seed", -1),
     ],
 )
-def test_a_value_out_of_range_is_named(field: str, value: object):
+def test_a_value_out_of_range_is_refused(field: str, value: object):
     with pytest.raises(BadValue, match=field):
         TrainConfig(**{field: value})
 
@@ -301,7 +301,7 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path):
     assert not out.exists()
 
 
-def test_a_folder_without_weights_gives_a_model_drawn_from_the_seed(finished: Path, tmp_path: Path):
+def test_a_folder_without_weights_gives_a_model_initialised_from_the_seed(finished: Path, tmp_path: Path):
     for file in run_folder.newest_checkpoint(finished / "checkpoints").iterdir():
         if file.suffix != ".safetensors":
             (tmp_path / file.name).write_bytes(file.read_bytes())
@@ -309,7 +309,7 @@ def test_a_folder_without_weights_gives_a_model_drawn_from_the_seed(finished: Pa
     assert weights[0].equal(weights[1]) and not weights[0].equal(weights[2])
 
 
-def test_an_environment_that_cannot_be_saved_is_refused_before_anything_is_written(tmp_path: Path):
+def test_an_environment_without_state_is_refused_before_anything_is_written(tmp_path: Path):
     class Unsaved(Env):
         def reset(self, seed=None):
             super().reset(seed)
@@ -325,7 +325,7 @@ def test_an_environment_that_cannot_be_saved_is_refused_before_anything_is_writt
 FEW = {"steps": 1, "batch": 2, "minibatch": 2, "eval_episodes": 2, "imitation_steps": 5}
 
 
-def test_episodes_that_outgrow_the_model_are_counted(tmp_path: Path):
+def test_episodes_past_the_context_limit_are_counted(tmp_path: Path):
     tokenizer = build_tokenizer(["Turn 1: 7 is too low."] * 20, vocabulary=300)
     build_model(tokenizer, seed=0, hidden=32, context=256).config.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
@@ -358,7 +358,7 @@ def test_an_output_path_without_permission_is_refused(tmp_path: Path):
         RunFolder.create(TrainConfig(out=str(tmp_path), name="x"))
 
 
-def test_the_learning_rate_rises_and_then_falls_to_a_tenth():
+def test_the_learning_rate_warms_up_and_decays_to_a_tenth():
     factors = [rate_factor(update, 100) for update in range(100)]
     assert factors[0] == pytest.approx(0.1)
     assert max(factors) == factors[9]

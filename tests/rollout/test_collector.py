@@ -1,6 +1,6 @@
-"""Collecting episodes: nothing dropped, nothing re-tokenised, failures told apart.
+"""Collector: no episode dropped, no text tokenized again, failures marked.
 
-The policies here speak in characters: a token is a character, \\x01 a user's turn, \\x02 the model's, \\x03 its end.
+Tokens are characters here: \\x01 starts a user message, \\x02 a reply, and \\x03 ends it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CharTokenizer:
 
 
 class SpellingPolicy:
-    """Says the turn's number, letter by letter; is cut before its end token at the turns of `cut_at`."""
+    """Replies with the number of the turn; replies at the turns of `cut_at` lack their end token."""
 
     max_prompt_tokens: int | None = None
 
@@ -69,7 +69,7 @@ class Walk:
 
 
 class WalkEnv(Env):
-    """Episodes of 1 or 10 turns, half of them each; says which turn it is, and shows a board in the suffix."""
+    """Episodes of 1 or 10 turns with equal probability; shows the turn, and a board in the suffix."""
 
     state: Walk
 
@@ -117,10 +117,10 @@ def without_clocks(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, turns=[replace(turn, seconds={}) for turn in trajectory.turns])
 
 
-# Episodes under way
+# In-flight episodes
 
 
-def test_long_episodes_keep_their_true_share():
+def test_long_episodes_are_not_underrepresented():
     env = walks(slots=16)
     policy = ScriptedPolicy(["go"])
     episodes = [t for _ in range(63) for t in collect(env, policy, episodes=16)][:1000]
@@ -128,7 +128,7 @@ def test_long_episodes_keep_their_true_share():
     assert sum(len(t.turns) == 10 for t in episodes) / 1000 == pytest.approx(0.5, abs=0.05)
 
 
-def test_no_episode_is_dropped_or_handed_out_twice():
+def test_no_episode_is_dropped_or_returned_twice():
     env = walks(slots=4)
     collected = [t for _ in range(20) for t in collect(env, ScriptedPolicy(["go"]), episodes=3)]
     assert len(collected) == 60
@@ -137,7 +137,7 @@ def test_no_episode_is_dropped_or_handed_out_twice():
         assert numbers == list(range(len(numbers)))
 
 
-def test_an_episode_under_way_goes_on_in_the_next_batch():
+def test_an_in_flight_episode_continues_in_the_next_batch():
     env = walks(slots=2, lengths=(3,))
     env.envs[0].lengths = (1,)
     first = collect(env, SpellingPolicy(version=1), episodes=2)
@@ -147,7 +147,7 @@ def test_an_episode_under_way_goes_on_in_the_next_batch():
     assert [turn.action for turn in long.turns] == ["move 0", "move 1", "move 2"]
 
 
-def test_a_batch_by_transitions_has_whole_episodes():
+def test_a_batch_by_transitions_consists_of_whole_episodes():
     batch = collect(walks(slots=3), ScriptedPolicy(["go"]), transitions=30)
     turns = [len(t.turns) for t in batch]
     assert sum(turns) >= 30 > sum(turns[:-1])
@@ -159,18 +159,18 @@ def test_a_batch_by_transitions_has_whole_episodes():
     [{}, {"episodes": 1, "transitions": 1}, {"episodes": 0}, {"transitions": 0}, {"episodes": -1}],
     ids=str,
 )
-def test_exactly_one_size_of_at_least_one_is_asked_for(size):
+def test_exactly_one_positive_size_is_required(size):
     with pytest.raises(BadValue, match="give episodes or transitions, at least 1; got"):
         collect(walks(), ScriptedPolicy(["go"]), **size)
 
 
 @pytest.mark.parametrize("mode", ["next_step", "disabled"])
-def test_another_autoreset_mode_is_refused(mode):
+def test_other_autoreset_modes_are_refused(mode):
     with pytest.raises(BadValue, match=f"autoreset='same_step', got '{mode}'"):
         Collector(SyncVectorEnv([WalkEnv], mode))
 
 
-def test_resetting_the_vector_by_hand_starts_new_episodes():
+def test_a_manual_reset_of_the_vector_starts_new_episodes():
     env = walks(slots=2, lengths=(10,))
     env.envs[0].lengths = (1,)
     assert {t.slot for t in collect(env, ScriptedPolicy(["go"]), episodes=3)} == {0}  # slot 1 is under way
@@ -179,7 +179,7 @@ def test_resetting_the_vector_by_hand_starts_new_episodes():
     assert [turn.observation.split("\n")[0] for turn in long.turns] == ["rules", *(f"turn {k}" for k in range(1, 10))]
 
 
-def test_a_saved_collector_goes_on_identically():
+def test_a_restored_collector_continues_identically():
     def build() -> SyncVectorEnv:
         return walks(slots=3, wrappers="concat_with_action, episode_tracking")
 
@@ -190,7 +190,7 @@ def test_a_saved_collector_goes_on_identically():
     assert [without_clocks(t) for t in other.collect(RandomPolicy(), episodes=20)] == ahead
 
 
-def test_a_saved_collector_feeds_the_same_tokens():
+def test_a_restored_collector_feeds_the_same_tokens():
     collector, other = Collector(walks(slots=2)), Collector(walks(slots=2))
     collector.collect(SpellingPolicy(cut_at=[3]), transitions=15)
     other.set_state(json.loads(json.dumps(collector.get_state())))
@@ -201,7 +201,7 @@ def test_a_saved_collector_feeds_the_same_tokens():
 # Tokens
 
 
-def test_ids_fed_next_are_ids_fed_before_and_ids_sampled_and_new_ones():
+def test_each_context_extends_the_previous_one_by_sampled_and_new_ids():
     (trajectory,) = collect(walks(slots=1, lengths=(4,)), SpellingPolicy(), episodes=1)
     for before, turn in zip(trajectory.turns, trajectory.turns[1:], strict=False):
         kept = before.prompt_ids + before.sampled_ids
@@ -212,13 +212,13 @@ def test_ids_fed_next_are_ids_fed_before_and_ids_sampled_and_new_ones():
     assert len(trajectory.sequences()) == 1
 
 
-def test_the_context_is_the_conversation_so_far():
+def test_the_context_contains_the_conversation_so_far():
     (trajectory,) = collect(walks(slots=1, lengths=(2,)), SpellingPolicy(), episodes=1)
     shown = text_of(trajectory.turns[1].prompt_ids).replace("\nboard 0", "").replace("\nboard 1", "")
     assert shown == f"{USER}rules{ASSISTANT}move 0{END}{USER}turn 1{ASSISTANT}"
 
 
-def test_a_cut_reply_is_fed_its_end_token_untrained():
+def test_the_end_token_added_to_a_cut_reply_is_not_trained():
     (trajectory,) = collect(walks(slots=1, lengths=(2,)), SpellingPolicy(cut_at=[0]), episodes=1)
     first, second = trajectory.turns
     assert (first.finish, second.finish) == ("length", "stop")
@@ -230,7 +230,7 @@ def test_a_cut_reply_is_fed_its_end_token_untrained():
     assert sequence.loss_mask_T[at - 1] == 1
 
 
-def test_what_was_sampled_is_trained_with_its_log_probabilities_and_nothing_else():
+def test_only_sampled_tokens_are_trained_with_their_log_probabilities():
     (trajectory,) = collect(walks(slots=1, lengths=(3,)), SpellingPolicy(), episodes=1)
     (sequence,) = trajectory.sequences()
     trained = [i for i, mask in enumerate(sequence.loss_mask_T) if mask]
@@ -240,7 +240,7 @@ def test_what_was_sampled_is_trained_with_its_log_probabilities_and_nothing_else
     assert [sequence.logprobs_T[i] for i in trained] == expected
 
 
-def test_a_wrapper_that_shows_the_whole_history_forks_a_sequence_per_turn():
+def test_a_history_wrapper_gives_one_sequence_per_turn():
     (trajectory,) = collect(walks(slots=1, lengths=(3,), wrappers="concat"), SpellingPolicy(), episodes=1)
     assert [s.ids_T for s in trajectory.sequences()] == [t.prompt_ids + t.sampled_ids for t in trajectory.turns]
     last = text_of(trajectory.turns[2].prompt_ids)
@@ -249,14 +249,14 @@ def test_a_wrapper_that_shows_the_whole_history_forks_a_sequence_per_turn():
 
 
 @pytest.mark.parametrize("wrappers", ["concat_chat", "concat_chat, episode_tracking", "concat_chat_on_reset"])
-def test_an_observation_that_is_a_prompt_already_is_fed_as_it_is(wrappers):
+def test_an_observation_that_is_a_prompt_is_fed_unchanged(wrappers):
     env = walks(slots=1, lengths=(3,), wrappers=wrappers, tokenizer=CharTokenizer())
     (trajectory,) = collect(env, SpellingPolicy(), episodes=1)
     assert [text_of(turn.prompt_ids) for turn in trajectory.turns] == [turn.observation for turn in trajectory.turns]
 
 
 @pytest.mark.parametrize("wrappers", ["", "concat", "concat_with_action", "concat_chat", "episode_tracking"])
-def test_the_board_of_the_suffix_stands_once_within_the_last_user_message(wrappers):
+def test_the_suffix_appears_once_in_the_last_user_message(wrappers):
     env = walks(slots=1, lengths=(3,), wrappers=wrappers, tokenizer=CharTokenizer())
     (trajectory,) = collect(env, SpellingPolicy(), episodes=1)
     for k, turn in enumerate(trajectory.turns):
@@ -265,7 +265,7 @@ def test_the_board_of_the_suffix_stands_once_within_the_last_user_message(wrappe
         assert f"board {k}" not in before + last.removesuffix(f"board {k}{ASSISTANT}")
 
 
-def test_every_request_has_a_key_of_its_own():
+def test_request_keys_are_unique():
     env, policy = walks(slots=3), SpellingPolicy()
     trajectories = [t for _ in range(5) for t in collect(env, policy, episodes=4)]
     assert len(set(policy.keys)) == len(policy.keys)
@@ -276,7 +276,7 @@ def test_every_request_has_a_key_of_its_own():
 # Records
 
 
-def test_a_turn_records_what_was_seen_said_and_paid():
+def test_a_turn_records_observation_action_and_reward():
     (trajectory,) = collect(walks(slots=1, lengths=(2,)), ScriptedPolicy(["left", "x"]), episodes=1)
     first, second = trajectory.turns
     assert (first.action, first.invalid, second.action, second.invalid) == ("left", None, "x", "x")
@@ -290,7 +290,7 @@ def test_a_turn_records_what_was_seen_said_and_paid():
     assert trajectory.total_reward == pytest.approx(0.4)
 
 
-def test_what_is_recorded_and_asked_is_what_the_agent_saw_with_its_board():
+def test_requests_and_turns_include_prefix_and_suffix():
     seen = []
 
     class Looking(ScriptedPolicy):
@@ -310,7 +310,7 @@ def test_a_turn_limit_is_recorded_as_a_truncation():
     assert trajectory.turns[0].invalid == "out_of_range"
 
 
-def test_a_failed_episode_is_among_the_others_without_a_reward():
+def test_a_failed_episode_is_returned_without_rewards():
     env = SyncVectorEnv([lambda: WalkEnv((3,)), lambda: WalkEnv((3,), fails_at=2)])
     batch = collect(env, ScriptedPolicy(["go"]), episodes=2)
     failed, whole = batch
@@ -321,7 +321,7 @@ def test_a_failed_episode_is_among_the_others_without_a_reward():
     assert (whole.failure, len(whole.turns)) == (None, 3)
 
 
-def test_an_episode_whose_context_outgrows_the_model_is_truncated_and_the_slot_goes_on():
+def test_an_episode_past_the_context_limit_is_truncated_and_the_next_one_starts():
     policy = SpellingPolicy()
     policy.max_prompt_tokens = 60
     first, second = collect(walks(slots=1, lengths=(10,)), policy, episodes=2)
@@ -331,7 +331,7 @@ def test_an_episode_whose_context_outgrows_the_model_is_truncated_and_the_slot_g
     assert (second.episode, second.turns[0].prompt_ids) == (1, first.turns[0].prompt_ids)
 
 
-def test_collected_episodes_go_through_jsonl_without_loss(tmp_path):
+def test_collected_episodes_round_trip_through_jsonl(tmp_path):
     batch = collect(walks(slots=3), SpellingPolicy(cut_at=[1]), episodes=9)
     batch += collect(SyncVectorEnv([lambda: WalkEnv((3,), fails_at=2)]), RandomPolicy(), episodes=2)
     write_jsonl(tmp_path / "trajectories.jsonl", batch)

@@ -1,4 +1,4 @@
-"""Evaluation: every seed once, whatever the number of slots."""
+"""play_seeds(): every seed once, for any number of slots."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def games(slots: int, **kwargs: Any) -> SyncVectorEnv:
 
 
 def as_played(trajectory: Trajectory) -> Trajectory:
-    """Without what may differ between runs: the clock, and the slot that happened to be free."""
+    """Remove what may differ between runs: times and the slot."""
     return replace(trajectory, slot=0, turns=[replace(turn, seconds={}) for turn in trajectory.turns])
 
 
 class KeyedPolicy(ScriptedPolicy):
-    """Guesses what its key says, as a model that samples from the stream of its key would."""
+    """Derives its guess from the key, as a model sampling from the stream of the key does."""
 
     def act(self, requests):
         return [Reply(rf"\boxed{{{sum(request.key) % 50 + 1}}}") for request in requests]
 
 
-def test_every_seed_is_played_once_in_their_order():
+def test_every_seed_is_played_once_and_in_order():
     seeds = [7, 3, 3, 11, 0]
     played = play_seeds(games(2), ScriptedPolicy(SCRIPT), seeds)
     assert [t.seed for t in played] == seeds
@@ -43,7 +43,7 @@ def test_every_seed_is_played_once_in_their_order():
     assert as_played(replace(played[1], episode=2)) == as_played(played[2])
 
 
-def test_a_seed_is_the_episode_that_make_and_reset_play():
+def test_a_seed_gives_the_same_episode_as_make_and_reset():
     (played,) = play_seeds(games(1), ScriptedPolicy(SCRIPT), [5])
     env = gem.make(HARD)
     env.reset(seed=5)
@@ -58,14 +58,14 @@ def test_a_seed_is_the_episode_that_make_and_reset_play():
 
 
 @pytest.mark.parametrize("policy", [ScriptedPolicy(SCRIPT), RandomPolicy(), KeyedPolicy(["x"])], ids=["a", "b", "c"])
-def test_the_number_of_slots_changes_nothing(policy):
+def test_results_do_not_depend_on_the_number_of_slots(policy):
     def play(slots: int) -> list[Trajectory]:
         return [as_played(t) for t in play_seeds(games(slots), policy, range(100, 112))]
 
     assert play(1) == play(3) == play(20)
 
 
-def test_no_seeds_are_no_episodes():
+def test_no_seeds_give_no_episodes():
     assert play_seeds(games(3), ScriptedPolicy(SCRIPT), []) == []
 
 
@@ -76,7 +76,7 @@ def test_playing_again_on_the_same_slots_gives_the_same_episodes():
 
 
 @pytest.mark.parametrize("mode", ["same_step", "next_step"])
-def test_another_autoreset_mode_is_refused(mode):
+def test_other_autoreset_modes_are_refused(mode):
     with pytest.raises(BadValue, match=f"autoreset='disabled', got '{mode}'"):
         play_seeds(make_vec(HARD, autoreset=mode), ScriptedPolicy(SCRIPT), [1])
 
@@ -98,7 +98,7 @@ class FragileEnv(Env):
 
 
 @pytest.mark.parametrize("slots", [1, 2, 4])
-def test_an_episode_that_fails_is_reported_and_the_others_are_played(slots):
+def test_a_failed_episode_is_reported_and_the_others_are_played(slots):
     env = SyncVectorEnv([FragileEnv] * slots, "disabled")
     played = play_seeds(env, ScriptedPolicy(["go"]), [0, 1, 2, 3])
     assert [t.failure for t in played] == [None, "InfraError: no server", "InfraError: the server died", None]

@@ -1,4 +1,4 @@
-"""Collecting over slots that wait: nothing stands still for the slowest, and nothing is lost."""
+"""RolloutScheduler: slow slots block no others, and no episode is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gem.vector.thread import ThreadVectorEnv
 
 
 class CountEnv(Env):
-    """Ends after two steps; its observations name the seed, the episode and the turn. Waits at a gate if it has one."""
+    """Ends after two steps; observations contain seed, episode and turn. Waits for the gate, if any."""
 
     def __init__(self, gate: threading.Event | None = None, slow_reset: bool = False) -> None:
         self.gate, self.slow_reset = gate, slow_reset
@@ -51,7 +51,7 @@ class BrokenEnv(CountEnv):
 
 
 class CountingPolicy(RandomPolicy):
-    """Remembers how many requests came together."""
+    """Records the slots of each batch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class CountingPolicy(RandomPolicy):
 
 
 class FalteringPolicy(RandomPolicy):
-    """Raises the exceptions it is given, one per batch, and answers from then on."""
+    """Raises the given exceptions, one per batch, and acts normally afterwards."""
 
     def __init__(self, *exceptions: BaseException) -> None:
         super().__init__()
@@ -75,8 +75,8 @@ class FalteringPolicy(RandomPolicy):
         return super().act(requests)
 
 
-class OftenSilentPolicy(RandomPolicy):
-    """Gets no answer for slot 1."""
+class PartlyFailingPolicy(RandomPolicy):
+    """Fails the requests of slot 1."""
 
     def act(self, requests: Any) -> list[Reply]:
         replies = super().act(requests)
@@ -90,7 +90,7 @@ class OftenSilentPolicy(RandomPolicy):
 def gate() -> Iterator[threading.Event]:
     gate = threading.Event()
     yield gate
-    gate.set()  # nothing may wait beyond the test
+    gate.set()  # release waiting threads after the test
 
 
 def seeded(make: Any, seed: int) -> Any:
@@ -102,7 +102,7 @@ def seeded(make: Any, seed: int) -> Any:
     return build
 
 
-def test_a_slot_that_waits_does_not_keep_the_others_waiting(gate):
+def test_a_slow_slot_does_not_block_the_others(gate):
     with ThreadVectorEnv([lambda: CountEnv(gate), *[CountEnv] * 3]) as vec_env:
         collector = Collector(vec_env, batch_wait=0.01)
         batch = collector.collect(RandomPolicy(), episodes=9)
@@ -113,7 +113,7 @@ def test_a_slot_that_waits_does_not_keep_the_others_waiting(gate):
         assert first.episode == 0 and len(first.turns) == 2 and first.total_reward == 2.0
 
 
-def test_no_episode_of_any_slot_is_left_out_or_played_twice(gate):
+def test_every_episode_of_every_slot_is_returned_once(gate):
     gate.set()
     with ThreadVectorEnv([lambda: CountEnv(gate)] * 4) as vec_env:
         batch = collect(vec_env, RandomPolicy(), episodes=40)
@@ -122,7 +122,7 @@ def test_no_episode_of_any_slot_is_left_out_or_played_twice(gate):
             assert episodes == list(range(len(episodes)))
 
 
-def test_whatever_is_ready_is_asked_in_one_batch_in_the_order_of_the_slots():
+def test_ready_slots_form_one_batch_in_slot_order():
     policy = CountingPolicy()
     with ThreadVectorEnv([CountEnv] * 4) as vec_env:
         Collector(vec_env, batch_wait=60.0).collect(policy, episodes=8)
@@ -137,7 +137,7 @@ class ReversedVectorEnv(SyncVectorEnv):
         return Received(ids[::-1], VecStep(*(values[::-1] for values in step)))
 
 
-def test_batches_have_the_order_of_the_slots_whatever_the_order_of_return():
+def test_batches_are_in_slot_order_for_any_order_of_return():
     policy = CountingPolicy()
     with ReversedVectorEnv([CountEnv] * 4) as vec_env:
         batch = collect(vec_env, policy, episodes=8)
@@ -145,7 +145,7 @@ def test_batches_have_the_order_of_the_slots_whatever_the_order_of_return():
     assert [(t.episode, t.slot) for t in batch] == [(episode, slot) for episode in range(2) for slot in range(4)]
 
 
-def test_a_late_slot_joins_the_next_batch_in_the_order_of_the_slots(gate):
+def test_a_late_slot_joins_the_next_batch_in_slot_order(gate):
     policy = CountingPolicy()
     with ThreadVectorEnv([lambda: CountEnv(gate, slow_reset=True), CountEnv, CountEnv]) as vec_env:
         scheduler = RolloutScheduler(vec_env, batch_wait=0.2)
@@ -160,7 +160,7 @@ def test_a_late_slot_joins_the_next_batch_in_the_order_of_the_slots(gate):
     assert policy.batches == [[0, 1, 2]]
 
 
-def test_threads_collect_the_same_episodes_as_the_plain_loop():
+def test_threads_and_sync_collect_the_same_episodes():
     def played(vec_env: Any) -> dict[Any, Any]:
         with vec_env:
             batch = collect(vec_env, RandomPolicy(), episodes=24)
@@ -174,13 +174,13 @@ def test_threads_collect_the_same_episodes_as_the_plain_loop():
     assert played(ThreadVectorEnv(builders)) == played(SyncVectorEnv(builders))
 
 
-def test_a_turn_is_timed_from_when_it_was_sent():
+def test_turns_record_the_seconds_of_policy_and_environment():
     with SyncVectorEnv([CountEnv]) as vec_env:
         (trajectory,) = collect(vec_env, RandomPolicy(), episodes=1)
     assert all(turn.seconds["env"] >= 0 and turn.seconds["policy"] >= 0 for turn in trajectory.turns)
 
 
-def test_the_version_recorded_is_that_of_the_policy_that_acted(gate):
+def test_a_turn_records_the_policy_version_that_acted(gate):
     policy = RandomPolicy()
     with ThreadVectorEnv([lambda: CountEnv(gate), CountEnv]) as vec_env:
         collector = Collector(vec_env, batch_wait=0.01)
@@ -192,7 +192,7 @@ def test_the_version_recorded_is_that_of_the_policy_that_acted(gate):
     assert first.turns[0].policy_version == 0 and first.turns[1].policy_version == 1
 
 
-def test_saving_waits_for_slots_under_way_and_loses_none(gate):
+def test_saving_waits_for_in_flight_slots(gate):
     with ThreadVectorEnv([lambda: CountEnv(gate), CountEnv]) as vec_env:
         collector = Collector(vec_env, batch_wait=0.01)
         collector.collect(RandomPolicy(), episodes=2)
@@ -210,7 +210,7 @@ def test_saving_waits_for_slots_under_way_and_loses_none(gate):
     assert (0, 0) in ours and (0, 0) in theirs
 
 
-def test_an_environment_that_breaks_is_raised_and_collecting_can_start_again():
+def test_a_crash_is_raised_and_collecting_can_be_retried():
     with SyncVectorEnv([BrokenEnv, CountEnv]) as vec_env:
         collector = Collector(vec_env)
         with pytest.raises(EnvFailed, match="slot 0"):
@@ -220,7 +220,7 @@ def test_an_environment_that_breaks_is_raised_and_collecting_can_start_again():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), EndpointError("down"), ZeroDivisionError()])
-def test_whatever_a_policy_raises_the_episodes_under_way_go_on_where_they_were(error):
+def test_in_flight_episodes_continue_after_the_policy_raises(error):
     def played(policy: Any) -> list[Any]:
         with SyncVectorEnv([seeded(CountEnv, slot) for slot in range(3)]) as vec_env:
             collector = Collector(vec_env)
@@ -234,31 +234,31 @@ def test_whatever_a_policy_raises_the_episodes_under_way_go_on_where_they_were(e
     assert played(FalteringPolicy(error)) == played(RandomPolicy())
 
 
-def test_a_request_that_gets_no_answer_fails_its_own_episode_alone():
+def test_a_request_without_a_reply_fails_only_its_episode():
     with SyncVectorEnv([CountEnv] * 3) as vec_env:
-        batch = collect(vec_env, OftenSilentPolicy(), episodes=12)
+        batch = collect(vec_env, PartlyFailingPolicy(), episodes=12)
     failed = [t for t in batch if t.failure]
     assert {t.slot for t in failed} == {1} and len({t.episode for t in failed}) == len(failed) > 1
     assert all((t.failure, t.stop_reason, t.truncated) == ("EndpointError: down", "failed", True) for t in failed)
     assert all(t.total_reward == 2.0 for t in batch if t.slot != 1)
 
 
-def test_seeds_whose_requests_get_no_answer_are_reported_as_failed():
+def test_seeds_without_replies_are_reported_as_failed():
     with SyncVectorEnv([CountEnv] * 2, autoreset="disabled") as vec_env:
-        silent = OftenSilentPolicy()
+        silent = PartlyFailingPolicy()
         silent.act = lambda requests: [Reply("", failure="no answer") for _ in requests]  # type: ignore[method-assign]
         played = play_seeds(vec_env, silent, range(5))
     assert [(t.seed, t.failure) for t in played] == [(seed, "no answer") for seed in range(5)]
 
 
-def test_a_broken_environment_that_is_restarted_gives_failed_episodes_only_of_its_own():
+def test_a_restarted_environment_fails_only_its_own_episodes():
     with SyncVectorEnv([BrokenEnv, CountEnv], on_failure="restart") as vec_env:
         batch = collect(vec_env, RandomPolicy(), episodes=4)
     assert {t.slot for t in batch if t.failure} == {0}
     assert all(t.total_reward == 2.0 for t in batch if t.slot == 1)
 
 
-def test_seeds_are_played_once_each_although_one_slot_waits(gate):
+def test_each_seed_is_played_once_with_a_slow_slot(gate):
     with ThreadVectorEnv([lambda: CountEnv(gate, slow_reset=True), *[CountEnv] * 3], "disabled") as vec_env:
         opener = threading.Timer(0.5, gate.set)
         opener.start()
@@ -270,12 +270,12 @@ def test_seeds_are_played_once_each_although_one_slot_waits(gate):
 
 
 @pytest.mark.parametrize("batch_wait", [-1.0, float("nan")])
-def test_a_wait_below_zero_is_refused(batch_wait):
+def test_a_negative_batch_wait_is_refused(batch_wait):
     with SyncVectorEnv([CountEnv]) as vec_env, pytest.raises(BadValue, match="batch_wait"):
         Collector(vec_env, batch_wait=batch_wait)
 
 
-def test_requests_name_slot_episode_and_turn():
+def test_request_keys_are_slot_episode_and_turn():
     keys: list[tuple[int, int, int]] = []
 
     class Spy(RandomPolicy):

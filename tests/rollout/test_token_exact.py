@@ -1,4 +1,4 @@
-"""Random conversations, played by a tiny model: what is recorded is what the model was fed and what it said.
+"""Random conversations with a tiny model: trajectories record exactly the tokens that were fed and sampled.
 
 The environment says whatever it likes: Unicode, look-alikes of control tokens, results of tools, errors, several
 messages at once. The model says special tokens and thinks in the middle of its replies.
@@ -51,7 +51,7 @@ END_BIAS, SPECIAL_BIAS, THINK_BIAS = 4.0, 3.5, 5.0  # added to logits, so that e
 
 
 class TalkEnv(Env):
-    """Says random things in random shapes for one to six turns; quotes the agent now and then."""
+    """Returns random observations of all types for one to six turns; sometimes quotes the agent."""
 
     def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed)
@@ -107,7 +107,7 @@ def one_thread() -> Iterator[None]:
 
 
 class EchoTool(BaseTool):
-    """Takes every reply with a thought for a call, and quotes it with control tokens around it."""
+    """Treats every reply with thinking as a call, and quotes it surrounded by control tokens."""
 
     tool_type = "echo"
 
@@ -123,7 +123,7 @@ MODELS: dict[str, Any] = {}
 
 
 def player(name: str, seed: int = 0, **kwargs: Any) -> CausalLMPolicy:
-    """The tiny model under the tokenizer of that name."""
+    """Return a policy of the tiny model with the tokenizer of that name."""
     tokenizer = TOKENIZERS[name]()
     if name not in MODELS:
         MODELS[name] = build_model(tokenizer, seed=0, hidden=32, context=2048)
@@ -149,7 +149,7 @@ def biased(bias_V: torch.Tensor, module: Any, args: Any, out: Any) -> None:
 
 
 def check_likelihoods(policy: CausalLMPolicy, trajectories: Sequence[Trajectory]) -> int:
-    """Teacher-force the model on every sequence. Returns how many tokens were compared."""
+    """Teacher-force the model on every sequence. Returns the number of tokens compared."""
     compared = 0
     for trajectory in trajectories:
         sampled = [id for turn in trajectory.turns for id in turn.sampled_ids]
@@ -169,7 +169,7 @@ def check_likelihoods(policy: CausalLMPolicy, trajectories: Sequence[Trajectory]
 
 
 def check_control_tokens(policy: CausalLMPolicy, trajectory: Trajectory) -> None:
-    """The control tokens that were fed are those of the template and of the model: the environment wrote none."""
+    """Assert that all control tokens fed come from the template or the model."""
     chat, kept_all = policy.chat, len(trajectory.sequences()) == 1
     for k, turn in enumerate(trajectory.turns):
         before = trajectory.turns[:k]
@@ -187,13 +187,13 @@ def control(chat: Any, ids: Sequence[int]) -> list[int]:
 
 
 def messages(trajectory: Trajectory, k: int) -> list[Message]:
-    """The conversation up to what turn k saw."""
+    """Return the conversation up to the observation of turn k."""
     turn = trajectory.turns[k]
     return conversation(trajectory.turns[:k], as_messages(turn.observation, turn.role), turn.dropped)
 
 
 def forks(trajectory: Trajectory) -> list[int]:
-    """The turns whose context does not extend the one before."""
+    """Return the turns whose context does not extend the previous one."""
     pairs = zip(trajectory.turns, trajectory.turns[1:], strict=False)
     kept = [(old.prompt_ids + old.sampled_ids, new.prompt_ids) for old, new in pairs]
     return [k for k, (before, now) in enumerate(kept, start=1) if now[: len(before)] != before]
@@ -207,7 +207,7 @@ def played(name: str) -> list[Trajectory]:
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10_000))
-def test_recorded_log_probabilities_are_those_of_teacher_forcing_in_random_conversations(name, seed):
+def test_recorded_log_probabilities_match_teacher_forcing_in_random_conversations(name, seed):
     policy = player(name, seed)
     trajectories = collect(talks(6, seed), policy, episodes=8)
     assert check_likelihoods(policy, trajectories) > 50
@@ -215,7 +215,7 @@ def test_recorded_log_probabilities_are_those_of_teacher_forcing_in_random_conve
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("temperature", [0.6, 1.3])
-def test_they_are_those_of_the_sampling_distribution(name, temperature):
+def test_recorded_log_probabilities_match_the_sampling_distribution(name, temperature):
     policy = player(name, temperature=temperature)
     assert check_likelihoods(policy, collect(talks(6, 1), policy, episodes=12)) > 100
 
@@ -223,14 +223,14 @@ def test_they_are_those_of_the_sampling_distribution(name, temperature):
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10_000))
-def test_what_an_environment_says_is_never_a_control_token(name, seed):
+def test_environment_text_never_becomes_a_control_token(name, seed):
     policy = player(name, seed)
     for trajectory in collect(talks(6, seed), policy, episodes=8):
         check_control_tokens(policy, trajectory)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_real_tools_are_played_token_exactly(name):
+def test_episodes_with_real_tools_are_token_exact(name):
     def build(seed: int) -> Env:
         return ToolEnvWrapper(TalkEnv(), [EchoTool], max_tool_uses=3).spawn(seed=seed)
 
@@ -245,7 +245,7 @@ def test_real_tools_are_played_token_exactly(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_wrapper_that_writes_the_conversation_lets_no_environment_write_control_tokens(name):
+def test_chat_wrappers_escape_control_tokens_of_the_environment(name):
     tokenizer = TOKENIZERS[name]()
 
     def build(seed: int) -> Any:
@@ -264,7 +264,7 @@ def test_a_wrapper_that_writes_the_conversation_lets_no_environment_write_contro
             assert ends <= most
 
 
-def test_the_conversations_have_what_they_should_be_tested_with():
+def test_the_random_conversations_cover_all_cases():
     for name in NAMES:
         chat, turns = player(name).chat, [turn for t in played(name) for turn in t.turns]
         assert {turn.role for turn in turns} == {"user", "tool"}
@@ -277,11 +277,11 @@ def test_the_conversations_have_what_they_should_be_tested_with():
         assert name == "chatml" or spelled > 5
 
 
-def test_a_template_that_keeps_what_was_said_never_forks():
+def test_a_template_that_keeps_all_replies_never_forks():
     assert all(forks(trajectory) == [] for trajectory in played("chatml"))
 
 
-def test_a_template_that_strips_thinking_forks_when_it_does_and_then_only():
+def test_a_template_that_strips_thinking_forks_only_when_it_does():
     chat, count = player("stripping").chat, 0
     for trajectory in played("stripping"):
         hidden: set[int] = set()
@@ -298,7 +298,7 @@ def test_a_template_that_strips_thinking_forks_when_it_does_and_then_only():
     assert count > 20
 
 
-def test_an_episode_that_forks_is_trained_on_every_token_once():
+def test_a_forked_episode_trains_every_token_once():
     for trajectory in played("stripping"):
         sequences = trajectory.sequences()
         assert len(sequences) == len(forks(trajectory)) + 1
@@ -307,7 +307,7 @@ def test_an_episode_that_forks_is_trained_on_every_token_once():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_dropped_turns_fork_and_what_is_left_is_still_token_exact(name):
+def test_contexts_after_dropped_turns_are_token_exact(name):
     policy = player(name)
     history = History(max_turns=2, max_tokens=200, overflow="drop_oldest")
     trajectories = Collector(talks(6, 3), history=history).collect(policy, episodes=40)
@@ -323,7 +323,7 @@ def test_dropped_turns_fork_and_what_is_left_is_still_token_exact(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_meter_sees_what_writing_it_anew_would_have_changed(name):
+def test_the_meter_finds_mismatches_in_random_conversations(name):
     policy = player(name)
     meter = RetokenizationMeter(policy.chat)
     meter.add(played(name))

@@ -1,4 +1,4 @@
-"""Steps and rewards of an episode, counted in info."""
+"""EpisodeTrackingWrapper: steps and rewards in info."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gem.wrappers import EpisodeTrackingWrapper
 
 
 class PaysEnv(Env):
-    """Pays what it is told, and returns the very same info dict every time, as a careless environment may."""
+    """Returns the action as reward, and the same info dict every time."""
 
     shared: ClassVar[dict[str, object]] = {"theirs": 1}
 
@@ -30,7 +30,7 @@ def test_steps_and_rewards_are_counted():
     assert env.step("0.25").info == {"theirs": 1, "step_counter": 2, "cumulative_rewards": 0.75}
 
 
-def test_a_reset_tells_the_counts_of_the_episode_before():
+def test_a_reset_reports_the_counts_of_the_previous_episode():
     env = EpisodeTrackingWrapper(PaysEnv())
     env.reset()
     env.step("2"), env.step("3")
@@ -43,13 +43,13 @@ def test_a_reset_tells_the_counts_of_the_episode_before():
     }
 
 
-def test_a_reset_without_a_step_before_it_tells_nothing_of_one():
+def test_a_reset_without_a_previous_step_reports_no_counts():
     env = EpisodeTrackingWrapper(PaysEnv())
     env.reset()
     assert "prev_ep_step_counter" not in env.reset()[1]
 
 
-def test_the_environments_own_info_dict_is_not_written_to():
+def test_the_info_dict_of_the_environment_is_not_modified():
     env = EpisodeTrackingWrapper(PaysEnv())
     env.reset()
     first, second = env.step("1").info, env.step("1").info
@@ -58,7 +58,7 @@ def test_the_environments_own_info_dict_is_not_written_to():
     assert second["step_counter"] == 2
 
 
-def test_the_counts_reach_the_final_info_of_a_vector():
+def test_the_final_info_of_a_vector_has_the_counts():
     env = SyncVectorEnv([lambda: EpisodeTrackingWrapper(PaysEnv())])
     env.reset()
     env.step(["1"])

@@ -1,4 +1,4 @@
-"""Tools by the names of the catalogue: rewards, budgets, and tools of one's own for every environment."""
+"""Tool wrappers by name: rewards, budgets, and separate tools per environment."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def wrapped(names, env=None):
         ("search_tool_no_int_reward", (0.0, 0.0)),
     ],
 )
-def test_each_name_is_a_tool_with_its_rewards_and_five_uses(name, rewards):
+def test_each_tool_name_sets_rewards_and_five_uses(name, rewards):
     env = wrapped(name)
     assert type(env) is ToolEnvWrapper
     assert (env.tool_reward, env.tool_success_reward, env.max_tool_uses) == (*rewards, 5)
@@ -47,7 +47,7 @@ def test_each_name_is_a_tool_with_its_rewards_and_five_uses(name, rewards):
     env.close()
 
 
-def test_the_published_line_of_names_runs():
+def test_the_published_list_of_names_works():
     with wrapped("python_tool, concat_chat, episode_tracking") as env:
         assert [type(env), type(env.env), type(env.env.env)] == [
             EpisodeTrackingWrapper,
@@ -62,14 +62,14 @@ def test_the_published_line_of_names_runs():
         assert step.info["cumulative_rewards"] == pytest.approx(0.3)
 
 
-def test_only_the_last_line_of_an_error_by_its_name():
+def test_the_last_line_variant_shows_only_the_last_line_of_an_error():
     with wrapped("python_tool_no_int_reward_last_line_error") as env:
         env.reset()
         assert env.step("<python>1/0</python>").observation.rstrip().endswith("\nZeroDivisionError: division by zero")
         assert "Traceback" not in env.step("<python>1/0</python>").observation
 
 
-def test_every_environment_gets_a_tool_of_its_own():
+def test_every_environment_gets_its_own_tool():
     wrappers = get_wrapper_fns("python_tool, episode_tracking")
     with gem.make_vec("game:GuessTheNumber-v0", num_envs=3, wrappers=wrappers) as vec_env:
         vec_env.reset()
@@ -89,13 +89,13 @@ def test_two_tools_by_name_work_in_either_order():
             assert env.step("<search></search>").info["tool_faults"] == {"empty": 1}
 
 
-def test_options_of_the_wrapper_can_be_given():
+def test_wrapper_options_can_be_set():
     env = WRAPPER_FACTORY["python_tool"](gem.make("game:GuessTheNumber-v0"), format="hermes", max_tool_uses=1)
     assert (env.call_format.name, env.max_tool_uses, env.tool_reward) == ("hermes", 1, 0.05)
     assert isinstance(env.tools[0], PythonCodeTool)
 
 
-def test_the_names_cost_no_import_of_tools():
+def test_the_factory_does_not_import_tools():
     code = (
         "import sys, gem.wrappers; sys.exit(any(name.startswith(('gem.tools', 'gem.sandbox')) for name in sys.modules))"
     )

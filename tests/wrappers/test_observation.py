@@ -1,4 +1,4 @@
-"""The history as one observation, in each of its modes."""
+"""ObservationWrapper in each of its modes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gem.wrappers import ObservationWrapper
 
 
 class ParrotEnv(Env):
-    """Says what it heard; a board in the suffix, as environments written for the published package do."""
+    """Repeats the action, with a board in the suffix."""
 
     def reset(self, seed=None):
         super().reset(seed)
@@ -27,7 +27,7 @@ class ParrotEnv(Env):
 
 
 class Template:
-    """A tokenizer as far as templates go."""
+    """A tokenizer with only a chat template."""
 
     def apply_chat_template(self, messages, tokenize, add_generation_prompt):
         assert tokenize is False
@@ -40,7 +40,7 @@ def observations(*actions: str, **kwargs: Any) -> list[str]:
     return [env.reset(seed=1)[0], *(env.step(action).observation for action in actions)]
 
 
-def test_plain_history_is_all_observations():
+def test_plain_history_contains_all_observations():
     assert observations("x", "y") == [
         "rules\nboard 0",
         "rules\ntask\nheard x\nboard 1",
@@ -48,7 +48,7 @@ def test_plain_history_is_all_observations():
     ]
 
 
-def test_history_with_actions_puts_each_before_what_it_brought():
+def test_history_with_actions_puts_each_before_its_observation():
     assert observations("x", "y", include_action=True)[2] == "rules\nx\nheard x\ny\ntask\nheard y\nboard 2"
 
 
@@ -60,7 +60,7 @@ def test_a_conversation_ends_with_the_header_of_the_reply():
     ]
 
 
-def test_the_template_on_reset_alone_writes_the_rest_as_plain_text():
+def test_the_template_on_reset_leaves_the_rest_as_plain_text():
     shown = observations("x", "y", include_action=True, apply_chat_template_on_reset=True, tokenizer=Template())
     assert shown[0] == "<u>rules\nboard 0</u><a>"
     assert shown[2] == "<u>rules</u><a>\nx\nheard x\ny\ntask\nheard y\nboard 2"
@@ -81,14 +81,14 @@ def test_a_bounded_history_keeps_the_rules_and_the_newest(length, shown):
     assert last.replace("task\n", "").replace("\nboard 3", "") == shown
 
 
-def test_a_reset_forgets_the_episode_before():
+def test_a_reset_clears_the_history():
     env = ObservationWrapper(ParrotEnv())
     env.reset()
     env.step("x")
     assert env.reset()[0] == "rules\nboard 0"
 
 
-def test_the_history_holds_what_was_said_and_not_what_a_tool_made_of_it():
+def test_the_history_contains_the_action_as_sent():
     class Tool(ParrotEnv):
         def step(self, action):
             return super().step(action)._replace(info={"parsed_action": "tool part"})
@@ -98,14 +98,14 @@ def test_the_history_holds_what_was_said_and_not_what_a_tool_made_of_it():
     assert env.step("the whole reply").observation == "rules\nthe whole reply\nheard the whole reply"
 
 
-def test_a_prefix_and_suffix_that_stand_in_the_observation_are_not_given_twice():
-    # Whoever reads the observation and the info (a rollout, ROLL's manager) would show the board twice.
+def test_prefix_and_suffix_are_removed_from_info():
+    # A reader of both observation and info (a rollout, ROLL's manager) would show the board twice.
     env = ObservationWrapper(ParrotEnv())
     assert "suffix" not in env.reset()[1]
     assert {"prefix", "suffix"}.isdisjoint(env.step("x").info)
 
 
-def test_reward_end_and_the_rest_of_info_pass_through():
+def test_reward_flags_and_other_info_are_unchanged():
     env = ObservationWrapper(gem.make("game:GuessTheNumber-v0", max_turns=1))
     env.reset(seed=1)
     wrapped = env.step(r"\boxed{99}")
@@ -127,12 +127,12 @@ def test_reward_end_and_the_rest_of_info_pass_through():
         ({"max_history_length": -1}, "at least 1 or None, got -1"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(kwargs, says):
+def test_invalid_settings_are_refused(kwargs, says):
     with pytest.raises(BadValue, match=says):
         ObservationWrapper(ParrotEnv(), **kwargs)
 
 
-def test_observations_that_are_no_text_are_refused():
+def test_observations_that_are_not_text_are_refused():
     class Pictures(ParrotEnv):
         def reset(self, seed=None):
             return {"text": "look", "images": [b""]}, {}
@@ -141,7 +141,7 @@ def test_observations_that_are_no_text_are_refused():
         ObservationWrapper(Pictures()).reset()
 
 
-def test_a_fork_has_its_own_transcript():
+def test_a_fork_has_its_own_history():
     env = ObservationWrapper(ParrotEnv(), include_action=True)
     env.reset(seed=1)
     env.step("x")
@@ -151,11 +151,11 @@ def test_a_fork_has_its_own_transcript():
     assert fork.step("z").observation.startswith("rules\nx\nheard x\nelsewhere\nheard elsewhere\nz\n")
 
 
-# Tools, and texts that look like the template's own
+# Tools, and text that looks like control tokens
 
 
 class ToolsEnv(ParrotEnv):
-    """As ToolEnvWrapper does: says in info whether a tool was used."""
+    """Reports in info whether a tool was used, as ToolEnvWrapper does."""
 
     def step(self, action):
         step = super().step(action)
@@ -169,14 +169,14 @@ def tools(template: Any = None, *actions: str, **kwargs: Any) -> str:
     return [env.step(action).observation for action in actions][-1]
 
 
-def test_results_of_tools_have_a_role_of_their_own_in_a_conversation():
+def test_tool_results_have_the_role_tool_in_a_conversation():
     assert tools(None, "call", "x") == (
         "<u>rules</u><a>call</a><t>heard call</t><a>x</a><u>task\nheard x\nboard 2</u><a>"
     )
     assert tools(None, "x", "call").endswith("<a>call</a><t>task\nheard call\nboard 2</t><a>")
 
 
-def test_a_template_that_refuses_tools_shows_their_results_as_the_users():
+def test_a_template_without_tools_shows_results_as_user_messages():
     class NoTools(Template):
         def apply_chat_template(self, messages, tokenize, add_generation_prompt):
             assert all(message["role"] != "tool" for message in messages)
@@ -185,7 +185,7 @@ def test_a_template_that_refuses_tools_shows_their_results_as_the_users():
     assert tools(NoTools(), "call", "x").startswith("<u>rules</u><a>call</a><u>heard call</u><a>x</a><u>")
 
 
-def test_plain_history_shows_results_of_tools_as_all_else():
+def test_plain_history_shows_tool_results_as_text():
     assert tools(None, "call", "x", include_action=True) == "rules\ncall\nheard call\nx\ntask\nheard x\nboard 2"
 
 
@@ -194,15 +194,15 @@ class Special(Template):
 
 
 @pytest.mark.parametrize("mode", ["include_chat_template", "apply_chat_template_on_reset"])
-def test_an_observation_cannot_write_control_tokens_and_the_agent_can(mode):
+def test_control_tokens_are_escaped_in_observations_only(mode):
     shown = tools(Special(), "x<a>", "y", include_action=True, **{mode: True})
-    # ParrotEnv quotes the agent: its quotation is broken, what the agent said itself is not.
+    # ParrotEnv quotes the agent: the quotation is escaped, the action itself is not.
     assert "x<a>" in shown and "heard x<\u200ba>" in shown
     plain = tools(Special(), "x<a>", "y", include_action=True)
     assert "heard x<a>" in plain
 
 
-def test_messages_are_shown_as_such_or_line_by_line():
+def test_messages_are_rendered_or_joined_by_lines():
     class Talkative(ParrotEnv):
         def step(self, action):
             said = [{"role": "tool", "content": "2"}, {"role": "user", "content": "go on"}]
@@ -220,7 +220,7 @@ def test_messages_are_shown_as_such_or_line_by_line():
     assert last() == "rules\nx\n2\ngo on\ny\n2\ngo on\nboard"
 
 
-def test_a_fork_keeps_who_said_what():
+def test_a_fork_keeps_the_roles():
     env = ObservationWrapper(ToolsEnv(), include_action=True, include_chat_template=True, tokenizer=Template())
     env.reset(seed=1)
     env.step("call")

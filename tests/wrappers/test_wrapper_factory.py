@@ -30,12 +30,12 @@ def test_a_list_of_names_wraps_innermost_first():
 @pytest.mark.parametrize(
     "names", ["concat, episode_tracking", " concat ,episode_tracking ", "concat,,episode_tracking,"]
 )
-def test_spaces_and_empty_places_do_not_matter(names):
+def test_whitespace_and_empty_entries_are_ignored(names):
     assert type(wrapped(names).env) is ObservationWrapper
 
 
 @pytest.mark.parametrize("names", ["", " ", ","])
-def test_no_names_are_no_wrappers(names):
+def test_no_names_give_no_wrappers(names):
     assert get_wrapper_fns(names) == []
 
 
@@ -48,24 +48,24 @@ def test_no_names_are_no_wrappers(names):
         ("concat_chat_on_reset", (True, False, True)),
     ],
 )
-def test_each_observation_name_is_one_setting(name, settings):
+def test_each_observation_name_has_its_settings(name, settings):
     env = wrapped(name, Template())
     assert (env.include_action, env.include_chat_template, env.apply_chat_template_on_reset) == settings
 
 
-def test_a_misspelled_name_is_refused_with_the_right_one():
+def test_a_misspelled_name_is_refused_with_a_suggestion():
     with pytest.raises(UnknownArgument, match=r"no wrapper 'concatt'; did you mean 'concat'\?.*episode_tracking"):
         get_wrapper_fns("concatt")
 
 
 @pytest.mark.parametrize("name", ["concat_chat", "concat_chat_on_reset"])
-def test_a_template_mode_without_a_tokenizer_says_what_it_needs(name):
+def test_a_template_mode_requires_a_tokenizer(name):
     with pytest.raises(BadValue, match="needs tokenizer="):
         wrapped(name)
 
 
 @pytest.mark.parametrize("name", WRAPPER_FACTORY)
-def test_the_factory_itself_wraps_with_keyword_arguments(name):
+def test_factory_entries_accept_keyword_arguments(name):
     kwargs = {"tokenizer": Template()} if name.startswith("concat") else {}
     env = WRAPPER_FACTORY[name](gem.make("game:GuessTheNumber-v0"), **kwargs)
     observation, info = env.reset(seed=1)
@@ -74,7 +74,7 @@ def test_the_factory_itself_wraps_with_keyword_arguments(name):
 
 
 @pytest.mark.parametrize("name", WRAPPER_FACTORY)
-def test_every_wrapper_forks(name):
+def test_every_wrapper_supports_spawn(name):
     env = wrapped(name, Template())
     env.reset(seed=1)
     env.step(r"\boxed{1}")

@@ -108,13 +108,18 @@ class Template:
         """Decode sampled ids. Control tokens stay as they are; look-alikes spelled in other tokens are marked."""
         parts: list[str] = []
         run: list[int] = []
+        control: list[str] = []
         for id in ids:
             if id in self._control_ids:
-                parts += [self.safe(self.decode(run)), self.decode([id])]
+                control.append(self.decode([id]))
+                parts += [self.safe(self.decode(run)), control[-1]]
                 run = []
             else:
                 run.append(id)
-        return SafeText("".join([*parts, self.safe(self.decode(run))]))
+        parts.append(self.safe(self.decode(run)))
+        text = "".join(parts)
+        # A control token and the text next to it may spell another control token, as "<end>" and ">" spell "<end>>".
+        return SafeText(text if self._find.findall(text) == control else MARK.join(parts))
 
     def decode(self, ids: Sequence[int]) -> str:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False)) if ids else ""

@@ -1,4 +1,4 @@
-"""The conversation that an endpoint is sent: who says what."""
+"""The conversation that EndpointPolicy sends: messages and their roles."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def request(observation: Any, **kwargs: Any) -> Request:
     return Request(observation, [], (0, 0, 3), lambda: "", TURNS, **kwargs)
 
 
-def test_results_of_tools_are_messages_of_theirs():
+def test_tool_results_have_the_role_tool():
     said = [user("rules"), assistant("print(1)"), tool("1"), assistant("2"), tool("a"), user("b"), assistant("c")]
     assert sent(request("4", role="tool")) == [*said, tool("4")]
     assert sent(request("4")) == [*said, user("4")]
 
 
-def test_an_endpoint_without_that_role_gets_them_as_the_users():
+def test_tool_results_become_user_messages_on_request():
     messages = sent(request("4", role="tool"), tool_role="user", system="Play.")
     roles = ["system", "user", "assistant", "user", "assistant", "user", "user", "assistant", "user"]
     assert [message["role"] for message in messages] == roles
