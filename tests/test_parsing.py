@@ -1,4 +1,4 @@
-r"""Reading model text. What a model may write is any string, so hypothesis writes some."""
+r"""Parsing of model text, including arbitrary strings from hypothesis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gem.parsing import boxes, code_blocks, first_tagged, last_boxed, last_boxed_int, last_tagged
 
-# Text made of the pieces that the functions look for, so that they really meet.
+# Text built from the delimiters that the functions look for.
 PIECES = [
     "\\boxed{",
     "\\boxed {",
@@ -48,7 +48,7 @@ ODD_STRINGS = [
 
 
 def boxes_by_counting(text: str) -> list[str]:
-    """The slow twin: from each box's opening brace, count braces until they balance."""
+    """Slow reference: count braces from each opening brace until they balance."""
     found = []
     for start in (match.end() for match in re.finditer(r"\\boxed\s*\{", text)):
         depth, at = 1, start
@@ -64,7 +64,7 @@ def boxes_by_counting(text: str) -> list[str]:
 
 
 @given(MODEL_TEXT)
-def test_boxes_agree_with_counting_braces(text):
+def test_boxes_agree_with_a_slow_reference(text):
     assert boxes(text) == boxes_by_counting(text)
 
 
@@ -92,7 +92,7 @@ def test_the_last_closed_box_counts(text, content):
     assert last_boxed(text) == content
 
 
-def test_with_a_pattern_the_last_box_that_fully_matches_counts():
+def test_a_pattern_selects_the_last_box_that_fully_matches():
     moves = re.compile(r"left|right")
     assert last_boxed(r"\boxed{left} \boxed{right now} \boxed{up}", moves) == "left"
     assert last_boxed(r"\boxed{leftright}", moves) is None
@@ -121,11 +121,11 @@ def test_an_integer_is_at_most_18_ascii_digits_with_a_sign(text, number):
     assert last_boxed_int(text) == number
 
 
-def test_ten_thousand_digits_are_no_integer_and_no_error():
+def test_ten_thousand_digits_are_not_an_integer():
     assert last_boxed_int(rf"\boxed{{{'9' * 10_000}}}") is None
 
 
-def test_reading_the_last_box_of_deeply_nested_boxes_takes_little_memory():
+def test_deeply_nested_boxes_take_little_memory():
     # The contents of n nested boxes are n²/2 boxes long together; the last one is not.
     text = r"\boxed{" * 3_000 + "7" + "}" * 3_000
     tracemalloc.start()
@@ -153,7 +153,7 @@ def test_reading_the_last_box_of_deeply_nested_boxes_takes_little_memory():
         ("4", None),
     ],
 )
-def test_the_last_closed_tag_counts_and_the_innermost_of_nested_ones(text, content):
+def test_the_last_closed_tag_and_the_innermost_of_nested_ones_count(text, content):
     assert last_tagged(text, "answer") == content
 
 
@@ -173,7 +173,7 @@ def test_the_first_closed_tag_is_a_tool_call(text, found):
     assert first_tagged(text, "python") == found
 
 
-def test_the_end_of_a_tool_call_is_where_its_closing_tag_ends():
+def test_the_offset_is_after_the_closing_tag():
     text = "so <python>1+1</python> and more"
     _, end = first_tagged(text, "python")
     assert text[:end] == "so <python>1+1</python>"
@@ -202,12 +202,12 @@ def test_closed_fences_are_code_blocks(text, blocks):
     assert [(b.language, b.code) for b in code_blocks(text)] == blocks
 
 
-def test_code_blocks_can_be_asked_for_by_language():
+def test_code_blocks_can_be_selected_by_language():
     text = "```sh\nls\n```\n```python\nx\n```\n"
     assert [b.code for b in code_blocks(text, "python")] == ["x\n"]
 
 
-def test_the_end_of_a_block_is_the_end_of_its_closing_fence():
+def test_a_block_ends_after_its_closing_fence():
     text = "```python\nx\n``` and more"
     closed = "```python\nx\n```\nand more"
     assert code_blocks(text) == []
@@ -225,7 +225,7 @@ def test_no_text_raises(text, more):
         assert all(given_text[b.end - 1] in "`~ \t\r" for b in code_blocks(given_text))
 
 
-# Each line is 200,000 characters or so of what would send a backtracking pattern into quadratic time.
+# Each line yields about 200,000 characters on which a backtracking pattern takes quadratic time.
 LONG_TEXTS = {
     "a fence line with a backtick at its end": "'```' + 'a' * 200_000 + '`'",
     "a fence line of blanks": "'```' + ' ' * 200_000 + '`'",
@@ -240,7 +240,7 @@ LONG_TEXTS = {
 
 
 @pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=list(LONG_TEXTS))
-def test_no_long_text_hangs_the_parser(text):
+def test_long_text_is_parsed_quickly(text):
     code = (
         "from gem.parsing import *\n"
         f"text = {text}\n"

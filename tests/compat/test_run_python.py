@@ -1,4 +1,4 @@
-"""run_python as published code calls it."""
+"""run_python with the published interface."""
 
 import inspect
 import logging
@@ -10,17 +10,17 @@ from gem.sandbox import get_sandbox, subprocess_
 from gem.utils.sandbox import run_python
 
 
-def test_the_signature_is_the_published_one_with_a_default_more():
+def test_the_signature_is_the_published_one():
     assert str(inspect.signature(run_python)).startswith(
         "(code: 'str', sandbox_type: 'str' = 'auto', stdin: 'str | None' = None, timeout: 'float' = 10)"
     )
 
 
-def test_it_takes_its_arguments_by_position():
+def test_arguments_can_be_positional():
     assert run_python("print(input())", "none", "hi", 5) == (True, "hi\n", "")
 
 
-def test_a_failing_program_has_its_traceback_on_stderr():
+def test_a_failing_program_writes_its_traceback_to_stderr():
     ok, stdout, stderr = run_python("print(1)\n1 / 0", "none")
     assert (ok, stdout) == (False, "1\n")
     assert stderr.splitlines()[-1] == "ZeroDivisionError: division by zero"
@@ -30,7 +30,7 @@ def test_no_stdin_is_eof():
     assert run_python("import sys; print(repr(sys.stdin.read()))", "none")[1] == "''\n"
 
 
-def test_exit_zero_is_a_success_and_another_code_is_none():
+def test_only_exit_code_zero_is_a_success():
     assert run_python("import sys; sys.exit(0)", "none")[0] is True
     assert run_python("import sys; sys.exit(2)", "none")[0] is False
 
@@ -43,13 +43,13 @@ def test_exit_zero_is_a_success_and_another_code_is_none():
         ("while True: print('kept' * 1000)", "[killed: output limit exceeded]"),
     ],
 )
-def test_what_stopped_a_program_is_the_last_line_of_stderr(code, line):
+def test_the_last_line_of_stderr_says_why_a_program_was_stopped(code, line):
     timeout = 0.5 if "sleep" in code else 10
     ok, stdout, stderr = run_python(code, "none", timeout=timeout)
     assert not ok and stdout.startswith("kept") and stderr.endswith(f"{line}\n")
 
 
-def test_none_is_honoured_with_one_warning(caplog, monkeypatch):
+def test_isolation_can_be_switched_off_with_one_warning(caplog, monkeypatch):
     monkeypatch.setattr(subprocess_, "_warned", False)
     get_sandbox("subprocess").close()
     with caplog.at_level(logging.WARNING, "gem.sandbox"):
@@ -57,16 +57,16 @@ def test_none_is_honoured_with_one_warning(caplog, monkeypatch):
     assert len([record for record in caplog.records if "does not isolate" in record.message]) == 1
 
 
-def test_an_unknown_type_is_named_with_the_closest_one():
+def test_an_unknown_type_raises_with_a_suggestion():
     with pytest.raises(BadValue, match="no sandbox_type 'bwarp'; did you mean 'bwrap'"):
         run_python("print(1)", "bwarp")
 
 
-def test_a_failure_of_the_machinery_is_never_a_failed_program(monkeypatch, tmp_path):
+def test_infrastructure_failures_raise(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxError, match="not installed"):
         run_python("print(1)", "docker")
 
 
-def test_contained_is_the_default():
+def test_isolation_is_the_default():
     assert run_python("print(input())", stdin="hi") == (True, "hi\n", "")

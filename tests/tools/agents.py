@@ -1,4 +1,4 @@
-"""Agents that see observations alone, to show what a tool is worth: the same code plays with it and without it."""
+"""Scripted agents that see only observations, to compare results with and without a tool."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-# Takes every observation of the episode so far, and says what to do next.
+# Maps all observations of the episode so far to the next action.
 Agent: TypeAlias = Callable[[list[str]], str]
 
 
 class Played(NamedTuple):
-    """One episode: the sum of its rewards, the observations, the actions, and the last info."""
+    """An episode: total reward, observations, actions and the last info."""
 
     reward: float
     observations: list[str]
@@ -20,7 +20,7 @@ class Played(NamedTuple):
 
 
 def play(env: Any, agent: Agent, seed: int | None = None, max_steps: int = 100) -> Played:
-    """Play one episode to its end. Raises AssertionError where there is none within max_steps."""
+    """Play an episode. Raises AssertionError when it does not end within max_steps."""
     observation, info = env.reset(seed=seed)
     observations, actions, total = [observation], [], 0.0
     for _ in range(max_steps):
@@ -45,7 +45,7 @@ print("answer", value)
 
 
 def calculator(observations: list[str]) -> str:
-    """Reckons with Python where it is told that there is some, and guesses otherwise: it cannot reckon itself."""
+    """Compute with Python when the prompt offers it; guess otherwise."""
     question = observations[0].partition("\n")[0]
     if "<python>" not in observations[0]:
         return rf"\boxed{{{first_number(question)}}}"
@@ -61,7 +61,7 @@ def first_number(question: str) -> str:
 
 
 def expression_of(question: str) -> str:
-    """What is asked, in Python; nothing is reckoned here."""
+    """Return the question as a Python program, without evaluating it."""
     numbers = [f"F('{n}')" for n in re.findall(r"\d+(?:\.\d+)?", question)]
     listed = ", ".join(numbers)
     if "remainder" in question:
@@ -72,8 +72,8 @@ def expression_of(question: str) -> str:
         return f"{numbers[0]} * (100 + {numbers[1]}) * (100 - {numbers[2]}) / 10000"
     if "ratio" in question:
         return f"{numbers[0]} * {numbers[-1]} / sum([{', '.join(numbers[1:])}])"
-    if "Pumps" in question:
-        return f"1 / sum(1 / n for n in [{listed}])"
+    if "pumps" in question:  # the first number is their count
+        return f"1 / sum(1 / n for n in [{', '.join(numbers[1:])}])"
     return python_of(question.partition("$")[2].rpartition("$")[0])
 
 

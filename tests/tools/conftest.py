@@ -1,4 +1,4 @@
-"""Tests of tools share what stands beside them: agents.py, and servers to talk to."""
+"""Make the helper modules of this folder importable."""
 
 import sys
 from pathlib import Path

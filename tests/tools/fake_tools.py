@@ -1,4 +1,4 @@
-"""An environment and tools that do next to nothing, in a file of their own so that worker processes can import it."""
+"""A minimal environment and minimal tools, in a module that worker processes can import."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Said:
 
 
 class Echo(Env):
-    """Three answers end the episode; each is worth a third."""
+    """The episode ends after three answers; each has reward 1/3."""
 
     def reset(self, seed=None):
         super().reset(seed)
@@ -43,7 +43,7 @@ class Echo(Env):
 
 
 class Python(BaseTool):
-    """Repeats the code; "fail" fails, "late" times out, "die" is the machinery's failure."""
+    """Repeat the code; "fail" is an error, "late" a time-out, "die" an infrastructure failure."""
 
     tool_type, tag, tag_argument, fences = "python_code", "python", "code", ("python",)
 
@@ -86,7 +86,7 @@ class Search(Python):
 
 
 class Old(BaseTool):
-    """As tools of the published package are written."""
+    """A tool in the style of the published package."""
 
     tool_type = "old"
 

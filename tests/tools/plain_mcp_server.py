@@ -1,9 +1,9 @@
-"""An MCP server over stdin and stdout, of the standard library alone: it starts at once, and misbehaves when asked to.
+"""A fast MCP server over stdin and stdout that needs only the standard library and misbehaves on request.
 
   python plain_mcp_server.py [--log FILE] [--refuse] [--stay] [--chatty] [--tools a,b]
 
---log: append the process id to FILE, and the name of each call as it comes to FILE.calls. --refuse: end at once, with a
-word on stderr. --stay: go on after stdin has ended. --chatty: print on stdout what is no message, too.
+--log: append the process id to FILE, and the name of each call to FILE.calls. --refuse: exit at once with a message on
+stderr. --stay: keep running after stdin has ended. --chatty: also print lines on stdout that are not messages.
 """
 
 import argparse
@@ -16,19 +16,19 @@ import time
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "number"}}}
 TOOLS = {
-    "confide": "Logs, tells of its progress, and answers with what a model of the client's says.",
+    "confide": "Log, report progress, and return the sampling result of the client.",
     "count": "Counts the calls of this process.",
     "die": "Kills the server.",
-    "echo": "Says what it is told.",
+    "echo": "Return the argument.",
     "environment": "The names of the variables in its environment.",
     "fail": "Fails.",
-    "hang": "Never answers, and nothing else is answered after it.",
+    "hang": "Never respond, also to later calls.",
     "long": "n letters.",
-    "nonsense": "An answer that is none.",
+    "nonsense": "Return an invalid response.",
     "picture": "A picture, a link and a resource.",
     "pid": "The process id.",
-    "refuse": "Takes no arguments.",
-    "sleep": "Answers after n seconds; others are answered meanwhile.",
+    "refuse": "Reject all arguments.",
+    "sleep": "Respond after n seconds; other calls are handled meanwhile.",
     "structured": "Structured content without text.",
 }
 

@@ -29,14 +29,14 @@ class Greeter(BaseTool):
 
 
 class TestContract:
-    def test_another_tool_like_it_is_built_from_the_same_arguments(self):
+    def test_copies_are_built_from_the_same_arguments(self):
         tool = Greeter("Hello", mark="?")
         tool.execute_action("<greet>you</greet>")
         for other in (tool.spawn(), pickle.loads(pickle.dumps(tool)), copy.deepcopy(tool)):
             assert other.execute_action("<greet>me</greet>")[2] == "Hello me?"
             assert (tool.greeted, other.greeted) == (1, 1)
 
-    def test_the_published_instructions_show_the_tag_and_the_functions_without_one(self):
+    def test_instructions_show_the_tag_and_other_functions(self):
         text = Greeter("Hello").instruction_string()
         assert "Greet somebody." in text
         assert "<greet>name</greet>" in text
@@ -46,16 +46,16 @@ class TestContract:
         text = "<tool_call><tool_name>wave</tool_name><arguments>{}</arguments></tool_call>"
         assert Greeter("Hello").execute_action(text) == (True, False, "Hello all!", text)
 
-    def test_acall_is_call_on_a_thread_unless_it_is_written(self):
+    def test_acall_defaults_to_call(self):
         call = ToolCall("greet", {"name": "you"})
         tool = Greeter("Hello")
         assert asyncio.run(tool.acall(call)) == tool.call(call)
 
-    def test_a_tool_without_functions_says_what_it_lacks(self):
+    def test_a_tool_without_functions_raises(self):
         with pytest.raises(NotImplementedError, match=r"must define functions\(\) and call\(\)"):
             BaseTool().functions()
 
-    def test_tools_that_read_the_text_are_told_apart(self):
+    def test_tools_that_parse_text_are_recognized(self):
         class Old(BaseTool):
             def execute_action(self, action):
                 return False, True, "", ""

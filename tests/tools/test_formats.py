@@ -1,4 +1,4 @@
-"""Call formats: what is a call, what is not, and what is a broken one."""
+"""Call formats: valid, quoted and malformed calls."""
 
 from __future__ import annotations
 
@@ -149,51 +149,51 @@ class TestTags:
             '`<search query="x">` and "<search a=1>" and <think><search a=1></think> <b class="x">bold</b>',
         ],
     )
-    def test_words_about_calls_are_no_calls(self, text):
+    def test_text_that_mentions_calls_is_not_a_call(self, text):
         assert calls(text) == []
         assert read(text).parsed == text
 
-    def test_an_apostrophe_or_inches_before_a_call_do_not_quote_it(self):
+    def test_apostrophes_and_inch_marks_do_not_quote_a_call(self):
         assert calls("Let's search the cats' names: <search>cats' names</search>") == [search("cats' names")]
         assert calls('A 5" screen: <search>the "best" screen</search>') == [search('the "best" screen')]
 
-    def test_the_tag_in_a_string_of_the_code_does_not_end_it(self):
+    def test_a_closing_tag_in_a_string_does_not_end_the_code(self):
         code = """print("</python>"); print('<python>')"""
         assert calls(f"<python>{code}</python> done") == [python(code)]
 
-    def test_quotes_that_belong_to_two_queries_do_not_join_them(self):
+    def test_quote_marks_of_two_queries_do_not_join_them(self):
         text = '<search>5" disk</search> <search>6" disk</search>'
         assert calls(text) == [search('5" disk'), search('6" disk')]
 
-    def test_a_tag_that_opens_again_was_a_mention(self):
+    def test_a_tag_that_opens_again_is_a_mention(self):
         assert calls("With the <python> tool: <python>print(1)</python>") == [python("print(1)")]
 
-    def test_a_thought_that_never_closes_may_call(self):
+    def test_an_unclosed_thought_may_contain_a_call(self):
         assert calls("<think>Let me see <python>print(1)</python>") == [python("print(1)")]
 
-    def test_a_thought_that_the_prompt_opened_is_one(self):
+    def test_a_thought_opened_by_the_prompt_is_skipped(self):
         text = "With <python> I would <python>1</python> it.</think><python>2</python>"
         assert calls(text) == [python("2")]
         assert calls('<tool_call>{"name": "now"}</tool_call></think> 4', "hermes") == []
         assert calls("Action: now\n</think> 4", "react") == []
         assert calls("<python>print('</think>')</python>") == [python("print('</think>')")]
 
-    def test_calls_that_follow_one_another_are_read_in_order_and_nothing_behind_them_is(self):
+    def test_consecutive_calls_are_read_and_text_after_them_ignored(self):
         text = "<search>a</search>\n<python>1</python> ```python\n2\n``` It printed 3. <search>b</search>"
         reading = read(text.replace("> ```", ">\n```"))
         assert reading.calls == (search("a"), python("1"), python("2\n"))
         assert reading.parsed.endswith("2\n```")
 
-    def test_what_follows_the_call_is_not_parsed(self):
+    def test_text_after_the_call_is_not_parsed(self):
         reading = read("I run <python>1</python> Result: 7 <python>2</python>")
         assert reading.calls == (python("1"),)
         assert reading.parsed == "I run <python>1</python>"
 
-    def test_the_earliest_call_is_the_first(self):
+    def test_the_first_call_wins(self):
         assert calls("```python\n1\n```\nor <python>2</python>") == [python("1\n")]
         assert calls("<python>2</python> or\n```python\n1\n```") == [python("2")]
 
-    def test_json_that_holds_the_closing_tag_is_read_to_its_end(self):
+    def test_json_with_the_closing_tag_is_read_to_its_end(self):
         arguments = json.dumps({"code": "print('</arguments></tool_call>')"})
         text = f"<tool_call><tool_name>python</tool_name><arguments>{arguments}</arguments></tool_call>."
         assert calls(text) == [python("print('</arguments></tool_call>')")]
@@ -219,7 +219,7 @@ class TestTags:
             ("<tool_call><tool_name>now</tool_name>{}</tool_call>", "does not follow"),
         ],
     )
-    def test_broken_structure_is_malformed_and_says_why(self, text, says):
+    def test_malformed_calls_are_explained(self, text, says):
         call = invalid(text)
         assert call.error is ToolErrorType.MALFORMED
         assert says in call.reason
@@ -228,19 +228,19 @@ class TestTags:
         ("text", "near"),
         [("<pyhton>1</pyhton>", "python"), ("<serch>a</serch>", "search"), ("<Python>1</Python>", "python")],
     )
-    def test_a_misspelled_tag_is_an_unknown_tool_with_the_right_name(self, text, near):
+    def test_a_misspelled_tag_is_an_unknown_tool_with_a_suggestion(self, text, near):
         call = invalid(f"I try {text}.")
         assert call.error is ToolErrorType.UNKNOWN_TOOL
         assert f"did you mean {near!r}?" in call.reason
         assert read(f"I try {text}.").parsed == f"I try {text}"
 
-    def test_a_broken_call_between_others_keeps_its_place(self):
+    def test_an_invalid_call_keeps_its_position(self):
         text = "<search>a</search><tool_call>x</tool_call><search>b</search>"
         first, second, third = calls(text)
         assert (first, third) == (search("a"), search("b"))
         assert isinstance(second, InvalidCall)
 
-    def test_instructions_are_each_tools_own_and_headed_where_there_are_several(self):
+    def test_instructions_list_the_instructions_of_each_tool(self):
         assert get_format("tags").describe([Python()]) == Python().instruction_string()
         text = get_format("tags").describe(TOOLS)
         assert text.startswith("Available tools:\n")
@@ -277,7 +277,7 @@ class TestHermes:
         text = '<tool_call>{"name": "search", "arguments": "{\\"query\\": \\"a\\"}"}</tool_call>'
         assert calls(text, "hermes") == [search("a")]
 
-    def test_a_call_that_a_stop_string_cut_is_read(self):
+    def test_a_call_cut_by_a_stop_string_is_read(self):
         assert calls('<tool_call>{"name": "now", "arguments": {}}', "hermes") == [ToolCall("now", {})]
 
     @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ class TestHermes:
             '<think><tool_call>{"name": "now"}</tool_call></think> 4',
         ],
     )
-    def test_words_about_calls_are_no_calls(self, text):
+    def test_text_that_mentions_calls_is_not_a_call(self, text):
         assert calls(text, "hermes") == []
 
     @pytest.mark.parametrize(
@@ -306,12 +306,12 @@ class TestHermes:
             ("[" * 100_000, "nested too deeply"),
         ],
     )
-    def test_broken_structure_is_malformed_and_says_why(self, inside, says):
+    def test_malformed_calls_are_explained(self, inside, says):
         call = invalid(f"<tool_call>{inside}</tool_call>", "hermes")
         assert call.error is ToolErrorType.MALFORMED
         assert says in call.reason
 
-    def test_instructions_hold_the_schemas_between_tools_tags(self):
+    def test_instructions_contain_the_schemas(self):
         text = get_format("hermes").describe(TOOLS)
         listed = text.partition("<tools>\n")[2].partition("\n</tools>")[0].splitlines()
         functions = [function for tool in TOOLS for function in tool.functions()]
@@ -326,29 +326,29 @@ class TestOpenAI:
         return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
     @pytest.mark.parametrize("form", [dict, json.dumps])
-    def test_a_message_with_tool_calls_is_read_as_object_and_as_text(self, form):
+    def test_messages_with_tool_calls_are_read_as_mapping_and_text(self, form):
         action = form(self.message(self.entry(), self.entry("now", "", "c2"), content="Let me see."))
         reading = read(action, "openai")
         assert reading.calls == (ToolCall("search", {"query": "a"}, "c1"), ToolCall("now", {}, "c2"))
         assert reading.text == "Let me see."
 
     @pytest.mark.parametrize("name", FORMATS)
-    def test_a_message_object_is_read_in_every_format(self, name):
+    def test_a_message_mapping_is_read_in_every_format(self, name):
         assert calls(self.message(self.entry()), name) == [ToolCall("search", {"query": "a"}, "c1")]
         assert read({"role": "assistant", "content": "It is 4."}, name).text == "It is 4."
 
-    def test_the_words_of_a_message_without_calls_are_the_text(self):
+    def test_the_text_of_a_message_without_calls_is_its_content(self):
         assert read(json.dumps({"role": "assistant", "content": "It is 4."}), "openai").text == "It is 4."
         assert (
             read({"content": [{"type": "text", "text": "It is "}, {"type": "text", "text": "4."}]}).text == "It is 4."
         )
 
     @pytest.mark.parametrize("text", ["It is 4.", "{4}", '{"answer": 4}', "[1]", '{"content": 4}', "{"])
-    def test_a_text_that_is_no_message_is_words(self, text):
+    def test_other_text_contains_no_calls(self, text):
         reading = read(text, "openai")
         assert (reading.calls, reading.text) == ((), text)
 
-    def test_a_cut_message_with_tool_calls_is_malformed(self):
+    def test_a_truncated_message_with_tool_calls_is_malformed(self):
         text = json.dumps(self.message(self.entry()))[:-3]
         assert "not valid JSON" in invalid(text, "openai").reason
 
@@ -362,13 +362,13 @@ class TestOpenAI:
             ("search", "an entry of tool_calls"),
         ],
     )
-    def test_a_broken_entry_is_malformed_and_keeps_its_id(self, entry, says):
+    def test_an_invalid_entry_is_malformed_and_keeps_its_id(self, entry, says):
         call = invalid(self.message(entry), "openai")
         assert says in call.reason
         if isinstance(entry, dict) and "function" in entry:
             assert call.id == "c1"
 
-    def test_the_prompt_can_leave_the_functions_to_the_endpoint(self):
+    def test_the_prompt_can_omit_the_functions(self):
         assert '"name": "now"' in OpenAIFormat().describe(TOOLS)
         assert OpenAIFormat(prompt=False).describe(TOOLS) == ""
 
@@ -388,11 +388,11 @@ class TestReAct:
         assert calls(text, "react") == [ToolCall("search", expected)]
         assert "made up" not in read(text, "react").parsed
 
-    def test_json_in_a_fence_is_that_json(self):
+    def test_fenced_json_is_read(self):
         text = 'Action: python\nAction Input: ```json\n{"code": "1"}\n```\n'
         assert calls(text, "react") == [ToolCall("python", {"code": "1"})]
 
-    def test_a_misspelled_name_is_what_is_wrong_with_a_call_of_plain_text(self):
+    def test_plain_text_for_an_unknown_name_is_a_call(self):
         assert calls("Action: serch\nAction Input: who wrote Faust?", "react") == [ToolCall("serch", {})]
 
     def test_a_function_without_arguments_needs_no_input(self):
@@ -402,7 +402,7 @@ class TestReAct:
     @pytest.mark.parametrize(
         "text", ["Final Answer: 4", "My Action: none", "```\nAction: now\n```", "<think>\nAction: now\n</think> 4"]
     )
-    def test_words_about_calls_are_no_calls(self, text):
+    def test_text_that_mentions_calls_is_not_a_call(self, text):
         assert calls(text, "react") == []
 
     @pytest.mark.parametrize(
@@ -414,12 +414,12 @@ class TestReAct:
             ("Action: now\nAction Input: {1}", "not a JSON object"),
         ],
     )
-    def test_broken_structure_is_malformed_and_says_why(self, text, says):
+    def test_malformed_calls_are_explained(self, text, says):
         call = invalid(text, "react")
         assert call.error is ToolErrorType.MALFORMED
         assert says in call.reason
 
-    def test_answers_are_observations(self):
+    def test_results_are_prefixed_with_observation(self):
         assert get_format("react").show(["noon"]) == "Observation: noon"
 
 
@@ -436,15 +436,15 @@ class TestAllFormats:
 
     @pytest.mark.parametrize("name", FORMATS)
     @pytest.mark.parametrize("action", [None, 3, ["a"], b"a", {"content": 3}])
-    def test_what_is_no_message_is_the_callers_mistake(self, name, action):
+    def test_an_action_that_is_not_a_message_raises(self, name, action):
         with pytest.raises(BadAction):
             read(action, name)
 
-    def test_a_misspelled_format_is_refused_with_the_right_one(self):
+    def test_a_misspelled_format_raises_with_a_suggestion(self):
         with pytest.raises(BadValue, match="did you mean 'hermes'"):
             get_format("hermés")
 
-    def test_hostile_texts_of_two_hundred_thousand_characters_are_read(self):
+    def test_hostile_text_of_200_000_characters_is_parsed(self):
         # Anything that takes quadratic time takes hours here.
         code = "import test_formats as t\nfor name in t.FORMATS:\n for piece in t.PIECES:\n"
         code += "  t.get_format(name).read(piece * (200_000 // len(piece)), t.TOOLS)"

@@ -44,7 +44,7 @@ def weather(place: Place, days: int = 1, unit: Unit = Unit.CELSIUS, mode: Litera
 
 
 class TestFunctionTool:
-    def test_a_typed_function_is_a_tool_in_one_line(self):
+    def test_a_typed_function_becomes_a_tool(self):
         def add(a: int, b: int = 1) -> int:
             """Add two numbers."""
             return a + b
@@ -71,12 +71,12 @@ class TestFunctionTool:
         assert schema["properties"]["days"]["description"] == "how many."
         assert function.description == "Tell the weather, for some days."
 
-    def test_arguments_arrive_as_the_types_that_the_function_names(self):
+    def test_arguments_are_converted_to_the_hinted_types(self):
         tool = FunctionTool(weather)
         call = ToolCall("weather", {"place": {"town": "Bern"}, "days": 1, "unit": "k"})
         assert tool.call(call) == ToolResult('[{"town":"Bern","unit":"k","mode":"short"}]')
 
-    def test_what_it_raises_is_a_fault_and_a_failure_of_the_machinery_goes_through(self):
+    def test_exceptions_are_error_results_and_infrastructure_errors_propagate(self):
         def late():
             raise TimeoutError("too slow")
 
@@ -105,7 +105,7 @@ class TestFunctionTool:
         tool = FunctionTool(lambda word: word[::-1], name="reverse", description="Reverse.", tag="reverse")
         assert tool.execute_action("<reverse>abc</reverse>")[2] == "cba"
 
-    def test_what_cannot_be_called_by_name_or_written_in_json_is_refused(self):
+    def test_unsupported_parameters_are_refused(self):
         def positional(a, /):
             pass
 
@@ -119,7 +119,7 @@ class TestFunctionTool:
             with pytest.raises(BadValue, match=function.__name__):
                 FunctionTool(function)
 
-    def test_a_function_without_a_name_or_with_hints_that_are_not_there_is_refused(self):
+    def test_missing_names_and_unresolvable_hints_are_refused(self):
         def lost(a: Nowhere):  # noqa: F821
             pass
 
@@ -127,7 +127,7 @@ class TestFunctionTool:
             with pytest.raises(BadValue, match=says):
                 FunctionTool(function)
 
-    def test_what_is_no_plain_data_is_shown_as_python_writes_it(self):
+    def test_other_values_are_shown_as_str(self):
         assert FunctionTool(lambda: 3j, name="f", description="").call(ToolCall("f", {})).text == "3j"
 
     def test_bounds_of_annotated_parameters_are_checked(self):

@@ -1,4 +1,4 @@
-"""Ten thousand malformed calls per format: nothing raises, no environment sees a broken one, and the counts add up."""
+"""Ten thousand malformed calls per format: none raises or reaches the environment, and the counts are consistent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSED = {ToolErrorType.MALFORMED, ToolErrorType.EMPTY, ToolErrorType.UNKNOWN_T
 
 
 class Endless(Env):
-    """Keeps whatever reaches it."""
+    """Record all actions."""
 
     def reset(self, seed=None):
         super().reset(seed)
@@ -65,7 +65,7 @@ class Search(BaseTool):
 
 
 def write(call_format: str, name: str, arguments: str) -> str:
-    """A call as an agent writes it; the arguments are JSON, or meant to be."""
+    """Write a call in a format. The arguments are text, usually JSON."""
     if call_format == "tags":
         return f"<tool_call><tool_name>{name}</tool_name><arguments>{arguments}</arguments></tool_call>"
     if call_format == "hermes":
@@ -115,7 +115,7 @@ def misfit(call_format: str, rng: random.Random) -> str:
 
 
 def cut(call_format: str, rng: random.Random) -> str:
-    """Ends in the middle of the arguments."""
+    """Cut a call within its arguments."""
     text = write(call_format, "python", json.dumps({"code": "x" * 20}))
     return text[: text.index("xx") + rng.randint(1, 18)]
 
@@ -124,7 +124,7 @@ BREAKS: list[Callable[[str, random.Random], str]] = [break_json, misname, misfit
 
 
 def mutate(text: str, rng: random.Random) -> str:
-    """A few edits anywhere: characters taken out, doubled, swapped or put in, and parts repeated."""
+    """Apply random edits: delete, double, swap or insert characters, and repeat parts."""
     for _ in range(rng.randint(1, 4)):
         at, length = rng.randrange(len(text) + 1), rng.randint(1, 6)
         part = text[at : at + length]
@@ -151,7 +151,7 @@ def made(call_format: str) -> ToolEnvWrapper:
 
 
 def check_counts(env: ToolEnvWrapper, steps: list[Any]) -> None:
-    """Everything that is counted twice agrees."""
+    """Check that all counters are consistent."""
     info = steps[-1][4]
     calls = [call for step in steps for call in step[4].get("tool_calls", [])]
     faults = Counter(call["fault"] for call in calls if call["fault"] is not None)
@@ -165,7 +165,7 @@ def check_counts(env: ToolEnvWrapper, steps: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("call_format", FORMATS)
-def test_a_broken_call_never_reaches_the_environment_nor_a_tool(call_format):
+def test_an_invalid_call_reaches_neither_environment_nor_tool(call_format):
     rng, env, steps = random.Random(f"broken {call_format}"), made(call_format), []
     for number in range(COUNT):
         action = BREAKS[number % len(BREAKS)](call_format, rng)
@@ -180,7 +180,7 @@ def test_a_broken_call_never_reaches_the_environment_nor_a_tool(call_format):
 
 
 @pytest.mark.parametrize("call_format", FORMATS)
-def test_a_call_that_is_edited_anywhere_is_a_call_a_broken_one_or_an_answer(call_format):
+def test_a_randomly_edited_call_is_handled(call_format):
     rng, env, steps = random.Random(f"edited {call_format}"), made(call_format), []
     for _ in range(COUNT):
         action = mutate(valid(call_format, rng), rng)
@@ -193,7 +193,7 @@ def test_a_call_that_is_edited_anywhere_is_a_call_a_broken_one_or_an_answer(call
 
 
 @pytest.mark.parametrize("call_format", FORMATS)
-def test_valid_calls_are_all_performed(call_format):
+def test_valid_calls_are_all_executed(call_format):
     rng, env = random.Random(f"valid {call_format}"), made(call_format)
     for _ in range(1000):
         action = valid(call_format, rng)
@@ -202,7 +202,7 @@ def test_valid_calls_are_all_performed(call_format):
     assert env.heard == []
 
 
-def test_objects_with_tool_calls_of_any_shape_are_answered():
+def test_messages_with_arbitrary_tool_calls_are_handled():
     rng, env, steps = random.Random(0), made("openai"), []
     values: list[Any] = [None, 1, "", "x", "{}", [], {}, {"code": "x"}, '{"code": "x"}', ["x"], True, float("nan")]
     for _ in range(COUNT):

@@ -1,4 +1,4 @@
-"""How servers are told of: URLs, commands, and the JSON of other clients."""
+"""Configuration of MCP servers: URLs, commands and the JSON of other clients."""
 
 import json
 import sys
@@ -40,24 +40,24 @@ def write(tmp_path):
         ({"url": "http://localhost:8000/sse", "transportType": "streamable-http"}, "http"),
     ],
 )
-def test_the_transport_is_said_or_follows_from_the_url(source, transport):
+def test_the_transport_is_given_or_derived_from_the_url(source, transport):
     assert one(source).transport == transport
 
 
-def test_a_command_is_a_string_or_a_list_of_words():
+def test_a_command_is_a_string_or_a_list():
     expected = ServerConfig("server", "stdio", sys.executable, ("-c", "print('a b')"))
     assert one(f"{sys.executable} -c \"print('a b')\"") == expected
     assert one([sys.executable, "-c", "print('a b')"]) == expected
     assert one({"command": sys.executable, "args": ["-c", "print('a b')"]}) == expected
 
 
-def test_a_file_of_claude_desktop_is_read(write):
+def test_claude_desktop_configuration_is_read(write):
     config = {"mcpServers": {"files": {"command": sys.executable, "args": ["s.py"], "env": {"A": "1"}}}}
     for source in (write(config), str(write(config))):
         assert one(source) == ServerConfig("files", "stdio", sys.executable, ("s.py",), {"A": "1"})
 
 
-def test_a_file_of_vs_code_is_read_and_its_workspace_is_the_folder_around(write, tmp_path):
+def test_vs_code_configuration_is_read_relative_to_the_workspace(write, tmp_path):
     env_file = tmp_path / "secrets"
     env_file.write_text("# words\nexport TOKEN='t'\nEMPTY=\n")
     config = {
@@ -78,7 +78,7 @@ def test_a_file_of_vs_code_is_read_and_its_workspace_is_the_folder_around(write,
     assert web == ServerConfig("web", "http", url="http://localhost:1/mcp", headers={"X-A": "b"})
 
 
-def test_comments_and_commas_at_the_end_are_read_over_as_vs_code_does(tmp_path):
+def test_comments_and_trailing_commas_are_accepted(tmp_path):
     path = tmp_path / "mcp.json"
     path.write_text(
         """\ufeff{
@@ -93,7 +93,7 @@ def test_comments_and_commas_at_the_end_are_read_over_as_vs_code_does(tmp_path):
     assert one(path) == ServerConfig("a", "http", url="http://localhost:1/mcp", headers={"X": '/* kept */ // ",} ]'})
 
 
-def test_fields_of_other_clients_are_left_alone_and_disabled_servers_left_out():
+def test_unknown_fields_and_disabled_servers_are_ignored():
     servers = read_servers(
         {
             "mcpServers": {
@@ -105,7 +105,7 @@ def test_fields_of_other_clients_are_left_alone_and_disabled_servers_left_out():
     assert [server.name for server in servers] == ["on"]
 
 
-def test_servers_may_stand_without_a_key_around_them():
+def test_servers_can_be_given_without_an_enclosing_key():
     servers = read_servers({"a": {"url": "http://localhost:1/mcp"}, "b": {"url": "http://localhost:2/mcp"}})
     assert [server.name for server in servers] == ["a", "b"]
 
@@ -127,7 +127,7 @@ def test_timeouts_are_milliseconds():
         ("$GEM_A", "$GEM_A"),
     ],
 )
-def test_variables_are_filled_in(monkeypatch, written, read):
+def test_variables_are_substituted(monkeypatch, written, read):
     monkeypatch.setenv("GEM_A", "a")
     monkeypatch.setenv("GEM_EMPTY", "")
     monkeypatch.delenv("GEM_NONE", raising=False)
@@ -161,18 +161,18 @@ def test_variables_are_filled_in(monkeypatch, written, read):
         ({"url": "http://localhost:1", "headers": {"A": "${GEM_NONE}"}}, "GEM_NONE is not set"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(monkeypatch, source, said):
+def test_invalid_configurations_raise_with_the_value(monkeypatch, source, said):
     monkeypatch.delenv("GEM_NONE", raising=False)
     with pytest.raises(BadValue, match=said):
         read_servers(source)
 
 
 @pytest.mark.parametrize("content, said", [("{", "is not valid JSON"), ("[]", "must be an object")])
-def test_a_file_that_is_no_configuration_is_refused_by_name(write, content, said):
+def test_an_invalid_file_raises_with_its_name(write, content, said):
     with pytest.raises(BadValue, match=rf"mcp\.json.* {said}"):
         read_servers(write(content))
 
 
-def test_a_file_that_is_not_there_is_refused_by_name():
+def test_a_missing_file_raises_with_its_name():
     with pytest.raises(BadValue, match=r"cannot read the MCP configuration .*nowhere\.json"):
         read_servers(Path("nowhere.json"))

@@ -1,4 +1,4 @@
-"""The example server: what its tools say, and that it is reached over all transports."""
+"""The example MCP server: its tools and transports."""
 
 import asyncio
 import contextlib
@@ -61,7 +61,7 @@ def inside(text):
 
 
 @pytest.mark.parametrize("transport, path", [("http", "mcp"), ("sse", "sse")])
-def test_it_is_reached_over(transport, path):
+def test_the_server_is_reached_over_each_transport(transport, path):
     port = free_port()
     with running(transport, port):
         tool = MCPTool(f"http://127.0.0.1:{port}/{path}", headers={"X-Env": "1"}, auth="token")
@@ -77,7 +77,7 @@ def test_it_is_reached_over(transport, path):
 
 
 @pytest.mark.parametrize("transport, path", [("http", "mcp"), ("sse", "sse")])
-def test_a_server_that_is_away_is_a_typed_failure_until_it_is_back(transport, path):
+def test_an_unavailable_server_raises_tool_error_until_it_is_back(transport, path):
     port = free_port()
     tool = MCPTool(f"http://127.0.0.1:{port}/{path}", shared=True, validate_on_init=False, max_retries=1, delay=0.05)
     with contextlib.closing(tool):
@@ -89,7 +89,7 @@ def test_a_server_that_is_away_is_a_typed_failure_until_it_is_back(transport, pa
             assert ask(tool, "days_in_month", date="2024-02-11").ok
 
 
-def test_a_session_over_http_that_the_server_forgot_is_opened_again():
+def test_an_http_session_unknown_to_the_server_is_reopened():
     port = free_port()
     tool = MCPTool(f"http://127.0.0.1:{port}/mcp", protocol="legacy", validate_on_init=False, max_retries=1)
     with contextlib.closing(tool):
@@ -101,7 +101,7 @@ def test_a_session_over_http_that_the_server_forgot_is_opened_again():
             assert ask(tool, "days_in_month", date="2024-02-11").ok
 
 
-def test_it_ends_without_a_word_when_its_client_does():
+def test_the_server_ends_silently_with_its_client():
     done = subprocess.run(SERVER, input=b"", capture_output=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
@@ -130,7 +130,7 @@ def test_it_ends_without_a_word_when_its_client_does():
         ),
     ],
 )
-def test_its_tools_say(over_stdio, name, arguments, answer):
+def test_tools_return_the_expected_text(over_stdio, name, arguments, answer):
     result = ask(over_stdio, name, **arguments)
     assert result.ok and answer in result.text
 
@@ -145,12 +145,12 @@ def test_its_tools_say(over_stdio, name, arguments, answer):
         ("relative_time", {"time": 3}, "time"),
     ],
 )
-def test_what_it_cannot_do_it_explains(over_stdio, name, arguments, said):
+def test_invalid_arguments_are_explained(over_stdio, name, arguments, said):
     result = ask(over_stdio, name, **arguments)
     assert result.error is ToolErrorType.ERROR and said in result.text
 
 
-def test_now_is_now():
+def test_the_current_time_is_returned():
     before = datetime.now(tz=timezone.utc).replace(microsecond=0)
     told = datetime.fromisoformat(time_mcp.current_time()["utc"]).replace(tzinfo=timezone.utc)
     assert before <= told <= before + timedelta(seconds=60)
@@ -160,5 +160,5 @@ def test_now_is_now():
     "seconds, words",
     [(0, "now"), (-1, "1 second ago"), (59, "in 59 seconds"), (-7200, "2 hours ago"), (86_400 * 365, "in 1 year")],
 )
-def test_distances_are_said_in_their_largest_unit(seconds, words):
+def test_distances_are_given_in_their_largest_unit(seconds, words):
     assert time_mcp.say_distance(timedelta(seconds=seconds)) == words

@@ -1,4 +1,4 @@
-"""MCPTool against a server that starts at once and misbehaves when asked to."""
+"""MCPTool with a fast server that misbehaves on request."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ def tool():
 
 @pytest.fixture
 def own(tmp_path):
-    """Builds tools that are closed after the test; ``own.started()`` has the process ids of all their servers."""
+    """Build tools that are closed after the test; ``own.started()`` returns the process ids of all their servers."""
     with contextlib.ExitStack() as stack:
 
         def build(*flags, **settings):
@@ -77,7 +77,7 @@ def is_alive(pid):
         return False
 
 
-# What is offered
+# Tool list
 
 
 def test_functions_are_sorted_and_have_the_servers_schemas(tool):
@@ -89,14 +89,14 @@ def test_functions_are_sorted_and_have_the_servers_schemas(tool):
     assert count.parameters["properties"] == {"n": {"type": "number"}}
 
 
-def test_the_instruction_defines_each_function_in_a_line_of_json(tool):
+def test_the_instructions_list_each_function_as_a_line_of_json(tool):
     lines = tool.instruction_string().splitlines()
     assert [json.loads(line)["name"] for line in lines if line.startswith("{")] == [
         function.name for function in tool.functions()
     ]
 
 
-def test_names_are_prefixed_only_where_two_servers_have_them(own):
+def test_only_names_shared_by_two_servers_are_prefixed(own):
     def server(tools):
         return {"command": sys.executable, "args": [str(SERVER), "--tools", tools]}
 
@@ -111,7 +111,7 @@ def test_names_are_prefixed_only_where_two_servers_have_them(own):
 
 
 @pytest.mark.parametrize("around", ["{}", "I will count. {}", "<think>Hm.</think>\n{}\n"])
-def test_a_call_in_the_published_format_is_answered_in_it(tool, around):
+def test_published_calls_get_published_responses(tool, around):
     call = '<tool_call><tool_name>echo</tool_name><arguments>{"n": 3}</arguments></tool_call>'
     action = around.format(call)
     answer = tool.execute_action(action + "<tool_response>I made this up</tool_response>")
@@ -130,43 +130,43 @@ def test_a_call_in_the_published_format_is_answered_in_it(tool, around):
         ("", "tool_name"),
     ],
 )
-def test_a_call_that_cannot_be_made_is_answered_with_what_was_wrong(tool, inside, said):
+def test_invalid_calls_are_explained(tool, inside, said):
     is_valid, has_error, observation, _ = tool.execute_action(f"<tool_call>{inside}</tool_call>")
     assert (is_valid, has_error) == (True, True)
     assert said in observation
 
 
-def test_a_text_without_a_call_is_none(tool):
+def test_text_without_a_call_is_not_a_call(tool):
     assert tool.execute_action("The answer is 3.") == (False, True, "", "")
 
 
-# Answers
+# Results
 
 
-def test_an_unknown_name_is_told_with_the_names_there_are(tool):
+def test_an_unknown_name_is_reported_with_the_available_names(tool):
     result = ask(tool, "cuont")
     assert result.error is ToolErrorType.UNKNOWN_TOOL and "'count'" in result.text and "echo" in result.text
 
 
-def test_an_error_of_the_tool_is_an_observation_with_its_text(tool):
+def test_a_tool_error_is_an_observation_with_its_text(tool):
     result = ask(tool, "fail")
     assert (result.text, result.error) == ("it failed", ToolErrorType.ERROR)
 
 
-def test_arguments_that_the_server_refuses_are_an_observation(tool):
+def test_arguments_rejected_by_the_server_are_an_observation(tool):
     result = ask(tool, "refuse", n=1)
     assert (result.text, result.error) == ("not these arguments", ToolErrorType.BAD_ARGUMENTS)
 
 
 @pytest.mark.parametrize("value, said", [("\ud800", "surrogate pair"), (float("nan"), "JSON"), ({1, 2}, "JSON")])
-def test_arguments_that_cannot_be_sent_are_refused_and_harm_no_session(tool, value, said):
+def test_unserializable_arguments_are_refused_and_keep_the_session(tool, value, said):
     before = text(tool, "pid")
     result = ask(tool, "echo", n=value)
     assert result.error is ToolErrorType.BAD_ARGUMENTS and said in result.text
     assert text(tool, "pid") == before
 
 
-def test_an_answer_that_is_none_is_the_machinerys_failure_and_the_session_goes_on(own):
+def test_an_invalid_response_raises_tool_error_and_keeps_the_session(own):
     tool = own()
     text(tool, "count")
     with pytest.raises(ToolError, match="invalid response to nonsense"):
@@ -174,7 +174,7 @@ def test_an_answer_that_is_none_is_the_machinerys_failure_and_the_session_goes_o
     assert text(tool, "count") == "2"
 
 
-def test_parts_that_are_no_text_are_named(tool):
+def test_content_other_than_text_is_described(tool):
     assert text(tool, "picture").splitlines() == [
         "[image: image/png, 3 bytes]",
         "[resource: notes, file:///notes]",
@@ -182,11 +182,11 @@ def test_parts_that_are_no_text_are_named(tool):
     ]
 
 
-def test_structured_content_without_text_is_shown_as_json(tool):
+def test_structured_content_without_text_is_json(tool):
     assert text(tool, "structured") == '{"sum": 3}'
 
 
-def test_a_long_answer_is_cut_and_says_by_how_much(own):
+def test_a_long_result_is_cut_and_states_by_how_much(own):
     tool = own(max_chars=100)
     assert text(tool, "long", n=1000) == "x" * 100 + "\n[900 more characters omitted]"
 
@@ -194,7 +194,7 @@ def test_a_long_answer_is_cut_and_says_by_how_much(own):
 # Sessions
 
 
-def test_a_server_keeps_its_state_between_calls_and_episodes(own):
+def test_a_server_keeps_state_between_calls_and_episodes(own):
     tool = own()
     assert [text(tool, "count") for _ in range(3)] == ["1", "2", "3"]
     tool.reset()
@@ -202,7 +202,7 @@ def test_a_server_keeps_its_state_between_calls_and_episodes(own):
     assert len(own.started()) == 1
 
 
-def test_a_fresh_session_per_episode_knows_nothing_of_the_last_one(own):
+def test_fresh_sessions_per_episode_discard_state(own):
     tool = own(fresh_per_episode=True)
     assert [text(tool, "count") for _ in range(2)] == ["1", "2"]
     tool.reset()
@@ -211,7 +211,7 @@ def test_a_fresh_session_per_episode_knows_nothing_of_the_last_one(own):
     eventually(lambda: not is_alive(own.started()[0]))
 
 
-def test_a_spawned_tool_has_a_server_of_its_own_which_starts_with_its_first_call(own):
+def test_a_spawned_tool_starts_its_own_server_on_the_first_call(own):
     tool = own()
     other = own.closing(tool.spawn())
     assert other.functions() == tool.functions() and len(own.started()) == 1
@@ -219,7 +219,7 @@ def test_a_spawned_tool_has_a_server_of_its_own_which_starts_with_its_first_call
     assert len(own.started()) == 2
 
 
-def test_shared_tools_have_one_server_until_the_last_is_closed(own):
+def test_shared_tools_use_one_server_until_the_last_is_closed(own):
     tools = [own(shared=True), own(shared=True)]
     tools.append(own.closing(tools[0].spawn()))
     assert [text(tool, "count") for tool in tools] == ["1", "2", "3"]
@@ -240,13 +240,13 @@ def test_close_ends_the_process_and_the_next_call_starts_another(own):
     assert text(tool, "count") == "1"
 
 
-def test_close_ends_a_server_that_does_not_listen(own):
+def test_close_ends_an_unresponsive_server(own):
     tool = own("--stay")
     tool.close()
     assert not is_alive(own.started()[0])
 
 
-def test_a_tool_that_nobody_has_any_more_leaves_no_server(tmp_path):
+def test_a_garbage_collected_tool_leaves_no_server(tmp_path):
     tool = MCPTool([*COMMAND, "--log", str(tmp_path / "log")])
     pid = int((tmp_path / "log").read_text())
     assert is_alive(pid)
@@ -255,7 +255,7 @@ def test_a_tool_that_nobody_has_any_more_leaves_no_server(tmp_path):
     eventually(lambda: not is_alive(pid))
 
 
-def test_reconfigure_goes_on_with_other_servers_and_settings(own):
+def test_reconfigure_applies_another_server_and_settings(own):
     tool = own()
     assert text(tool, "long", n=5) == "xxxxx"
     tool.reconfigure(max_chars=2)
@@ -273,10 +273,10 @@ def test_a_pickled_tool_opens_its_own_session(own):
     assert text(copy, "count") == "1"
 
 
-# From anywhere
+# Threads, event loops and forks
 
 
-def test_threads_may_call_at_once_and_calls_overlap(own):
+def test_calls_from_several_threads_overlap(own):
     tool = own(shared=True)
     seen = []
     start = time.monotonic()
@@ -290,7 +290,7 @@ def test_threads_may_call_at_once_and_calls_overlap(own):
     assert len(own.started()) == 1
 
 
-def test_coroutines_call_from_any_loop_and_one_session_serves_them_all(own):
+def test_coroutines_on_several_loops_share_one_session(own):
     tool = own()
 
     async def three():
@@ -301,7 +301,7 @@ def test_coroutines_call_from_any_loop_and_one_session_serves_them_all(own):
     assert text(tool, "count") == "7"
 
 
-def test_a_cancelled_call_leaves_the_session_as_it_was(own):
+def test_a_cancelled_call_keeps_the_session(own):
     tool = own()
     text(tool, "count")
 
@@ -319,7 +319,7 @@ def _count(tool, answers):
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_process_opens_a_session_of_its_own_and_leaves_its_parents_alone(own):
+def test_a_forked_process_opens_its_own_session(own):
     tool = own()
     assert text(tool, "count") == "1"
     context = multiprocessing.get_context("fork")
@@ -343,7 +343,7 @@ def _sampled(words):
 
 
 @pytest.mark.parametrize("kind", ["plain", "coroutine"])
-def test_handlers_get_what_a_server_says_while_a_call_runs(own, kind):
+def test_handlers_receive_server_messages_during_a_call(own, kind):
     seen = []
 
     def log(params):
@@ -370,11 +370,11 @@ def test_handlers_get_what_a_server_says_while_a_call_runs(own, kind):
     assert sorted(seen, key=str) == [(1, 2, "half"), "a secret"]
 
 
-def test_without_a_handler_a_server_that_asks_a_model_is_told_that_there_is_none(own):
+def test_sampling_is_refused_without_a_handler(own):
     assert text(own(), "confide") == "Sampling not supported"
 
 
-def test_a_handler_that_raises_harms_no_call(own, caplog):
+def test_an_exception_in_a_handler_does_not_affect_the_call(own, caplog):
     def broken(*args):
         raise RuntimeError("of the handler")
 
@@ -386,7 +386,7 @@ def test_a_handler_that_raises_harms_no_call(own, caplog):
 # Time-outs
 
 
-def test_a_call_that_takes_too_long_is_a_timeout_and_the_session_stays(own):
+def test_a_late_call_times_out_and_keeps_the_session(own):
     tool = own(timeout=0.3)
     text(tool, "count")
     result = ask(tool, "sleep", n=60)
@@ -394,7 +394,7 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_the_session_stays(own):
     assert text(tool, "count") == "2"
 
 
-def test_a_server_that_hangs_is_replaced_and_the_agent_is_told(own, monkeypatch):
+def test_a_hanging_server_is_replaced_and_the_agent_is_informed(own, monkeypatch):
     monkeypatch.setattr("gem.tools.mcp_session.PROBE_TIMEOUT_S", 0.2)
     tool = own(timeout=0.3)
     text(tool, "count")
@@ -404,7 +404,7 @@ def test_a_server_that_hangs_is_replaced_and_the_agent_is_told(own, monkeypatch)
     assert len(own.started()) == 2
 
 
-def test_a_servers_own_timeout_goes_before_the_tools(own):
+def test_the_timeout_of_a_server_takes_precedence(own):
     config = {"command": sys.executable, "args": [str(SERVER)], "timeout": 300}
     tool = own.closing(MCPTool(config, **FAST))
     assert "0.3 s" in ask(tool, "sleep", n=60).text
@@ -413,7 +413,7 @@ def test_a_servers_own_timeout_goes_before_the_tools(own):
 # Failures
 
 
-def test_a_server_that_dies_under_a_call_is_a_typed_failure_with_its_last_words_and_the_next_call_reconnects(own):
+def test_a_server_crash_raises_with_its_stderr_and_the_next_call_reconnects(own):
     tool = own()
     text(tool, "count")
     with pytest.raises(ToolError, match="call of die: the connection ended; last output on stderr: died of a call"):
@@ -421,7 +421,7 @@ def test_a_server_that_dies_under_a_call_is_a_typed_failure_with_its_last_words_
     assert text(tool, "count") == "1"
 
 
-def test_a_killed_server_fails_the_calls_in_flight_and_no_other(own):
+def test_killing_a_server_fails_only_the_calls_in_flight(own):
     tools = [own(), own()]
     failed, answered = [], []
 
@@ -442,7 +442,7 @@ def test_a_killed_server_fails_the_calls_in_flight_and_no_other(own):
     assert [text(tool, "count") for tool in tools] == ["1", "1"]
 
 
-def test_state_lost_between_two_calls_of_an_episode_is_a_failure_and_not_silence(own):
+def test_state_lost_between_two_calls_raises_tool_error(own):
     tool = own()
     text(tool, "count")
     os.kill(own.started()[0], signal.SIGKILL)
@@ -453,7 +453,7 @@ def test_state_lost_between_two_calls_of_an_episode_is_a_failure_and_not_silence
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_server_that_died_with_nothing_to_lose_is_started_again(own, shared):
+def test_a_server_without_state_is_restarted_silently(own, shared):
     tool = own(shared=shared)
     text(tool, "count")
     tool.reset()
@@ -463,14 +463,14 @@ def test_a_server_that_died_with_nothing_to_lose_is_started_again(own, shared):
     assert text(tool, "count") == "1"
 
 
-def test_a_server_that_does_not_start_is_tried_again_and_named_with_its_stderr(tmp_path):
+def test_a_failed_start_is_retried_and_reported_with_stderr(tmp_path):
     log = tmp_path / "log"
     with pytest.raises(ToolError, match=r"in 3 attempts: .*it has no wish to start"):
         MCPTool([*COMMAND, "--log", str(log), "--refuse"], max_retries=2, delay=0.0)
     assert len(log.read_text().split()) == 3
 
 
-def test_a_server_that_prints_words_on_its_stdout_is_understood_and_nothing_is_printed_here():
+def test_other_output_on_the_servers_stdout_is_ignored():
     code = f"""
 from gem.messages import ToolCall
 from gem.tools.mcp_tool import MCPTool
@@ -483,12 +483,12 @@ tool.close()
     assert (done.stdout, done.stderr) == ("<tool_response>1</tool_response>\n", "")
 
 
-def test_a_process_that_never_speaks_is_given_up():
+def test_connecting_to_a_silent_process_times_out():
     with pytest.raises(ToolError, match=r"no response within 0\.5 s"):
         MCPTool([sys.executable, "-c", "import time; time.sleep(60)"], connect_timeout=0.5, **FAST)
 
 
-def test_nobody_at_a_url_is_a_typed_failure():
+def test_a_refused_connection_raises_tool_error():
     with pytest.raises(ToolError, match=r"could not connect .* in 2 attempts"):
         MCPTool("http://127.0.0.1:9/mcp", max_retries=1, delay=0.0)
     with pytest.raises(ToolError, match=r"could not connect .* in 1 attempt"):
@@ -496,7 +496,7 @@ def test_nobody_at_a_url_is_a_typed_failure():
 
 
 @pytest.mark.parametrize("path", ["mcp", "sse"])
-def test_headers_and_tokens_go_with_every_request_and_a_refusal_is_a_typed_failure(path):
+def test_headers_and_tokens_are_sent_and_a_rejection_raises_tool_error(path):
     class Refusing(BaseHTTPRequestHandler):
         def do_POST(self):
             seen.append((self.headers["Authorization"], self.headers["X-One"], self.headers["X-Two"]))
@@ -517,7 +517,7 @@ def test_headers_and_tokens_go_with_every_request_and_a_refusal_is_a_typed_failu
     assert set(seen) == {("Bearer token", "1", "2")}
 
 
-def test_without_validation_the_failure_comes_with_the_first_use():
+def test_without_validation_the_first_use_raises():
     tool = MCPTool("http://127.0.0.1:9/mcp", validate_on_init=False, **FAST)
     with pytest.raises(ToolError):
         tool.functions()
@@ -533,12 +533,12 @@ def test_without_validation_the_failure_comes_with_the_first_use():
         ({"protocol": "old"}, "protocol"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, said):
+def test_invalid_settings_raise(settings, said):
     with pytest.raises(BadValue, match=said):
         MCPTool(COMMAND, **settings)
 
 
-# What is left behind
+# Cleanup
 
 
 SCRIPT = """
@@ -553,7 +553,7 @@ if sys.argv[2] == "kill":
 
 
 @pytest.mark.parametrize("how, flags", [("exit", []), ("exit", ["--stay"]), ("kill", [])])
-def test_no_server_outlives_its_host(how, flags):
+def test_no_server_outlives_its_parent(how, flags):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT, str(SERVER), how, *flags], capture_output=True, text=True
     )
@@ -562,7 +562,7 @@ def test_no_server_outlives_its_host(how, flags):
     eventually(lambda: not is_alive(int(pid)))
 
 
-def test_a_server_sees_no_more_of_the_environment_than_it_is_given(own, monkeypatch):
+def test_a_server_receives_only_the_configured_environment(own, monkeypatch):
     monkeypatch.setenv("SECRET_TOKEN", "x")
     config = {"command": sys.executable, "args": [str(SERVER)], "env": {"GIVEN": "y"}}
     seen = text(own.closing(MCPTool(config, **FAST)), "environment").split()

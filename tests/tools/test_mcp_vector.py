@@ -1,4 +1,4 @@
-"""MCPTool in many environments at once: how many servers there are, and what is lost with one of them."""
+"""MCPTool in vector environments: number of servers, and isolation of failures."""
 
 import os
 import re
@@ -27,7 +27,7 @@ SLEEP = '<tool_call><tool_name>sleep</tool_name><arguments>{"n": 1}</arguments><
 
 @pytest.fixture
 def vec(request, tmp_path):
-    """Eight games with a tool each; request.param are the settings of the tool."""
+    """Eight games with one tool each; request.param holds the settings of the tool."""
     tool = MCPTool([sys.executable, str(SERVER), "--log", str(tmp_path / "log")], delay=0.0, **request.param)
     wrap = partial(ToolEnvWrapper, tools=[tool], max_tool_uses=1000)
     with gem.make_vec("game:GuessTheNumber-v0", [wrap], async_mode=True, num_envs=ENVS) as vec:
@@ -41,9 +41,9 @@ def started(tmp_path):
 
 
 def play(vec, each, midway=lambda: None):
-    """That many calls of each slot, sent as soon as it is free; midway() when slot 0 has half of its own left.
+    """Make ``each`` calls in every slot, one after the other; call midway() when slot 0 has made half of them.
 
-    Returns (slot, observation, reward) of every one.
+    Returns (slot, observation, reward) of each call.
     """
     left = [each - 1] * ENVS
     seen = []
@@ -62,7 +62,7 @@ def play(vec, each, midway=lambda: None):
 
 
 @pytest.mark.parametrize("vec", [{}], indirect=True)
-def test_each_environment_has_a_server_of_its_own_for_all_its_calls(vec, tmp_path):
+def test_each_environment_uses_one_server_for_all_calls(vec, tmp_path):
     seen = play(vec, EACH)
     assert len(started(tmp_path)) == ENVS
     for slot in range(ENVS):
@@ -71,7 +71,7 @@ def test_each_environment_has_a_server_of_its_own_for_all_its_calls(vec, tmp_pat
 
 
 @pytest.mark.parametrize("vec", [{"shared": True}], indirect=True)
-def test_environments_that_share_a_server_have_one(vec, tmp_path):
+def test_shared_tools_start_one_server(vec, tmp_path):
     seen = play(vec, EACH)
     assert len(started(tmp_path)) == 1
     assert sorted(int(re.search(r"\d+", observation)[0]) for _, observation, _ in seen) == list(
@@ -80,7 +80,7 @@ def test_environments_that_share_a_server_have_one(vec, tmp_path):
 
 
 @pytest.mark.parametrize("vec", [{}], indirect=True)
-def test_a_server_killed_in_the_middle_costs_one_episode(vec, tmp_path):
+def test_killing_a_server_fails_one_episode(vec, tmp_path):
     play(vec, 1)  # so that all servers run
     killed = int(re.search(r"\d+", vec.step({0: PID}).observations_B[0])[0])
     seen = play(vec, EACH, midway=lambda: os.kill(killed, signal.SIGKILL))
@@ -92,7 +92,7 @@ def test_a_server_killed_in_the_middle_costs_one_episode(vec, tmp_path):
 
 
 @pytest.mark.parametrize("vec", [{}, {"shared": True}], indirect=True)
-def test_calls_in_flight_fail_with_their_cause_and_the_next_ones_reconnect(vec, tmp_path):
+def test_calls_in_flight_fail_with_the_cause_and_later_calls_reconnect(vec, tmp_path):
     play(vec, 1)
     before = started(tmp_path)
     vec.send([SLEEP] * ENVS)

@@ -1,4 +1,4 @@
-"""Python for the agent: observations as published, sessions, limits, and whose fault it is."""
+"""PythonCodeTool: published observations, sessions, limits and errors."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ def test_published_calls_have_published_observations(tool):
     assert tool.execute_action(r"\boxed{42}") == (False, True, "", "")
 
 
-def test_the_code_of_a_call_is_found_as_published_code_finds_it(tool):
+def test_the_published_helper_finds_the_code(tool):
     assert tool._parse_action("x <python>1</python> y") == ("1", "x <python>1</python>", True)
     assert tool._parse_action("x ```python\n1\n``` y <python>2</python>") == ("1\n", "x ```python\n1\n```", True)
     assert tool._parse_action("no call") == ("", "", False)
 
 
-def test_an_error_is_shown_with_what_was_printed_before(tool):
+def test_an_error_is_shown_after_the_output(tool):
     result = run(tool, "print('before')\n1/0")
     assert result.error is ToolErrorType.ERROR
     assert result.text.startswith("Code execution result: before\n\nTraceback (most recent call last):\n")
     assert result.text.endswith("ZeroDivisionError: division by zero\n")
 
 
-def test_only_the_last_line_of_an_error_where_that_is_asked_for():
+def test_only_the_last_line_of_an_error_can_be_shown():
     result = run(PythonCodeTool(keep_error_last_line=True), "print('before')\n1/0")
     assert result.text == "Code execution result: before\n\nZeroDivisionError: division by zero\n"
 
 
-def test_an_undefined_name_stays_the_error_that_it_is(tool):
+def test_an_undefined_name_is_an_error(tool):
     assert "NameError: name 'math' is not defined" in run(tool, "print(math.pi)").text
 
 
-def test_the_time_limit_holds_and_is_told():
+def test_the_time_limit_is_enforced_and_reported():
     result = run(PythonCodeTool(timeout=0.5), "print('working', flush=True)\nwhile True: pass")
     assert result.error is ToolErrorType.TIMEOUT
     assert result.text == "Code execution result: working\n\n[timed out after 0.5 s]\n"
@@ -72,7 +72,7 @@ def test_the_time_limit_holds_and_is_told():
 
 @pytest.mark.parametrize("stateful", [False, True])
 @pytest.mark.parametrize("written", [500, 100_000, 1_000_000])
-def test_long_output_is_cut_and_says_how_much(stateful, written):
+def test_long_output_is_cut_and_states_by_how_much(stateful, written):
     tool = PythonCodeTool(output_bytes=200, stateful=stateful)
     result = run(tool, f"print('a' * {written}, end=''); print('last words', end='')")
     tool.close()
@@ -82,7 +82,7 @@ def test_long_output_is_cut_and_says_how_much(stateful, written):
     assert len(result.text) < 300
 
 
-def test_who_writes_for_ever_is_stopped(tool):
+def test_endless_output_is_stopped(tool):
     result = run(tool, "while True: print('x' * 100_000)")
     assert result.error is ToolErrorType.ERROR
     assert "[killed: output limit exceeded]" in result.text
@@ -94,12 +94,12 @@ def test_memory_is_limited():
     assert result.error is ToolErrorType.ERROR
 
 
-def test_what_is_no_text_is_shown_all_the_same(tool):
+def test_invalid_utf8_is_replaced(tool):
     assert "\ufffd" in run(tool, r"import sys; sys.stdout.buffer.write(b'\xff\n')").text
 
 
 @pytest.mark.parametrize("code", ["", " \n", "# nothing\n   # at all"])
-def test_code_that_asks_for_nothing_is_no_success(tool, code):
+def test_blank_code_is_an_empty_call(tool, code):
     assert run(tool, code).error is ToolErrorType.EMPTY
 
 
@@ -112,11 +112,11 @@ def test_code_that_asks_for_nothing_is_no_success(tool, code):
         ("print('''\n```\n''')", "print('''\n```\n''')"),
     ],
 )
-def test_a_fence_or_an_indentation_around_the_whole_is_not_the_program(text, script):
+def test_an_enclosing_fence_or_indentation_is_removed(text, script):
     assert extract_code(text) == script
 
 
-def test_scripts_are_apart_by_default(tool):
+def test_scripts_share_no_variables_by_default(tool):
     run(tool, "x = 1")
     assert "NameError" in run(tool, "print(x)").text
 
@@ -128,14 +128,14 @@ class TestNotebook:
         notebook.reset()
         assert "NameError" in run(notebook, "x").text
 
-    def test_a_time_out_that_an_interrupt_ends_keeps_them_and_says_so(self, notebook):
+    def test_an_interrupted_cell_keeps_variables_and_says_so(self, notebook):
         run(notebook, "x = 20")
         result = run(notebook, "while True: pass")
         assert result.error is ToolErrorType.TIMEOUT
         assert "[timed out after 2 s] [variables are kept]" in result.text
         assert run(notebook, "x").text == "Code execution result: 20\n\n"
 
-    def test_a_crash_loses_them_and_says_so(self, notebook):
+    def test_a_crash_loses_variables_and_says_so(self, notebook):
         run(notebook, "x = 20")
         result = run(notebook, "import os; os.kill(os.getpid(), 9)")
         assert result.error is ToolErrorType.ERROR
@@ -144,19 +144,19 @@ class TestNotebook:
         assert "NameError" in run(notebook, "x").text
 
     @pytest.mark.parametrize("sandbox_type", ["auto", "none"])
-    def test_a_cell_that_ends_its_interpreter_is_no_success_in_any_sandbox(self, sandbox_type):
+    def test_a_cell_that_exits_its_interpreter_is_an_error(self, sandbox_type):
         tool = PythonCodeTool(stateful=True, sandbox_type=sandbox_type)
         assert run(tool, "import os; os._exit(0)").error is ToolErrorType.ERROR
         assert run(tool, "print(1)").ok
         tool.close()
 
-    def test_every_tool_has_a_session_of_its_own(self, notebook):
+    def test_tools_do_not_share_sessions(self, notebook):
         other = notebook.spawn()
         run(notebook, "x = 1")
         assert "NameError" in run(other, "x").text
         other.close()
 
-    def test_a_fork_has_the_variables_and_goes_its_own_way(self, notebook):
+    def test_a_fork_has_the_variables_and_is_independent(self, notebook):
         for code in ("x = [1]", "x.append(2)", "1/0"):
             run(notebook, code)
         fork = notebook.spawn()
@@ -170,21 +170,21 @@ class TestNotebook:
         assert "Variables are kept" in notebook.instruction_string()
         assert "Each script runs separately" in tool.instruction_string()
 
-    def test_closing_is_safe_twice_and_a_call_after_it_starts_anew(self, notebook):
+    def test_close_is_idempotent_and_the_next_call_starts_a_session(self, notebook):
         run(notebook, "x = 1")
         notebook.close()
         notebook.close()
         assert run(notebook, "1").text == "Code execution result: 1\n\n"
 
 
-def test_coroutines_answer_as_calls_do(tool, notebook):
+def test_acall_gives_the_same_results(tool, notebook):
     for each in (tool, notebook):
         for code in ("print(1)", "", "1/0"):
             answer = asyncio.run(each.acall(ToolCall("python", {"code": code})))
             assert answer == run(each, code) or "Traceback" in answer.text
 
 
-def test_uncontained_when_it_is_asked_for():
+def test_isolation_can_be_switched_off():
     assert run(PythonCodeTool(sandbox_type="none"), "print(1)").text == "Code execution result: 1\n\n"
 
 
@@ -192,13 +192,13 @@ def test_uncontained_when_it_is_asked_for():
     ("options", "says"),
     [({"sandbox_type": "bwarp"}, "did you mean 'bwrap'"), ({"timeout": 0}, "wall_s"), ({"output_bytes": 0}, "output")],
 )
-def test_settings_that_cannot_be_are_refused(options, says):
+def test_invalid_settings_raise(options, says):
     with pytest.raises(BadValue, match=says):
         PythonCodeTool(**options)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda tool: pickle.loads(pickle.dumps(tool))])
-def test_a_copy_of_a_tool_that_ran_has_its_variables_and_no_process_of_it(notebook, copied):
+def test_a_copy_has_the_variables_but_not_the_process(notebook, copied):
     run(notebook, "x = 1")
     other = copied(notebook)
     assert (other.stateful, other.timeout, other._session) == (True, 2, None)
@@ -217,7 +217,7 @@ class One(Env):
         return Step("ok", 1.0, terminated=True)
 
 
-def test_a_dead_sandbox_is_a_failure_and_no_reward(monkeypatch):
+def test_a_dead_sandbox_raises_and_gives_no_reward(monkeypatch):
     class Dead(Sandbox):
         def run(self, program, **options):
             raise SandboxError("it died")
@@ -232,7 +232,7 @@ def test_a_dead_sandbox_is_a_failure_and_no_reward(monkeypatch):
     assert env.tool_counts.uses == 0
 
 
-def test_each_environment_has_a_notebook_of_its_own():
+def test_environments_do_not_share_a_notebook():
     tool = PythonCodeTool(stateful=True)
     with ToolEnvWrapper(One(), [tool]) as one, ToolEnvWrapper(One(), [tool]) as two:
         one.reset()

@@ -1,4 +1,4 @@
-"""The wrapper: what goes to a tool, what to the environment, and what is counted."""
+"""ToolEnvWrapper: dispatch, budget, rewards, counters, state and concurrency."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def named(name, arguments="{}"):
     return f"<tool_call><tool_name>{name}</tool_name><arguments>{arguments}</arguments></tool_call>"
 
 
-class TestWhatGoesWhere:
-    def test_a_call_is_answered_by_the_tool_and_an_answer_goes_to_the_environment(self):
+class TestDispatch:
+    def test_calls_go_to_the_tool_and_other_messages_to_the_environment(self):
         env = wrapped()
         step = env.step("<think>x</think><python>1+1</python> so")
         assert step == Step(
@@ -64,13 +64,13 @@ class TestWhatGoesWhere:
         )
         assert env.state.actions == ["It is 2."]
 
-    def test_a_call_beside_an_answer_is_a_call(self):
+    def test_a_message_with_a_call_and_an_answer_is_a_call(self):
         env = wrapped()
         assert env.step(r"<python>1</python> \boxed{1}").info["use_tool"]
         assert env.state.actions == []
 
     @pytest.mark.parametrize("order", [(Python, Search), (Search, Python)])
-    def test_the_message_of_a_failing_tool_comes_back_whichever_order_the_tools_stand_in(self, order):
+    def test_the_error_of_a_tool_is_shown_for_any_order_of_tools(self, order):
         env = wrapped(*(tool() for tool in order))
         for action, says, kind in [
             ("<python>fail</python>", "ran fail", "python_code"),
@@ -81,7 +81,7 @@ class TestWhatGoesWhere:
         assert env.state.actions == []
         assert env.tool_counts.errors == {"error": 2}
 
-    def test_several_calls_of_a_message_are_performed_in_order(self):
+    def test_several_calls_of_a_message_run_in_order(self):
         env = wrapped(Python(), Search())
         step = env.step("<search>a</search> <python>b</python> <search>fail</search>")
         assert step.observation == "ran a\nran b\nran fail"
@@ -106,7 +106,7 @@ class TestWhatGoesWhere:
             (named("python", '{"code": "\\ud800"}'), "bad_arguments", "half of a surrogate pair"),
         ],
     )
-    def test_a_broken_call_is_told_what_is_wrong_and_reaches_nobody(self, action, fault, says):
+    def test_an_invalid_call_is_explained_and_not_executed(self, action, fault, says):
         env = wrapped(Python(), Search(), tool_reward=0.05, tool_success_reward=0.25)
         step = env.step(action)
         assert says in step.observation
@@ -118,18 +118,18 @@ class TestWhatGoesWhere:
         assert env.state.actions == []
         assert env.tools[0].ran == []
 
-    def test_structure_and_content_are_counted_apart(self):
+    def test_errors_are_counted_by_type(self):
         env = wrapped()
         for action in (named("x"), named("y"), "<python>1", named("python"), "<python>fail</python>"):
             info = env.step(action).info
         assert info["tool_faults"] == {"unknown_tool": 2, "malformed": 1, "bad_arguments": 1, "error": 1}
 
-    def test_a_time_out_is_an_observation(self):
+    def test_a_timeout_is_an_observation(self):
         step = wrapped().step("<python>late</python>")
         assert (step.observation, step.info["tool_faults"]) == ("ran late", {"timeout": 1})
         assert "invalid" not in step.info
 
-    def test_messages_may_be_objects(self):
+    def test_messages_can_be_mappings(self):
         env = wrapped(format="openai")
         entry = {"id": "c7", "type": "function", "function": {"name": "python", "arguments": '{"code": "1"}'}}
         step = env.step({"role": "assistant", "content": "I run it.", "tool_calls": [entry]})
@@ -138,7 +138,7 @@ class TestWhatGoesWhere:
         assert step.info["parsed_action"] == "I run it."
         assert env.step({"role": "assistant", "content": "It is 1."}).observation == "heard It is 1."
 
-    def test_each_call_with_an_id_is_answered_under_it_and_the_last_says_that_the_budget_is_spent(self):
+    def test_results_carry_call_ids_and_the_last_announces_the_end_of_the_budget(self):
         env = wrapped(format="openai", max_tool_uses=1)
         functions = [{"name": "python", "arguments": '{"code": "1"}'}, {"name": "pyton", "arguments": "{}"}]
         entries = [{"id": f"c{i}", "type": "function", "function": function} for i, function in enumerate(functions)]
@@ -147,13 +147,13 @@ class TestWhatGoesWhere:
         assert answers[0]["content"] == "ran 1" and "did you mean 'python'" in answers[1]["content"]
         assert "used your only tool call" in answers[1]["content"]
 
-    def test_what_is_no_message_is_the_callers_mistake(self):
+    def test_an_action_that_is_not_a_message_raises(self):
         with pytest.raises(BadAction):
             wrapped().step(None)
 
 
 class TestBudget:
-    def test_the_agent_is_told_when_the_budget_is_spent_and_a_further_call_is_answered(self):
+    def test_the_end_of_the_budget_is_announced_and_further_calls_are_refused(self):
         env = wrapped(max_tool_uses=2)
         assert "used all" not in env.step("<python>1</python>").observation
         assert "used all 2 tool calls" in env.step("<python>2</python>").observation
@@ -165,24 +165,24 @@ class TestBudget:
         assert env.state.actions == []
         assert env.step("3").observation == "heard 3"
 
-    def test_the_calls_of_a_message_are_performed_up_to_the_budget(self):
+    def test_calls_of_a_message_run_up_to_the_budget(self):
         env = wrapped(max_tool_uses=2)
         step = env.step("<python>1</python><python>2</python><python>3</python>")
         assert [call["fault"] for call in step.info["tool_calls"]] == [None, None, "over_budget"]
         assert step.observation.count("used all 2") == 1
         assert env.tools[0].ran == ["1", "2"]
 
-    def test_broken_calls_do_not_spend_the_budget(self):
+    def test_invalid_calls_do_not_use_up_the_budget(self):
         env = wrapped(max_tool_uses=1)
         for _ in range(3):
             env.step("<python></python>")
         assert env.step("<python>1</python>").observation.startswith("ran 1")
 
-    def test_no_budget_answers_every_call(self):
+    def test_a_budget_of_zero_refuses_every_call(self):
         step = wrapped(max_tool_uses=0).step("<python>1</python>")
         assert step.observation == "No tools may be used here. Give your final answer without calling a tool."
 
-    def test_who_only_makes_broken_calls_is_truncated(self):
+    def test_an_episode_of_invalid_calls_only_is_truncated(self):
         env = wrapped(max_tool_uses=1)
         steps = [env.step("<python></python>") for _ in range(11)]
         assert [step.truncated for step in steps] == [False] * 10 + [True]
@@ -191,7 +191,7 @@ class TestBudget:
         with pytest.raises(EpisodeOver):
             env.step("4")
 
-    def test_a_limit_on_messages_counts_those_to_the_environment_too(self):
+    def test_the_message_limit_includes_messages_to_the_environment(self):
         env = wrapped(max_messages=2)
         env.step("a")
         step = env.step("<python>1</python>")
@@ -208,19 +208,19 @@ class TestBudget:
         assert (step.terminated, step.truncated) == (True, False)
         assert "stop_reason" not in step.info
 
-    def test_a_long_game_is_not_cut_by_default(self):
+    def test_a_long_game_is_not_truncated_by_default(self):
         with ToolEnvWrapper(gem.make("game:GuessTheNumber-v0", max_turns=60), [Python()], max_tool_uses=1) as env:
             env.reset(seed=1)
             for _ in range(40):
                 assert not env.step(r"\boxed{1}").truncated
 
-    def test_callers_that_look_at_terminated_alone_see_the_end(self):
+    def test_end_on_truncation_also_sets_terminated(self):
         inner = gem.make("game:GuessTheNumber-v0", end_on_truncation=True)
         env = wrapped(env=inner, max_messages=1)
         step = env.step("<python>1</python>")
         assert (step.terminated, step.truncated) == (True, True)
 
-    def test_calls_after_the_end_are_the_callers_mistake(self):
+    def test_steps_after_the_end_raise(self):
         env = wrapped()
         for action in "abc":
             step = env.step(action)
@@ -232,12 +232,12 @@ class TestBudget:
 
 
 class TestRewards:
-    def test_nothing_is_paid_unless_asked_for(self):
+    def test_rewards_default_to_zero(self):
         env = wrapped()
         total = sum(env.step(action).reward for action in ("<python>1</python>", "<python>fail</python>", *"abc"))
         assert total == pytest.approx(1.0)
 
-    def test_uses_successes_and_faults_are_paid_by_name(self):
+    def test_rewards_for_uses_successes_and_errors_are_named(self):
         env = wrapped(tool_reward=0.05, tool_success_reward=0.25, tool_execute_error_reward=-0.1)
         step = env.step("<python>1</python>")
         assert step.reward == pytest.approx(0.3)
@@ -255,7 +255,7 @@ class TestRewards:
         assert step.reward == pytest.approx(-0.3)
         assert step.info["reward_parts"] == {"tool_error": pytest.approx(-0.3)}
 
-    def test_a_tool_that_did_nothing_was_not_used(self):
+    def test_an_empty_call_does_not_count_as_a_use(self):
         class Picky(Python):
             def call(self, call):
                 return ToolResult("nothing to do", ToolErrorType.EMPTY)
@@ -264,13 +264,13 @@ class TestRewards:
         step = env.step("<python># a comment</python>")
         assert (step.reward, step.info["tool_use_counter"], step.info["tool_faults"]) == (0.0, 0, {"empty": 1})
 
-    def test_a_call_over_the_budget_earns_nothing(self):
+    def test_a_call_over_the_budget_earns_no_reward(self):
         env = wrapped(tool_reward=0.05, tool_success_reward=0.25, max_tool_uses=1)
         assert [env.step("<python>1</python>").reward for _ in range(3)] == [pytest.approx(0.3), 0.0, 0.0]
 
 
 class TestResets:
-    def test_the_first_observation_ends_with_how_to_call_the_tools(self):
+    def test_the_first_observation_ends_with_the_instructions(self):
         observation, info = ToolEnvWrapper(Echo(), [Python()]).reset(seed=0)
         assert observation == f"Question?\n{Python().instruction_string()}"
         counters = {"tool_use_counter": 0, "tool_success_counter": 0, "tool_faults": {}}
@@ -294,7 +294,7 @@ class TestResets:
             ("", "HOW"),
         ],
     )
-    def test_every_kind_of_observation_takes_the_instructions(self, first, expected):
+    def test_instructions_are_appended_to_every_kind_of_observation(self, first, expected):
         class Opens(Echo):
             def reset(self, seed=None):
                 super().reset(seed)
@@ -308,7 +308,7 @@ class TestResets:
         assert ToolEnvWrapper(Opens(), [Short()]).reset()[0] == expected
         assert json.dumps(first) == before
 
-    def test_a_reset_tells_of_the_episode_before_and_starts_anew(self):
+    def test_a_reset_reports_the_previous_episode_and_clears_the_counters(self):
         env = ToolEnvWrapper(Echo(), [Python()])
         assert "prev_ep_tool_use_counter" not in env.reset(seed=0)[1]
         env.step("<python>1</python>")
@@ -318,11 +318,11 @@ class TestResets:
         assert (info["tool_use_counter"], info["tool_success_counter"], info["tool_faults"]) == (0, 0, {})
         assert env.tools[0].resets == 2
 
-    def test_an_endpoint_gets_the_schemas(self):
+    def test_the_openai_format_provides_the_schemas(self):
         _, info = ToolEnvWrapper(Echo(), [Python()], format="openai").reset()
         assert [entry["function"]["name"] for entry in info["tools"]] == ["python"]
 
-    def test_closing_closes_tools_and_environment_whatever_one_raises(self):
+    def test_close_closes_everything_even_if_one_raises(self):
         class Stuck(Python):
             def close(self):
                 raise OSError("stuck")
@@ -349,7 +349,7 @@ class Python2(Python):
 
 
 class TestOwnership:
-    def test_a_tool_given_to_a_second_environment_is_spawned(self):
+    def test_a_tool_passed_to_a_second_environment_is_spawned(self):
         tool = Python()
         one, two = wrapped(tool), wrapped(tool)
         assert one.tools[0] is tool
@@ -362,7 +362,7 @@ class TestOwnership:
         assert [type(tool) for tool in env.tools] == [Python, Search]
 
     @pytest.mark.parametrize("backend", ["sync", "thread", "async", "process"])
-    def test_slots_of_a_vector_never_share_a_tool(self, backend):
+    def test_vector_slots_never_share_a_tool(self, backend):
         if backend == "process":
             pytest.importorskip("cloudpickle")
         wrap = partial(ToolEnvWrapper, tools=[Python()], max_tool_uses=2)
@@ -375,11 +375,11 @@ class TestOwnership:
                 assert len({id(env.tools[0]) for env in vec_env.envs}) == 3
 
     @pytest.mark.parametrize("tools", [[], Python(), "python", [3], [lambda: 3], None])
-    def test_what_is_no_tool_is_refused(self, tools):
+    def test_objects_that_are_not_tools_are_refused(self, tools):
         with pytest.raises(BadValue, match="tool"):
             ToolEnvWrapper(Echo(), tools)
 
-    def test_two_functions_of_one_name_are_refused(self):
+    def test_duplicate_function_names_are_refused(self):
         with pytest.raises(BadValue, match="two tools have a function 'python'"):
             ToolEnvWrapper(Echo(), [Python(), Python()]).reset()
 
@@ -387,13 +387,13 @@ class TestOwnership:
         "options",
         [{"tool_execute_error_reward": 0.1}, {"max_tool_uses": -1}, {"max_messages": 0}, {"max_tool_uses": True}],
     )
-    def test_settings_out_of_range_are_refused_by_name(self, options):
+    def test_settings_out_of_range_raise_with_their_name(self, options):
         with pytest.raises(BadValue, match=next(iter(options))):
             ToolEnvWrapper(Echo(), [Python()], **options)
 
 
-class TestOldTools:
-    def test_tools_that_read_the_text_work_beside_new_ones(self):
+class TestTextTools:
+    def test_tools_that_parse_text_work_alongside_others(self):
         for tools in ([Old(), Python()], [Python(), Old()]):
             env = wrapped(*tools)
             assert env.step("so <old>x</old> and").observation == "old x"
@@ -408,7 +408,7 @@ class TestOldTools:
             assert env.step("answer").observation == "heard answer"
             assert env.state.actions == ["answer"]
 
-    def test_their_calls_over_the_budget_are_answered_too(self):
+    def test_their_calls_over_the_budget_are_refused(self):
         env = wrapped(Old(), max_tool_uses=1)
         env.step("<old>x</old>")
         step = env.step("<old>y</old>")
@@ -416,14 +416,14 @@ class TestOldTools:
         assert step.info["tool_faults"] == {"over_budget": 1}
         assert env.step("answer").observation == "heard answer"
 
-    def test_a_new_tool_answers_whoever_asks_it_in_the_old_way(self):
+    def test_tools_with_call_also_support_execute_action(self):
         tool = Python()
         assert tool.execute_action("so <python>1</python> and") == (True, False, "ran 1", "so <python>1</python>")
         assert tool.execute_action("<python>fail</python>")[:3] == (True, True, "ran fail")
         assert tool.execute_action("<python></python>")[:2] == (True, True)
         assert tool.execute_action("no call") == (False, True, "", "")
 
-    def test_a_tool_that_reads_calls_by_name_itself_is_asked_before_they_are_refused(self):
+    def test_text_tools_run_before_unknown_calls_are_refused(self):
         class Named(Old):
             def execute_action(self, action):
                 found = "<tool_name>mine</tool_name>" in action
@@ -438,7 +438,7 @@ class TestOldTools:
             assert "no tool 'yours'" in step.observation
             assert env.state.actions == []
 
-    def test_a_tool_whose_reading_is_overridden_is_asked_by_it(self):
+    def test_an_overridden_execute_action_is_used(self):
         class Loud(Python):
             def execute_action(self, action):
                 valid, failed, text, parsed = super().execute_action(action)
@@ -452,7 +452,7 @@ class TestOldTools:
 
 
 class TestFailures:
-    def test_a_failure_of_the_machinery_goes_through_and_nothing_is_counted(self):
+    def test_infrastructure_errors_propagate_and_nothing_is_counted(self):
         env = wrapped()
         env.step("<python>1</python>")
         before = env.own_state()
@@ -461,7 +461,7 @@ class TestFailures:
         assert env.own_state() == before
         assert env.step("<python>2</python>").info["tool_use_counter"] == 2
 
-    def test_in_a_vector_it_fails_one_slot_and_the_others_go_on(self):
+    def test_in_a_vector_only_one_slot_fails(self):
         wrap = partial(ToolEnvWrapper, tools=[Python])
         with gem.make_vec(
             "game:GuessTheNumber-v0", num_envs=2, wrappers=[wrap], async_mode=True, on_failure="restart"
@@ -477,7 +477,7 @@ class TestFailures:
 
 
 class TestState:
-    def test_a_fork_plays_on_by_itself(self):
+    def test_a_fork_is_independent(self):
         env = wrapped(max_tool_uses=3)
         env.step("<python>1</python>")
         env.step("<python></python>")
@@ -488,7 +488,7 @@ class TestState:
         fork.step("c")
         assert len(env.state.actions) == 2
 
-    def test_a_state_is_plain_data_and_restores_everything(self):
+    def test_the_state_is_plain_data_and_restores_everything(self):
         env = wrapped()
         env.step("<python>1</python>")
         state = json.loads(json.dumps(env.get_state()))
@@ -497,7 +497,7 @@ class TestState:
         other.set_state(state)
         assert other.step("<python>2</python>") == expected
 
-    def test_a_state_that_does_not_fit_changes_nothing(self):
+    def test_an_invalid_state_changes_nothing(self):
         env = wrapped()
         env.step("<python>1</python>")
         before = env.get_state()
@@ -531,7 +531,7 @@ class Waiting(Python):
 
 
 class TestWaiting:
-    def test_coroutines_do_what_plain_calls_do(self):
+    def test_coroutines_give_the_same_results(self):
         actions = ["<python>1</python>", "<old>x</old>", "<python></python>", "a", "<python>fail</python>", "b", "c"]
 
         async def awaited():
@@ -541,13 +541,13 @@ class TestWaiting:
         env = ToolEnvWrapper(Echo(), [Python(), Old()])
         assert asyncio.run(awaited()) == [env.reset(seed=0), *map(env.step, actions)]
 
-    def test_it_is_awaited_around_any_environment_and_under_other_wrappers(self):
+    def test_tools_are_awaited_around_any_environment(self):
         env = ToolEnvWrapper(Echo(), [Python()])
         assert has_coroutines(env)
         assert has_coroutines(EpisodeTrackingWrapper(ObservationWrapper(env)))
         assert not has_coroutines(ObservationWrapper(Echo()))
 
-    def test_calls_of_one_message_wait_together_where_the_tool_says_so(self):
+    def test_concurrent_calls_of_one_message_overlap(self):
         action = "<python>1</python><python>2</python><python>3</python>"
         assert wrapped(Waiting(3)).step(action).observation == "ran 1\nran 2\nran 3"
 
@@ -558,7 +558,7 @@ class TestWaiting:
 
         assert asyncio.run(awaited()).observation == "ran 1\nran 2\nran 3"
 
-    def test_many_episodes_wait_at_once_without_a_thread_each(self):
+    def test_many_episodes_wait_without_a_thread_each(self):
         meeting = [0]
 
         class Meets(Python):
@@ -581,7 +581,7 @@ class TestWaiting:
             assert set(step.observations_B) == {"met"}
             assert threading.active_count() - before < 100
 
-    def test_under_a_wrapper_without_coroutines_they_still_wait_side_by_side(self):
+    def test_episodes_overlap_under_a_wrapper_without_coroutines(self):
         class Plain(EnvWrapper):
             def step(self, action):
                 return self.env.step(action)
@@ -602,7 +602,7 @@ class TestWaiting:
             vec_env.reset()
             assert list(vec_env.step(["<python>1</python>"] * 2).observations_B) == ["met"] * 2
 
-    def test_a_failed_call_among_concurrent_ones_fails_the_step_after_all_have_ended(self):
+    def test_a_failed_concurrent_call_fails_the_step_after_all_have_ended(self):
         class Partly(Python):
             concurrent = True
 
@@ -614,7 +614,7 @@ class TestWaiting:
 
 
 class TestNesting:
-    def test_wrappers_within_one_another_know_their_own_tools(self):
+    def test_nested_wrappers_execute_their_own_tools(self):
         env = ToolEnvWrapper(ToolEnvWrapper(Echo(), [Python()], tool_reward=0.5), [Search()])
         observation, _ = env.reset(seed=0)
         assert "<python>" in observation
@@ -632,12 +632,12 @@ class TestNesting:
 
 
 class TestOtherWrappers:
-    def test_history_around_tools_shows_what_they_answered(self):
+    def test_history_contains_tool_results(self):
         env = ObservationWrapper(ToolEnvWrapper(Echo(), [Python()]), include_action=True)
         env.reset()
         assert "<python>1</python>\nran 1" in env.step("<python>1</python>").observation
 
-    def test_a_format_of_ones_own_is_an_object(self):
+    def test_a_custom_format_can_be_passed(self):
         class Shout(CallFormat):
             name = "shout"
 

@@ -1,4 +1,4 @@
-"""Tool use is worth something: the same agent, which sees observations alone, with a tool and without."""
+"""Tools improve results: the same scripted agent with and without a tool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEVEL = 5  # large numbers
 SEEDS = range(60)
 
 
-def test_python_is_worth_nearly_everything_in_arithmetic_with_large_numbers():
+def test_python_solves_arithmetic_with_large_numbers():
     with gem.make("math:Arithmetic", level=LEVEL) as env:
         alone = mean_reward(env, calculator, SEEDS)
     with ToolEnvWrapper(gem.make("math:Arithmetic", level=LEVEL), tools=[PythonCodeTool()]) as env:
@@ -23,7 +23,7 @@ def test_python_is_worth_nearly_everything_in_arithmetic_with_large_numbers():
     assert alone <= 0.1
 
 
-def test_the_answer_comes_out_of_the_tool_and_one_call_is_enough():
+def test_one_call_is_enough():
     with ToolEnvWrapper(gem.make("math:Arithmetic", level=LEVEL), tools=[PythonCodeTool()]) as env:
         played = play(env, calculator, seed=3)
     assert played.reward == 1.0
@@ -31,7 +31,7 @@ def test_the_answer_comes_out_of_the_tool_and_one_call_is_enough():
     assert played.info["tool_use_counter"] == played.info["tool_success_counter"] == 1
 
 
-def test_what_the_environment_knows_is_found_through_the_wrapper():
+def test_attributes_of_the_environment_are_available_through_the_wrapper():
     with ToolEnvWrapper(gem.make("math:Arithmetic"), tools=[PythonCodeTool()]) as env:
         env.reset(seed=1)
         assert env.step(env.format.write(env.answer)).reward == 1.0
