@@ -254,7 +254,7 @@ def run(scale: Scale, folder: Path, only: Sequence[str], advance: Callable[[], N
     make_corpus(folder, scale.passages)
     advance()
     built: dict[str, list[dict[str, Any]]] = {engine: [] for engine in engines if engine != "loop"}
-    asked: dict[str, list[dict[str, Any]]] = {engine: [] for engine in engines}
+    queried: dict[str, list[dict[str, Any]]] = {engine: [] for engine in engines}
     served: list[dict[str, Any]] = []
     for number in range(scale.repeats):
         for engine in built:
@@ -266,12 +266,12 @@ def run(scale: Scale, folder: Path, only: Sequence[str], advance: Callable[[], N
     for _ in range(scale.repeats):
         for engine in engines:
             count = scale.loop_queries if engine == "loop" else scale.queries
-            asked[engine].append(measured(f"query {engine}", folder, "--count", count))
+            queried[engine].append(measured(f"query {engine}", folder, "--count", count))
             advance()
         if "tantivy" in engines and (not only or "http" in only):
             served.append(measured("http", folder, "--count", scale.queries))
             advance()
-    return [*build_lines(built), *query_lines(asked), *http_lines(served, asked)]
+    return [*build_lines(built), *query_lines(queried), *http_lines(served, queried)]
 
 
 def of(results: list[dict[str, Any]], key: str) -> list[float]:
@@ -295,9 +295,9 @@ def build_lines(built: dict[str, list[dict[str, Any]]]) -> list[Line]:
     return lines
 
 
-def query_lines(asked: dict[str, list[dict[str, Any]]]) -> list[Line]:
+def query_lines(queried: dict[str, list[dict[str, Any]]]) -> list[Line]:
     lines = []
-    for engine, results in asked.items():
+    for engine, results in queried.items():
         name = f"search, {engine}"
         lines += [
             Line(f"{name}: passage among the first {TOPK}", of(results, "recall"), "", 0.99),
@@ -317,14 +317,14 @@ def query_lines(asked: dict[str, list[dict[str, Any]]]) -> list[Line]:
         ("tantivy", "loop", "alone", 100.0),
         ("numpy", "loop", "alone", 100.0),
     ]:
-        if engine in asked and base in asked:
+        if engine in queried and base in queried:
             how = f"{CLIENTS} threads" if key == "together" else "one after the other"
-            gains = ratios(of(asked[engine], key), of(asked[base], key))
+            gains = ratios(of(queried[engine], key), of(queried[base], key))
             lines.append(Line(f"search, {engine} of {base}, {how}", gains, "×", aim))
     return lines
 
 
-def http_lines(served: list[dict[str, Any]], asked: dict[str, list[dict[str, Any]]]) -> list[Line]:
+def http_lines(served: list[dict[str, Any]], queried: dict[str, list[dict[str, Any]]]) -> list[Line]:
     if not served:
         return []
     name = f"HTTP, tantivy, {CLIENTS} clients"
@@ -335,12 +335,12 @@ def http_lines(served: list[dict[str, Any]], asked: dict[str, list[dict[str, Any
         Line(f"{name}: peak memory of the server", of(served, "mib"), "MiB"),
         Line(
             f"{name}, of those within the process",
-            ratios(of(served, "together"), of(asked["tantivy"], "together")),
+            ratios(of(served, "together"), of(queried["tantivy"], "together")),
             "×",
         ),
     ]
-    if "bm25s" in asked:
-        gains = ratios(of(served, "together"), of(asked["bm25s"], "together"))
+    if "bm25s" in queried:
+        gains = ratios(of(served, "together"), of(queried["bm25s"], "together"))
         lines.append(Line(f"{name}, of bm25s within the process", gains, "×"))
     return lines
 

@@ -36,7 +36,7 @@ def load_rows(source: Any, split: str | None = None, *, config: str | None = Non
         source: a .jsonl, .json or .parquet file; a folder in the layout of the hub; the name of a hub dataset
             (owner/name), whose copy in $GEM_DATA/owner/name takes precedence; a ``datasets.Dataset`` or
             ``DatasetDict``; a sequence of mappings; or a mapping of splits to any of these.
-        split: None where the dataset has only one.
+        split: None if the dataset has only one.
         config: subset, for datasets that have several.
 
     Raises:

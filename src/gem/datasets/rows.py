@@ -53,7 +53,7 @@ class Rows(Sequence[Row]):
         return self.row(index % len(self))
 
     def take(self, count: int) -> Rows:
-        """Return the first count rows, or all of them where there are fewer. Raises BadValue below 0."""
+        """Return the first count rows, or all of them if there are fewer. Raises BadValue below 0."""
         return self[: _non_negative("take", count)]
 
     def skip(self, count: int) -> Rows:

@@ -36,7 +36,7 @@ _EMPTY = ToolResult("The search query is empty. Write what to search for.\n", To
 class SearchTool(BaseTool):
     """Answer a query with the passages found for it. The arguments before the asterisk are the published ones.
 
-    A query of more than 2,000 characters is refused with ToolErrorType.BAD_ARGUMENTS. call() raises BadValue where
+    A query of more than 2,000 characters is refused with ToolErrorType.BAD_ARGUMENTS. call() raises BadValue if
     neither a URL nor an index is given, and ToolError when the server has failed after all retries. Tools share
     connections and indexes, and may be called from threads, event loops and forked processes.
 
@@ -48,7 +48,7 @@ class SearchTool(BaseTool):
         index: search within the process instead of at a server: a Retriever (see gem.tools.search_engine.index), the
             folder of an index, or a JSON lines file of some thousands of passages.
         protocol: of the server: "gem" (the published one) or "search-r1".
-        retries: attempts after the first one, where the server was unreachable, busy or failed.
+        retries: attempts after the first one, if the server was unreachable, busy or failed.
         backoff: maximum seconds before the first retry; it doubles with each retry.
         concurrency: maximum number of queries in flight, over all tools of this process with the same options.
         cache: number of a server's answers that are kept; 0 keeps none.

@@ -37,7 +37,7 @@ _ASCII_WORD = re.compile("[a-z0-9]{1,64}")  # the same for ASCII text, three tim
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
 logger = logging.getLogger(__name__)
-Document: TypeAlias = dict[str, str]  # id, contents and, where known, url
+Document: TypeAlias = dict[str, str]  # id, contents and, if known, url
 Progress: TypeAlias = Callable[[str, float, float], None]  # (name of the phase, amount done, total amount)
 
 

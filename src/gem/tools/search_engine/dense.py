@@ -166,8 +166,8 @@ def add_vectors(
     path, index = Path(folder), open_index(folder)
     try:
         info = _read_info(path)
-        asked = (encoder.name, encoder.passage_prefix, dtype, len(index))
-        if info is not None and (info.encoder, info.passage_prefix, info.dtype, info.documents) != asked:
+        requested = (encoder.name, encoder.passage_prefix, dtype, len(index))
+        if info is not None and (info.encoder, info.passage_prefix, info.dtype, info.documents) != requested:
             raise BadValue(
                 f"{path}: has {info.dtype} vectors of {info.encoder!r} with prefix {info.passage_prefix!r}; requested "
                 f"were {dtype} vectors of {encoder.name!r} with prefix {encoder.passage_prefix!r}. Delete "
@@ -237,7 +237,7 @@ class DenseIndex(DocumentIndex):
         encoder: of the queries.
     """
 
-    engine = "dense"
+    quick, engine = False, "dense"
 
     def __init__(self, lexical: LexicalIndex, vectors_DW: Array, encoder: Encoder) -> None:
         self._lexical, self._vectors_DW, self._encoder = lexical, vectors_DW, encoder
@@ -300,7 +300,7 @@ def open_dense(folder: str | Path, encoder: Encoder) -> DenseIndex:
 class HybridIndex(DocumentIndex):
     """BM25 and vectors, combined by reciprocal rank fusion. Both indexes must be of one corpus."""
 
-    engine = "hybrid"
+    quick, engine = False, "hybrid"
 
     def __init__(self, lexical: LexicalIndex, dense: DenseIndex) -> None:
         if len(lexical) != len(dense):

@@ -59,7 +59,7 @@ def make_fetch(
 
 
 async def _read_page(pages: PageFetcher, result: WebResult, query: str) -> WebResult:
-    """Replace the snippet by an excerpt of the page, where the page can be read."""
+    """Replace the snippet by an excerpt of the page, if the page can be read."""
     try:
         text = excerpt(await pages.text(result.url), words(result.text + " " + query))
     except PageError as e:

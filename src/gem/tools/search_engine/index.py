@@ -63,25 +63,15 @@ class LexicalEngine(Protocol):
     def close(self) -> None: ...
 
 
-class DocumentIndex:
-    """Base of the retrievers that own their documents."""
+class DocumentIndex(Retriever, Protocol):
+    """A retriever that owns its documents. search() raises BadValue for topk below 1."""
 
-    quick = False
-    engine = ""
+    engine: str
 
-    def __len__(self) -> int:
-        raise NotImplementedError
-
-    def search(self, queries: Sequence[str], topk: int = 3) -> list[list[Hit]]:
-        """See Retriever. Raises BadValue for topk below 1."""
-        raise NotImplementedError
+    def __len__(self) -> int: ...
 
     def access(self, urls: Sequence[str]) -> list[str | None]:
-        """Return the contents of the documents with these URLs, None where there is no such document."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        raise NotImplementedError
+        """Return the contents of the documents with these URLs; None for an unknown URL."""
 
 
 class LexicalIndex(DocumentIndex):
@@ -116,7 +106,7 @@ class LexicalIndex(DocumentIndex):
         return [ranked(self._engine.search(query_words(query), topk), topk) for query in queries]
 
     def document(self, number: int) -> Document:
-        """Return a document by its number, from 0. Raises ToolError where the index is damaged."""
+        """Return a document by its number, from 0. Raises ToolError if the index is damaged."""
         return self._engine.document(number)
 
     def access(self, urls: Sequence[str]) -> list[str | None]:
@@ -166,7 +156,7 @@ def build_index(
     Args:
         corpus: file of JSON lines; see gem.tools.search_engine.corpus.
         folder: new, empty, or with an index of the same corpus.
-        engine: "auto" is tantivy where it is installed, else numpy.
+        engine: "auto" is tantivy if it is installed, else numpy.
         skip_bad_lines: log and skip malformed lines.
         progress: called with (name of the phase, amount done, total amount).
 
@@ -257,7 +247,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _manifest_to_resume(path: Path) -> Manifest | None:
-    """The manifest of a folder to build in; None where it is empty. Raises BadValue where it has other contents."""
+    """Return the manifest of a folder to build in, or None if it is empty. Raises BadValue for other contents."""
     files = {file.name for file in path.iterdir()} - {LOCK}
     if files and not files & {MANIFEST, _VERSION_1_PLAN}:
         raise BadValue(f"{path}: holds {min(files)} and no index; choose an empty or new folder")
@@ -309,7 +299,7 @@ def _resolve_engine(engine: str) -> EngineName:
 
 @contextmanager
 def _build_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of a folder. Raises BadValue where another process holds it."""
+    """Hold the lock of a folder. Raises BadValue if another process holds it."""
     try:
         import fcntl
     except ImportError:  # not available on this system

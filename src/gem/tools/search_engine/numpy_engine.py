@@ -62,7 +62,7 @@ class PostingsBuilder:
         self._lengths.append(len(ids))
 
     def postings(self) -> Postings:
-        """Raises BadValue where no document contains a word."""
+        """Compute the postings. Raises BadValue if no document contains a word."""
         if not self._ids:
             raise BadValue("no document of the corpus contains a word")
         lengths_D = np.array(self._lengths, dtype=np.int64)
@@ -97,7 +97,7 @@ class NumpyEngine:
 
     @classmethod
     def open(cls, folder: Path) -> NumpyEngine:
-        """Open what build() wrote; processes share the mapped files. Raises BadValue where the files do not match."""
+        """Open what build() wrote; processes share the mapped files. Raises BadValue if the files do not match."""
         try:
             # As plain arrays, because slicing a memmap takes as long as reading a short list of postings.
             ends_D, starts_W, numbers_P, impacts_P = (
@@ -188,7 +188,7 @@ def build(documents: Iterable[Document], folder: Path) -> int:
 
 
 def kth_best(scores: Array, k: int) -> float:
-    """Return the k-th largest score, or minus infinity where there are fewer."""
+    """Return the k-th largest score, or minus infinity if there are fewer."""
     if len(scores) < k:
         return -math.inf
     maxima = np.maximum.reduceat(scores, np.arange(0, len(scores), 256))

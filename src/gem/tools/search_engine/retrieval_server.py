@@ -1,7 +1,7 @@
 """Serve a local corpus: ``python -m gem.tools.search_engine.retrieval_server --corpus corpus.jsonl --index folder``.
 
-Builds the index first, where the folder holds none or an unfinished one. Several servers may share one folder, whose
-files they map into memory. For the API see gem.tools.search_engine.server.
+Builds the index first, unless the folder holds a finished one. Several servers may share one folder, whose files they
+map into memory. For the API see gem.tools.search_engine.server.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     GET  /health     {"status": "ok", …}
     GET  /metrics    in the text format of Prometheus
 
-Errors are {"error": …}, with status 400 for an invalid request, 502 or 504 where a service behind the server failed or
-timed out, and 503 where too many queries are waiting.
+Errors are {"error": …}, with status 400 for an invalid request, 502 or 504 if a service behind the server failed or
+timed out, and 503 if too many queries are waiting.
 
 /retrieve accepts two protocols. The first byte of a request tells which one, because clients send wrong headers; the
 answer uses the same encoding.
@@ -16,7 +16,7 @@ answer uses the same encoding.
 
 Both fields work in both encodings: "query" gets one list of results, "queries" a list of lists. ``topk_rerank`` takes
 precedence over ``topk``. Without ``return_scores``, msgpack clients get scores and JSON clients bare documents.
-A document is {"id", "contents"}, with "url" where known.
+A document is {"id", "contents"}, with "url" if known.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class AccessRequest(msgspec.Struct):
 
 
 def codec_of(body: bytes) -> Codec:
-    """Return the encoding of a request: msgpack where the first byte starts a map, else JSON."""
+    """Return the encoding of a request: msgpack if the first byte starts a map, else JSON."""
     return "msgpack" if body[:1] and (0x80 <= body[0] <= 0x8F or body[0] in (0xDE, 0xDF)) else "json"
 
 
@@ -156,7 +156,7 @@ class Batcher:
             return list(await asyncio.gather(*futures))
         finally:
             for future in futures:
-                future.cancel()  # where the client has disconnected
+                future.cancel()  # if the client has disconnected
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -206,7 +206,7 @@ class Service:
     """What a server answers with.
 
     Args:
-        search: queries and topk to hits. Raises ToolError where a service behind the server failed.
+        search: queries and topk to hits. Raises ToolError if a service behind the server failed.
         topk: documents for a request without topk.
         about: shown by /health.
         access: URLs to contents, None for unknown ones; None for a server without /access.

@@ -54,10 +54,10 @@ class TantivyEngine:
         # Built from terms, never parsed from text: a model may write "foo:bar" or "(((".
         should = self._tantivy.Occur.Should
         terms = [(should, self._term("words", word, "freq")) for word in query]
-        asked = terms[0][1] if len(terms) == 1 else self._tantivy.Query.boolean_query(terms)
+        boolean = terms[0][1] if len(terms) == 1 else self._tantivy.Query.boolean_query(terms)
         limit = topk + 8
         while True:
-            hits = self._searcher.search(asked, limit, count=False).hits
+            hits = self._searcher.search(boolean, limit, count=False).hits
             if len(hits) < limit or hits[-1][0] < hits[topk - 1][0] - 2 * TIE:
                 break
             limit *= 4  # more ties than fit

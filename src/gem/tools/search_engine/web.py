@@ -31,7 +31,7 @@ MAX_PAGE_BYTES = 1 << 21  # read per page
 MAX_REDIRECTS = 5
 EXCERPT_WORDS = 300  # of a page that are shown
 
-# Elements without text of their own interest, and elements that start a new line.
+# Elements that are not part of the content, and elements that start a new line.
 _HIDDEN = ["script", "style", "noscript", "template", "nav", "header", "footer", "aside", "form", "svg", "head"]
 _BLOCKS = "p, div, br, li, tr, td, th, h1, h2, h3, h4, h5, h6, section, article"
 
@@ -45,13 +45,13 @@ class WebResult(NamedTuple):
 
 
 class SearchApi(HttpClient):
-    """Client of a web search API that is asked with GET and answers JSON. Error messages name the URL without keys."""
+    """Client of a web search API with GET requests and JSON replies. Error messages name the URL without keys."""
 
     def __init__(self, *, timeout: float, retries: int = 2, backoff: float = 0.5, concurrency: int = 32) -> None:
         super().__init__(extra="search", timeout=timeout, concurrency=concurrency, retries=retries, backoff=backoff)
 
     async def get(self, url: str, params: Mapping[str, str], secret: str) -> dict[str, Any]:
-        """Return the JSON object of the reply. Raises ToolError, or UpstreamTimeout where it took too long."""
+        """Return the JSON object of the reply. Raises ToolError, or UpstreamTimeout if it took too long."""
         request = HttpRequest("GET", url, None, self.timeout, params=params, secret=secret)
         return await asyncio.wrap_future(self.send(request, _parse_object))
 
@@ -117,7 +117,7 @@ class DiskCache:
     """Results of queries in an SQLite file, which several servers may share.
 
     Args:
-        path: created where missing.
+        path: created if missing.
         kind: of the results; servers of different kinds may share a file.
 
     Raises:
@@ -172,7 +172,7 @@ class PageFetcher:
         self._session: Any = None
 
     async def text(self, url: str) -> str:
-        """Return the text of a page. Raises PageError where it is refused, unreachable, too slow or not a page."""
+        """Return the text of a page. Raises PageError if it is refused, unreachable, too slow or not a page."""
         try:
             return await asyncio.wait_for(self._fetch(url), self._timeout)
         except asyncio.TimeoutError:
