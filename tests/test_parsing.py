@@ -92,6 +92,14 @@ def test_the_last_closed_box_counts(text, content):
     assert last_boxed(text) == content
 
 
+@given(MODEL_TEXT)
+def test_the_shortcut_for_a_plain_last_box_agrees_with_pairing_all_braces(text):
+    found = boxes(text)
+    assert last_boxed(text) == (found[-1] if found else None)
+    integers = [box for box in found if re.fullmatch(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*", box)]
+    assert last_boxed_int(text) == (int(integers[-1]) if integers else None)
+
+
 def test_a_pattern_selects_the_last_box_that_fully_matches():
     moves = re.compile(r"left|right")
     assert last_boxed(r"\boxed{left} \boxed{right now} \boxed{up}", moves) == "left"

@@ -32,7 +32,7 @@ from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 NUM_WORDS = range(2, 9)
-RANDOM_WORDS = range(2, 6)  # what random_level draws from
+RANDOM_WORDS = range(2, 6)  # range that random_level draws from
 BLANK, OUTSIDE = "_", "."
 
 _MOVE = re.compile(r"\s*[0-9]{1,4}(?:\s*,\s*|\s+)[0-9]{1,4}(?:\s*,\s*|\s+)[A-Za-z]\s*")

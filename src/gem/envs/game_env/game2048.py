@@ -58,7 +58,7 @@ def squeeze(line: Board) -> Board:
     (4, 2, 0, 0)
     """
     merged: list[int] = []
-    fresh = False  # whether the last tile came of a merge in this move
+    fresh = False  # whether the last tile comes from a merge in this move
     for tile in filter(None, line):
         if merged and merged[-1] == tile and not fresh:
             merged[-1], fresh = 2 * tile, True

@@ -30,7 +30,7 @@ from gem.parsing import last_boxed
 
 SIZE = 10  # rows and columns of the published grid
 NUM_WORDS = range(1, 9)
-RANDOM_WORDS = range(3, 8)  # what random_level draws from
+RANDOM_WORDS = range(3, 8)  # range that random_level draws from
 TURNS_PER_WORD = 4  # the published 20 turns for 5 words
 PLAIN_LENGTHS, HARD_LENGTHS = range(4, 8), range(7, 10)  # shorter words occur by chance
 FORWARD = ((0, 1), (1, 0), (1, 1), (-1, 1))  # right, down and the two diagonals to the right
