@@ -1,9 +1,9 @@
-"""Train from nothing with several seeds and tabulate what came of it: the demonstration, repeated.
+"""Train the embedded model with several seeds and print a table of the results.
 
   python benchmarks/train.py --seeds 0 1 2
   python benchmarks/train.py --seeds 0 --env game:GuessTheNumber-v0-hard --steps 1000
 
-Each seed is a fresh `gem train`; scores are over the held-out seeds. Run it on an otherwise idle machine.
+Each seed is a new `gem train` run; scores are over the held-out seeds. Run it on an otherwise idle machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fail unless a training run's policy beats the untrained one by a margin, sampled and greedy alike.
+"""Exit with 1 unless a trained policy beats the untrained one by a margin, both sampled and greedy.
 
 python scripts/assert_learned.py runs/demo --by 0.15
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
-    parser.add_argument("--by", type=float, default=0.15, help="least difference of success rates")
+    parser.add_argument("--by", type=float, default=0.15, help="minimum difference of success rates")
     args = parser.parse_args()
     last = json.loads((args.run / "metrics.jsonl").read_text().splitlines()[-1])
     learned = True

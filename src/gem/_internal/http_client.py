@@ -175,7 +175,7 @@ class HttpClient:
     def _connect(self) -> BackgroundLoop[_ConnectionPool]:
         aiohttp = require("aiohttp", extra=self.extra)
         background = BackgroundLoop(partial(_connection_pool, aiohttp, self.concurrency))
-        weakref.finalize(self, background.close)  # for clients that are never closed; runs at exit at the latest
+        weakref.finalize(self, background.close)  # for clients that are never closed
         return background
 
     async def _send_with_retries(

@@ -222,7 +222,7 @@ class Trainer:
         """Return success and turns on the held-out seeds.
 
         Args:
-            both: evaluate with sampling as in training, too, besides greedily.
+            both: evaluate twice, greedily and with the sampling of training; otherwise greedily only.
         """
         policies = {"greedy": self.policy.greedy()}
         if both:  # its own seed: with the training streams, evaluation and training would be correlated
