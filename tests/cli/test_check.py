@@ -28,7 +28,7 @@ def test_gem_check_of_a_broken_class_exits_with_1(capsys, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "testing"))
     assert main(["check", "broken_envs:StepsAfterTheEnd", "--json", "--seeds", "1", "--episodes", "5"]) == 1
     [report] = json.loads(capsys.readouterr().out)
-    assert [result["name"] for result in report["results"] if result["status"] == "failed"] == ["after-the-end"]
+    assert [result["name"] for result in report["results"] if result["status"] == "failed"] == ["episode-over"]
 
 
 @pytest.mark.parametrize("flags", [["gmae:*"], ["no_such_module:Env"], ["game:*", "--episodes", "0"]])

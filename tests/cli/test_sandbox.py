@@ -16,7 +16,7 @@ BACKEND = ["--backend", "subprocess"]
 
 @pytest.fixture
 def program(tmp_path):
-    """Writes a program; returns its path."""
+    """Writes a program and returns its path."""
 
     def write(code):
         path = tmp_path / "program.py"
@@ -28,7 +28,7 @@ def program(tmp_path):
 
 @pytest.fixture
 def typed(monkeypatch):
-    """Sets what the standard input holds."""
+    """Sets the contents of stdin."""
 
     def give(data):
         stream = io.TextIOWrapper(io.BytesIO(data))
@@ -117,7 +117,7 @@ def test_a_usage_error_is_one_line(argv, said, usage_error, typed, monkeypatch):
     assert said in usage_error("sandbox", *argv)
 
 
-def test_a_failure_of_the_machinery_is_one_line_and_exit_code_1(capsys, monkeypatch, tmp_path):
+def test_an_infra_error_is_one_line_and_exits_with_1(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["sandbox", "report", "--backend", "docker"]) == 1
     assert capsys.readouterr().err == "gem: error: docker is not installed; install it or use another sandbox\n"

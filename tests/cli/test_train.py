@@ -1,4 +1,4 @@
-"""`gem train` as it is typed."""
+"""gem train."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.train
 SMALL = ["--steps=2", "--batch=8", "--minibatch=8", "--imitation-steps=5", "--eval-episodes=8"]
 
 
-def test_a_run_shows_scores_and_both_games_and_leaves_its_files(tmp_path, capsys):
+def test_a_run_prints_scores_and_two_games_and_writes_its_files(tmp_path, capsys):
     assert main(["train", "--out", str(tmp_path), "--name", "r", *SMALL]) == 0
     out = capsys.readouterr().out
     assert "format only" in out and "balanced search" in out and "untrained" in out and "trained" in out
@@ -39,14 +39,14 @@ def test_a_run_shows_scores_and_both_games_and_leaves_its_files(tmp_path, capsys
         (["--out", "/dev/null/runs"], "cannot write the run"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(flags, message, tmp_path, capsys):
+def test_a_usage_error_is_one_line_and_exits_with_2(flags, message, tmp_path, capsys):
     out = [] if "--out" in flags or "--resume" in flags else ["--out", str(tmp_path)]
     assert main(["train", *out, *flags]) == 2
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1 and message in captured.err
 
 
-def test_ctrl_c_finishes_the_update_saves_and_says_how_to_go_on(tmp_path):
+def test_ctrl_c_finishes_the_update_saves_and_prints_how_to_resume(tmp_path):
     flags = [*SMALL, "--steps=500"]
     process = subprocess.Popen(
         [sys.executable, "-m", "gem", "train", "--out", str(tmp_path), "--name", "r", *flags],

@@ -283,7 +283,7 @@ class UnknownStopReason(Correct):
         return step._replace(info={"stop_reason": "tired"}) if step.truncated else step
 
 
-# after-the-end
+# episode-over
 
 
 class StepsAfterTheEnd(Correct):
@@ -319,7 +319,7 @@ class QuadraticReader(Correct):
         return super().read(action)
 
 
-# sampled-legal and sampled-apart
+# sampled-legal and sampling-isolation
 
 
 class SamplesIllegalActions(Correct):

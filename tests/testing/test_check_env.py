@@ -69,13 +69,13 @@ def test_a_correct_env_passes_every_check():
         ("TerminatesAndTruncates", "endings"),
         ("StopReasonWithoutEnd", "endings"),
         ("UnknownStopReason", "endings"),
-        ("StepsAfterTheEnd", "after-the-end"),
-        ("StepsBeforeReset", "after-the-end"),
+        ("StepsAfterTheEnd", "episode-over"),
+        ("StepsBeforeReset", "episode-over"),
         ("ParsesAnyDigit", "any-text"),
         ("EncodesStrictly", "any-text"),
         ("SamplesIllegalActions", "sampled-legal"),
-        ("SamplesFromEnvStream", "sampled-apart"),
-        ("SamplesUnseeded", "sampled-apart"),
+        ("SamplesFromEnvStream", "sampling-isolation"),
+        ("SamplesUnseeded", "sampling-isolation"),
         ("StepsAtRandom", "step-determinism"),
         ("IgnoresTheSeed", "seed-determinism"),
         ("UsesGlobalRandom", "global-streams"),
@@ -145,7 +145,7 @@ def test_checks_without_a_declaration_are_unchecked():
     assert report.ok, report.to_text()
     names = [result.name for result in report.unchecked]
     assert names == [
-        *("reward-range", "endings", "sampled-legal", "sampled-apart", "json-state", "fork", "oracle"),
+        *("reward-range", "endings", "sampled-legal", "sampling-isolation", "json-state", "fork", "oracle"),
         *(
             "baseline-silent",
             "baseline-echo",
@@ -316,5 +316,5 @@ def test_a_report_converts_to_json_and_text():
     assert not data["ok"] and data["results"][0]["name"] == "construction"
     text = report.to_text()
     assert all(result.name in text and result.description in text for result in report.results)
-    assert "FAILED     after-the-end" in text and "env.step(" in text
+    assert "FAILED     episode-over" in text and "env.step(" in text
     assert "passed" not in report.to_text(only_failed=True).split("\n", 1)[1]

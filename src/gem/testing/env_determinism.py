@@ -117,11 +117,11 @@ def episode_sequence(harness: Harness) -> str | None:
 
 
 @check(
-    "sampled-apart",
+    "sampling-isolation",
     "Sampling actions does not change the episode, and equal seeds sample equal actions.",
     needs=("protocol", "seed-determinism", "step-determinism"),
 )
-def sampled_apart(harness: Harness) -> str | None:
+def sampling_isolation(harness: Harness) -> str | None:
     def body(seed: int, actions: Sequence[str]) -> None:
         env, twin, other = harness.build(), harness.build("twin"), harness.build("other")
         streams = GlobalStreams()

@@ -176,11 +176,11 @@ def endings(harness: Harness) -> str | None:
 
 
 @check(
-    "after-the-end",
+    "episode-over",
     "step() raises EpisodeOver before the first reset and after the end of an episode.",
     needs=("protocol",),
 )
-def after_the_end(harness: Harness) -> str | None:
+def episode_over(harness: Harness) -> str | None:
     ended: list[int] = []
     action = harness.rollouts[0].actions[0] if harness.rollouts[0].actions else ""
 

@@ -94,8 +94,8 @@ def empty_directory(sandbox: Sandbox) -> None:
     expect(sandbox.run(code), Status.OK, stdout="[]\n['x']\n")
 
 
-@check("paths-checked", "A file path outside the working directory raises BadValue.")
-def paths_checked(sandbox: Sandbox) -> None:
+@check("invalid-paths", "A file path outside the working directory raises BadValue.")
+def invalid_paths(sandbox: Sandbox) -> None:
     for path in ("../x", "/tmp/x", "a/../../x"):
         try:
             sandbox.run("", files={path: ""})
@@ -180,7 +180,7 @@ def session_state(sandbox: Sandbox) -> None:
         expect(session.run("print(x)"), Status.OK, stdout="3\n", stderr="")
 
 
-@check("sessions-apart", "Two sessions share no state.")
+@check("session-isolation", "Two sessions share no state.")
 def session_isolation(sandbox: Sandbox) -> None:
     with sandbox.session() as one, sandbox.session() as other:
         one.run("x = 1")
@@ -240,7 +240,7 @@ CHECKS: tuple[Check[Sandbox], ...] = (
     any_output,
     as_script,
     empty_directory,
-    paths_checked,
+    invalid_paths,
     timeout,
     long_output,
     endless_output,
