@@ -125,7 +125,7 @@ def expanded(chance: random.Random) -> Pair:
     return Pair(f"(x+{a})^5", f"x^5+5x^4\\cdot {a}+{middle}+5x\\cdot {a**4}+{a**5}", equal)
 
 
-# typical: mostly numbers, and one formula in five, as in the MATH data set.
+# typical: mostly numbers, and one formula in five, as in the MATH dataset.
 KINDS: dict[str, tuple[Draw, ...]] = {
     "simple": (integer,),
     "typical": (integer, integer, integer, fraction, fraction, fraction, interval, points, radical, polynomial),

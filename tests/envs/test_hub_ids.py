@@ -1,4 +1,4 @@
-"""Every id over a hub data set, built from a small local copy in the layout of the hub."""
+"""Every id over a hub dataset, built from a small local copy in the layout of the hub."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNT = 40  # rows
 
 
 def rows_for(spec: Any) -> list[dict[str, Any]]:
-    """Return rows with the columns of the data set and answers that can be computed from the question."""
+    """Return rows with the columns of the dataset and answers that can be computed from the question."""
     entry = spec.entry_point.partition(":")[2]
     if entry == "CodeEnv":
         tests = [{"inputs": [f"{n}\n"], "outputs": [f"{n * n + 7}\n"]} for n in range(COUNT)]

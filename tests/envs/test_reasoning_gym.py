@@ -100,7 +100,7 @@ def test_fields_override_those_of_the_curriculum_level():
     easy, hard = (ReasoningGymEnv("products", level=level) for level in (0, 9))
     assert len(hard.reset(seed=1)[0]) > len(easy.reset(seed=1)[0])
     over = ReasoningGymEnv("chain_sum", level=5, min_terms=3, max_terms=3)
-    assert (over._source.config.max_terms, over._source.config.max_digits) != (5, 1)
+    assert (over._generator.config.max_terms, over._generator.config.max_digits) != (5, 1)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_seed_determines_its_episodes_and_a_data_set_ends_after_size_questions
     mine = [env.reset()[0] for _ in range(5)]
     assert [twin.reset(seed=5 if not k else None)[0] for k in range(5)] == mine
     assert len(set(mine)) == 5
-    assert env.state.index == 0  # the third data set's first
+    assert env.state.index == 0  # the third dataset's first
 
 
 @pytest.mark.parametrize("name", ["list_functions", "pool_matrix", "codeio", "bf", "decimal_arithmetic"])
@@ -275,7 +275,7 @@ def test_an_equivalent_formula_is_right():
 
 
 class StubDataset:
-    """A library data set whose scorer returns or raises a given outcome."""
+    """A library dataset whose scorer returns or raises a given outcome."""
 
     def __init__(self, outcome):
         self.outcome = outcome

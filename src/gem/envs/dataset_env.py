@@ -1,8 +1,8 @@
-"""Base class of environments over a data set: each episode is one row, answered once.
+"""Base class of environments over a dataset: each episode is one row, answered once.
 
 Order: a seed determines a permutation of the rows, and a new one once all rows were seen. With ``shuffle=False``,
 episode k of seed s is row (s + k) modulo the number of rows, so the seeds 0, 1, 2, … cover every row once.
-``reset(idx=…)`` selects a row by number. ``info["idx"]`` is the number of the row in the data set.
+``reset(idx=…)`` selects a row by number. ``info["idx"]`` is the number of the row in the dataset.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gem.errors import BadValue, EpisodeOver
 from gem.graders import Grade
 from gem.seeding import check_seed, derive
 
-SHIPPED = "gem:"  # prefix of the names of built-in data sets
+BUILTIN = "gem:"  # prefix of the names of built-in datasets
 DATA = Path(__file__).parent / "data"
 
 
@@ -39,9 +39,9 @@ class RowState:
     """The open row.
 
     Args:
-        idx: number of the row in the data set.
+        idx: number of the row in the dataset.
         over: whether it was answered.
-        position: of the row in a stream; None for data sets with random access.
+        position: of the row in a stream; None for datasets with random access.
     """
 
     idx: int
@@ -50,12 +50,12 @@ class RowState:
 
 
 class DatasetEnv(Env, ABC):
-    """An environment whose episodes are single-turn tasks from a data set.
+    """An environment whose episodes are single-turn tasks from a dataset.
 
     Args:
-        dataset_name: a file, a folder or a data set of the Hugging Face hub (see gem.datasets.load_rows), or a built-in
-            data set such as "gem:code/warmup.jsonl".
-        split: split of the data set; None if there is only one.
+        dataset_name: a file, a folder or a dataset of the Hugging Face hub (see gem.datasets.load_rows), or a built-in
+            dataset such as "gem:code/warmup.jsonl".
+        split: split of the dataset; None if there is only one.
         dataset: rows to use instead of a name: a sequence of mappings, or a mapping from split names to such sequences.
         seed: used by the first reset; None leaves the seed to reset().
         shuffle: see the module docstring.
@@ -66,7 +66,7 @@ class DatasetEnv(Env, ABC):
             GEM_SKIP_BAD_ROWS is 1.
 
     Raises:
-        BadValue: not exactly one of dataset_name and dataset was given, or the data set is unreadable or empty.
+        BadValue: not exactly one of dataset_name and dataset was given, or the dataset is unreadable or empty.
     """
 
     state: RowState
@@ -86,7 +86,7 @@ class DatasetEnv(Env, ABC):
     ) -> None:
         if bool(dataset_name) == (dataset is not None):
             raise BadValue("pass exactly one of dataset_name and dataset")
-        source = shipped(dataset_name) if dataset is None else dataset
+        source = builtin_path(dataset_name) if dataset is None else dataset
         self._bad: Mapping[int, str] = {}
         skips = skips_by_default() if skip_bad_rows is None else skip_bad_rows
         self.dataset: Rows | Stream
@@ -238,9 +238,9 @@ def permuted(position: int, count: int, *name: int | str) -> int:
             return position
 
 
-def shipped(name: str) -> str:
-    """Return the path of a built-in data set; other names are returned unchanged."""
-    return str(DATA / name.removeprefix(SHIPPED)) if name.startswith(SHIPPED) else name
+def builtin_path(name: str) -> str:
+    """Return the path of a built-in dataset; other names are returned unchanged."""
+    return str(DATA / name.removeprefix(BUILTIN)) if name.startswith(BUILTIN) else name
 
 
 def text_in(row: Row, column: str) -> str:

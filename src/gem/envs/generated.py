@@ -1,6 +1,6 @@
 """Procedurally generated questions with exact answers.
 
-A family is a data set of a million rows. Each row is drawn on access from a random stream of its own (family, level,
+A family is a dataset of a million rows. Each row is drawn on access from a random stream of its own (family, level,
 row).
 """
 

@@ -5,7 +5,7 @@ Observation  the question and how to answer; after the answer, whether it was ri
 Reward       the scorer's result, 0.0 to 1.0 (many scorers give partial credit); -0.1 if no answer is found.
 Ends         terminated after one answer.
 
-Episode k of a seed is question k modulo ``size`` of a data set; every ``size`` questions a new data set begins.
+Episode k of a seed is question k modulo ``size`` of a dataset; every ``size`` questions a new dataset begins.
 docs/design/reasoning_gym.md lists the generators with defects.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.answer_format import AnswerFormat, Kind
 from gem.envs.catalog import FORMAT_ERROR
-from gem.envs.reasoning_gym_source import DataSet, Source, score_once
+from gem.envs.reasoning_gym_source import DataSet, Generator, score_once
 from gem.errors import BadValue, EpisodeOver
 from gem.graders.pool import GraderPool
 from gem.seeding import check_seed, derive
@@ -62,8 +62,8 @@ class QuestionState:
     """The open question.
 
     Args:
-        dataset: seed of the data set.
-        index: of the question in the data set.
+        dataset: seed of the dataset.
+        index: of the question in the dataset.
         over: whether it was answered.
     """
 
@@ -77,7 +77,7 @@ class ReasoningGymEnv(Env):
 
     Args:
         name: name of the generator, such as "chain_sum".
-        size: questions per data set. Building a data set takes some generators up to a second.
+        size: questions per dataset. Building a dataset takes some generators up to a second.
         seed: used by the first reset; None leaves the seed to reset().
         level: level of the generator's curriculum, 0 the easiest; None uses the generator's defaults.
         answer_format: see AnswerFormat.
@@ -105,7 +105,7 @@ class ReasoningGymEnv(Env):
             raise BadValue(f"size must be an integer from 1 to {SEEDS - 1}, got {size!r}")
         self.name, self.size, self.seed, self.level, self.config = name, size, seed, level, config
         self.format = AnswerFormat(answer_format)
-        self._source = Source(name, size, level, config)
+        self._generator = Generator(name, size, level, config)
         self._first_seed = None if seed is None else check_seed(seed)
         self._dataset: DataSet | None = None
 
@@ -157,33 +157,33 @@ class ReasoningGymEnv(Env):
 
     def _open(self, state: QuestionState) -> None:
         if self._dataset is None or self._dataset.seed != state.dataset:
-            self._dataset = self._source.dataset(state.dataset)
+            self._dataset = self._generator.dataset(state.dataset)
         self.entry = self._dataset.entry(state.index)
         self.state = state
 
     def _check(self, dataset: int, index: int) -> None:
         if not 0 <= dataset < SEEDS or not 0 <= index < self.size:
-            raise BadValue(f"no question {index!r} in data set {dataset!r}: size is {self.size}")
+            raise BadValue(f"no question {index!r} in dataset {dataset!r}: size is {self.size}")
 
     def _score(self, answer: str) -> float:
         if answer != self.answer:
             if not may_be_scored(self.name, answer):
                 return 0.0
             if _ALLOWED.get(self.name) is _FORMULA:  # computer algebra may not terminate, so it runs in a worker
-                source = (self.name, self.level, self.config, self.size)
+                generator = (self.name, self.level, self.config, self.size)
                 question = (self.state.dataset, self.state.index)
-                score: float = _pool.run(f"{score_once.__module__}:score_once", source, question, answer)
+                score: float = _pool.run(f"{score_once.__module__}:score_once", generator, question, answer)
                 return score
         assert self._dataset is not None
         return self._dataset.score(answer, self.entry)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the data set and the question: they follow from the state and may not be picklable."""
-        return {name: value for name, value in vars(self).items() if name not in ("_source", "_dataset", "entry")}
+        """Leave out the dataset and the question: they follow from the state and may not be picklable."""
+        return {name: value for name, value in vars(self).items() if name not in ("_generator", "_dataset", "entry")}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         vars(self).update(saved)
-        self._source, self._dataset = Source(self.name, self.size, self.level, self.config), None
+        self._generator, self._dataset = Generator(self.name, self.size, self.level, self.config), None
         if hasattr(self, "state"):
             self._open(self.state)
 

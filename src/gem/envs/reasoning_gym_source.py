@@ -1,6 +1,6 @@
 """Run the generators and scorers of reasoning-gym in isolation: they use global random streams, print and warn.
 
-All calls into the library are here. A question is identified by (data set seed, index) and is the same in every
+All calls into the library are here. A question is identified by (dataset seed, index) and is the same in every
 process.
 """
 
@@ -25,12 +25,12 @@ import numpy as np
 from gem.errors import BadValue, GraderError, MissingDependency, UnknownArgument, did_you_mean, require
 
 EXTRA = "reasoning"
-MANAGED = ("seed", "size")  # configuration fields that are set per data set
+MANAGED = ("seed", "size")  # configuration fields that are set per dataset
 
 _lock = threading.RLock()  # the global streams, standard output and warning filters are shared by all threads
 
 
-class Source:
+class Generator:
     """A generator with its configuration. See ReasoningGymEnv for the arguments and errors."""
 
     def __init__(self, name: str, size: int, level: int | None, config: Mapping[str, Any]) -> None:
@@ -51,7 +51,7 @@ class Source:
             _validate(self.config)
 
     def dataset(self, seed: int) -> DataSet:
-        """Return the data set of a seed, 0 to 2**31 - 1.
+        """Return the dataset of a seed, 0 to 2**31 - 1.
 
         The last few are cached for all environments of the process, since a group of them often shares one.
 
@@ -67,18 +67,18 @@ class Source:
         return DataSet(self.name, dataset, seed)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Source) and self._key == other._key
+        return isinstance(other, Generator) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash(self._key)
 
 
 class DataSet:
-    """The questions of one data set seed, and their scorer."""
+    """The questions of one dataset seed, and their scorer."""
 
     def __init__(self, name: str, dataset: Any, seed: int) -> None:
         self.name, self.seed, self._dataset = name, seed, dataset
-        # codeio keeps its data in the class, where a data set of another difficulty overwrites it.
+        # codeio keeps its data in the class, where a dataset of another difficulty overwrites it.
         self._shared = getattr(type(dataset), "_jsonl_data", None)
         self._last: tuple[int, dict[str, Any]] | None = None
 
@@ -128,19 +128,21 @@ class DataSet:
 
 
 @lru_cache(maxsize=16)  # up to 20 MB each; building one takes some generators 0.3 s
-def _dataset(source: Source, seed: int) -> DataSet:
-    return source.build(seed)
+def _dataset(generator: Generator, seed: int) -> DataSet:
+    return generator.build(seed)
 
 
-def score_once(source: tuple[str, int | None, Mapping[str, Any], int], question: tuple[int, int], answer: str) -> float:
+def score_once(
+    generator: tuple[str, int | None, Mapping[str, Any], int], question: tuple[int, int], answer: str
+) -> float:
     """Score one answer in a worker process.
 
     Args:
-        source: name, level, config and size of the generator.
-        question: data set seed and index.
+        generator: its name, level, config and size.
+        question: dataset seed and index.
     """
-    name, level, config, size = source
-    dataset = Source(name, size, level, config).dataset(question[0])
+    name, level, config, size = generator
+    dataset = Generator(name, size, level, config).dataset(question[0])
     return dataset.score(answer, dataset.entry(question[1]))
 
 
@@ -204,7 +206,7 @@ def _validate(config: Any) -> None:
 
 
 def _with_specs(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the data sets of a composite configuration from mappings to the library's DatasetSpec."""
+    """Convert the datasets of a composite configuration from mappings to the library's DatasetSpec."""
     spec = require("reasoning_gym.composite", extra=EXTRA).DatasetSpec
     parts = [spec(**part) if isinstance(part, Mapping) else part for part in config.get("datasets", ())]
     return {**config, "datasets": parts}

@@ -14,7 +14,7 @@ import unicodedata
 
 from gem.parsing import boxes
 
-MAX_CHARS = 3_000  # the longest reference answers of common data sets have a few hundred
+MAX_CHARS = 3_000  # the longest reference answers of common datasets have a few hundred
 MAX_DEPTH = 50  # nested brackets
 MAX_DIGITS = 1_000  # of one number
 MAX_EXPONENT = 10_000  # of a number; 2^10000 can still be printed
@@ -140,7 +140,7 @@ def exceeded_cap(text: str) -> str | None:
     if _depth(text) > MAX_DEPTH:
         return f"nested deeper than {MAX_DEPTH}"
     if re.search(rf"\d{{{MAX_DIGITS + 1}}}", text):
-        return f"a number of over {MAX_DIGITS} digits"
+        return f"a number with more than {MAX_DIGITS} digits"
     flat = (
         re.sub(r"\\[,;:! ]|\s|\\left|\\right", "", text)
         .replace("**", "^")
@@ -153,15 +153,15 @@ def exceeded_cap(text: str) -> str | None:
             continue  # already checked as part of the tower below it
         exponent, height = _exponent(flat, match.end())
         if height > MAX_TOWER:
-            return f"a tower of over {MAX_TOWER} exponents"
+            return f"a tower of more than {MAX_TOWER} exponents"
         end = match.end() + len(exponent) if height > 1 else 0
         before = flat[match.start() - 1 : match.start()]
         limit = MAX_EXPONENT if before.isdigit() else MAX_POWER
         if any(number > limit for number in _magnitudes(exponent)):
-            return f"an exponent beyond {limit}"
+            return f"an exponent above {limit}"
     for match in re.finditer(r"(?:\d+|\([^()]*\)|\{[^{}]*\})!|\\[dt]?binom(\{[^{}]*\}+)", flat):
         if any(number > MAX_FACTORIAL for number in _magnitudes(match.group(1) or match.group()[:-1])):
-            return f"a factorial or binomial beyond {MAX_FACTORIAL}"
+            return f"a factorial or binomial above {MAX_FACTORIAL}"
     return "a factorial of a factorial" if re.search(r"!\)*!", flat) else None
 
 
@@ -251,7 +251,7 @@ def _magnitudes(text: str) -> list[float]:
 
 
 def _magnitude(node: ast.AST) -> float:
-    """Return an upper estimate of an expression's value. Raises ValueError for anything but arithmetic."""
+    """Estimate the value of an expression from above. Raises ValueError for anything but arithmetic."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return float(min(node.value, 1e300))
     if isinstance(node, ast.UnaryOp):
