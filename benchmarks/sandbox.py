@@ -1,13 +1,13 @@
-"""What contained execution costs, against spawning an interpreter, and what thousands of live sessions cost.
+"""Measure the cost of sandboxed execution compared to spawning an interpreter, and of many live sessions.
 
   python benchmarks/sandbox.py                 level ns, on two cores
   python benchmarks/sandbox.py --level lsm --rounds 3 --sessions 100
 
-Every line compares two ways of doing the same in the same run. A round measures each way once, one after the other; the
-ratio is the baseline's time by the sandbox's, and the line has the median, least and greatest ratio of all rounds.
+Each line compares a baseline with the sandbox. A round measures both, one after the other; the ratio is baseline time
+over sandbox time, and the line shows the median, minimum and maximum ratio of all rounds.
 
-The baselines: ``python -c``, waited for; and, for programs with tests, the scheme of the published system: five threads
-that spawn an interpreter for each test. The sandbox does the same contained, with its answers compared with the truth.
+The baseline is ``python -c``; for programs with tests it is the scheme of the published system: five threads that spawn
+an interpreter for each test. All outputs are checked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gem.sandbox import Case, Limits, Result, Sandbox, Session, make_sandbox
 
 CORES = 2
 SPAWNING_THREADS = 5  # of the published system
-TRIED_FIRST = 20  # sessions
+TRIED_FIRST = 20  # sessions started to estimate the memory per session
 MEMORY_AIM = 8 << 20  # bytes per session
 CELL = "import time, numpy, sympy; x = sympy.Symbol('x'); print(numpy.arange(3).sum())"
 PROGRAM = """
@@ -46,11 +46,11 @@ main()
 
 @dataclass
 class Comparison:
-    """Two ways of doing one thing.
+    """A baseline and the sandbox doing the same work.
 
     Args:
-        baseline, contained: do it ``repeats`` times in one round. They raise where the answer is wrong.
-        aim: the ratio that is wanted at level ns. None: there is no aim.
+        baseline, contained: run once; they raise if the output is wrong. Each round calls them ``repeats`` times.
+        aim: the target ratio at level ns; None for no target.
     """
 
     name: str
@@ -82,7 +82,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--level", default="ns", choices=("ns", "lsm", "basic"))
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--sessions", type=int, default=1000, help="live at once; 0 leaves them out")
+    parser.add_argument("--sessions", type=int, default=1000, help="number of live sessions; 0 skips this part")
     args = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     print(
@@ -91,18 +91,18 @@ def main() -> int:
     with make_sandbox("zygote", level=args.level, limits=Limits(wall_s=60)) as sandbox, sandbox.session() as session:
         comparisons = all_comparisons(sandbox, session)
         for comparison in comparisons:
-            comparison.contained()  # what starts when it is first needed
+            comparison.contained()  # start what is created on first use
         for _ in range(args.rounds):
             for comparison in comparisons:
                 comparison.measure()
-    row("", "baseline, ms", "sandbox, ms", "times faster", "least to greatest", "aim", "met")
+    row("", "baseline, ms", "sandbox, ms", "times faster", "min to max", "aim", "met")
     print("|" + "---|" * 7)
     for comparison in comparisons:
         row(*comparison.line())
     missed = [c.name for c in comparisons if c.aim is not None and statistics.median(c.ratios()) < c.aim]
     if args.sessions:
         missed += live_sessions(args.level, args.sessions)
-    print("\nBelow the aims: " + ", ".join(missed) if missed else "\nAll aims are met.")
+    print("\nAims missed: " + ", ".join(missed) if missed else "\nAll aims are met.")
     return int(bool(missed))
 
 
@@ -150,16 +150,16 @@ def spawn(code: str, stdin: str = "") -> str:
 
 def answers(result: Result, out: str) -> None:
     if not result.ok or result.stdout != out:
-        raise AssertionError(f"not {out!r}, but {result!r:.600}")
+        raise AssertionError(f"expected {out!r}, got {result!r:.600}")
 
 
-def same(found: object, wanted: object) -> None:
-    if found != wanted:
-        raise AssertionError(f"a wrong answer: {found!r:.300}, not {wanted!r:.300}")
+def same(found: object, expected: object) -> None:
+    if found != expected:
+        raise AssertionError(f"expected {expected!r:.300}, got {found!r:.300}")
 
 
 def live_sessions(level: str, count: int) -> list[str]:
-    """Sessions that are all alive, each with numpy and sympy imported, sleeping. Prints; returns the aims missed."""
+    """Measure sessions that are live at the same time, each with numpy and sympy imported. Returns the missed aims."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
     with make_sandbox("zygote", level=level, limits=Limits(wall_s=60)) as sandbox:
@@ -173,10 +173,10 @@ def live_sessions(level: str, count: int) -> list[str]:
             seconds = time.perf_counter() - start
             per_session = (pss_bytes() - before) / count, (available - available_bytes()) / count
         for session in sessions:
-            answers(session.run("print(x)"), "x\n")  # all of them live, and kept their variables
+            answers(session.run("print(x)"), "x\n")  # all are live and kept their variables
             session.close()
     met = max(per_session) <= MEMORY_AIM
-    print(f"\n# {count:,} sessions alive at once, each with numpy and sympy imported\n")
+    print(f"\n# {count:,} live sessions, each with numpy and sympy imported\n")
     row("", "measured", "aim", "met")
     print("|---|---|---|---|")
     row(
@@ -185,16 +185,16 @@ def live_sessions(level: str, count: int) -> list[str]:
         f"{MEMORY_AIM >> 20}",
         yes(met),
     )
-    row("what the machine has less, the kernel's included", f"{per_session[1] / 2**20:.2f}", "", "")
+    row("decrease of the machine's available memory", f"{per_session[1] / 2**20:.2f}", "", "")
     row("starts per second, from one thread, first cell done", f"{count / seconds:.0f}", "-", "-")
     return [] if met else ["memory per session"]
 
 
 def affordable(count: int, available: int) -> int:
-    """As many sessions as half of the memory holds, judged by the first ones: no benchmark brings the machine down."""
+    """Limit the number of sessions so that they fit in half of the free memory, judging by the first ones."""
     each = max(1, (available - available_bytes()) // min(count, TRIED_FIRST))
     if count * each > available // 2:
-        print(f"\nOnly {available // 2 // each:,} sessions fit half of the memory that is free.")
+        print(f"\nOnly {available // 2 // each:,} sessions fit in half of the free memory.")
     return min(count, max(TRIED_FIRST, available // 2 // each))
 
 
@@ -205,13 +205,13 @@ def started(sandbox: Sandbox) -> Session:
 
 
 def pss_bytes() -> int:
-    """Proportional set size of this process's descendants: what they share is counted once in all."""
+    """Proportional set size of the descendants of this process, which counts shared pages once."""
     total = 0
     for pid in descendants():
         try:
             found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
         except OSError:
-            continue  # it ended meanwhile
+            continue  # it has ended
         total += int(found[1]) << 10 if found else 0
     return total
 

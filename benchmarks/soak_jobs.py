@@ -1,4 +1,4 @@
-"""The runs of soak_sandbox.py: each does something in a sandbox, and knows what has to come of it."""
+"""The jobs of soak_sandbox.py: each runs something in a sandbox and checks the result."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "sandb
 from envelope.programs import FOLDERS, load
 
 LIMITS = Limits(wall_s=1.0)
-LATE_S = 5.0  # over its limit: several runs share the processors
-# Programs of the corpus that would not harm this machine, were they not contained: time, output, leaks, confusion.
+LATE_S = 5.0  # tolerated beyond the time limit, because several runs share the processors
+# Attack programs that would not harm this machine even without a sandbox: time, output, leaks, confusion.
 HOSTILE = (5, 9, 10, 11, 12, 14, 16, 17, 18, 19, 20, 21, 39, 45, 46, 47, 48, 49, 52, 53, 54, 58, 59, 60, 61, 62, 65, 68)
 HOSTILE += (70, 72, 84, 86, 88, 90)
 
-Job = Callable[[Sandbox, random.Random], str]  # does something and returns what was wrong, empty where nothing was
+Job = Callable[[Sandbox, random.Random], str]  # returns a description of what was wrong, or an empty string
 
 
 def arithmetic(sandbox: Sandbox, rng: random.Random) -> str:
@@ -98,7 +98,7 @@ def tests_of_a_function(sandbox: Sandbox, rng: random.Random) -> str:
 
 
 def graded(sandbox: Sandbox, rng: random.Random, program: str, function: str | None) -> str:
-    """A program that is right, or wrong on one of its inputs."""
+    """Grade a program that is correct, or wrong on one of its inputs."""
     numbers = rng.sample(range(1000), rng.randrange(2, 12))
     bad = rng.choice([-1, numbers[0]])
     tests = {"inputs": [f"{n}\n" for n in numbers], "outputs": [str(n * n) for n in numbers]}
@@ -106,8 +106,8 @@ def graded(sandbox: Sandbox, rng: random.Random, program: str, function: str | N
         tests = {"inputs": [[n] for n in numbers], "outputs": [n * n for n in numbers], "fn_name": function}
     grader = CodeGrader(limits=LIMITS, reward="fraction", early_exit=False)
     verdict = grader.grade(program.replace("{bad}", str(bad)), read_tests(tests), sandbox)
-    wanted = ["wrong" if n == bad else "passed" for n in numbers]
-    return "" if verdict.details["tests"] == wanted else f"{verdict}, not {wanted}"
+    expected = ["wrong" if n == bad else "passed" for n in numbers]
+    return "" if verdict.details["tests"] == expected else f"{verdict}, expected {expected}"
 
 
 def hostile(sandbox: Sandbox, rng: random.Random) -> str:
@@ -122,8 +122,8 @@ def hostile(sandbox: Sandbox, rng: random.Random) -> str:
     return f"{path.name}: {boasts[0]:.200}" if boasts else ""
 
 
-def wrong(result: object, right: bool) -> str:
-    return "" if right else f"{result!r:.600}"
+def wrong(result: object, correct: bool) -> str:
+    return "" if correct else f"{result!r:.600}"
 
 
 HARMLESS: dict[Job, float] = {  # job → weight

@@ -1,11 +1,11 @@
-"""Thousands of mixed runs through one sandbox, some hostile, some with the fork server killed under them.
+"""Run thousands of mixed programs in one sandbox, some of them hostile, and occasionally kill a fork server.
 
   python benchmarks/soak_sandbox.py                    20,000 runs at level ns: minutes
-  python benchmarks/soak_sandbox.py --seconds 30       as many as there is time for, as in CI
+  python benchmarks/soak_sandbox.py --seconds 30       for 30 seconds, as in CI
 
-What each run has to answer is known, and every answer is compared. The machinery may fail only where a fork server was
-killed meanwhile, and then by SandboxError. Afterwards there must be no process, descriptor, temporary file, mount or
-SysV IPC that was not there before, and no more memory. Prints a report; exits with 1 where anything of that is broken.
+The result of every run is checked. The sandbox may fail only if a fork server was killed during the run, and only with
+SandboxError. Afterwards no process, descriptor, temporary file, mount or SysV IPC object may be left over, and memory
+must not have grown. Prints a report; exits with 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from gem.sandbox import Sandbox, make_sandbox
 from soak_jobs import HARMLESS, LIMITS, hostile, too_long
 
 HOSTILE_SHARE, KILL_SHARE = 0.05, 0.01
-MEMORY_GROWTH = 64 << 20  # bytes that caches and the allocator may keep
-DYING_S = 0.5  # in which a killed fork server may still take a run with it that began after the kill
-SHOWN = 20  # breaches printed
+MEMORY_GROWTH = 64 << 20  # bytes allowed for caches and the allocator
+DYING_S = 0.5  # after a kill, during which a new run may still fail
+MAX_SHOWN = 20  # violations printed
 
 
 @dataclass
 class Tally:
-    """What happened so far. killed_at: when a fork server was last killed, by the monotonic clock."""
+    """Counts so far. killed_at: time.monotonic() at which a fork server was last killed."""
 
     done: collections.Counter[str] = field(default_factory=collections.Counter)
     failures: int = 0
     kills: int = 0
     killed_at: float = float("-inf")
-    breaches: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
 
 
 class Soak:
@@ -54,7 +54,7 @@ class Soak:
         self.tally, self.lock = Tally(), threading.Lock()
 
     def work(self, indices: Iterator[int], deadline: float) -> None:
-        """One thread: take runs until there are no more, or no more time."""
+        """The work of one thread: execute runs until none are left or the deadline has passed."""
         while time.monotonic() < deadline:
             with self.lock:
                 index = next(indices, None)
@@ -71,22 +71,22 @@ class Soak:
         if killer:
             killer.start()
         try:
-            breach = job(self.sandbox, rng)
+            violation = job(self.sandbox, rng)
         except SandboxError as e:
             if killer:
                 killer.join()
-            with self.lock:  # a kill holds it, too, until it is noted
+            with self.lock:  # also held while a kill is recorded
                 self.tally.failures += 1
                 excused = self.tally.killed_at > start - DYING_S
-            breach = "" if excused else f"nobody killed a fork server, and yet: {e}"
+            violation = "" if excused else f"SandboxError without a killed fork server: {e}"
         except Exception as e:
-            breach = f"{type(e).__name__} instead of a SandboxError: {e}"
+            violation = f"{type(e).__name__} instead of a SandboxError: {e}"
         if killer:
             killer.join()
         with self.lock:
             self.tally.done[job.__name__] += 1
-            if breach:
-                self.tally.breaches.append(f"run {index} ({job.__name__}): {breach}")
+            if violation:
+                self.tally.violations.append(f"run {index} ({job.__name__}): {violation}")
 
     def kill(self, rng: random.Random) -> None:
         with self.lock:
@@ -97,18 +97,18 @@ class Soak:
 
 
 def children() -> list[int]:
-    """The processes that this one started, which are the fork servers. Those that threads started count, too."""
+    """The child processes of this process (the fork servers), including those started by threads."""
     found: list[int] = []
     for thread in Path("/proc/self/task").iterdir():
         found += map(int, (thread / "children").read_text().split())
     return found
 
 
-# What may leak.
+# Leak detection
 
 
 def inventory() -> dict[str, object]:
-    """What has to be the same again."""
+    """What must be the same before and after the runs."""
     return {
         "processes": len(children()),
         "threads": threading.active_count(),
@@ -121,7 +121,7 @@ def inventory() -> dict[str, object]:
 
 
 def resident_bytes() -> int:
-    """Of this process and its fork servers."""
+    """Memory of this process and its fork servers."""
     total = 0
     for pid in [os.getpid(), *children()]:
         found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
@@ -136,7 +136,7 @@ def differences(before: dict[str, object], after: dict[str, object], when: str) 
 
 
 def warm(sandbox: Sandbox, rounds: int) -> None:
-    """Every kind of run, so that what is made on first use is there."""
+    """Execute every kind of run, to create what is created on first use."""
     for number, job in itertools.product(range(rounds), (*HARMLESS, hostile)):
         if job not in (too_long, hostile) or number == 0:
             job(sandbox, random.Random(number))
@@ -144,9 +144,9 @@ def warm(sandbox: Sandbox, rounds: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, help="20,000, or without end where --seconds is given")
-    parser.add_argument("--seconds", type=float, help="no run starts after that")
-    parser.add_argument("--level", default="ns", choices=("ns", "lsm"))  # basic does not promise that nothing is left
+    parser.add_argument("--runs", type=int, help="default: 20,000, or unlimited with --seconds")
+    parser.add_argument("--seconds", type=float, help="no run starts after this time")
+    parser.add_argument("--level", default="ns", choices=("ns", "lsm"))  # basic does not guarantee a cleanup
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -155,7 +155,7 @@ def main() -> int:
         tempfile.TemporaryDirectory() as folder,
         Progress(*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn(), transient=True) as bar,
     ):
-        tempfile.tempdir = folder  # nobody else's temporary files count
+        tempfile.tempdir = folder  # do not count temporary files of other processes
         task = bar.add_task(f"level {args.level}", total=runs)
         empty = inventory()
         with make_sandbox("zygote", level=args.level, limits=LIMITS) as sandbox:
@@ -167,14 +167,14 @@ def main() -> int:
             indices = iter(range(runs)) if runs else itertools.count()
             run_threads(args.threads, soak, indices, deadline)
             seconds = time.monotonic() - start
-            warm(sandbox, rounds=1)  # servers that were killed last are back
-            breaches = soak.tally.breaches + differences(before, inventory(), "after the runs")
+            warm(sandbox, rounds=1)  # restart servers that were killed last
+            violations = soak.tally.violations + differences(before, inventory(), "after the runs")
             growth = resident_bytes() - memory
             if growth > MEMORY_GROWTH:
-                breaches.append(f"memory grew by {growth >> 20} MiB")
-        breaches += differences(empty, inventory(), "after close()")
-    report(args.level, soak.tally, seconds, growth, breaches)
-    return int(bool(breaches))
+                violations.append(f"memory grew by {growth >> 20} MiB")
+        violations += differences(empty, inventory(), "after close()")
+    report(args.level, soak.tally, seconds, growth, violations)
+    return int(bool(violations))
 
 
 def run_threads(count: int, soak: Soak, indices: Iterator[int], deadline: float) -> None:
@@ -185,15 +185,15 @@ def run_threads(count: int, soak: Soak, indices: Iterator[int], deadline: float)
         thread.join()
 
 
-def report(level: str, tally: Tally, seconds: float, growth: int, breaches: list[str]) -> None:
+def report(level: str, tally: Tally, seconds: float, growth: int, violations: list[str]) -> None:
     total = sum(tally.done.values())
     print(f"{total:,} runs at level {level} in {seconds:.0f} s ({total / seconds:.0f} per second)")
     print(f"memory: {growth / 2**20:+.1f} MiB")
     print(f"fork servers killed: {tally.kills}; runs that ended with a SandboxError: {tally.failures}")
     print(", ".join(f"{name} {count}" for name, count in tally.done.most_common()))
-    for breach in breaches[:SHOWN]:
-        print(f"BREACH {breach}")
-    print(f"{len(breaches)} breaches" if breaches else "no leak, no wrong answer, no untyped failure")
+    for violation in violations[:MAX_SHOWN]:
+        print(f"VIOLATION {violation}")
+    print(f"{len(violations)} violations" if violations else "no leaks, no wrong results, no unexpected exceptions")
 
 
 if __name__ == "__main__":
