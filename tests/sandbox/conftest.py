@@ -1,7 +1,6 @@
-"""The sandboxes that tests share. And the hostile programs: they run when they are asked for, `pytest -m attack`, and
-never otherwise; their scores come last.
+"""Shared sandbox fixtures. The attack programs run only with `pytest -m attack`; their scores are printed at the end.
 
-A level that cannot hold on this machine fails its tests; GEM_ATTACK_MAY_SKIP=1 skips them instead.
+If a level is not available on this machine its tests fail, or are skipped with GEM_ATTACK_MAY_SKIP=1.
 """
 
 import sys
@@ -21,24 +20,24 @@ OUTCOMES = []
 
 @pytest.fixture(scope="module", params=["ns", "lsm", "basic"])
 def level(request):
-    """Each level of the zygote, which holds here."""
+    """Each level of the zygote."""
     try:
         make_sandbox("zygote", level=request.param).close()
     except SandboxError as e:
-        cannot(f"level {request.param} cannot hold here: {e}")
+        cannot(f"level {request.param} is not available here: {e}")
     return request.param
 
 
 @pytest.fixture(scope="module")
 def sandbox(level, request):
-    """A zygote of each level, with the module's LIMITS."""
+    """A zygote sandbox at each level, with the LIMITS of the test module."""
     with make_sandbox("zygote", level=level, limits=request.module.LIMITS) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def outcomes():
-    """What the programs of the corpus did, for the scores."""
+    """Outcomes of the attack programs, for the scores."""
     return OUTCOMES
 
 

@@ -29,15 +29,15 @@ def test_a_program_that_can_do_nothing_means_that_the_level_holds():
         ("lsm", CONTAINED + "unlimited\n", "start unlimited processes"),
     ],
 )
-def test_whatever_it_can_do_is_why_the_level_does_not(level, stdout, why):
+def test_a_level_is_unavailable_if_the_program_can_escape(level, stdout, why):
     assert probe._failure(level, said(stdout)).endswith(f"a program can {why}")
 
 
-def test_a_program_that_does_not_run_is_why_as_well():
+def test_a_level_is_unavailable_if_the_program_fails():
     assert "ended with error: Boom" in probe._failure("ns", said("", Status.ERROR, "Boom\n"))
 
 
-def test_without_containment_the_program_finds_that_it_can_do_all(tmp_path, monkeypatch):
+def test_without_isolation_the_program_escapes(tmp_path, monkeypatch):
     """The probe has teeth: the same program, run at level basic, says so."""
     run_once = probe.run_once
     monkeypatch.setattr(
@@ -49,12 +49,12 @@ def test_without_containment_the_program_finds_that_it_can_do_all(tmp_path, monk
     tmp_path.chmod(0o755)
 
 
-def test_the_lowest_level_always_holds():
+def test_the_lowest_level_is_always_available():
     assert probe.why_not("basic") == ""
     assert probe.best_level() in probe.LEVELS
 
 
-def test_a_level_that_cannot_be_set_up_gives_its_reason(monkeypatch):
+def test_a_level_that_cannot_be_set_up_is_unavailable_with_a_reason(monkeypatch):
     from gem.errors import SandboxError
 
     def refuse(*_):

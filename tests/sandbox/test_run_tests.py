@@ -189,7 +189,7 @@ print({*own, *told} == {os.getcwd()})
     assert [result.stdout for result in run(sandbox, program, [""] * 20)] == ["True\n"] * 20
 
 
-def test_what_a_test_printed_without_a_line_end_is_there_after_a_time_out(sandbox):
+def test_an_incomplete_line_of_a_test_is_kept_after_a_timeout(sandbox):
     results = run(sandbox, "import time; print('partial', end=''); time.sleep(60)", [""], limits=Limits(wall_s=1))
     assert [(result.status, result.stdout) for result in results] == [(Status.TIMEOUT, "partial")]
 
@@ -217,14 +217,14 @@ else:
     assert all("left\n" in result.stdout for result in results[::2])
 
 
-def test_a_memory_hog_is_stopped_and_hurts_no_other(sandbox):
+def test_a_memory_hog_is_killed_without_affecting_other_tests(sandbox):
     program = "x = bytearray(3 << 30) if input() == '1' else b''\nprint(len(x))"
     results = run(sandbox, program, list("0100"))
     assert [result.ok for result in results] == [True, False, True, True]
     assert results[1].status in (Status.MEMORY, Status.ERROR)
 
 
-def test_a_hog_of_many_processes_is_found_out_and_its_siblings_run_again(contained):
+def test_a_memory_hog_with_many_processes_is_identified_and_the_other_tests_run_again(contained):
     program = """
 import os, time
 if input() == "hog":
@@ -241,7 +241,7 @@ print("fine")
     assert results[1].status is Status.MEMORY
 
 
-def test_tests_draw_different_random_numbers(sandbox):
+def test_tests_have_different_random_numbers(sandbox):
     results = run(sandbox, "import random; print(random.random())", [""] * 6)
     assert len({result.stdout for result in results}) == 6
 
@@ -251,7 +251,7 @@ def test_the_cpu_time_of_a_test_is_limited(sandbox):
     assert result.status is Status.TIMEOUT and result.wall_s < 25
 
 
-def test_threads_and_processes_of_ones_own_work(sandbox):
+def test_tests_can_use_threads_and_processes(sandbox):
     program = """
 import os, subprocess, threading
 thread = threading.Thread(target=print, args=("thread",), kwargs={"flush": True})
@@ -270,7 +270,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 # --- what a test may do to others ---
 
 
-def test_nothing_of_the_driver_is_within_reach(contained):
+def test_tests_cannot_reach_the_driver(contained):
     program = """
 import os, signal
 driver = os.getppid()
@@ -299,7 +299,7 @@ for fd in range(3, 64):
     ]
 
 
-def test_killing_all_that_can_be_killed_changes_no_other_result(contained):
+def test_a_test_that_kills_everything_it_can_does_not_change_other_results(contained):
     program = """
 import os, signal, time
 if input() == "kill":
@@ -319,7 +319,7 @@ print("alive")
     assert all(results[index].status in (Status.OK, Status.KILLED) for index in (1, 3, 4))
 
 
-def test_an_exit_status_is_the_kernels_word(sandbox):
+def test_the_exit_status_cannot_be_forged(sandbox):
     # Whatever a program writes where a driver might listen, it has exited with 1.
     program = """
 import os
@@ -334,7 +334,7 @@ os._exit(1)
     assert [(r.status, r.exit_code) for r in run(sandbox, program, [""] * 3)] == [(Status.ERROR, 1)] * 3
 
 
-def test_shared_memory_is_gone_when_the_next_test_starts(contained):
+def test_shared_memory_is_removed_before_the_next_test(contained):
     program = """
 import os
 n = int(input())
@@ -362,7 +362,7 @@ def test_a_fork_bomb_ends_with_its_test(contained):
 # --- functions ---
 
 
-def test_a_function_is_called_with_json_and_its_value_comes_back_as_json(sandbox):
+def test_a_function_gets_json_arguments_and_returns_a_json_value(sandbox):
     program = "def add(a, b=10):\n    print('noise')\n    return a + b"
     results = call(sandbox, program, "add", [1, 2], [5], ["x", "y"], [[1], [2]])
     assert [result.value for result in results] == ["3", "15", '"xy"', "[1,2]"]
@@ -384,7 +384,7 @@ class Other:
     assert call(sandbox, program, "Other.solve", [1])[0].value == '"other"'
 
 
-def test_a_module_called_for_a_function_is_not_main(sandbox):
+def test_the_module_of_a_called_function_is_not_main(sandbox):
     program = "def f(): return __name__\nif __name__ == '__main__': raise SystemExit('ran as a script')"
     assert call(sandbox, program, "f", [])[0].ok
 
@@ -405,7 +405,7 @@ def test_a_module_called_for_a_function_is_not_main(sandbox):
         ("__import__('enum').IntEnum('Colour', 'red').red", "1"),
     ],
 )
-def test_plain_data_come_back_as_canonical_json(sandbox, expression, value):
+def test_plain_data_is_returned_as_canonical_json(sandbox, expression, value):
     result = call(sandbox, f"def f(): return {expression}", "f", [])[0]
     assert (result.status, result.value, result.stderr) == (Status.OK, value, "")
 
@@ -414,7 +414,7 @@ def test_plain_data_come_back_as_canonical_json(sandbox, expression, value):
     "expression",
     ["{1}", "object()", "b'x'", "1j", "{(1, 2): 3}", "{1: 'a', '1': 'b'}", "10 ** 5000", "[print]", "'x' * (17 << 20)"],
 )
-def test_other_values_are_an_error_that_says_why(sandbox, expression):
+def test_other_values_are_errors_with_a_reason(sandbox, expression):
     result = call(sandbox, f"def f(): return {expression}", "f", [])[0]
     assert (result.status, result.value) == (Status.ERROR, None)
     assert result.stderr.startswith("the return value of f ")
@@ -427,7 +427,7 @@ def test_values_nested_too_deep_are_an_error(sandbox):
     assert [(r.status, r.value) for r in (deep, endless)] == [(Status.ERROR, None)] * 2
 
 
-def test_values_that_agree_with_everything_come_back_as_what_they_hold(sandbox):
+def test_objects_with_custom_comparison_are_returned_as_their_content(sandbox):
     program = """
 class Liar(str):
     def __eq__(self, other): return True
@@ -466,7 +466,7 @@ def test_ending_without_a_value_is_an_error(sandbox, program):
     assert "without returning a value" in result.stderr
 
 
-def test_a_function_that_is_not_there_is_the_programs_error(sandbox):
+def test_a_missing_function_is_an_error_of_the_program(sandbox):
     for function in ("g", "Class.g", "Solution.g"):
         result = call(sandbox, "class Solution: pass", function, [])[0]
         assert result.status is Status.ERROR and "the program has no" in result.stderr
@@ -477,6 +477,6 @@ def test_a_function_needs_arguments(sandbox):
         sandbox.run_tests("def f(): pass", [Case(arguments="[]"), Case()], function="f")
 
 
-def test_functions_can_read_their_input(sandbox):
+def test_functions_can_read_stdin(sandbox):
     cases = [Case(stdin="some input", arguments="[]")]
     assert sandbox.run_tests("def f(): return input()", cases, function="f")[0].value == '"some input"'

@@ -1,4 +1,4 @@
-"""An interpreter that keeps its variables: what a cell shows, what may go wrong in it, and what is lost by that."""
+"""Sessions: output of cells, errors, interrupts, and the loss of the interpreter."""
 
 import contextlib
 import gc
@@ -24,7 +24,7 @@ def session(sandbox):
 
 
 def shown(result):
-    """What a cell that went well printed."""
+    """Output of a successful cell."""
     assert (result.status, result.exit_code, result.stderr, result.state_lost) == (Status.OK, 0, "", False)
     return result.stdout
 
@@ -55,7 +55,7 @@ def test_the_value_of_a_last_expression_is_printed(session, cell, output):
     assert shown(session.run(cell)) == output
 
 
-def test_an_error_shows_the_cells_and_nothing_of_the_machinery(session):
+def test_a_traceback_shows_only_frames_of_cells(session):
     session.run("import json\ndef f(x):\n    return 1 / x")
     result = session.run("y = 0\nf(y)")
     assert (result.status, result.exit_code, result.state_lost) == (Status.ERROR, 1, False)
@@ -89,19 +89,19 @@ def test_a_cell_that_does_not_parse_is_an_error(session):
         ("import sys; sys.exit('bye')", 1, "bye\n"),
     ],
 )
-def test_leaving_ends_the_cell_and_keeps_the_variables(session, cell, exit_code, stderr):
+def test_system_exit_ends_the_cell_and_keeps_the_variables(session, cell, exit_code, stderr):
     session.run("x = 1")
     result = session.run(cell)
     assert (result.ok, result.exit_code, result.stderr, result.state_lost) == (not exit_code, exit_code, stderr, False)
     assert shown(session.run("x, input")).startswith("(1, ")
 
 
-def test_input_is_empty(session):
+def test_stdin_is_empty(session):
     assert "EOFError" in session.run("input()").stderr
     assert shown(session.run("import sys; sys.stdin.read()")) == "''\n"
 
 
-def test_a_cell_that_overruns_is_interrupted_and_the_variables_are_kept(session):
+def test_a_cell_that_times_out_is_interrupted_and_keeps_the_variables(session):
     session.run("import time; x = 5")
     result = session.run("print('started', end='')\ntime.sleep(600)", wall_s=0.5)
     assert (result.status, result.stdout, result.state_lost) == (Status.TIMEOUT, "started", False)
@@ -113,7 +113,7 @@ def test_a_cell_that_overruns_is_interrupted_and_the_variables_are_kept(session)
     "cell",
     ["while True: pass", "import re; re.match('(a+)+$', 'a' * 50 + 'b')", "import os; os.system('sleep 600')"],
 )
-def test_loops_matching_and_commands_are_interrupted(session, cell):
+def test_loops_regular_expressions_and_commands_are_interrupted(session, cell):
     session.run("x = 5")
     result = session.run(cell, wall_s=0.5)
     assert (result.status, result.state_lost) == (Status.TIMEOUT, False)
@@ -127,7 +127,7 @@ def test_loops_matching_and_commands_are_interrupted(session, cell):
         "import time\nprint('deaf', flush=True)\nwhile True:\n    try: time.sleep(600)\n    except BaseException: pass",
     ],
 )
-def test_a_cell_that_heeds_no_interrupt_costs_the_variables(session, cell):
+def test_a_cell_that_ignores_interrupts_loses_the_variables(session, cell):
     session.run("x = 5")
     start = time.monotonic()
     result = session.run(cell, wall_s=0.5)
@@ -139,7 +139,7 @@ def test_a_cell_that_heeds_no_interrupt_costs_the_variables(session, cell):
     assert shown(session.run("y = 1; y")) == "1\n"
 
 
-def test_a_handler_of_a_cells_own_holds_for_that_cell_alone(session):
+def test_a_signal_handler_lasts_for_one_cell(session):
     session.run("import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN)")
     result = session.run("time.sleep(600)", wall_s=0.5)
     assert (result.status, result.state_lost) == (Status.TIMEOUT, False)
@@ -159,7 +159,7 @@ def test_a_handler_of_a_cells_own_holds_for_that_cell_alone(session):
         ),
     ],
 )
-def test_the_end_of_the_interpreter_is_said_and_the_next_cell_has_a_new_one(session, cell, status, said):
+def test_the_end_of_the_interpreter_is_reported_and_the_next_cell_starts_a_new_one(session, cell, status, said):
     session.run("x = 5")
     result = session.run(cell)
     assert (result.status, result.state_lost) == (status, True) and result.stopped(Limits()).startswith(said)
@@ -173,7 +173,7 @@ def test_memory_is_limited(session):
     assert shown(session.run("1")) == "1\n"
 
 
-def test_closed_and_replaced_streams_are_back_in_the_next_cell(session):
+def test_closed_and_replaced_streams_are_restored_for_the_next_cell(session):
     session.run("import os, sys")
     for cell in (
         "os.close(0); os.close(1); os.close(2)",
@@ -189,7 +189,7 @@ def test_closed_and_replaced_streams_are_back_in_the_next_cell(session):
         assert session.run("print('err', file=sys.stderr)").stderr == "err\n"
 
 
-def test_output_of_threads_goes_to_the_cell_that_runs(session):
+def test_output_of_threads_belongs_to_the_running_cell(session):
     session.run(
         "import threading, time\ngo, end = threading.Event(), threading.Event()\n"
         "def work():\n    go.wait()\n    print('from the thread')\n    end.set()\n"
@@ -198,7 +198,7 @@ def test_output_of_threads_goes_to_the_cell_that_runs(session):
     assert shown(session.run("go.set(); end.wait(); print('from the cell')")) == "from the thread\nfrom the cell\n"
 
 
-def test_threads_that_never_end_and_children_do_not_stop_the_next_cell(session):
+def test_running_threads_and_children_do_not_block_the_next_cell(session):
     session.run("import threading, time, os\nthreading.Thread(target=time.sleep, args=(600,)).start()")
     session.run("if os.fork() == 0: time.sleep(600)", wall_s=5)
     session.run("import subprocess; child = subprocess.Popen(['sleep', '600'])")
@@ -206,18 +206,18 @@ def test_threads_that_never_end_and_children_do_not_stop_the_next_cell(session):
     assert shown(session.run("child.kill() if 0 else child.poll()")) == ""
 
 
-def test_the_child_of_a_cell_that_forked_answers_no_cell(session):
+def test_a_forked_child_does_not_answer_later_cells(session):
     result = session.run("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nprint('parent' if pid else 'child')")
     assert sorted(result.stdout.split()) == ["child", "parent"] and result.ok
     assert shown(session.run("print('once')")) == "once\n"
 
 
-def test_commands_print_into_the_cell(session):
+def test_output_of_commands_belongs_to_the_cell(session):
     result = session.run("import os\nos.system('echo out; echo err >&2; echo named > /dev/stdout')")
     assert (result.stdout, result.stderr) == ("out\nnamed\n0\n", "err\n")
 
 
-def test_output_without_end_is_stopped_and_cut(sandbox):
+def test_endless_output_is_killed_and_truncated(sandbox):
     with sandbox.session(limits=Limits(wall_s=20, output_bytes=1000)) as session:
         result = session.run("x = 1\nwhile True: print('spam')")
         assert (result.status, result.truncated, result.state_lost) == (Status.OUTPUT_LIMIT, True, False)
@@ -225,7 +225,7 @@ def test_output_without_end_is_stopped_and_cut(sandbox):
         assert shown(session.run("x")) == "1\n"
 
 
-def test_garbage_on_the_channel_is_no_answer(session):
+def test_garbage_on_the_channel_is_not_an_answer(session):
     cell = """
 import os, time
 for fd in range(3, 256):
@@ -238,7 +238,7 @@ time.sleep(600)
     assert shown(session.run("1")) == "1\n"
 
 
-def test_sessions_are_apart(sandbox):
+def test_sessions_are_independent(sandbox):
     with sandbox.session() as one, sandbox.session() as two:
         one.run("x = 1; open('file', 'w').close()")
         assert shown(two.run("import os; 'x' in globals(), os.path.exists('file')")) == "(False, False)\n"
@@ -250,7 +250,7 @@ def test_a_module_in_the_working_directory_can_be_imported(session):
     assert shown(session.run("import helper; helper.answer")) == "42\n"
 
 
-def test_sessions_draw_different_random_numbers(sandbox):
+def test_sessions_have_different_random_numbers(sandbox):
     cell = "import random, numpy; print(random.random(), numpy.random.rand())"
     drawn = []
     for _ in range(3):
@@ -263,7 +263,7 @@ def test_code_of_any_length_runs(session):
     assert shown(session.run(f"x = {'7' * 10!r}\nlen({'a' * 2_000_000!r})")) == "2000000\n"
 
 
-def test_many_sessions_live_at_once_without_a_thread_each(sandbox):
+def test_many_live_sessions_need_no_threads(sandbox):
     before = threading.active_count()
     with contextlib.ExitStack() as stack:
         sessions = [stack.enter_context(sandbox.session()) for _ in range(40)]
@@ -273,7 +273,7 @@ def test_many_sessions_live_at_once_without_a_thread_each(sandbox):
         assert [shown(session.run("x")) for session in sessions] == [f"{number}\n" for number in range(40)]
 
 
-def test_a_session_that_nobody_closed_gives_back_its_descriptors(sandbox):
+def test_a_garbage_collected_session_releases_its_descriptors(sandbox):
     sandbox.session().run("x = 1")
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
@@ -283,7 +283,7 @@ def test_a_session_that_nobody_closed_gives_back_its_descriptors(sandbox):
     assert len(os.listdir("/proc/self/fd")) <= before
 
 
-def test_a_closed_session_runs_nothing(session):
+def test_a_closed_session_raises(session):
     session.run("x = 1")
     session.close()
     session.close()
@@ -291,7 +291,7 @@ def test_a_closed_session_runs_nothing(session):
         session.run("x")
 
 
-def test_closing_ends_a_cell_that_another_thread_waits_for(sandbox):
+def test_close_ends_a_cell_running_in_another_thread(sandbox):
     session = sandbox.session()
     results = []
     waiting = threading.Thread(target=lambda: results.append(session.run("import time; time.sleep(600)", wall_s=600)))
@@ -302,7 +302,7 @@ def test_closing_ends_a_cell_that_another_thread_waits_for(sandbox):
     assert [result.state_lost for result in results] == [True]
 
 
-def test_a_forked_process_may_not_use_its_parents_session(session):
+def test_a_forked_process_cannot_use_a_session_of_its_parent(session):
     session.run("x = 1")
     read, write = os.pipe()
     pid = os.fork()
@@ -321,6 +321,6 @@ def test_a_forked_process_may_not_use_its_parents_session(session):
 
 
 @pytest.mark.parametrize("wall_s", [0, -1, float("inf"), float("nan")])
-def test_a_cells_limit_is_a_finite_number_above_zero(session, wall_s):
+def test_the_time_limit_of_a_cell_must_be_a_finite_number_above_zero(session, wall_s):
     with pytest.raises(BadValue, match="wall_s must be a finite number above 0"):
         session.run("1", wall_s=wall_s)

@@ -1,4 +1,4 @@
-"""The backend that contains nothing, and the machinery that it shares with all that can only start commands."""
+"""The subprocess backend, and the base class of all backends that start one command per run."""
 
 import logging
 import os
@@ -40,7 +40,7 @@ def test_a_program_runs_with_this_interpreter_and_its_libraries(sandbox):
     assert (result.status, result.stdout, result.stderr) == (Status.OK, f"{sys.prefix}\n", "")
 
 
-def test_the_processes_of_a_run_that_overruns_are_ended(sandbox):
+def test_all_processes_of_a_run_are_killed_at_a_timeout(sandbox):
     code = "import os, time\nif os.fork() == 0:\n    print(os.getpid(), flush=True)\ntime.sleep(600)"
     result = sandbox.run(code, limits=Limits(wall_s=0.5))
     assert result.status is Status.TIMEOUT and result.signal == 9
@@ -59,30 +59,30 @@ def test_the_working_directory_is_removed_even_when_it_is_locked(sandbox):
     assert result.ok and not os.path.exists(result.stdout.strip())
 
 
-def test_a_command_that_is_not_there_fails_as_in_a_shell(sandbox):
+def test_a_missing_command_fails_as_in_a_shell(sandbox):
     assert sandbox.exec(["no-such-command"]).exit_code == 127
     assert sandbox.exec(["/etc"]).exit_code == 126
 
 
 @pytest.mark.parametrize("command", [[], ["a\0b"], [1]])
-def test_a_command_that_no_shell_could_give_is_the_callers_mistake(sandbox, command):
+def test_an_invalid_command_raises_bad_value(sandbox, command):
     with pytest.raises(BadValue, match="command must be"):
         sandbox.exec(command)
 
 
-def test_a_function_that_returns_no_plain_data_has_no_value(sandbox):
+def test_a_function_that_does_not_return_plain_data_has_no_value(sandbox):
     [result] = sandbox.run_tests("def f(): return {1}", [Case(arguments="[]")], function="f")
     assert result.value is None and result.status is Status.ERROR and "set" in result.stderr
 
 
-def test_a_function_may_exit_and_then_it_has_no_value(sandbox):
+def test_a_function_that_exits_has_no_value(sandbox):
     program = "import os, sys\ndef leave(n): sys.exit(n)\ndef vanish(n): os._exit(n)"
     for function in ("leave", "vanish"):
         [result] = sandbox.run_tests(program, [Case(arguments="[4]")], function=function)
         assert (result.status, result.exit_code, result.value) == (Status.ERROR, 4, None)
 
 
-def test_a_long_value_comes_back_whole(sandbox):
+def test_a_long_value_is_returned_completely(sandbox):
     [result] = sandbox.run_tests("def f(n): return 'x' * n", [Case(arguments="[3000000]")], function="f")
     assert result.status is Status.OK and result.value == '"' + "x" * 3_000_000 + '"'
 
@@ -93,14 +93,14 @@ def test_a_method_of_a_class_is_called_on_a_new_instance(sandbox):
     assert [result.value for result in sandbox.run_tests(program, cases, function="Box.add")] == ["2", "3"]
 
 
-def test_a_want_of_memory_is_told_from_other_errors(sandbox):
+def test_a_memory_error_has_status_memory(sandbox):
     [called] = sandbox.run_tests("def f(): raise MemoryError", [Case(arguments="[]")], function="f")
     assert called.status is Status.MEMORY
     with sandbox.session() as session:
         assert session.run("bytearray(1 << 60)").status is Status.MEMORY
 
 
-def test_a_cell_says_what_cpu_it_used(sandbox):
+def test_a_cell_reports_its_cpu_time(sandbox):
     with sandbox.session() as session:
         assert session.run("for _ in range(3_000_000): pass").cpu_s > 0.001
 
@@ -114,14 +114,14 @@ def test_a_cell_that_ends_its_interpreter_loses_the_state(sandbox):
         assert session.run("'x' in globals()").stdout == "False\n"
 
 
-def test_what_a_session_started_ends_with_it(sandbox):
+def test_processes_of_a_session_end_with_it(sandbox):
     with sandbox.session() as session:
         pid = int(session.run("import os, time\npid = os.fork()\nif pid == 0: time.sleep(600)\npid").stdout)
         assert alive(pid)
     assert gone(pid)
 
 
-def test_closing_a_session_ends_a_cell_that_runs_in_another_thread(sandbox):
+def test_closing_a_session_ends_a_cell_running_in_another_thread(sandbox):
     session, results = sandbox.session(), []
     session.run("1")
     thread = threading.Thread(target=lambda: results.append(session.run("import time; time.sleep(600)", wall_s=600)))
@@ -132,7 +132,7 @@ def test_closing_a_session_ends_a_cell_that_runs_in_another_thread(sandbox):
     assert not thread.is_alive() and results[0].state_lost
 
 
-def test_a_closed_sandbox_refuses(sandbox):
+def test_a_closed_sandbox_raises(sandbox):
     other = make_sandbox("subprocess")
     other.close()
     other.close()
@@ -141,7 +141,7 @@ def test_a_closed_sandbox_refuses(sandbox):
             work()
 
 
-def test_closing_the_sandbox_ends_runs_of_other_threads():
+def test_closing_the_sandbox_kills_runs_of_other_threads():
     other, results = make_sandbox("subprocess"), []
     thread = threading.Thread(target=lambda: results.append(other.run("import time; time.sleep(600)")))
     thread.start()
@@ -151,7 +151,7 @@ def test_closing_the_sandbox_ends_runs_of_other_threads():
     assert not thread.is_alive() and results[0].status is Status.KILLED
 
 
-def test_many_runs_leave_no_descriptor_behind(sandbox):
+def test_many_runs_leak_no_descriptors(sandbox):
     sandbox.run("1")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
@@ -161,7 +161,7 @@ def test_many_runs_leave_no_descriptor_behind(sandbox):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_forked_process_uses_the_sandbox_too(sandbox):
+def test_a_forked_process_can_use_the_sandbox(sandbox):
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 minds forks where there are threads
@@ -179,14 +179,14 @@ def test_a_forked_process_uses_the_sandbox_too(sandbox):
     assert sandbox.run("print('parent')").stdout == "parent\n"
 
 
-def test_an_interpreter_that_cannot_start_is_the_machinerys_failure(sandbox, monkeypatch):
+def test_an_interpreter_that_cannot_start_raises_sandbox_error(sandbox, monkeypatch):
     for executable, said in (("/no/such/python", "could not be started"), ("/bin/false", "failed")):
         monkeypatch.setattr(sys, "executable", executable)
         with pytest.raises(SandboxError, match=said):
             sandbox.run("1")
 
 
-def test_it_warns_once_that_it_contains_nothing(monkeypatch, caplog):
+def test_it_warns_once_that_it_does_not_isolate(monkeypatch, caplog):
     monkeypatch.setattr(subprocess_, "_warned", False)
     with caplog.at_level(logging.WARNING, "gem.sandbox"):
         for _ in range(2):
@@ -196,6 +196,6 @@ def test_it_warns_once_that_it_contains_nothing(monkeypatch, caplog):
     ]
 
 
-def test_its_report_promises_next_to_nothing(sandbox):
+def test_its_report_guarantees_almost_nothing(sandbox):
     promised = {name for name, means in sandbox.report().guarantees.items() if means}
     assert promised == {"wall", "output"}

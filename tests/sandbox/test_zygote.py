@@ -1,4 +1,4 @@
-"""The local sandbox: what a run gives back, what it cannot do, and what becomes of its fork servers."""
+"""The zygote sandbox: results, isolation, and the life cycle of its fork servers."""
 
 import gc
 import logging
@@ -24,7 +24,7 @@ LIMITS = Limits(wall_s=60)
 @pytest.fixture
 def contained(sandbox):
     if sandbox.level not in CONTAINED:
-        pytest.skip("level basic contains nothing")
+        pytest.skip("level basic does not isolate")
     return sandbox
 
 
@@ -40,7 +40,7 @@ def until(holds):
 
 
 def inner_of(zygote):
-    """The fork server itself, below its guardian."""
+    """The fork server itself, the child of the process that waits for it."""
     return int(Path(f"/proc/{zygote.pid}/task/{zygote.pid}/children").read_text().split()[0])
 
 
@@ -65,7 +65,7 @@ def test_a_traceback_shows_the_program_and_nothing_else(sandbox):
         ("import os; os._exit(7)", 7, ""),
     ],
 )
-def test_an_exit_code_is_the_program_s(sandbox, source, exit_code, stderr):
+def test_the_exit_code_is_reported(sandbox, source, exit_code, stderr):
     result = sandbox.run(source)
     assert (result.exit_code, result.stderr, result.ok) == (exit_code, stderr, exit_code == 0)
 
@@ -81,7 +81,7 @@ def test_threads_and_exit_handlers_are_waited_for(sandbox):
 
 
 @pytest.mark.parametrize("source", [b"x = '\xff'", b"print(1)\0", "x = '\ud800'", "def f(:", b"\xef\xbb\xbfraise"])
-def test_what_is_no_program_is_an_error_of_the_program(sandbox, source):
+def test_invalid_source_is_an_error_of_the_program(sandbox, source):
     result = sandbox.run(source)
     assert (result.status, result.exit_code) == (Status.ERROR, 1)
     assert "Error" in result.stderr
@@ -92,7 +92,7 @@ def test_a_source_may_be_longer_than_a_command_line(sandbox):
     assert sandbox.run("x = 1  # " + "y" * 3_000_000 + "\nprint(x)").stdout == "1\n"
 
 
-def test_the_input_is_read_to_its_end_and_no_further(sandbox):
+def test_a_program_reads_its_input_and_then_eof(sandbox):
     program = "import sys\ndata = sys.stdin.read()\nprint(len(data), repr(sys.stdin.read()))"
     assert sandbox.run(program, stdin="é" * 400_000).stdout == "400000 ''\n"
     assert sandbox.run(program).stdout == "0 ''\n"
@@ -102,7 +102,7 @@ def test_the_input_can_be_opened_by_name(sandbox):
     assert sandbox.run("print(open('/dev/stdin').read())", stdin="ab").stdout == "ab\n"
 
 
-def test_memory_that_is_not_to_be_had_is_told_apart(sandbox):
+def test_a_memory_error_has_status_memory(sandbox):
     result = sandbox.run("x = bytearray(3 << 30)")
     assert (result.status, result.exit_code) == (Status.MEMORY, 1)
     assert sandbox.run("try:\n    x = bytearray(3 << 30)\nexcept MemoryError:\n    print('caught')").ok
@@ -139,8 +139,8 @@ print([os.waitpid(child, 0)[1] for child in children])
     assert (result.status, result.stdout) == (Status.OK, "[0, 0, 0, 0]\n"), result.stderr
 
 
-def test_a_family_that_is_measured_goes_on_as_it_was():
-    """The reader of its memory stops it: whoever had stopped before stays so, and the others do not."""
+def test_measuring_a_process_tree_restores_the_state_of_its_processes():
+    """Measuring stops the processes; those that were stopped before stay stopped, the others continue."""
     program = "import os, signal, time; print(flush=True); {}; time.sleep(600)"
     started = [
         subprocess.Popen([sys.executable, "-c", program.format(step)], stdout=subprocess.PIPE)
@@ -162,7 +162,7 @@ def test_a_family_that_is_measured_goes_on_as_it_was():
 
 
 @pytest.mark.parametrize("used", [0.3, 0.9])
-def test_a_run_is_looked_at_again_before_it_can_fill_its_memory(used):
+def test_a_run_is_checked_again_before_it_can_fill_its_memory(used):
     limit = 16 << 30
     request = protocol.RunRequest("program", cpu_s=1, memory_bytes=limit, processes=64, disk_bytes=1)
     pause = monitor.RunMonitor(request, "")._pause(0.0, runs=1, used=int(used * limit), tasks=1)
@@ -170,12 +170,12 @@ def test_a_run_is_looked_at_again_before_it_can_fill_its_memory(used):
     assert pause * monitor.FILLED_PER_S <= (1 - used) * limit
 
 
-def test_what_was_printed_without_a_line_end_is_there_after_a_time_out(sandbox):
+def test_an_incomplete_line_is_kept_after_a_timeout(sandbox):
     result = sandbox.run("import time; print('partial', end=''); time.sleep(60)", limits=Limits(wall_s=1))
     assert (result.status, result.stdout) == (Status.TIMEOUT, "partial")
 
 
-def test_lines_of_threads_are_whole(sandbox):
+def test_lines_of_different_threads_do_not_mix(sandbox):
     program = """
 import threading
 def tell(name):
@@ -189,7 +189,7 @@ for thread in threads: thread.start()
 
 
 @pytest.mark.parametrize("stream", ["None", "5", "open(os.devnull)"])
-def test_a_program_may_put_anything_in_the_place_of_its_streams(sandbox, stream):
+def test_a_program_can_replace_its_streams(sandbox, stream):
     result = sandbox.run(f"import os, sys; print(1); sys.stdout = {stream}; sys.stderr = {stream}")
     assert (result.status, result.stdout) == (Status.OK, "1\n")
 
@@ -201,29 +201,29 @@ def test_cpu_time_of_all_processes_counts_together(sandbox):
     assert result.wall_s < 30
 
 
-def test_a_spinning_process_is_stopped_whatever_signals_it_ignores(sandbox):
+def test_a_spinning_process_is_killed_even_if_it_ignores_signals(sandbox):
     program = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
     assert sandbox.run(program, limits=Limits(wall_s=60, cpu_s=1)).status is Status.TIMEOUT
 
 
-def test_a_program_that_kills_itself_was_killed(sandbox):
+def test_a_program_that_kills_itself_has_status_killed(sandbox):
     result = sandbox.run("import os; os.kill(os.getpid(), 9)")
     assert (result.status, result.signal, result.exit_code) == (Status.KILLED, signal.SIGKILL, None)
 
 
-def test_a_command_ends_by_its_own_signals(sandbox):
+def test_a_command_can_be_killed_by_its_own_signals(sandbox):
     result = sandbox.exec("kill -TERM $$")
     assert (result.status, result.signal) == (Status.KILLED, signal.SIGTERM)
     assert sandbox.exec(["no-such-command"]).exit_code == 127
 
 
-def test_files_are_laid_out_and_can_be_imported(sandbox):
+def test_files_are_written_and_can_be_imported(sandbox):
     files = {"helper.py": "answer = 42", "data/x.bin": b"\xff\0"}
     result = sandbox.run("import helper; print(helper.answer, open('data/x.bin', 'rb').read())", files=files)
     assert result.stdout == "42 b'\\xff\\x00'\n"
 
 
-def test_runs_draw_different_numbers(sandbox):
+def test_runs_have_different_random_numbers(sandbox):
     pytest.importorskip("numpy")
     program = "import random, numpy\nprint(random.random(), numpy.random.rand())"
     first, second = (sandbox.run(program).stdout.split() for _ in range(2))
@@ -250,15 +250,15 @@ def test_multiprocessing_works(sandbox):
 # ---- what it cannot do
 
 
-def test_the_environment_is_an_allow_list(sandbox, monkeypatch):
+def test_no_environment_variables_are_inherited(sandbox, monkeypatch):
     monkeypatch.setenv("GEM_TEST_SECRET", "secret")
     result = sandbox.run("import os; print(sorted(os.environ)); print(open('/proc/self/environ').read())")
     assert "GEM_TEST_SECRET" not in result.stdout
     assert "'PATH'" in result.stdout
 
 
-def test_a_program_cannot_write_its_own_verdict(sandbox):
-    """It writes to every descriptor what the server would say, and fails."""
+def test_a_program_cannot_forge_its_result(sandbox):
+    """The program writes the server's messages to every descriptor."""
     result = sandbox.run(
         "import os\n"
         'said = b\'{"ended": {"code": 0, "cpu_s": 0, "max_rss_bytes": 0, "why": null}}\\n\'\n'
@@ -270,7 +270,7 @@ def test_a_program_cannot_write_its_own_verdict(sandbox):
     assert (result.exit_code, result.stdout) == (5, "")
 
 
-def test_nothing_that_a_program_started_outlives_it(contained):
+def test_no_process_outlives_its_run(contained):
     marker = f"{os.getpid()}.25"
     program = f"""
         import os, subprocess, time
@@ -296,7 +296,7 @@ def command_lines():
     return lines
 
 
-def test_the_host_s_files_can_be_neither_read_nor_changed(contained, tmp_path):
+def test_host_files_cannot_be_read_or_changed(contained, tmp_path):
     (tmp_path / "secret").write_text("CANARY")
     os.chmod(tmp_path / "secret", 0o644)
     program = f"""
@@ -316,12 +316,12 @@ def test_the_host_s_files_can_be_neither_read_nor_changed(contained, tmp_path):
     assert os.listdir(tmp_path) == ["secret"]
 
 
-def test_many_small_files_are_stopped(contained):
+def test_a_program_that_creates_too_many_files_is_killed(contained):
     program = "import os\nfor n in range(200_000):\n    open(f'f{n}', 'w').close()\nprint('all')"
     assert "all" not in contained.run(program).stdout
 
 
-def test_disk_is_bounded_over_all_files(contained):
+def test_the_disk_limit_covers_all_files(contained):
     program = """
         import time
         for n in range(40):
@@ -335,7 +335,7 @@ def test_disk_is_bounded_over_all_files(contained):
     assert result.stdout == ""
 
 
-def test_processes_are_bounded(contained):
+def test_the_number_of_processes_is_limited(contained):
     program = """
         import os, time
         started = 0
@@ -351,8 +351,8 @@ def test_processes_are_bounded(contained):
 
 
 @pytest.mark.skipif(landlock.version() == 0, reason="the kernel has no Landlock")
-def test_a_folder_among_readable_ones_can_be_hidden(tmp_path):
-    """As the package itself is, with what is expected of programs, where it is installed among other libraries."""
+def test_a_folder_inside_a_readable_one_can_be_hidden(tmp_path):
+    """This protects the gem package, which contains expected outputs, if it is installed among other libraries."""
     for name in ("shown", "hidden"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(name)
@@ -368,8 +368,8 @@ def test_a_folder_among_readable_ones_can_be_hidden(tmp_path):
     assert "PermissionError" in done.stderr
 
 
-def test_the_package_s_own_data_cannot_be_read_where_it_lies_among_libraries(contained, tmp_path, monkeypatch):
-    """What is expected of programs is in it. Beside it, libraries are there to read."""
+def test_the_data_of_gem_cannot_be_read_even_in_site_packages(contained, tmp_path, monkeypatch):
+    """It contains expected outputs. The libraries beside it are readable."""
     for name in ("gem", "library"):
         (tmp_path / name / "data").mkdir(parents=True)
         (tmp_path / name / "data" / "file").write_text(f"CANARY of {name}")
@@ -388,7 +388,7 @@ def test_the_package_s_own_data_cannot_be_read_where_it_lies_among_libraries(con
 
 
 @pytest.mark.parametrize("victim", [lambda zygote: zygote.pid, inner_of], ids=["guardian", "server"])
-def test_a_server_that_dies_under_a_run_is_the_machinery_s_failure_and_is_replaced(sandbox, victim):
+def test_a_server_that_dies_during_a_run_raises_sandbox_error_and_is_replaced(sandbox, victim):
     assert sandbox.run("print(1)").ok
     program = "import os, time\nprint('on', flush=True)\nif os.fork() == 0: time.sleep(600)\ntime.sleep(600)"
     killer = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -9 {victim(servers(sandbox)[0])}"])
@@ -398,14 +398,14 @@ def test_a_server_that_dies_under_a_run_is_the_machinery_s_failure_and_is_replac
     assert sandbox.run("print(2)").stdout == "2\n"
 
 
-def test_a_server_that_died_before_a_run_is_replaced_unnoticed(sandbox):
+def test_a_server_that_died_before_a_run_is_replaced(sandbox):
     assert sandbox.run("print(1)").ok
     for zygote in servers(sandbox):
         os.kill(inner_of(zygote), signal.SIGKILL)
     assert sandbox.run("print(2)").stdout == "2\n"
 
 
-def test_closing_leaves_no_process_descriptor_or_folder(sandbox, tmp_path, monkeypatch):
+def test_close_leaves_no_process_descriptor_or_folder(sandbox, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(host.tempfile, "tempdir", None)
     gc.collect()
@@ -420,7 +420,7 @@ def test_closing_leaves_no_process_descriptor_or_folder(sandbox, tmp_path, monke
         own.run("print(1)")
 
 
-def test_a_forked_process_has_servers_of_its_own(sandbox):
+def test_a_forked_process_starts_its_own_servers(sandbox):
     sandbox.run("print(1)")
     mine = {zygote.pid for zygote in servers(sandbox)}
     pid = os.fork()
@@ -438,7 +438,7 @@ def test_a_forked_process_has_servers_of_its_own(sandbox):
     assert {zygote.pid for zygote in servers(sandbox)} == mine
 
 
-def test_a_sandbox_that_nobody_holds_ends_its_servers(sandbox):
+def test_a_garbage_collected_sandbox_ends_its_servers(sandbox):
     own = make_sandbox("zygote", level=sandbox.level)
     own.run("print(1)")
     pids = [zygote.pid for zygote in servers(own)]
@@ -453,14 +453,14 @@ def test_a_sandbox_that_nobody_holds_ends_its_servers(sandbox):
 # ---- its choice
 
 
-def test_an_unknown_level_is_the_caller_s_mistake():
+def test_an_unknown_level_raises_bad_value():
     with pytest.raises(BadValue, match="did you mean 'lsm'"):
         make_sandbox("zygote", level="lms")
     with pytest.raises(BadValue, match="no level 'root'"):
         make_sandbox("zygote", require="root")
 
 
-def test_the_level_comes_from_the_environment_where_none_is_given(monkeypatch):
+def test_the_default_level_comes_from_the_environment(monkeypatch):
     monkeypatch.setenv("GEM_SANDBOX_LEVEL", "basic")
     with make_sandbox("zygote") as sandbox:
         assert sandbox.level == "basic"
@@ -480,7 +480,7 @@ def test_the_level_comes_from_the_environment_where_none_is_given(monkeypatch):
         (b"print('import sympy')", ""),
     ],
 )
-def test_a_program_goes_where_its_imports_are_loaded(source, tier):
+def test_a_program_runs_on_the_server_with_its_imports(source, tier):
     assert server_pool.preload_for(source) == tier
 
 
@@ -494,7 +494,7 @@ def test_a_library_that_is_not_installed_has_no_server(monkeypatch):
 # ---- removal
 
 
-def test_any_tree_can_be_removed(tmp_path):
+def test_remove_tree_removes_locked_folders_and_does_not_follow_links(tmp_path):
     top, outside = tmp_path / "top", tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").touch()
@@ -515,7 +515,7 @@ def test_any_tree_can_be_removed(tmp_path):
     assert os.listdir(outside) == ["kept"]
 
 
-def test_only_the_lowest_level_is_warned_about(monkeypatch, caplog):
+def test_only_the_lowest_level_logs_a_warning(monkeypatch, caplog):
     from gem.sandbox.zygote import sandbox as module
 
     monkeypatch.delenv("GEM_SANDBOX_LEVEL", raising=False)
