@@ -25,25 +25,25 @@ def test_time_passes_as_on_the_wall_while_there_is_a_processor_for_each(passes):
         before = clock.now()
         passes(5)
         assert clock.now() - before == 5, running
-        clock.share(+1)
+        clock.change_running(+1)
 
 
 def test_time_passes_for_each_as_it_would_if_nobody_shared(passes):
     clock = FairClock(2)
-    first = clock.share(+1)
+    first = clock.change_running(+1)
     passes(1)  # alone
-    clock.share(+5)
+    clock.change_running(+5)
     passes(3)  # six on two processors
-    clock.share(-3)
+    clock.change_running(-3)
     passes(3)  # three on two
-    clock.share(-2)
+    clock.change_running(-2)
     passes(0.5)  # alone again
     assert clock.now() - first == pytest.approx(1 + 3 * 2 / 6 + 3 * 2 / 3 + 0.5)
 
 
 def test_the_rate_says_how_long_to_wait_on_the_wall(passes):
     clock = FairClock(1)
-    clock.share(+4)
+    clock.change_running(+4)
     deadline = clock.now() + 2
     passes((deadline - clock.now()) / clock.rate)
     assert clock.now() == pytest.approx(deadline)

@@ -171,10 +171,10 @@ def _call(raw: _Raw) -> tuple[list[Any], Any]:
 
 def _arguments(text: str) -> Any:
     try:
-        whole = json.loads(text)
+        parsed = json.loads(text)
     except ValueError:
         return [_decoded(line) for line in text.split("\n") if line.strip()]
-    return whole if isinstance(whole, list) else [whole]
+    return parsed if isinstance(parsed, list) else [parsed]
 
 
 def _value(output: Any) -> Any:

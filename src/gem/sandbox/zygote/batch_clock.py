@@ -11,7 +11,7 @@ class FairClock:
     Args:
         processors: processors available for tests.
 
-    ``running`` is the number of running tests, set by share().
+    ``running`` is the number of running tests, set by change_running().
     """
 
     def __init__(self, processors: int) -> None:
@@ -30,7 +30,7 @@ class FairClock:
         self._counted_at = real
         return self._time
 
-    def share(self, change: int) -> float:
+    def change_running(self, change: int) -> float:
         """Change the number of running tests. Returns now()."""
         now = self.now()
         self.running += change

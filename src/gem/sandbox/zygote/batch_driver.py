@@ -208,7 +208,7 @@ class Driver:
         """Start forked tests up to the capacity."""
         while self.ready and len(self.live) < self._capacity() and not self.has_leftovers:
             test = self.ready.popleft()
-            test.start = self.clock.share(+1)
+            test.start = self.clock.change_running(+1)
             test.deadline = test.start + self.options["wall_s"]
             os.eventfd_write(test.workspace.start_event, 1)
             test.pidfd = os.pidfd_open(test.pid)
@@ -239,7 +239,7 @@ class Driver:
         """Kill a test with everything it started, and report how it ended."""
         os.killpg(test.pid, signal.SIGKILL)
         _, status, usage = os.wait4(test.pid, 0)
-        wall_s = self.clock.share(-1) - test.start
+        wall_s = self.clock.change_running(-1) - test.start
         self.quick = self.quick + 1 if wall_s < QUICK_S else 0
         del self.live[test.pidfd]
         self.poll.unregister(test.pidfd)

@@ -87,8 +87,8 @@ class LandlockRules:
         self.abi = version()
         self._all = _all_rights(self.abi)
         self._network = network
-        self._places = [(path, READ_RIGHTS) for path in readable if os.path.exists(path)]
-        self._places += [(path, _READ | _WRITE) for path in writable if os.path.exists(path)]
+        self._rules = [(path, READ_RIGHTS) for path in readable if os.path.exists(path)]
+        self._rules += [(path, _READ | _WRITE) for path in writable if os.path.exists(path)]
 
     def restrict(self, folder: str) -> None:
         """Restrict this process and its children to the rules and to a writable folder.
@@ -102,7 +102,7 @@ class LandlockRules:
         size = 24 if self.abi >= 6 else 16 if self.abi >= 4 else 8
         ruleset = linux.syscall("landlock_create_ruleset", attributes[:size], size, 0)
         own = [(f"/proc/self/{name}", READ_RIGHTS) for name in _OWN_PROC]
-        for path, rights in (*self._places, *own, (folder, self._all & ~_MAKE_DEVICES_AND_SOCKETS)):
+        for path, rights in (*self._rules, *own, (folder, self._all & ~_MAKE_DEVICES_AND_SOCKETS)):
             _allow(ruleset, path, rights & self._all)
         linux.syscall("landlock_restrict_self", ruleset, 0)
         os.close(ruleset)

@@ -19,7 +19,10 @@ from gem.sandbox.zygote.procfs import ProcessInfo
 from gem.sandbox.zygote.protocol import RunRequest
 
 TICK_S, QUICK_S = 0.05, 0.004  # longest and shortest interval between checks of a run
-SHARE, URGENT_SHARE = 0.1, 0.25  # fraction of time spent on checks: of all runs, and of a run near its limit
+CHECK_SHARE, URGENT_CHECK_SHARE = (
+    0.1,
+    0.25,
+)  # fraction of time spent on checks: of all runs, and of a run near its limit
 FILLED_PER_S = 4 << 30  # bytes of memory that one processor can fill per second
 CALM = 0.25  # a run below this fraction of its memory limit is not near it
 PASSES = 10  # attempts to stop a process tree that keeps forking
@@ -77,12 +80,12 @@ class RunMonitor:
         return None
 
     def _pause(self, spent: float, runs: int, used: int, tasks: int) -> float:
-        calm = max(TICK_S, spent * runs / SHARE)
+        calm = max(TICK_S, spent * runs / CHECK_SHARE)
         if used < CALM * self.request.memory_bytes:
             return calm
         fillers = min(_PROCESSORS, 2 * tasks)  # the run may fork before the next check
         until_full = (self.request.memory_bytes - used) / (FILLED_PER_S * fillers)
-        return min(calm, max(QUICK_S, until_full, spent / URGENT_SHARE))
+        return min(calm, max(QUICK_S, until_full, spent / URGENT_CHECK_SHARE))
 
 
 def measured(roots: Iterable[int]) -> int:
