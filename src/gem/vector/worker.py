@@ -13,7 +13,9 @@ import struct
 import sys
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
@@ -32,6 +34,7 @@ from gem.vector.slots import (
 )
 
 MAX_STAGES = 4  # of a call, each with the full time limit: the call, closing, rebuilding, and the next reset
+FLUSH_BYTES = 1 << 15  # small enough for the socket's buffer
 _SLOT = struct.Struct("!i")  # the head of a message; negative if the message is not about a slot
 _ALIVE = _SLOT.pack(-1)  # the worker is alive and still busy
 _REPORT = _SLOT.pack(-2)  # followed by a BuildReport
@@ -261,22 +264,39 @@ class OutcomeSender:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._queue: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._messages: deque[bytes] = deque()
+        self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # held while sending, to keep the order
         threading.Thread(target=self._send_all, daemon=True).start()
 
     def put(self, message: bytes) -> None:
         """Queue a message. Safe in a signal handler."""
-        self._queue.put(message)
+        self._messages.append(message)
+        self._wakeups.put(None)
+
+    def flush(self) -> None:
+        """Send what is queued in this thread if that cannot block: faster than waiting for the other thread."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if sum(map(len, self._messages)) <= FLUSH_BYTES:
+                    self._send()
+            finally:
+                self._lock.release()
+
+    def _send(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._wakeups.get_nowait()
+        messages = [self._messages.popleft() for _ in range(len(self._messages))]
+        if messages:
+            with suppress(OSError):  # the parent has gone
+                self._channel.send_bytes(messages)
 
     def _send_all(self) -> None:
         while True:
-            messages = [self._queue.get()]
-            while not self._queue.empty():
-                messages.append(self._queue.get())
-            try:
-                self._channel.send_bytes(messages)
-            except OSError:
-                return  # the parent has gone
+            self._wakeups.get()
+            with self._lock:
+                self._send()
 
 
 def main(channel: Channel) -> None:
@@ -308,3 +328,4 @@ def _run_batches(channel: Channel, runner: SlotRunner, sender: OutcomeSender, cl
             if closing.is_set():
                 return
             sender.put(runner.run(packed))
+        sender.flush()
