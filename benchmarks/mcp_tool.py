@@ -1,14 +1,15 @@
-"""Calls of an MCP server from many environments at once: how long they take, how many servers there are, what is lost.
+"""Measure MCP calls from many environments: latency, number of servers, and calls lost when a server is killed.
 
   python benchmarks/mcp_tool.py           1,000 calls from 32 environments, three rounds
   python benchmarks/mcp_tool.py --quick   200 calls from 8, one round
 
-The server is gem.tools.mcp_server.time_mcp over stdin and stdout; a line of shell counts how often it is started. The
-environments are games of make_vec(async_mode=True), each with a ToolEnvWrapper; a slot gets its next call as soon as it
-has answered. A latency is the time of the environment's step, so it holds the waiting for the other environments too.
+The server is gem.tools.mcp_server.time_mcp over stdin and stdout; a shell wrapper counts how often it is started. The
+environments are games in make_vec(async_mode=True) with a ToolEnvWrapper each; a slot gets its next call as soon as the
+previous one has finished. Latency is the duration of the environment's step, including the time spent waiting for other
+environments.
 
-Baseline: the same calls from one environment, one after the other. Beside it the scheme of the published tool, a new
-server for each call, of which a few are enough. Exit code 1 when an aim is missed.
+The baseline is the same calls from one environment, one after the other, and a few calls with the scheme of the
+published tool, which starts a server per call. Exits with code 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Scale:
 
 @dataclass
 class Played:
-    """What became of the calls. latencies: seconds of those that were answered."""
+    """Outcome of the calls. latencies: seconds, of answered calls."""
 
     seconds: float = 0.0
     answered: int = 0
@@ -65,7 +66,7 @@ class Played:
 
 
 class Timed(EnvWrapper):
-    """Notes how long each step took."""
+    """Record the duration of each step."""
 
     def __init__(self, env: Any, latencies: list[float]) -> None:
         super().__init__(env)
@@ -83,7 +84,7 @@ class Timed(EnvWrapper):
 
 @contextmanager
 def counted(**settings: Any) -> Iterator[tuple[MCPTool, Callable[[], list[int]]]]:
-    """A tool, and a function that lists the process ids of all servers that were started for it."""
+    """Yield a tool, and a function that returns the process ids of all servers started for it."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "started"
         server = f"{shlex.quote(sys.executable)} -m gem.tools.mcp_server.time_mcp"
@@ -94,7 +95,7 @@ def counted(**settings: Any) -> Iterator[tuple[MCPTool, Callable[[], list[int]]]
 
 @contextmanager
 def opened(tool: MCPTool, envs: int, played: Played) -> Iterator[Any]:
-    """The environments, each of which has called its server once."""
+    """Open the environments, after one call in each."""
     wrappers = [partial(ToolEnvWrapper, tools=[tool], max_tool_uses=10**6), partial(Timed, latencies=played.latencies)]
     with gem.make_vec(GAME, wrappers, async_mode=True, num_envs=envs) as vec:
         vec.reset(seed=0)
@@ -104,7 +105,7 @@ def opened(tool: MCPTool, envs: int, played: Played) -> Iterator[Any]:
 
 
 def play(vec: Any, calls: int, played: Played, midway: Callable[[], None] | None = None) -> None:
-    """The calls shared out evenly; midway() with all slots under way, when half of them are back."""
+    """Make the calls, evenly spread over the slots; call midway() when half of them have returned."""
     envs = len(vec)
     left = [calls // envs + (slot < calls % envs) - 1 for slot in range(envs)]
     back = 0
@@ -169,7 +170,7 @@ def many_environments(scale: Scale, *, shared: bool) -> list[Line]:
 
 
 def killed(scale: Scale, *, shared: bool) -> list[Line]:
-    """A server is killed when half of the calls are back."""
+    """Kill a server when half of the calls have returned."""
     name = f"{'the' if shared else 'one'} server killed" + (", shared" if shared else "")
     failures, others, restarts, after = [], [], [], []
     for _ in range(scale.rounds):
@@ -185,10 +186,10 @@ def killed(scale: Scale, *, shared: bool) -> list[Line]:
             after.append(float(later.answered))
     most = scale.envs if shared else 1
     return [
-        Line(f"{name}: calls that failed as ToolError", failures, "", each=(1, most)),
+        Line(f"{name}: calls failed with ToolError", failures, "", each=(1, most)),
         Line(f"{name}: calls otherwise lost", others, "", each=(0, 0)),
-        Line(f"{name}: servers started again", restarts, "", each=(1, 1)),
-        Line(f"{name}: then answered, of {scale.envs} calls", after, "", each=(scale.envs, scale.envs)),
+        Line(f"{name}: servers restarted", restarts, "", each=(1, 1)),
+        Line(f"{name}: calls answered afterwards, of {scale.envs}", after, "", each=(scale.envs, scale.envs)),
     ]
 
 
@@ -217,7 +218,7 @@ PARTS: dict[str, Callable[[Scale], list[Line]]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", default="", help=f"of {', '.join(PARTS)}: those whose name holds this text")
+    parser.add_argument("--only", default="", help=f"run the parts whose name contains this text: {', '.join(PARTS)}")
     args = parser.parse_args()
     scale = Scale(envs=8, calls=200, rounds=1) if args.quick else Scale()
     lines = [line for name, part in PARTS.items() if args.only in name for line in part(scale)]

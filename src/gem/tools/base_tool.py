@@ -108,7 +108,7 @@ class BaseTool:
             the results, and the text up to the end of the last call; (False, True, "", "") without a call.
         """
         tools = ToolSet([self], parse_own_text=False)
-        message = tools.read(action)
+        message = TAGS.read(action, tools.tools)
         if not message.calls:
             return False, True, "", ""
         results = tools.run(tools.plan(message.calls))
@@ -202,10 +202,6 @@ class ToolSet:
             texts = [self.format.describe(self.tools), *(tool.instruction_string() for tool in self.text_tools)]
             return "\n".join(text for text in texts if text)
         return TAGS.describe(self._all_tools) if self._all_tools else ""
-
-    def read(self, action: Any) -> ParsedMessage:
-        """Parse an action. Raises BadAction when it is neither text nor a message."""
-        return self.format.read(action, self.tools)
 
     def names_function_in(self, message: ParsedMessage) -> bool:
         """Return whether a message calls a function of these tools, correctly or not."""

@@ -216,7 +216,7 @@ class ToolEnvWrapper(EnvWrapper):
     def _read(self, action: Any) -> ParsedMessage:
         if self.tool_counts.over:
             raise EpisodeOver("no running episode: call reset() first, and again after each end")
-        return self._tool_set.read(action)
+        return self.call_format.read(action, self._tool_set.tools)
 
     def _plan(self, message: ParsedMessage) -> list[PlannedCall]:
         left = self.max_tool_uses - self.tool_counts.uses
