@@ -71,10 +71,10 @@ class CorpusFile:
         """Identify the corpus by its name, size and a checksum of its first and last 64 KiB."""
         size = self.path.stat().st_size
         with self.path.open("rb") as file:
-            head = file.read(1 << 16)
+            first = file.read(1 << 16)
             file.seek(max(0, size - (1 << 16)))
-            tail = file.read()
-        digest = hashlib.blake2b(head + tail, digest_size=16).hexdigest()
+            last = file.read()
+        digest = hashlib.blake2b(first + last, digest_size=16).hexdigest()
         return {"name": self.path.name, "bytes": size, "ends": digest, "skip_bad_lines": self.skip_bad_lines}
 
     def documents(self, progress: Progress | None = None) -> Iterator[Document]:

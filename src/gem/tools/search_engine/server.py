@@ -1,4 +1,6 @@
-"""The HTTP server of search: wire protocols, batching, routes and metrics. Needs the extra [search].
+"""The HTTP server of search: wire protocols, batching, routes and metrics, which only work together.
+
+Needs the extra [search].
 
     POST /retrieve   documents for queries
     POST /access     {"urls": […]}, answered with {"result": [{"contents"} or null, …]}; local indexes only
@@ -354,7 +356,7 @@ def serve(service: Service, host: str, port: int) -> None:
         BadValue: the address is not available.
     """
     uvicorn = require("uvicorn", extra="search")
-    listener = _listen(host, port)
+    listener = _bind(host, port)
     config = uvicorn.Config(
         make_app(service),
         log_level="warning",
@@ -373,7 +375,7 @@ def serve(service: Service, host: str, port: int) -> None:
         sys.exit(1)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int) -> socket.socket:
     if not 0 <= port < 1 << 16:
         raise BadValue(f"cannot listen on {host}:{port}: a port is a number below {1 << 16}")
     try:
