@@ -1,1 +1,1 @@
-"""What an agent can use besides its own words."""
+"""Tools for agents: base classes, call formats, Python, search and MCP servers."""

@@ -59,7 +59,7 @@ class MCPTool(BaseTool):
         log_handler: receives the SDK's LoggingMessageNotificationParams for each log message of a server.
         progress_handler: receives progress, total (or None) and message (or None) during calls.
         sampling_handler: receives the SDK's request context and CreateMessageRequestParams, and returns a
-            CreateMessageResult. Without it, sampling is not offered to servers. All handlers may be coroutine
+            CreateMessageResult. Without it, sampling is not available to servers. All handlers may be coroutine
             functions; plain functions run on a thread.
         max_retries: attempts to connect after the first one. A call is never sent twice.
         delay: seconds between attempts.
@@ -266,7 +266,7 @@ def list_tools(tools: Mapping[str, Iterable[Any]], prefix: Prefix) -> dict[str, 
         tools: per server, its tools as SDK objects.
         prefix: see MCPTool. Characters that model APIs do not accept in names are replaced by ``_``.
     """
-    pairs = [(server, tool) for server, offered in tools.items() for tool in offered]
+    pairs = [(server, tool) for server, listed in tools.items() for tool in listed]
     count = Counter(clean_name(tool.name) for _, tool in pairs)
     found: dict[str, ListedTool] = {}
     for server, tool in sorted(pairs, key=lambda pair: (pair[0], pair[1].name)):

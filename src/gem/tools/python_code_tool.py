@@ -41,7 +41,7 @@ class PythonCodeTool(BaseTool):
             another backend of gem.sandbox.
         keep_error_last_line: of a failed script's stderr, show the last line only.
         stateful: keep variables between calls of an episode. They are lost in a crash, and in a time-out that an
-            interrupt does not end; the agent is told so.
+            interrupt does not end; the result says so.
         memory_bytes: memory limit of a script; for a session, of the interpreter.
         output_bytes: bytes of stdout and of stderr shown to the agent. Longer output is cut in the middle.
 

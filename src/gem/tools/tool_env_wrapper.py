@@ -71,7 +71,7 @@ class ToolEnvWrapper(EnvWrapper):
 
     The first observation ends with instructions for the tools. A message with calls never reaches the environment nor
     ends its episode: its observation contains the results or an error message. A message with calls and a final answer
-    counts as a message with calls, also after the budget is spent; the agent is told so.
+    counts as a message with calls, also after the budget is spent.
 
     Args:
         env: the environment.
@@ -80,7 +80,7 @@ class ToolEnvWrapper(EnvWrapper):
         tool_reward: per executed call.
         tool_success_reward: in addition, per executed call without an error.
         tool_execute_error_reward: per call with an error, executed or not; at most 0.
-        max_tool_uses: executed calls per episode. The agent is told when they are used up; further calls are refused.
+        max_tool_uses: executed calls per episode. The last result announces the end; further calls are refused.
         format: notation of the calls: "tags" (as published), "hermes", "openai", "react", or a CallFormat.
         max_messages: messages of the agent per episode, including those for the environment; then the episode is
             truncated with stop_reason "max_turns". None truncates after max_tool_uses + 10 messages with calls.
