@@ -1,11 +1,12 @@
 """The cost of collecting episodes, as a multiple of a hand-written loop over the same environments.
 
-  python benchmarks/rollout.py             60 rounds, about a minute
+  python benchmarks/rollout.py             60 rounds, less than a minute
   python benchmarks/rollout.py --quick     10 rounds
 
 Each round times, in turn: a loop that steps the environments and resets those that ended; a loop that also queries a
 policy and records its turns; the vector environment alone; and the collector. All play the same script on 64 slots.
-The ratios are paired by round, so that a busy moment of the machine hits both sides. Exit code 1 if a target is missed.
+Times are CPU times, and ratios are paired by round, so that other load on the machine affects both sides alike. Exit
+code 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -122,13 +123,13 @@ def measure(case: str, rounds: int) -> list[Line]:
     seconds: dict[str, list[float]] = {name: [] for name in loops}
     for _ in range(rounds):
         for name, step in steps.items():
-            start = time.perf_counter()
+            start = time.process_time()
             for _ in range(STEPS):
                 step()
-            seconds[name].append(1e6 * (time.perf_counter() - start) / STEPS / SLOTS)
+            seconds[name].append(1e6 * (time.process_time() - start) / STEPS / SLOTS)
     raw = seconds["raw loop"]
     return [
-        Line(f"{case}: raw loop", raw, "µs per step"),
+        Line(f"{case}: raw loop", raw, "µs of CPU per step"),
         Line(f"{case}: vector / raw loop", ratios(seconds["vector"], raw), "×"),
         Line(f"{case}: collector / raw loop", ratios(seconds["collector"], raw), "×", 2.0, True),
         Line(f"{case}: collector / recording loop", ratios(seconds["collector"], seconds["recording loop"]), "×"),

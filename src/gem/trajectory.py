@@ -20,7 +20,7 @@ from gem.messages import Role
 
 @dataclass(slots=True)
 class Turn:
-    """One action of the agent and its result.
+    """One action of the agent and its result. Rollouts share empty lists between turns, so do not modify them in place.
 
     Args:
         observation: the last observation before the action.
@@ -32,7 +32,8 @@ class Turn:
         reward: reward of this turn; None if the environment failed.
         reward_parts: named components that sum to reward; empty if the environment reports none.
         invalid: why the action was invalid; None for a valid action.
-        seconds: wall-clock seconds of the policy's batch and of the environment step, {"policy": …, "env": …}.
+        seconds: wall-clock seconds of the policy's batch and of the environment step, {"policy": …, "env": …}. Turns of
+            one batch share the dict.
         policy_version: number of policy updates before the action.
         role: role of a text observation: "user", or "tool" for a tool result.
         dropped: number of oldest turns left out of the context.
