@@ -24,7 +24,7 @@ from gem.trajectory import Turn
 from gem.wrappers import get_wrapper_fns
 from table import Line, ratios, report
 
-SLOTS, STEPS = 64, 28  # steps of every slot in one measurement
+SLOTS, STEPS = 64, 28  # steps per slot and measurement, which is a batch of the collector
 GUESSES = [rf"\boxed{{{n}}}" for n in (25, 12, 37, 6, 44, 18, 31)]
 CODES = [rf"\boxed{{{code}}}" for code in ("1234", "2345", "3456", "4561", "5612", "6123")]
 WORDS = [rf"\boxed{{{word}}}" for word in ("crane", "slate", "pound", "might", "jumpy", "black")]
@@ -47,27 +47,28 @@ def make_envs(env_id: str, wrappers: str) -> list[Any]:
     return envs
 
 
-def raw_loop(env_id: str, wrappers: str, script: list[str]) -> Callable[[], None]:
+def raw_loop(env_id: str, wrappers: str, script: list[str]) -> Callable[[], int]:
     envs, turns, last = make_envs(env_id, wrappers), [0] * SLOTS, len(script) - 1
 
-    def step() -> None:
+    def step() -> int:
         for slot, env in enumerate(envs):
             _, _, terminated, truncated, _ = env.step(script[min(turns[slot], last)])
             turns[slot] += 1
             if terminated or truncated:
                 turns[slot] = 0
                 env.reset()
+        return SLOTS
 
     return step
 
 
-def recording_loop(env_id: str, wrappers: str, script: list[str]) -> Callable[[], None]:
+def recording_loop(env_id: str, wrappers: str, script: list[str]) -> Callable[[], int]:
     """A loop that does by hand what the collector does for a text policy: one act() per step, and one Turn per slot."""
     envs, policy = make_envs(env_id, wrappers), ScriptedPolicy(script)
     observations: list[Any] = [env.reset()[0] for env in envs]
     episodes: list[list[Turn]] = [[] for _ in envs]
 
-    def step() -> None:
+    def step() -> int:
         replies = policy.act(
             [
                 Request(o, [], (i, 0, len(t)), str, t)
@@ -81,34 +82,32 @@ def recording_loop(env_id: str, wrappers: str, script: list[str]) -> Callable[[]
             if terminated or truncated:
                 observations[slot], _ = env.reset()
                 episodes[slot] = []
+        return SLOTS
 
     return step
 
 
-def vector_loop(env_id: str, wrappers: str, script: list[str]) -> Callable[[], None]:
+def vector_loop(env_id: str, wrappers: str, script: list[str]) -> Callable[[], int]:
     vec_env = gem.make_vec(env_id, get_wrapper_fns(wrappers), [{"seed": seed} for seed in range(SLOTS)], backend="sync")
     vec_env.reset()
     turns, last = [0] * SLOTS, len(script) - 1
 
-    def step() -> None:
+    def step() -> int:
         result = vec_env.step([script[min(turn, last)] for turn in turns])
         for slot, ended in enumerate((result.terminated_B | result.truncated_B).tolist()):
             turns[slot] = 0 if ended else turns[slot] + 1
+        return SLOTS
 
     return step
 
 
-def collector_loop(env_id: str, wrappers: str, script: list[str]) -> Callable[[], None]:
+def collector_loop(env_id: str, wrappers: str, script: list[str]) -> Callable[[], int]:
     vec_env = gem.make_vec(env_id, get_wrapper_fns(wrappers), [{"seed": seed} for seed in range(SLOTS)], backend="sync")
     collector, policy = Collector(vec_env), ScriptedPolicy(script)
 
-    def step() -> None:  # the turns of one step of every slot, as they are handed out in whole episodes
-        nonlocal ahead
-        while ahead < SLOTS:
-            ahead += sum(len(episode.turns) for episode in collector.collect(policy, episodes=1))
-        ahead -= SLOTS
+    def step() -> int:
+        return sum(len(episode.turns) for episode in collector.collect(policy, transitions=SLOTS * STEPS))
 
-    ahead = 0
     return step
 
 
@@ -123,10 +122,10 @@ def measure(case: str, rounds: int) -> list[Line]:
     seconds: dict[str, list[float]] = {name: [] for name in loops}
     for _ in range(rounds):
         for name, step in steps.items():
-            start = time.process_time()
-            for _ in range(STEPS):
-                step()
-            seconds[name].append(1e6 * (time.process_time() - start) / STEPS / SLOTS)
+            start, done = time.process_time(), 0
+            while done < STEPS * SLOTS:
+                done += step()
+            seconds[name].append(1e6 * (time.process_time() - start) / done)
     raw = seconds["raw loop"]
     return [
         Line(f"{case}: raw loop", raw, "µs of CPU per step"),
