@@ -9,7 +9,7 @@ from gem.errors import BadValue
 BACKLOG = 2048  # connections waiting to be accepted
 
 
-def listen(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Open a listening TCP socket.
 
     Args:

@@ -183,19 +183,19 @@ class Capture:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.head_limit = limit - limit * 28 // 128
-        self.head, self.tail, self.total = bytearray(), bytearray(), 0
+        self.head, self.end, self.total = bytearray(), bytearray(), 0
 
     def add(self, data: bytes) -> None:
         self.total += len(data)
         room = self.head_limit - len(self.head)
         self.head += data[:room]
-        self.tail += data[room:] if room > 0 else data
-        if len(self.tail) > 2 * (self.limit - self.head_limit) + 65536:
+        self.end += data[room:] if room > 0 else data
+        if len(self.end) > 2 * (self.limit - self.head_limit) + 65536:
             self._trim()
 
     def _trim(self) -> None:
         keep = self.limit - self.head_limit
-        del self.tail[: max(0, len(self.tail) - keep)]
+        del self.end[: max(0, len(self.end) - keep)]
 
     @property
     def truncated(self) -> bool:
@@ -204,11 +204,11 @@ class Capture:
     def text(self) -> str:
         """The captured data as text; if bytes were dropped, a line in the middle says how many."""
         if not self.truncated:
-            return (self.head + self.tail).decode("utf-8", "replace")
+            return (self.head + self.end).decode("utf-8", "replace")
         self._trim()
-        cut = self.total - len(self.head) - len(self.tail)
-        head, tail = self.head.decode("utf-8", "replace"), self.tail.decode("utf-8", "replace")
-        return f"{head}\n[... {cut} bytes cut ...]\n{tail}"
+        cut = self.total - len(self.head) - len(self.end)
+        head, end = self.head.decode("utf-8", "replace"), self.end.decode("utf-8", "replace")
+        return f"{head}\n[... {cut} bytes cut ...]\n{end}"
 
 
 class ProcessStreams:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from gem._internal.http_server import listen
+from gem._internal.http_server import bind_socket
 from gem.errors import BadValue, CallerError, InfraError, SandboxError, require
 from gem.sandbox import remote_protocol as protocol
 from gem.sandbox.base import Sandbox, Session
@@ -49,7 +49,7 @@ class SandboxServer:
             raise BadValue("a sandbox server requires a non-empty token")
         self._api = _Api(sandbox, token)
         uvicorn, app = require("uvicorn", extra="serve"), _app(self._api)
-        self._socket = listen(host, port)
+        self._socket = bind_socket(host, port)
         address, port = self._socket.getsockname()[:2]
         self.url = f"http://{address}:{port}"
         self._server = uvicorn.Server(

@@ -200,7 +200,7 @@ class DriverConnection:
         out, err, *returned = (self.listener.captures[fd] for fd in test.pipes)
         status, value = status_of(ended, self.job.limits, err.text()), None
         if returned and status is Status.OK:
-            value = values.checked(bytes(returned[0].head + returned[0].tail))
+            value = values.checked(bytes(returned[0].head + returned[0].end))
             if value is None:
                 status = Status.ERROR
                 err.add(NO_VALUE)

@@ -27,7 +27,6 @@ import argparse
 import asyncio
 import json
 import logging
-import socket
 import sys
 import time
 from collections import deque
@@ -39,7 +38,8 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from gem.errors import BadValue, ToolError, require
+from gem._internal.http_server import BACKLOG, bind_socket
+from gem.errors import ToolError, require
 from gem.tools.search_engine.corpus import Hit
 from gem.tools.search_engine.index import Retriever
 
@@ -48,7 +48,6 @@ MAX_TOPK = 100
 MAX_URLS = 1024
 MAX_BODY_BYTES = 1 << 24
 MAX_WAITING = 10_000  # queries; further requests are refused with status 503
-BACKLOG = 2048  # connections waiting to be accepted
 SHUTDOWN_S = 10  # time for requests in flight when the server is stopped
 BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
@@ -356,7 +355,7 @@ def serve(service: Service, host: str, port: int) -> None:
         BadValue: the address is not available.
     """
     uvicorn = require("uvicorn", extra="search")
-    listener = _bind(host, port)
+    listener = bind_socket(host, port)
     config = uvicorn.Config(
         make_app(service),
         log_level="warning",
@@ -373,23 +372,3 @@ def serve(service: Service, host: str, port: int) -> None:
         listener.close()
     if not server.started:
         sys.exit(1)
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    if not 0 <= port < 1 << 16:
-        raise BadValue(f"cannot listen on {host}:{port}: a port is a number below {1 << 16}")
-    try:
-        info = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, _, _, address = info[0]
-        # asyncio sets TCP_NODELAY only on sockets with an explicit protocol; without it each reply takes 40 ms.
-        listener = socket.socket(family, kind, socket.IPPROTO_TCP)
-    except OSError as e:
-        raise BadValue(f"cannot listen on {host}:{port}: {e}") from e
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(BACKLOG)  # before the URL is printed, so that early clients wait
-    except OSError as e:
-        listener.close()
-        raise BadValue(f"cannot listen on {host}:{port}: {e}") from e
-    return listener
