@@ -1,6 +1,7 @@
 """The interface of vector environments: N environments behind one object.
 
-Terms: a *slot* is one environment of the vector, N the number of slots, and B the number of slots in one call.
+Terms: a *slot* is one environment of the vector, N the number of slots, and B the number of slots in one call. This
+file is long because synchronous and asynchronous stepping share the bookkeeping of pending slots.
 """
 
 from __future__ import annotations
