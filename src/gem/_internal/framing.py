@@ -41,11 +41,13 @@ class Channel:
             TimeoutError: the message was not sent within the timeout.
             OSError: the other end is closed.
         """
-        self.send_bytes([pickle.dumps(message, protocol=5)], timeout)
-
-    def send_bytes(self, messages: Iterable[bytes], timeout: float | None = None) -> None:
-        """Send messages that are bytes already, in one write. Raises as send() does."""
+        data = pickle.dumps(message, protocol=5)
         self.sock.settimeout(timeout)
+        self.sock.sendall(_LENGTH.pack(len(data)) + data)
+
+    def send_bytes(self, messages: Iterable[bytes]) -> None:
+        """Send messages that are bytes already, in one write, without a time limit. Raises OSError as send() does."""
+        self.sock.settimeout(None)
         self.sock.sendall(b"".join(part for message in messages for part in (_LENGTH.pack(len(message)), message)))
 
     def receive(self) -> Any:

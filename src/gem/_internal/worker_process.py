@@ -74,9 +74,6 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def fileno(self) -> int:
-        return self.channel.fileno()
-
     def has_exited(self) -> bool:
         """Return whether the process has ended. A child of it may still hold the channel open."""
         return self._process.poll() is not None

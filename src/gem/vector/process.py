@@ -15,7 +15,7 @@ from gem._internal.worker_process import WorkerDied, WorkerProcess, usable_cpus
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import wait_readable
 from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_options
-from gem.vector.worker import PackedCall, WorkerSpec, is_outcome, is_report, unpack_outcome, unpack_report
+from gem.vector.worker import PackedCall, WorkerSpec, unpack_messages
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
 CLOSE_TIMEOUT = 3.0  # seconds for workers to close their environments before they are killed
@@ -94,7 +94,7 @@ class ProcessEngine(WorkerEngine):
         return worker
 
     def filenos(self) -> list[int]:
-        return [worker.process.fileno() for worker in self._processes if worker.process.alive]
+        return [worker.fileno for worker in self._processes if worker.process.alive]
 
     def wait_for_workers(self, timeout: float) -> None:
         wait_readable(self.filenos(), timeout)
@@ -114,6 +114,7 @@ class SlotProcess(SlotWorker):
 
     def __init__(self) -> None:
         self.process = WorkerProcess("gem.vector.worker:main")
+        self.fileno = self.process.channel.sock.fileno()
 
     def start(self, spec: WorkerSpec) -> None:
         """Send the spec. Raises WorkerDied."""
@@ -127,10 +128,12 @@ class SlotProcess(SlotWorker):
             messages = self.process.channel.drain()
         except EOFError:
             raise WorkerDied(self.process.exit_reason()) from None
-        for message in messages:
-            if is_report(message):
-                self.accept(unpack_report(message))
-        return [unpack_outcome(message) for message in messages if is_outcome(message)] if messages else None
+        if not messages:
+            return None
+        outcomes, report = unpack_messages(messages)
+        if report is not None:
+            self.accept(report)
+        return outcomes
 
     def check_alive(self) -> None:
         if self.process.has_exited():  # a child of its own may hold the channel open

@@ -14,7 +14,7 @@ from gem._internal.worker_process import WorkerDied
 from gem.errors import BadValue, require
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_options
-from gem.vector.worker import MAX_STAGES, BuildReport, PackedCall, SlotRunner, WorkerSpec, build, unpack_outcome
+from gem.vector.worker import MAX_STAGES, BuildReport, PackedCall, SlotRunner, WorkerSpec, build, unpack_messages
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
 CLOSE_TIMEOUT = 3.0  # seconds for actors to close their environments before they are killed
@@ -169,7 +169,7 @@ class RayWorker(SlotWorker):
         self._left -= len(result)
         if self._left:
             self.result = self._actor.run.remote([])
-        return [unpack_outcome(message) for message in result]
+        return unpack_messages(result)[0]
 
     def stop(self) -> Any:
         """Ask the actor to close its environments. Returns the reference to wait for."""

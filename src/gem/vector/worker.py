@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
@@ -108,33 +108,29 @@ def pack_outcome(outcome: SlotOutcome) -> bytes:
     return _SLOT.pack(slot) + dumps((is_step, plain, error if error is None else to_picklable(error), position))
 
 
-def unpack_outcome(message: bytes) -> SlotOutcome:
-    """Return the outcome in a worker's message; with EnvFailed if its value cannot be loaded here."""
-    slot: int = _SLOT.unpack_from(message)[0]
-    try:
-        is_step, value, error, position = pickle.loads(memoryview(message)[_SLOT.size :])
-        return SlotOutcome(slot, Step(*value) if is_step else value, error, position)
-    except Exception as e:  # a class's own unpickling may raise anything
-        why = f"slot {slot}: the result cannot be unpickled here: {describe_error(e)}"
-        return SlotOutcome(slot, None, EnvFailed(why))
-
-
 def pack_report(report: BuildReport) -> bytes:
     return _REPORT + pickle.dumps(report, protocol=5)
 
 
-def unpack_report(message: bytes) -> BuildReport:
-    report: BuildReport = pickle.loads(memoryview(message)[_SLOT.size :])
-    return report
+def unpack_messages(messages: Iterable[bytes]) -> tuple[list[SlotOutcome], BuildReport | None]:
+    """Return the outcomes and the report in a worker's messages.
 
-
-def is_outcome(message: bytes) -> bool:
-    """Return whether a worker's message is an outcome, and not ALIVE or REPORT."""
-    return not message[0] & 0x80  # the sign bit of the slot
-
-
-def is_report(message: bytes) -> bool:
-    return message.startswith(_REPORT)
+    An outcome whose value cannot be loaded here has EnvFailed as its error.
+    """
+    outcomes: list[SlotOutcome] = []
+    report: BuildReport | None = None
+    for message in messages:
+        slot = _SLOT.unpack_from(message)[0]
+        if slot < 0:
+            report = pickle.loads(message[_SLOT.size :]) if message.startswith(_REPORT) else report
+            continue
+        try:
+            is_step, value, error, position = pickle.loads(memoryview(message)[_SLOT.size :])
+            outcomes.append(SlotOutcome(slot, Step(*value) if is_step else value, error, position))
+        except Exception as e:  # a class's own unpickling may raise anything
+            why = f"slot {slot}: the result cannot be unpickled here: {describe_error(e)}"
+            outcomes.append(SlotOutcome(slot, None, EnvFailed(why)))
+    return outcomes, report
 
 
 class SlotRunner:
