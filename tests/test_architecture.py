@@ -1,8 +1,9 @@
-"""The rows of DESIGN.md §2 as data: a module imports only from rows above its own, wherever the import stands."""
+"""DESIGN: modules import only from rows above their own, without cycles, and each library has its homes."""
 
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +14,12 @@ MODULES = {
     ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted((SRC / "gem").rglob("*.py"))
 }
+TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
 
-# Each name is a row; a package is one row, and within it anything goes.
+# Each name is a row; a package is one row.
 ROWS = [
     *("errors", "messages", "seeding", "parsing", "_internal"),
-    *("core", "registry"),
+    *("core", "multiagent", "registry"),
     *("trajectory", "conversation", "datasets", "sandbox", "vector"),
     *("policies", "tools"),
     "graders",
@@ -27,131 +29,327 @@ ROWS = [
     *("integrations", "utils", "cli"),
 ]
 
-# Reached by id, entry point, published name or command; nothing imports them.
+# Rows inside packages: the contract, its implementations, the facade. A name is a module or a package below; every one
+# of a listed package is in a row.
+SUB_ROWS = {
+    "_internal": [
+        ("event_loop", "framing", "http_server", "imports", "text"),
+        ("http_client", "worker_process"),
+        ("worker_pool",),
+        ("__init__",),
+    ],
+    "conversation": [("observations", "template"), ("chat",), ("history",), ("retokenization",), ("__init__",)],
+    "datasets": [("rows",), ("load",), ("stream",), ("__init__",)],
+    "sandbox": [
+        ("base",),
+        ("process", "interpreter_session", "command_sandbox", "remote_protocol", "inside", "inside_relay"),
+        ("subprocess_", "bubblewrap", "container", "remote", "remote_server", "zygote"),
+        ("factory",),
+        ("__init__",),
+    ],
+    "vector": [
+        ("slots", "stats"),
+        ("engine", "worker"),
+        ("base", "worker_engine"),
+        ("sync", "thread", "async_", "process", "ray"),
+        ("make",),
+        ("__init__",),
+    ],
+    "policies": [("base",), ("endpoint",), ("__init__",)],
+    "tools": [
+        ("arguments", "formats"),
+        ("base_tool",),
+        ("search_engine", "mcp_config", "mcp_session", "mcp_client", "mcp_server"),
+        ("function_tool", "mcp_tool", "python_code_tool", "search_tool"),
+        ("tool_env_wrapper",),
+        ("__init__",),
+    ],
+    "tools.search_engine": [
+        ("corpus",),
+        ("numpy_engine", "tantivy_engine"),
+        ("index",),
+        ("client", "dense", "server"),
+        ("web",),
+        ("retrieval_server", "google_search_server", "serp_search_server"),
+        ("__init__",),
+    ],
+    "graders": [
+        ("base", "pool", "code_compare", "code_tests"),
+        ("math_text", "math_values", "math_engine"),
+        ("math_units", "math_warm"),
+        ("math_read",),
+        ("math_compare",),
+        ("exact", "judge", "rubric", "code", "math"),
+        ("__init__",),
+    ],
+    "rollout": [("scheduler",), ("collector", "play"), ("__init__",)],
+    "rl": [
+        ("advantages", "config", "losses", "metrics", "tiny"),
+        ("batch", "policy", "run_folder"),
+        ("imitation",),
+        ("trainer",),
+        ("__init__",),
+    ],
+    "testing": [
+        ("check", "plain_data", "fakes", "fake_search"),
+        ("harness", "side_effects", "sandbox_programs", "playthroughs"),
+        ("rollouts",),
+        ("env_construction", "env_interface", "env_determinism", "env_scores", "env_secrets"),
+        ("check_env", "check_rows", "check_sandbox", "check_tool"),
+        ("__init__",),
+    ],
+}
+
+# Reached by id, entry point, published name or command; no other package imports them.
 LEAVES = {"envs", "integrations", "utils", "cli"}
 
-# Doors that forward what others import; __main__ is `python -m gem`, the command line under another name.
+# Doors forward to other modules lazily. __main__ is `python -m gem`, another name of the command line.
 DOORS = {"gem", "gem.envs.registration"}
 MAIN = "gem.__main__"
 
-# Where each heavy library may be imported, directly or by require(): its packages and modules under gem.
+# The strings in these modules name environments' classes, which the registry resolves when one is made.
+CATALOGS = {"gem.envs.catalog", "gem.envs.reasoning_gym_specs", "gem.registry"}
+
+# Every third-party library, with the packages and modules under gem that may import it. All others are refused.
+ANYWHERE = [""]
 HOMES = {
-    "torch": ["rl"],
-    "transformers": ["rl", "conversation"],
-    "tokenizers": ["rl", "conversation"],
-    "safetensors": ["rl"],
+    # core dependencies
+    "numpy": ["rl", "vector", "tools.search_engine", "envs"],
+    "msgspec": ANYWHERE,
+    "rich": ["cli", "tools.search_engine"],
+    # extras
+    "PIL": ["envs"],
+    "aiohttp": ["_internal", "tools", "testing", "sandbox.remote"],
+    "anyio": ["tools"],
+    "cloudpickle": ["_internal"],
     "datasets": ["datasets"],
+    "httpx2": ["tools"],
+    "huggingface_hub": ["datasets"],
+    "jsonschema": ["tools"],
+    "latex2sympy2_extended": ["graders"],
+    "matplotlib": ["rl", "evaluate"],
+    "mcp": ["tools", "serve"],
+    "prometheus_client": ["tools.search_engine", "serve"],
     "pyarrow": ["datasets"],
     "ray": ["vector.ray"],
     "reasoning_gym": ["envs"],
-    "sympy": ["graders", "envs"],
-    "latex2sympy2_extended": ["graders"],
-    "PIL": ["envs"],
-    "aiohttp": ["_internal", "policies", "tools", "testing", "sandbox.remote"],
-    "starlette": ["serve", "tools.search_engine", "sandbox.remote_server"],
-    "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],
-    "tantivy": ["tools.search_engine"],
-    "prometheus_client": ["tools.search_engine"],
+    "referencing": ["tools"],
+    "safetensors": ["rl"],
     "selectolax": ["tools.search_engine"],
-    "mcp": ["tools", "serve"],
-    "jsonschema": ["tools"],
-    "matplotlib": ["rl", "evaluate"],
+    "starlette": ["serve", "tools.search_engine", "sandbox.remote_server"],
+    "sympy": ["graders", "envs"],
+    "tantivy": ["tools.search_engine"],
+    "tokenizers": ["rl", "conversation"],
+    "torch": ["rl"],
+    "transformers": ["rl", "conversation"],
+    "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],
 }
+
+# Modules that may import by name (importlib, __import__), run source text (exec) or change sys.modules, and why.
+DYNAMIC = {
+    "gem": "forwards its public names lazily",
+    "gem.errors": "require() imports a library of an extra",
+    "gem._internal.imports": "resolve() imports what a string names, for the rest of gem",
+    "gem.sandbox.inside": "runs in a container without gem: builds its modules from source text",
+    "gem.sandbox.inside_relay": "runs in a container without gem",
+    "gem.sandbox.zygote.cells": "runs the cells of a session",
+    "gem.sandbox.zygote.program": "runs the program under test",
+    "gem.sandbox.zygote.semaphores": "replaces modules of multiprocessing in the fork server",
+    "gem.sandbox.zygote.server": "imports the libraries that programs may use before it forks",
+    "gem.sandbox.zygote.server_pool": "asks which of those libraries are installed",
+    "gem.testing.side_effects": "runs as a script that measures what an import costs",
+}
+
+DYNAMIC_CALLS = {"require", "import_module", "__import__", "resolve"}
 
 
 def row_of(module: str) -> str:
     return "cli" if module == MAIN else module.removeprefix("gem.").split(".")[0]
 
 
-def package_of(module: str, path: Path) -> str:
-    return module if path.name == "__init__.py" else module.rpartition(".")[0]
+def part_of(package: str, module: str) -> str:
+    """The module or package directly inside a package that a module belongs to."""
+    return module.removeprefix(f"gem.{package}").lstrip(".").split(".")[0] or "__init__"
 
 
-def statements(module: str, path: Path) -> Iterator[tuple[str, int]]:
-    """Every module that a file's import statements name, and on which line: in functions, under TYPE_CHECKING too."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def is_package(module: str) -> bool:
+    return MODULES[module].name == "__init__.py"
+
+
+def stated(module: str, tree: ast.AST, *, package: bool) -> Iterator[tuple[str, int]]:
+    """Modules named by import statements and their lines, in functions and under TYPE_CHECKING too."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
-                parents = package_of(module, path).split(".")
+                parents = (module if package else module.rpartition(".")[0]).split(".")
                 base = ".".join([*parents[: len(parents) - node.level + 1], *filter(None, [base])])
             for alias in node.names:
                 name = f"{base}.{alias.name}"
                 yield (name if name in MODULES else base), node.lineno
 
 
-def calls(path: Path) -> Iterator[tuple[str, int]]:
-    """Every module that a file imports by calling require("…") or import_module("…"), and on which line."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+def named(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Modules named by strings and their lines: "gem.vector.process:ProcessVectorEnv", require("torch")."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            module, attribute, _ = node.value.partition(":")
+            if module in MODULES and (attribute or not is_package(module)):
+                yield module, node.lineno
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in ("require", "import_module", "__import__") and isinstance(node.args[0].value, str):
-                yield node.args[0].value, node.lineno
+            if called in DYNAMIC_CALLS and isinstance(node.args[0].value, str):
+                yield node.args[0].value.partition(":")[0], node.lineno
 
 
-STATEMENTS = {module: set(statements(module, path)) for module, path in MODULES.items()}
-IMPORTS = {module: sorted(STATEMENTS[module] | set(calls(path))) for module, path in MODULES.items()}
+def dynamic(tree: ast.AST) -> Iterator[int]:
+    """Lines that import by name, run source text or change sys.modules."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        # Reading a package's data files or its version runs no code.
+        if (
+            any(
+                n.split(".")[0] == "importlib" and n not in ("importlib.resources", "importlib.metadata") for n in names
+            )
+            or (isinstance(node, ast.Name) and node.id in ("exec", "__import__"))
+            or (isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and is_sys_modules(node.value))
+            or (
+                isinstance(node, ast.Attribute)
+                and node.attr in ("setdefault", "update", "pop")
+                and is_sys_modules(node.value)
+            )
+        ):
+            yield node.lineno
+
+
+def is_sys_modules(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "modules" and getattr(node.value, "id", "") == "sys"
+
+
+def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that import each other, directly or through others."""
+
+    def reachable(start: str) -> set[str]:
+        seen: set[str] = set()
+        queue = list(graph[start])
+        while queue:
+            if (module := queue.pop()) not in seen:
+                seen.add(module)
+                queue += graph.get(module, ())
+        return seen
+
+    reach = {module: reachable(module) for module in graph}
+    groups = {tuple(sorted(n for n in reach[m] if m in reach.get(n, ()))) for m in graph if m in reach[m]}
+    return [list(group) for group in sorted(groups)]
+
+
+STATED = {m: set(stated(m, tree, package=is_package(m))) for m, tree in TREES.items()}
+NAMED = {m: set() if m in CATALOGS | DOORS else set(named(tree)) for m, tree in TREES.items()}
+IMPORTS = {m: sorted(STATED[m] | NAMED[m]) for m in MODULES}
 INSIDE = sorted(set(MODULES) - DOORS)
 
 
-def test_every_module_stands_in_a_row():
+def wrong_imports(module: str, is_wrong) -> list[str]:
+    return [f"{MODULES[module].name}:{line} imports {name}" for name, line in IMPORTS[module] if is_wrong(name)]
+
+
+def test_every_module_is_in_a_row():
     assert {row_of(module) for module in INSIDE} <= set(ROWS)
 
 
 @pytest.mark.parametrize("module", INSIDE)
 def test_a_module_imports_only_from_rows_above_its_own(module):
-    mine = ROWS.index(row_of(module))
+    own = ROWS.index(row_of(module))
+    others = {name for name, _ in IMPORTS[module] if name.startswith("gem.") and row_of(name) != row_of(module)}
+    below = {name for name in others if ROWS.index(row_of(name)) > own}
+    assert wrong_imports(module, below.__contains__) == []
+
+
+@pytest.mark.parametrize("package", SUB_ROWS)
+def test_a_package_imports_only_from_its_own_rows_above(package):
+    row = {name: number for number, names in enumerate(SUB_ROWS[package]) for name in names}
+    inside = {m: part_of(package, m) for m in MODULES if f"{m}.".startswith(f"gem.{package}.")}
+    assert set(inside.values()) == set(row), "every module is in a row"
     wrong = [
-        f"{MODULES[module].name}:{line} imports {name}"
-        for name, line in IMPORTS[module]
-        if name.startswith("gem.") and row_of(name) != row_of(module) and ROWS.index(row_of(name)) > mine
+        found
+        for module, part in inside.items()
+        for found in wrong_imports(module, lambda name, part=part: row[inside.get(name, part)] > row[part])
     ]
     assert wrong == []
 
 
-@pytest.mark.parametrize("module", INSIDE)
-def test_nothing_imports_a_leaf_from_outside(module):
-    wrong = [
-        f"{MODULES[module].name}:{line} imports {name}"
-        for name, line in IMPORTS[module]
-        if name.startswith("gem.") and row_of(name) in LEAVES and row_of(name) != row_of(module)
-    ]
-    assert wrong == []
+def test_no_module_imports_itself_through_others():
+    graph = {m: {name for name, _ in IMPORTS[m] if name in MODULES and name != m} for m in INSIDE}
+    assert cycles(graph) == []
 
 
 @pytest.mark.parametrize("module", INSIDE)
-def test_nothing_inside_imports_the_door_in_front(module):
-    # `import gem` inside gem would hide what is really used; the command line asks it for the version alone.
-    wrong = [line for name, line in STATEMENTS[module] if name == "gem" and row_of(module) not in LEAVES]
+def test_no_other_package_imports_a_leaf(module):
+    assert (
+        wrong_imports(module, lambda name: name.startswith("gem.") and row_of(name) in LEAVES - {row_of(module)}) == []
+    )
+
+
+@pytest.mark.parametrize("module", INSIDE)
+def test_modules_inside_gem_do_not_import_the_package_itself(module):
+    # `import gem` would hide what is used; the command line asks it for the version alone.
+    wrong = [line for name, line in STATED[module] if name == "gem" and row_of(module) not in LEAVES]
     assert wrong == []
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_heavy_library_is_imported_in_its_homes_alone(module):
-    wrong = [
-        f"{MODULES[module].name}:{line} imports {name}"
-        for name, line in IMPORTS[module]
-        for home in [HOMES.get(name.split(".")[0])]
-        if home is not None and not any(f"{module}.".startswith(f"gem.{place}.") for place in home)
-    ]
-    assert wrong == []
+def test_third_party_libraries_are_imported_only_in_their_homes(module):
+    def is_wrong(name: str) -> bool:
+        library = name.split(".")[0]
+        if library in sys.stdlib_module_names or library in ("gem", "__future__"):
+            return False
+        return not any(home == "" or f"{module}.".startswith(f"gem.{home}.") for home in HOMES.get(library, []))
+
+    assert wrong_imports(module, is_wrong) == []
 
 
-def test_the_walk_sees_imports_wherever_they_stand(tmp_path):
-    path = tmp_path / "sample.py"
-    path.write_text(
-        "import gem.core\n"
-        "from typing import TYPE_CHECKING\n"
-        "if TYPE_CHECKING:\n"
-        "    from gem import registry\n"
-        "def f():\n"
-        "    from gem.rl.tiny import build_model\n"
-        "    from . import config\n"
-        "    require('torch.nn', extra='train')\n"
-        "    importlib.import_module('datasets')\n"
-    )
-    stated = {name for name, _ in statements("gem.rl.sample", path)}
-    assert stated == {"gem.core", "typing", "gem.registry", "gem.rl.tiny", "gem.rl.config"}
-    assert {name for name, _ in calls(path)} == {"torch.nn", "datasets"}
+@pytest.mark.parametrize("module", MODULES)
+def test_importing_by_name_and_running_source_text_is_left_to_a_few_modules(module):
+    lines = sorted(set(dynamic(TREES[module])))
+    assert lines == [] or module in DYNAMIC
+
+
+def test_the_list_of_dynamic_modules_has_no_stale_entry():
+    assert {module for module in DYNAMIC if module not in MODULES or not any(dynamic(TREES[module]))} == set()
+
+
+SAMPLE = """
+import gem.core
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from gem import registry
+def f():
+    from gem.rl.tiny import build_model
+    from . import config
+    require('torch.nn', extra='train')
+    resolve('gem.rl.losses:policy_loss')
+    importlib.import_module('datasets')
+BACKENDS = {'process': 'gem.vector.process:ProcessVectorEnv'}
+"""
+
+
+def test_the_walk_sees_imports_in_functions_and_in_strings():
+    tree = ast.parse(SAMPLE)
+    statements = {name for name, _ in stated("gem.rl.sample", tree, package=False)}
+    assert statements == {"gem.core", "typing", "gem.registry", "gem.rl.tiny", "gem.rl.config"}
+    assert {name for name, _ in named(tree)} == {"torch.nn", "datasets", "gem.rl.losses", "gem.vector.process"}
+
+
+@pytest.mark.parametrize(
+    "code", ["import importlib", "from importlib import util", "exec(x)", "__import__(x)", "sys.modules[x] = y"]
+)
+def test_the_walk_sees_dynamic_code(code):
+    assert list(dynamic(ast.parse(code)))
+    assert not list(dynamic(ast.parse("import importlib.metadata; sys.modules.get(x); sandbox.exec(x)")))
+
+
+def test_a_cycle_through_a_third_module_is_found():
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
