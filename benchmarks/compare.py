@@ -118,8 +118,16 @@ def grade(kind: str) -> float:
 def sandbox(kind: str) -> float:
     from gem.sandbox import Case, make_sandbox
 
+    def cells() -> int:
+        for _ in range(20):
+            assert session.run("print(6 * 7)").stdout == "42\n"
+        return 20
+
     cases = [Case(stdin=str(i)) for i in range(12)]
     with make_sandbox() as box:
+        if kind == "cells":
+            with box.session() as session:
+                return rate(cells)
         if kind == "tests":
             return rate(lambda: len(box.run_tests("print(int(input()) + 1)", cases)))
         return rate(lambda: int(box.run("print(1)").stdout))
@@ -193,6 +201,7 @@ WORKLOADS: dict[str, Callable[[], float]] = {
     "grade formulas": lambda: grade("formulas"),
     "sandbox, print": lambda: sandbox("print"),
     "sandbox, tests": lambda: sandbox("tests"),
+    "sandbox, session cells": lambda: sandbox("cells"),
     "Python tool, calls": python_tool,
     "search, queries": search,
     "MCP, calls": mcp,

@@ -40,6 +40,7 @@ class HttpRequest:
 
     Args:
         timeout: seconds per attempt.
+        connect_timeout: seconds to open a connection. None allows nine tenths of the timeout.
         secret: removed from every error message; empty for none.
     """
 
@@ -50,6 +51,7 @@ class HttpRequest:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret: str = field(default="", repr=False)
+    connect_timeout: float | None = None
 
     def redact(self, text: str) -> str:
         """Replace the secret, plain or URL-quoted, by an ellipsis."""
@@ -215,7 +217,8 @@ class _ConnectionPool:
         Raises:
             RequestError: for connection errors, timeouts and every status but 200.
         """
-        limit = self._aiohttp.ClientTimeout(total=request.timeout, sock_connect=request.timeout * _CONNECT_SHARE)
+        connect_timeout = request.connect_timeout or request.timeout * _CONNECT_SHARE
+        limit = self._aiohttp.ClientTimeout(total=request.timeout, sock_connect=connect_timeout)
         large = request.body is not None and len(request.body) > LARGE_BODY
         data = io.BytesIO(request.body or b"") if large else request.body
         options = {"data": data, "headers": dict(request.headers), "params": dict(request.params)}
@@ -226,7 +229,7 @@ class _ConnectionPool:
                 ) as response:
                     body: bytes = await response.read()
             except self._aiohttp.ServerTimeoutError:  # while connecting; a subclass of TimeoutError, so it comes first
-                raise RequestError(f"no connection in {limit.sock_connect:g} s") from None
+                raise RequestError(f"no connection in {connect_timeout:g} s") from None
             except asyncio.TimeoutError:  # not the builtin before Python 3.11
                 raise RequestError(f"no reply in {request.timeout:g} s", timed_out=True) from None
             except (self._aiohttp.ClientError, OSError) as e:

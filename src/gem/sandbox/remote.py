@@ -13,6 +13,7 @@ from gem.sandbox import remote_protocol as protocol
 from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session
 
 GRACE_S = 60.0  # added to the time limit of a run, to start it and to transfer its result
+CONNECT_S = 10.0  # seconds to open a connection
 MAX_CONNECTIONS = 256
 
 
@@ -109,7 +110,8 @@ class RemoteSandbox(Sandbox):
         if limits is not None:
             body = {**(body or {}), "limits": protocol.packed_limits(limits)}
         data = None if body is None else json.dumps(body).encode()
-        request = HttpRequest(method, self.url + path, data, wall_s + GRACE_S, self._headers)
+        timeout = wall_s + GRACE_S
+        request = HttpRequest(method, self.url + path, data, timeout, self._headers, connect_timeout=CONNECT_S)
         return wait_for(self._client.send(request, _parse))
 
 
