@@ -41,7 +41,7 @@ SUB_ROWS = {
     "conversation": [("observations", "template"), ("chat",), ("history",), ("retokenization",), ("__init__",)],
     "datasets": [("rows",), ("load",), ("stream",), ("__init__",)],
     "sandbox": [
-        ("base",),
+        ("base", "output"),
         ("process", "interpreter_session", "command_sandbox", "remote_protocol", "inside", "inside_relay"),
         ("subprocess_", "bubblewrap", "container", "remote", "remote_server", "zygote"),
         ("factory",),

@@ -175,6 +175,11 @@ class Env:
         Raises:
             BadValue: for any other seed.
         """
+        self._start_random_streams(seed)
+        return "", {}
+
+    def _start_random_streams(self, seed: int | None) -> None:
+        """Derive this episode's stream from the seed and the number of the episode; see reset()."""
         seed = self._first_seed if seed is None else seed
         self._first_seed = None
         if seed is not None:
@@ -187,7 +192,6 @@ class Env:
             self._episode += 1
         self.rng = stream(self._seed, self._episode, "world")
         self._action_rng = None
-        return "", {}
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, Info]:
         """Take one action. No text written by the agent raises.

@@ -278,7 +278,7 @@ def test_the_constructor_rejects_values_out_of_range(kwargs):
 def test_an_unknown_sandbox_name_raises_bad_value():
     env = CodeEnv(dataset=[ADD], sandbox_type="zygot")
     env.reset(seed=0)
-    with pytest.raises(BadValue, match="no sandbox 'zygot'; did you mean 'zygote'"):
+    with pytest.raises(BadValue, match="no sandbox_type 'zygot'; did you mean 'zygote'"):
         env.step(fenced(ADDS))
 
 

@@ -126,15 +126,15 @@ def test_client_errors_are_not_retried(status):
 def test_pauses_grow_with_jitter_and_respect_retry_after():
     endpoint = Endpoint("http://127.0.0.1/v1", "m", backoff=0.5)
     for attempt in range(4):
-        pauses = {endpoint._pause(attempt, 0.0) for _ in range(200)}
+        pauses = {endpoint._retry_delay(attempt, 0.0) for _ in range(200)}
         assert 0.25 * 2**attempt <= min(pauses) < max(pauses) <= 0.5 * 2**attempt and len(pauses) > 100
-    assert endpoint._pause(0, 7.0) == 7.0
-    assert endpoint._pause(60, 0.0) == endpoint._pause(0, 1e9) == MAX_PAUSE_S
+    assert endpoint._retry_delay(0, 7.0) == 7.0
+    assert endpoint._retry_delay(60, 0.0) == endpoint._retry_delay(0, 1e9) == MAX_PAUSE_S
 
 
 def test_retry_after_delays_the_next_attempt(monkeypatch):
     asked = []
-    monkeypatch.setattr(Endpoint, "_pause", lambda self, attempt, after: asked.append((attempt, after)) or 0.0)
+    monkeypatch.setattr(Endpoint, "_retry_delay", lambda self, attempt, after: asked.append((attempt, after)) or 0.0)
     answers = [Answer(status=429, headers={"Retry-After": "3"}), Answer(status=503, headers={"Retry-After": "Mon"})]
     with FakeEndpoint([*answers, "4"]) as fake, client(fake) as endpoint:
         endpoint.complete(ASK)

@@ -24,6 +24,14 @@ def fixture_ids() -> Iterator[None]:
         del ENV_REGISTRY[spec.id]
 
 
+@pytest.fixture(autouse=True)
+def threads_before() -> None:
+    """Remember the threads that earlier tests have left, such as the event loop of MCP sessions."""
+    import leftovers
+
+    leftovers.threads_before = set(threading.enumerate())
+
+
 @pytest.fixture
 def nothing_stays() -> Iterator[None]:
     """Check that every thread and file descriptor of a test is gone soon after it."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fixture_envs import Counting, Echo, Faulty, Waiting, Walker
-from leftovers import SOON, eventually
+from leftovers import SOON, eventually, gem_threads
 
 from gem._internal import event_loop
 from gem.core import EndOnTruncation, Env, EnvWrapper, Info, Step, has_coroutines
@@ -55,13 +55,6 @@ class AsyncFaulty(Faulty):
         except asyncio.CancelledError:
             type(self).cancelled += 1
             raise
-
-
-def gem_threads() -> list[str]:
-    names = (thread.name for thread in threading.enumerate())
-    return sorted(
-        name for name in names if name in ("gem-background", "gem-slots")
-    )  # without the threads of other parts
 
 
 def is_failed(step: Any, slot: int = 0) -> bool:

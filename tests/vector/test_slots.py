@@ -299,7 +299,7 @@ def group(*faults: dict[tuple[int, int], str], on_failure: Any = "restart", same
 def test_an_abandoned_call_ends_as_failed_and_replaces_the_environment():
     slots = group({})
     before = slots.envs[0]
-    outcome = slots.fail(SlotCall(0, "step", "a"), "timed out after 2 s")
+    outcome = slots.abandon(SlotCall(0, "step", "a"), "timed out after 2 s")
     assert outcome.error is None and outcome.position == (0, 1)
     assert outcome.value.observation == "episode 1 of seed 0"
     assert outcome.value.info["final_info"]["failure"] == "timed out after 2 s"
@@ -308,7 +308,7 @@ def test_an_abandoned_call_ends_as_failed_and_replaces_the_environment():
 
 def test_with_raise_an_abandoned_call_is_an_error():
     slots = group({}, on_failure="raise")
-    outcome = slots.fail(SlotCall(0, "step", "a"), "timed out after 2 s")
+    outcome = slots.abandon(SlotCall(0, "step", "a"), "timed out after 2 s")
     assert isinstance(outcome.error, EnvFailed) and "slot 0 failed: timed out after 2 s" in str(outcome.error)
     assert isinstance(slots.perform(SlotCall(0, "step", "a")).error, EnvFailed)
     assert slots.perform(SlotCall(0, "reset", (None, {}))).value[0] == "episode 1 of seed 0"
@@ -317,7 +317,7 @@ def test_with_raise_an_abandoned_call_is_an_error():
 def test_the_result_of_an_abandoned_call_is_dropped():
     class Slow(Walker):
         def step(self, action):
-            slots.fail(SlotCall(0, "step", action), "timed out after 2 s")  # as a timer would
+            slots.abandon(SlotCall(0, "step", action), "timed out after 2 s")  # as a timer would
             return super().step(action)
 
     slots = SlotGroup({0: Slow}, same_step=True, on_failure="restart")

@@ -190,7 +190,7 @@ class HttpClient:
                 except RequestError as error:
                     if attempt == self.retries or not self.should_retry(error):
                         raise self.failure_error(request, error, attempt + 1) from None
-                    pause = self._pause(attempt, error.retry_after)
+                    pause = self._retry_delay(attempt, error.retry_after)
                     logger.info("%s: %s; retrying in %.1f s", request.url, error, pause)
                 await asyncio.sleep(pause)
         except asyncio.CancelledError:
@@ -199,7 +199,7 @@ class HttpClient:
             raise
         raise AssertionError
 
-    def _pause(self, attempt: int, retry_after: float) -> float:
+    def _retry_delay(self, attempt: int, retry_after: float) -> float:
         own = self.backoff * 2.0**attempt * self._jitter.uniform(0.5, 1.0)
         return min(max(own, retry_after), MAX_PAUSE_S)
 
@@ -240,7 +240,7 @@ class _ConnectionPool:
         raise RequestError(
             f"status {response.status}: {text}",
             retryable=response.status in RETRYABLE or response.status >= 500,
-            retry_after=_retry_after(response.headers),
+            retry_after=_parse_retry_after(response.headers),
             status=response.status,
             body=body,
         )
@@ -303,7 +303,7 @@ def check_url(url: str, name: str, example: str, hint: str) -> str:
     return url.rstrip("/")
 
 
-def _retry_after(headers: Mapping[str, str]) -> float:
+def _parse_retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds in Retry-After; 0 for a date."""
     value = headers.get("Retry-After", "")
     return float(value) if value.isascii() and value.isdigit() else 0.0

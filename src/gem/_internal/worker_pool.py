@@ -124,7 +124,7 @@ class _RunningPool:
 
     def submit(self, function: str, arguments: tuple[Any, ...], timeout: float) -> Future[Any]:
         try:
-            return self._threads.submit(self._call, function, arguments, timeout)
+            return self._threads.submit(self._call_within_limit, function, arguments, timeout)
         except RuntimeError as e:  # closed by another thread a moment ago
             raise self._error("the worker pool is closed") from e
 
@@ -140,7 +140,7 @@ class _RunningPool:
             self._idle.get_nowait().kill()
         self._server.close()
 
-    def _call(self, function: str, arguments: tuple[Any, ...], timeout: float) -> Any:
+    def _call_within_limit(self, function: str, arguments: tuple[Any, ...], timeout: float) -> Any:
         worker = self._take_worker()
         self._busy.add(worker)
         try:
@@ -271,10 +271,10 @@ def _serve_calls(channel: Channel) -> None:
         channel.send(os.getpid())
         while True:
             function, arguments = channel.receive()
-            channel.send(_call(function, arguments))
+            channel.send(_call_function(function, arguments))
 
 
-def _call(function: str, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+def _call_function(function: str, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
     try:
         return resolve(function)(*arguments), None
     except (Exception, SystemExit) as e:  # including MemoryError

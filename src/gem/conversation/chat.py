@@ -83,7 +83,7 @@ class ChatFormat:
         return fed + sampled + ([] if ended else [self.eos_id]) + list(added)
 
     @property
-    def extends(self) -> bool:
+    def can_extend(self) -> bool:
         """Whether extend() works: the template shows earlier replies and ends them with a token."""
         if self._extends is None:
             try:

@@ -130,7 +130,7 @@ def context_ids(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message],
     if not turns:
         return chat.prompt(new)
     last = turns[-1]
-    if not chat.extends:
+    if not chat.can_extend:
         return _rendered(chat, turns, new, dropped)
     if dropped == last.dropped:
         if _still_shows_replies(chat, turns, new):

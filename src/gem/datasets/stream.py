@@ -37,7 +37,7 @@ class Stream:
         self._length: int | None = None
         self._rewind()
 
-    def readable(self, read: Callable[[Row], object]) -> Stream:
+    def without_bad_rows(self, read: Callable[[Row], object]) -> Stream:
         """Return a stream that skips the rows for which ``read`` raises BadValue. Some of them are logged."""
         stream = self.again()
         stream._read = read
@@ -85,10 +85,10 @@ class Stream:
         for index, row in enumerate(self._start()):
             if not isinstance(row, Mapping):
                 raise BadValue(f"{self.where(index)} must be a mapping of columns, got {type(row).__name__}")
-            if self._read is None or self._is_readable(index, row):
+            if self._read is None or self._is_valid(index, row):
                 yield index, row
 
-    def _is_readable(self, index: int, row: Row) -> bool:
+    def _is_valid(self, index: int, row: Row) -> bool:
         assert self._read is not None
         try:
             self._read(row)

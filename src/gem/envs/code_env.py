@@ -32,7 +32,7 @@ from gem.graders.code import CodeGrader, Reward
 from gem.graders.code_tests import Suite, read_tests
 from gem.parsing import code_blocks
 from gem.sandbox import Limits, Sandbox, get_sandbox
-from gem.sandbox.factory import PUBLISHED_NAMES
+from gem.sandbox.factory import backend_of_published_name
 from gem.seeding import derive
 
 # The published default column names, and the names that common datasets use instead.
@@ -114,7 +114,7 @@ class CodeEnv(DatasetEnv):
         """
         if isinstance(self.sandbox_type, Sandbox):
             return self.sandbox_type
-        return get_sandbox(PUBLISHED_NAMES.get(self.sandbox_type, self.sandbox_type))
+        return get_sandbox(backend_of_published_name(self.sandbox_type))
 
     def open(self, row: Row) -> str:
         self.problem = str(row[_column(row, self.question_key, PROBLEM, _PROBLEMS)]).strip()

@@ -189,7 +189,7 @@ class DatasetEnv(Env, ABC):
     def _streamed(self, stream: Stream, shuffle: bool, skips: bool) -> Stream:
         if shuffle:
             raise BadValue(f"{stream.name} is a stream and cannot be shuffled: pass shuffle=False")
-        return stream.readable(self.open) if skips else stream
+        return stream.without_bad_rows(self.open) if skips else stream
 
     def _open_key(self) -> str:
         """Return a key of everything besides the row that open() depends on, to cache which rows are bad."""

@@ -22,16 +22,8 @@ from typing import Any
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.base import Case, Files, Limits, Result, Sandbox, Session, Status
 from gem.sandbox.interpreter_session import InterpreterSession
-from gem.sandbox.process import (
-    FLOOD_FACTOR,
-    Capture,
-    CommandProcess,
-    ProcessExit,
-    ProcessStreams,
-    Sink,
-    exit_from_code,
-    status_of,
-)
+from gem.sandbox.output import FLOOD_FACTOR, Capture, Sink
+from gem.sandbox.process import CommandProcess, ProcessExit, ProcessStreams, exit_from_code, status_of
 
 # -u: output printed before a timeout is not lost in a buffer.
 INTERPRETER_FLAGS = ("-I", "-u", "-X", "utf8", "-c", Path(__file__).with_name("inside.py").read_text("utf-8"))

@@ -28,7 +28,7 @@ _shared: dict[tuple[str, str], Sandbox] = {}
 _lock = threading.Lock()
 
 
-def backend_of(sandbox_type: str) -> str:
+def backend_of_published_name(sandbox_type: str) -> str:
     """Convert a sandbox_type of the published interface to a backend name.
 
     Raises:

@@ -12,17 +12,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Status
+from gem.sandbox.output import CHUNK, FLOOD_FACTOR, Capture, Sink
 
 SHELL_SIGNAL_BASE = 128  # a shell reports signal N as exit code 128 + N
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
-FLOOD_FACTOR = 32  # a program that writes more than this multiple of output_bytes is killed
 POLL_INTERVAL_S = 0.01  # where the system has no pidfd to wait for
 START_S = 60.0  # until inside.py reports that it runs; after that SandboxError is raised
-CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -162,53 +160,6 @@ def status_of(ended: ProcessExit, limits: Limits, wall_s: float) -> Status:
     if ended.signal == signal.SIGXCPU or (ended.signal == signal.SIGKILL and used >= limits.cpu_seconds):
         return Status.TIMEOUT
     return Status.MEMORY if ended.out_of_memory else Status.KILLED
-
-
-class Sink(Protocol):
-    """Receives the data of one stream. ``total`` counts the bytes received."""
-
-    @property
-    def total(self) -> int: ...
-
-    def add(self, data: bytes) -> None: ...
-
-
-class Capture:
-    """Keeps the first and the last bytes of a stream, and counts all of them.
-
-    Args:
-        limit: bytes to keep, head and tail together.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.head_limit = limit - limit * 28 // 128
-        self.head, self.end, self.total = bytearray(), bytearray(), 0
-
-    def add(self, data: bytes) -> None:
-        self.total += len(data)
-        room = self.head_limit - len(self.head)
-        self.head += data[:room]
-        self.end += data[room:] if room > 0 else data
-        if len(self.end) > 2 * (self.limit - self.head_limit) + 65536:
-            self._trim()
-
-    def _trim(self) -> None:
-        keep = self.limit - self.head_limit
-        del self.end[: max(0, len(self.end) - keep)]
-
-    @property
-    def truncated(self) -> bool:
-        return self.total > self.limit
-
-    def text(self) -> str:
-        """The captured data as text; if bytes were dropped, a line in the middle says how many."""
-        if not self.truncated:
-            return (self.head + self.end).decode("utf-8", "replace")
-        self._trim()
-        cut = self.total - len(self.head) - len(self.end)
-        head, end = self.head.decode("utf-8", "replace"), self.end.decode("utf-8", "replace")
-        return f"{head}\n[... {cut} bytes cut ...]\n{end}"
 
 
 class ProcessStreams:

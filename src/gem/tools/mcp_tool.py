@@ -298,7 +298,7 @@ def schema_validator(schema: Schema) -> Validator:
     resolved within the schema only. An invalid schema, or one that exceeds a limit on references, accepts everything:
     the server validates the arguments itself.
     """
-    build = cache(lambda: _json_schema_errors(schema))  # on first use: tools have many functions
+    build = cache(lambda: _build_json_schema_validator(schema))  # on first use: tools have many functions
 
     def validate(arguments: Mapping[str, Any]) -> str:
         if error := names_error(arguments, schema):
@@ -308,7 +308,7 @@ def schema_validator(schema: Schema) -> Validator:
     return validate
 
 
-def _json_schema_errors(schema: Schema) -> Validator:
+def _build_json_schema_validator(schema: Schema) -> Validator:
     jsonschema = require("jsonschema", extra="mcp")
     referencing = require("referencing", extra="mcp")
     base = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)

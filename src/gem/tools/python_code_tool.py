@@ -10,8 +10,8 @@ from typing import Any
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.parsing import code_blocks
 from gem.sandbox import Limits, Result, Sandbox, Session, Status, get_sandbox
-from gem.sandbox.factory import backend_of
-from gem.sandbox.process import Capture
+from gem.sandbox.factory import backend_of_published_name
+from gem.sandbox.output import Capture
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.formats import TAGS
 
@@ -69,7 +69,7 @@ class PythonCodeTool(BaseTool):
         output_bytes: int = 8_000,
     ) -> None:
         super().__init__()
-        self._backend = backend_of(sandbox_type)
+        self._backend = backend_of_published_name(sandbox_type)
         self.timeout, self.sandbox_type, self.keep_error_last_line = timeout, sandbox_type, keep_error_last_line
         self.stateful = stateful
         limits = Limits(wall_s=timeout, memory_bytes=memory_bytes, output_bytes=output_bytes)

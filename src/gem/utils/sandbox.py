@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gem.sandbox import Limits, get_sandbox
-from gem.sandbox.factory import backend_of
+from gem.sandbox.factory import backend_of_published_name
 
 TIMEOUT_S = 10  # the published default
 
@@ -31,7 +31,7 @@ def run_python(
     (True, 'hello\n', '')
     """
     limits = Limits(wall_s=timeout)
-    result = get_sandbox(backend_of(sandbox_type)).run(code, stdin=stdin or "", limits=limits)
+    result = get_sandbox(backend_of_published_name(sandbox_type)).run(code, stdin=stdin or "", limits=limits)
     if not (stopped := result.stopped(limits)):
         return result.ok, result.stdout, result.stderr
     before = f"{result.stderr}\n" if result.stderr and not result.stderr.endswith("\n") else result.stderr

@@ -171,7 +171,7 @@ class SlotGroup:
             return SlotOutcome(slot, None, error)
         return SlotOutcome(slot, None, EnvFailed(f"{self.name(slot)}: {method} raised {describe(error)}"))
 
-    def fail(self, call: SlotCall, why: str) -> SlotOutcome:
+    def abandon(self, call: SlotCall, why: str) -> SlotOutcome:
         """Return the outcome of a call that was abandoned because it hung, as if the environment had raised.
 
         The environment may still be busy, so it is never called or closed again.

@@ -105,4 +105,4 @@ class InlineEngine(Engine):
         self.group.close()
 
     def _interrupt(self, call: SlotCall, error: BaseException) -> None:
-        self._outcomes.append(self.group.fail(call, f"interrupted by {type(error).__name__}"))
+        self._outcomes.append(self.group.abandon(call, f"interrupted by {type(error).__name__}"))

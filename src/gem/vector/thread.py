@@ -146,7 +146,7 @@ class ThreadTask:
             if self.call.method == "close":
                 self.group.close()
                 return SlotOutcome(slot, None)
-            return self.group.perform(self.call) if self.why is None else self.group.fail(self.call, self.why)
+            return self.group.perform(self.call) if self.why is None else self.group.abandon(self.call, self.why)
         except BaseException as e:  # such as a KeyboardInterrupt raised by the environment; the thread continues
             return SlotOutcome(slot, None, EnvFailed(f"{self.group.name(slot)}: {describe(e)}"))
 

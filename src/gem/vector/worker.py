@@ -187,7 +187,7 @@ class SlotRunner:
         except CallTimeout as e:  # raised outside of step() and reset(), such as in close() or get_state()
             why = str(e)
         try:
-            return self._timer.limit(self.group.fail, call, why)
+            return self._timer.limit(self.group.abandon, call, why)
         except CallTimeout:
             self.group.mark_lost(call.slot, why, None)
             name = self.group.name(call.slot)

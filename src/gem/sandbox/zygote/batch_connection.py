@@ -24,7 +24,7 @@ from gem.sandbox.zygote.batch_protocol import (
     RunReport,
 )
 from gem.sandbox.zygote.host import Launcher, RunExit, status_of
-from gem.sandbox.zygote.listener import Listener
+from gem.sandbox.zygote.output_reader import OutputReader
 from gem.sandbox.zygote.protocol import in_memory
 
 GRACE_S = 5.0  # beyond a time limit, for the driver to report
@@ -103,7 +103,7 @@ class DriverConnection:
         self.job, self.parallel = job, parallel
         self.running: dict[int, PendingTest] = {}
         self.reports: deque[RunReport] = deque()  # not looked at yet
-        self.listener = Listener()
+        self.listener = OutputReader()
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             self.channel, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             ours.callback(self.channel.close)

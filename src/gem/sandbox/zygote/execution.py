@@ -9,9 +9,9 @@ from typing import Any
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Files, Limits, Result, Status
-from gem.sandbox.process import Capture
+from gem.sandbox.output import Capture
 from gem.sandbox.zygote.host import Launch, Launcher, RunExit, Zygote, status_of
-from gem.sandbox.zygote.listener import Listener
+from gem.sandbox.zygote.output_reader import OutputReader
 from gem.sandbox.zygote.protocol import in_memory
 
 DEATH_S = 30.0  # for a killed run to end, on a busy machine
@@ -34,7 +34,7 @@ def execute(
     launch: Launcher, entry: str, options: dict[str, Any], stdin: bytes, limits: Limits, files: Files | None
 ) -> Result:
     """Start a run, read its output, and kill it at its limits."""
-    with contextlib.closing(Listener()) as listener:
+    with contextlib.closing(OutputReader()) as listener:
         (out, to_out), (err, to_err) = (listener.pipe(limits.output_bytes) for _ in range(2))
         given = [in_memory(stdin), to_out, to_err]
         try:
@@ -51,7 +51,7 @@ def execute(
         return _result(ended, limits, wall_s, listener.captures[out], listener.captures[err])
 
 
-def _ended(run: Launch, listener: Listener, deadline: float) -> RunExit:
+def _ended(run: Launch, listener: OutputReader, deadline: float) -> RunExit:
     """Wait until a run has ended, killing it at the deadline (by time.monotonic()) or for excessive output."""
     listener.watch(run.fileno())
     while not run.over():

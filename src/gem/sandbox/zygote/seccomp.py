@@ -83,7 +83,7 @@ class Filter:
         guard_truncation: bool = False,
     ) -> None:
         code = _prologue()
-        code += _answer(UNKNOWN, _UNKNOWN) + _clone() + _ioctl(guard_signals) + _sockets(network) + _others()
+        code += _answer(UNKNOWN, _UNKNOWN) + _clone() + _ioctl(guard_signals) + _sockets(network) + _own_limits_only()
         if own_pids:
             code += _killing_oneself()
         if fake_groups:
@@ -111,7 +111,7 @@ class Filter:
             pid = os.getpid()
             own = {_SELF: pid, _SELF_GROUP: -pid & 0xFFFFFFFF}
             data = _assembled((c, t, f, own.get(k, k)) for c, t, f, k in self._code)
-        _install(_program(data))
+        _install(_sock_fprog(data))
 
 
 class GroupFilter(Filter):
@@ -132,29 +132,29 @@ class GroupFilter(Filter):
 
         The caller checks the result of the call.
         """
-        return _prctl, (_PR_SET_SECCOMP, _MODE_FILTER, _program(self._bytes))
+        return _prctl, (_PR_SET_SECCOMP, _MODE_FILTER, _sock_fprog(self._bytes))
 
 
-class _Program(ctypes.Structure):
+class _SockFprog(ctypes.Structure):
     """struct sock_fprog"""
 
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
 
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
-_prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.POINTER(_Program))
+_prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.POINTER(_SockFprog))
 
 
 def noop_call() -> tuple[Callable[..., int], tuple[Any, ...]]:
     """Like GroupFilter.prepared(), for a call without effect."""
-    return _prctl, (_PR_GET_SECCOMP, 0, _program(b""))
+    return _prctl, (_PR_GET_SECCOMP, 0, _sock_fprog(b""))
 
 
-def _program(data: bytes) -> _Program:
-    return _Program(len(data) // _INSTRUCTION.size, data)
+def _sock_fprog(data: bytes) -> _SockFprog:
+    return _SockFprog(len(data) // _INSTRUCTION.size, data)
 
 
-def _install(program: _Program) -> None:
+def _install(program: _SockFprog) -> None:
     linux.checked(_prctl(_PR_SET_SECCOMP, _MODE_FILTER, program), "seccomp")
 
 
@@ -226,7 +226,7 @@ def _sockets(network: bool) -> list[Instruction]:
     return pairs + _answer(["socket", *NETWORK], _REFUSE)
 
 
-def _others() -> list[Instruction]:
+def _own_limits_only() -> list[Instruction]:
     """Allow a process to change only its own limits and priorities."""
     names = ("prlimit64", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr")
     code = [i for name in names for i in _unless(name, 0, [0])]

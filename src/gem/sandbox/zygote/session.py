@@ -18,7 +18,7 @@ from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Result, Status
 from gem.sandbox.interpreter_session import InterpreterSession
 from gem.sandbox.zygote.host import Launch, Launcher, RunExit, status_of
-from gem.sandbox.zygote.listener import Listener
+from gem.sandbox.zygote.output_reader import OutputReader
 
 INTERRUPT_S = 1.0  # for a cell to react to an interrupt
 SEND_S = 0.1  # to send an interrupt
@@ -60,7 +60,7 @@ class _Interpreter:
 
     def __init__(self, launch: Launcher, limits: Limits) -> None:
         self.limits = limits
-        self.listener = Listener()
+        self.listener = OutputReader()
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             self.channel, channel = socket.socketpair()
             ours.callback(self.channel.close)

@@ -22,9 +22,9 @@ from gem.tools.search_engine.corpus import Hit, Progress
 from gem.tools.search_engine.index import (
     DocumentIndex,
     LexicalIndex,
+    best_hits,
     check_topk,
     open_index,
-    ranked,
     write_atomically,
 )
 from gem.tools.search_engine.numpy_engine import TIE, kth_best
@@ -264,7 +264,7 @@ class DenseIndex(DocumentIndex):
 
     def _ranked(self, scored: list[tuple[float, int]], topk: int) -> list[Hit]:
         best = _best(np.array([score for score, _ in scored]), topk)
-        return ranked(((scored[at][0], self._lexical.document(scored[at][1])) for at in best), topk)
+        return best_hits(((scored[at][0], self._lexical.document(scored[at][1])) for at in best), topk)
 
     def access(self, urls: Sequence[str]) -> list[str | None]:
         return self._lexical.access(urls)

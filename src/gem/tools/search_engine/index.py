@@ -103,7 +103,7 @@ class LexicalIndex(DocumentIndex):
 
     def search(self, queries: Sequence[str], topk: int = 3) -> list[list[Hit]]:
         check_topk(topk)
-        return [ranked(self._engine.search(query_words(query), topk), topk) for query in queries]
+        return [best_hits(self._engine.search(query_words(query), topk), topk) for query in queries]
 
     def document(self, number: int) -> Document:
         """Return a document by its number, from 0. Raises ToolError if the index is damaged."""
@@ -119,7 +119,7 @@ class LexicalIndex(DocumentIndex):
         return (LexicalIndex, (self._engine,)) if self.folder is None else (open_index, (self.folder,))
 
 
-def ranked(scored: Iterable[tuple[float, Document]], topk: int) -> list[Hit]:
+def best_hits(scored: Iterable[tuple[float, Document]], topk: int) -> list[Hit]:
     """Return the best topk by score, then by id. Scores are rounded: the sum of floats depends on the order."""
     hits = [Hit(document, round(score, 4)) for score, document in scored]
     return sorted(hits, key=lambda hit: (-hit.score, hit.document["id"]))[:topk]

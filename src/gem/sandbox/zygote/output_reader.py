@@ -6,10 +6,10 @@ import os
 import select
 import time
 
-from gem.sandbox.process import CHUNK, FLOOD_FACTOR, Capture
+from gem.sandbox.output import CHUNK, FLOOD_FACTOR, Capture
 
 
-class Listener:
+class OutputReader:
     """Reads pipes into captures and reports when other descriptors are readable.
 
     ``captures`` maps the read end of each pipe to its capture. ``floods`` holds the read ends of pipes that received
