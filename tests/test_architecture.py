@@ -156,7 +156,6 @@ DYNAMIC = {
     "gem.sandbox.zygote.program": "runs the program under test",
     "gem.sandbox.zygote.semaphores": "replaces modules of multiprocessing in the fork server",
     "gem.sandbox.zygote.server": "imports the libraries that programs may use before it forks",
-    "gem.sandbox.zygote.server_pool": "asks which of those libraries are installed",
     "gem.testing.side_effects": "runs as a script that measures what an import costs",
 }
 

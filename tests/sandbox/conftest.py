@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the package envelope
 
 import pytest
 from envelope import runner
-from envelope.switch import cannot
+from envelope.availability import fail_or_skip
 
 from gem.errors import SandboxError
 from gem.sandbox import make_sandbox
@@ -24,7 +24,7 @@ def level(request):
     try:
         make_sandbox("zygote", level=request.param).close()
     except SandboxError as e:
-        cannot(f"level {request.param} is not available here: {e}")
+        fail_or_skip(f"level {request.param} is not available here: {e}")
     return request.param
 
 

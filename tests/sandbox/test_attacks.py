@@ -10,8 +10,8 @@ import json
 import os
 
 import pytest
-from envelope import programs, runner, victim
-from envelope.switch import cannot
+from envelope import programs, runner, trial
+from envelope.availability import fail_or_skip
 
 LEVELS = os.environ.get("GEM_ATTACK_LEVELS", "ns,lsm,basic").split(",")
 KNOWN_MISSES = {"basic": json.loads((runner.HERE / "basic_misses.json").read_text())}
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.attack
 
 @pytest.fixture(scope="session")
 def futures(request):
-    """All selected programs, several running at a time: (path, level) → future."""
+    """Run all selected programs, several at a time. Maps (path, level) to a future."""
     if reason := runner.cannot_run():
-        cannot(reason)
+        fail_or_skip(reason)
     envelopes = runner.Runner()
     calls = [item.callspec.params for item in request.session.items if "futures" in getattr(item, "fixturenames", ())]
     pairs = sorted(((call["path"], call["level"]) for call in calls), key=expected_s, reverse=True)
@@ -39,7 +39,7 @@ def expected_s(pair):
     if "hung" in KNOWN_MISSES.get(level, {}).get(path.stem, ""):
         return runner.HUNG_S
     program = programs.load(path)
-    return program.wall_s(victim.WALL_S) + float(program.fields.get("AFTER", victim.SETTLE_S))
+    return program.wall_s(trial.WALL_S) + float(program.fields.get("AFTER", trial.SETTLE_S))
 
 
 @pytest.mark.parametrize("path", programs.paths(), ids=lambda path: path.stem)
@@ -48,7 +48,7 @@ def test_an_attack_program_does_not_escape(level, path, futures, outcomes):
     outcome = futures[path, level].result()
     outcomes.append(outcome)
     if outcome.unavailable:
-        cannot(f"level {level} is not available here: {outcome.unavailable}")
+        fail_or_skip(f"level {level} is not available here: {outcome.unavailable}")
     known = KNOWN_MISSES.get(level, {}).get(path.stem, "")
     if known and not known.startswith("sometimes") and not outcome.misses:
         pytest.fail(f"level {level} now contains {path.stem}: remove it from basic_misses.json", pytrace=False)

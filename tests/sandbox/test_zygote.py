@@ -485,7 +485,7 @@ def test_a_program_runs_on_the_server_with_its_imports(source, tier):
 
 
 def test_a_library_that_is_not_installed_has_no_server(monkeypatch):
-    monkeypatch.setattr(server_pool, "installed", lambda tier: not tier)
+    monkeypatch.setattr(server_pool, "_is_available", lambda preload: not preload)
     with make_sandbox("zygote", level="basic") as sandbox:
         assert sandbox.run("import numpy.no_such_module").status is Status.ERROR
         assert len(servers(sandbox)) == 1

@@ -135,6 +135,13 @@ class TestNotebook:
         assert "[timed out after 2 s] [variables are kept]" in result.text
         assert run(notebook, "x").text == "Code execution result: 20\n\n"
 
+    def test_a_memory_error_keeps_variables_and_says_so(self, notebook):
+        run(notebook, "x = 20")
+        result = run(notebook, "raise MemoryError")
+        assert result.error is ToolErrorType.ERROR
+        assert "[memory limit exceeded] [variables are kept]" in result.text
+        assert run(notebook, "x").text == "Code execution result: 20\n\n"
+
     def test_a_crash_loses_variables_and_says_so(self, notebook):
         run(notebook, "x = 20")
         result = run(notebook, "import os; os.kill(os.getpid(), 9)")

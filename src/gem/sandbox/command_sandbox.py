@@ -10,7 +10,6 @@ import atexit
 import base64
 import contextlib
 import json
-import struct
 import time
 import weakref
 from abc import abstractmethod
@@ -21,7 +20,7 @@ from typing import Any
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.base import Case, Files, Limits, Result, Sandbox, Session, Status
-from gem.sandbox.interpreter_session import InterpreterSession
+from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
 from gem.sandbox.output import FLOOD_FACTOR, Capture, Sink
 from gem.sandbox.process import CommandProcess, ProcessExit, ProcessStreams, exit_from_code, status_of
 
@@ -37,7 +36,6 @@ MODULE_SOURCES = {  # modules that inside.py can load
 SESSION_CPU_S = 10.0**9  # CPU limit of a session without one; its cells are limited by wall clock
 INTERRUPT_S = 1.0  # for a cell to react to an interrupt
 VALUE_BYTES = 17 << 20  # room for the largest value that a function may return
-LENGTH = struct.Struct(">I")  # precedes each message to a session, as read by cells.py
 _open: weakref.WeakSet[CommandSandbox] = weakref.WeakSet()
 
 

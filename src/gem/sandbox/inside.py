@@ -55,6 +55,7 @@ def set_limits(rlimits: Mapping[str, tuple[int, int]]) -> None:
 
 
 def write_files(files: Mapping[str, str]) -> None:
+    """Write files below the working directory. A copy of zygote/limits.py, because this file runs without gem."""
     for path, content in files.items():
         if os.path.dirname(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 from collections.abc import Callable
 from typing import Protocol
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.base import Limits, Result, Session
+
+LENGTH = struct.Struct(">I")  # precedes each message to the interpreter, as read by zygote/cells.py
 
 
 class Interpreter(Protocol):

@@ -272,7 +272,7 @@ class ToolSet:
         if entry.tagged:
             value = call.arguments.get(entry.tool.tag_argument)
             if isinstance(value, str) and not value.strip():
-                text = f"The call of {call.name} is empty: {entry.tool.tag_argument} must not be blank"
+                text = f"The call to {call.name} is empty: nothing was run."
                 return PlannedCall(call, entry.tool, ToolResult(text, ToolErrorType.EMPTY))
         return PlannedCall(call, entry.tool)
 

@@ -27,7 +27,7 @@ _VARIABLES = {
 }
 _CUT_NOTICE = re.compile(r"\n\[\.\.\. ([0-9]{1,18}) bytes cut \.\.\.\]\n")  # written by the sandbox
 _BLANK_OR_COMMENT = re.compile(r"\s*(?:#.*)?")
-_EMPTY = ToolResult("The call of python is empty: no code was run.", ToolErrorType.EMPTY)
+_EMPTY = ToolResult("The call to python is empty: nothing was run.", ToolErrorType.EMPTY)
 
 
 class PythonCodeTool(BaseTool):
@@ -152,7 +152,7 @@ class PythonCodeTool(BaseTool):
         if result.state_lost:
             stopped = f"{stopped} [all variables are lost; the next cell starts a new interpreter]".lstrip()
         elif stopped and self.stateful:
-            stopped += " [variables are kept]"
+            stopped = stopped.replace("[killed: ", "[") + " [variables are kept]"  # the interpreter was not killed
         stderr = "\n".join(part.rstrip("\n") for part in (stderr, stopped) if part)
         error = None
         if not result.ok:

@@ -8,5 +8,5 @@ for pid in range(1, 400):
             text = open(f"/proc/{pid}/{name}", "rb").read(20000)
         except OSError:
             continue
-        if b"CANARY" in text or b"envelope.victim" in text:
+        if b"CANARY" in text or b"envelope.trial" in text:
             print(f"PWNED /proc/{pid}/{name}", text[:300])

@@ -1,4 +1,4 @@
-"""`python -m envelope`, with this folder's parent on the path: see runner.py."""
+"""Command `python -m envelope`, to be run in tests/sandbox. See runner.py."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Caps on memory and processes that hold for a whole envelope: a cgroup of either version, where one can be written.
+"""Limits on the memory and processes of a whole envelope, by cgroups version 1 or 2.
 
-Where none can, each process of the envelope has resource limits instead, which say nothing of all of them together.
+Where no cgroup can be written, each process of the envelope has resource limits instead, which do not limit their sum.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ PROCESSES = 300
 CAPS_V1 = {
     "memory": {"memory.limit_in_bytes": MEMORY_BYTES},
     "pids": {"pids.max": PROCESSES},
-    "cpu": {"cpu.shares": 1024},  # no more of the processors than each of the others
+    "cpu": {"cpu.shares": 1024},  # the same share of the processors as other cgroups
     "cpuacct": {},
 }
 CAPS_V2 = {"memory.max": MEMORY_BYTES, "memory.swap.max": 0, "pids.max": PROCESSES}
 
 
 class Caps:
-    """The caps of one envelope, from making it to remove().
+    """The limits of one envelope, until remove().
 
-    name: of its cgroup, not in use on this machine.
+    Args:
+        name: name of the cgroup, unused on this machine.
     """
 
     def __init__(self, name: str) -> None:
@@ -47,11 +48,11 @@ class Caps:
         folder.mkdir()
         self.folders.append(folder)
         for cap, value in caps.items():
-            with contextlib.suppress(FileNotFoundError):  # swap is not counted everywhere
+            with contextlib.suppress(FileNotFoundError):  # some kernels do not count swap
                 (folder / cap).write_text(str(value))
 
     def enter(self) -> None:
-        """Move this process in. Called between fork and exec."""
+        """Move this process into the cgroup. Called between fork and exec."""
         if not self.folders:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             resource.setrlimit(resource.RLIMIT_NPROC, (PROCESSES, PROCESSES))
@@ -59,7 +60,7 @@ class Caps:
             (folder / "cgroup.procs").write_text(str(os.getpid()))
 
     def peaks(self) -> dict[str, int]:
-        """The most "bytes" and "processes" there were at once, and "cpu_ms" in all, as far as the kernel says."""
+        """Peak "bytes" and "processes", and the sum "cpu_ms", as far as the kernel reports them."""
         names = {
             "memory.max_usage_in_bytes": ("bytes", 1),
             "memory.peak": ("bytes", 1),
@@ -70,12 +71,12 @@ class Caps:
         seen = {}
         for folder in self.folders:
             for name, (what, unit) in names.items():
-                with contextlib.suppress(OSError, ValueError):  # cpu.stat says something else in version 1
+                with contextlib.suppress(OSError, ValueError):  # cpu.stat has another format in version 1
                     seen[what] = int((folder / name).read_text().split("\n")[0].removeprefix("usage_usec")) // unit
         return seen
 
     def remove(self) -> None:
-        """Call when the envelope has ended: the kernel may need a moment to let go of its last process."""
+        """Remove the cgroup of an envelope that has ended. Retries while the kernel still releases its last process."""
         for folder in self.folders:
             for _ in range(100):
                 try:
@@ -86,5 +87,5 @@ class Caps:
 
 
 def own_cgroup() -> Path:
-    """Of cgroups version 2, the one that this process is in."""
+    """The cgroup (version 2) of this process."""
     return ROOT / Path("/proc/self/cgroup").read_text().rsplit("::", 1)[1].strip().lstrip("/")

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Runs a command where nothing that it does reaches the machine, and tells with its exit status how the command ended.
+# Runs a command isolated from the machine, and exits with its exit status.
 #
 #   enter.sh UID FOLDER... -- COMMAND...
 #
-# UID      whom the command runs as, without any capability; 0, for which it takes root, keeps those of root in a container
-# FOLDER   what it needs of the machine besides the system itself: seen at its own path, read-only
+# UID      user that the command runs as, without capabilities; 0 needs root and keeps the capabilities of a container's root
+# FOLDER   folder of the machine that the command needs besides the system itself; read-only, at the same path
 #
-# The command has namespaces of its own for mounts, processes, the network, SysV IPC and the host's name. Whatever could
-# be written is an empty tmpfs of limited size, and so are all homes; everything else is read-only. Needs util-linux and
-# iproute2, and root or user namespaces for everybody. When the first process here is killed, all that it holds dies.
+# The command has its own mount, pid, network, IPC and UTS namespaces. Writable folders and home folders are replaced by
+# an empty tmpfs of limited size; everything else is read-only. Needs util-linux, iproute2, and root or unprivileged user
+# namespaces. Killing the first process here ends all others.
 set -euo pipefail
 
 namespaces=(--mount --pid --fork --net --ipc --uts --kill-child=KILL)
 if [ "$(id -u)" -ne 0 ]; then namespaces+=(--user --map-root-user); fi
 
-# What follows runs as the root of these namespaces.
+# The rest runs as root in these namespaces.
 exec unshare "${namespaces[@]}" bash -euo pipefail -c '
 outside=$1 uid=$2; shift 2
 folders=()
@@ -23,10 +23,10 @@ shift
 
 mount --make-rprivate /
 mount -t proc proc /proc
-held=()  # a folder that is held open can still be bound when an empty tmpfs hides its place
+held=()  # an open folder can still be bound after an empty tmpfs hides its path
 for folder in "${folders[@]}"; do exec {fd}<"$folder"; held+=("$fd"); done
 
-mount -o remount,bind,ro / 2>/dev/null || true  # not everywhere without root, where little could be written anyway
+mount -o remount,bind,ro / 2>/dev/null || true  # fails on some machines without root, where little is writable anyway
 empty() { if [ -d "$1" ]; then mount -t tmpfs -o "size=$2,mode=1777,nosuid,nodev" tmpfs "$1"; fi; }
 empty /tmp 1400m
 for place in /root /home /srv /media /mnt /run /var/tmp; do empty "$place" 400m; done
@@ -60,7 +60,7 @@ mount -o remount,bind,ro /dev
 empty /dev/shm 400m
 if [ -d /sys/fs/cgroup ]; then mount -t tmpfs -o ro tmpfs /sys/fs/cgroup; fi
 ip link set lo up
-ip address add 169.254.169.254/32 dev lo  # where clouds keep their metadata
+ip address add 169.254.169.254/32 dev lo  # address of the metadata service of clouds
 echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start
 
 cd /tmp

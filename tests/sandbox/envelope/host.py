@@ -1,4 +1,4 @@
-"""A host worth attacking, and what can be seen of it: before and after a program ran, that must be the same."""
+"""A host with secrets and services, and snapshots of its state, which must be the same before and after a run."""
 
 from __future__ import annotations
 
@@ -37,21 +37,22 @@ CANARY = re.compile(r"CANARY_(?:SSH|AWS|FILE|NETRC|ENV|CMDLINE|NET|STDIN)\w*")
 
 
 def take_terminal() -> tuple[int, int]:
-    """Become the leader of a session with a controlling terminal, as a child: the parent stays to bury orphans.
+    """Continue in a child that leads a session with a controlling terminal. The parent reaps orphans.
 
-    Returns the two ends of the terminal, master and slave.
+    Returns:
+        The descriptors of the terminal: master and slave.
     """
     master, slave = os.openpty()
     child = os.fork()
     if child:
-        bury_until(child)
+        reap_until(child)
     os.setsid()
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     return master, slave
 
 
-def bury_until(child: int) -> None:
-    """Wait for every process that ends, until this one does; then end like it."""
+def reap_until(child: int) -> None:
+    """Reap processes until this child ends; then exit with its status."""
     while True:
         pid, status = os.wait()
         if pid == child:
@@ -59,7 +60,10 @@ def bury_until(child: int) -> None:
 
 
 class Host:
-    """Files, an environment, a terminal, listeners, another process: all with canaries. ``hits``: who was reached."""
+    """Files, an environment, a terminal, listeners and another process, all with canaries.
+
+    ``hits``: names of the listeners that were reached.
+    """
 
     def __init__(self, master: int, slave: int) -> None:
         self.master, self.slave = master, slave
@@ -73,7 +77,7 @@ class Host:
         )
 
     def snapshot(self) -> dict[str, object]:
-        """What must be the same after a run."""
+        """The state that a run must not change."""
         return {
             "files": files(),
             "SysV IPC": [Path(f"/proc/sysvipc/{kind}").read_text().count("\n") for kind in ("shm", "sem", "msg")],
@@ -88,17 +92,17 @@ class Host:
         }
 
     def _written(self) -> bool:
-        """Whether anything was ever written to the terminal."""
+        """Whether anything was written to the terminal."""
         return bool(select.select([self.master], [], [], 0)[0])
 
     def _neighbour(self) -> str:
         if self.neighbour.poll() is not None:
             return "killed"
-        return "stopped" if processes()[self.neighbour.pid].endswith((":T", ":t")) else "well"
+        return "stopped" if processes()[self.neighbour.pid].endswith((":T", ":t")) else "running"
 
 
 def waiting(fd: int) -> int:
-    """Bytes that can be read from a descriptor now."""
+    """Number of bytes that can be read from a descriptor without blocking."""
     return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4), sys.byteorder)
 
 
@@ -111,7 +115,7 @@ def write_files() -> None:
 
 
 def listen(hits: set[str]) -> list[socket.socket]:
-    """Services that answer everybody with a canary, and note that they were reached."""
+    """Start services that answer with a canary and record that they were reached."""
     addresses = {
         "loopback": (socket.AF_INET, ("127.0.0.1", 8765)),
         "metadata service": (socket.AF_INET, ("169.254.169.254", 80)),
@@ -148,23 +152,23 @@ def receive(datagrams: socket.socket, hits: set[str]) -> None:
 
 
 def writable() -> list[str]:
-    """Where an envelope lets anybody write: enter.sh mounts an empty tmpfs there."""
+    """Writable folders of an envelope, on which enter.sh mounts an empty tmpfs."""
     mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
     return [place for _, place, kind, options, *_ in mounts if kind == "tmpfs" and "rw" in options.split(",")]
 
 
 def files() -> dict[str, object]:
-    """Every file and folder that could have been written: path → what tells a change."""
+    """Every file and folder in writable places: path → mode, owner, links, size and time of modification."""
     seen: dict[str, object] = {}
     for root in writable():
         for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if not os.path.ismount(os.path.join(folder, name))]
             for path in (os.path.join(folder, name) for name in [*folders, *names]):
                 with contextlib.suppress(OSError):
-                    facts = os.lstat(path)
+                    stat = os.lstat(path)
                     is_folder = os.path.isdir(path) and not os.path.islink(path)
-                    times = () if is_folder else (facts.st_size, facts.st_mtime_ns)
-                    seen[path] = (facts.st_mode, facts.st_uid, facts.st_nlink if times else 0, *times)
+                    times = () if is_folder else (stat.st_size, stat.st_mtime_ns)
+                    seen[path] = (stat.st_mode, stat.st_uid, stat.st_nlink if times else 0, *times)
     return seen
 
 
@@ -181,7 +185,7 @@ def processes() -> dict[int, str]:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process ever had resident."""
+    """Peak resident memory of this process."""
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10  # type: ignore[index]
 
 

@@ -1,17 +1,17 @@
-"""The corpus: hostile programs in attacks/, harmless ones in benign/, described by the comments that they open with.
+"""The corpus: hostile programs in attacks/ and harmless ones in benign/. Their first lines have these fields:
 
-CLASS        what it attacks.
+CLASS        attacked resource.
 SEVERITY     "must" or "should".
-KIND         "benign" for a harmless one.
-EXPECT       for people: what a safe end is.
-EXPECT_OUT   text in the output of a harmless one, underscores for blanks.
-REQUIRE      text that has to reach the caller whatever happened.
-GRADE        the expected output or value of a test that must not be passed.
-FUNC         the function that tests call; the program is run as a script, too.
-STDIN        what it reads, with \\n for line ends; "big" is 18 MB of numbers.
-TIMEOUT      its wall-clock limit in seconds.
-AFTER        seconds to wait after its end for what it may have left to act.
-TRANSFORM    done to the source first: "null", "surrogate", "huge" or "nested".
+KIND         "benign" for a harmless program.
+EXPECT       description of a safe outcome, for readers.
+EXPECT_OUT   text in the output of a harmless program, with underscores for blanks.
+REQUIRE      text that the output must contain.
+GRADE        expected output or value of a test that the program must fail.
+FUNC         function that tests call; the program is also run as a script.
+STDIN        its input, with \\n for line ends; "big" is 18 MB of numbers.
+TIMEOUT      wall-clock limit in seconds.
+AFTER        seconds to wait after its end for effects of leftover processes.
+TRANSFORM    transformation of the source: "null", "surrogate", "huge" or "nested".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TRANSFORMS = {
 
 @dataclass(frozen=True)
 class Program:
-    """One program of the corpus. fields: what its comments say."""
+    """One program of the corpus. fields: the fields of its first lines."""
 
     name: str
     source: str
@@ -50,7 +50,7 @@ class Program:
 
     @property
     def expected(self) -> str:
-        """Of a harmless program: text that its output holds."""
+        """Text in the output of a harmless program."""
         return self.fields["EXPECT_OUT"].replace("_", " ")
 
     def wall_s(self, default: float) -> float:
@@ -58,7 +58,7 @@ class Program:
 
 
 def load(path: Path) -> Program:
-    """Read a program. Its grade is taken out of what is run: no program is told the answer."""
+    """Read a program. The value of GRADE is removed from the source, so that the program does not contain the answer."""
     text = path.read_text(encoding="utf-8")
     comments = "\n".join(line for line in text.splitlines()[:4] if line.startswith("#"))
     fields = dict(FIELD.findall(comments))
@@ -67,5 +67,5 @@ def load(path: Path) -> Program:
 
 
 def paths() -> list[Path]:
-    """All of the corpus, in order."""
+    """Paths of all programs, sorted."""
     return [path for folder in FOLDERS for path in sorted(folder.glob("*.py"))]

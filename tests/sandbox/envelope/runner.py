@@ -1,10 +1,10 @@
-"""Runs programs of the corpus, each in an envelope of its own, several at a time.
+"""Run programs of the corpus, each in its own disposable container (an envelope), several at a time.
 
   cd tests/sandbox
-  python -m envelope ns lsm            the whole corpus at these levels, a line for each program
+  python -m envelope ns lsm            all programs at these levels, one line for each
   python -m envelope ns --only 01 b03
 
-An envelope protects the machine from what the sandbox lets through. It needs Linux, util-linux, iproute2, and root or
+An envelope protects the machine from programs that escape the sandbox. It needs Linux, util-linux, iproute2, and root or
 user namespaces.
 """
 
@@ -28,19 +28,19 @@ from envelope import cgroups, host, programs
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[2]
-AT_ONCE = 8  # most of a run is waiting: of its seconds, one in five or six is a processor's
-HUNG_S = 60  # after which an envelope is torn down
-FIRST_UID = 61_000  # of envelopes started as root: one for each, since the kernel counts processes by user
-AS_ROOT = "-root"  # ends a level that is tried by the root of an ordinary container, not by a user without rights
-# Bytes: the sandbox's limit of 1 GiB; half a GiB for the host, the images of the fork server and the files that they
-# read; and what two processors fill in the quarter of a second for which a busy machine may keep the watch waiting.
+AT_ONCE = 8  # a run uses a processor for a fifth of its time or less
+HUNG_S = 60  # time limit of an envelope
+FIRST_UID = 61_000  # of envelopes started as root: one each, because the kernel counts processes by user
+AS_ROOT = "-root"  # suffix of a level: run as root of a container instead of as an unprivileged user
+# Bytes: the sandbox's limit of 1 GiB; half a GiB for the host, the fork servers and the files that they read; and the
+# memory that two processors fill in a quarter of a second, by which a busy machine may delay the monitor.
 MEMORY_PEAK = 2600 << 20
 PROCESSES_PEAK = 300
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program fared at a level. misses: empty where it was contained. unavailable: why the level cannot hold."""
+    """Result of a program at a level. misses: escapes, empty if contained. unavailable: why the level is not available."""
 
     name: str
     level: str
@@ -52,7 +52,7 @@ class Outcome:
 
 
 class Runner:
-    """Envelopes, AT_ONCE at a time."""
+    """Runs programs in envelopes, AT_ONCE at a time."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self.pool = ThreadPoolExecutor(at_once)
@@ -65,14 +65,14 @@ class Runner:
         return self.pool.submit(self._run, path, level)
 
     def close(self) -> None:
-        """Wait for what runs, and start no more."""
+        """Cancel pending programs and wait for running ones."""
         self.pool.shutdown(cancel_futures=True)
 
     def _run(self, path: Path, level: str) -> Outcome:
         uid, caps = self.uids.get(), cgroups.Caps(f"gem-envelope-{os.getpid()}-{next(self.counter)}")
         start = time.monotonic()
         try:
-            answer, peaks = envelop(path, level, uid, caps)
+            answer, peaks = run_in_envelope(path, level, uid, caps)
         finally:
             caps.remove()
             self.uids.put(uid)
@@ -80,8 +80,8 @@ class Runner:
         return Outcome(path.stem, level, seconds=time.monotonic() - start, peaks=peaks, **answer)
 
 
-def envelop(path: Path, level: str, uid: int, caps: cgroups.Caps) -> tuple[dict, dict[str, int]]:
-    """One program in one envelope: what victim.py says of it, and the peaks of the envelope."""
+def run_in_envelope(path: Path, level: str, uid: int, caps: cgroups.Caps) -> tuple[dict, dict[str, int]]:
+    """Run one program in one envelope. Returns the answer of trial.py and the peaks of the envelope."""
     process = subprocess.Popen(
         command(path, level.removesuffix(AS_ROOT), 0 if level.endswith(AS_ROOT) else uid),
         stdin=subprocess.PIPE,
@@ -92,7 +92,7 @@ def envelop(path: Path, level: str, uid: int, caps: cgroups.Caps) -> tuple[dict,
     )
     assert process.stdin is not None
     process.stdin.write(host.STDIN.encode())
-    process.stdin.flush()  # and left open: a program that reads it waits
+    process.stdin.flush()  # left open, so that a program that reads it blocks
     stdin, process.stdin = process.stdin, None
     try:
         out, err = process.communicate(timeout=HUNG_S)
@@ -119,8 +119,8 @@ def command(path: Path, level: str, uid: int) -> list[str]:
         "PYTHONPATH": str(HERE.parent),
     }
     environment = ["env", "-i", *(f"{name}={value}" for name, value in variables.items())]
-    victim = [sys.executable, "-B", "-m", "envelope.victim", str(path), level]
-    return [str(HERE / "enter.sh"), str(uid), *needed, "--", *environment, *victim]
+    trial = [sys.executable, "-B", "-m", "envelope.trial", str(path), level]
+    return [str(HERE / "enter.sh"), str(uid), *needed, "--", *environment, *trial]
 
 
 def excesses(peaks: dict[str, int]) -> list[str]:
@@ -133,9 +133,9 @@ def excesses(peaks: dict[str, int]) -> list[str]:
 
 
 def cannot_run() -> str:
-    """Why no envelope can be made here; empty where one can."""
+    """Why envelopes are not available on this machine; empty if they are."""
     if not sys.platform.startswith("linux"):
-        return "envelopes are made of Linux namespaces"
+        return "envelopes need Linux"
     tried = subprocess.run(
         [str(HERE / "enter.sh"), str(FIRST_UID), "--", "true"], capture_output=True, text=True, timeout=60, check=False
     )
@@ -146,8 +146,8 @@ def cannot_run() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("levels", nargs="+", help="ns, lsm, basic, or a backend; ending in -root: as in a container")
-    parser.add_argument("--only", nargs="*", default=[""], help="programs whose names begin so")
+    parser.add_argument("levels", nargs="+", help="ns, lsm, basic, or a backend; the suffix -root runs as root")
+    parser.add_argument("--only", nargs="*", default=[""], help="prefixes of the names of programs to run")
     parser.add_argument("--at-once", type=int, default=AT_ONCE)
     args = parser.parse_args(arguments)
     if reason := cannot_run():
@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def show(outcome: Outcome) -> None:
-    state = "cannot" if outcome.unavailable else "MISS" if outcome.misses else "ok"
+    state = "n/a" if outcome.unavailable else "MISS" if outcome.misses else "ok"
     bytes_, processes, cpu_ms = (outcome.peaks.get(what, 0) for what in ("bytes", "processes", "cpu_ms"))
     peaks = f"{bytes_ >> 20} MiB, {processes} processes, {cpu_ms / 1000:.1f} s of CPU"
     print(f"{state:7}{outcome.level:7}{outcome.name:34}{outcome.seconds:6.1f} s  {peaks}", flush=True)
@@ -173,7 +173,7 @@ def show(outcome: Outcome) -> None:
 
 
 def score(level: str, outcomes: Sequence[Outcome]) -> str:
-    """How many programs of each kind fared well at a level, in a line."""
+    """One line: how many programs of each kind passed at a level."""
     fields = {path.stem: programs.load(path).fields for path in programs.paths()}
     parts = []
     for kind, chosen in {

@@ -23,7 +23,7 @@ from gem.sandbox.zygote.batch_protocol import (
     DriverCommand,
     RunReport,
 )
-from gem.sandbox.zygote.host import Launcher, RunExit, status_of
+from gem.sandbox.zygote.host import Launcher, RunExit, run_status
 from gem.sandbox.zygote.output_reader import OutputReader
 from gem.sandbox.zygote.protocol import in_memory
 
@@ -143,7 +143,7 @@ class DriverConnection:
             if ended.exit_code is not None:
                 raise SandboxError(f"the test driver failed: {self._driver_errors() or ended}")
             raise CompileFailed(
-                Result(status=status_of(ended, self.job.limits), signal=ended.signal, stderr=self._driver_errors())
+                Result(status=run_status(ended, self.job.limits), signal=ended.signal, stderr=self._driver_errors())
             )
         if message == COMPILE_FAILED:
             self._ended(None)
@@ -198,7 +198,7 @@ class DriverConnection:
         """The result of a test that has ended. A call without a valid value counts as an error."""
         self.listener.drain(*test.pipes)
         out, err, *returned = (self.listener.captures[fd] for fd in test.pipes)
-        status, value = status_of(ended, self.job.limits, err.text()), None
+        status, value = run_status(ended, self.job.limits, err.text()), None
         if returned and status is Status.OK:
             value = values.checked(bytes(returned[0].head + returned[0].end))
             if value is None:

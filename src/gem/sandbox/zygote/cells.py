@@ -30,7 +30,7 @@ from gem.sandbox.zygote import program
 
 CHANNEL = 3  # index of the socket among the descriptors
 FIRST_OWN_FD = 64  # above the descriptors that a cell is likely to use
-LENGTH = struct.Struct(">I")  # precedes each message from the host; an answer is a line
+LENGTH = struct.Struct(">I")  # as in interpreter_session.py; this file runs without gem
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:

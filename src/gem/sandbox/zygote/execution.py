@@ -10,7 +10,7 @@ from typing import Any
 from gem.errors import SandboxError
 from gem.sandbox.base import Files, Limits, Result, Status
 from gem.sandbox.output import Capture
-from gem.sandbox.zygote.host import Launch, Launcher, RunExit, Zygote, status_of
+from gem.sandbox.zygote.host import Launch, Launcher, RunExit, Zygote, run_status
 from gem.sandbox.zygote.output_reader import OutputReader
 from gem.sandbox.zygote.protocol import in_memory
 
@@ -72,7 +72,7 @@ def _ended(run: Launch, listener: OutputReader, deadline: float) -> RunExit:
 def _result(ended: RunExit, limits: Limits, wall_s: float, out: Capture, err: Capture) -> Result:
     stdout, stderr = out.text(), err.text()
     return Result(
-        status=status_of(ended, limits, stderr),
+        status=run_status(ended, limits, stderr),
         exit_code=ended.exit_code,
         signal=ended.signal,
         stdout=stdout,

@@ -27,8 +27,7 @@ from typing import Any, Protocol
 from gem.errors import SandboxError
 from gem.sandbox.base import Files, Limits, Status
 from gem.sandbox.command_sandbox import checked_files
-from gem.sandbox.process import ProcessExit
-from gem.sandbox.process import status_of as status_of_ending
+from gem.sandbox.process import ProcessExit, status_of
 from gem.sandbox.zygote.protocol import CONTROL, RunRequest, ServerSettings, job_file
 
 START_S = 120.0  # to import libraries on a busy machine
@@ -69,7 +68,7 @@ class RunExit(ProcessExit):
     why: Status | None = None
 
 
-def status_of(ended: RunExit, limits: Limits, stderr: str = "") -> Status:
+def run_status(ended: RunExit, limits: Limits, stderr: str = "") -> Status:
     """The status of a run.
 
     Args:
@@ -79,7 +78,7 @@ def status_of(ended: RunExit, limits: Limits, stderr: str = "") -> Status:
     """
     if ended.exit_code == 1 and _OUT_OF_MEMORY.search(stderr):
         ended = replace(ended, out_of_memory=True)
-    return ended.why or status_of_ending(ended, limits, 0.0)
+    return ended.why or status_of(ended, limits, 0.0)
 
 
 class ServerDied(SandboxError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import re
 import threading
@@ -11,6 +10,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from gem._internal.imports import is_installed
 from gem.errors import SandboxError
 from gem.sandbox.base import Files, Limits
 from gem.sandbox.zygote.host import Launch, Launcher, ServerDied, Zygote
@@ -100,7 +100,7 @@ class ServerPool:
         """Start all missing servers together and wait for them, so that none starts while a program runs."""
         started = {}
         try:
-            for preload in filter(installed, PRELOADS):
+            for preload in filter(_is_available, PRELOADS):
                 zygote = self._zygotes.get((preload, network))
                 if zygote is None or not zygote.alive:
                     started[preload, network] = Zygote(self.level, modules=PRELOADS[preload], network=network)
@@ -116,9 +116,8 @@ class ServerPool:
 
 
 @functools.cache
-def installed(preload: str) -> bool:
-    """Whether the library is installed for this interpreter."""
-    return not preload or importlib.util.find_spec(preload) is not None
+def _is_available(preload: str) -> bool:
+    return not preload or is_installed(preload)
 
 
 _all: weakref.WeakSet[ServerPool] = weakref.WeakSet()

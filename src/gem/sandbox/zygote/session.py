@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import socket
-import struct
 import time
 import weakref
 from dataclasses import replace
@@ -16,8 +15,8 @@ import msgspec
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Result, Status
-from gem.sandbox.interpreter_session import InterpreterSession
-from gem.sandbox.zygote.host import Launch, Launcher, RunExit, status_of
+from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
+from gem.sandbox.zygote.host import Launch, Launcher, RunExit, run_status
 from gem.sandbox.zygote.output_reader import OutputReader
 
 INTERRUPT_S = 1.0  # for a cell to react to an interrupt
@@ -26,7 +25,6 @@ HANGUP_S = 1.0  # for an interpreter that hung up to exit
 DEATH_S = 10.0  # for a killed interpreter to exit
 LIFETIME_CPU_S = 1e6  # default CPU limit of a session; its cells are limited by wall clock
 ANSWER_BYTES = 4096
-LENGTH = struct.Struct(">I")  # precedes each message to the interpreter
 
 
 class CellAnswer(msgspec.Struct):
@@ -138,7 +136,7 @@ class _Interpreter:
 
     def _lost_result(self, start: float, why: Status | None) -> Result:
         ended = self._ended(why)
-        status = why or status_of(ended, self.limits)
+        status = why or run_status(ended, self.limits)
         if status is Status.OK:
             status = Status.ERROR  # the interpreter exited in the middle of a cell
         self.listener.drain(*self.outputs)

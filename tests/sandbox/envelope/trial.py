@@ -1,8 +1,8 @@
-"""Runs one program of the corpus in the sandbox, on a host that it may attack, and says what went wrong.
+"""Run one program of the corpus in the sandbox, and report what it changed or read on the host around it.
 
-usage, inside an envelope: python -m envelope.victim PROGRAM LEVEL
+Usage inside an envelope: python -m envelope.trial PROGRAM LEVEL
 
-Prints one line of JSON: ``misses``, what was broken, a line each; or ``unavailable``, why the level cannot hold here.
+Prints one line of JSON: ``misses``, a list of violations; or ``unavailable``, why the level is not available here.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from gem.graders.code import CodeGrader
 from gem.graders.code_tests import read_tests
 from gem.sandbox import Limits, Result, Sandbox, make_sandbox
 
-WALL_S = 3.0  # limit of a program that states none
-BENIGN_WALL_S = 20.0  # and of a harmless one: several share the machine
-GRACE_S = 2.0  # a call returns within its limit and this
-SETTLE_S = 0.7  # for what a program left behind to show
-QUIET = 5  # looks at the machine in a row, 0.1 s apart, that show the same
-BURIAL_S = 0.2  # for the parent of all orphans to notice that one ended
+WALL_S = 3.0  # limit of a program without TIMEOUT
+BENIGN_WALL_S = 20.0  # of a harmless program; longer, because several share the machine
+GRACE_S = 2.0  # allowed delay of a call beyond its limit
+SETTLE_S = 0.7  # wait for effects of leftover processes
+QUIET = 5  # equal snapshots in a row, 0.1 s apart
+REAP_S = 0.2  # for the parent of orphans to reap them
 HOST_GROWTH = 300 << 20  # bytes
 TEXT_KEPT = 8_000_000  # characters of output, at most
 FOLLOW_UP = 'import os\nprint(6 * 7, os.environ.get("EVIL"), os.path.exists("left.txt"))'
@@ -49,32 +49,32 @@ def main() -> None:
 
 
 class Unavailable(Exception):
-    """The level cannot hold on this machine."""
+    """The level is not available on this machine."""
 
 
 class Trial:
     """One program against one host."""
 
-    def __init__(self, program: Program, level: str, victim: host.Host) -> None:
-        self.program, self.level, self.victim = program, level, victim
+    def __init__(self, program: Program, level: str, target: host.Host) -> None:
+        self.program, self.level, self.target = program, level, target
         self.misses: list[str] = []
-        self.changed: set[str] = set()  # told once, not again after close()
+        self.changed: set[str] = set()  # reported once, not again after close()
         self.output = ""
 
     def run(self) -> dict[str, Any]:
-        before_sandbox, processes_before = self.victim.snapshot(), host.processes()
+        before_sandbox, processes_before = self.target.snapshot(), host.processes()
         with open_sandbox(self.level) as sandbox:
             warm_up(sandbox)
-            before, running, peak = self.victim.snapshot(), host.processes(), host.peak_bytes()
+            before, running, peak = self.target.snapshot(), host.processes(), host.peak_bytes()
             self.attack(sandbox)
             time.sleep(float(self.program.fields.get("AFTER", SETTLE_S)))
-            self.compare(before, self.victim.snapshot(), "")
+            self.compare(before, self.target.snapshot(), "")
             self.look_for_processes(running, "")
             self.expect(host.peak_bytes() - peak < HOST_GROWTH, "the host grew by 300 MiB or more")
-            self.judge_output()
+            self.check_output()
             self.follow_up(sandbox)
-        time.sleep(BURIAL_S)
-        self.compare(before_sandbox, self.victim.snapshot(), " after close()")
+        time.sleep(REAP_S)
+        self.compare(before_sandbox, self.target.snapshot(), " after close()")
         self.look_for_processes(processes_before, " after close()")
         return {"misses": self.misses, "output": self.output[-400:]}
 
@@ -83,18 +83,18 @@ class Trial:
             self.misses.append(miss)
 
     def attack(self, sandbox: Sandbox) -> None:
-        """Every way in which the program says that it is run; a harmless one must do what it says, too."""
+        """Run the program, and grade it if it has GRADE. A harmless program must also print what it should."""
         wall_s = self.program.wall_s(BENIGN_WALL_S if self.program.benign else WALL_S)
         limits = Limits(wall_s=wall_s)
         result = self.timed(sandbox.run, self.program.source, stdin=self.program.stdin, limits=limits)
         if self.program.benign and result is not None:
             good = result.ok and self.program.expected in result.stdout
-            self.expect(good, f"a harmless program failed: {told(result)}")
+            self.expect(good, f"a harmless program failed: {described(result)}")
         if "GRADE" in self.program.fields:
             self.grade(sandbox, result, limits)
 
     def timed(self, call: Any, *arguments: Any, limits: Limits, runs: int = 1, **options: Any) -> Any:
-        """Call the sandbox, which must neither raise nor be late. Returns what it does, None where it raised."""
+        """Call the sandbox, which must neither raise nor be late. Returns its result, or None if it raised."""
         start, value = time.monotonic(), None
         try:
             value = call(*arguments, limits=limits, **options)
@@ -108,7 +108,7 @@ class Trial:
         return value
 
     def grade(self, sandbox: Sandbox, result: Result | None, limits: Limits) -> None:
-        """The verdict must not be forged: as a script, and by the grader as a script and as a function."""
+        """Require that the program fails its test: run as a script, and graded as a script and as a function."""
         wanted, function = self.program.fields["GRADE"], self.program.fields.get("FUNC")
         self.expect(result is None or not (result.ok and result.stdout.strip() == wanted), "run() was graded correct")
         tests = {"inputs": [self.program.stdin, "2\n"], "outputs": [wanted, wanted]}
@@ -130,34 +130,34 @@ class Trial:
             new = after[what]
             if old != new and what not in self.changed:
                 self.changed.add(what)
-                told = changed_files(old, new) if what == "files" else f"{str(old)[-120:]} -> {str(new)[-120:]}"
-                self.expect(False, f"{what} changed{when}: {told}")
+                change = changed_files(old, new) if what == "files" else f"{str(old)[-120:]} -> {str(new)[-120:]}"
+                self.expect(False, f"{what} changed{when}: {change}")
 
     def look_for_processes(self, before: dict[int, str], when: str) -> None:
-        """Anything that was not there must be gone; it is killed then, so that the rest is fair."""
+        """Report and kill processes that did not exist before."""
         left = {pid: what for pid, what in host.processes().items() if pid not in before}
         self.expect(not left, f"{len(left)} processes left{when}: {' '.join(sorted(set(left.values()))[:4])}")
         for pid in left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
-    def judge_output(self) -> None:
+    def check_output(self) -> None:
         leaked = sorted(set(host.CANARY.findall(self.output)))
         self.expect(not leaked, f"leaked {' '.join(leaked)}")
-        boasts = sorted({line[:200] for line in self.output.splitlines() if line.startswith("PWNED")})
-        self.expect(not boasts, "; ".join(boasts[:4]))
+        claims = sorted({line[:200] for line in self.output.splitlines() if line.startswith("PWNED")})
+        self.expect(not claims, "; ".join(claims[:4]))
         self.expect(len(self.output) <= TEXT_KEPT, f"{len(self.output)} characters of output were kept")
         required = self.program.fields.get("REQUIRE", "")
         self.expect(required in self.output, f"{required!r} is not in the output")
 
     def follow_up(self, sandbox: Sandbox) -> None:
-        """The next, harmless run works, and finds nothing of this one."""
+        """Require that a harmless run afterwards works and finds no traces of the program."""
         result = self.timed(sandbox.run, FOLLOW_UP, limits=Limits(wall_s=BENIGN_WALL_S))
         good = result is not None and result.ok and result.stdout.strip() == "42 None False"
-        self.expect(good, f"the next run went wrong: {told(result)}")
+        self.expect(good, f"the next run failed: {described(result)}")
 
 
-def told(result: Result | None) -> str:
+def described(result: Result | None) -> str:
     return "it raised" if result is None else f"{result.status} {result.stdout[-80:]!r} {result.stderr[-300:]!r}"
 
 
@@ -177,10 +177,10 @@ def open_sandbox(level: str) -> Sandbox:
 
 
 def warm_up(sandbox: Sandbox) -> None:
-    """What starts when it is first needed, or in the background, is no leftover of the program."""
+    """Run once and wait until processes and files are stable, so that servers started lazily are not reported."""
     result = sandbox.run("print('warm')")
     if result.stdout != "warm\n":
-        raise Unavailable(f"the first run went wrong: {result}")
+        raise Unavailable(f"the first run failed: {result}")
     seen: list[object] = []
     while len(seen) < QUIET or any(look != seen[-1] for look in seen[-QUIET:]):
         seen.append((sorted(host.processes()), sorted(host.files())))
