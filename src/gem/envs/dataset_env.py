@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gem._internal.text import short_repr
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.datasets import (
     Row,
@@ -252,5 +253,5 @@ def text_in(row: Row, column: str) -> str:
     value = row.get(column)
     if not isinstance(value, str) or not value.strip():
         columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
-        raise BadValue(f"the column {column!r} must be text, got {value!r:.80}{columns}")
+        raise BadValue(f"the column {column!r} must be text, got {short_repr(value, 80)}{columns}")
     return value.strip()

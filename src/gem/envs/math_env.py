@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gem._internal.text import short_repr
 from gem.datasets import Row
 from gem.envs.answer_format import AnswerFormat, Kind
 from gem.envs.corrupted import corrupt_formula
@@ -72,7 +73,9 @@ class MathEnv(DatasetEnv):
         self.question, self.answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
         for gold in self.golds:
             if (error := quick_check_gold(gold)) is not None:
-                raise BadValue(f"the column {self.answer_key!r} has an unreadable answer, {gold!r:.80}: {error}")
+                raise BadValue(
+                    f"the column {self.answer_key!r} has an unreadable answer, {short_repr(gold, 80)}: {error}"
+                )
         return f"{self.question}\n\nThink step by step, and {self.format.how}"
 
     @property
@@ -119,5 +122,5 @@ def answers_in(row: Row, column: str) -> str | list[str]:
     texts = [str(v).strip() for v in values if v is not None and not isinstance(v, bool)]
     if not texts or len(texts) < len(values) or not all(texts):
         columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
-        raise BadValue(f"the column {column!r} must hold an answer, got {value!r:.80}{columns}")
+        raise BadValue(f"the column {column!r} must hold an answer, got {short_repr(value, 80)}{columns}")
     return texts[0] if len(texts) == 1 else texts

@@ -1,10 +1,12 @@
-"""Grade: the result of every grader."""
+"""Grade, the result of every grader, and the check of gold answers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gem._internal.text import short_repr
 from gem.errors import BadValue
 
 
@@ -32,3 +34,18 @@ class Grade:
     def __post_init__(self) -> None:
         if not 0 <= self.reward <= 1 or self.correct is not (self.reward == 1):
             raise BadValue(f"reward must be 0 to 1, and 1 exactly if correct; got {self.reward!r} and {self.correct}")
+
+
+def gold_answers(gold: str | Sequence[str], *, allow_none: bool = False) -> list[str]:
+    """Return one gold answer or several as a list.
+
+    Args:
+        allow_none: accept an empty sequence.
+
+    Raises:
+        BadValue: a gold answer is blank or not a string, or there is none.
+    """
+    golds = list(gold) if isinstance(gold, Sequence) and not isinstance(gold, str) else [gold]
+    if not (golds or allow_none) or not all(isinstance(each, str) and each.strip() for each in golds):
+        raise BadValue(f"gold must be a non-empty string or several, got {short_repr(gold, 80)}")
+    return golds

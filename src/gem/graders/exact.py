@@ -15,8 +15,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
-from gem.errors import BadValue
-from gem.graders.base import Grade
+from gem._internal.text import short_repr
+from gem.graders.base import Grade, gold_answers
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _SAME = str.maketrans({**dict.fromkeys("‘’ʼ´`", "'"), **dict.fromkeys("‐‑‒–—−", "-"), "&": " and ", "$": " "})
@@ -56,10 +56,11 @@ def exact_match(answer: str, gold: str | Sequence[str]) -> Grade:
     Raises:
         BadValue: a gold answer is empty or not a string.
     """
-    golds, ours = _golds(gold), normalize(answer)
+    golds, ours = gold_answers(gold), normalize(answer)
     correct = bool(ours) and ours in map(normalize, golds)
-    reason = "is" if correct else "is not"
-    return Grade(reward=float(correct), correct=correct, reason=f"{reason} {golds[0]!r:.80}", parsed=ours)
+    expected = short_repr(golds[0], 80)
+    reason = f"Correct: the answer is {expected}." if correct else f"Incorrect: the expected answer is {expected}."
+    return Grade(reward=float(correct), correct=correct, reason=reason, parsed=ours)
 
 
 def f1(answer: str, gold: str | Sequence[str]) -> Grade:
@@ -68,18 +69,12 @@ def f1(answer: str, gold: str | Sequence[str]) -> Grade:
     Raises:
         BadValue: a gold answer is empty or not a string.
     """
-    golds, ours = _golds(gold), normalize(answer)
+    golds, ours = gold_answers(gold), normalize(answer)
     score = max(_f1(ours.split(), normalize(each).split()) for each in golds)
-    return Grade(reward=score, correct=score == 1, reason=f"F1 {score:.3f} with {golds[0]!r:.80}", parsed=ours)
+    reason = f"The word overlap (F1) with the expected answer {short_repr(golds[0], 80)} is {score:.3f}."
+    return Grade(reward=score, correct=score == 1, reason=reason, parsed=ours)
 
 
 def _f1(ours: list[str], theirs: list[str]) -> float:
     shared = sum((Counter(ours) & Counter(theirs)).values())
     return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
-
-
-def _golds(gold: str | Sequence[str]) -> list[str]:
-    golds = [gold] if isinstance(gold, str) else list(gold or ())
-    if not golds or not all(isinstance(each, str) and each.strip() for each in golds):
-        raise BadValue(f"gold must be a non-empty string or several, got {gold!r:.80}")
-    return golds

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gem._internal.text import short_repr
 from gem.errors import BadValue, GraderError
-from gem.graders.base import Grade
+from gem.graders.base import Grade, gold_answers
 from gem.messages import Message, assistant, user
 from gem.policies.endpoint import Endpoint
 
@@ -116,7 +117,11 @@ class _Dialog:
 
     def __init__(self, judge: Judge, answer: str, gold: str | Sequence[str], question: str) -> None:
         self._judge = judge
-        parts = {"QUESTION": question, "REFERENCE": "\nor: ".join(_golds(gold)), "ANSWER": answer}
+        parts = {
+            "QUESTION": question,
+            "REFERENCE": "\nor: ".join(gold_answers(gold, allow_none=True)),
+            "ANSWER": answer,
+        }
         self._parts = {name: _valid_unicode(text) for name, text in parts.items() if text}
         self._token = secrets.token_hex(8)
         while any(self._token in text for text in self._parts.values()):
@@ -131,7 +136,7 @@ class _Dialog:
         except _MalformedVerdict as e:
             if len(self.messages) > 2:
                 raise GraderError(
-                    f"the judge {self._judge.endpoint.model!r} gave no valid verdict: {e}; {reply!r:.200}"
+                    f"the judge {self._judge.endpoint.model!r} gave no valid verdict: {e}; {short_repr(reply, 200)}"
                 ) from e
             again = f"That is not a valid verdict: {e}. Reply with only the JSON object, in this form:\n{self._form()}"
             self.messages += [assistant(_valid_unicode(reply)), user(again)]
@@ -189,13 +194,6 @@ def _json_object(reply: str) -> dict[str, Any]:
 
 class _Pairs(list[tuple[str, Any]]):
     """The keys and values of a JSON object, including duplicate keys."""
-
-
-def _golds(gold: str | Sequence[str]) -> list[str]:
-    golds = [gold] if isinstance(gold, str) or not isinstance(gold, Sequence) else list(gold)
-    if not all(isinstance(each, str) and each.strip() for each in golds):
-        raise BadValue(f"gold must be a non-empty string or several, got {gold!r:.80}")
-    return golds
 
 
 def _valid_unicode(text: str) -> str:

@@ -22,8 +22,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
 
 from gem._internal.imports import is_installed
+from gem._internal.text import short_repr
 from gem.errors import BadValue, GraderError, MissingDependency, require
-from gem.graders.base import Grade
+from gem.graders.base import Grade, gold_answers
 from gem.graders.math_compare import compare
 from gem.graders.math_engine import Condition, first_true
 from gem.graders.math_read import read
@@ -131,15 +132,13 @@ def _compare_texts(answer: str, gold: str | Sequence[str]) -> tuple[Grade, _Pend
     Returns:
         The grade as far as it is known, and the comparisons that may still make it correct.
     """
-    golds = [gold] if isinstance(gold, str) else list(gold or ())
-    if not golds or not all(isinstance(g, str) and g.strip() for g in golds):
-        raise BadValue(f"gold must be a non-empty string or several, got {gold!r:.80}")
+    golds = gold_answers(gold)
     if not isinstance(answer, str):
         raise BadValue(f"answer must be a string, got {type(answer).__name__}")
     if (reason := exceeded_cap(answer)) is not None:
-        return _wrong(reason), {}
+        return _wrong(f"Incorrect: the answer is too large ({reason})."), {}
     if not answer.strip():
-        return _wrong("no answer"), {}
+        return _wrong("Incorrect: the answer is empty."), {}
     parsed, pending = read(answer), dict[str, Condition]()
     for each in golds:
         verdict = compare(parsed, read(each))
@@ -147,7 +146,7 @@ def _compare_texts(answer: str, gold: str | Sequence[str]) -> tuple[Grade, _Pend
             return _right(each, parsed.clean), {}
         if not isinstance(verdict, bool):
             pending[each] = verdict
-    return _wrong(f"not equal to {golds[0]!r:.80}", parsed.clean), pending
+    return _wrong(f"Incorrect: the expected answer is {short_repr(golds[0], 80)}.", parsed.clean), pending
 
 
 def _resolved(grade: Grade, pending: _Pending, index: int | None) -> Grade:
@@ -156,7 +155,7 @@ def _resolved(grade: Grade, pending: _Pending, index: int | None) -> Grade:
 
 
 def _right(gold: str, parsed: str) -> Grade:
-    return Grade(reward=1.0, correct=True, reason=f"equal to {gold!r:.80}", parsed=parsed)
+    return Grade(reward=1.0, correct=True, reason=f"Correct: the answer equals {short_repr(gold, 80)}.", parsed=parsed)
 
 
 def _wrong(reason: str, parsed: str = "") -> Grade:

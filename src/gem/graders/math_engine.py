@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from gem._internal.text import short_repr
 from gem.errors import BadValue, require
 
 DIGITS = 40  # precision of the numbers compared
@@ -142,9 +143,9 @@ def parse(latex: str) -> Any:
         unfinished = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit, sympy.Derivative, sympy.UnevaluatedExpr)
         return expression.doit() if expression.has(*unfinished) else expression
     except RecursionError as e:
-        raise BadValue(f"not a formula: {latex!r:.80}") from e
+        raise BadValue(f"not a formula: {short_repr(latex, 80)}") from e
     except Exception as e:  # the parser raises many types on malformed text
-        raise BadValue(f"not a formula: {latex!r:.80} ({type(e).__name__})") from e
+        raise BadValue(f"not a formula: {short_repr(latex, 80)} ({type(e).__name__})") from e
 
 
 @lru_cache(maxsize=1)

@@ -1,5 +1,6 @@
 """Warm up the process from which math grading workers are forked; importing this module compares sample formulas.
 
+It is a module rather than a function because a worker pool prepares its fork server by importing modules by name.
 The parser and sympy fill caches on the first formula of each kind, which takes 0.1 to 0.4 seconds. Forked workers
 inherit those caches, so a replacement for a killed worker is as fast as the one before.
 """

@@ -97,7 +97,9 @@ class Rubric:
         return Grade(
             reward=1.0 if correct else min(sum(contributions.values()), below_one),
             correct=correct,
-            reason="; ".join(f"{name} {grade.reward:g}: {grade.reason}" for name, grade in grades.items()),
+            reason="; ".join(
+                f"{name} {grade.reward:g}: {grade.reason.removesuffix('.')}" for name, grade in grades.items()
+            ),
             details={"reward_parts": contributions, "parts": parts},
         )
 

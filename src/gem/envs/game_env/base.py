@@ -135,7 +135,8 @@ class GameEnv(Env, ABC):
 
     def _unreadable(self) -> Outcome:
         stop = StopReason.FORMAT if self.on_unreadable == "end" else None
-        return Outcome(f"no move found; use the format {self.move_format}.", FORMAT_ERROR, stop, invalid="no_action")
+        line = f"no valid action found; use the format {self.move_format}."
+        return Outcome(line, FORMAT_ERROR, stop, invalid="no_action")
 
     def _show(self, line: str) -> str:
         board = self.board()

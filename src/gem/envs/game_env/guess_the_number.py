@@ -71,7 +71,6 @@ class GuessTheNumberEnv(GameEnv):
     """
 
     state: State
-    move_format = r"\boxed{7}"
 
     def __init__(
         self,
@@ -91,6 +90,10 @@ class GuessTheNumberEnv(GameEnv):
             max_turns=default_turns(width) if max_turns is None else max_turns, on_unreadable=on_unreadable
         )
 
+    @property
+    def move_format(self) -> str:  # type: ignore[override]
+        return rf"\boxed{{{self.state.low}}}"
+
     def start(self) -> State:
         low, high = self.min_number, self.max_number
         if self.random_range:
@@ -105,7 +108,7 @@ class GuessTheNumberEnv(GameEnv):
         low, high = self.state.low, self.state.high
         return (
             f"Guess the secret integer between {low} and {high}, in at most {self.turn_limit()} turns.\n"
-            rf"Write each guess in a box, like \boxed{{{low}}}. I reply 'too low' or 'too high'."
+            f"Write each guess in a box, like {self.move_format}. I reply 'too low' or 'too high'."
         )
 
     def read(self, action: str) -> int | None:

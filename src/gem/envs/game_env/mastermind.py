@@ -149,12 +149,14 @@ class MastermindEnv(GameEnv):
 
     def rules(self) -> str:
         length, numbers = len(self.state.code), self.state.numbers
+        guess = "a guess" if self.duplicate_numbers else "a guess, unlike the secret,"
         kind = "numbers, repeats allowed," if self.duplicate_numbers else "different numbers"
         return (
             f"Mastermind: find the secret row of {length} {kind} from 1 to {numbers}, "
             f"in at most {self.state.turns} guesses.\n"
-            f"Write each guess in a box, like {self.move_format}; a guess may repeat numbers. I reply with black pegs "
-            "(numbers in the right place) and white pegs (other numbers of the secret, in the wrong place).\n"
+            f"Write each guess in a box, like {self.move_format}; {guess} may repeat numbers. I reply with "
+            "black pegs (numbers in the right place) and white pegs (other numbers of the secret, in the wrong "
+            "place).\n"
             f"Each black peg beyond your best guess so far earns 1/{length}. Repeating a guess wastes a turn."
         )
 

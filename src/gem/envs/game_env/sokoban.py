@@ -281,8 +281,8 @@ class SokobanEnv(GameEnv):
             "'#' wall, '_' floor, '.' target, '$' box, '*' box on a target, '@' you, '+' you on a target. You move one "
             "cell per turn and push a box in your way if the cell behind it is free; you cannot pull.\n"
             r"Write each move in a box: \boxed{up}, \boxed{down}, \boxed{left} or \boxed{right}."
-            "\nEach new record number of boxes on targets earns a share of 0.5, and solving the level earns the rest "
-            f"of 1. It can be solved in {len(level.solution)} moves."
+            "\nPutting boxes on targets earns up to 0.5 in equal shares, each paid once, and solving the level earns "
+            f"the rest of 1. It can be solved in {len(level.solution)} moves."
         )
 
     def board(self) -> str:

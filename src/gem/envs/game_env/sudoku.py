@@ -226,7 +226,7 @@ class SudokuEnv(GameEnv):
             "Rows are numbered from the top and columns from the left, starting at 1; the digit 0 erases your entry.\n"
             "A digit that is already in the same row, column or box is rejected; any other is entered, right or wrong. "
             "There is exactly one solution. "
-            f"Each correct entry earns 1/{empty}, which you lose if you change it again.\n"
+            f"Each correct entry earns 1/{empty}; changing a correct entry loses its share.\n"
             "The grid:"
         )
 
