@@ -56,4 +56,5 @@ def test_a_missing_dataset_is_unchecked(capsys, monkeypatch):
     if importlib.util.find_spec("huggingface_hub") is not None:
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     assert main(["check", "qa:HotpotQA"]) == 0
-    assert "dataset 'axon-rl/HotpotQA'" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "dataset 'axon-rl/HotpotQA'" in out and out.startswith("unchecked  qa:HotpotQA")

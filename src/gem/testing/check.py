@@ -138,7 +138,7 @@ class CheckReport:
         counts = Counter(result.status for result in self.results)
         numbers = f"{counts['passed']} passed, {counts['failed']} FAILED, {counts['unchecked']} unchecked"
         names = ", ".join(result.name for result in self.unchecked)
-        verdict = "ok    " if self.ok else "FAILED"
+        verdict = "FAILED" if not self.ok else "unchecked" if len(self.unchecked) == len(self.results) else "ok    "
         return f"{verdict}  {self.target}  {numbers}{names and f' ({names})'}, {self.seconds:.1f} s"
 
     def to_text(self, *, only_failed: bool = False) -> str:
