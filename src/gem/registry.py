@@ -38,7 +38,9 @@ class EnvSpec:
         oracle: "module:function" of a policy that plays it optimally; None if there is none.
         oracle_sees: whether the oracle reads observations or the state.
         baseline_scores: maximum mean episode reward of policies that do not solve the task, by policy name, such as
-            {"constant": 0.25}. ``gem check`` plays silent, echo, repeat-last, constant and injection.
+            {"constant": 0.25}. ``gem check`` plays five: "silent" sends an empty reply, "echo" repeats the observation,
+            "repeat-last" repeats a random first action, "constant" sends the best single action, and "injection"
+            sends a prompt injection.
         description: one line.
     """
 

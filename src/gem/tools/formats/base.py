@@ -171,7 +171,7 @@ def call_of(data: Any, *, call_id: str | None = None) -> ToolCall | InvalidCall:
         text = arguments
         arguments, end, error = decode(text, 0)
         if not error and text[end:].strip():
-            error = f"unexpected text after the end: {excerpt(text, end)}"
+            error = f"unexpected text after the end: {quote_from(text, end)}"
         if error:
             return InvalidCall(f"the arguments are not valid JSON: {error}", name=name, id=call_id)
     if arguments is None or arguments == "":
@@ -194,13 +194,13 @@ def decode(text: str, position: int) -> tuple[Any, int, str]:
     except RecursionError:
         return None, position, "it is nested too deeply"
     except json.JSONDecodeError as e:
-        return None, position, f"{e.msg.removesuffix(' at')} at {excerpt(text, e.pos)}"
+        return None, position, f"{e.msg.removesuffix(' at')} at {quote_from(text, e.pos)}"
     except ValueError as e:  # NaN, or an integer of thousands of digits
         return None, position, str(e).partition(";")[0]
     return value, end, ""
 
 
-def excerpt(text: str, position: int) -> str:
+def quote_from(text: str, position: int) -> str:
     """Quote up to 20 characters of a text from a position, for an error message."""
     near = text[position : position + 20]
     return f"{near!r}" if near else "the end"

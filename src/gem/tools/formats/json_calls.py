@@ -19,7 +19,7 @@ from gem.tools.formats.base import (
     ParsedMessage,
     call_of,
     decode,
-    excerpt,
+    quote_from,
     read_message,
 )
 from gem.tools.formats.tag_scanner import TagMatch, TagScanner, in_spans
@@ -204,7 +204,7 @@ def _read_action(text: str, match: re.Match[str], tools: Sequence[FormattedTool]
         rest = _NEXT_FIELD.search(text, after)
         if not text[after : len(text) if rest is None else rest.start()].strip("` \t\r\n"):
             return ToolCall(name, data), after
-        error = f"unexpected text after the end: {excerpt(text[after:].lstrip(), 0)}"
+        error = f"unexpected text after the end: {quote_from(text[after:].lstrip(), 0)}"
     argument = _text_argument(function)
     if argument is not None and not given.startswith("{"):
         # A JSON string is decoded; anything else that is not an object is taken literally.
