@@ -20,7 +20,8 @@ from gem.messages import Role
 
 @dataclass(slots=True)
 class Turn:
-    """One action of the agent and its result. Rollouts share empty lists between turns, so do not modify them in place.
+    """One action of the agent and its result. Rollouts share empty lists and dicts between turns, so do not modify
+    them in place.
 
     Args:
         observation: the last observation before the action.

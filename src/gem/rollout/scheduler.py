@@ -20,8 +20,9 @@ from gem.errors import GemError
 from gem.messages import Observation, Role
 from gem.policies import Policy, Reply, Request
 from gem.trajectory import Trajectory, Turn
-from gem.vector import Autoreset, VectorEnv
+from gem.vector import Autoreset, VecStep, VectorEnv
 
+NO_PARTS: dict[str, float] = {}  # shared by the turns whose reward has no parts; never modified
 BATCH_WAIT = 0.02  # seconds; a few times the cost of sampling one turn, so that most slots are back by then
 _SHOWN_INFO = frozenset({"prefix", "suffix", "use_tool"})  # the only keys of info that affect what the policy is shown
 
@@ -152,19 +153,22 @@ class ActiveEpisode:
             info: of the step that the reply caused (``final_info`` where the slot was reset in the same step).
             seconds: see Turn.
         """
-        # All turns of a text policy share one empty list, which halves their memory and the work of garbage collection.
         fed: list[Any] = self.prompt_ids
-        has_tokens = bool(fed or reply.sampled_ids)
+        sampled: list[Any] = reply.sampled_ids
+        if fed or sampled:
+            logprobs, loss_mask, self.prompt_ids = reply.logprobs, [1] * len(sampled), []
+        else:  # all turns of a text policy share one empty list, which makes garbage collection cheaper
+            sampled = logprobs = loss_mask = fed
         turn = Turn(
             self.shown,
             reply.text,
             fed,
-            reply.sampled_ids if has_tokens else fed,
-            reply.logprobs if has_tokens else fed,
-            [1] * len(reply.sampled_ids) if has_tokens else fed,
+            sampled,
+            logprobs,
+            loss_mask,
             reply.finish,
             reward,
-            {},
+            NO_PARTS,
             None,
             seconds,
             version,
@@ -173,11 +177,9 @@ class ActiveEpisode:
         )
         if info:
             turn.reward = None if "failure" in info else reward
-            turn.reward_parts = dict(info.get("reward_parts", {}))
+            turn.reward_parts = dict(info["reward_parts"]) if "reward_parts" in info else NO_PARTS
             turn.invalid = info.get("invalid")
         self.turns.append(turn)
-        if has_tokens:
-            self.prompt_ids = []
 
     def finish(self, observation: Any, info: Info, terminated: bool, truncated: bool) -> Trajectory:
         """Complete the record with the last observation and the info of the last step."""
@@ -286,11 +288,20 @@ class RolloutScheduler:
                 failed[episode.slot] = episode.truncate(StopReason.FAILED, reply.failure)
         self._end(failed)
         if self.ready:
-            slots = [e.slot for e in self.ready]
-            with self._discard_on_error():
-                self.vec_env.send([reply.text for reply in replies if not reply.failure], slots)
-            self._in_flight |= zip(slots, self.ready, strict=True)
-            self.ready = []
+            self._send([reply.text for reply in replies if not reply.failure])
+
+    def _send(self, actions: list[str]) -> None:
+        """Send one action per ready episode. Inline environments are stepped at once, if all slots are ready."""
+        slots = [e.slot for e in self.ready]
+        with self._discard_on_error():
+            if self.vec_env.is_inline and len(slots) == self.vec_env.num_envs:
+                # In flight before the step: after an interrupt the slots are received like any others.
+                self._in_flight, self.ready = dict(zip(slots, self.ready, strict=True)), []
+                self._take(slots, self.vec_env.step(actions))
+            else:
+                self.vec_env.send(actions, slots)
+                self._in_flight |= zip(slots, self.ready, strict=True)
+                self.ready = []
 
     def _receive(self, timeout: float | None) -> None:
         """Receive all slots in flight or, after timeout seconds, those that are back and at least one."""
@@ -300,6 +311,10 @@ class RolloutScheduler:
             ids, step = self.vec_env.recv(min_envs=len(self._in_flight), timeout=timeout)
             if not ids:
                 ids, step = self.vec_env.recv()
+        self._take(ids, step)
+
+    def _take(self, ids: Sequence[int], step: VecStep) -> None:
+        """Record the steps of slots in flight; their episodes become ready or end."""
         now = time.perf_counter()
         same_step, in_flight, ready = self._same_step, self._in_flight, self.ready
         ended: list[Trajectory] = []

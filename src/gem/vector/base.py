@@ -273,10 +273,15 @@ class VectorEnv:
     ) -> None:
         self.close()
 
+    @property
+    def is_inline(self) -> bool:
+        """Whether step() runs the slots one after another in the calling thread, so that no slot waits for others."""
+        return self.engine.is_inline
+
     def _can_step_all(self, actions: Actions) -> bool:
         """Return whether step(actions) may skip the queue: all slots at once, in this thread, with nothing pending."""
         return (
-            self.engine.is_inline
+            self.is_inline
             and type(actions) is list
             and len(actions) == self.num_envs
             and not self._pending
