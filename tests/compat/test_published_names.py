@@ -1,6 +1,6 @@
-"""What other people's code does with gem: each test is a habit seen in a framework, an adapter or a set of envs.
+"""Uses of gem in published code: each test follows a framework, an adapter or a set of environments.
 
-Modules that do not exist yet are not here; a name that is here must go on working exactly as written.
+These names must keep working exactly as written.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stands for docker and podman: writes down how it was called, and runs what a container would run right here."""
+"""A fake docker and podman: records its arguments and runs the command of a container without a container."""
 
 import json
 import os
@@ -19,10 +19,10 @@ def main():
     if verb == "image" and sys.argv[3] == "missing":
         sys.exit("No such image: missing")
     if verb == "run":
-        become(sys.argv[2:])
+        run_container(sys.argv[2:])
 
 
-def become(arguments):
+def run_container(arguments):
     while arguments[0].startswith("--"):
         del arguments[: 1 if arguments[0] in SWITCHES else 2]
     image, *command = arguments

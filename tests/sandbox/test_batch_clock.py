@@ -1,4 +1,4 @@
-"""The clock of tests that share processors, and the messages of those that run them."""
+"""The clock of tests that share processors, and the messages of the batch driver."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from gem.sandbox.zygote.batch_protocol import DriverCommand, RunReport
 
 @pytest.fixture
 def passes(monkeypatch):
-    """A clock on the wall that moves when it is told to."""
+    """Replace time.monotonic() by a clock that the test advances."""
     seconds = [100.0]
     monkeypatch.setattr(batch_clock.time, "monotonic", lambda: seconds[0])
 
@@ -19,7 +19,7 @@ def passes(monkeypatch):
     return by
 
 
-def test_time_passes_as_on_the_wall_while_there_is_a_processor_for_each(passes):
+def test_the_clock_equals_wall_time_with_a_processor_per_test(passes):
     clock = FairClock(2)
     for running in (0, 1, 2):
         before = clock.now()
@@ -28,7 +28,7 @@ def test_time_passes_as_on_the_wall_while_there_is_a_processor_for_each(passes):
         clock.change_running(+1)
 
 
-def test_time_passes_for_each_as_it_would_if_nobody_shared(passes):
+def test_the_clock_advances_as_if_each_test_ran_alone(passes):
     clock = FairClock(2)
     first = clock.change_running(+1)
     passes(1)  # alone
@@ -41,7 +41,7 @@ def test_time_passes_for_each_as_it_would_if_nobody_shared(passes):
     assert clock.now() - first == pytest.approx(1 + 3 * 2 / 6 + 3 * 2 / 3 + 0.5)
 
 
-def test_the_rate_says_how_long_to_wait_on_the_wall(passes):
+def test_the_rate_converts_clock_time_to_wall_time(passes):
     clock = FairClock(1)
     clock.change_running(+4)
     deadline = clock.now() + 2
@@ -49,12 +49,12 @@ def test_the_rate_says_how_long_to_wait_on_the_wall(passes):
     assert clock.now() == pytest.approx(deadline)
 
 
-def test_orders_arrive_as_they_were_sent():
-    for order in (DriverCommand(True, [3, 1, 2]), DriverCommand(False, [7]), DriverCommand(True, [])):
-        assert DriverCommand.of(order.packed()) == order
+def test_commands_survive_a_round_trip():
+    for command in (DriverCommand(True, [3, 1, 2]), DriverCommand(False, [7]), DriverCommand(True, [])):
+        assert DriverCommand.of(command.packed()) == command
 
 
-def test_reports_that_are_sent_together_arrive_one_by_one():
+def test_reports_sent_together_are_split():
     reports = [
         RunReport(1, 0, False, 0.25, 0.125, 1 << 33),
         RunReport(2, 125, False, 0.0, 0.0, 0, b"no room"),
@@ -64,7 +64,7 @@ def test_reports_that_are_sent_together_arrive_one_by_one():
     assert RunReport.all_of(b"") == []
 
 
-def test_trouble_is_cut_so_that_all_reports_fit_one_message():
+def test_setup_errors_are_shortened_so_that_all_reports_fit_one_message():
     long = RunReport(2, 125, False, 0.0, 0.0, 0, b"x" * 100_000)
     found = RunReport.all_of(long.packed() * 30)
     assert len(found) == 30 and len(long.packed() * 30) < 1 << 16

@@ -1,4 +1,4 @@
-"""Programs in bubblewrap. Where it is not installed, or may not make namespaces, these are skipped and say so."""
+"""The bubblewrap backend. Skipped where it is not installed or cannot create namespaces."""
 
 import os
 import shutil
@@ -21,12 +21,12 @@ def sandbox():
         yield made
 
 
-def test_it_keeps_every_promise(sandbox):
+def test_bubblewrap_passes_the_sandbox_checks(sandbox):
     findings = check_sandbox(sandbox)
     assert [(finding.name, finding.detail) for finding in findings if finding.status != "passed"] == []
 
 
-def test_a_program_is_nobody_and_has_no_capabilities(sandbox):
+def test_a_program_runs_as_user_nobody_and_has_no_capabilities(sandbox):
     status = sandbox.run("import os\nprint(os.getuid())\nprint(open('/proc/self/status').read())").stdout
     assert status.startswith("65534\n")
     assert (
@@ -34,7 +34,7 @@ def test_a_program_is_nobody_and_has_no_capabilities(sandbox):
     )
 
 
-def test_nothing_is_writable_but_its_own_places(sandbox):
+def test_only_the_folders_of_the_run_are_writable(sandbox):
     code = (
         "import os\n"
         "def writable(path):\n"
@@ -45,7 +45,7 @@ def test_nothing_is_writable_but_its_own_places(sandbox):
     assert sandbox.run(code).stdout == "['/tmp', '/dev/shm', '.']\n"
 
 
-def test_the_disk_limit_holds_for_all_places_together(sandbox):
+def test_the_disk_limit_covers_all_folders_together(sandbox):
     code = (
         "total = 0\n"
         "for path in ('/tmp/a', '/dev/shm/b'):\n"
@@ -71,12 +71,12 @@ def test_a_session_outlives_the_thread_that_opened_it(sandbox):
         assert session.run("x").stdout == "1\n"
 
 
-def test_a_signal_is_told_from_an_exit_code(sandbox):
+def test_a_signal_is_distinguished_from_an_exit_code(sandbox):
     result = sandbox.exec("kill -TERM $$")
     assert (result.status, result.signal, result.exit_code) == (Status.KILLED, 15, None)
 
 
-def test_many_runs_leave_no_descriptor_behind(sandbox):
+def test_many_runs_leak_no_descriptors(sandbox):
     sandbox.run("1")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
@@ -84,13 +84,13 @@ def test_many_runs_leave_no_descriptor_behind(sandbox):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_without_bwrap_the_error_says_what_to_install(monkeypatch, tmp_path):
+def test_a_missing_bwrap_is_an_error_that_names_the_package(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxError, match="install the package 'bubblewrap'"):
         make_sandbox("bubblewrap")
 
 
-def test_a_bwrap_that_does_not_work_is_found_out_when_the_sandbox_is_made(monkeypatch, tmp_path):
+def test_a_bwrap_that_does_not_work_raises_when_the_sandbox_is_created(monkeypatch, tmp_path):
     script = tmp_path / "bwrap"
     script.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     script.chmod(0o755)

@@ -1,7 +1,7 @@
-"""One sandbox used from everywhere at once, and what is left of it when it closes, or its process ends or is killed.
+"""Concurrent use of one sandbox, and clean-up when it is closed or its process exits or is killed.
 
-Each test runs a small host program of its own, so that the end of a whole process can be watched. Processes that it
-leaves behind become children of the test, and are seen.
+Each test starts a small host program, so that it can observe the exit of a whole process. Processes left behind become
+children of the test process, where they are found.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
-OTHERS: dict[int, str] = {}  # the children that this process had before
-CHILD_SUBREAPER = 36  # of prctl: orphans become this process's children
-PATIENCE_S = 120  # a bound against hanging, not a measurement
+OTHERS: dict[int, str] = {}  # children of this process before the test
+CHILD_SUBREAPER = 36  # prctl option: orphans become children of this process
+HANG_S = 120  # a bound against hanging, not a measurement
 START = """
 import asyncio, json, os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
@@ -35,8 +35,8 @@ sandbox = make_sandbox("zygote", level=sys.argv[1], limits=Limits(wall_s=60))
 
 
 @pytest.fixture
-def orphanage():
-    """While this lives, orphans of the programs that a test starts are its children."""
+def subreaper():
+    """Make orphaned descendants children of this process during a test."""
     prctl = ctypes.CDLL(None).prctl
     prctl(CHILD_SUBREAPER, 1, 0, 0, 0)
     OTHERS.update(children())
@@ -46,8 +46,8 @@ def orphanage():
 
 
 @pytest.fixture
-def host(level, orphanage, tmp_path):
-    """Starts a host program at a level, its temporary files in tmp_path."""
+def host(level, subreaper, tmp_path):
+    """Start a host program at a level, with its temporary files in tmp_path."""
     started = []
 
     def start(program):
@@ -63,14 +63,14 @@ def host(level, orphanage, tmp_path):
 
 
 def finish(process):
-    """What it printed. It must end by itself, and well."""
-    out, _ = process.communicate(timeout=PATIENCE_S)
+    """Wait for a program to exit with status 0. Returns its output."""
+    out, _ = process.communicate(timeout=HANG_S)
     assert process.returncode == 0
     return out
 
 
 def children():
-    """Of this process, but for those that other tests have left running: id → command line."""
+    """Children of this process, except those started before the test: process id → command line."""
     found = {}
     for thread in Path("/proc/self/task").iterdir():
         for pid in (thread / "children").read_text().split():
@@ -85,7 +85,7 @@ def command_of(pid):
 
 
 def left_behind(wait_s=10.0):
-    """The orphans still alive after a while; those that ended are buried."""
+    """Reap orphans. Returns those that are still alive after wait_s seconds."""
     deadline = time.monotonic() + wait_s
     while True:
         for pid in children():
@@ -96,7 +96,7 @@ def left_behind(wait_s=10.0):
         time.sleep(0.05)
 
 
-def test_threads_an_event_loop_and_a_forked_process_share_one_sandbox(host):
+def test_threads_and_an_event_loop_and_a_forked_process_share_one_sandbox(host):
     process = host(
         """
         async def loop():
@@ -128,7 +128,7 @@ def test_threads_an_event_loop_and_a_forked_process_share_one_sandbox(host):
     assert left_behind() == {}
 
 
-def test_a_forked_process_that_closes_the_sandbox_leaves_its_parents_running(host):
+def test_closing_the_sandbox_in_a_forked_process_does_not_affect_the_parent(host):
     process = host(
         """
         session = sandbox.session()
@@ -173,7 +173,7 @@ def test_close_leaves_no_process_descriptor_or_file(host, tmp_path):
     assert left_behind() == {}
 
 
-def test_the_interpreters_exit_leaves_nothing_although_nobody_closed(host, tmp_path):
+def test_interpreter_exit_cleans_up_an_open_sandbox(host, tmp_path):
     process = host(
         """
         session = sandbox.session()
@@ -185,7 +185,7 @@ def test_the_interpreters_exit_leaves_nothing_although_nobody_closed(host, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_host_killed_without_warning_leaves_no_process(host):
+def test_no_process_survives_a_killed_host(host):
     process = host(
         """
         session = sandbox.session()
@@ -201,11 +201,11 @@ def test_a_host_killed_without_warning_leaves_no_process(host):
     )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGKILL)
-    process.wait(PATIENCE_S)
+    process.wait(HANG_S)
     assert left_behind() == {}
 
 
-def test_closing_in_the_middle_ends_the_runs_of_other_threads(host):
+def test_close_ends_the_runs_of_other_threads(host):
     process = host(
         """
         from gem.errors import SandboxError

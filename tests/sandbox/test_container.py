@@ -1,8 +1,7 @@
-"""Docker and podman by their command lines, and for real where there is an engine with the image.
+"""The docker and podman backends: their command lines, and real runs where an engine is installed.
 
-The fake engine writes down how it was called and runs the command without a container, so these tests say that the
-right things were asked for; that an engine then does them, only the last test can say. It takes the image of
-GEM_TEST_IMAGE where that is set.
+The fake engine records its arguments and runs the command without a container, so most tests only check what is
+requested. The last test uses a real engine, with the image GEM_TEST_IMAGE if that is set.
 """
 
 import json
@@ -21,7 +20,7 @@ FAKE = Path(__file__).with_name("fake_engine.py")
 
 
 class Engine:
-    """A fake engine. calls: the arguments of every call so far."""
+    """A fake engine. calls: the arguments of all calls."""
 
     def __init__(self, folder, name):
         self.folder, self.name = folder, name
@@ -50,7 +49,7 @@ def sandbox(engine):
 
 
 def options_of(call):
-    """Flag → value of a run, and the command after the image."""
+    """The flags of a run with their values, and the command after the image."""
     options, rest = {}, call[1:]
     while rest[0].startswith("--"):
         bare = rest[0] in ("--rm", "--interactive", "--init", "--read-only")
@@ -59,7 +58,7 @@ def options_of(call):
     return options, rest
 
 
-def test_a_run_is_a_container_with_nothing_that_it_does_not_need(engine, sandbox):
+def test_a_run_is_a_container_with_minimal_privileges(engine, sandbox):
     limits = Limits(wall_s=2.5, memory_bytes=256 << 20, processes=7, disk_bytes=8 << 20)
     result = sandbox.run("print(input())", stdin="in\n", limits=limits)
     assert (result.status, result.stdout) == (Status.OK, "in\n")
@@ -84,32 +83,32 @@ def test_a_run_is_a_container_with_nothing_that_it_does_not_need(engine, sandbox
     assert command[:6] == ["an-image", "timeout", "--kill-after=1", "5", "python3", "-I"]
 
 
-def test_no_program_and_no_secret_is_on_the_command_line(engine, sandbox, monkeypatch):
+def test_programs_and_secrets_are_not_on_the_command_line(engine, sandbox, monkeypatch):
     monkeypatch.setenv("SECRET_OF_HOST", "hunter2")
     sandbox.run("print('a secret program')", files={"f": "a secret file"}, stdin="a secret input")
     assert "secret" not in json.dumps(engine.runs())
     assert "hunter2" not in json.dumps(engine.runs())
 
 
-def test_the_network_is_there_when_it_is_asked_for(engine, sandbox):
+def test_the_network_can_be_enabled(engine, sandbox):
     sandbox.run("1", limits=Limits(network=True))
     assert "--network" not in options_of(engine.runs()[-1])[0]
 
 
-def test_another_runtime_can_be_asked_for(engine):
+def test_another_runtime_can_be_selected(engine):
     with make_sandbox(engine.name, image="an-image", runtime="runsc") as sandbox:
         sandbox.run("1")
     assert options_of(engine.runs()[-1])[0]["--runtime"] == ["runsc"]
 
 
-def test_a_run_that_overruns_has_its_container_removed_by_name(engine, sandbox):
+def test_the_container_of_a_run_that_times_out_is_removed_by_name(engine, sandbox):
     result = sandbox.run("print('before', flush=True)\nimport time\ntime.sleep(60)", limits=Limits(wall_s=0.5))
     assert (result.status, result.stdout) == (Status.TIMEOUT, "before\n")
     name = options_of(engine.runs()[-1])[0]["--name"][0]
     assert ["rm", "--force", name] in engine.calls
 
 
-def test_a_session_is_one_container_without_a_time_limit_of_its_own(engine, sandbox):
+def test_a_session_is_one_container_without_a_time_limit(engine, sandbox):
     with sandbox.session() as session:
         session.run("x = 1")
         assert session.run("x").stdout == "1\n"
@@ -124,7 +123,7 @@ def test_a_function_is_called_in_a_container(sandbox):
     assert (result.status, result.value) == (Status.OK, '["x"]')
 
 
-def test_closing_removes_whatever_bears_its_label(engine):
+def test_close_removes_all_containers_with_its_label(engine):
     sandbox = make_sandbox(engine.name, image="an-image")
     sandbox.run("1")
     sandbox.close()
@@ -132,7 +131,7 @@ def test_closing_removes_whatever_bears_its_label(engine):
     assert engine.calls[-1] == ["ps", "--all", "--quiet", "--filter", f"label={label}"]
 
 
-def test_an_exit_code_above_128_is_a_signal_and_a_kill_is_for_want_of_memory(sandbox):
+def test_an_exit_code_above_128_is_a_signal_and_sigkill_means_out_of_memory(sandbox):
     ended = {code: sandbox.run(f"import sys; sys.exit({code})") for code in (3, 124, 128 + 11, 128 + 9)}
     assert [(r.status, r.exit_code, r.signal) for r in ended.values()] == [
         (Status.ERROR, 3, None),
@@ -142,17 +141,17 @@ def test_an_exit_code_above_128_is_a_signal_and_a_kill_is_for_want_of_memory(san
     ]
 
 
-def test_a_missing_image_is_named_with_the_command_that_fetches_it(engine):
+def test_a_missing_image_is_an_error_with_the_command_to_pull_it(engine):
     with pytest.raises(SandboxError, match=rf"`{engine.name} pull missing`"):
         make_sandbox(engine.name, image="missing")
 
 
-def test_an_image_without_python_is_the_machinerys_failure(engine):
+def test_an_image_without_python_raises_sandbox_error(engine):
     with make_sandbox(engine.name, image="no-python") as sandbox, pytest.raises(SandboxError, match="not found"):
         sandbox.run("1")
 
 
-def test_an_engine_that_goes_down_is_the_machinerys_failure(engine, sandbox):
+def test_an_engine_that_goes_down_raises_sandbox_error(engine, sandbox):
     (engine.folder / "down").touch()
     with pytest.raises(SandboxError, match="Cannot connect"):
         sandbox.run("1")
@@ -160,25 +159,25 @@ def test_an_engine_that_goes_down_is_the_machinerys_failure(engine, sandbox):
         make_sandbox(engine.name, image="an-image")
 
 
-def test_exit_code_125_is_the_programs_while_the_engine_answers(engine, sandbox):
+def test_exit_code_125_belongs_to_the_program_if_the_engine_responds(engine, sandbox):
     assert sandbox.run("import sys; sys.exit(125)").exit_code == 125
     with pytest.raises(SandboxError, match="Cannot connect"):
         sandbox.run(f"import sys; open({str(engine.folder / 'down')!r}, 'w').close(); sys.exit(125)")
 
 
-def test_without_the_engine_the_error_says_so(monkeypatch, tmp_path):
+def test_a_missing_engine_is_an_error_that_names_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxError, match="docker is not installed"):
         make_sandbox("docker")
 
 
-def test_an_option_that_it_does_not_have_is_an_error(engine):
+def test_an_unknown_option_is_an_error(engine):
     with pytest.raises(UnknownArgument, match="did you mean 'image'"):
         make_sandbox(engine.name, imag="x")
 
 
 @pytest.mark.parametrize("name", ["docker", "podman"])
-def test_it_keeps_every_promise(name):
+def test_a_real_engine_passes_the_sandbox_checks(name):
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed: no container was run")
     try:

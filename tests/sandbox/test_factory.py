@@ -1,4 +1,4 @@
-"""Which sandbox one gets, and who shares it."""
+"""make_sandbox() and get_sandbox(): choice of backend, options, and the shared sandbox."""
 
 import os
 import subprocess
@@ -15,19 +15,19 @@ from gem.sandbox import Limits, factory, get_sandbox, make_sandbox
 
 @pytest.fixture
 def levels(monkeypatch):
-    """What the zygote backend was asked for, by a stand-in that only remembers it."""
-    asked = []
+    """Levels requested from the zygote backend, recorded by a fake."""
+    requested = []
 
-    class Remembers:
+    class Recorder:
         def __init__(self, *, limits, level="auto", require=None):
-            asked.append(level)
+            requested.append(level)
 
-    module = types.ModuleType("remembers")
-    module.Remembers = Remembers
-    monkeypatch.setitem(sys.modules, "remembers", module)
-    monkeypatch.setitem(factory.BACKENDS, "zygote", "remembers:Remembers")
+    module = types.ModuleType("recorder")
+    module.Recorder = Recorder
+    monkeypatch.setitem(sys.modules, "recorder", module)
+    monkeypatch.setitem(factory.BACKENDS, "zygote", "recorder:Recorder")
     monkeypatch.delenv("GEM_SANDBOX_LEVEL", raising=False)
-    return asked
+    return requested
 
 
 def test_the_limits_are_the_defaults_of_every_run():
@@ -35,17 +35,17 @@ def test_the_limits_are_the_defaults_of_every_run():
         assert sandbox.run("print('x' * 100)").truncated
 
 
-def test_an_unknown_backend_is_named_with_the_closest_one():
+def test_an_unknown_backend_is_an_error_that_suggests_the_closest_one():
     with pytest.raises(BadValue, match=r"no sandbox 'bubblewarp'; did you mean 'bubblewrap'\?  \(available: auto, "):
         make_sandbox("bubblewarp")
 
 
-def test_an_unknown_option_is_named_with_what_the_backend_takes():
+def test_an_unknown_option_is_an_error_that_lists_the_options_of_the_backend():
     with pytest.raises(UnknownArgument, match=r"sandbox 'subprocess' has no option 'level'  \(options: none\)"):
         make_sandbox("subprocess", level="ns")
 
 
-def test_the_level_comes_from_the_environment_where_none_is_asked_for(levels, monkeypatch):
+def test_the_default_level_comes_from_the_environment(levels, monkeypatch):
     make_sandbox()
     monkeypatch.setenv("GEM_SANDBOX_LEVEL", "lsm")
     make_sandbox()
@@ -54,23 +54,23 @@ def test_the_level_comes_from_the_environment_where_none_is_asked_for(levels, mo
     assert levels == ["auto", "lsm", "lsm", "basic"]
 
 
-def test_the_shared_sandbox_is_one_for_all_threads():
+def test_all_threads_share_one_sandbox():
     with ThreadPoolExecutor(8) as pool:
         found = set(pool.map(lambda _: get_sandbox("subprocess"), range(32)))
     assert len(found) == 1
 
 
-def test_a_shared_sandbox_that_was_closed_is_made_anew():
+def test_a_closed_shared_sandbox_is_replaced():
     first = get_sandbox("subprocess")
     first.close()
     second = get_sandbox("subprocess")
     assert second is not first and second.run("print(1)").stdout == "1\n"
 
 
-def test_a_forked_process_makes_its_own():
+def test_a_forked_process_creates_its_own_shared_sandbox():
     shared = get_sandbox("subprocess")
     reader, writer = os.pipe()
-    with factory._lock, warnings.catch_warnings():  # as when another thread was asking for one
+    with factory._lock, warnings.catch_warnings():  # as if another thread was creating one
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
         if pid == 0:
@@ -86,7 +86,7 @@ def test_a_forked_process_makes_its_own():
     assert get_sandbox("subprocess") is shared
 
 
-def test_what_is_shared_is_closed_at_exit():
+def test_shared_sandboxes_are_closed_at_exit():
     code = (
         "from gem.sandbox import get_sandbox\n"
         "session = get_sandbox('subprocess').session()\n"
@@ -103,7 +103,7 @@ def test_what_is_shared_is_closed_at_exit():
                     raise ProcessLookupError
 
 
-def test_what_cannot_be_made_is_not_shared(monkeypatch, tmp_path):
+def test_a_sandbox_that_cannot_be_created_is_not_shared(monkeypatch, tmp_path):
     path = os.environ["PATH"]
     monkeypatch.setenv("PATH", str(tmp_path))
     for _ in range(2):

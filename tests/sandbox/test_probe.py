@@ -1,4 +1,4 @@
-"""The choice of a level: by what a program can do there, and nothing else."""
+"""The choice of a level, by a probe that tries to escape."""
 
 import sys
 
@@ -15,7 +15,7 @@ def said(stdout, status=Status.OK, stderr=""):
     return Result(status=status, stdout=stdout, stderr=stderr)
 
 
-def test_a_program_that_can_do_nothing_means_that_the_level_holds():
+def test_a_level_is_available_if_the_program_cannot_escape():
     assert probe._failure("ns", said(CONTAINED)) == ""
     assert probe._failure("lsm", said(CONTAINED.replace("1}", "7}"))) == ""
 
@@ -38,7 +38,7 @@ def test_a_level_is_unavailable_if_the_program_fails():
 
 
 def test_without_isolation_the_program_escapes(tmp_path, monkeypatch):
-    """The probe has teeth: the same program, run at level basic, says so."""
+    """The same program, run at level basic, reports its escapes."""
     run_once = probe.run_once
     monkeypatch.setattr(
         "gem.sandbox.zygote.probe.run_once",

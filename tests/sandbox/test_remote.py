@@ -162,7 +162,7 @@ def test_a_forked_process_opens_its_own_connections(server):
     with make_sandbox("remote", url=server.url, token="right") as remote:
         remote.run("1")
         parent = remote._client._background
-        parent.pid += 1  # what a forked process sees
+        parent.pid += 1  # as in a forked process
         assert remote.run("print(2)").stdout == "2\n"
         assert remote._client._background is not parent
         parent.pid -= 1

@@ -1,4 +1,4 @@
-"""Many tests of one program in one sandbox: each apart from the others, and none able to say how it ended."""
+"""Sandbox.run_tests(): isolation between the tests of a program, and results that cannot be forged."""
 
 import json
 import sys
@@ -11,12 +11,12 @@ from gem.sandbox import Case, Limits, Status
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 LIMITS = Limits(wall_s=20, memory_bytes=512 << 20)
-PATIENCE_S = 60  # a bound against hanging, not a measurement
+HANG_S = 60  # a bound against hanging, not a measurement
 
 
 @pytest.fixture
 def contained(sandbox):
-    """A sandbox that holds programs off each other, which basic does not promise."""
+    """A sandbox that isolates programs from each other, which level basic does not."""
     if sandbox.report().level == "basic":
         pytest.skip("level basic keeps tests apart by their folders and process groups only")
     return sandbox
@@ -39,7 +39,7 @@ def test_each_test_reads_its_own_input_and_results_come_in_order(sandbox):
     assert all(result.ok and result.exit_code == 0 and result.value is None for result in results)
 
 
-def test_every_kind_of_end_is_told_from_the_others(sandbox):
+def test_every_kind_of_exit_is_distinguished(sandbox):
     program = """
         import os, sys, time
         match input():
@@ -78,17 +78,17 @@ def test_a_program_that_does_not_compile_fails_every_test_with_the_error(sandbox
     assert all("SyntaxError" in result.stderr and result.exit_code == 1 for result in results)
 
 
-def test_bytes_that_are_no_python_are_the_programs_error(sandbox):
+def test_source_that_is_not_python_is_an_error_of_the_program(sandbox):
     for program in (b"\xff\xfe\x00", b"x = 1\0", "x = '\ud800'"):
         assert [result.status for result in run(sandbox, program, [""])] == [Status.ERROR]
 
 
-def test_the_program_is_main(sandbox):
+def test_the_program_runs_as_main(sandbox):
     program = "import sys\nif __name__ == '__main__': print(sys.modules['__main__'].__dict__ is globals())"
     assert run(sandbox, program, [""])[0].stdout == "True\n"
 
 
-def test_18_megabytes_of_input_arrive_whole(sandbox):
+def test_18_megabytes_of_input_arrive_completely(sandbox):
     program = "import sys, zlib; data = sys.stdin.buffer.read(); print(len(data), zlib.crc32(data))"
     import zlib
 
@@ -109,7 +109,7 @@ def test_hundreds_of_tests_run(sandbox):
     assert [result.stdout for result in results] == [f"{n}\n" for n in range(300)]
 
 
-def test_quick_tests_and_slow_ones_after_them_all_get_their_time(sandbox):
+def test_slow_tests_after_quick_ones_get_their_full_time(sandbox):
     program = "import time\nn = float(input())\ntime.sleep(n)\nprint(n)"
     seconds = ["0"] * 20 + ["0.2"] * 5 + ["60", "0", "60"]
     results = run(sandbox, program, seconds, limits=Limits(wall_s=2))
@@ -123,18 +123,18 @@ def test_a_test_that_follows_one_that_was_killed_runs_in_its_place(sandbox):
     assert [result.status for result in results] == [Status.OK, Status.KILLED, Status.KILLED, Status.OK] * 10
 
 
-def test_no_tests_are_no_results(sandbox):
+def test_an_empty_list_of_tests_returns_no_results(sandbox):
     assert sandbox.run_tests("print(1)", []) == []
 
 
-def test_output_is_kept_from_head_and_tail(sandbox):
+def test_the_head_and_tail_of_output_are_kept(sandbox):
     program = "import sys; print('a' * 5000 + 'b' * 5000); print('e' * 10, file=sys.stderr)"
     result = run(sandbox, program, [""], limits=Limits(output_bytes=1000))[0]
     assert result.ok and result.truncated and result.stderr == "e" * 10 + "\n"
     assert result.stdout.startswith("aaa") and result.stdout.endswith("bbb\n") and "9001 bytes cut" in result.stdout
 
 
-def test_a_test_that_prints_without_end_hurts_no_other(sandbox):
+def test_endless_output_does_not_affect_other_tests(sandbox):
     program = "import sys\nif input() == '1':\n    while True: print('x' * 1000)\nprint('done')"
     results = run(sandbox, program, list("010100"))
     expected = [Status.OK, Status.OUTPUT_LIMIT, Status.OK, Status.OUTPUT_LIMIT, Status.OK, Status.OK]
@@ -142,7 +142,7 @@ def test_a_test_that_prints_without_end_hurts_no_other(sandbox):
     assert all(result.stdout == "done\n" for result in results if result.ok)
 
 
-def test_stop_ends_the_rest(sandbox):
+def test_stop_cancels_the_remaining_tests(sandbox):
     seen = []
 
     def stop(index, result):
@@ -152,13 +152,13 @@ def test_stop_ends_the_rest(sandbox):
     program = "import time\nn = int(input())\nif n == 3: raise SystemExit(1)\nif n > 3: time.sleep(600)"
     start = time.monotonic()
     results = sandbox.run_tests(program, [Case(stdin=str(n)) for n in range(50)], stop=stop)
-    assert time.monotonic() - start < PATIENCE_S
-    assert seen[-1] == 3 and set(seen) <= {0, 1, 2, 3}  # those that ran beside it may not have ended
+    assert time.monotonic() - start < HANG_S
+    assert seen[-1] == 3 and set(seen) <= {0, 1, 2, 3}  # tests that ran at the same time may not have ended
     assert [index for index, result in enumerate(results) if result is not None] == sorted(seen)
     assert [index for index in seen if not results[index].ok] == [3]
 
 
-def test_what_stop_raises_reaches_the_caller_and_the_sandbox_lives_on(sandbox):
+def test_an_exception_in_stop_propagates_and_the_sandbox_still_works(sandbox):
     def stop(index, result):
         raise KeyError(index)
 
@@ -179,7 +179,7 @@ os.mkdir("z", 0)
     assert [r.stdout for r in run(sandbox, program, [""] * 9)] == ["[] []\n"] * 9
 
 
-def test_a_test_s_home_and_its_folder_for_temporary_files_are_its_working_directory(sandbox):
+def test_home_and_the_temporary_folder_are_the_working_directory(sandbox):
     program = """
 import os, subprocess, sys, tempfile
 told = subprocess.run(["/bin/sh", "-c", "echo $HOME $TMPDIR"], capture_output=True, text=True).stdout.split()
@@ -267,7 +267,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     assert (result.stdout, result.stderr) == ("thread\nprocess\n7\n", "")
 
 
-# --- what a test may do to others ---
+# --- isolation between tests ---
 
 
 def test_tests_cannot_reach_the_driver(contained):
@@ -320,7 +320,7 @@ print("alive")
 
 
 def test_the_exit_status_cannot_be_forged(sandbox):
-    # Whatever a program writes where a driver might listen, it has exited with 1.
+    # The program writes to every descriptor, then exits with 1.
     program = """
 import os
 for fd in range(256):
@@ -345,7 +345,7 @@ except OSError:
     found = []
 print(*[name for name in found if int(name.removeprefix("left")) < n - 8])
 """
-    # Those before it by more than the greatest number of tests at once have ended for sure.
+    # Earlier tests have ended if more than the maximum number of concurrent tests lie between.
     assert [result.stdout for result in run(contained, program, [str(n) for n in range(30)])] == ["\n"] * 30
 
 
@@ -353,7 +353,7 @@ def test_a_fork_bomb_ends_with_its_test(contained):
     program = "import os, sys\nif input() == '1':\n    while True: os.fork()\nprint('fine')"
     start = time.monotonic()
     results = run(contained, program, list("0101"), limits=Limits(wall_s=1))
-    assert time.monotonic() - start < PATIENCE_S
+    assert time.monotonic() - start < HANG_S
     assert [results[index].stdout for index in (0, 2)] == ["fine\n"] * 2
     assert all(not results[index].ok for index in (1, 3))
     assert run(contained, "print(1)", [""])[0].stdout == "1\n"

@@ -164,7 +164,7 @@ def test_many_runs_leak_no_descriptors(sandbox):
 def test_a_forked_process_can_use_the_sandbox(sandbox):
     reader, writer = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 minds forks where there are threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns about forks in processes with threads
         pid = os.fork()
     if pid == 0:
         try:
@@ -196,6 +196,6 @@ def test_it_warns_once_that_it_does_not_isolate(monkeypatch, caplog):
     ]
 
 
-def test_its_report_guarantees_almost_nothing(sandbox):
+def test_the_report_shows_that_little_is_guaranteed(sandbox):
     promised = {name for name, means in sandbox.report().guarantees.items() if means}
     assert promised == {"wall", "output"}

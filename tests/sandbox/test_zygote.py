@@ -33,18 +33,18 @@ def servers(sandbox):
 
 
 def until(holds):
-    patience = time.monotonic() + 60  # a bound against hanging, not a measurement
+    deadline = time.monotonic() + 60  # a bound against hanging, not a measurement
     while not holds():
-        assert time.monotonic() < patience
+        assert time.monotonic() < deadline
         time.sleep(0.001)
 
 
 def inner_of(zygote):
-    """The fork server itself, the child of the process that waits for it."""
+    """Process id of the fork server, the child of its guardian."""
     return int(Path(f"/proc/{zygote.pid}/task/{zygote.pid}/children").read_text().split()[0])
 
 
-# ---- what a run gives back
+# ---- results
 
 
 def test_a_traceback_shows_the_program_and_nothing_else(sandbox):
@@ -247,7 +247,7 @@ def test_multiprocessing_works(sandbox):
     assert (result.stdout, result.stderr) == ("600\n[1, 2]\n", "")
 
 
-# ---- what it cannot do
+# ---- isolation
 
 
 def test_no_environment_variables_are_inherited(sandbox, monkeypatch):
@@ -387,11 +387,11 @@ def test_the_data_of_gem_cannot_be_read_even_in_site_packages(contained, tmp_pat
 # ---- fork servers
 
 
-@pytest.mark.parametrize("victim", [lambda zygote: zygote.pid, inner_of], ids=["guardian", "server"])
-def test_a_server_that_dies_during_a_run_raises_sandbox_error_and_is_replaced(sandbox, victim):
+@pytest.mark.parametrize("process_to_kill", [lambda zygote: zygote.pid, inner_of], ids=["guardian", "server"])
+def test_a_server_that_dies_during_a_run_raises_sandbox_error_and_is_replaced(sandbox, process_to_kill):
     assert sandbox.run("print(1)").ok
     program = "import os, time\nprint('on', flush=True)\nif os.fork() == 0: time.sleep(600)\ntime.sleep(600)"
-    killer = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -9 {victim(servers(sandbox)[0])}"])
+    killer = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -9 {process_to_kill(servers(sandbox)[0])}"])
     with pytest.raises(SandboxError, match="died"):
         sandbox.run(program)
     killer.wait()
@@ -450,7 +450,7 @@ def test_a_garbage_collected_sandbox_ends_its_servers(sandbox):
     assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
 
 
-# ---- its choice
+# ---- levels and servers
 
 
 def test_an_unknown_level_raises_bad_value():

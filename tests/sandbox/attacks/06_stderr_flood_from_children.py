@@ -1,5 +1,5 @@
 # CLASS: output   SEVERITY: must
-# EXPECT: standard error is capped like standard output, whoever writes it.
+# EXPECT: standard error is capped like standard output, also if children write it.
 import os
 
 for _ in range(3):

@@ -1,5 +1,5 @@
 # CLASS: disk   SEVERITY: must
-# EXPECT: the number of files is bounded too, or time is; all are removed, however deep.
+# EXPECT: the number of files is bounded, at least by the time limit; all are removed at any depth.
 import os
 
 made = 0

@@ -1,5 +1,5 @@
 # CLASS: shm   SEVERITY: must
-# EXPECT: no POSIX shared memory, semaphore or message queue is left, nor those of others seen.
+# EXPECT: no POSIX shared memory, semaphore or message queue is left, and those of other processes are not visible.
 import ctypes
 import os
 

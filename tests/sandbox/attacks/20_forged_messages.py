@@ -1,5 +1,5 @@
 # CLASS: host-confusion   SEVERITY: must   GRADE: 42
-# EXPECT: what a program writes to descriptors it was not given is no result.
+# EXPECT: a program cannot forge a result by writing to descriptors that it was not given.
 import json
 import os
 import socket

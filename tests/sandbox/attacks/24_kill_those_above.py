@@ -1,5 +1,5 @@
 # CLASS: signals   SEVERITY: must
-# EXPECT: neither parent nor session, group or init can be killed, by whatever system call.
+# EXPECT: the parent, session, process group and init cannot be killed by any system call.
 import ctypes
 import os
 import signal

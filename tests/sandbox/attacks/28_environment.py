@@ -1,5 +1,5 @@
 # CLASS: secrets   SEVERITY: must
-# EXPECT: no secret of the host's environment reaches the program: not by os.environ, not by /proc, not by the stack.
+# EXPECT: no secret of the host's environment reaches the program: not through os.environ, /proc or the stack.
 import ctypes
 import os
 

@@ -1,5 +1,5 @@
 # CLASS: files   SEVERITY: must
-# EXPECT: whatever can be read of the file system, the host's data is not among it.
+# EXPECT: no data of the host is readable anywhere in the file system.
 import os
 
 SKIPPED = ("/proc", "/sys", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/dev")

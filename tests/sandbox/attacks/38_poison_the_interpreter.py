@@ -1,5 +1,5 @@
 # CLASS: python-level   SEVERITY: must
-# EXPECT: what a program does to builtins, modules, the environment and its folder is gone with it.
+# EXPECT: changes to builtins, modules, the environment and the folder do not outlive the program.
 import builtins
 import json
 import os

@@ -1,5 +1,5 @@
 # CLASS: files   SEVERITY: must
-# EXPECT: nothing outside the program's own folder can be deleted, and deleting that breaks nobody.
+# EXPECT: only the program's own folder can be deleted, which affects no other run.
 import os
 import shutil
 

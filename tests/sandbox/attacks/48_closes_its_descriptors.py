@@ -1,5 +1,5 @@
 # CLASS: host-confusion   SEVERITY: must   TIMEOUT: 2
-# EXPECT: a program that has closed everything is still waited for, and ended at its limit.
+# EXPECT: a program that closes all descriptors still runs until it is killed at its limit.
 import os
 import time
 

@@ -1,5 +1,5 @@
 # CLASS: grader   SEVERITY: must   GRADE: 42   FUNC: solve
-# EXPECT: an answer cannot be put into anybody's pipe or socket by way of /proc, nor into the parent's memory.
+# EXPECT: an answer cannot be written into a pipe or socket of another process through /proc, or into the parent's memory.
 import os
 
 

@@ -1,5 +1,5 @@
 # CLASS: grader   SEVERITY: must   GRADE: 42   FUNC: solve
-# EXPECT: a program that takes the interpreter's own functions over gets no test passed that it does not answer.
+# EXPECT: a program that replaces functions of the interpreter passes no test that it does not answer.
 import builtins
 import gc
 import json

@@ -1,5 +1,5 @@
 # CLASS: python-level   SEVERITY: must   TIMEOUT: 2
-# EXPECT: ended at the limit although every exception is caught and every exit postponed.
+# EXPECT: killed at the limit although it catches every exception and delays every exit.
 import atexit
 import sys
 import time

@@ -1,5 +1,5 @@
 # CLASS: kernel   SEVERITY: must
-# EXPECT: no namespace is entered or made, nothing mounted, no root changed: by clone, clone3, setns, chroot or new calls.
+# EXPECT: namespaces, mounts and the root cannot be changed by clone, clone3, setns, chroot or newer system calls.
 import ctypes
 import os
 

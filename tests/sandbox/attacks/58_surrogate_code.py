@@ -1,3 +1,3 @@
 # CLASS: host-confusion   SEVERITY: must   TRANSFORM: surrogate
-# EXPECT: source with half a surrogate pair is no exception in the host.
+# EXPECT: source with half a surrogate pair raises no exception in the host.
 print("x")

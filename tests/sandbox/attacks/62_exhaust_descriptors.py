@@ -1,5 +1,5 @@
 # CLASS: resources   SEVERITY: must
-# EXPECT: descriptors are bounded, also when they are passed on in messages or filled as pipes.
+# EXPECT: descriptors are bounded, also if they are sent in messages or used for full pipes.
 import array
 import os
 import socket

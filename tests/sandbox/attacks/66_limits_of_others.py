@@ -1,5 +1,5 @@
 # CLASS: resources   SEVERITY: must
-# EXPECT: prlimit and setpriority reach nobody outside.
+# EXPECT: prlimit and setpriority cannot change processes outside the sandbox.
 import os
 import resource
 

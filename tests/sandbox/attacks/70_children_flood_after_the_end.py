@@ -1,5 +1,5 @@
 # CLASS: output   SEVERITY: must
-# EXPECT: the call returns although children in other groups go on writing to the inherited output.
+# EXPECT: the call returns although children in other groups keep writing to the inherited output.
 import os
 
 for _ in range(4):

@@ -1,5 +1,5 @@
 # CLASS: kernel   SEVERITY: must
-# EXPECT: the filter on system calls is not passed by through the x32 or 32-bit numbers.
+# EXPECT: the system call filter cannot be bypassed by x32 or 32-bit system calls.
 import ctypes
 import mmap
 import os

@@ -1,5 +1,5 @@
 # CLASS: isolation   SEVERITY: must
-# EXPECT: programs that it starts, a shell or a binary from memory, are held by the same walls.
+# EXPECT: programs that it starts, such as a shell or a binary from memory, are confined as well.
 import os
 import subprocess
 

@@ -1,5 +1,5 @@
 # CLASS: memory   SEVERITY: must
-# EXPECT: memory that no address space shows is bounded, too: files in memory, pipes, sockets.
+# EXPECT: memory outside of address spaces is bounded as well: memfd files, pipes and sockets.
 import os
 import socket
 

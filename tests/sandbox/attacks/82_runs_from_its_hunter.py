@@ -1,5 +1,5 @@
 # CLASS: processes   SEVERITY: must   AFTER: 1.5
-# EXPECT: a chain of forks, in which each process dies at once and its child goes on, is caught in the end.
+# EXPECT: a chain of forks, in which each process exits at once and its child continues, is killed.
 import os
 
 print("start", flush=True)

@@ -1,5 +1,5 @@
 # CLASS: signals   SEVERITY: must   TIMEOUT: 2
-# EXPECT: a run that stops itself and its group is ended at its limit all the same.
+# EXPECT: a run that stops itself and its group is killed at its time limit.
 import os
 import signal
 

@@ -1,5 +1,5 @@
 # CLASS: host-confusion   SEVERITY: must
-# EXPECT: names that are no text, look like options or loop, locked folders and sockets are cleaned up like any other.
+# EXPECT: invalid UTF-8 names, names like options, link loops, locked folders and sockets are removed.
 import os
 import socket
 

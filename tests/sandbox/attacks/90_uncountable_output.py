@@ -1,5 +1,5 @@
 # CLASS: output   SEVERITY: must
-# EXPECT: a truncated output tells so, keeps its end, and the end of a program within the limits is not lost.
+# EXPECT: truncated output is marked as such and keeps its end.
 # REQUIRE: the-last-line
 import sys
 

@@ -1,5 +1,5 @@
 # CLASS: grader   SEVERITY: must   GRADE: 42   FUNC: solve
-# EXPECT: a right answer followed by a crash, a signal or another status is no pass.
+# EXPECT: a right answer followed by a crash, a signal or a nonzero status fails the test.
 import os
 import signal
 

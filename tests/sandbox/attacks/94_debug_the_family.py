@@ -1,5 +1,5 @@
 # CLASS: ptrace   SEVERITY: must
-# EXPECT: no process outside can be traced, read or written, by any of the calls for it, nor compared.
+# EXPECT: no process outside can be traced, read, written or compared (kcmp), by any system call.
 import ctypes
 import os
 

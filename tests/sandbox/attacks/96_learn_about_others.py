@@ -1,5 +1,5 @@
 # CLASS: proc   SEVERITY: must
-# EXPECT: no process of the host can be looked at, by whatever file of /proc.
+# EXPECT: no process of the host is visible in any file of /proc.
 import os
 
 for pid in range(1, 400):

@@ -1,5 +1,5 @@
 # CLASS: proc   SEVERITY: should
-# EXPECT: the sockets of the host are not listed by the program's own folder of /proc either.
+# EXPECT: the sockets of the host are not listed in /proc/self/net.
 for name in ("net/unix", "net/tcp", "self/net/unix", "self/net/tcp", "thread-self/net/unix"):
     try:
         text = open(f"/proc/{name}").read()

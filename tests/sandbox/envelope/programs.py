@@ -58,7 +58,7 @@ class Program:
 
 
 def load(path: Path) -> Program:
-    """Read a program. The value of GRADE is removed from the source, so that the program does not contain the answer."""
+    """Read a program. The value of GRADE is removed from the source, so that it does not contain the answer."""
     text = path.read_text(encoding="utf-8")
     comments = "\n".join(line for line in text.splitlines()[:4] if line.startswith("#"))
     fields = dict(FIELD.findall(comments))

@@ -4,8 +4,8 @@
   python -m envelope ns lsm            all programs at these levels, one line for each
   python -m envelope ns --only 01 b03
 
-An envelope protects the machine from programs that escape the sandbox. It needs Linux, util-linux, iproute2, and root or
-user namespaces.
+An envelope protects the machine from programs that escape the sandbox. It needs Linux, util-linux, iproute2, and root
+or user namespaces.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PROCESSES_PEAK = 300
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a program at a level. misses: escapes, empty if contained. unavailable: why the level is not available."""
+    """Result of a program at a level. misses: its escapes. unavailable: why the level is not available."""
 
     name: str
     level: str
