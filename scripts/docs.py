@@ -43,7 +43,7 @@ def is_fresh(page: Path, text: str) -> bool:
 
 
 def command_line() -> str:
-    os.environ["NO_COLOR"] = "1"  # newer versions of argparse colour their help
+    os.environ["NO_COLOR"] = "1"  # newer versions of argparse color their help
     head = (
         "# Command line\n\n<!-- Written by scripts/docs.py from the commands' docstrings and flags: edit those. -->\n"
     )
@@ -53,7 +53,7 @@ def command_line() -> str:
 
 
 def environments() -> str:
-    head = "# Environments\n\n<!-- Written by scripts/docs.py from the catalogue and the modules' docstrings. -->\n"
+    head = "# Environments\n\n<!-- Written by scripts/docs.py from the catalog and the modules' docstrings. -->\n"
     families: dict[object, list[EnvSpec]] = {}
     for spec in list_envs():  # games are grouped by name, datasets by their class
         families.setdefault(spec.id.split("-v0")[0] if "-v0" in spec.id else spec.entry_point, []).append(spec)

@@ -63,7 +63,7 @@ class EnvSpec:
 
 
 class _Registry(MutableMapping[str, EnvSpec]):
-    """A mapping from id to EnvSpec. The first lookup loads the catalogue, the first unknown id the plug-ins."""
+    """A mapping from id to EnvSpec. The first lookup loads the catalog, the first unknown id the plug-ins."""
 
     def __init__(self) -> None:
         self._specs: dict[str, EnvSpec] = {}

@@ -153,11 +153,11 @@ def test_output_to_a_file_has_no_escape_sequences(play: Any) -> None:
     assert "\x1b" not in play("what?")
 
 
-def test_a_terminal_gets_colours_and_a_frame_unless_no_color_is_set(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_colors_and_a_frame_unless_no_color_is_set(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes any output for a terminal then
-    coloured = play("what?")
-    assert "\x1b[31mreward -0.1" in coloured and "╭" in coloured
+    colored = play("what?")
+    assert "\x1b[31mreward -0.1" in colored and "╭" in colored
     monkeypatch.setenv("NO_COLOR", "1")
     plain = play("what?")
     assert "\x1b" not in plain and "╭" in plain

@@ -70,7 +70,7 @@ def test_look_alikes_are_encoded_as_text_without_loss(name, text):
 
 
 @pytest.mark.parametrize("habit", ["takes the blanks after its end token", "puts a blank before a text"])
-def test_extension_reproduces_tokenizer_behaviour_at_the_end_of_a_reply(habit):
+def test_extension_reproduces_tokenizer_behavior_at_the_end_of_a_reply(habit):
     import tokenizers
     import transformers
 

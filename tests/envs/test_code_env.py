@@ -216,7 +216,7 @@ def test_a_sandbox_outage_in_a_vector_env_is_a_failed_episode():
     assert step.truncated_B.all() and not step.terminated_B.any()
 
 
-# Data sets
+# Datasets
 
 
 @pytest.mark.parametrize(

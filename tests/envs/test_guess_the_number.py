@@ -169,7 +169,7 @@ def test_invalid_parameters_are_rejected(kwargs, says):
 # Every variant
 
 
-def test_all_variants_of_the_catalogue_are_registered():
+def test_all_variants_of_the_catalog_are_registered():
     assert {i.removeprefix("game:GuessTheNumber-v0") for i in IDS} == {
         "",
         "-easy",

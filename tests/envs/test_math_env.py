@@ -131,7 +131,7 @@ def test_the_published_constructor_and_static_grader_work():
 QA = [{"question": "Who?", "answer": ["The Goethe", "J. W."]}, {"question": "Where?", "answer": "Weimar"}]
 
 
-def test_a_short_answer_is_matched_after_normalisation():
+def test_a_short_answer_is_matched_after_normalization():
     env = QaEnv(dataset=QA)
     env.reset(idx=0)
     assert env.step("I think <answer>goethe!</answer>").reward == 1.0

@@ -41,7 +41,7 @@ def test_numbers_count_the_mines_in_all_eight_directions():
     assert numbered(2, 4, [0, 5]) == "*2102*10"
 
 
-def test_a_zero_opens_its_neighbours_except_flagged_cells():
+def test_a_zero_opens_its_neighbors_except_flagged_cells():
     field = numbered(3, 4, [3])
     assert field == "001*00110000"
     around = neighbours(3, 4)
@@ -61,7 +61,7 @@ def test_the_first_reveal_is_safe_and_never_wins_with_any_number_of_mines(rows, 
                 assert left > 0
 
 
-def test_the_neighbourhood_of_the_first_reveal_is_free_of_mines_if_there_is_room():
+def test_the_neighborhood_of_the_first_reveal_is_free_of_mines_if_there_is_room():
     fields = [lay_mines(random.Random(seed), 8, 8, 12, first=9) for seed in range(200)]
     assert all(field[9] == "0" for field in fields)
     assert len(set(fields)) == 200

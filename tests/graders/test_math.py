@@ -1,4 +1,4 @@
-"""Math grading: the labelled corpus, known confusions of other graders, size caps and the worker pool."""
+"""Math grading: the labeled corpus, known confusions of other graders, size caps and the worker pool."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_the_corpus_is_large_and_balanced():
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_a_class_is_graded_as_labelled(name):
+def test_a_class_is_graded_as_labeled(name):
     rows = [row for row in ROWS if row["class"] == name]
     wrong = [row for row in rows if grade_math(row["answer"], row["gold"]).correct is not row["equal"]]
     assert len(wrong) <= 0.05 * len(rows), wrong
 
 
-def test_the_whole_corpus_is_graded_as_labelled():
+def test_the_whole_corpus_is_graded_as_labeled():
     wrong = [row for row in ROWS if grade_math(row["answer"], row["gold"]).correct is not row["equal"]]
     assert len(wrong) <= 0.01 * len(ROWS), wrong
 

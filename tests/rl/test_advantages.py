@@ -1,4 +1,4 @@
-"""Returns and their normalisation, compared with plain loops."""
+"""Returns and their normalization, compared with plain loops."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def test_a_reward_that_is_not_finite_is_refused(reward):
 
 
 @given(RETURNS)
-def test_normalising_a_batch_agrees_with_the_plain_loop(returns):
+def test_normalizing_a_batch_agrees_with_the_plain_loop(returns):
     expected = normalize_slowly(returns, [0] * len(returns))
     assert normalize_batch(returns).tolist() == pytest.approx(expected, abs=1e-6)
 
 
 @given(st.lists(st.tuples(st.floats(-100, 100).map(lambda x: round(x, 3)), st.integers(0, 3)), min_size=1, max_size=30))
-def test_normalising_by_groups_agrees_with_the_plain_loop(pairs):
+def test_normalizing_by_groups_agrees_with_the_plain_loop(pairs):
     returns, groups = [r for r, _ in pairs], [g for _, g in pairs]
     assert normalize_batch(returns, groups).tolist() == pytest.approx(normalize_slowly(returns, groups), abs=1e-6)
 

@@ -301,7 +301,7 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path):
     assert not out.exists()
 
 
-def test_a_folder_without_weights_gives_a_model_initialised_from_the_seed(finished: Path, tmp_path: Path):
+def test_a_folder_without_weights_gives_a_model_initialized_from_the_seed(finished: Path, tmp_path: Path):
     for file in run_folder.newest_checkpoint(finished / "checkpoints").iterdir():
         if file.suffix != ".safetensors":
             (tmp_path / file.name).write_bytes(file.read_bytes())

@@ -1,4 +1,4 @@
-"""SyncVectorEnv. Behaviour shared by all backends is tested in test_base.py and test_slots.py."""
+"""SyncVectorEnv. Behavior shared by all backends is tested in test_base.py and test_slots.py."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class HttpClient:
         self._reset()
 
     def send(self, request: HttpRequest, parse: Callable[[bytes], Result]) -> Future[Result]:
-        """Send a request, with retries. Cancelling the future aborts the request.
+        """Send a request, with retries. Canceling the future aborts the request.
 
         Args:
             parse: converts the body of a response with status 200. Raises RequestError for an invalid body.

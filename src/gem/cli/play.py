@@ -155,7 +155,7 @@ class Game:
 
 
 class Screen:
-    """Terminal output and input. Colours are used only on a terminal."""
+    """Terminal output and input. Colors are used only on a terminal."""
 
     def __init__(self) -> None:
         from rich.console import Console

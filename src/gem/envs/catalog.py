@@ -1,4 +1,4 @@
-"""The catalogue of built-in environments, as data. Importing it imports no environment."""
+"""The catalog of built-in environments, as data. Importing it imports no environment."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 r"""Programming tasks: write a program that passes hidden tests.
 
-Action       text with a fenced code block; the program is the last block labelled as Python or without a label.
+Action       text with a fenced code block; the program is the last block labeled as Python or without a label.
 Observation  the task with the answer format on reset; a summary of the test results after the answer.
 Reward       1.0 if every test passes, else 0.0; with ``reward="fraction"``, the fraction of tests passed. -0.1 for an
              answer without a program.
@@ -160,7 +160,7 @@ class CodeEnv(DatasetEnv):
 
 
 def program_in(action: str) -> str | None:
-    r"""Return the last fenced code block labelled as Python or without a label, or None if there is none.
+    r"""Return the last fenced code block labeled as Python or without a label, or None if there is none.
 
     >>> program_in("```python\nprint(1)\n```\nIt prints:\n```text\n1\n```\n")
     'print(1)\n'

@@ -1,6 +1,6 @@
 """Reference solutions, and wrong ones, for the programming tasks in envs/data/code.
 
-``NAME.jsonl`` holds the tasks of a built-in data set, ``NAME_solutions.md`` programs for each of them, with the heading
+``NAME.jsonl`` holds the tasks of a built-in dataset, ``NAME_solutions.md`` programs for each of them, with the heading
 ``## task id`` above the programs of a task and ``### correct: comment`` or ``### wrong: comment`` above each program.
 """
 
@@ -37,7 +37,7 @@ class Solution:
 
 @cache
 def solutions(name: str) -> tuple[Solution, ...]:
-    """Solutions for a built-in data set, "warmup" or "mini", in the order of the file."""
+    """Solutions for a built-in dataset, "warmup" or "mini", in the order of the file."""
     _, *sections = _TASK.split((DATA / "code" / f"{name}_solutions.md").read_text(encoding="utf-8"))
     found = []
     for task, section in zip(sections[::2], sections[1::2], strict=True):
@@ -54,7 +54,7 @@ def reference(task: str) -> str:
         task: id of the task's row.
 
     Raises:
-        BadValue: if no built-in data set has a solution for this task.
+        BadValue: if no built-in dataset has a solution for this task.
     """
     if task not in _references():
         raise BadValue(f"no reference solution for task {task!r}")

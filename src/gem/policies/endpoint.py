@@ -105,7 +105,7 @@ class Endpoint(HttpClient):
         return await asyncio.wrap_future(self.submit(messages, **sampling))
 
     def submit(self, messages: Sequence[Mapping[str, Any]], **sampling: Any) -> Future[Completion]:
-        """Like complete(), but return a future. Cancelling it aborts the request."""
+        """Like complete(), but return a future. Canceling it aborts the request."""
         if reserved := sorted(_RESERVED & set(sampling)):
             raise BadValue(f"{', '.join(reserved)} cannot be set: Endpoint requests one whole reply of {self.model!r}")
         try:

@@ -43,7 +43,7 @@ def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:
 def normalize_batch(
     returns_N: Sequence[float] | Floats, groups_N: Sequence[int] | npt.NDArray[np.int64] | None = None
 ) -> Floats:
-    """Normalise returns over all turns of a batch (ReBN): (return - mean) / std.
+    """Normalize returns over all turns of a batch (ReBN): (return - mean) / std.
 
     Uses the population standard deviation, in float64 and two passes: sqrt(E[x²] - E[x]²) in float32 gave NaN on
     constant batches. If all returns are equal (to 1e-12 of their size), all advantages are 0.
@@ -51,7 +51,7 @@ def normalize_batch(
     Args:
         returns_N: one return per turn of the batch.
         groups_N: group of each turn. Subtracts the mean of the group instead of that of the batch; the standard
-            deviation stays that of the batch. With turn indices as groups, early turns are not penalised for their
+            deviation stays that of the batch. With turn indices as groups, early turns are not penalized for their
             smaller discounted returns. None treats the batch as one group.
 
     Returns:

@@ -45,7 +45,7 @@ class Minibatch:
 
 
 def examples(trajectories: Sequence[Trajectory], gamma: float, baseline: Literal["batch", "turn"]) -> list[Example]:
-    """Pack episodes into sequences with advantages, normalised over all turns of the batch.
+    """Pack episodes into sequences with advantages, normalized over all turns of the batch.
 
     Args:
         trajectories: none of them failed.

@@ -22,7 +22,7 @@ _LEAST = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """Configuration of a training run: turn-level REINFORCE with batch-normalised returns, clipped for several epochs.
+    """Configuration of a training run: turn-level REINFORCE with batch-normalized returns, clipped for several epochs.
 
     The defaults were tuned on game:GuessTheNumber-v0-easy with the embedded model.
 
@@ -70,7 +70,7 @@ class TrainConfig:
         1.5e-3, "peak learning rate of AdamW: 10 updates of linear warm-up, then linear decay to a tenth"
     )
     kl: float = _option(
-        0.03, "weight of the KL penalty towards the initial policy, in nats; preserves format and exploration"
+        0.03, "weight of the KL penalty toward the initial policy, in nats; preserves format and exploration"
     )
     entropy: float = _option(0.0, "weight of an entropy bonus, in nats")
     max_grad_norm: float = _option(1.0, "maximum gradient norm; larger gradients are scaled down")

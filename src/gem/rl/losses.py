@@ -12,7 +12,7 @@ class PolicyLoss(NamedTuple):
     """A scalar loss and detached statistics.
 
     Args:
-        loss: to minimise.
+        loss: to minimize.
         clipped: share of trained tokens whose ratio is outside the clip range, 0 to 1.
         kl: mean of logp_old - logp over trained tokens.
     """

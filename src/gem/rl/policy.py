@@ -214,7 +214,7 @@ def pad_left(rows: Sequence[Sequence[int]], fill: int) -> tuple[Tensor, Tensor]:
 
 
 def nucleus(logp_BV: Tensor, top_p: float) -> Tensor:
-    """Renormalise log-probabilities over the smallest set of most likely tokens whose mass reaches top_p."""
+    """Renormalize log-probabilities over the smallest set of most likely tokens whose mass reaches top_p."""
     sorted_BV, order_BV = logp_BV.sort(-1, descending=True)
     mass_before_BV = sorted_BV.exp().cumsum(-1) - sorted_BV.exp()
     keep_BV = torch.zeros_like(logp_BV, dtype=torch.bool).scatter(-1, order_BV, mass_before_BV < top_p)
@@ -269,7 +269,7 @@ def save_pretrained(policy: CausalLMPolicy, folder: Path) -> None:
 def load_pretrained(name: str | os.PathLike[str], *, seed: int = 0) -> tuple[Any, Any]:
     """Load a model in float32 and its tokenizer from a folder or the Hugging Face hub.
 
-    A folder with a config.json and no weights gives a model initialised at random from the seed.
+    A folder with a config.json and no weights gives a model initialized at random from the seed.
 
     Raises:
         BadValue: if the model cannot be loaded, with the reason.

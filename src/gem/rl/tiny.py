@@ -75,7 +75,7 @@ def build_tokenizer(texts: list[str], vocabulary: int = 512) -> Any:
 
 
 def build_model(tokenizer: Any, seed: int, *, hidden: int = 64, layers: int = 2, context: int = 1024) -> Any:
-    """Build a randomly initialised Qwen3, by default of about 120,000 parameters.
+    """Build a randomly initialized Qwen3, by default of about 120,000 parameters.
 
     Args:
         hidden: hidden size.

@@ -1,7 +1,7 @@
 """Collect batches of episodes from a vector environment, keeping in-flight episodes between batches.
 
 A batch of N episodes is the next N that end. Episodes still running continue in the next batch. Discarding them would
-bias batches towards short episodes (long ones with a true share of 1/2 became 5 % with 16 slots and batches of 16).
+bias batches toward short episodes (long ones with a true share of 1/2 became 5 % with 16 slots and batches of 16).
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Shard:
         self.deaths = 0  # consecutive, without an outcome
         self.deaths_alone: dict[int, int] = {}  # slot → consecutive deaths while only its call was running
         # Slots without a successful step since a worker died. They run one at a time, so that a slot that kills its
-        # worker is identified without affecting its neighbours.
+        # worker is identified without affecting its neighbors.
         self.quarantined: set[int] = set()
 
     def __str__(self) -> str:

@@ -52,7 +52,7 @@ class State:
 
 @lru_cache(maxsize=1 << 15)
 def squeeze(line: Board) -> Board:
-    """Return a line with its tiles moved to the start and equal neighbours merged, each tile at most once.
+    """Return a line with its tiles moved to the start and equal neighbors merged, each tile at most once.
 
     >>> squeeze((2, 2, 2, 0))
     (4, 2, 0, 0)
@@ -195,7 +195,7 @@ class Game2048Env(GameEnv):
         return rf"\boxed{{{self.action_rng.choice(legal_moves(self.state.board) or list(SLIDES))}}}"
 
 
-# The oracle's heuristic rewards empty cells and equal neighbours and penalises disorder and many tiles. The weights
+# The oracle's heuristic rewards empty cells and equal neighbors and penalizes disorder and many tiles. The weights
 # were tuned on games with targets of 64, 512 and 2048.
 DISORDER, CROWD = 0.05, 0.1
 DEAD_END = -1e6

@@ -84,14 +84,14 @@ def numbered(rows: int, cols: int, mines: Iterable[int]) -> str:
     around = neighbours(rows, cols)
     counts = [0] * (rows * cols)
     for mine in mines:
-        counts[mine] = -9  # stays negative even if all eight neighbours are mines
+        counts[mine] = -9  # stays negative even if all eight neighbors are mines
         for cell in around[mine]:
             counts[cell] += 1
     return "".join([MINE if count < 0 else str(count) for count in counts])
 
 
 def opened_by(cell: int, field: str, shown: str, around: tuple[tuple[int, ...], ...]) -> set[int]:
-    """Return the cells that revealing a safe cell opens: a 0 opens its neighbours recursively, except flagged ones."""
+    """Return the cells that revealing a safe cell opens: a 0 opens its neighbors recursively, except flagged ones."""
     opened, queue = {cell}, [cell]
     while queue:
         here = queue.pop()

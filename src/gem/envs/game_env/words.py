@@ -1,6 +1,6 @@
 """Word lists of the word games, and parsing of a boxed word.
 
-The lists are files under data/, read on first use and cached. The head of each file names its source and licence.
+The lists are files under data/, read on first use and cached. The head of each file names its source and license.
 """
 
 from __future__ import annotations

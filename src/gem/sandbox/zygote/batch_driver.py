@@ -2,7 +2,7 @@
 
 The host sends the numbers of tests with their streams. The driver forks each test, kills it at its time limit, removes
 what it left behind, and reports how it ended, as seen by the kernel. A test has no descriptor of the driver, and its
-confinement keeps it from signalling or reading the driver and other tests.
+confinement keeps it from signaling or reading the driver and other tests.
 
 Most of the cost of a test is copying pages that it, or the driver, writes to after the fork. Therefore work is done
 before the fork where possible, and all available tests are forked together; each prepares itself while others run and

@@ -153,7 +153,7 @@ def install_flush_handler() -> None:
 
 def _flush(*_: object) -> None:
     for finish in (_flush_out, _flush_errors):
-        with contextlib.suppress(BaseException):  # signalled during a flush, or the streams were replaced
+        with contextlib.suppress(BaseException):  # signaled during a flush, or the streams were replaced
             finish()
 
 

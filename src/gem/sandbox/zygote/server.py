@@ -128,7 +128,7 @@ class Run:
     Args:
         init: process 1 of the run, if that is not the program.
         why: the limit for which it is being killed.
-        killed_at: time.monotonic() at which it is killed, after it was signalled to flush its streams.
+        killed_at: time.monotonic() at which it is killed, after it was signaled to flush its streams.
     """
 
     pid: int
@@ -253,7 +253,7 @@ class Server:
         self.end(run, why.decode() or None)
 
     def end(self, run: Run, why: str | None) -> None:
-        """Kill a run. After a timeout it is first signalled to flush its streams."""
+        """Kill a run. After a timeout it is first signaled to flush its streams."""
         run.why = run.why or why
         if why == "timeout" and FLUSH and run.monitor.request.entry not in WITH_INIT and run.killed_at == math.inf:
             with contextlib.suppress(ProcessLookupError, PermissionError):
