@@ -1,4 +1,4 @@
-"""Message text never becomes control tokens, whatever the template does to it."""
+"""Message text never becomes control tokens, with any template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every game has in common, checked for every id: reading actions, sampling, seeds, saved episodes."""
+"""Properties of every game, checked for every id: reading actions, sampling, seeds, saved episodes."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def engine():
     [
         ("0.5", r"\frac{1}{2}", True),
         ("(1, 2)", "(1, 3)", False),
-        (r"(\sqrt{8}, 1)", r"(2\sqrt{2}, 2)", False),  # the second items decide, whatever the first ones are
+        (r"(\sqrt{8}, 1)", r"(2\sqrt{2}, 2)", False),  # the second items differ
         (r"\sqrt{8}", r"2\sqrt{2}", SAME),
         (r"(\sqrt{8}, 1)", r"(2\sqrt{2}, 1)", SAME),
         (r"(\sqrt{8}, \sqrt{8})", r"(2\sqrt{2}, 3)", AllOf((SAME, THREE))),

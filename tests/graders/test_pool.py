@@ -177,7 +177,7 @@ def test_interpreter_exit_leaves_no_worker():
     assert wait_until_dead({int(run_script("exit")[0])})
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a busy worker that its parent died")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a busy worker when its parent dies")
 def test_a_parent_that_is_killed_leaves_no_worker():
     assert wait_until_dead({int(run_script("kill")[0])})
 

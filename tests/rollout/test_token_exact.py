@@ -1,6 +1,6 @@
 """Random conversations with a tiny model: trajectories record exactly the tokens that were fed and sampled.
 
-The environment says whatever it likes: Unicode, look-alikes of control tokens, results of tools, errors, several
+The environment emits arbitrary text: Unicode, look-alikes of control tokens, results of tools, errors, several
 messages at once. The model says special tokens and thinks in the middle of its replies.
 """
 

@@ -527,7 +527,7 @@ class Waiting(Python):
             if self.waiting >= self.together:
                 return Python.call(self, call)
             await asyncio.sleep(0)
-        raise AssertionError("nobody else is waiting")
+        raise AssertionError("no other call is waiting")
 
 
 class TestWaiting:

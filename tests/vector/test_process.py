@@ -24,7 +24,7 @@ from gem.vector import make_vec, process, worker_engine
 from gem.vector.process import ProcessVectorEnv
 from gem.vector.worker_engine import split_slots
 
-PATIENCE = 20.0  # seconds after which a test counts as hanging
+HANG_S = 20.0  # seconds after which a test counts as hanging
 SCRIPTS = Path(__file__).parent
 
 
@@ -50,7 +50,7 @@ def is_alive(pid: int) -> bool:
 
 
 def all_gone(*gone: int) -> bool:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + HANG_S
     while any(map(is_alive, gone)) and time.monotonic() < until:
         time.sleep(0.05)
     return not any(map(is_alive, gone))
@@ -340,7 +340,7 @@ def test_slots_that_cannot_be_rebuilt_are_given_up(mode, tmp_path):
         what = r"slots 0 to 1 given up: 3 workers in a row died without returning a result, the last one: exit status 7"
         with pytest.raises(EnvFailed, match="killed by signal 9" if mode == "raise" else what):
             vec.step(["die", ""])
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + HANG_S
         with pytest.raises(EnvFailed, match=what):
             while time.monotonic() < until:
                 vec.reset(ids=[0])
@@ -392,7 +392,7 @@ def test_closing_ends_hanging_calls(how, tmp_path):
     while how != "hang_unreachably" and "hanging" not in notes.read_text():
         time.sleep(0.05)
     vec.close()
-    assert time.monotonic() - started < process.CLOSE_TIMEOUT + PATIENCE / 2
+    assert time.monotonic() - started < process.CLOSE_TIMEOUT + HANG_S / 2
     children = [int(number) for number in re.findall(r"\d+", notes.read_text())]
     assert all_gone(*before, *children)
 
@@ -442,7 +442,7 @@ print(vec.reset()[0])
 print(all(isinstance(info["answer"], Answer) for info in vec.step([Answer("a")] * 3).infos_B))
 """
     with run(code, tmp_path) as program:
-        out, errors = program.communicate(timeout=PATIENCE)
+        out, errors = program.communicate(timeout=HANG_S)
     assert (out, errors) == ("['hello', 'hello', 'hello']\nTrue\n", "")
 
 
@@ -455,7 +455,7 @@ with ProcessVectorEnv([Obedient]) as vec:
     print(vec.step(["say"]).observations_B)
 """
     with run(code, tmp_path, stdin=subprocess.PIPE) as program:
-        out, errors = program.communicate("typed", timeout=PATIENCE)
+        out, errors = program.communicate("typed", timeout=HANG_S)
     assert (out, errors) == ("[\"''\"]\n", "something printed\n")
 
 
@@ -497,7 +497,7 @@ def test_workers_and_their_children_end_with_a_program_that_is_killed(action, tm
 
 def test_workers_end_with_a_program_that_does_not_close_them(tmp_path):
     with busy_program("hang", "", tmp_path) as (program, workers):
-        assert program.wait(PATIENCE) == 0
+        assert program.wait(HANG_S) == 0
         assert all_gone(*workers)
         assert program.stderr.read() == ""
 
@@ -505,7 +505,7 @@ def test_workers_end_with_a_program_that_does_not_close_them(tmp_path):
 def test_ctrl_c_interrupts_the_program_and_ends_its_workers(tmp_path):
     with busy_program("hang", "with vec:\n    vec.recv()", tmp_path) as (program, workers):
         os.killpg(program.pid, signal.SIGINT)
-        assert program.wait(PATIENCE) != 0
+        assert program.wait(HANG_S) != 0
         assert program.stderr.read().rstrip().endswith("KeyboardInterrupt")
         assert all_gone(*workers)
 

@@ -21,7 +21,7 @@ from gem.errors import BadValue, EnvFailed, MissingDependency, UnknownArgument
 from gem.vector import make_vec, worker_engine
 from gem.vector.ray import RayVectorEnv
 
-PATIENCE = 60.0  # seconds that a program may take to start a cluster
+HANG_S = 60.0  # seconds that a program may take to start a cluster
 pytestmark = pytest.mark.ray
 
 
@@ -48,7 +48,7 @@ def pids(vec: RayVectorEnv) -> list[int]:
 
 
 def ends(pid: int) -> bool:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + HANG_S
     while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
         time.sleep(0.05)
     return not Path(f"/proc/{pid}").exists()
@@ -210,7 +210,7 @@ sys.stdin.read()
         assert program.stdout.readline() == "False\n"
         assert ends(actor)
         program.stdin.close()
-        assert (program.wait(PATIENCE), program.stderr.read()) == (0, "")
+        assert (program.wait(HANG_S), program.stderr.read()) == (0, "")
 
 
 @pytest.mark.parametrize("end", ["", "second.send(['hang_unreachably'])"])
@@ -219,7 +219,7 @@ def test_a_cluster_that_gem_started_ends_with_its_program(ray, end, tmp_path):
         actor, raylet, script = ancestors(int(program.stdout.readline()))
         assert script == program.pid
         program.stdin.close()
-        assert program.wait(PATIENCE) == 0
+        assert program.wait(HANG_S) == 0
         assert ends(actor) and ends(raylet)
 
 
