@@ -64,6 +64,30 @@ SUB_ROWS = {
         ("tool_env_wrapper",),
         ("__init__",),
     ],
+    "sandbox.zygote": [
+        (
+            "protocol",
+            "batch_protocol",
+            "batch_clock",
+            "values",
+            "syscalls",
+            "procfs",
+            "command",
+            "removal",
+            "semaphores",
+        ),
+        ("program", "output_reader", "linux", "limits", "monitor", "cells", "invocation"),
+        ("seccomp", "landlock"),
+        ("lockdown", "confinement"),
+        ("namespaces", "workspaces"),
+        ("batch_driver", "warmup", "server"),  # run inside
+        ("host",),
+        ("batch_connection", "execution", "session", "server_pool"),
+        ("batch", "probe"),
+        ("sandbox",),
+        ("__init__",),
+    ],
+    "tools.formats": [("base", "tag_scanner"), ("json_calls",), ("tags",), ("__init__",)],
     "tools.search_engine": [
         ("corpus",),
         ("numpy_engine", "tantivy_engine"),
@@ -88,6 +112,12 @@ SUB_ROWS = {
         ("batch", "policy", "run_folder"),
         ("imitation",),
         ("trainer",),
+        ("__init__",),
+    ],
+    "cli": [
+        ("flags", "data"),
+        ("bench", "check", "list", "play", "replay", "sandbox", "train"),
+        ("info",),
         ("__init__",),
     ],
     "testing": [
@@ -119,7 +149,7 @@ HOMES = {
     "rich": ["cli", "tools.search_engine"],
     # extras
     "PIL": ["envs"],
-    "aiohttp": ["_internal", "tools", "testing", "sandbox.remote"],
+    "aiohttp": ["_internal.http_client", "tools.search_engine", "testing", "sandbox.remote"],
     "anyio": ["tools"],
     "cloudpickle": ["_internal"],
     "datasets": ["datasets"],
@@ -158,6 +188,10 @@ DYNAMIC = {
     "gem.sandbox.zygote.server": "imports the libraries that programs may use before it forks",
     "gem.testing.side_effects": "runs as a script that measures what an import costs",
 }
+
+# Libraries that import by name or run source text, and their parts that only read package data and versions.
+DYNAMIC_LIBRARIES = {"importlib", "runpy", "pkgutil", "builtins", "code", "zipimport"}
+HARMLESS = {"importlib.resources", "importlib.metadata"}
 
 DYNAMIC_CALLS = {"require", "import_module", "__import__", "resolve"}
 
@@ -206,21 +240,22 @@ def named(tree: ast.AST) -> Iterator[tuple[str, int]]:
 def dynamic(tree: ast.AST) -> Iterator[int]:
     """Lines that import by name, run source text or change sys.modules."""
     for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        # Reading a package's data files or its version runs no code.
-        if (
-            any(
-                n.split(".")[0] == "importlib" and n not in ("importlib.resources", "importlib.metadata") for n in names
-            )
-            or (isinstance(node, ast.Name) and node.id in ("exec", "__import__"))
-            or (isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and is_sys_modules(node.value))
-            or (
-                isinstance(node, ast.Attribute)
-                and node.attr in ("setdefault", "update", "pop")
-                and is_sys_modules(node.value)
-            )
-        ):
+        found = False
+        if isinstance(node, ast.Import):
+            names = {alias.name for alias in node.names}
+            found = bool({name.split(".")[0] for name in names - HARMLESS} & DYNAMIC_LIBRARIES)
+            found |= any(alias.name == "sys" and alias.asname for alias in node.names)  # hides sys.modules
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            found = module not in HARMLESS and module.split(".")[0] in DYNAMIC_LIBRARIES
+            found |= module == "sys" and any(alias.name == "modules" for alias in node.names)
+        elif isinstance(node, ast.Name):
+            found = node.id in ("exec", "eval", "__import__")
+        elif isinstance(node, ast.Subscript):
+            found = not isinstance(node.ctx, ast.Load) and is_sys_modules(node.value)
+        elif isinstance(node, ast.Attribute):
+            found = node.attr not in ("get", "items", "keys") and is_sys_modules(node.value)
+        if found:
             yield node.lineno
 
 
@@ -342,9 +377,22 @@ def test_the_walk_sees_imports_in_functions_and_in_strings():
     assert {name for name, _ in named(tree)} == {"torch.nn", "datasets", "gem.rl.losses", "gem.vector.process"}
 
 
-@pytest.mark.parametrize(
-    "code", ["import importlib", "from importlib import util", "exec(x)", "__import__(x)", "sys.modules[x] = y"]
-)
+DYNAMIC_SAMPLES = [
+    "import importlib",
+    "from importlib import util",
+    "import runpy",
+    "import builtins",
+    "exec(x)",
+    "eval(x)",
+    "__import__(x)",
+    "sys.modules[x] = y",
+    "sys.modules.update(x)",
+    "from sys import modules",
+    "import sys as s",
+]
+
+
+@pytest.mark.parametrize("code", DYNAMIC_SAMPLES)
 def test_the_walk_sees_dynamic_code(code):
     assert list(dynamic(ast.parse(code)))
     assert not list(dynamic(ast.parse("import importlib.metadata; sys.modules.get(x); sandbox.exec(x)")))
