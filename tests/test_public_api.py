@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from gem.registry import ENV_REGISTRY
+
 ROOT = Path(__file__).parents[1]
 RECORD = Path(__file__).with_name("public_api.txt")
 
@@ -21,6 +23,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 public_api = importlib.import_module("public_api")
 sys.path.pop(0)
 
+ENV_SPECS = [spec for spec in ENV_REGISTRY.values() if isinstance(spec.entry_point, str)]
 DEFINITIONS = [definition for section in public_api.PUBLIC for definition in public_api.definitions(section)]
 
 
@@ -59,6 +62,21 @@ def test_every_public_class_and_function_has_a_docstring(definition):
         public_api.is_class_or_function(definition) and definition.home != "gem.errors"
     ):  # its module docstring lists all
         assert public_api.docstring(definition), definition.home
+
+
+# Public modules that are tested in a file with another path, and why.
+TESTED_IN = {
+    "gem.tools.formats.base": "tests/tools/test_formats.py",  # the base of the formats, tested with every format
+}
+# The classes of the environments are public by their ids; games are one file each beside the other environments.
+ENVS = sorted({spec.entry_point.partition(":")[0] for spec in ENV_SPECS})
+
+
+@pytest.mark.parametrize("module", sorted({definition.home for definition in DEFINITIONS} | set(ENVS)))
+def test_every_public_module_has_its_own_test_file(module):
+    _, *folders, name = module.replace(".envs.game_env.", ".envs.").split(".")
+    mirror = "/".join(["tests", *folders, f"test_{name}.py"])
+    assert (ROOT / TESTED_IN.get(module, mirror)).is_file(), f"write {mirror}"
 
 
 def test_the_names_of_gem_are_sorted_and_can_be_imported():

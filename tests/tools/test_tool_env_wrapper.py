@@ -249,6 +249,13 @@ class TestRewards:
         assert step.info["reward_parts"] == {"tool_error": -0.1}
         assert env.step("a").reward == 1 / 3
 
+    def test_uses_and_successes_are_rewarded_once_per_call_of_a_message(self):
+        env = wrapped(tool_reward=0.05, tool_success_reward=0.25)
+        step = env.step("<python>1</python><python>2</python>")
+        assert step.reward == pytest.approx(0.6)
+        assert step.info["reward_parts"] == {"tool": pytest.approx(0.1), "tool_success": pytest.approx(0.5)}
+        assert (step.info["tool_use_counter"], step.info["tool_success_counter"]) == (2, 2)
+
     def test_the_error_reward_is_paid_once_per_call_with_an_error(self):
         env = wrapped(tool_execute_error_reward=-0.1)
         step = env.step(f"<python>fail</python><python>fail</python>{named('x')}")

@@ -157,7 +157,7 @@ class ToolEnvWrapper(EnvWrapper):
         if message.calls and self._tool_set.names_function_in(message):
             planned = self._plan(message)
             return self._tool_step(message, planned, self._tool_set.run(planned))
-        answered = self._offer_text(message) or self._refuse_unknown(message)
+        answered = self._run_text_tools(message) or self._refuse_unknown(message)
         if answered is not None:
             return answered
         action = action if message.calls else message.text  # calls are for an inner wrapper
@@ -168,7 +168,7 @@ class ToolEnvWrapper(EnvWrapper):
         if message.calls and self._tool_set.names_function_in(message):
             planned = self._plan(message)
             return self._tool_step(message, planned, await self._tool_set.arun(planned))
-        answered = await asyncio.to_thread(self._offer_text, message) if self._tool_set.text_tools else None
+        answered = await asyncio.to_thread(self._run_text_tools, message) if self._tool_set.text_tools else None
         answered = answered or self._refuse_unknown(message)
         if answered is not None:
             return answered
@@ -232,7 +232,7 @@ class ToolEnvWrapper(EnvWrapper):
         planned = self._plan(message)
         return self._tool_step(message, planned, self._tool_set.run(planned))
 
-    def _offer_text(self, message: ParsedMessage) -> Step | None:
+    def _run_text_tools(self, message: ParsedMessage) -> Step | None:
         """Return the step of the first tool that parses the text itself and finds a call in it.
 
         Such a tool executes its call even after the budget is spent, since only it can tell whether there is a call;
