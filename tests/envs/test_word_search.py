@@ -52,7 +52,7 @@ def small():
     return env
 
 
-def places(grid, word):
+def occurrences(grid, word):
     """Return where a word can be read, by walking from every cell in every direction."""
     found = set()
     for row in range(SIZE):
@@ -106,7 +106,7 @@ def test_every_word_can_be_read_exactly_once(hardcore, directions):
         grid = hide(words, directions, rng)
         assert len(grid) == SIZE and all(len(row) == SIZE for row in grid)
         for word in words:
-            (place,) = places(grid, word)
+            (place,) = occurrences(grid, word)
             assert place in spots(len(word), directions) and find(grid, word) == [place]
 
 
@@ -127,7 +127,7 @@ def test_words_are_placed_in_rows_when_random_grids_fail():
     words = choose_words(pool(True), 8, random.Random(0))
     grid = in_rows(words, random.Random(0))
     assert [len(row) for row in grid] == [SIZE] * SIZE
-    assert all(len(places(grid, word)) == 1 for word in words)
+    assert all(len(occurrences(grid, word)) == 1 for word in words)
     assert hide(words, (), random.Random(0)) == grid  # without directions there is no position to try
 
 

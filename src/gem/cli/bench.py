@@ -91,8 +91,8 @@ def steps_per_second(vec_env: VectorEnv, actions: Sequence[Sequence[str]], steps
         steps: minimum number of env-steps, rounded up to full steps of the vector.
     """
     vec_env.reset(seed=0)
-    for whole in actions:
-        vec_env.step(whole)
+    for actions_B in actions:
+        vec_env.step(actions_B)
     rounds = -(-steps // vec_env.num_envs)
     start = time.perf_counter()
     for i in range(rounds):

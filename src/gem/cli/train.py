@@ -191,10 +191,10 @@ class _Display:
         rows.add_row("held-out", self.evaluation)
         rows.add_row("reward", _number(metrics["reward"]))
         rows.add_row("entropy", f"{metrics['entropy']:.3f} nats per token")
-        whole = Table.grid()
-        whole.add_row(rows)
-        whole.add_row(self.progress)
-        return whole
+        panel = Table.grid()
+        panel.add_row(rows)
+        panel.add_row(self.progress)
+        return panel
 
 
 def _number(value: float | None) -> str:

@@ -337,12 +337,12 @@ def _read_scalar(text: str) -> Value:
         value = _read_scalar(f"{many.group('number')} {many.group('rest').strip()}".strip())
         if isinstance(value, Number):
             return replace(value, exact=value.exact * SCALES[many.group("scale")])
-    tail = _UNIT_TAIL.fullmatch(text)
-    if tail is not None and _is_quantity(tail.group("number")) and not _CALCULUS.search(text):
-        apart = text[tail.start("unit") - 1].isspace()
-        unit = parse_unit(tail.group("unit"), tail.group("power"), apart=apart)
+    match = _UNIT_TAIL.fullmatch(text)
+    if match is not None and _is_quantity(match.group("number")) and not _CALCULUS.search(text):
+        apart = text[match.start("unit") - 1].isspace()
+        unit = parse_unit(match.group("unit"), match.group("power"), apart=apart)
         if unit is not None and not (unit == "degree" and _ANGLE_OF.search(text)):
-            value = _read_scalar(tail.group("number").strip())
+            value = _read_scalar(match.group("number").strip())
             if isinstance(value, (Number, Formula)) and not value.unit:
                 return replace(value, unit=unit)
     return Word(normalize_word(text)) if is_word(text) else Formula(text)

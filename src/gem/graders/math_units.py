@@ -118,8 +118,8 @@ def dimensions_of(unit: str) -> tuple[Dimensions, Fraction]:
     """Return the dimensions of a canonical unit and its factor to the base unit."""
     dimensions: Counter[str] = Counter()
     factor = Fraction(1)
-    whole = [unit] if unit in UNITS else unit.split("/")
-    for position, part in enumerate(whole):
+    factors = [unit] if unit in UNITS else unit.split("/")
+    for position, part in enumerate(factors):
         name, _, power = part.partition("^")
         exponent = int(power or 1) * (1 if position == 0 else -1)
         measures, size = UNITS.get(name, ({name: 1}, Fraction(1)))

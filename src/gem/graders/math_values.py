@@ -221,9 +221,9 @@ def _spaced(sign: str, digits: str) -> Fraction:
     return _signed(sign, Fraction(re.sub(r"[ '_]", "", grouped)))
 
 
-def _mixed(sign: str, whole: str, *parts: str | None) -> Fraction | None:
+def _mixed(sign: str, integer: str, *parts: str | None) -> Fraction | None:
     top, bottom = [int(part) for part in parts if part is not None]
-    return _signed(sign, int(whole) + Fraction(top, bottom)) if bottom else None
+    return _signed(sign, int(integer) + Fraction(top, bottom)) if bottom else None
 
 
 def _ratio(sign: str, top_sign: str, top: str, bottom_sign: str, bottom: str, *plain: str) -> Fraction | None:
@@ -245,16 +245,16 @@ def _scaled(sign: str, value: Fraction, *powers: str | None) -> Fraction | None:
     return _signed(sign, value * Fraction(10) ** power) if abs(power) <= 1000 else None
 
 
-def _with_period(sign: str, whole: str, fixed: str, *periods: str | None) -> Fraction:
-    return _repeating(sign, whole, fixed, next(period for period in periods if period is not None))
+def _with_period(sign: str, integer: str, fixed: str, *periods: str | None) -> Fraction:
+    return _repeating(sign, integer, fixed, next(period for period in periods if period is not None))
 
 
 def _signed(sign: str, value: Fraction) -> Fraction:
     return -value if sign == "-" else value
 
 
-def _repeating(sign: str, whole: str, fixed: str, period: str) -> Fraction:
-    head = Fraction(int(whole + fixed or "0"), 10 ** len(fixed))
+def _repeating(sign: str, integer: str, fixed: str, period: str) -> Fraction:
+    head = Fraction(int(integer + fixed or "0"), 10 ** len(fixed))
     return _signed(sign, head + Fraction(int(period), (10 ** len(period) - 1) * 10 ** len(fixed)))
 
 

@@ -24,16 +24,18 @@ def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
     Rates and means leave out failed episodes, whose number is ``failed``. ``overflowed`` is the share of episodes
     truncated because the next context would not have fitted the model.
     """
-    whole = [t for t in trajectories if t.failure is None]
-    won = [len(t.turns) for t in whole if t.solved]
-    turns = [turn for t in whole for turn in t.turns]
+    completed = [t for t in trajectories if t.failure is None]
+    won = [len(t.turns) for t in completed if t.solved]
+    turns = [turn for t in completed for turn in t.turns]
     return {
-        "success": len(won) / len(whole) if whole else None,
+        "success": len(won) / len(completed) if completed else None,
         "turns_when_won": statistics.fmean(won) if won else None,
-        "reward": statistics.fmean(t.total_reward for t in whole) if whole else None,
+        "reward": statistics.fmean(t.total_reward for t in completed) if completed else None,
         "invalid": sum(turn.invalid is not None for turn in turns) / len(turns) if turns else None,
-        "overflowed": sum(t.stop_reason == StopReason.MAX_TOKENS for t in whole) / len(whole) if whole else None,
-        "failed": len(trajectories) - len(whole),
+        "overflowed": sum(t.stop_reason == StopReason.MAX_TOKENS for t in completed) / len(completed)
+        if completed
+        else None,
+        "failed": len(trajectories) - len(completed),
     }
 
 

@@ -186,10 +186,10 @@ class Trainer:
         started = time.perf_counter()
         batch = self.collector.collect(self.policy, episodes=self.config.batch)
         collected = time.perf_counter()
-        whole = [t for t in batch if t.failure is None]
-        if not whole:
+        completed = [t for t in batch if t.failure is None]
+        if not completed:
             raise InfraError(f"all {len(batch)} episodes of the batch failed, the last with: {batch[-1].failure}")
-        learned = self._learn(examples(whole, self.config.gamma, self.config.baseline))
+        learned = self._learn(examples(completed, self.config.gamma, self.config.baseline))
         self.update += 1
         self.policy.version = self.update
         self.episodes += len(batch)

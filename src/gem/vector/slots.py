@@ -205,8 +205,8 @@ class SlotGroup:
         part = copy.copy(self)
         part._factories, part.envs = {slot: self._factories[slot]}, {slot: self.envs[slot]}
         for name in ("_pending_failures", "_broken", "_failures", "_last_steps", "_new_positions"):
-            whole = getattr(self, name)
-            setattr(part, name, {slot: whole[slot]} if slot in whole else {})
+            by_slot = getattr(self, name)
+            setattr(part, name, {slot: by_slot[slot]} if slot in by_slot else {})
         return part
 
     def mark_lost(self, slot: int, why: str, position: Position | None) -> None:

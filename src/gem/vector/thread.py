@@ -53,8 +53,8 @@ class ThreadVectorEnv(VectorEnv):
         mode = Autoreset.of(autoreset)
         check_vector_options(env_fns, on_failure, timeout)
         same_step = mode is Autoreset.SAME_STEP
-        whole = SlotGroup(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
-        groups = {slot: whole.split_off(slot) for slot in whole.envs}
+        all_slots = SlotGroup(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
+        groups = {slot: all_slots.split_off(slot) for slot in all_slots.envs}
         super().__init__(ThreadEngine(groups, timeout=timeout, num_workers=num_workers), mode)
 
 

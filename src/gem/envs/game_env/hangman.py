@@ -86,8 +86,8 @@ def pay(state: State, guess: str) -> float:
         return SUCCESS - state.paid
     if len(guess) > 1 or guess not in state.secret:
         return 0.0
-    places = sum(letter in state.letters for letter in state.secret)
-    return LETTERS * places / len(state.secret) - state.paid
+    revealed = sum(letter in state.letters for letter in state.secret)
+    return LETTERS * revealed / len(state.secret) - state.paid
 
 
 def verdict(guess: str, secret: str) -> str:

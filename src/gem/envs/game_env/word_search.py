@@ -257,8 +257,8 @@ class Oracle:
     def act(self, observation: str) -> str:
         grid = [row.replace(" ", "") for row in _ROW_LINE.findall(observation)]
         words_left = _WORDS_LINE.findall(observation)[-1].split(", ")
-        places = find(grid, words_left[0])
-        return written(places[0] if places else (0, 0, 0, 0))
+        found = find(grid, words_left[0])
+        return written(found[0] if found else (0, 0, 0, 0))
 
 
 _REFUSALS = {
@@ -286,5 +286,5 @@ def _scattered(words: Sequence[str], directions: Directions, rng: random.Random)
 def _shuffled_spots(length: int, directions: Directions, rng: random.Random) -> Iterator[Spot]:
     """Yield all positions grouped by direction, so that long words, with few diagonal ones, still run diagonally."""
     for direction in rng.sample(directions, len(directions)):
-        places = spots(length, (direction,))
-        yield from rng.sample(places, len(places))
+        aligned = spots(length, (direction,))
+        yield from rng.sample(aligned, len(aligned))

@@ -54,8 +54,8 @@ def polynomial(coefficients: list[int], variable: str = "x") -> str:
     for power, factor in zip(range(degree, -1, -1), coefficients, strict=True):
         if factor:
             number = "" if abs(factor) == 1 and power else str(abs(factor))
-            tail = "" if power == 0 else variable if power == 1 else f"{variable}^{{{power}}}"
-            terms.append(("-" if factor < 0 else "+") + number + tail)
+            power_text = "" if power == 0 else variable if power == 1 else f"{variable}^{{{power}}}"
+            terms.append(("-" if factor < 0 else "+") + number + power_text)
     return "".join(terms).removeprefix("+") or "0"
 
 
