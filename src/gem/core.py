@@ -1,4 +1,4 @@
-"""The environment API: Env, EnvWrapper and Step. They refer to each other, so they share one file.
+"""The environment API: Env, EnvWrapper and Step.
 
 An environment is a class with ``reset`` and ``step``. It draws random numbers from ``self.rng``, which
 ``super().reset(seed)`` creates, and keeps the episode in a dataclass ``self.state``. Saving, forking and the random
@@ -41,7 +41,7 @@ from gem.seeding import check_seed, fresh_seed, stream
 Info = dict[str, Any]
 EnvT = TypeVar("EnvT", bound="Env")
 
-# Clients of the gem API merge info with records that have these keys; an env that used one would overwrite them.
+# Clients of the gem API merge info into records with these keys, so info must not contain them.
 RESERVED_INFO_KEYS = frozenset(
     {"observation", "actions_left", "messages", "reward"}
     | {"llm_response", "prompt_ids", "response_ids", "infer_logprobs"}
@@ -55,7 +55,7 @@ class StopReason(str, Enum):
     """Why an episode ended: the value of ``info["stop_reason"]``.
 
     MAX_TURNS, MAX_TOKENS and FAILED come with truncated, the others with terminated. FAILED means that the
-    infrastructure failed (see gem.errors.InfraError); such an episode is neither won nor lost.
+    infrastructure failed (see gem.errors.InfraError); such an episode counts as neither won nor lost.
     """
 
     SOLVED = "solved"
@@ -83,9 +83,9 @@ class Step(_Step):
         observation: the next observation: a str, ``{"text", "images"}`` or a list of messages.
         reward: the reward of this step alone.
         terminated: True when the task is over: won, lost, or ended by an unreadable action.
-        truncated: True when a limit outside the task was reached.
-        info: None stands for a new empty dict. Keys: ``stop_reason``, why the episode ended; ``invalid``, what was
-            wrong with the action; ``reward_parts``, named components that sum to the reward.
+        truncated: True when the episode was cut off: by a turn or token limit, or by an infrastructure failure.
+        info: None stands for a new empty dict. Keys: ``stop_reason``, why the episode ended; ``invalid``, why the
+            action was invalid; ``reward_parts``, named components that sum to the reward.
     """
 
     __slots__ = ()
@@ -156,7 +156,10 @@ class Env:
 
     def __new__(cls: type[EnvT], *args: Any, **kwargs: Any) -> EnvT:
         env = super().__new__(cls)
-        env._arguments = (args, kwargs)  # recorded here for spawn(), before __init__ sees them
+        env._arguments = (
+            args,
+            kwargs,
+        )  # for spawn(); recorded here because subclasses need not call super().__init__()
         return env
 
     def __init__(self) -> None:
@@ -179,7 +182,7 @@ class Env:
         return "", {}
 
     def _start_random_streams(self, seed: int | None) -> None:
-        """Derive this episode's stream from the seed and the number of the episode; see reset()."""
+        """Derive the random streams of the next episode from the seed and the episode number; see reset()."""
         seed = self._first_seed if seed is None else seed
         self._first_seed = None
         if seed is not None:
@@ -194,7 +197,7 @@ class Env:
         self._action_rng = None
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, Info]:
-        """Take one action. No text written by the agent raises.
+        """Take one action. Any text is accepted; an invalid action is reported in the Step and does not raise.
 
         Returns:
             A Step: observation, reward, terminated, truncated, info.
@@ -215,9 +218,10 @@ class Env:
         return None
 
     def secrets(self) -> list[str] | None:
-        """Return the strings that the agent has to find out in this episode, as they would appear in a leak.
+        """Return the strings that observations must not reveal in this episode, such as a secret word.
 
-        None means that the environment declares none; ``gem check`` then reports leaks as unchecked.
+        None means that the environment does not declare its secrets; ``gem check`` then does not check for leaks and
+        says so.
         """
         return None
 
@@ -237,7 +241,11 @@ class Env:
         return self._action_rng
 
     def get_state(self) -> dict[str, Any]:
-        """Return the whole episode, random streams included, as data that ``json.dumps`` accepts."""
+        """Return the state of the episode and its random streams, as data that ``json.dumps`` accepts.
+
+        Raises:
+            NotImplementedError: when there is no ``self.state`` to save.
+        """
         if not hasattr(self, "state"):
             raise NotImplementedError(
                 f"{type(self).__name__} has no self.state to save: call reset() first, or define get_state() and "
@@ -271,7 +279,10 @@ class Env:
             self.rng = rng
 
     def state_type(self) -> Any:
-        """Return the type of ``self.state``: its class annotation or, without one, the type that reset() created."""
+        """Return the type of ``self.state``: its class annotation or, without one, the type of its value.
+
+        Without an annotation and before the first reset, this calls reset(seed=0).
+        """
         for cls in type(self).__mro__:
             if cls is Env:
                 break
@@ -286,8 +297,8 @@ class Env:
 
         Args:
             same_state: also copy the current episode; both environments then continue independently.
-            overrides: constructor arguments to change. ``seed`` is used by the first reset if the constructor has no
-                such parameter.
+            overrides: constructor arguments to change. If the constructor has no parameter ``seed``, an override
+                of this name sets the seed of the first reset.
 
         Raises:
             UnknownArgument: for an override that the constructor does not accept.
@@ -311,7 +322,9 @@ class Env:
 
 
 class EnvWrapper(Env):
-    """An environment that wraps another one. Attributes that it does not define are looked up on the inner one.
+    """An environment that wraps another environment.
+
+    Attributes that the wrapper does not define are looked up on the inner environment.
 
     Subclasses override ``reset`` and ``step``, and expose their own per-episode state through ``own_state`` and
     ``set_own_state`` so that saving and forking include it. A subclass that also overrides ``areset`` and ``astep``
@@ -327,7 +340,7 @@ class EnvWrapper(Env):
         self.env = env
 
     def __getattr__(self, name: str) -> Any:
-        # Called only for attributes missing here. "env" itself is missing while unpickling.
+        # Called only for attributes that the wrapper lacks. While unpickling, it also lacks "env".
         if name == "env" or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.env, name)
@@ -408,7 +421,7 @@ class EnvWrapper(Env):
         """Restore a value returned by own_state()."""
 
     def spawn(self: EnvT, same_state: bool = False, **overrides: Any) -> EnvT:
-        """Build the same wrapper around a spawn of the inner environment, which gets the overrides."""
+        """Spawn the inner environment with the overrides and wrap the result in the same way."""
         this = cast(EnvWrapper, self)
         args, kwargs = this._arguments
         inner = this.env.spawn(**overrides)
@@ -425,7 +438,7 @@ class EnvWrapper(Env):
 
 
 class EndOnTruncation(EnvWrapper):
-    """Set terminated whenever truncated is set, for callers that end an episode on terminated alone."""
+    """Set terminated whenever truncated is set, for callers that check only terminated."""
 
     def step(self, action: Any) -> Step:
         return self._end(*self.env.step(action))
@@ -440,8 +453,8 @@ class EndOnTruncation(EnvWrapper):
 def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: dict[str, Any]) -> Any:
     """Call an environment's class or factory with arguments, some of them overridden by name.
 
-    ``seed`` is always a valid override: it goes to the constructor or, if that has no such parameter, to the first
-    reset.
+    ``seed`` is always a valid override. It is passed to the constructor or, if the constructor has no such parameter,
+    to the first reset.
 
     Raises:
         UnknownArgument: for any other override that the entry does not accept; the message names the closest one.
@@ -464,7 +477,10 @@ def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrid
 
 
 def _by_name(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the same call with every argument passed by name, except for ``*args``."""
+    """Return (args, kwargs) of the same call with all arguments passed by name.
+
+    If the call fills ``*args``, args and kwargs are returned unchanged.
+    """
     bound = inspect.signature(entry).bind(*args, **kwargs)
     named: dict[str, Any] = {}
     for name, value in bound.arguments.items():
@@ -481,7 +497,7 @@ def _by_name(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 def has_coroutines(env: Any) -> bool:
     """Return whether ``await env.astep(action)`` and ``await env.areset(seed)`` can replace step and reset.
 
-    They cannot if a subclass of the class that defines them overrides only step or reset.
+    Returns False if a subclass overrides step or reset without overriding the inherited coroutine.
     """
     cls = type(env)
     if not all(_most_derived(cls, name, f"a{name}") == f"a{name}" for name in ("step", "reset")):
@@ -490,7 +506,7 @@ def has_coroutines(env: Any) -> bool:
 
 
 def waits(env: Any) -> bool:
-    """Return whether any wrapper of an environment awaits I/O itself, so that it must not run inline."""
+    """Return whether any wrapper of an environment awaits I/O itself. Such an environment must not run inline."""
     while isinstance(env, EnvWrapper):
         if env.awaits:
             return True
@@ -499,18 +515,26 @@ def waits(env: Any) -> bool:
 
 
 def _most_derived(cls: type, name: str, twin: str) -> str | None:
-    """Return which of the two names the most derived class with either defines; the twin if it defines both."""
+    """Return the name, of the two, defined by the most derived class that defines either of them.
+
+    Returns the twin if that class defines both, and None if no class defines either.
+    """
     return next((twin if twin in vars(c) else name for c in cls.__mro__ if {name, twin} & vars(c).keys()), None)
 
 
 def position_of(env: Any) -> tuple[int | None, int]:
-    """Return (seed, episode index) of an environment's current episode, or (None, 0) if it does not record them."""
+    """Return (seed, episode index) of an environment's current episode, or (None, 0) if the environment
+    does not record them.
+    """
     inner = getattr(env, "unwrapped", env)
     return getattr(inner, "_seed", None), getattr(inner, "_episode", 0)
 
 
 def skip_to(env: Any, seed: int | None, episode: int) -> None:
-    """Make the next reset() without a seed start the episode after this position. A seed of None has no effect."""
+    """Make the next reset() without a seed start the episode that follows (seed, episode).
+
+    Has no effect if seed is None or the unwrapped environment is not an Env.
+    """
     inner = getattr(env, "unwrapped", env)
     if seed is not None and isinstance(inner, Env):
         inner._seed, inner._episode, inner._first_seed = check_seed(seed), episode, None

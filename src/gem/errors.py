@@ -10,8 +10,8 @@
     │   ├── EpisodeOver             (RuntimeError)  step() before reset() or after the end of the episode
     │   └── MissingDependency       (ImportError)   an extra is not installed
     └── InfraError                  an infrastructure failure, which is never turned into a reward
-        ├── EnvFailed               an environment in a vector raised, hung, or lost its worker
-        ├── GraderError             an answer could not be graded: timeout, or the grader crashed
+        ├── EnvFailed               an environment in a vector raised or hung, or its worker process died
+        ├── GraderError             an answer could not be graded: the grader timed out or crashed
         ├── EndpointError           a chat endpoint gave no usable response, after all retries
         ├── SandboxError            a sandbox could not be started, or crashed while running a program
         └── ToolError               a tool's server was down, crashed, or sent an invalid response, after all retries
@@ -29,7 +29,7 @@ from typing import Any
 class GemError(Exception):
     """Base class of all exceptions that gem raises deliberately."""
 
-    __str__ = Exception.__str__  # KeyError's shows the message in quotes
+    __str__ = Exception.__str__  # KeyError.__str__ would show the message in quotes
 
 
 class CallerError(GemError):
@@ -69,19 +69,19 @@ class InfraError(GemError):
 
 
 class EnvFailed(InfraError):
-    """An environment in a vector raised an unexpected exception, exceeded its time limit, or lost its worker."""
+    """An environment in a vector raised an unexpected exception or timed out, or its worker process died."""
 
 
 class GraderError(InfraError):
-    """An answer could not be graded because the grader timed out or crashed; it is neither right nor wrong."""
+    """An answer could not be graded because the grader timed out or crashed."""
 
 
 class EndpointError(InfraError):
-    """A chat endpoint refused, was down, timed out or sent an invalid response, after all retries."""
+    """A chat endpoint gave no usable response, after all retries."""
 
 
 class SandboxError(InfraError):
-    """A sandbox could not be started as requested, or crashed. Failures of the program in it are Results instead."""
+    """A sandbox could not be started as requested, or crashed. A failure of the sandboxed program is a Result."""
 
 
 class ToolError(InfraError):
@@ -93,10 +93,10 @@ def require(module: str, *, extra: str) -> Any:
 
     Args:
         module: dotted name of the module.
-        extra: the extra that installs it, for the error message.
+        extra: the extra that installs the module, named in the error message.
 
     Raises:
-        MissingDependency: when the module, or a module that it imports, is not installed.
+        MissingDependency: when the module or one of its imports cannot be imported.
 
     >>> require("json", extra="none").dumps([1])
     '[1]'

@@ -21,17 +21,17 @@ Observation: TypeAlias = str | dict[str, Any] | list[Any]
 
 
 def user(text: str) -> Message:
-    """A message with the role "user"."""
+    """Return a message with the role "user"."""
     return {"role": "user", "content": text}
 
 
 def assistant(text: str) -> Message:
-    """A message with the role "assistant"."""
+    """Return a message with the role "assistant"."""
     return {"role": "assistant", "content": text}
 
 
 def tool(text: str) -> Message:
-    """A message with the role "tool"."""
+    """Return a message with the role "tool"."""
     return {"role": "tool", "content": text}
 
 
@@ -51,7 +51,7 @@ class ToolCall:
 
 
 class ToolErrorType(str, Enum):
-    """Why a tool call failed. Every member is a mistake of the agent, shown to it as an observation.
+    """Why a tool call failed. Every member is a mistake of the agent, which is told in an observation.
 
     MALFORMED: the call cannot be parsed (broken JSON, no name). EMPTY: the call contains nothing to do.
     UNKNOWN_TOOL: no tool has that name. BAD_ARGUMENTS: the arguments do not match the tool's schema.
@@ -75,7 +75,7 @@ class ToolResult:
     """The result of a tool call.
 
     Args:
-        text: shown to the agent.
+        text: the text shown to the agent.
         error: None for a successful call.
     """
 

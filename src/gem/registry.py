@@ -1,8 +1,8 @@
 """The registry of environments: specs by id, and ``make``.
 
 An id is any string; the built-in ones have the form ``family:Name-v0-variant`` and are listed as data in
-``gem.envs.catalog``. Other packages add theirs with ``register``, or with an entry point in the group ``gem.envs``
-that names a module to import or a function that registers.
+``gem.envs.catalog``. Other packages add environments with ``register``, or with an entry point in the group
+``gem.envs`` that names a module to import or a function to call.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ class EnvSpec:
         id: the name for make().
         entry_point: "module:Class" or a callable that returns an Env.
         kwargs: constructor arguments; make() can override each.
-        extra: the optional dependency group (extra) that it needs; None if the core install suffices.
+        extra: the extra (optional dependency group) that the environment needs; None if it needs none.
         runs: how a vector env should step it: "inline" (takes microseconds), "thread" (waits for I/O) or "process"
             (uses CPU time).
         reward_range: minimum and maximum sum of rewards over an episode.
-        oracle: "module:function" of a policy that plays it optimally; None if there is none.
+        oracle: "module:name" of a class or function that takes the environment and returns a strong policy for it;
+            None if there is none.
         oracle_sees: whether the oracle reads observations or the state.
         baseline_scores: maximum mean episode reward of policies that do not solve the task, by policy name, such as
             {"constant": 0.25}. ``gem check`` plays five: "silent" sends an empty reply, "echo" repeats the observation,
@@ -56,22 +57,29 @@ class EnvSpec:
     description: str = ""
 
     def load(self) -> Callable[..., Any]:
-        """Import the class or factory of the entry point. Raises MissingDependency or BadValue."""
+        """Import and return the class or factory of the entry point.
+
+        Raises:
+            MissingDependency: when the environment needs an extra that is not installed.
+            BadValue: when the entry point cannot be loaded.
+        """
         if self.extra is not None and isinstance(self.entry_point, str):
             require(self.entry_point.partition(":")[0], extra=self.extra)
         return self.entry_point if callable(self.entry_point) else resolve(self.entry_point)
 
 
 class _Registry(MutableMapping[str, EnvSpec]):
-    """A mapping from id to EnvSpec. The first lookup loads the catalog, the first unknown id the plug-ins."""
+    """A mapping from id to EnvSpec. The catalog is loaded on first use. Plug-ins are loaded when an unknown id is
+    looked up or the ids are listed or counted.
+    """
 
     def __init__(self) -> None:
         self._specs: dict[str, EnvSpec] = {}
         self._catalog_loaded = self._plugins_loaded = False
-        self._loading = threading.RLock()  # reentrant, because a plug-in registers environments while it is held
+        self._loading = threading.RLock()  # reentrant, because plug-ins register environments while the lock is held
 
     def add(self, spec: EnvSpec) -> None:
-        """Add a spec without loading plug-ins, since a plug-in may be the caller. Raises DuplicateEnv."""
+        """Add a spec, without loading plug-ins, because a plug-in may be the caller. Raises DuplicateEnv."""
         self._load_catalog()
         if spec.id in self._specs:
             known = self._specs[spec.id].entry_point
@@ -139,12 +147,12 @@ def register(env_id: str | EnvSpec, entry_point: str | Callable[..., Any] | None
 
     Args:
         env_id: any string; or an EnvSpec, with no other arguments.
-        entry_point: "module:Class", imported when first made, or a callable that returns an Env.
-        kwargs: constructor arguments.
+        entry_point: "module:Class", imported when an environment is made, or a callable that returns an Env.
+        kwargs: constructor arguments, which make() can override.
 
     Raises:
-        DuplicateEnv: when the id is taken.
-        BadValue: when the entry point is neither of the two forms.
+        DuplicateEnv: when the id is already registered.
+        BadValue: when the entry point has neither form, or an EnvSpec is given with other arguments.
     """
     if isinstance(env_id, EnvSpec):
         if entry_point is not None or kwargs:
@@ -189,7 +197,7 @@ def print_envs() -> None:
 
 
 def resolve(name: str) -> Any:
-    """The object that "module:attribute" names. Raises BadValue with the reason when there is none."""
+    """Import and return the object named by "module:attribute". Raises BadValue if it cannot be loaded."""
     try:
         return imports.resolve(name)
     except MissingDependency:
@@ -199,7 +207,7 @@ def resolve(name: str) -> Any:
 
 
 def describe_parameters(spec: EnvSpec) -> dict[str, Any]:
-    """Return the constructor's parameters with the values that make(spec.id) passes, for listings."""
+    """Return the constructor's parameters and the values that they have in make(spec.id), for listings."""
     parameters = inspect.signature(spec.load()).parameters.values()
     defaults = {p.name: p.default for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
     return {**defaults, **spec.kwargs}

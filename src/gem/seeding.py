@@ -1,7 +1,7 @@
 """Derive independent random streams from one seed.
 
-Each stream is identified by its purpose, so that drawing from one does not affect another: for example, the world of
-episode 3 and the random actions taken in it use different streams of the same seed.
+Each stream is identified by its purpose, so that drawing from one stream does not affect another. For example, the
+environment of episode 3 and the random actions sampled in that episode use different streams of the same seed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def derive(*parts: int | str) -> int:
     >>> derive(0, "world", 1) == derive(0, "world", 1), derive(0, "world", 1) == derive(0, "world", 2)
     (True, False)
     """
-    # The separator \x1f is doubled inside parts, so that different parts never give the same text.
+    # The separator \x1f is doubled inside parts, so that different lists of parts never produce the same text.
     text = "\x1f".join(f"{type(p).__name__[0]}{p}".replace("\x1f", "\x1f\x1f") for p in parts)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
@@ -36,7 +36,7 @@ def fresh_seed() -> int:
 
 
 def check_seed(seed: object) -> int:
-    """Return the seed as an int, also for numpy integers. Raises BadValue unless it is an integer >= 0."""
+    """Convert a seed, possibly a numpy integer, to an int. Raises BadValue unless the seed is an integer >= 0."""
     try:
         number = operator.index(seed)  # type: ignore[arg-type]
     except TypeError:

@@ -1,6 +1,6 @@
 """Trajectories: token-exact records of episodes, turn by turn, and their JSON Lines files.
 
-A turn keeps the ids that were fed and the ids that were sampled; text is never tokenized again.
+A turn records the ids fed to the model and the ids sampled from it, so text is never tokenized again.
 Axes: K turns of an episode, T tokens of a sequence.
 """
 
@@ -26,18 +26,18 @@ class Turn:
     Args:
         observation: the last observation before the action.
         action: the text sent to the environment.
-        prompt_ids: the whole context, as fed; empty for a text policy.
+        prompt_ids: the whole context, as fed to the model; empty for a text policy.
         sampled_ids, logprobs, loss_mask: one entry per sampled token, including the stop token. logprobs are those of
             the sampling distribution (after temperature and top-p); loss_mask is 1 on tokens to train.
         finish: "stop" if the model ended its reply, "length" at its token limit; None for a text policy.
-        reward: reward of this turn; None if the environment failed.
+        reward: reward of this turn; None if the environment failed in this turn.
         reward_parts: named components that sum to reward; empty if the environment reports none.
         invalid: why the action was invalid; None for a valid action.
-        seconds: wall-clock seconds of the policy's batch and of the environment step, {"policy": …, "env": …}. Turns of
-            one batch share the dict.
+        seconds: wall-clock seconds that the policy took for the batch and the environment for the step, as
+            {"policy": …, "env": …}. Turns of the same batch may share the dict.
         policy_version: number of policy updates before the action.
         role: role of a text observation: "user", or "tool" for a tool result.
-        dropped: number of oldest turns left out of the context.
+        dropped: number of the oldest turns omitted from the context.
     """
 
     observation: Any
@@ -78,14 +78,15 @@ class Trajectory:
     """An episode from reset to end.
 
     Args:
-        env_id: id of the environment; None if it was not made by id.
+        env_id: id of the environment; None if the environment was not made by id.
         slot: slot of the vector environment.
         episode: number of the episode in that slot.
-        seed: seed of the reset that started the episode; None if it continued the stream of an earlier one.
+        seed: seed of the reset that started the episode; None if the reset had no seed and continued a
+            sequence of episodes.
         turns: K >= 1 turns; empty only if the environment failed on reset.
         final_observation: the observation of the last step.
         terminated, truncated, stop_reason: how the episode ended; see gem.core.StopReason.
-        failure: the infrastructure failure that ended the episode; None without one.
+        failure: the infrastructure failure that ended the episode; None if there was none.
     """
 
     env_id: str | None = None
@@ -101,7 +102,7 @@ class Trajectory:
 
     @property
     def solved(self) -> bool:
-        """Whether the environment reported success. Rewards do not tell: they may be dense."""
+        """Whether the environment reported success. Rewards cannot be used for this, because they may be dense."""
         return self.stop_reason == StopReason.SOLVED
 
     @property
@@ -130,10 +131,10 @@ class Trajectory:
             last.loss_mask_T += [0] * len(fed) + turn.loss_mask
             last.logprobs_T += [0.0] * len(fed) + turn.logprobs
             last.turn_T += [-1] * len(fed) + [k] * len(turn.sampled_ids)
-        return [sequence for sequence in packed if sequence.ids_T]  # text policies have no tokens
+        return [sequence for sequence in packed if sequence.ids_T]  # a text policy leaves a sequence without tokens
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to plain data. Each context is stored as its difference to the previous one, so size is linear."""
+        """Convert to plain data. Each context is stored as its difference from the preceding tokens."""
         import msgspec
 
         data: dict[str, Any] = msgspec.to_builtins(self)
@@ -147,7 +148,7 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Trajectory:
-        """Convert back from to_json(). Raises BadValue for other data."""
+        """Restore a trajectory from the result of to_json(). Raises BadValue for any other data."""
         import msgspec
 
         try:

@@ -45,14 +45,14 @@ def normalize_batch(
 ) -> Floats:
     """Normalize returns over all turns of a batch (ReBN): (return - mean) / std.
 
-    Uses the population standard deviation, in float64 and two passes: sqrt(E[x²] - E[x]²) in float32 gave NaN on
-    constant batches. If all returns are equal (to 1e-12 of their size), all advantages are 0.
+    The population standard deviation is computed in float64 and two passes: the one-pass formula sqrt(E[x²] - E[x]²) in
+    float32 gave NaN for constant batches. If it is at most 1e-12 of the largest absolute return, all advantages are 0.
 
     Args:
         returns_N: one return per turn of the batch.
-        groups_N: group of each turn. Subtracts the mean of the group instead of that of the batch; the standard
-            deviation stays that of the batch. With turn indices as groups, early turns are not penalized for their
-            smaller discounted returns. None treats the batch as one group.
+        groups_N: group of each turn. The mean of the group is subtracted instead of the mean of the batch; the divisor
+            is the root mean square of the results over the whole batch. With turn indices as groups,
+            early turns are not penalized for their smaller discounted returns. None treats the batch as one group.
 
     Returns:
         One advantage per turn.

@@ -20,8 +20,9 @@ class Example:
     """A packed sequence with per-token advantages.
 
     Args:
-        advantage_T: one per token; 0 on fed tokens.
-        reference_T: log-probabilities under a reference model; None without one.
+        sequence: the packed tokens.
+        advantage_T: one advantage per token; 0 on fed tokens.
+        reference_T: log-probabilities under a reference model; None if there is no reference model.
     """
 
     sequence: TokenSequence
@@ -48,9 +49,10 @@ def examples(trajectories: Sequence[Trajectory], gamma: float, baseline: Literal
     """Pack episodes into sequences with advantages, normalized over all turns of the batch.
 
     Args:
-        trajectories: none of them failed.
+        trajectories: completed episodes. A failed episode raises BadValue.
         gamma: discount per turn.
-        baseline: "batch" subtracts the mean return of the batch, "turn" that of the same turn index.
+        baseline: "batch" subtracts the mean return of the batch, "turn" the mean return of the turns with the same
+            index in the batch.
     """
     returns = [discounted_returns(t.rewards_K, gamma) for t in trajectories]
     turns = np.concatenate([np.arange(len(returns_K)) for returns_K in returns])
@@ -65,7 +67,7 @@ def examples(trajectories: Sequence[Trajectory], gamma: float, baseline: Literal
 
 
 def minibatches(batch: Sequence[Example], size: int, pad_id: int, rng: Random | None = None) -> Iterator[Minibatch]:
-    """Yield the examples in minibatches of at most `size`, shuffled if rng is given."""
+    """Yield minibatches of at most `size` examples, in the given order or, if rng is given, shuffled."""
     order = list(range(len(batch)))
     if rng is not None:
         rng.shuffle(order)
@@ -74,7 +76,7 @@ def minibatches(batch: Sequence[Example], size: int, pad_id: int, rng: Random | 
 
 
 def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:
-    """Pad examples to the length of the longest."""
+    """Convert examples to tensors, padded to the length of the longest example."""
     sequences = [e.sequence for e in chosen]
     ids_BT = _padded([s.ids_T for s in sequences], pad_id, torch.long)
     lengths_B = torch.tensor([len(s.ids_T) for s in sequences])

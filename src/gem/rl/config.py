@@ -22,7 +22,7 @@ _LEAST = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """Configuration of a training run: turn-level REINFORCE with batch-normalized returns, clipped for several epochs.
+    """Configuration of a training run: turn-level REINFORCE with normalized returns and optional PPO clipping.
 
     The defaults were tuned on game:GuessTheNumber-v0-easy with the embedded model.
 

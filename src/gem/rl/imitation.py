@@ -1,6 +1,6 @@
 """Warm-up: supervised fine-tuning on random legal actions, which teaches a new model the output format.
 
-The actions are sampled uniformly from the legal ones, independent of the history, so they contain no strategy.
+The actions come from Env.sample_random_action, so they contain no strategy.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from gem.vector import VectorEnv
 
 EPISODES_PER_STEP = 32
 LEARNING_RATE = 3e-3
-BETAS = (0.9, 0.99)  # of AdamW; the trainer uses them too
+BETAS = (0.9, 0.99)  # for AdamW, here and in the trainer
 
 
 class RandomTextPolicy:
-    """Takes random legal actions and encodes them in the chat format of a model. Log-probabilities are 0."""
+    """A policy that takes random legal actions and encodes them as replies in the chat format of a model.
+
+    The log-probabilities in its replies are 0.
+    """
 
     version = 0
 
@@ -43,9 +46,10 @@ def imitate_random_play(
     """Train the policy's model on episodes of random legal play.
 
     Args:
-        vec_env: plays the episodes.
+        vec_env: the vector environment in which the episodes are played.
         steps: gradient steps, each on EPISODES_PER_STEP episodes.
-        on_step: called with the number of steps done. Its exceptions end the imitation.
+        on_step: called after each gradient step with the number of steps done. An exception raised by it ends the
+            training and propagates.
     """
     optimizer = torch.optim.AdamW(policy.model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=0.0)
     random_text = RandomTextPolicy(policy)

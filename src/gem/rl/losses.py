@@ -12,8 +12,8 @@ class PolicyLoss(NamedTuple):
     """A scalar loss and detached statistics.
 
     Args:
-        loss: to minimize.
-        clipped: share of trained tokens whose ratio is outside the clip range, 0 to 1.
+        loss: scalar to minimize.
+        clipped: share of trained tokens whose probability ratio is outside the clip range, 0 to 1.
         kl: mean of logp_old - logp over trained tokens.
     """
 
@@ -31,16 +31,16 @@ def policy_gradient(
     clip: float | None,
     normalizer: float,
 ) -> PolicyLoss:
-    """Compute the policy gradient loss: summed over trained tokens, divided by a constant.
+    """Compute the policy gradient loss, summed over trained tokens and divided by ``normalizer``.
 
     Args:
         logp_BT: log-probabilities under the current policy, with gradient.
-        logp_old_BT: under the policy that sampled.
-        advantage_BT: the advantage of a turn, on each of its tokens.
+        logp_old_BT: log-probabilities under the policy that sampled the tokens.
+        advantage_BT: for each token, the advantage of its turn.
         mask_BT: 1.0 on trained tokens, else 0.0.
         clip: None selects REINFORCE, -A log p; epsilon selects PPO's -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A)
             with r = p / p_old.
-        normalizer: divisor of the sum. A constant, so that the loss has no length bias.
+        normalizer: divisor of the sum. Use a constant that does not depend on the lengths, to avoid length bias.
 
     Sources: arXiv 2503.20783 (Dr. GRPO, constant divisor); arXiv 1707.06347, eq. 7 (PPO).
     """
@@ -66,7 +66,7 @@ def kl_penalty(logp_BT: Tensor, logp_reference_BT: Tensor, mask_BT: Tensor, *, n
 
     Args:
         logp_BT: log-probabilities under the current policy, with gradient.
-        logp_reference_BT: under the reference model.
+        logp_reference_BT: log-probabilities under the reference model.
         mask_BT: 1.0 on trained tokens, else 0.0.
         normalizer: divisor of the sum.
 

@@ -13,7 +13,7 @@ from gem.core import Optimum, StopReason
 from gem.errors import require
 from gem.trajectory import Trajectory
 
-WINDOW = 10  # updates averaged by the training curve
+WINDOW = 10  # number of updates in the moving average of the training curve
 
 Metrics = dict[str, Any]
 
@@ -21,8 +21,8 @@ Metrics = dict[str, Any]
 def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
     """Return the metrics of a batch of episodes.
 
-    Rates and means leave out failed episodes, whose number is ``failed``. ``overflowed`` is the share of episodes
-    truncated because the next context would not have fitted the model.
+    ``failed`` counts failed episodes; all other metrics exclude them, and are None if they have nothing to average.
+    ``overflowed`` is the share of episodes truncated by the token limit.
     """
     completed = [t for t in trajectories if t.failure is None]
     won = [len(t.turns) for t in completed if t.solved]
@@ -48,7 +48,7 @@ def peak_memory_mib() -> float:
 def draw_curve(
     path: str | os.PathLike[str], title: str, metrics: Sequence[dict[str, Any]], optimum: Optimum | None
 ) -> None:
-    """Write a PNG of the success rate and the turns per won game against training episodes.
+    """Plot the success rate and the turns per won game against training episodes, and save the plot to ``path``.
 
     Args:
         metrics: rows of metrics.jsonl.

@@ -26,9 +26,9 @@ REPLY_TOKENS = 256  # per reply, for models that are loaded
 
 
 class TokenScores(NamedTuple):
-    """Log-probability of each token of a padded batch, and entropy in nats of the distribution it was drawn from.
+    """Log-probability of each token of a padded batch, and entropy in nats of the policy's distribution there.
 
-    Position t holds the scores of token t given the tokens before it. Position 0 is 0.
+    The scores at position t are those of token t given the tokens before it. The scores at position 0 are 0.
     """
 
     logp_BT: Tensor
@@ -40,18 +40,18 @@ class CausalLMPolicy:
 
     Args:
         model, tokenizer: as loaded by transformers. The tokenizer needs a chat template. The model is set to eval mode,
-            also for training: dropout would draw from the global random stream, and the policy scored would differ
-            from the one that sampled.
+            also for training: dropout would draw from the global random stream, and the scored policy would differ
+            from the policy that sampled.
         temperature: 0 takes the most likely token and records a log-probability of 0.
         top_p: nucleus mass in (0, 1]; 1 samples from the whole distribution.
         max_new_tokens: maximum tokens per reply, including the end token. A reply ends with the end token of the chat
             template, the tokenizer's eos token, or an eos token of the model's generation_config.
-        seed: of the sampling streams. Token t of a reply uses number t of the stream (seed, slot, episode, turn), so
-            sampling does not depend on other slots.
+        seed: seed of the sampling streams. Token t of a reply uses number t of the stream (seed, slot, episode, turn),
+            so sampling does not depend on other slots.
         max_batch: maximum sequences per forward pass; larger batches are split.
 
     Raises:
-        BadValue: for settings out of range, and a tokenizer without a chat template or end token.
+        BadValue: for a setting out of range, or a tokenizer without a chat template or end token.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class CausalLMPolicy:
         seed: int = 0,
         max_batch: int = 512,
     ) -> None:
-        if not temperature >= 0.0:  # so that NaN is refused too
+        if not temperature >= 0.0:  # written so that NaN is rejected too
             raise BadValue(f"temperature must be >= 0, got {temperature}")
         if not 0.0 < top_p <= 1.0:
             raise BadValue(f"top_p must be in (0, 1], got {top_p}")
@@ -96,7 +96,7 @@ class CausalLMPolicy:
             seed=self.seed if seed is None else seed,
             max_batch=self.max_batch,
         )
-        policy.chat = self.chat  # keeps its caches
+        policy.chat = self.chat  # shares its caches
         return policy
 
     def greedy(self) -> CausalLMPolicy:
@@ -183,7 +183,7 @@ class CausalLMPolicy:
         """Score the tokens of a right-padded batch at this policy's temperature, with gradient.
 
         Raises:
-            BadValue: for temperature 0 or top_p < 1, where log-probabilities are not those of the model.
+            BadValue: for temperature 0 or top_p < 1, because replies are then not sampled from the scored distribution.
         """
         if self.temperature == 0.0 or self.top_p < 1.0:
             raise BadValue(f"cannot train at temperature {self.temperature} and top_p {self.top_p}; use > 0 and 1")
@@ -214,7 +214,7 @@ def pad_left(rows: Sequence[Sequence[int]], fill: int) -> tuple[Tensor, Tensor]:
 
 
 def nucleus(logp_BV: Tensor, top_p: float) -> Tensor:
-    """Renormalize log-probabilities over the smallest set of most likely tokens whose mass reaches top_p."""
+    """Renormalize log-probabilities over the smallest set of most likely tokens with total probability >= top_p."""
     sorted_BV, order_BV = logp_BV.sort(-1, descending=True)
     mass_before_BV = sorted_BV.exp().cumsum(-1) - sorted_BV.exp()
     keep_BV = torch.zeros_like(logp_BV, dtype=torch.bool).scatter(-1, order_BV, mass_before_BV < top_p)
@@ -222,13 +222,13 @@ def nucleus(logp_BV: Tensor, top_p: float) -> Tensor:
 
 
 def check_model_path(model: str | None) -> None:
-    """Check that a model given as a folder exists, without loading it. Raises BadValue if not."""
+    """Raise BadValue unless ``model`` is None, an existing folder, or has the form owner/name of a hub id."""
     if model is not None and not Path(model).is_dir() and (model.startswith((".", "/", "~")) or model.count("/") != 1):
         raise BadValue(f"no model folder {model!r}; give a folder with config.json, or a hub id like owner/name")
 
 
 def check_device(device: str) -> None:
-    """Check that a torch device is available. Raises BadValue if not."""
+    """Raise BadValue if a torch device is not available."""
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as e:
@@ -236,11 +236,11 @@ def check_device(device: str) -> None:
 
 
 def build_policy(config: TrainConfig) -> CausalLMPolicy:
-    """Build the policy to train: load config.model, or build the embedded model for None.
+    """Build the policy to train: load config.model or, if it is None, build the embedded model.
 
     Raises:
         BadValue: if the model cannot be loaded.
-        MissingDependency: without the extra [train].
+        MissingDependency: when the extra [train] is not installed.
     """
     if config.model is None:
         corpus = collect_corpus(config.env, config.seed, config.env_kwargs)
@@ -269,7 +269,7 @@ def save_pretrained(policy: CausalLMPolicy, folder: Path) -> None:
 def load_pretrained(name: str | os.PathLike[str], *, seed: int = 0) -> tuple[Any, Any]:
     """Load a model in float32 and its tokenizer from a folder or the Hugging Face hub.
 
-    A folder with a config.json and no weights gives a model initialized at random from the seed.
+    If a folder has a config.json but no weights, the model is initialized at random from the seed.
 
     Raises:
         BadValue: if the model cannot be loaded, with the reason.

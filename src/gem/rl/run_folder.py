@@ -20,7 +20,7 @@ from gem.rl.config import TrainConfig
 from gem.trajectory import Trajectory
 
 MANIFEST = "manifest.json"
-KEPT = 2  # checkpoints: the newest, and the previous one in case the newest is damaged later
+KEPT = 2  # number of checkpoints kept: the newest, and the one before in case the newest is damaged later
 
 
 class RunFolder:
@@ -34,7 +34,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
-        """Create the folder of a new run. Raises BadValue if its name is taken or it cannot be written."""
+        """Create the folder of a new run. Raises BadValue if the name is taken or the folder cannot be written."""
         run = cls(cls.free_path(config))
         path = run.path
         try:
@@ -56,7 +56,9 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> tuple[RunFolder, TrainConfig]:
-        """Open the folder of an existing run and read its configuration. Raises BadValue if it is not a run."""
+        """Open the folder of an existing run and read its configuration. Raises BadValue if
+        the folder is not a run or its configuration is damaged.
+        """
         run = cls(Path(path))
         try:
             config = TrainConfig(**json.loads(run.config_file.read_text()))
@@ -76,14 +78,16 @@ class RunFolder:
         return [json.loads(line) for line in self.metrics.read_text().splitlines()]
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes in bytes of the files that are appended to, for truncate_to()."""
+        """Return the sizes in bytes of the metrics and trajectories files, by name, for truncate_to()."""
         return {file.name: file.stat().st_size for file in (self.metrics, self.trajectories)}
 
     def truncate_to(self, sizes: Mapping[str, int]) -> None:
-        """Truncate the files to earlier sizes(). A resumed run writes the rest again.
+        """Truncate the metrics and trajectories files to the result of an earlier sizes().
+
+        A resumed run writes the removed rows again.
 
         Raises:
-            BadValue: if a file is shorter than that.
+            BadValue: if a file is shorter than its earlier size.
         """
         for file in (self.metrics, self.trajectories):
             if file.stat().st_size < sizes[file.name]:
@@ -92,18 +96,18 @@ class RunFolder:
 
 
 def save_checkpoint(folder: Path, update: int, write: Callable[[Path], None]) -> Path:
-    """Write a checkpoint and delete all but the newest KEPT.
+    """Write a checkpoint and delete all but the newest KEPT checkpoints.
 
     Args:
-        folder: holds all checkpoints of the run.
-        update: number of the checkpoint, not used before.
-        write: fills an empty directory with the files of the checkpoint.
+        folder: the folder of all checkpoints of the run.
+        update: number of the update. The folder must not have a checkpoint of this update.
+        write: function that writes the files of the checkpoint to the given empty directory.
 
     Returns:
         The path of the checkpoint.
 
     Raises:
-        OSError: for a full or failing disk; earlier checkpoints are unchanged.
+        OSError: if the checkpoint cannot be written. Earlier checkpoints are then unchanged.
     """
     target, draft = folder / f"update-{update:06d}", folder / f".draft-{update:06d}"
     shutil.rmtree(draft, ignore_errors=True)
@@ -131,7 +135,7 @@ def complete_checkpoints(folder: Path) -> list[Path]:
 
 
 def newest_checkpoint(folder: Path) -> Path:
-    """Return the newest checkpoint after verifying it. Raises BadValue if there is none or it is damaged."""
+    """Verify and return the newest checkpoint. Raises BadValue if there is no checkpoint or the newest is damaged."""
     checkpoints = complete_checkpoints(folder)
     if not checkpoints:
         raise BadValue(f"no complete checkpoint under {folder}; start the run again")
@@ -148,7 +152,7 @@ def newest_checkpoint(folder: Path) -> Path:
 
 
 def _append(file: Path, lines: list[str]) -> None:
-    """Append all lines or, if the disk is full, none."""
+    """Append all lines. If writing fails, restore the previous file size and raise InfraError."""
     before = file.stat().st_size
     try:
         with file.open("ab", buffering=0) as out:

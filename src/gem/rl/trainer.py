@@ -1,7 +1,7 @@
 """The training loop: collect, score and update, with periodic evaluation and checkpoints.
 
 All random numbers come from streams derived from (seed, purpose, index), and a checkpoint holds the remaining state:
-model, optimizer, in-flight episodes. A run therefore depends on its configuration only, and a resumed run is
+model, optimizer, in-flight episodes. A run therefore depends only on its configuration, and a resumed run is
 bit-identical to an uninterrupted one.
 """
 
@@ -43,7 +43,7 @@ from gem.trajectory import Trajectory
 from gem.vector import VectorEnv, make_vec
 from gem.wrappers import get_wrapper_fns
 
-WARMUP_UPDATES = 10  # of the learning rate, because Adam's first steps are as long as its last
+WARMUP_UPDATES = 10  # updates of linear learning-rate warm-up, because Adam's first steps are as large as later steps
 FINAL_RATE = 0.1  # of the peak learning rate
 IMITATION_STEPS = 200  # default for the embedded model
 IMITATION_SLOTS = 32
@@ -73,11 +73,11 @@ class Trainer:
         self.reference: CausalLMPolicy | None = None  # the policy at the start of learning; None if config.kl is 0
         self._saved: int | None = None  # the update of the newest checkpoint
         self._seconds_before = self._cpu_before = 0.0
-        self._started, self._cpu_started = started, 0.0  # all CPU time of this process counts
+        self._started, self._cpu_started = started, 0.0  # counted from the start of the process
 
     @classmethod
     def start(cls, config: TrainConfig) -> Trainer:
-        """Start a new run. The configuration is checked before anything is written."""
+        """Start a new run. Checks the configuration before writing anything. Raises BadValue if it is invalid."""
         started = time.perf_counter()
         check_trainable(config)
         check_model_path(config.model)
@@ -90,7 +90,7 @@ class Trainer:
 
     @classmethod
     def resume(cls, path: str) -> Trainer:
-        """Resume the run in a folder from its newest checkpoint, or from its start if it has none yet.
+        """Resume the run in a folder from its newest checkpoint, or from its start if it has no checkpoint.
 
         Raises:
             BadValue: if the folder is not a run or the checkpoint is damaged.
@@ -130,7 +130,7 @@ class Trainer:
 
     @property
     def optimum(self) -> Optimum | None:
-        """The best possible result in this environment; None if unknown."""
+        """The best result that any policy can reach in the environment; None if it is not known."""
         with make(self.config.env, **self.config.env_kwargs) as env:
             return env.optimum()
 
@@ -143,7 +143,8 @@ class Trainer:
     ) -> None:
         """Train until all updates are done or a stop is requested.
 
-        Writes a final checkpoint. A run stopped during the warm-up has none, and resume() starts it from the beginning.
+        Writes a final checkpoint. If the run is stopped during the warm-up, no checkpoint is written, and resume()
+        starts from the beginning.
 
         Args:
             on_update: called with the metrics of each update after they are written.
@@ -182,7 +183,10 @@ class Trainer:
         self.close()
 
     def step(self) -> Metrics:
-        """Run one update: collect a batch, learn from it, evaluate if due. Returns the row of metrics.jsonl."""
+        """Run one update: collect a batch, learn from it, and evaluate it every config.eval_every updates.
+
+        Appends to metrics.jsonl and trajectories.jsonl, and returns the row of metrics.
+        """
         started = time.perf_counter()
         batch = self.collector.collect(self.policy, episodes=self.config.batch)
         collected = time.perf_counter()
@@ -219,13 +223,13 @@ class Trainer:
         return metrics
 
     def evaluate(self, *, both: bool) -> Metrics:
-        """Return success and turns on the held-out seeds.
+        """Play the held-out seeds and return their metrics by mode ("greedy", "sampled"); see summarize().
 
         Args:
-            both: evaluate twice, greedily and with the sampling of training; otherwise greedily only.
+            both: evaluate greedily and with the sampling settings of training. If False, evaluate only greedily.
         """
         policies = {"greedy": self.policy.greedy()}
-        if both:  # its own seed: with the training streams, evaluation and training would be correlated
+        if both:  # a separate seed, so that evaluation is not correlated with training
             policies["sampled"] = self.policy.variant(seed=derive(self.config.seed, "evaluation"))
         return {name: summarize(play_seeds(self._eval_env, p, self.held_out_seeds)) for name, p in policies.items()}
 
@@ -248,7 +252,7 @@ class Trainer:
         return self._cpu_before + time.process_time() - self._cpu_started
 
     def save(self) -> None:
-        """Write a checkpoint unless this update has one. Raises InfraError if it cannot be written."""
+        """Write a checkpoint unless the current update already has one. Raises InfraError if writing fails."""
         if self._saved == self.update:
             return
         try:
@@ -257,7 +261,7 @@ class Trainer:
             OSError,
             RuntimeError,
             SafetensorError,
-        ) as e:  # the last two for a full disk
+        ) as e:  # RuntimeError and SafetensorError occur when the disk is full
             reason = (getattr(e, "strerror", None) or str(e)).splitlines()[0]
             raise InfraError(
                 f"cannot write a checkpoint under {self.folder.checkpoints}: {reason}; the previous one is intact: "
@@ -310,14 +314,14 @@ class Trainer:
             )
 
     def _learn(self, batch: Sequence[Example]) -> Metrics:
-        """Run config.epochs epochs of clipped policy gradient over one batch. Returns mean metrics."""
+        """Run config.epochs epochs of clipped policy gradient over one batch. Returns the mean metrics."""
         config, model = self.config, self.policy.model
         rate = config.learning_rate * rate_factor(self.update, config.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         if self.reference is not None:
             batch = self._with_reference(batch, self.reference)
-        # A constant for the whole batch, so that minibatches of long episodes do not take smaller steps per token.
+        # Computed once per batch, so that tokens in minibatches of long episodes do not get smaller weights.
         tokens_per_example = sum(sum(e.sequence.loss_mask_T) for e in batch) / len(batch)
         logs: list[dict[str, float]] = []
         for epoch in range(config.epochs):
@@ -384,7 +388,7 @@ def check_trainable(config: TrainConfig) -> None:
     """Check that the environment can be checkpointed and samples the random actions that the warm-up needs.
 
     Raises:
-        BadValue: if not.
+        BadValue: if the environment does not support this.
     """
     with make(config.env, **config.env_kwargs) as env:
         env.reset(seed=0)
@@ -397,6 +401,6 @@ def check_trainable(config: TrainConfig) -> None:
 
 
 def rate_factor(update: int, updates: int) -> float:
-    """Return the learning rate of an update as a share of the peak: linear warm-up, linear decay to FINAL_RATE."""
+    """Return the learning rate of an update as a fraction of the peak: linear warm-up and decay to FINAL_RATE."""
     warmup = min(1.0, (update + 1) / WARMUP_UPDATES)
     return warmup * (1.0 - (1.0 - FINAL_RATE) * update / updates)

@@ -1,8 +1,8 @@
-r"""GameEnv, the base class of all games: counts turns, handles unreadable actions and ends episodes.
+r"""GameEnv, the base class of all games: which counts turns, handles unreadable actions and ends episodes.
 
-A game implements its rules as functions of values and defines four methods: ``start`` draws the initial state,
-``rules`` returns the rules card shown by reset, ``read`` parses an action into a move or None, and ``play`` applies a
-move.
+A game implements its rules as pure functions and defines four methods: ``start`` draws the initial state,
+``rules`` returns the rules card shown by ``reset``, ``read`` parses an action into a move or None, and ``play`` applies
+a move.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Outcome:
     """The result of one readable move.
 
     Args:
-        line: sentence for the agent that says what happened.
+        line: sentence that tells the agent what happened.
         reward: reward of this move.
         stop: SOLVED or LOST if the move ends the game; None if the game continues.
-        invalid: reason why the move was illegal; None if it was legal. An illegal move also uses up the turn.
-        parts: named components of the reward; None if there is only one.
+        invalid: reason code if the move was illegal, else None. An illegal move also uses up the turn.
+        parts: named components of the reward; None if the reward has a single component.
     """
 
     line: str
@@ -49,15 +49,15 @@ class GameEnv(Env, ABC):
     r"""Base class of text games with one move per turn, written in ``\boxed{…}``.
 
     Args:
-        max_turns: number of turns after which the game is truncated.
-        on_unreadable: "end" or "continue": whether an action without a readable move ends the game. Its reward is
-            FORMAT_ERROR in both cases.
+        max_turns: maximum number of turns. The game is truncated after turn_limit() turns, which some games set lower.
+        on_unreadable: whether an action without a readable move ends the game ("end") or only uses up the turn
+            ("continue"). The reward of such an action is FORMAT_ERROR in both cases.
 
     Raises:
-        BadValue: when max_turns < 1 or on_unreadable has another value.
+        BadValue: when max_turns < 1 or on_unreadable is neither "end" nor "continue".
     """
 
-    move_format: str  # a valid action, shown after an unreadable one
+    move_format: str  # an example of a valid action, shown when an action is unreadable
 
     def __init__(self, *, max_turns: int, on_unreadable: OnUnreadable = "end") -> None:
         if max_turns < 1:
@@ -77,22 +77,22 @@ class GameEnv(Env, ABC):
 
     @abstractmethod
     def read(self, action: str) -> Any | None:
-        """Return the move in an action, or None if it contains none. Accepts any string and never raises."""
+        """Parse the move from an action. Return None if the action contains no move. Must accept any string."""
 
     @abstractmethod
     def play(self, move: Any) -> Outcome:
         """Apply a move: set ``self.state`` to the next state and return the outcome."""
 
     def turn_limit(self) -> int:
-        """Return the number of turns allowed in this episode: max_turns, or fewer for smaller instances."""
+        """Return the number of turns allowed in this episode: max_turns unless the game overrides this method."""
         return self.max_turns
 
     def board(self) -> str:
-        """Return the board shown after every turn; empty if the turn lines contain all information."""
+        """Return the board shown after the rules card and every turn, or an empty string if the game shows no board."""
         return ""
 
     def reward_at_limit(self) -> float:
-        """Return the extra reward given when the turn limit is reached."""
+        """Return the reward added to the last turn if the turn limit truncates the game."""
         return 0.0
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
@@ -146,13 +146,13 @@ class GameEnv(Env, ABC):
 def exact_fraction(done: int, total: int) -> float:
     """Return done / total rounded to a multiple of 2^-40.
 
-    Differences of such values add up without rounding errors, so the rewards of a won game sum to exactly 1.0.
+    Differences of these values can be summed without rounding errors, so the rewards of a won game sum to exactly 1.0.
     """
     return round(done * 2**40 / total) / 2**40
 
 
 def read_direction(action: str) -> str | None:
-    r"""Return the direction in the last ``\boxed{…}`` that contains one, in lower case; None if there is none.
+    r"""Return the direction in the last ``\boxed{…}`` that contains a direction, in lower case; None if no box does.
 
     >>> read_direction(r"not \boxed{up} but \boxed{ Left }")
     'left'
@@ -162,7 +162,7 @@ def read_direction(action: str) -> str | None:
 
 
 def grid(cells: Sequence[object], cols: int) -> str:
-    """Lay out the cells of a board row by row, separated by spaces so that each cell is a token of its own."""
+    """Format a board as text, one row per line. Cells are separated by spaces so that each is tokenized separately."""
     return _grid_template(len(cells) // cols, cols) % tuple(cells)
 
 

@@ -3,11 +3,11 @@ r"""Crosswords: fill a small grid of crossing words from their clues, letter by 
 Action       text containing ``\boxed{r c L}``: row and column (from 0) and a letter of either case; the last such box
              counts.
 Observation  the rules card on reset, then one line per turn; both with the grid and the clues of unfinished words.
-Reward       1/cells for a correct letter, so that a full grid has earned 1.0; -0.1 for an unreadable turn, which ends
-             the game. A wrong letter is not entered, earns nothing and uses up its turn.
+Reward       1/cells for a correct letter, so 1.0 in total for the full grid; -0.1 for an unreadable turn, which ends
+             the game. A wrong letter is not entered and earns nothing, but uses up a turn.
 Ends         terminated when the grid is full or on an unreadable turn; truncated at the turn limit.
-Bound        one turn for each cell. Trying the alphabet takes 13 turns per cell on average; the published limits leave
-             at most 28 spare turns for a whole grid.
+Bound        one turn for each cell. Trying the letters of the alphabet one by one takes 13 turns per cell on average;
+             the published limits allow at most 28 wrong letters for a whole grid.
 
 >>> env = CrosswordsEnv(num_words=2)
 >>> _ = env.reset(seed=0)
@@ -69,7 +69,7 @@ class State:
         solution: rows of the filled grid, with OUTSIDE for cells that belong to no word.
         shown: rows of the grid as shown, with BLANK for empty cells.
         num_cells: number of cells that belong to words.
-        num_filled: number of those that are filled.
+        num_filled: number of these cells that are filled.
     """
 
     entries: tuple[Entry, ...]
@@ -81,7 +81,7 @@ class State:
 
 @cache
 def clues(level: str) -> tuple[Clue, ...]:
-    """Return the shipped clues of a level, "plain" or "hard"; the file is read once."""
+    """Return the shipped clues of a level, "plain" or "hard"."""
     lines = (files("gem.envs.game_env") / "data" / "clues.tsv").read_text(encoding="ascii").splitlines()
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
     return tuple(Clue(answer, text) for answer, text, of_level in rows if of_level == level)
@@ -92,10 +92,10 @@ def path(length: int, row: int, column: int, across: bool) -> list[tuple[int, in
 
 
 def fits(letters: Letters, word: str, row: int, column: int, across: bool) -> bool:
-    """Return whether a word can be placed there.
+    """Return whether a word can be placed with its first letter in this cell and in this direction.
 
-    It must match the letters that it crosses, must not overlap a word in the same direction, and must not touch another
-    word at its sides or ends.
+    The word must match the letters that it crosses, must not overlap a word in the same direction, and must not touch
+    another word at its sides or ends.
     """
     step, side = ((0, 1), (1, 0)) if across else ((1, 0), (0, 1))
     cells = path(len(word), row, column, across)
@@ -130,9 +130,9 @@ def gives_away(clue: Clue, other: Clue) -> bool:
 
 
 def lay_out(deck: Sequence[Clue], num_words: int, rng: random.Random) -> tuple[Entry, ...]:
-    """Place num_words clues in a grid, each crossing an earlier one if possible, otherwise two rows below.
+    """Place num_words clues in a grid, each crossing an earlier word if possible, otherwise two rows below the grid.
 
-    The deck must contain num_words clues such that no clue's text contains the answer of another.
+    The text of a placed clue never contains the answer of another. The deck must contain enough clues for this.
     """
     waiting = rng.sample(deck, len(deck))
     letters: Letters = {}
@@ -157,7 +157,7 @@ def first_state(entries: tuple[Entry, ...]) -> State:
 
 
 def invalid_reason(state: State, row: int, column: int) -> str | None:
-    """Return why no letter can be entered in a cell; None if one can."""
+    """Return a reason code if no letter can be entered in a cell, else None."""
     if row >= len(state.shown) or column >= len(state.shown[0]) or state.shown[row][column] == OUTSIDE:
         return "not_a_letter_cell"
     return None if state.shown[row][column] == BLANK else "filled"
@@ -307,7 +307,11 @@ def _header(columns: int) -> str:
 
 
 def _next_entry(letters: Letters, waiting: list[Clue], rng: random.Random) -> tuple[Clue, tuple[int, int, bool]]:
-    """Return the next clue of the deck that can be placed and the crossing that keeps the grid smallest."""
+    """Return the first clue that crosses a placed word, with the crossing that keeps the grid smallest.
+
+    The first word of a grid is placed at its origin. If no clue crosses a word, the next clue is placed two rows
+    below the grid.
+    """
     if not letters:
         return waiting[0], (0, 0, True)
     for clue in waiting:

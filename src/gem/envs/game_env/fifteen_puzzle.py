@@ -41,7 +41,7 @@ InitAlgo = Literal["monte_carlo", "pure_random"]
 
 @dataclass  # not frozen: each move creates one, and a frozen dataclass takes six times as long to create
 class State:
-    """State of an episode. ``within`` is an upper bound on the moves needed from the initial board."""
+    """State of an episode. ``within`` is an upper bound on the length of a shortest solution of the initial board."""
 
     size: int
     board: Board
@@ -56,7 +56,7 @@ def goal(size: int) -> Board:
 
 @cache
 def neighbours(size: int) -> tuple[dict[str, int], ...]:
-    """For each cell that the blank can be in, map each legal move to the cell of the tile that moves.
+    """Return, for each position of the blank, a map from each legal move to the cell of the tile that moves.
 
     >>> neighbours(2)[3]
     {'down': 1, 'right': 2}
@@ -70,7 +70,7 @@ def neighbours(size: int) -> tuple[dict[str, int], ...]:
 
 
 def slide(board: Board, size: int, move: str) -> Board | None:
-    """Return the board after a tile moves in that direction; None if no tile can."""
+    """Return the board after a tile moves in that direction; None if no tile can move that way."""
     blank = board.index(BLANK)
     tile = neighbours(size)[blank].get(move)
     return None if tile is None else _swap(board, blank, tile)
@@ -83,7 +83,10 @@ def _swap(board: Board, a: int, b: int) -> Board:
 
 
 def walk(rng: random.Random, size: int, moves: int) -> Board:
-    """Return a board, never the goal, that is `moves` or fewer random moves away; no move undoes the previous one."""
+    """Shuffle the ordered board by `moves` random moves, none of which undoes the previous move.
+
+    If the walk ends at the ordered board, its last move is undone.
+    """
     cells, tables = list(goal(size)), neighbours(size)
     blank, last, cell_before = cells.index(BLANK), "", 0
     for _ in range(moves):
@@ -107,10 +110,10 @@ def permute(rng: random.Random, size: int) -> Board:
 
 
 def is_solvable(board: Board, size: int) -> bool:
-    """Return whether the goal can be reached.
+    """Return whether the ordered board can be reached from a board.
 
-    Each move swaps two cells and moves the blank by one cell. A board is therefore reachable exactly if the parity of
-    its permutation equals the parity of the blank's distance from its corner.
+    Each move swaps two cells and moves the blank by one cell. A board is therefore solvable exactly if the parity of
+    its permutation equals the parity of the blank's distance from its goal corner.
     """
     swaps = sum(a > b for a, b in itertools.combinations([tile or size * size for tile in board], 2))
     row, col = divmod(board.index(BLANK), size)
@@ -124,7 +127,8 @@ class FifteenPuzzleEnv(GameEnv):
         num_rows: rows and columns of the board, 2 to 10.
         max_turns: number of moves allowed.
         init_algo: "monte_carlo" shuffles by a random walk from the ordered board; "pure_random" draws uniformly from
-            all solvable boards and needs at least as many turns as the hardest of them (see FARTHEST).
+            all solvable boards and requires max_turns to cover the hardest board (see FARTHEST), so it supports at
+            most 4 rows.
         shuffle_moves: maximum length of the walk, 1 to max_turns; None stands for three quarters of max_turns. The
             length is drawn for every episode, between a third of the maximum and the maximum.
         random_size: draw rows and turns from RANDOM_TASKS for every episode; max_turns still applies.
@@ -210,7 +214,7 @@ class FifteenPuzzleEnv(GameEnv):
 def solve(board: Board) -> list[str]:
     """Return a shortest solution of a solvable board, found by A* with the sum of Manhattan distances.
 
-    A 4x4 board 40 moves from the goal takes less than a second; the hardest boards would take days.
+    Solving a 4x4 board takes less than a second at 40 moves from the goal, but would take days for the hardest boards.
     """
     size = int(len(board) ** 0.5)
     targets = [divmod(tile - 1, size) for tile in range(size * size)]
@@ -226,7 +230,7 @@ def solve(board: Board) -> list[str]:
         if left == 0:
             break
         if total - left > steps[here]:
-            continue  # a shorter path was found since
+            continue  # a shorter path to this board has been found since it was queued
         step, blank = steps[here] + 1, here.index(BLANK)
         for move, source in neighbours(size)[blank].items():
             after, tile = _swap(here, blank, source), here[source]

@@ -2,8 +2,8 @@ r"""2048: slide and merge the tiles of a 4x4 board until one shows the target.
 
 Action       text containing ``\boxed{up}``, down, left or right, in any case; the last such box counts.
 Observation  the result of the move, then the board, with ``.`` for an empty cell.
-Reward       progress from 8 to the target on a log2 scale, given when a tile larger than any before appears: for a
-             target of 64, 1/3 each for 16, 32 and 64. A won game returns 1.0. -0.1 for a turn without a readable move,
+Reward       progress from 8 to the target on a log2 scale, given when a new largest tile appears: for a target of 64,
+             1/3 each for 16, 32 and 64. A won game returns 1.0. -0.1 for a turn without a readable move,
              which ends the game.
 Ends         terminated on the target (won), on a full board without a legal move (lost) or on an unreadable turn;
              truncated after ``max_turns`` turns.
@@ -30,11 +30,13 @@ from gem.errors import BadValue
 
 SIZE = 4
 CELLS = SIZE * SIZE
-FOUR = 0.1  # chance that a new tile is a 4, as in the original game
-UNPAID = 8  # earns nothing: repeating one direction reaches 8 in one episode of four, and 16 in one of thirty
+FOUR = 0.1  # probability that a new tile is a 4, as in the original game
+UNPAID = 8  # tiles up to 8 earn nothing: repeating one direction reaches 8 in 1 of 4 episodes, 16 in 1 of 30
 TARGETS = tuple(2**k for k in range(4, 18))  # 131072 is the largest tile possible on a 4x4 board
 RANDOM_TASKS = ((16, 20), (32, 30), (64, 50))  # published (target, turns)
-TURNS_PER_TARGET = 50 / 64  # published for 64; the published limits for 512 and 2048 (50 and 100 turns) cannot be met
+TURNS_PER_TARGET = (
+    50 / 64
+)  # published for 64; 512 and 2048 are unreachable within their published limits (50 and 100 turns)
 
 
 Board = tuple[int, ...]  # 16 tiles in row-major order, 0 for an empty cell
@@ -52,7 +54,7 @@ class State:
 
 @lru_cache(maxsize=1 << 15)
 def squeeze(line: Board) -> Board:
-    """Return a line with its tiles moved to the start and equal neighbors merged, each tile at most once.
+    """Move the tiles of a line to its start and merge equal neighbors. A merged tile does not merge again.
 
     >>> squeeze((2, 2, 2, 0))
     (4, 2, 0, 0)
@@ -106,7 +108,7 @@ def add_tile(rng: random.Random, board: Board) -> Board:
 
 
 def progress(tile: int, target: int) -> float:
-    """Return how many of the doublings from UNPAID to the target a tile has made, as a fraction from 0.0 to 1.0.
+    """Return the progress of a tile from UNPAID (0.0) to the target (1.0), in equal steps per doubling.
 
     >>> [progress(tile, target=128) for tile in (4, 8, 16, 32, 64, 128)]
     [0.0, 0.0, 0.25, 0.5, 0.75, 1.0]
@@ -125,7 +127,7 @@ class Game2048Env(GameEnv):
         on_unreadable: see GameEnv.
 
     Raises:
-        BadValue: for any other target, and when max_turns < 1.
+        BadValue: when target_tile is not one of these powers of two, or max_turns < 1.
     """
 
     state: State

@@ -41,9 +41,10 @@ def hint(guess: int, secret: int) -> str:
 
 
 def balanced_search(width: int, turns: int) -> Optimum:
-    """Return success rate and mean turns of balanced search over `width` equally likely numbers in `turns` turns.
+    """Compute the success rate and mean turns of balanced search among `width` numbers in at most `turns` turns.
 
-    A binary search tree has 2^(k-1) nodes at depth k, and balanced search fills it from the top.
+    The numbers are equally likely. Balanced search finds at most 2^(k-1) of them in turn k, the number of nodes at
+    depth k of a binary search tree.
     """
     left, found, weighted = width, 0, 0
     for depth in range(1, turns + 1):
@@ -53,7 +54,7 @@ def balanced_search(width: int, turns: int) -> Optimum:
 
 
 def default_turns(width: int) -> int:
-    """Return the published turn limit of the random variant."""
+    """Return the published turn limit for a range of this width."""
     return math.ceil(math.sqrt(width)) + 1
 
 
@@ -63,7 +64,7 @@ class GuessTheNumberEnv(GameEnv):
     Args:
         min_number, max_number: inclusive range of the secret.
         max_turns: number of guesses allowed; None stands for ceil(sqrt(width of the range)) + 1.
-        random_range: draw a new range for every episode and ignore the given one.
+        random_range: draw a new range for every episode and ignore min_number and max_number.
         on_unreadable: see GameEnv.
 
     Raises:

@@ -6,9 +6,10 @@ Observation  the rules card on reset, then one line per turn; both with the boar
 Reward       0.5 / length for each position that a letter reveals, and the rest of 1.0 for completing or naming the
              word; -0.1 for a turn without a readable guess, which ends the game; otherwise 0.0.
 Ends         terminated when all letters are revealed, when the word is named, or on an unreadable turn; truncated at
-             the turn limit. A guess of the wrong length or one made before uses up its turn.
-Bound        words of 3 letters cannot always be found within the limit, because many differ in one letter. The oracle,
-             which knows the word list, finds 83 % of them in 10 turns, and all words of 5 or 7 letters in 15 and 20.
+             the turn limit. An invalid guess (wrong length, or repeated) uses up its turn.
+Bound        words of 3 letters cannot always be found within the limit, because many of these words differ in only
+             one letter. The oracle, which knows the word list, finds 83 % of the 3-letter words in 10 turns, all
+             5-letter words in 15 turns and all 7-letter words in 20 turns.
 Words        secrets are common words; see gem.envs.game_env.words.
 
 >>> shown("level", "ave")
@@ -29,7 +30,7 @@ from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome
 from gem.errors import BadValue
 
 LETTERS = 0.5  # the part of the reward given for letters, as published
-RANDOM_LENGTHS = (3, 5, 7)  # the "-random" variant draws from these, as published
+RANDOM_LENGTHS = (3, 5, 7)  # published lengths, from which the "-random" variant draws
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class State:
 
 
 def default_turns(length: int) -> int:
-    """Return the published turn limit, 10, 15 or 20 for 3, 5 or 7 letters, interpolated for other lengths."""
+    """Return the turn limit: as published for 3, 5 and 7 letters (10, 15 and 20), interpolated for other lengths."""
     return 5 * (length + 1) // 2
 
 
@@ -81,7 +82,10 @@ def after(state: State, guess: str) -> State:
 
 
 def pay(state: State, guess: str) -> float:
-    """Return the reward of the guess that led to this state, as a difference of totals so that all sum to 1.0."""
+    """Return the reward of the guess that led to this state.
+
+    Rewards are computed as differences of totals, so that the rewards of a won game sum to exactly 1.0.
+    """
     if solved(state):
         return SUCCESS - state.paid
     if len(guess) > 1 or guess not in state.secret:
@@ -101,7 +105,7 @@ class HangmanEnv(GameEnv):
 
     Args:
         word_length: number of letters of the secret, 3 to 8.
-        max_turns: number of guesses allowed, at least 1; None stands for 10 for 3 letters and 5 more per 2 letters.
+        max_turns: number of guesses allowed, at least 1; None stands for the limit of default_turns().
         random_length: draw a length of 3, 5 or 7 for every episode and ignore word_length.
         on_unreadable: see GameEnv.
 
@@ -174,7 +178,7 @@ class HangmanEnv(GameEnv):
 
 
 class Oracle:
-    """Guess the letter with the most information about the word, then the word; uses only observations."""
+    """Guess the most informative letter until at most two words are possible; uses only observations."""
 
     def __init__(self, env: HangmanEnv) -> None:
         pass
@@ -184,9 +188,9 @@ class Oracle:
         return rf"\boxed{{{best_guess(row.replace(' ', ''), tuple(wrong.split()))}}}"
 
 
-@lru_cache(maxsize=4096)  # all games start alike, and the first letters take longest to choose
+@lru_cache(maxsize=4096)  # the first guesses take longest to compute and recur in every game
 def best_guess(pattern: str, wrong: tuple[str, ...]) -> str:
-    """Return a word if at most two are possible, otherwise the letter whose answer leaves the least entropy."""
+    """Return a possible word if at most two remain, otherwise the letter with the lowest expected remaining entropy."""
     possible = fitting(pattern, wrong)
 
     def left(letter: str) -> float:

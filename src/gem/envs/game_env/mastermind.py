@@ -2,8 +2,8 @@ r"""Mastermind: find a secret code of numbers from black and white pegs.
 
 Action       text containing ``\boxed{1 1 2 3}``: numbers separated by spaces or commas; the last box of numbers counts.
 Observation  the rules card on reset, then one line per turn with the pegs of the guess.
-Reward       1 / length for each black peg more than in the best guess so far, so 1.0 in total for the code; -0.1 for a
-             turn without a readable guess, which ends the game; otherwise 0.0.
+Reward       1 / length for each black peg beyond the best guess so far, so 1.0 in total if the code is found; -0.1 for
+             a turn without a readable guess, which ends the game; otherwise 0.0.
 Ends         terminated on the code or an unreadable turn; truncated at the turn limit. A guess that has the wrong
              length, is out of range or repeats an earlier one uses up its turn and earns nothing.
 Bound        always guessing the first code consistent with all answers takes at most 5 guesses for 2 of 6 numbers, 6
@@ -59,7 +59,7 @@ class State:
 
 
 def pegs(guess: Code, code: Code) -> tuple[int, int]:
-    """Return (black, white): numbers in the right place, and further numbers that the code has in another place."""
+    """Return (black, white): the numbers in the right place, and other numbers that occur elsewhere in the code."""
     black = sum(map(eq, guess, code))
     unmatched = list(code)
     for number in guess:
@@ -80,7 +80,10 @@ def rejection(guess: Code, state: State) -> tuple[str, str] | None:
 
 
 def pay(black: int, state: State) -> float:
-    """Return the reward of a guess, computed as a difference of totals so that all rewards sum to exactly 1.0."""
+    """Return the reward of a guess.
+
+    Rewards are computed as differences of totals, so that the rewards of a won game sum to exactly 1.0.
+    """
     return black / len(state.code) - state.paid if black > state.best else 0.0
 
 
@@ -89,7 +92,7 @@ def show(code: Code) -> str:
 
 
 def example(length: int) -> str:
-    r"""Return an example guess, ``\boxed{1 1 2 3}`` for length 4, that no code without duplicates equals."""
+    r"""Return an example guess such as ``\boxed{1 1 2 3}``. It repeats the number 1 if length is at least 2."""
     return rf"\boxed{{{show((1, *range(1, length)))}}}"
 
 
@@ -102,11 +105,12 @@ class MastermindEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        code_length: 1 to 8.
+        code_length: length of the code, 1 to 8.
         num_numbers: largest number in the code: 2 to 20, and at least code_length if numbers may not repeat.
         max_turns: number of guesses allowed; None stands for 20 or, with random_size, the limit of the drawn size.
         duplicate_numbers: whether a number may occur twice in the code. Guesses may always repeat numbers.
-        random_size: draw length, range and limit for every episode and ignore the given ones.
+        random_size: draw code_length, num_numbers and the turn limit from RANDOM_SIZES for every episode and ignore the
+            given code_length and num_numbers. If max_turns is given, it replaces the drawn limit.
         on_unreadable: see GameEnv.
 
     Raises:
@@ -199,7 +203,7 @@ class MastermindEnv(GameEnv):
 
 
 class Oracle:
-    """Guess the first code consistent with all answers, in one pass over all codes; uses only observations."""
+    """Guess the first code, in a fixed order, that is consistent with all answers; uses only observations."""
 
     def __init__(self, env: MastermindEnv) -> None:
         self.codes: Iterator[Code] = iter(())

@@ -4,8 +4,8 @@ Action       text containing ``\boxed{reveal r c}`` or ``\boxed{flag r c}``, row
              counts. Flagging a flagged cell removes the flag; a flagged cell cannot be revealed.
 Observation  the result of the action, then the board: ``.`` hidden, ``F`` flagged, 0-8 open with the number of adjacent
              mines.
-Reward       each safe cell opened earns an equal share of 1.0, except those of the first reveal, which cannot fail and
-             earns nothing. A won game returns 1.0. -0.1 for a turn without a readable action, which ends the game.
+Reward       the first reveal never hits a mine and earns nothing. The remaining safe cells earn equal shares of 1.0
+             when opened, so a won game returns 1.0. -0.1 for a turn without a readable action, which ends the game.
 Ends         terminated when every safe cell is open (won; flags do not matter), on a mine (lost) or on an unreadable
              turn; truncated after ``max_turns`` turns.
 Bound        some boards cannot be won without guessing. Always revealing the cell least likely to be a mine (Oracle,
@@ -34,7 +34,7 @@ from gem.parsing import last_boxed
 
 HIDDEN, FLAGGED, MINE = ".", "F", "*"
 SIDES = range(2, 31)
-RANDOM_SIDES = range(5, 9)  # the random variant draws n: n*n cells, n*n // 5 mines and n*n turns, as published
+RANDOM_SIDES = range(5, 9)  # published: random_size draws a side n, with n*n // 5 mines and n*n turns
 
 _MOVE = re.compile(r"\s*([a-zA-Z]+)[\s,]+([0-9]{1,4})[\s,]+([0-9]{1,4})\s*", re.ASCII)
 
@@ -47,9 +47,10 @@ class State:
     """State of an episode. Cells are numbered in row-major order.
 
     Args:
-        shown: what the agent sees of each cell.
-        field: content of each cell, MINE or its number; empty before the first reveal, which places the mines.
-        unpaid: number of cells opened by the first reveal, which earn nothing.
+        shown: each cell as shown to the agent.
+        field: content of each cell: MINE or the number of adjacent mines. Empty before the first reveal, which places
+            the mines.
+        unpaid: number of cells opened by the first reveal. They earn nothing.
     """
 
     rows: int
@@ -62,7 +63,7 @@ class State:
 
 @lru_cache(maxsize=64)
 def neighbours(rows: int, cols: int) -> tuple[tuple[int, ...], ...]:
-    """Return the adjacent cells, up to eight, of each cell."""
+    """Return, for each cell, its adjacent cells (up to eight)."""
     return tuple(
         tuple(
             r * cols + c
@@ -76,7 +77,7 @@ def neighbours(rows: int, cols: int) -> tuple[tuple[int, ...], ...]:
 
 
 def numbered(rows: int, cols: int, mines: Iterable[int]) -> str:
-    """Return the field with these mines.
+    """Return the content of each cell of a board with these mines: MINE or the number of adjacent mines.
 
     >>> numbered(2, 3, [0])
     '*10110'
@@ -91,7 +92,7 @@ def numbered(rows: int, cols: int, mines: Iterable[int]) -> str:
 
 
 def opened_by(cell: int, field: str, shown: str, around: tuple[tuple[int, ...], ...]) -> set[int]:
-    """Return the cells that revealing a safe cell opens: a 0 opens its neighbors recursively, except flagged ones."""
+    """Return the cells opened by revealing a safe cell. A 0 also opens its neighbors, recursively, unless flagged."""
     opened, queue = {cell}, [cell]
     while queue:
         here = queue.pop()
@@ -103,9 +104,10 @@ def opened_by(cell: int, field: str, shown: str, around: tuple[tuple[int, ...], 
 
 
 def lay_mines(rng: random.Random, rows: int, cols: int, num_mines: int, first: int) -> str:
-    """Return a field without a mine at the first revealed cell and, if there is room elsewhere, around it.
+    """Place the mines at the first reveal and return the field.
 
-    If the first reveal would open every safe cell, one mine is moved next to it, so that it never wins the game.
+    The first revealed cell has no mine. Its neighbors have mines only if the other cells cannot hold all of them. If
+    the first reveal would open every safe cell, one mine is moved next to it, so that it never wins the game.
     """
     around = neighbours(rows, cols)
     near = around[first]
@@ -132,9 +134,9 @@ class MinesweeperEnv(GameEnv):
 
     Args:
         rows, cols: size of the board, 2 to 30 each.
-        num_mines: at least 1, and at most the number of cells minus 2.
+        num_mines: number of mines, from 1 to the number of cells minus 2.
         max_turns: number of actions allowed; None stands for one per cell.
-        random_size: draw a square board, its mines and its turn limit for every episode and ignore the given ones.
+        random_size: draw a square board and its number of mines for every episode and ignore rows, cols and num_mines.
         on_unreadable: see GameEnv.
 
     Raises:
@@ -238,7 +240,7 @@ class MinesweeperEnv(GameEnv):
         return Outcome(line, reward, StopReason.SOLVED if opened == safe else None)
 
     def secrets(self) -> list[str]:
-        """Return the field; empty before the first reveal, which places the mines."""
+        """Return the field, or an empty list before the first reveal, which places the mines."""
         return [self.state.field] if self.state.field else []
 
     def sample_random_action(self) -> str:
@@ -246,7 +248,7 @@ class MinesweeperEnv(GameEnv):
         word = "flag" if self.state.shown[cell] == FLAGGED or self.action_rng.random() < 0.1 else "reveal"
         return rf"\boxed{{{word} {cell // self.state.cols} {cell % self.state.cols}}}"
 
-    # Attributes of the published class: nested lists, with -1 for a mine, and all 0 before the first reveal.
+    # Attributes of the published class. The grid has -1 for a mine, and is all 0 before the first reveal.
 
     @property
     def rows(self) -> int:
@@ -285,8 +287,8 @@ class Front:
     """A connected component of hidden cells and the open numbers next to them.
 
     Args:
-        groups: hidden cells, grouped by the set of numbers that they touch; cells of one group are interchangeable.
-        touched: for each group, the indices of those numbers in `needs`.
+        groups: hidden cells, grouped by the set of open numbers next to them; the cells of a group are interchangeable.
+        touched: for each group, the indices in `needs` of the numbers next to its cells.
         needs: number of mines still missing around each number.
     """
 
@@ -295,7 +297,11 @@ class Front:
     needs: list[int]
 
     def tally(self) -> dict[int, list[int]]:
-        """Map each possible number of mines to [ways, then for each group its mines summed over all those ways]."""
+        """Count the ways to place mines on this component, by number of mines placed.
+
+        Returns:
+            Number of mines -> [number of ways, then for each group its number of mines summed over these ways].
+        """
         found: dict[int, list[int]] = {}
         needs, counts = list(self.needs), [0] * len(self.groups)
         room = [0] * len(needs)  # undecided hidden cells around each number
@@ -340,7 +346,7 @@ def fronts(shown: str, around: tuple[tuple[int, ...], ...]) -> list[Front]:
     found: list[Front] = []
     left = list(groups)
     while left:
-        ordered = [left.pop()]  # connected groups are adjacent, so that place() finds contradictions early
+        ordered = [left.pop()]  # lists connected groups next to each other, so that place() finds contradictions early
         for key in ordered:
             linked = [other for other in left if not set(other).isdisjoint(key)]
             left = [other for other in left if other not in linked]
@@ -357,14 +363,14 @@ def fronts(shown: str, around: tuple[tuple[int, ...], ...]) -> list[Front]:
 
 
 def mine_odds(shown: str, rows: int, cols: int, num_mines: int) -> dict[int, float]:
-    """Return for each hidden cell the probability that it is a mine, given what is shown."""
+    """Return the probability that each hidden or flagged cell is a mine, given the cells shown."""
     parts = fronts(shown, neighbours(rows, cols))
     tallies = [part.tally() for part in parts]
     bound = {cell for part in parts for group in part.groups for cell in group}
     free = [cell for cell, seen in enumerate(shown) if seen in (HIDDEN, FLAGGED) and cell not in bound]
 
     def ways(others: list[dict[int, list[int]]], cells: int) -> list[int]:
-        """Return, by number of mines placed elsewhere, the ways to place the rest on these fronts and free cells."""
+        """Return a list: at index k, the number of ways to place all but k mines on these fronts and free cells."""
         total = [math.comb(cells, num_mines - used) if used <= num_mines else 0 for used in range(num_mines + 1)]
         for tally in others:
             total = [
@@ -406,5 +412,7 @@ class Oracle:
             return odds[cell], -open_around, abs(2 * row + 1 - rows) + abs(2 * col + 1 - cols)
 
         cell = min(odds, key=preference)
-        word = "flag" if shown[cell] == FLAGGED else "reveal"  # removes a flag set by another player
+        word = (
+            "flag" if shown[cell] == FLAGGED else "reveal"
+        )  # a flag set by another player must be removed before revealing
         return rf"\boxed{{{word} {cell // cols} {cell % cols}}}"

@@ -2,13 +2,14 @@ r"""Sudoku: fill the grid so that every row, column and box holds every digit on
 
 Action       text containing ``\boxed{r c d}``: row, column (from 1) and digit, 0 to erase; the last such box counts.
 Observation  the rules card on reset, then one line per turn; both with the grid, "." for an empty cell.
-Reward       1/cells for a cell filled with its correct digit, deducted when that cell is changed again, so that a
-             solved grid has earned 1.0; -0.1 for an unreadable turn, which ends the game.
+Reward       1/n for each of the n empty cells filled with its correct digit, so 1.0 in total for the solved grid; the
+             share is deducted if the cell is changed again; -0.1 for an unreadable turn, which ends the
+             game.
 Ends         terminated when solved or on an unreadable turn; truncated after ``max_turns`` turns.
 Bound        one turn for each empty cell.
 
-A digit that is already in the same row, column or box is rejected. Any other digit is entered, right or wrong, and the
-text does not say which, so trying out digits reveals nothing. Every puzzle has one solution, so a full grid is solved.
+A digit that is already in the same row, column or box is rejected. Any other digit is entered, right or wrong. The
+observation does not say whether the digit is right. Every puzzle has exactly one solution, so a full grid is solved.
 
 >>> env = SudokuEnv(scale=4, clues=10, max_turns=15)
 >>> _ = env.reset(seed=0)
@@ -29,7 +30,7 @@ from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, exact_fractio
 from gem.errors import BadValue
 from gem.parsing import last_boxed
 
-# Scale -> most empty cells of a puzzle with one solution, which needs at least 4 givens at scale 4 and 17 at scale 9.
+# Scale -> maximum number of cells removed. A unique solution needs at least 4 givens at scale 4 and 17 at scale 9.
 MOST_REMOVED = {4: 12, 9: 64}
 LEVELS = {4: (10, 15), 9: (50, 50)}  # scale -> published (cells removed, turns)
 ATTEMPTS = 8  # grids tried before a puzzle with fewer empty cells than requested is accepted
@@ -62,7 +63,7 @@ class Geometry(NamedTuple):
     """Tables that depend only on the scale.
 
     Args:
-        units: row, column and box of each cell, numbered consecutively.
+        units: for each cell, the indices of its row, column and box, which are numbered consecutively.
         peers: for each cell, the other cells in its row, column or box.
         template: the grid as text, with a %s for each cell.
     """
@@ -83,13 +84,13 @@ def geometry(scale: int) -> Geometry:
 
 
 def free_digits(cells: str, index: int, scale: int) -> list[str]:
-    """Return the digits that are not yet in the same row, column or box."""
+    """Return the digits that do not occur in the row, column or box of a cell."""
     seen = {cells[j] for j in geometry(scale).peers[index]}
     return [digit for digit in "123456789"[:scale] if digit not in seen]
 
 
 def invalid_reason(state: State, row: int, column: int, digit: int) -> str | None:
-    """Return why a digit cannot be entered in a cell (row and column from 1); None if it can."""
+    """Return a reason code if a digit cannot be entered in a cell (row and column from 1), else None."""
     scale = state.scale
     if not (1 <= row <= scale and 1 <= column <= scale and digit <= scale):
         return "out_of_range"
@@ -112,7 +113,10 @@ def entered(state: State, row: int, column: int, digit: int) -> State:
 
 
 def solve(cells: str, rng: random.Random | None = None) -> str | None:
-    """Return a completion of the board, chosen by rng if there are several; None if there is none."""
+    """Return a completed board, or None if the board cannot be completed.
+
+    If the board has several completions, rng chooses one at random; without rng, the choice is deterministic.
+    """
     scale = round(len(cells) ** 0.5)
     units = geometry(scale).units
     grid, used = [0] * len(cells), [0] * (3 * scale)  # digit d is the bit 1 << d - 1
@@ -125,9 +129,10 @@ def solve(cells: str, rng: random.Random | None = None) -> str | None:
 
 
 def carve(solution: str, removed: int, rng: random.Random) -> str:
-    """Return the solution with `removed` cells emptied, or fewer if another one would allow a second solution.
+    """Empty up to `removed` cells of a solution such that the solution stays unique.
 
-    A cell is emptied only if the board cannot be completed with any other digit in it, so the solution stays unique.
+    Cells are tried once each, in random order. A cell is emptied only if no other digit in it can be completed to a
+    full board, so the result may have fewer empty cells than requested.
     """
     scale, cells, left = round(len(solution) ** 0.5), solution, removed
     for index in rng.sample(range(len(solution)), len(solution)):
@@ -141,7 +146,10 @@ def carve(solution: str, removed: int, rng: random.Random) -> str:
 
 
 def new_puzzle(scale: int, removed: int, rng: random.Random) -> tuple[str, str]:
-    """Return a puzzle with exactly one solution, and that solution. After ATTEMPTS it may have fewer empty cells."""
+    """Return (puzzle, solution), where the solution is unique.
+
+    If no attempt of ATTEMPTS reaches `removed` empty cells, the puzzle with the most empty cells is returned.
+    """
     best = solution = ""
     for _ in range(ATTEMPTS):
         full = solve("0" * scale**2, rng)
@@ -162,9 +170,10 @@ class SudokuEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        clues: number of cells *removed* from the full grid (the name is the published one): 1 to 12 at scale 4, 1 to
-            64 at scale 9; None stands for the published 10 or 50. Fewer cells are removed if a unique solution does not
-            allow that many, which is common above 55 at scale 9.
+        clues: number of cells *removed* from the full grid (the published name of the argument): 1 to 12 at scale 4, 1
+            to 64 at scale 9; None stands for the published 10 or 50.
+            Fewer cells are removed if no puzzle with that many
+            empty cells and a unique solution is found, which is common above 55 at scale 9.
         max_turns: number of turns allowed; None stands for the published limit of the scale or the number of empty
             cells, whichever is larger. With fewer turns than empty cells the puzzle cannot be solved.
         scale: number of digits, rows and columns: 4 or 9.
@@ -298,7 +307,7 @@ class Oracle:
         if observation.startswith("Sudoku"):
             self.solution = solve(cells) or ""
         wrong = [i for i, digit in enumerate(self.solution) if cells[i] != digit]
-        standing = [i for i in wrong if cells[i] != "0"]  # another player's wrong entry may block a digit
+        standing = [i for i in wrong if cells[i] != "0"]  # a wrong entry by another player may block a correct digit
         if standing or not wrong:
             return written(standing[0] if standing else 0, "0", len(rows))
         return written(wrong[0], self.solution[wrong[0]], len(rows))
@@ -311,7 +320,15 @@ def _complete(
     units: tuple[tuple[int, int, int], ...],
     rng: random.Random | None,
 ) -> list[int] | None:
-    """Fill the empty cells in place: `grid` has the bit of each cell, `used` those of each row, column and box."""
+    """Return the grid with all empty cells filled, or None if it cannot be completed. Modifies `grid` and `used`.
+
+    Args:
+        grid: the digit of each cell as a bit, 0 for an empty cell.
+        used: the bits of the digits in each row, column and box.
+        empty: indices of the empty cells.
+        units: see Geometry.
+        rng: shuffles the order in which digits are tried; None tries them in ascending order.
+    """
     full = (1 << len(used) // 3) - 1
     while True:  # until a pass finds no empty cell with a single possible digit
         waiting: list[int] = []

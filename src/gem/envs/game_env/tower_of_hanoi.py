@@ -2,10 +2,10 @@ r"""Tower of Hanoi: move every disk to peg C, one at a time, never a larger one 
 
 Action       text containing ``\boxed{A C}``, source peg then target peg; the last box with two pegs counts.
 Observation  the rules card on reset, then one line per turn; both with the pegs, disks from bottom to top.
-Reward       1.0 when every disk is on C. At the turn limit, 1/disks for each disk settled on C since the start: a disk
-             is settled when it and all larger ones are on C. -0.1 for an unreadable turn, which ends the game.
+Reward       1.0 when every disk is on C. At the turn limit, 1/disks for each disk settled since the start: a disk is
+             settled when it and all larger disks are on C. -0.1 for an unreadable turn, which ends the game.
 Ends         terminated when solved or on an unreadable turn; truncated after ``max_turns`` turns.
-Bound        2^disks - 1 moves from the full stack on A; no legal position needs more.
+Bound        2^disks - 1 moves from the full stack on A; no legal position needs more moves.
 
 >>> env = TowerofHanoiEnv(num_disks=3)
 >>> _ = env.reset(seed=0)
@@ -28,7 +28,7 @@ from gem.parsing import last_boxed
 
 PEGS = "ABC"
 GOAL = 2  # peg C
-DISKS = range(2, 11)  # with a single disk, a constant move would solve half of all positions
+DISKS = range(2, 11)  # with a single disk, always making the same move would solve half of all positions
 TURNS = {3: 10, 4: 20, 5: 35}  # published limits; random_level draws from these sizes
 
 _MOVE = re.compile(r"\s*([ABCabc])\s*(?:,\s*)?([ABCabc])\s*")
@@ -41,7 +41,7 @@ class State:
 
     Args:
         where: the peg, 0 to 2, of each disk, smallest disk first.
-        settled_at_start: number of disks settled in the initial position, which earn nothing.
+        settled_at_start: number of disks settled in the initial position. They earn nothing.
     """
 
     where: tuple[int, ...]
@@ -49,7 +49,7 @@ class State:
 
 
 def invalid_reason(where: tuple[int, ...], source: int, target: int) -> str | None:
-    """Return why the top disk of one peg cannot be moved to another; None if it can."""
+    """Return a reason code if the top disk of one peg cannot be moved to another, else None."""
     if source == target:
         return "same_peg"
     if source not in where:
@@ -65,7 +65,7 @@ def moved(where: tuple[int, ...], source: int, target: int) -> tuple[int, ...]:
 
 
 def settled(where: tuple[int, ...]) -> int:
-    """Return how many of the largest disks are on the goal peg, counted down to the first one that is not."""
+    """Return the number of settled disks: disks on the goal peg, all of whose larger disks are also on the goal peg."""
     count = 0
     for peg in reversed(where):
         if peg != GOAL:
@@ -75,7 +75,9 @@ def settled(where: tuple[int, ...]) -> int:
 
 
 def shortest_solution(where: tuple[int, ...]) -> tuple[int, tuple[int, int] | None]:
-    """Return the length of the shortest solution, which is unique, and its first move (None if solved).
+    """Return the length of the shortest solution, which is unique, and its first move.
+
+    The first move is None if the position is solved.
 
     The largest disk that is not on its goal peg must move there, so all smaller disks must first be on the third peg,
     which becomes their goal.
@@ -90,7 +92,7 @@ def shortest_solution(where: tuple[int, ...]) -> tuple[int, tuple[int, int] | No
 
 
 def longest(num_disks: int) -> int:
-    """Return the moves needed from the hardest legal position, such as the full stack on another peg."""
+    """Return the number of moves needed from the hardest legal position, such as the full stack on peg A."""
     return (1 << num_disks) - 1
 
 
@@ -106,9 +108,9 @@ class TowerofHanoiEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        num_disks: 2 to 10.
-        max_turns: number of moves allowed; None stands for the published limit of the size or, for other sizes,
-            2^disks - 1 + disks. With fewer than 2^disks - 1, some positions cannot be solved.
+        num_disks: number of disks, 2 to 10.
+        max_turns: number of moves allowed; None stands for the published limit for 3 to 5 disks, and for
+            2^disks - 1 + disks otherwise. With fewer than 2^disks - 1 moves, some positions cannot be solved.
         random_start: start from a uniformly drawn legal position, never the solved one, instead of the stack on A.
         random_level: draw the number of disks, 3 to 5, for every episode and ignore num_disks.
         on_unreadable: see GameEnv.
@@ -141,7 +143,9 @@ class TowerofHanoiEnv(GameEnv):
         disks = self.rng.choice(sorted(TURNS)) if self.random_level else self.num_disks
         where = (0,) * disks
         if self.random_start:
-            position = self.rng.randrange(3**disks - 1)  # in base 3; the last one, all disks on C, is excluded
+            position = self.rng.randrange(
+                3**disks - 1
+            )  # one base-3 digit per disk; the last position, all disks on C, is excluded
             where = tuple(position // 3**disk % 3 for disk in range(disks))
         return State(where, settled(where))
 

@@ -64,13 +64,13 @@ class State:
 
 @cache
 def pool(hardcore: bool) -> tuple[str, ...]:
-    """Return the words to hide: answers of the crossword clues, or with hardcore long answers of the harder clues."""
+    """Return the words to choose from: crossword answers of 4 to 7 letters or, if hardcore, hard ones of 7 to 9."""
     level, lengths = ("hard", HARD_LENGTHS) if hardcore else ("plain", PLAIN_LENGTHS)
     return tuple(clue.answer for clue in clues(level) if len(clue.answer) in lengths)
 
 
 def choose_words(words: Sequence[str], num_words: int, rng: random.Random) -> tuple[str, ...]:
-    """Choose words of which none contains another, forwards or backwards, so that each occurs in the grid once."""
+    """Choose words such that no word contains another, forwards or backwards."""
     chosen: list[str] = []
     for word in rng.sample(words, len(words)):
         if len(chosen) == num_words:
@@ -81,7 +81,10 @@ def choose_words(words: Sequence[str], num_words: int, rng: random.Random) -> tu
 
 
 def line(spot: Spot) -> list[tuple[int, int]]:
-    """Return the cells between two ends in the same row, column or diagonal; empty for other pairs of cells."""
+    """Return the cells between two ends in the same row, column or diagonal.
+
+    Returns an empty list if the ends coincide or are not aligned.
+    """
     top, left, bottom, right = spot
     rows, columns = bottom - top, right - left
     steps = max(abs(rows), abs(columns))
@@ -97,7 +100,7 @@ def letters_along(grid: Sequence[str], spot: Spot) -> str:
 
 @cache
 def spots(length: int, directions: Directions) -> tuple[Spot, ...]:
-    """Return every position of a word of that length in the grid, in the given directions."""
+    """Return every position that a word of this length can have in the grid, in the given reading directions."""
     reach = length - 1
     return tuple(
         (row, column, row + down * reach, column + across * reach)
@@ -118,7 +121,7 @@ def find(grid: Sequence[str], word: str) -> list[Spot]:
 
 
 def hide(words: Sequence[str], directions: Directions, rng: random.Random) -> tuple[str, ...]:
-    """Return a grid that contains every word exactly once; after ATTEMPTS failures each word gets its own row."""
+    """Return a grid that contains every word exactly once. After ATTEMPTS failures, the grid is built by in_rows()."""
     for _ in range(ATTEMPTS):
         grid = _scattered(words, directions, rng)
         if grid is not None and all(len(find(grid, word)) == 1 for word in words):
@@ -127,7 +130,7 @@ def hide(words: Sequence[str], directions: Directions, rng: random.Random) -> tu
 
 
 def in_rows(words: Sequence[str], rng: random.Random) -> tuple[str, ...]:
-    """Return a grid with one word per row, filled up with letters that occur in no word, if there are any."""
+    """Return a grid with one word per row, filled up with letters that occur in no word (or Q if there are none)."""
     fillers = sorted(set(ascii_uppercase) - set("".join(words))) or ["Q"]
     rows = [*words, *[""] * (SIZE - len(words))]
     rng.shuffle(rows)
@@ -135,7 +138,7 @@ def in_rows(words: Sequence[str], rng: random.Random) -> tuple[str, ...]:
 
 
 def invalid_reason(state: State, spot: Spot) -> str | None:
-    """Return why a pair of ends is not a valid guess; None if it is valid."""
+    """Return a reason code if a pair of ends is not a valid guess, else None."""
     if max(spot) >= SIZE:
         return "out_of_range"
     letters = letters_along(state.grid, spot)
@@ -149,8 +152,8 @@ class WordSearchEnv(GameEnv):
 
     Args:
         num_words: number of words to find, 1 to 8.
-        hardcore: hide words of 7 to 9 letters instead of 4 to 7, which may also run backwards.
-        max_turns: number of turns allowed; None stands for 4 per word. At least num_words are needed to win.
+        hardcore: hide words of 7 to 9 letters, which may also run backwards, instead of words of 4 to 7 letters.
+        max_turns: number of turns allowed; None stands for 4 per word. At least num_words turns are needed to win.
         random_level: draw 3 to 7 words, and hardcore or not, for every episode and ignore the given values.
         on_unreadable: see GameEnv.
 
@@ -237,7 +240,7 @@ class WordSearchEnv(GameEnv):
 
     def sample_random_action(self) -> str:
         state, rng = self.state, self.action_rng
-        while True:  # ends soon: only the lines of words already found are rejected
+        while True:  # terminates quickly, because only the lines of words already found are rejected
             length = len(rng.choice(state.words))
             spot = rng.choice(spots(length, FORWARD + BACKWARD))
             if invalid_reason(state, spot) is None:
@@ -269,7 +272,10 @@ _REFUSALS = {
 
 
 def _scattered(words: Sequence[str], directions: Directions, rng: random.Random) -> tuple[str, ...] | None:
-    """Place the words at random, possibly crossing, and fill up with random letters; None if a word does not fit."""
+    """Return a grid with the words at random positions, possibly crossing, and random letters in the other cells.
+
+    Returns None if a word does not fit.
+    """
     grid = [[""] * SIZE for _ in range(SIZE)]
     for word in sorted(words, key=len, reverse=True):
         for spot in _shuffled_spots(len(word), directions, rng):
@@ -284,7 +290,10 @@ def _scattered(words: Sequence[str], directions: Directions, rng: random.Random)
 
 
 def _shuffled_spots(length: int, directions: Directions, rng: random.Random) -> Iterator[Spot]:
-    """Yield all positions grouped by direction, so that long words, with few diagonal ones, still run diagonally."""
+    """Yield all positions in random order, grouped by direction.
+
+    Grouping makes all directions equally likely, although a long word has few diagonal positions.
+    """
     for direction in rng.sample(directions, len(directions)):
         aligned = spots(length, (direction,))
         yield from rng.sample(aligned, len(aligned))

@@ -3,7 +3,7 @@ r"""Wordle: find a secret English word; each guess is marked letter by letter.
 Action       text containing ``\boxed{crane}``, in either case, with or without spaces between letters; the last box of
              letters counts.
 Observation  the rules card on reset, then one line per turn: the guess and its marks, as ``CRANE: X G Y X X``.
-Reward       0.5 / length for each position that is right for the first time, and the rest of 1.0 for the word itself;
+Reward       0.5 / length for each position marked G for the first time, and the rest of 1.0 for the word itself;
              -0.1 for a turn without a readable guess, which ends the game; otherwise 0.0.
 Ends         terminated on the word or an unreadable turn; truncated at the turn limit. A guess that has the wrong
              length, is not in the word list or repeats an earlier one uses up its turn without marks or reward.
@@ -38,7 +38,7 @@ class State:
 
     Args:
         secret: the word, in lower case.
-        greens: "G" for each position that some guess had right, "X" for the others.
+        greens: one character per position: "G" if a guess had the right letter there, else "X".
         guesses: valid guesses so far.
         paid: sum of the rewards so far.
     """
@@ -52,8 +52,8 @@ class State:
 def marks(guess: str, secret: str) -> str:
     """Return one mark per letter: G for the right position, Y for another position, X if not in the secret.
 
-    Each letter of the secret accounts for one mark, and G takes precedence over Y. A letter that occurs more often in
-    the guess than in the secret gets X for the surplus.
+    Each letter of the secret is matched with at most one letter of the guess, and G takes precedence over Y. If a
+    letter occurs more often in the guess than in the secret, its surplus occurrences are marked X.
     """
     spare = [s for g, s in zip(guess, secret, strict=True) if g != s]
     found = []
@@ -81,7 +81,7 @@ def rejection(guess: str, state: State) -> tuple[str, str] | None:
 
 
 def merge(greens: str, found: str) -> str:
-    """Return the positions that were right in either.
+    """Merge two strings of marks: G where either has a G, X elsewhere.
 
     >>> merge("GXX", "XYG")
     'GXG'
@@ -90,7 +90,10 @@ def merge(greens: str, found: str) -> str:
 
 
 def pay(greens: str, solved: bool, state: State) -> float:
-    """Return the reward of a guess, computed as a difference of totals so that all rewards sum to exactly 1.0."""
+    """Return the reward of a guess.
+
+    Rewards are computed as differences of totals, so that the rewards of a won game sum to exactly 1.0.
+    """
     if solved:
         return SUCCESS - state.paid
     return 0.0 if greens == state.greens else GREENS * greens.count("G") / len(greens) - state.paid
@@ -102,11 +105,11 @@ class WordleEnv(GameEnv):
     Args:
         word_length: number of letters of the secret, 3 to 5.
         max_turns: number of guesses allowed; None stands for 5 per letter.
-        random_length: draw a length for every episode and ignore word_length.
+        random_length: draw a length of 3 to 5 for every episode and ignore word_length.
         on_unreadable: see GameEnv.
 
     Raises:
-        BadValue: for a length without a word list, and when max_turns < 1.
+        BadValue: when word_length is out of range or max_turns < 1.
     """
 
     state: State
@@ -190,8 +193,11 @@ class Oracle:
         return rf"\boxed{{{best_split(self.possible)}}}"
 
 
-@lru_cache(maxsize=64)  # all games start alike, and the first guess takes longest to choose
+@lru_cache(maxsize=64)  # the first guess takes longest to compute and is the same in every game
 def best_split(possible: tuple[str, ...], tries: int = 50) -> str:
-    """Return, of up to `tries` evenly spaced words, the one whose marks distinguish the most of them."""
+    """Return the guess whose marks distinguish the most possible secrets.
+
+    To save time, only `tries` or fewer evenly spaced words are considered, both as guesses and as secrets.
+    """
     some = possible[:: len(possible) // tries + 1]
     return max(some, key=lambda guess: len({marks(guess, word) for word in some}))

@@ -1,6 +1,7 @@
 """Word lists of the word games, and parsing of a boxed word.
 
-The lists are files under data/, read on first use and cached. The head of each file names its source and license.
+The lists are files under data/, read on first use and cached. The comments at the top of each file name its
+source and license.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ _BETWEEN = re.compile(r"[\s,]+", re.ASCII)
 
 
 def common(length: int) -> tuple[str, ...]:
-    """Return the common words of that length, sorted, for use as secrets; empty outside COMMON_LENGTHS."""
+    """Return the common words of this length, sorted, or an empty tuple if length is not in COMMON_LENGTHS."""
     return _read("common.txt").get(length, ())
 
 
 @cache
 def accepted(length: int) -> frozenset[str]:
-    """Return all valid guesses of that length, common words included; outside ACCEPTED_LENGTHS only those."""
+    """Return all valid guesses of this length. Outside ACCEPTED_LENGTHS, only the common words are valid."""
     return frozenset(common(length) + _read("accepted.txt").get(length, ()))
 
 
 def boxed(action: str) -> str | None:
-    r"""Return the last boxed word of at most 32 letters, in lower case; None if there is none.
+    r"""Return the last boxed word of at most 32 letters, in lower case; None if no box contains a word.
 
     Spaces and commas between letters are ignored.
 
@@ -43,7 +44,7 @@ def boxed(action: str) -> str | None:
 
 @cache
 def _read(name: str) -> dict[int, tuple[str, ...]]:
-    """Return the words of a list by length."""
+    """Read a word list and return its words by length."""
     found: dict[int, list[str]] = {}
     for line in (files(__package__) / "data" / name).read_text(encoding="ascii").splitlines():
         if not line.startswith("#"):
