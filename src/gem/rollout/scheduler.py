@@ -296,8 +296,11 @@ class RolloutScheduler:
         with self._discard_on_error():
             if self.vec_env.is_inline and len(slots) == self.vec_env.num_envs:
                 # In flight before the step: after an interrupt the slots are received like any others.
-                self._in_flight, self.ready = dict(zip(slots, self.ready, strict=True)), []
-                self._take(slots, self.vec_env.step(actions))
+                episodes, self.ready = self.ready, []
+                self._in_flight = dict(zip(slots, episodes, strict=True))
+                step = self.vec_env.step(actions)
+                self._in_flight = {}
+                self._take(episodes, step)
             else:
                 self.vec_env.send(actions, slots)
                 self._in_flight |= zip(slots, self.ready, strict=True)
@@ -311,18 +314,18 @@ class RolloutScheduler:
             ids, step = self.vec_env.recv(min_envs=len(self._in_flight), timeout=timeout)
             if not ids:
                 ids, step = self.vec_env.recv()
-        self._take(ids, step)
+        self._take([self._in_flight.pop(slot) for slot in ids], step)
+        self.ready.sort(key=attrgetter("slot"))  # the order of lock-step, regardless of which slot was back first
 
-    def _take(self, ids: Sequence[int], step: VecStep) -> None:
-        """Record the steps of slots in flight; their episodes become ready or end."""
+    def _take(self, episodes: Sequence[ActiveEpisode], step: VecStep) -> None:
+        """Record one step of each episode. Episodes that are not over become ready; the others end."""
         now = time.perf_counter()
-        same_step, in_flight, ready = self._same_step, self._in_flight, self.ready
+        same_step, ready = self._same_step, self.ready
         ended: list[Trajectory] = []
         batch, seconds = NO_BATCH, {}
         flags = step.terminated_B.tolist(), step.truncated_B.tolist()
-        rows = zip(ids, step.observations_B, step.rewards_B.tolist(), *flags, step.infos_B, strict=True)
-        for slot, observation, reward, terminated, truncated, info in rows:
-            episode = in_flight.pop(slot)
+        rows = zip(episodes, step.observations_B, step.rewards_B.tolist(), *flags, step.infos_B, strict=True)
+        for episode, observation, reward, terminated, truncated, info in rows:
             over = terminated or truncated
             last: Info = info["final_info"] if over and same_step else info
             if episode.reply is not None:
@@ -338,8 +341,6 @@ class RolloutScheduler:
                 ready.append(ActiveEpisode(_next(episode.trajectory), observation, info))
                 observation = info["final_obs"]
             ended.append(episode.finish(observation, last, terminated, truncated))
-        # The order of lock-step, whichever slot was back first.
-        ready.sort(key=attrgetter("slot"))
         self._ended += sorted(ended, key=attrgetter("slot"))
 
     @contextmanager
