@@ -1,7 +1,7 @@
 """Run many tests of one program: schedule them on a driver and collect their results.
 
-If the driver dies, for example by a memory limit, any of the tests that were running may be the cause. They are
-quarantined: each is run again, alone in a sandbox.
+If the driver dies, for example because it exceeded the memory limit, any running test may be the cause. The running
+tests are then quarantined: each of them is run again, alone in a sandbox.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from gem.sandbox.zygote.batch_protocol import MAX_STARTS
 from gem.sandbox.zygote.host import Launcher
 
 MAX_PARALLEL = 4
-PREFETCH = 16  # tests, at most, that are forked ahead of those that run; reached step by step
-DESCRIPTORS_EACH = 128  # share of this process's descriptor limit per test, because many threads may run tests
+PREFETCH = 16  # maximum number of tests forked in advance; the number grows by one per result
+DESCRIPTORS_EACH = (
+    128  # PREFETCH is lowered to the descriptor limit divided by this: other threads also need descriptors
+)
 
 
 def run_tests(
@@ -59,7 +61,7 @@ def run_tests(
 
 
 class _Batch:
-    """The tests of one program: those waiting, those quarantined, and the results of the others."""
+    """The waiting tests, the quarantined tests and the results of one program."""
 
     def __init__(self, cases: Sequence[Case], stop: Callable[[int, Result], bool] | None) -> None:
         self.cases, self.stop, self.stopped = cases, stop, False
@@ -78,11 +80,11 @@ class _Batch:
             if lost.result is None:
                 (self.waiting if lost.cleanup_failed else self.quarantined).extend(connection.running)
             else:
-                for index in connection.running:  # only one
+                for index in connection.running:  # exactly one test, because lost.result is set
                     self._keep(index, lost.result)
 
     def run_quarantined(self, connection: DriverConnection) -> None:
-        """Run one quarantined test alone. If the driver dies again, this test is the cause."""
+        """Run one quarantined test alone. If the driver dies again, the cause is this test."""
         index = self.quarantined.popleft()
         try:
             self._run(connection, deque([index]))
@@ -95,7 +97,9 @@ class _Batch:
 
     def _run(self, connection: DriverConnection, queue: deque[int]) -> None:
         most = min(PREFETCH, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // DESCRIPTORS_EACH)
-        ahead = connection.parallel  # few at first: tests forked ahead are wasted if the first failure ends the run
+        ahead = (
+            connection.parallel
+        )  # small at first: if stop() ends the batch early, tests forked in advance are wasted
         self._refill(connection, queue, ahead)  # before the program is compiled
         connection.await_compiled()
         while not self.stopped and connection.running:
@@ -105,7 +109,7 @@ class _Batch:
                 self._refill(connection, queue, ahead)
 
     def _refill(self, connection: DriverConnection, queue: deque[int], ahead: int) -> None:
-        """Send tests to the driver, several in one message, so that it forks them together."""
+        """Send tests to the driver in one message, so that the driver forks them together."""
         count = min(len(queue), connection.parallel + ahead - len(connection.running), MAX_STARTS)
         if count > 0:
             numbers = [queue.popleft() for _ in range(count)]

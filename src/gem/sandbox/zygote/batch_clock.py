@@ -6,7 +6,7 @@ import time
 
 
 class FairClock:
-    """A clock that slows down while tests share processors, so that sharing causes no timeouts.
+    """A clock that slows down while more tests run than there are processors, so that tests do not time out earlier.
 
     Args:
         processors: processors available for tests.
@@ -31,7 +31,7 @@ class FairClock:
         return self._time
 
     def change_running(self, change: int) -> float:
-        """Change the number of running tests. Returns now()."""
+        """Add ``change`` to the number of running tests. Returns the time of this clock."""
         now = self.now()
         self.running += change
         return now

@@ -27,16 +27,16 @@ from gem.sandbox.zygote.host import Launcher, RunExit, run_status
 from gem.sandbox.zygote.output_reader import OutputReader
 from gem.sandbox.zygote.protocol import in_memory
 
-GRACE_S = 5.0  # beyond a time limit, for the driver to report
-HANGUP_S = 1.0  # for a driver that hung up to exit
-DEATH_S = 10.0  # for a killed driver to exit
-DRIVER_CPU_S = 1e6  # limit of the driver itself; its tests have their own
+GRACE_S = 5.0  # time after a test's time limit within which the driver must report
+HANGUP_S = 1.0  # time for a driver to exit after it closed its socket
+DEATH_S = 10.0  # time for a killed driver to exit
+DRIVER_CPU_S = 1e6  # CPU limit of the driver; each test has a separate limit
 NO_VALUE = b"\n[the program ended without returning a value]\n"
 
 
 @dataclass(frozen=True)
 class Job:
-    """What all tests share.
+    """The program, function and limits that all tests of a batch share.
 
     Args:
         program: Python source.
@@ -61,7 +61,7 @@ class Job:
 
 
 class CompileFailed(Exception):
-    """The program does not compile. result: the result of every test."""
+    """The program could not be compiled. ``result`` is the result of every test."""
 
     def __init__(self, result: Result) -> None:
         super().__init__(result.stderr)
@@ -69,10 +69,10 @@ class CompileFailed(Exception):
 
 
 class DriverLost(Exception):
-    """The driver died, and with it the running tests.
+    """The driver and all running tests died.
 
     Args:
-        result: the result of the test that caused it; None if the cause is unknown.
+        result: the result of the test that caused the failure; None if the cause is unknown.
         cleanup_failed: whether the driver exited because it could not clean up after an earlier test.
     """
 
@@ -87,8 +87,8 @@ class PendingTest:
 
     Args:
         pipes: read ends for stdout, stderr and, for a function call, the value.
-        start: time.monotonic() when it was sent to the driver.
-        flooded: whether it is being killed for excessive output.
+        start: time.monotonic() when the test was sent to the driver.
+        flooded: whether the test is being killed for excessive output.
     """
 
     pipes: Sequence[int]
@@ -97,12 +97,12 @@ class PendingTest:
 
 
 class DriverConnection:
-    """Starts a driver. As a context manager it kills the driver and all its tests on exit."""
+    """A running driver. Leaving the context manager kills the driver and all its tests."""
 
     def __init__(self, launch: Launcher, job: Job, parallel: int) -> None:
         self.job, self.parallel = job, parallel
         self.running: dict[int, PendingTest] = {}
-        self.reports: deque[RunReport] = deque()  # not looked at yet
+        self.reports: deque[RunReport] = deque()  # received, but not yet returned by next_result()
         self.listener = OutputReader()
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             self.channel, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -150,7 +150,7 @@ class DriverConnection:
             raise CompileFailed(Result(status=Status.ERROR, exit_code=1, stderr=self._driver_errors()))
 
     def start(self, cases: Mapping[int, Case]) -> None:
-        """Start tests, given by their numbers. If the driver has died, next_result() reports it."""
+        """Start tests; the keys are the test numbers. If the driver has died, next_result() raises DriverLost."""
         fds = []
         try:
             for index, case in cases.items():
@@ -168,9 +168,14 @@ class DriverConnection:
                 os.close(fd)
 
     def next_result(self) -> tuple[int, Result]:
-        """Wait for the next test to end; returns its index and result. Raises DriverLost if the driver died."""
+        """Wait for the next test to end and return its number and result.
+
+        Raises:
+            DriverLost: if the driver died or did not report in time.
+            SandboxError: if a test could not be set up.
+        """
         if not self.reports:
-            timeout_s = OVERSUBSCRIPTION * self.job.limits.wall_s + GRACE_S  # by then a test has ended
+            timeout_s = OVERSUBSCRIPTION * self.job.limits.wall_s + GRACE_S  # at least one test must have ended by then
             message = self._receive(time.monotonic() + timeout_s)
             if not message:
                 raise self._lost_driver(late=message is None)
@@ -195,7 +200,7 @@ class DriverConnection:
         return self._finished(test, ended, report.wall_s)
 
     def _finished(self, test: PendingTest, ended: RunExit, wall_s: float) -> Result:
-        """The result of a test that has ended. A call without a valid value counts as an error."""
+        """Return the result of a test. A function call that returned no valid value has status ERROR."""
         self.listener.drain(*test.pipes)
         out, err, *returned = (self.listener.captures[fd] for fd in test.pipes)
         status, value = run_status(ended, self.job.limits, err.text()), None
@@ -218,7 +223,7 @@ class DriverConnection:
         )
 
     def _receive(self, deadline: float) -> bytes | None:
-        """The next message of the driver; empty if it died, None if there is none before the deadline."""
+        """Return the driver's next message. Returns b"" if the driver died, and None if the deadline passed."""
         while time.monotonic() < deadline:
             ready = self.listener.wait(deadline)
             if self.channel.fileno() in ready or (ready and self.launch.over()):
@@ -250,7 +255,7 @@ class DriverConnection:
         return DriverLost(self._driver_errors() or f"{ended}", result, cleanup_failed=ended.exit_code == CLEANUP_FAILED)
 
     def _ended(self, kill: Status | None) -> RunExit:
-        """Wait for the driver to exit, killing it if a reason is given or it does not exit by itself."""
+        """Wait for the driver to exit. Kill it at once if ``kill`` is given, otherwise after HANGUP_S."""
         ended = self.launch.wait(HANGUP_S) if kill is None else None
         if ended is None:
             self.launch.kill(kill or Status.KILLED)
@@ -260,7 +265,7 @@ class DriverConnection:
         return ended
 
     def _driver_errors(self) -> str:
-        """The stderr of the driver."""
+        """Return the driver's stderr."""
         self.listener.drain(self.driver_output)
         return self.listener.captures[self.driver_output].text()
 

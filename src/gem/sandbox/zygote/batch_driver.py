@@ -1,12 +1,12 @@
 """The test driver: runs many tests of one program in one sandbox. It compiles the program once and forks each test.
 
-The host sends the numbers of tests with their streams. The driver forks each test, kills it at its time limit, removes
-what it left behind, and reports how it ended, as seen by the kernel. A test has no descriptor of the driver, and its
-confinement keeps it from signaling or reading the driver and other tests.
+The host sends test numbers and the descriptors of each test's streams. The driver forks each test, kills it at its time
+limit, removes its processes and files, and reports the exit status that the kernel returned. A test inherits no
+descriptor of the driver, and its confinement prevents it from signaling or reading the driver and other tests.
 
-Most of the cost of a test is copying pages that it, or the driver, writes to after the fork. Therefore work is done
-before the fork where possible, and all available tests are forked together; each prepares itself while others run and
-waits for its start event.
+Most of the cost of a test is copying the pages that the test or the driver writes to after the fork. Therefore as much
+work as possible is done before the fork, and all available tests are forked together. A forked test sets itself up
+while other tests run, and then waits for its start event.
 """
 
 from __future__ import annotations
@@ -44,20 +44,21 @@ from gem.sandbox.zygote.batch_protocol import (
 from gem.sandbox.zygote.invocation import FunctionInvocation, ScriptInvocation
 from gem.sandbox.zygote.workspaces import CleanupError, ProcessLimits, Workspace, Workspaces
 
-DEATH_S = 5.0  # for killed processes to be gone
-FLUSH_S = 0.02  # for a test that timed out to flush its streams
+DEATH_S = 5.0  # time for killed processes to exit
+FLUSH_S = 0.02  # time for a test that timed out to flush its streams
 FAILED = 125  # exit code of a fork that could not start its test
-QUICK_S = 0.02  # a test that takes less time is quick
+QUICK_S = 0.02  # a test that takes less time than this counts as quick
 _ROOM_FOR_FDS = socket.CMSG_SPACE(MAX_STARTS * TEST_FDS * array("i").itemsize)
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
-    """Run tests until the host hangs up.
+    """Run tests until the host closes its socket.
 
     Args:
-        options: ``function`` to call, or None; ``level`` of the sandbox; ``parallel``, the number of processors;
-            ``wall_s``, ``cpu_s``, ``memory_bytes`` and ``disk_bytes`` of each test.
-        fds: standard streams, a SOCK_SEQPACKET socket to the host, the source of the program.
+        options: ``function``, the name of the function to call, or None to run a script; ``level``, the isolation
+            level; ``parallel``, the number of processors; ``wall_s``, ``cpu_s``, ``memory_bytes`` and ``disk_bytes``,
+            the limits of each test.
+        fds: the standard streams, a SOCK_SEQPACKET socket to the host, and a file with the program's source.
     """
     exit_code = 1
     try:
@@ -77,9 +78,10 @@ class RunningTest:
     """A forked test.
 
     Args:
-        fds: its descriptors, kept open until it has ended, so that closed pipes do not wake the host.
-        start, deadline: by the clock of the driver, once it runs.
-        timed_out: whether it reached its deadline.
+        fds: descriptors of the test. They stay open until the test has ended, so that the host is not woken when the
+            test closes a pipe.
+        start, deadline: seconds of the driver's clock; infinite until the test is started.
+        timed_out: whether the test reached its deadline.
     """
 
     number: int
@@ -93,7 +95,7 @@ class RunningTest:
 
 
 class Driver:
-    """Starts tests on request and waits for all of them at the same time."""
+    """Starts tests when the host requests them and waits for all of them at the same time."""
 
     def __init__(self, options: Mapping[str, Any], channel: socket.socket) -> None:
         self.options, self.channel = options, channel
@@ -101,20 +103,20 @@ class Driver:
         with contextlib.suppress(OSError):  # only for speed: fewer preemptions when processes wake each other
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         self.workspaces, self.clock = Workspaces(options["level"]), FairClock(options["parallel"])
-        self.waiting: deque[tuple[int, Sequence[int]]] = deque()  # numbers and descriptors of tests to fork
+        self.waiting: deque[tuple[int, Sequence[int]]] = deque()  # (number, descriptors) of tests to fork
         self.ready: deque[RunningTest] = deque()  # forked and waiting to start
         self.live: dict[int, RunningTest] = {}  # running tests by pidfd, oldest first
         self.ended: list[RunningTest] = []  # ended tests whose workspaces have to be cleared
         self.quick = 0  # number of quick tests in a row
-        self.full = False  # a fork failed for lack of memory or processes
-        self.has_leftovers = False  # the shared folders contain files of tests
-        self.reports: list[RunReport] = []  # to be sent
-        self.setup_errors = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # where forks report setup errors
+        self.full = False  # whether a fork failed because of the memory or process limit
+        self.has_leftovers = False  # whether the shared folders contain files created by tests
+        self.reports: list[RunReport] = []  # reports to send to the host
+        self.setup_errors = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # pipe on which forked tests report setup errors
         self.poll = select.poll()
         self.poll.register(channel, select.POLLIN)
 
     def serve(self, source: bytes) -> None:
-        """Serve until the host hangs up; returns at once if the program does not compile."""
+        """Run tests until the host closes its socket. If the program does not compile, report that and return."""
         code = program.compiled(source)
         self.channel.send(COMPILE_FAILED if code is None else COMPILED)
         if code is None:
@@ -137,25 +139,25 @@ class Driver:
             self._send_reports()
 
     def _set_limits(self) -> None:
-        """Set the limits that this process shares with its tests, and prepare the others."""
+        """Set the limits that tests inherit from this process, and compute those that each test sets for itself."""
         lower(resource.RLIMIT_AS, self.options["memory_bytes"] + limits.image_bytes())
         lower(resource.RLIMIT_FSIZE, self.options["disk_bytes"])
         cpu_s = math.ceil(self.options["cpu_s"])
         self.test_limits = ProcessLimits((cpu_s, cpu_s + 1), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     def _wait(self) -> bool:
-        """Wait for a command, the end of a test, or a deadline; returns False if the host has hung up."""
+        """Wait for a command, the end of a test, or a deadline. Returns False if the host closed its socket."""
         fair_s = min((test.deadline for test in self.live.values()), default=math.inf) - self.clock.now()
         timeout_ms = None if fair_s == math.inf else max(0.0, fair_s / self.clock.rate * 1000)
         for fd, _ in self.poll.poll(timeout_ms):
             if fd == self.channel.fileno() and not self._receive_command():
                 return False
-            if fd in self.live:  # it may have been stopped by a command
+            if fd in self.live:  # a command may have stopped the test
                 self._finish(self.live[fd])
         return True
 
     def _end_late(self, test: RunningTest) -> None:
-        """Signal a test that timed out to flush its streams, and kill it a little later."""
+        """Signal a test that timed out to flush its streams. The second call for the same test kills it."""
         if test.timed_out:
             self._finish(test)
             return
@@ -164,7 +166,7 @@ class Driver:
         os.kill(test.pid, program.FLUSH)
 
     def _receive_command(self) -> bool:
-        """Queue or stop tests as the host commands; returns False if the host has hung up."""
+        """Receive a command to start or stop tests. Returns False if the host closed its socket."""
         data, ancillary, _, _ = self.channel.recvmsg(MESSAGE_BYTES, _ROOM_FOR_FDS)
         if not data:
             return False
@@ -179,14 +181,14 @@ class Driver:
         return True
 
     def _fork_all(self) -> None:
-        """Fork all waiting tests, first those that can run at once, until forking fails."""
+        """Fork the waiting tests until all are forked or a fork fails. Tests that can start now are forked first."""
         while self.waiting and not self.full:
             vacant = self._capacity() - len(self.live) - len(self.ready)
             self._fork_some(min(vacant, len(self.waiting)) if vacant > 0 else len(self.waiting))
             self._start_ready()
 
     def _fork_some(self, count: int) -> None:
-        """Fork ``count`` tests, doing as little as possible in between, because writing to pages copies them."""
+        """Fork ``count`` tests. Do little between the forks, because each page written to is then copied."""
         self.workspaces.ensure_free(count)
         pids: list[int] = []
         for (_, fds), workspace in zip(self.waiting, self.workspaces.free[:count], strict=False):
@@ -205,7 +207,7 @@ class Driver:
             self.ready.append(RunningTest(number, pid, self.workspaces.free.pop(0), fds))
 
     def _start_ready(self) -> None:
-        """Start forked tests up to the capacity."""
+        """Start forked tests until the capacity is reached. Start no test while the shared folders contain files."""
         while self.ready and len(self.live) < self._capacity() and not self.has_leftovers:
             test = self.ready.popleft()
             test.start = self.clock.change_running(+1)
@@ -216,7 +218,7 @@ class Driver:
             self.poll.register(test.pidfd, select.POLLIN)
 
     def _capacity(self) -> int:
-        """How many tests may run at the same time: more than one per processor while all of them are quick."""
+        """Return how many tests may run at the same time: more than one per processor as long as tests are quick."""
         processors = self.clock.processors
         if not self.quick or len(self.live) < processors:
             return processors
@@ -236,7 +238,7 @@ class Driver:
             os._exit(exit_code)
 
     def _finish(self, test: RunningTest) -> None:
-        """Kill a test with everything it started, and report how it ended."""
+        """Kill a test and its process group, and queue a report."""
         os.killpg(test.pid, signal.SIGKILL)
         _, status, usage = os.wait4(test.pid, 0)
         wall_s = self.clock.change_running(-1) - test.start
@@ -249,14 +251,14 @@ class Driver:
         peak = usage.ru_maxrss * 1024
         self.reports.append(RunReport(test.number, code, test.timed_out, wall_s, cpu_s, peak, setup_error))
         if code < 0 or code == FAILED:
-            test.workspace.reset_start_event()  # it may not have been consumed
+            test.workspace.reset_start_event()  # the test may have died before reading the event
         self._reap(test)
         self.ended.append(test)
 
     def _process_ended(self) -> None:
-        """Start other tests in place of those that ended, report these, and clear their workspaces."""
+        """Start new tests in place of ended tests, send the reports, and clear the workspaces of the ended tests."""
         self.has_leftovers = self.workspaces.has_leftovers()
-        if self.has_leftovers and not self.live:  # the files may be in use while a test is running
+        if self.has_leftovers and not self.live:  # a running test may be using the files
             self.workspaces.remove_leftovers()
             self.has_leftovers = False
         self.full = False
@@ -281,7 +283,11 @@ class Driver:
             return b""
 
     def _reap(self, test: RunningTest) -> None:
-        """Wait until every process of a killed group has ended. Orphans are children of this process."""
+        """Reap every process in the group of a killed test. Orphaned processes are children of this process.
+
+        Raises:
+            CleanupError: if processes remain after DEATH_S.
+        """
         deadline = time.monotonic() + DEATH_S
         try:
             while os.waitpid(-test.pid, os.WNOHANG)[0] or time.monotonic() < deadline:
@@ -293,7 +299,7 @@ class Driver:
             raise CleanupError
 
     def _kill_strays(self, deadline: float) -> None:
-        """Kill processes that left the group of an ended test and became children of this process."""
+        """Kill child processes that left their test's process group. Raises CleanupError after the deadline."""
         ours = {test.pid for test in (*self.live.values(), *self.ready)}
         while leftover := set(procfs.children(os.getpid())) - ours:
             for pid in leftover:
@@ -305,7 +311,7 @@ class Driver:
 
 
 def lower(limit: int, value: int) -> None:
-    """Lower a resource limit of this process, unless it is lower already."""
+    """Set the soft and hard limit of a resource to ``value``, or to the current hard limit if that is lower."""
     hard = resource.getrlimit(limit)[1]
     value = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(limit, (value, value))

@@ -7,22 +7,22 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-CHANNEL, SOURCE = 3, 4  # descriptors of a driver: the socket, the program
-ARGUMENTS, VALUE = 3, 4  # descriptors of a test that calls a function, after its standard streams
-TEST_FDS = 5  # descriptors per test, at most
-OVERSUBSCRIPTION = 3  # tests that share a processor, at most, as long as they are quick
-MAX_STARTS = 30  # tests started by one message; a driver can hold 256 descriptors
+CHANNEL, SOURCE = 3, 4  # indices of a driver's descriptors: the socket and the program
+ARGUMENTS, VALUE = 3, 4  # further descriptors of a test that calls a function
+TEST_FDS = 5  # maximum number of descriptors per test
+OVERSUBSCRIPTION = 3  # maximum number of quick tests per processor
+MAX_STARTS = 30  # maximum number of tests per message; a driver can hold 256 descriptors
 MESSAGE_BYTES = 1 << 16
 
 COMPILED, COMPILE_FAILED = b"compiled", b"broken"  # the driver's first message
-CLEANUP_FAILED = 75  # exit code of a driver that could not clear away what a test left
+CLEANUP_FAILED = 75  # exit code of a driver that could not remove the processes or files of a test
 
 _REPORT = struct.Struct("=ii?ddqi")
 _ERROR_BYTES = 256
 
 
 class DriverCommand(NamedTuple):
-    """From the host: start tests, whose descriptors are attached to the message, or stop them."""
+    """A message from the host: start tests (their descriptors are attached to the message) or stop tests."""
 
     start: bool
     numbers: Sequence[int]
@@ -37,13 +37,13 @@ class DriverCommand(NamedTuple):
 
 
 class RunReport(NamedTuple):
-    """From the driver: a test has ended.
+    """A message from the driver: a test has ended.
 
     Args:
         code: exit code, or the negative signal number.
-        timed_out: whether it was killed at its time limit.
-        wall_s: seconds by FairClock.
-        setup_error: why it could not be started; empty if it was.
+        timed_out: whether the test reached its time limit.
+        wall_s: seconds measured by FairClock.
+        setup_error: reason why the test could not be started; empty if it was started.
     """
 
     number: int

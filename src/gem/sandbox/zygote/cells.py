@@ -1,8 +1,8 @@
-"""The interpreter of a session: runs cells one after another and keeps their variables.
+"""The interpreter of a session: runs cells one after another in the same namespace.
 
-The host sends cells over a socket and receives an answer for each. It interrupts a cell by sending another message:
-while a cell runs, the kernel raises SIGINT when data arrives on the socket. Changes that a cell makes to its streams or
-to the SIGINT handler are undone before the next cell.
+The host sends cells over a socket and receives an answer for each. The host interrupts a cell by sending another
+message: while a cell runs, the kernel sends SIGINT to the interpreter when data arrives on the socket. The standard
+streams and the SIGINT handler are restored before each cell.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LENGTH = struct.Struct(">I")  # as in interpreter_session.py; this file runs wit
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
-    """Run cells until the host hangs up. The last of the four descriptors is the socket."""
+    """Run cells until the host closes its socket. The last of the four descriptors is the interpreter's socket."""
     exit_code = 1
     try:
         CellInterpreter(fds[CHANNEL]).serve()
@@ -71,11 +71,11 @@ class CellInterpreter:
     def serve(self) -> None:
         self._disable_interrupts()
         while (message := self._receive()) is not None:
-            if "code" in message:  # otherwise it is an interrupt that came too late
+            if "code" in message:  # otherwise the message is an interrupt that arrived after its cell had ended
                 self._send(self._answer(message["code"], message["name"]))
 
     def _answer(self, code: str, name: str) -> dict[str, Any]:
-        """Run a cell; returns its exit code, CPU seconds, and whether it ran out of memory."""
+        """Run a cell and return the fields of a CellAnswer."""
         self._restore_streams()
         before = _cpu_seconds()
         ending: BaseException | None = None
@@ -84,7 +84,7 @@ class CellInterpreter:
             self._enable_interrupts()
             ending = _execute(code, name, self.variables)
             exit_code = _exit_code(ending)
-        except BaseException as e:  # interrupted while an error was printed
+        except BaseException as e:  # KeyboardInterrupt while a traceback was printed
             ending = e
         self._disable_interrupts()
         if os.getpid() != self.pid:  # a child forked by the cell
@@ -104,7 +104,7 @@ class CellInterpreter:
     def _enable_interrupts(self) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         fcntl.fcntl(self.channel, fcntl.F_SETFL, self.flags | os.O_ASYNC)
-        if select.select([self.channel], [], [], 0)[0]:  # the interrupt arrived before this
+        if select.select([self.channel], [], [], 0)[0]:  # the interrupt arrived before O_ASYNC was set
             signal.raise_signal(signal.SIGINT)
 
     def _disable_interrupts(self) -> None:
@@ -117,7 +117,7 @@ class CellInterpreter:
                 continue
 
     def _receive(self) -> Any:
-        """The next message, or None if the host has hung up."""
+        """Return the next message, or None if the host closed its socket."""
         size = self._read(LENGTH.size)
         return json.loads(self._read(LENGTH.unpack(size)[0])) if size else None
 
@@ -133,7 +133,7 @@ class CellInterpreter:
 
 
 def _execute(code: str, name: str, variables: dict[str, Any]) -> BaseException | None:
-    """Run a cell and print its traceback; returns the exception."""
+    """Run a cell. If it raises, print the traceback and return the exception; otherwise return None."""
     linecache.cache[name] = (len(code), None, code.splitlines(True), name)
     raised: BaseException | None = None
     try:
@@ -142,14 +142,16 @@ def _execute(code: str, name: str, variables: dict[str, Any]) -> BaseException |
         raised = e
         _show(e)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # the cell may have replaced it by anything
+        with contextlib.suppress(Exception):  # the cell may have replaced the stream
             stream.flush()
     return raised
 
 
 def _execute_as_notebook(code: str, name: str, variables: dict[str, Any]) -> None:
-    """Run the statements; the value of a final expression is printed by sys.displayhook."""
-    tree: Any = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)  # ast.parse would be in tracebacks
+    """Run the statements of a cell. If the last one is an expression, pass its value to sys.displayhook."""
+    tree: Any = compile(
+        code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True
+    )  # ast.parse() would add a frame to tracebacks
     last = tree.body[-1:]
     if last and isinstance(last[0], ast.Expr):
         del tree.body[-1]
@@ -161,7 +163,7 @@ def _execute_as_notebook(code: str, name: str, variables: dict[str, Any]) -> Non
 
 
 def _show(error: BaseException) -> None:
-    """Print a traceback without the frames of this file; for SystemExit only its message."""
+    """Print a traceback without frames of this file. For SystemExit, print only the message, if there is one."""
     if isinstance(error, SystemExit):
         if not isinstance(error.code, (int, type(None))):
             print(error.code, file=sys.stderr)
@@ -183,6 +185,6 @@ def _moved(fd: int) -> int:
 
 
 def _cpu_seconds() -> float:
-    """CPU seconds of this process and of the children it has waited for."""
+    """Return the CPU seconds of this process and of the children that it has reaped."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)

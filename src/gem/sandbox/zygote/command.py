@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes of a shell
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit codes that a shell uses
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
-    """Replace this process by ``options["command"]``, a list of arguments."""
+    """Replace this process with the command ``options["command"]``, a list of arguments."""
     command = options["command"]
     try:
         os.execvp(command[0], command)

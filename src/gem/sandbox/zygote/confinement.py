@@ -1,9 +1,10 @@
 """Confine a test within a sandbox, so that it cannot affect other tests or their driver, which run as the same user.
 
-A test can change only files in its own folder, and cannot signal, trace or read processes that it did not start
-(Landlock). It cannot leave its process group, so one kill ends all of it (seccomp). Before Linux 6.12, Landlock does
-not cover signals; without namespaces, seccomp then allows a test to signal only itself and its group. Without Landlock,
-a program can disturb its own other tests, but it cannot read the driver, which is made undumpable.
+Landlock: a test can change only files in its own folder, and cannot signal, trace or read processes that it did not
+start. Seccomp: a test cannot leave its process group, so killing the group ends all its processes. Before Linux 6.12,
+Landlock does not restrict signals; at level "lsm", seccomp then allows a test to signal only itself and its group.
+Without Landlock, a test can interfere with other tests of the same program, but it cannot read the memory of the
+driver, because the driver is not dumpable.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _restrict_self.restype = ctypes.c_long
 
 
 class Confinement:
-    """Confinement to a folder, prepared before the fork as far as possible and applied by the test itself.
+    """Confinement to a folder. It is prepared before the fork as far as possible; the forked test applies it.
 
     Args:
         calls: C functions to call, with their arguments.
-        guard: a filter that contains the process id, so it can only be assembled after the fork.
+        guard: a filter that contains the process id and is therefore assembled after the fork; None for no such filter.
     """
 
     def __init__(self, calls: Sequence[CCall], guard: seccomp.GroupFilter | None = None) -> None:
@@ -53,10 +54,10 @@ class Confinements:
     """Creates the confinements of one sandbox.
 
     Args:
-        level: level of the sandbox; at "basic" tests are not confined.
+        level: isolation level of the sandbox. At level "basic", tests are not confined.
 
     ``enabled``: whether tests are confined, so that all processes of a test are in its process group.
-    ``restricts_writes``: whether a test can write only to its folder and to devices.
+    ``restricts_writes``: whether a test can only change files in its folder and in /dev.
     """
 
     def __init__(self, level: str) -> None:
@@ -71,7 +72,7 @@ class Confinements:
         self.common = [filter_.prepared()] if self.enabled and not guard else []
 
     def for_folder(self, folder: str) -> Confinement:
-        """Create a confinement that allows writing to a folder."""
+        """Create the confinement of a test whose working directory is ``folder``."""
         rules: list[CCall] = []
         if self.restricts_writes:
             ruleset = _ruleset(folder, self.version)
@@ -80,12 +81,12 @@ class Confinements:
 
 
 def no_confinement() -> Confinement:
-    """A confinement without effect that calls the same functions, for warming up."""
+    """Create a confinement without effect that calls the same C functions. Used by warm_up()."""
     return Confinement([(_restrict_self, (NUMBERS["getpid"], 0, 0)), seccomp.noop_call()])
 
 
 def _ruleset(folder: str, version: int) -> int:
-    """A descriptor of Landlock rules that allow writing below a folder and to devices."""
+    """Return the descriptor of a Landlock ruleset that allows changes only below ``folder`` and /dev."""
     changes = _CHANGES[min(version, max(_CHANGES))]
     attributes = struct.pack("QQQ", changes, 0, _SCOPES)[: 24 if version >= _SCOPES_SINCE else 8]
     ruleset = linux.syscall("landlock_create_ruleset", attributes, len(attributes), 0)

@@ -1,4 +1,4 @@
-"""Execute one run on a fork server: start it, collect its output, and end it at its limits."""
+"""Execute one run on a fork server: start it, collect its output, and kill it if it exceeds a limit."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gem.sandbox.zygote.host import Launch, Launcher, RunExit, Zygote, run_statu
 from gem.sandbox.zygote.output_reader import OutputReader
 from gem.sandbox.zygote.protocol import in_memory
 
-DEATH_S = 30.0  # for a killed run to end, on a busy machine
+DEATH_S = 30.0  # time for a killed run to end, even on a busy machine
 
 
 def run_once(level: str, source: bytes, limits: Limits) -> Result:
-    """Run a program on a fork server of its own, at a level that may not be available.
+    """Start a fork server, run one program on it, and close the server.
 
     Raises:
-        SandboxError: if the program could not be run.
+        SandboxError: if the level is not available or the program could not be run.
     """
     server = Zygote(level)
     try:
@@ -33,7 +33,7 @@ def run_once(level: str, source: bytes, limits: Limits) -> Result:
 def execute(
     launch: Launcher, entry: str, options: dict[str, Any], stdin: bytes, limits: Limits, files: Files | None
 ) -> Result:
-    """Start a run, read its output, and kill it at its limits."""
+    """Start a run and return its result. Kills the run at its time limit or if it writes too much output."""
     with contextlib.closing(OutputReader()) as listener:
         (out, to_out), (err, to_err) = (listener.pipe(limits.output_bytes) for _ in range(2))
         given = [in_memory(stdin), to_out, to_err]
@@ -52,7 +52,7 @@ def execute(
 
 
 def _ended(run: Launch, listener: OutputReader, deadline: float) -> RunExit:
-    """Wait until a run has ended, killing it at the deadline (by time.monotonic()) or for excessive output."""
+    """Wait until a run has ended. Kill it at the deadline (time.monotonic()) or if it writes too much output."""
     listener.watch(run.fileno())
     while not run.over():
         if listener.floods:

@@ -1,7 +1,7 @@
-"""The host side of a fork server: start it, launch runs, and learn how they ended.
+"""The host side of a fork server: start the server, launch runs, and receive their exit status.
 
 Each run has its own socket to the server, so threads do not have to dispatch messages. The socket becomes readable when
-the run has ended, and reaches EOF when the server has ended.
+the run starts and when it ends, and reaches EOF when the server exits.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from gem.sandbox.command_sandbox import checked_files
 from gem.sandbox.process import ProcessExit, status_of
 from gem.sandbox.zygote.protocol import CONTROL, RunRequest, ServerSettings, job_file
 
-START_S = 120.0  # to import libraries on a busy machine
-DEATH_S = 10.0  # for a server to exit after its control socket was closed
-# The last line of a traceback. A program that fakes it only exchanges one failure for another.
+START_S = 120.0  # time for the server to import libraries, even on a busy machine
+DEATH_S = 10.0  # time for a server to exit after its control socket was closed
+# The last line of a traceback. A program that prints this line itself only changes its failure from ERROR to MEMORY.
 _OUT_OF_MEMORY = re.compile(r"^[\w.]*MemoryError\b.*\n*\Z", re.MULTILINE)
 _GEM = Path(__file__).resolve().parent.parent.parent
 # Runs server.py without importing any part of gem besides this package.
@@ -49,8 +49,8 @@ _PACKAGES = {
     "gem.sandbox": str(_GEM / "sandbox"),
     "gem.sandbox.zygote": str(_GEM / "sandbox" / "zygote"),
 }
-# Threads of numerical libraries would make forking unsafe, and malloc arenas use address space per thread. LD_BIND_NOW:
-# symbols are bound once, not in every fork.
+# Threads of numerical libraries would make forking unsafe, and malloc arenas use address space per thread. With
+# LD_BIND_NOW, symbols are bound once in the server instead of in every fork.
 _ENVIRONMENT = {
     "LD_BIND_NOW": "1",
     "LANG": "C.UTF-8",
@@ -63,17 +63,17 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class RunExit(ProcessExit):
-    """How a run ended. why: the limit for which it was killed; None if it ended by itself."""
+    """How a run ended. ``why`` is the limit for which the run was killed; None if it ended without being killed."""
 
     why: Status | None = None
 
 
 def run_status(ended: RunExit, limits: Limits, stderr: str = "") -> Status:
-    """The status of a run.
+    """Return the status of a run.
 
     Args:
-        ended: how it ended.
-        limits: its limits.
+        ended: how the run ended.
+        limits: limits of the run.
         stderr: the program's stderr, to recognize a MemoryError.
     """
     if ended.exit_code == 1 and _OUT_OF_MEMORY.search(stderr):
@@ -82,7 +82,7 @@ def run_status(ended: RunExit, limits: Limits, stderr: str = "") -> Status:
 
 
 class ServerDied(SandboxError):
-    """The fork server died, and with it the run. started: whether the program may have run."""
+    """The fork server and its runs died. ``started``: whether the program may already have been started."""
 
     def __init__(self, message: str, *, started: bool) -> None:
         super().__init__(message)
@@ -90,7 +90,7 @@ class ServerDied(SandboxError):
 
 
 class Launch:
-    """One run in progress. Closing it kills the run."""
+    """A run in progress. close() kills the run."""
 
     def __init__(self, channel: socket.socket, server: Zygote) -> None:
         self.server = server
@@ -100,11 +100,11 @@ class Launch:
         self._exit: RunExit | None = None
 
     def fileno(self) -> int:
-        """A descriptor that becomes readable when the run starts and when it ends."""
+        """Return a descriptor that becomes readable when the run starts and when it ends."""
         return self._channel.fileno()
 
     def kill(self, why: Status) -> None:
-        """Kill every process of the run. Does nothing if it has ended."""
+        """Kill every process of the run, giving ``why`` as the reason. Does nothing if the run has ended."""
         with contextlib.suppress(OSError):
             self._channel.send(why.encode())
 
@@ -115,7 +115,7 @@ class Launch:
             timeout: seconds; None waits without limit.
 
         Returns:
-            How the run ended, or None if it has not ended in time.
+            How the run ended, or None if the timeout passed.
 
         Raises:
             ServerDied: if the server died.
@@ -133,7 +133,7 @@ class Launch:
         return self.wait(0) is not None
 
     def wait_until_started(self) -> None:
-        """Wait until the server starts the run. Raises the same exceptions as wait()."""
+        """Wait until the server starts the run. Raises SandboxError after START_S, and the exceptions of wait()."""
         until = time.monotonic() + START_S
         while not self._started and self._exit is None:
             if not _readable(self._channel, until):
@@ -171,7 +171,7 @@ class Launch:
 
 
 class Launcher(Protocol):
-    """Starts an isolated run; the signature of Zygote.launch."""
+    """A function that starts an isolated run. It has the signature of Zygote.launch."""
 
     def __call__(
         self, entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
@@ -179,11 +179,11 @@ class Launcher(Protocol):
 
 
 class Zygote:
-    """A fork server. It starts in the background; the first launch waits for it.
+    """A fork server. The server starts in the background; the first call of launch() waits until it is ready.
 
     Args:
         level: "ns", "lsm" or "basic".
-        modules: imported once, before the first run.
+        modules: names of modules that the server imports before its first run.
         network: whether runs have network access.
 
     Raises:
@@ -197,7 +197,7 @@ class Zygote:
             level=level,
             modules=list(modules),
             readable=readable_folders(),
-            hidden=str(_GEM),  # it contains expected outputs of built-in tasks
+            hidden=str(_GEM),  # the package contains expected outputs of built-in tasks
             path=program_path(),
             folder=tempfile.gettempdir(),
             network=network,
@@ -246,18 +246,18 @@ class Zygote:
     def launch(
         self, entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
     ) -> Launch:
-        """Fork an isolated child that runs one of the server's ENTRIES.
+        """Fork an isolated child that runs an entry of ``server.ENTRIES``.
 
         Args:
             entry: name of the entry.
-            options: plain data, passed to the entry.
-            fds: descriptors that the child has as 0, 1, 2, ... The caller closes its own.
+            options: options of the entry; plain data that marshal can encode.
+            fds: descriptors that the child receives as 0, 1, 2, ... The caller closes its copies.
             limits: limits of the run.
             files: files to write to the working directory.
 
         Raises:
             ServerDied: if the server is not running.
-            SandboxError: if no descriptors are left.
+            SandboxError: if the level cannot be set up or no descriptors are left.
         """
         self.wait_until_ready()
         request = RunRequest(entry, limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.disk_bytes)
@@ -287,13 +287,13 @@ class Zygote:
                 time.sleep(0.001)
 
     def abandon(self) -> None:
-        """In a forked process: release the parent's server without ending it."""
+        """Release the parent's server without stopping it. Called in a forked process."""
         self._lock = threading.Lock()
         self._control.close()
-        self._process.returncode = 0  # only the parent can wait for it
+        self._process.returncode = 0  # only the parent process can wait for the server
 
     def close(self, timeout_s: float = DEATH_S) -> None:
-        """End the server and all its runs. Can be called twice."""
+        """Stop the server and all its runs. May be called more than once."""
         self._control.close()
         with self._lock:
             if self._process.returncode is None:
@@ -322,14 +322,14 @@ def _start(control: int, settings: ServerSettings) -> subprocess.Popen[bytes]:
 
 
 def _readable(channel: socket.socket, until: float | None) -> bool:
-    """Wait until the socket is readable. until: by time.monotonic(); None waits without limit."""
+    """Return whether the socket becomes readable before ``until`` (time.monotonic(); None waits without limit)."""
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     return bool(poll.poll(None if until is None else max(0.0, until - time.monotonic()) * 1000))
 
 
 def readable_folders() -> list[str]:
-    """The folders of the interpreter and its libraries, as imported and with symbolic links resolved."""
+    """Return the folders of the interpreter and its libraries, both as configured and with symbolic links resolved."""
     paths = sysconfig.get_paths()
     folders = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     folders += [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]

@@ -1,4 +1,4 @@
-"""Run a program in the process of a test: as a script, or by calling one of its functions."""
+"""Run a program in a test process, either as a script or by calling one of its functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gem.sandbox.zygote.batch_protocol import ARGUMENTS, VALUE
 
 
 class ScriptInvocation:
-    """Runs the program as __main__. Calling it returns the exit code."""
+    """Runs the program as a script. Calling the instance runs the program and returns its exit code."""
 
     def __init__(self, code: types.CodeType) -> None:
         self.code, self.module = code, program.new_module("__main__")
@@ -24,11 +24,14 @@ class ScriptInvocation:
 
 
 class FunctionInvocation:
-    """Calls a function of the program. Calling it returns the exit code.
+    """Calls a function of the program. Calling the instance runs the program and returns its exit code.
+
+    The arguments are read as JSON from ARGUMENTS, and the return value is written as JSON to VALUE.
 
     Args:
         code: the compiled program.
-        function: ``name``, also looked up in a class Solution, or ``Class.method``, called on a new instance.
+        function: ``name`` or ``Class.method``. A method is called on a new instance. If the program has no function
+            ``name``, the method ``Solution.name`` is called.
     """
 
     def __init__(self, code: types.CodeType, function: str) -> None:

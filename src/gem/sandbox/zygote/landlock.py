@@ -12,21 +12,21 @@ from gem.sandbox.zygote import linux
 from gem.sandbox.zygote.syscalls import words
 
 _RULE_BENEATH = 1
-_VERSION = 1  # flag that queries the ABI version
+_VERSION = 1  # flag with which the system call returns the ABI version
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE, _DEVICE_CONTROL = 1 << 14, 1 << 15
-_REFER, REFER_SINCE = 1 << 13, 2  # moving files between folders, which older versions always forbid
+_REFER, REFER_SINCE = 1 << 13, 2  # moving files between folders; version 1 always forbids it
 _ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICE_CONTROL
 _MAKE_DEVICES_AND_SOCKETS = 1 << 6 | 1 << 9 | 1 << 11  # character and block devices, sockets
 _TCP = 3  # bind and connect
 _SCOPES = 3  # abstract sockets and signals
 READ_RIGHTS = _EXECUTE | _READ | _READ_DIR
-# Not all of /proc/self, which also shows the network of the host, for example.
+# Not all of /proc/self: /proc/self/net, for example, shows the network of the host.
 _OWN_PROC = words("cmdline comm cgroup environ fd fdinfo io limits maps mem oom_score smaps stat statm status")
 
 
 def version() -> int:
-    """The Landlock ABI version of the kernel; 0 without Landlock."""
+    """Return the Landlock ABI version of the kernel, or 0 if Landlock is not available."""
     try:
         return linux.syscall("landlock_create_ruleset", None, 0, _VERSION)
     except (OSError, KeyError):
@@ -34,14 +34,14 @@ def version() -> int:
 
 
 def _all_rights(abi: int) -> int:
-    """All file rights of an ABI version: 13 in version 1, and one more each in 2, 3 and 5."""
+    """Return the bit mask of all file rights. ABI version 1 has 13 rights; versions 2, 3 and 5 add one right each."""
     return (1 << 13 + (abi >= 2) + (abi >= 3) + (abi >= 5)) - 1
 
 
 def hide(folder: str) -> None:
     """Make all files below a folder unreadable for this process and its children.
 
-    Landlock has only rules that allow, so this allows everything beside the folder and beside each of its parents.
+    Landlock rules can only allow access. Therefore this allows every sibling of the folder and of each of its parents.
 
     Raises:
         OSError: if the kernel refuses.
@@ -55,7 +55,7 @@ def hide(folder: str) -> None:
             for name in os.listdir(above):
                 path = os.path.join(above, name)
                 if path != folder and not os.path.islink(path):
-                    with contextlib.suppress(OSError):  # it was removed, or its kind cannot be restricted
+                    with contextlib.suppress(OSError):  # the file was removed, or Landlock does not support its type
                         _allow(ruleset, path, rights)
             folder = above
         linux.set_no_new_privileges()
@@ -78,8 +78,8 @@ class LandlockRules:
     """Landlock rules for programs.
 
     Args:
-        readable: files and folders (recursively); missing ones are ignored.
-        writable: files, mostly devices.
+        readable: files and folders that programs may read; folders recursively. Missing paths are ignored.
+        writable: files, mostly devices, that programs may read and write. Missing paths are ignored.
         network: whether TCP is allowed.
     """
 
@@ -91,7 +91,7 @@ class LandlockRules:
         self._rules += [(path, _READ | _WRITE) for path in writable if os.path.exists(path)]
 
     def restrict(self, folder: str) -> None:
-        """Restrict this process and its children to the rules and to a writable folder.
+        """Restrict this process and its children to these rules, and allow writing below ``folder``.
 
         This process can still read its own /proc entries; its children cannot read theirs.
 

@@ -13,17 +13,17 @@ from gem.sandbox.zygote import procfs
 from gem.sandbox.zygote.protocol import RunRequest
 
 OPEN_FILES = 256
-_COUNT_S = 1.0  # how long a count of the user's tasks is reused
+_COUNT_S = 1.0  # seconds for which a count of the user's tasks is reused
 
 
 def set_limits(request: RunRequest, *, processes: int) -> None:
     """Set hard limits on this process and its children.
 
     Args:
-        request: the limits.
-        processes: RLIMIT_NPROC, which counts all tasks of a user per user namespace.
+        request: the limits of the run.
+        processes: value of RLIMIT_NPROC, which limits the number of all tasks of the user in the user namespace.
     """
-    cpu_s = math.ceil(request.cpu_s) + 1  # a fallback: the monitor is more exact and reports the reason
+    cpu_s = math.ceil(request.cpu_s) + 1  # a fallback: the monitor is more precise and reports the reason
     limits = {
         "RLIMIT_AS": request.memory_bytes + image_bytes(),
         "RLIMIT_FSIZE": request.disk_bytes,
@@ -34,7 +34,7 @@ def set_limits(request: RunRequest, *, processes: int) -> None:
         "RLIMIT_RTPRIO": 0,
     }
     if image_bytes() == 0:
-        del limits["RLIMIT_AS"]  # not supported on this system
+        del limits["RLIMIT_AS"]  # without /proc the address space in use is unknown
     for name, value in limits.items():
         number = getattr(resource, name, None)
         if number is not None:
@@ -45,7 +45,10 @@ def set_limits(request: RunRequest, *, processes: int) -> None:
 
 @functools.cache
 def image_bytes() -> int:
-    """Address space of this process at the first call, possibly before a fork; 0 if unknown."""
+    """Return the bytes of address space that this process, or its parent before the fork, used at the first call.
+
+    Returns 0 if /proc is not available.
+    """
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[0]) * procfs.PAGE
@@ -54,9 +57,9 @@ def image_bytes() -> int:
 
 
 class UserTasks:
-    """Counts the tasks of the current user, so that a limit can be set relative to them.
+    """Counts the tasks of the current user, so that RLIMIT_NPROC can be set relative to the count.
 
-    The kernel also counts tasks of other containers, which are not visible; their number is measured once.
+    The kernel also counts tasks in other containers, which are not visible in /proc. Their number is measured once.
     """
 
     def __init__(self) -> None:
@@ -74,7 +77,7 @@ class UserTasks:
 
 
 def _measured() -> int:
-    """The user's tasks as counted by the kernel: one less than the lowest limit under which a fork succeeds."""
+    """Return the kernel's count of the user's tasks: the lowest RLIMIT_NPROC at which a fork succeeds, minus one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     low, high = 0, hard if 0 < hard < 1 << 17 else 1 << 17
     while low < high:
@@ -97,7 +100,7 @@ def _can_fork(limit: int) -> bool:
 
 
 def write_files(files: Mapping[str, bytes]) -> None:
-    """Write files below the working directory. Raises OSError if there is no space."""
+    """Write files below the working directory. Raises OSError if writing fails, for example if the disk is full."""
     for path, content in files.items():
         if os.path.dirname(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)

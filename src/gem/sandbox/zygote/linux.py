@@ -1,6 +1,6 @@
-"""Linux system calls that Python does not wrap, by ctypes: namespaces, mounts, capabilities and others.
+"""Linux system calls that Python does not wrap, called through ctypes: namespaces, mounts, capabilities and others.
 
-Every function raises OSError if the kernel refuses. On other systems the module can be imported but not used.
+A function raises OSError if its system call fails. The module can be imported, but not used, on other systems.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def checked(result: int, what: str) -> int:
 
 
 def syscall(name: str, *arguments: object) -> int:
-    """Make a system call by name. Integers are passed as long."""
+    """Make a system call by name. Integers are passed as C long. Raises KeyError if this machine has no such call."""
     longs = (ctypes.c_long(a) if isinstance(a, int) else a for a in arguments)
     return checked(_libc.syscall(ctypes.c_long(NUMBERS[name]), *longs), name)
 
 
 def unshare(flags: int) -> None:
-    """Move this process into new namespaces; with NEW_PIDS, its future children."""
+    """Move this process into new namespaces. NEW_PIDS applies only to processes forked later."""
     checked(_libc.unshare(flags), f"unshare({flags:#x})")
 
 
@@ -58,7 +58,10 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
 
 
 def set_read_only(target: str) -> None:
-    """Make a mount and all mounts below it read-only, without devices and set-user-id programs."""
+    """Make a mount and all mounts below it read-only, and disable device files and set-user-id programs.
+
+    Before Linux 5.12, the mounts below it are not changed.
+    """
     attributes = struct.pack("QQQQ", READ_ONLY | NO_SUID | NO_DEVICES, 0, 0, 0)
     at_cwd, at_recursive = -100, 0x8000
     try:
@@ -76,7 +79,7 @@ def change_root(folder: str) -> None:
 
 
 def unmount(target: str) -> None:
-    """Detach a mount; parts in use stay until they are released."""
+    """Detach a mount. Files that are in use remain accessible until they are closed."""
     checked(_libc.umount2(target.encode(), DETACH), f"umount {target}")
 
 
@@ -85,7 +88,7 @@ def set_hostname(name: str) -> None:
 
 
 def close_from(first: int) -> None:
-    """Close all descriptors from ``first`` on."""
+    """Close all descriptors greater than or equal to ``first``."""
     try:
         syscall("close_range", first, 0x7FFFFFFF, 0)
     except (OSError, KeyError):  # before Linux 5.9, or on another system
@@ -93,17 +96,17 @@ def close_from(first: int) -> None:
 
 
 def fork() -> int:
-    """Like os.fork(), but without the work that Python does in the child because of other threads.
+    """Fork like os.fork(), but skip the steps that Python performs in the child because of other threads.
 
-    Only for processes with a single thread. The skipped work frees the states of other threads, reinitializes locks and
-    calls the functions registered with os.register_at_fork(), which includes reseeding the random module. It accounts
-    for a fifth of the cost of forking a small program, because each page that is written to is copied.
+    Only for processes with a single thread. The skipped steps free the states of other threads, reinitialize locks and
+    call the functions registered with os.register_at_fork(), one of which reseeds the random module. These steps take a
+    fifth of the time of forking a small program, because each page that they write to is copied.
     """
     return checked(bare_fork(), "fork")
 
 
 def only_thread() -> bool:
-    """Whether this process has no other thread."""
+    """Whether this process has exactly one thread."""
     return len(os.listdir("/proc/self/task")) == 1
 
 
@@ -112,17 +115,23 @@ def prctl(option: int, *arguments: int) -> None:
 
 
 def die_with_parent(signum: int = signal.SIGKILL) -> None:
-    """Send this process a signal when its parent dies. A later change of user or capabilities resets this."""
+    """Have the kernel send a signal to this process when its parent dies.
+
+    A later change of user or capabilities clears this setting.
+    """
     prctl(_PR_SET_PDEATHSIG, signum)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of orphaned descendants (a child subreaper)."""
+    """Become a child subreaper: orphaned descendants become children of this process."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def set_dumpable(dumpable: bool = True) -> None:
-    """Set the dumpable flag, which a change of user clears. Without it other processes cannot read /proc/self."""
+    """Set the dumpable flag. A change of user clears it.
+
+    If a process is not dumpable, unprivileged processes cannot trace it or read its memory through /proc.
+    """
     prctl(_PR_SET_DUMPABLE, int(dumpable))
 
 
@@ -132,7 +141,7 @@ def set_no_new_privileges() -> None:
 
 
 def has_capability(number: int) -> bool:
-    """Whether this process has an effective capability."""
+    """Whether the capability with this number is in the effective set of this process."""
     with open("/proc/self/status") as file:
         line = next(line for line in file if line.startswith("CapEff:"))
     return bool(int(line.split()[1], 16) >> number & 1)

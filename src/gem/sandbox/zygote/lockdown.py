@@ -1,8 +1,8 @@
-"""The levels without namespaces: "basic", and "lsm", which adds Landlock and seccomp to it.
+"""The isolation levels without namespaces: "basic", and "lsm", which adds Landlock and seccomp.
 
-Order of calls: isolate_server() in the parent of the server, set_up() in the server before it imports libraries,
-prepare() after that. Then for every run: new_folder() and fork() in the server, isolate() in the child before it runs
-the program, kill() and clear() in the server.
+The methods of a level are called in this order: isolate_server() in the parent of the server; set_up() in the server
+before it imports libraries; prepare() in the server after the imports. Then for every run: new_folder() and fork() in
+the server, isolate() in the child before it runs the program, kill() and clear() in the server.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ CONFIGURATION = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/et
 NETWORK_CONFIGURATION = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services", "/etc/gai.conf")
 MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/proc/version")
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
-FIRST_SLOT, SLOTS = 60_000, 5_000  # user ids for runs, used if root runs the sandbox
+FIRST_SLOT, SLOTS = 60_000, 5_000  # range of user ids for runs if the sandbox runs as root
 NEW_USERS = (linux.CAP_SETUID, linux.CAP_SETGID, linux.CAP_CHOWN)
-TRUSTED = "tests"  # this entry keeps its programs in their process groups by a filter of its own
-TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # versions of Landlock
+TRUSTED = "tests"  # this entry installs a separate filter that keeps each test in its process group
+TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # Landlock ABI versions
 
 
 def readable_paths(settings: ServerSettings) -> list[str]:
-    """The paths that programs may read besides their working directory."""
+    """Return the paths, besides the working directory, that programs may read."""
     network = NETWORK_CONFIGURATION if settings.network else ()
     return [*SYSTEM, *CONFIGURATION, *network, *settings.readable]
 
 
 class BasicLevel:
-    """Resource limits, a session and a private folder for each run; also a separate user if root runs the sandbox."""
+    """Each run has resource limits, a session and a private folder; if the sandbox runs as root, also its own user."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
@@ -69,7 +69,7 @@ class BasicLevel:
     def new_folder(self) -> str:
         self.count += 1
         folder = f"{self.base}/{self.count}"
-        os.makedirs(self.base, 0o711, exist_ok=True)  # at level "basic" a program can remove it
+        os.makedirs(self.base, 0o711, exist_ok=True)  # at level "basic", a program can remove this folder
         os.mkdir(folder, 0o700)
         return folder
 
@@ -77,10 +77,11 @@ class BasicLevel:
         """Fork a child.
 
         Args:
-            with_init: whether the child must not be process 1.
+            with_init: whether a separate process 1 is started if the run has a pid namespace. No effect here.
 
         Returns:
-            The process id of the child (0 in the child), and that of a process to kill instead of it, or None.
+            (pid, init): the process id of the child, 0 in the child; and the id of the process to kill in order to end
+            the run, or None if that is the child.
         """
         self.others = self.tasks.count() if self.tasks else 0
         return self.fork_one(), None
@@ -112,7 +113,7 @@ class BasicLevel:
         pass
 
     def kill(self, pid: int) -> None:
-        for kill in (os.killpg, os.kill):  # it may not have a process group yet
+        for kill in (os.killpg, os.kill):  # the child may not have created its process group yet
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
 
@@ -120,7 +121,7 @@ class BasicLevel:
         remove_tree(folder)
 
     def clean_up(self) -> None:
-        """After the end of the server: kill the remaining processes of its runs and remove their files."""
+        """Kill the remaining processes of all runs and remove their files. Called when the server ends."""
         while left := procfs.children(os.getpid()):
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -130,7 +131,7 @@ class BasicLevel:
 
 
 class LsmLevel(BasicLevel):
-    """Landlock for files, seccomp for the rest of the kernel. The process group of a run cannot be left."""
+    """Landlock restricts file access, and seccomp restricts system calls. Programs cannot leave their process group."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -138,7 +139,9 @@ class LsmLevel(BasicLevel):
         self.rules = LandlockRules([*readable, *MACHINE], DEVICES, network=self.settings.network)
         if self.rules.abi == 0:
             raise OSError("the kernel has no Landlock")
-        if self.rules.abi >= REFER_SINCE:  # with older versions this process could not move files to remove them
+        if (
+            self.rules.abi >= REFER_SINCE
+        ):  # an older version would prevent this process from moving files, see remove_tree()
             hide(self.settings.hidden)
         guard = self.rules.abi < SIGNALS_SINCE and not self.new_users
         self.filters = {
@@ -161,7 +164,7 @@ class LsmLevel(BasicLevel):
 
 
 def _open_to_all(path: str) -> bool:
-    """Whether every user may search a folder and its parents."""
+    """Whether every user has search permission for a folder and all its parents."""
     while True:
         try:
             if not os.stat(path).st_mode & 0o001:

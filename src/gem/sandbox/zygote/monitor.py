@@ -1,8 +1,8 @@
-"""Enforce limits that the kernel does not count for a whole process tree: CPU time, memory, tasks and files.
+"""Enforce the limits that the kernel does not enforce for a whole process tree: CPU time, memory, tasks and files.
 
-A run is checked every TICK_S, and more often as it approaches its memory limit, depending on how fast memory can be
-filled. If the sizes of its processes add up to more than the limit, the processes are stopped and measured exactly,
-counting shared pages once. They are stopped because that takes time, during which they could fill more memory.
+A run is checked every TICK_S, and more often as it approaches its memory limit. If the resident sizes of its processes
+add up to more than the limit, the processes are stopped and their memory is measured exactly, counting shared pages
+once. The processes are stopped because the measurement takes time, during which they could allocate more memory.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ TICK_S, QUICK_S = 0.05, 0.004  # longest and shortest interval between checks of
 CHECK_SHARE, URGENT_CHECK_SHARE = (
     0.1,
     0.25,
-)  # fraction of time spent on checks: of all runs, and of a run near its limit
+)  # maximum fraction of time spent on checks: for all runs together, and for a run near its memory limit
 FILLED_PER_S = 4 << 30  # bytes of memory that one processor can fill per second
-CALM = 0.25  # a run below this fraction of its memory limit is not near it
+CALM = 0.25  # below this fraction of its memory limit, a run is not near the limit
 PASSES = 10  # attempts to stop a process tree that keeps forking
-TASK_SLACK = 16  # a run is killed above twice its task limit plus this, where the kernel does not enforce it
+TASK_SLACK = 16  # a run is killed if it has more than twice its task limit plus this number of tasks
 _PROCESSORS = os.cpu_count() or 1
 
 
@@ -35,9 +35,9 @@ class RunMonitor:
     """Monitors one run.
 
     Args:
-        request: its limits.
-        folder: its working directory; empty where the kernel limits disk usage.
-        roots: processes from which all others of the run descend.
+        request: limits of the run.
+        folder: working directory of the run; empty if the kernel limits disk usage.
+        roots: ids of the processes from which all other processes of the run descend.
         due: time.monotonic() of the next check.
     """
 
@@ -50,10 +50,10 @@ class RunMonitor:
         """Check the run and schedule the next check.
 
         Args:
-            runs: number of runs that share the time for checks.
+            runs: number of runs that share the time available for checks.
 
         Returns:
-            The Status of an exceeded limit, or None.
+            The value of the Status for the exceeded limit, or None if no limit is exceeded.
         """
         start = time.monotonic()
         processes = list(procfs.tree(self.roots))
@@ -89,7 +89,10 @@ class RunMonitor:
 
 
 def measured(roots: Iterable[int]) -> int:
-    """Bytes of memory used by a process tree, counting shared pages once. The processes are stopped meanwhile."""
+    """Return the bytes of memory used by process trees, counting shared pages once.
+
+    The processes are stopped during the measurement.
+    """
     roots = list(roots)
     stopped = _stop(roots)
     try:
@@ -101,7 +104,7 @@ def measured(roots: Iterable[int]) -> int:
 
 
 def _stop(roots: list[int]) -> list[int]:
-    """Stop every process of a tree. Returns those that were not stopped before."""
+    """Stop every process of the trees. Returns the ids of the processes that were running before."""
     seen: dict[int, bool] = {}
     for _ in range(PASSES):
         new = [p for p in procfs.tree(roots) if p.pid not in seen]
@@ -109,6 +112,8 @@ def _stop(roots: list[int]) -> list[int]:
             break
         for found in new:
             seen[found.pid] = not found.stopped
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # gone, or another user's
+            with contextlib.suppress(
+                ProcessLookupError, PermissionError
+            ):  # the process has ended or belongs to another user
                 os.kill(found.pid, signal.SIGSTOP)
     return [pid for pid, running in seen.items() if running]

@@ -1,8 +1,8 @@
 """Level "ns": each run has its own namespaces and root file system, in which the program is process 1.
 
-The order of calls matters. The user namespace of the server owns its mount and pid namespaces, so a child that still
-has the capabilities of the server can mount its folders and /proc. Then the child enters another user namespace, which
-counts its processes, and drops its capabilities.
+The order of calls matters. The user namespace of the server owns the mount and pid namespaces of a run, so a child that
+still has the server's capabilities can mount its folders and /proc. Afterwards the child enters a new user namespace,
+for which RLIMIT_NPROC is counted separately, and drops its capabilities.
 """
 
 from __future__ import annotations
@@ -19,10 +19,16 @@ from gem.sandbox.zygote.protocol import RunRequest, ServerSettings
 from gem.sandbox.zygote.seccomp import Filter
 
 USER = 1000  # user id that programs see
-OUTSIDE_USER = 60_000  # their user id outside if root runs the sandbox, because limits do not apply to root
-HOME_CANDIDATES = ("/tmp", "/home", "/var/tmp")  # the first one that covers no readable path is used
+OUTSIDE_USER = 60_000  # the host's id for USER if the sandbox runs as root, because limits do not apply to root
+HOME_CANDIDATES = ("/tmp", "/home", "/var/tmp")  # the first one that contains no readable path is used
 BOX = "/box"  # mount point of the file system that holds all files of a run
-ROOT_CANDIDATES = ("/sys", "/mnt", "/media", "/srv", "/opt")  # likewise, among those that exist
+ROOT_CANDIDATES = (
+    "/sys",
+    "/mnt",
+    "/media",
+    "/srv",
+    "/opt",
+)  # the first existing one that contains no readable path is used
 NEW_ROOT = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_PIDS
 SAFE_MOUNT = linux.NO_SUID | linux.NO_DEVICES
 
@@ -120,7 +126,13 @@ class NamespaceLevel:
 
 @contextlib.contextmanager
 def _mapped(users: list[tuple[int, int, int]]) -> Iterator[None]:
-    """Context in which this process enters a user namespace; on exit a helper outside maps its users."""
+    """Context manager in which this process enters a user namespace.
+
+    On exit, a helper process in the old namespace writes the user and group maps.
+
+    Raises:
+        OSError: if the maps could not be written.
+    """
     process = os.getpid()
     ready, entered = os.pipe()
     helper = os.fork()
@@ -145,11 +157,11 @@ def _mapped(users: list[tuple[int, int, int]]) -> Iterator[None]:
 
 
 def _write_maps(process: str, users: list[tuple[int, int, int]]) -> None:
-    """Map users and groups of the user namespace of a process.
+    """Write the user and group maps of the user namespace of a process.
 
     Args:
         process: process id, or "self".
-        users: (id inside, user id outside, group id outside).
+        users: tuples of the id inside the namespace, the user id outside and the group id outside.
     """
     if len(users) == 1:
         _write(f"/proc/{process}/setgroups", "deny")
@@ -166,7 +178,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _populate_root(root: str, visible: list[str], *, hidden: str, home: str) -> None:
-    """Fill a new root with the readable paths of the host, read-only, and a few files that programs expect."""
+    """Mount the readable paths of the host read-only in a new root, and create files that programs expect."""
     os.mkdir(f"{root}/etc")
     done: list[str] = []
     for path in visible:
@@ -192,7 +204,7 @@ def _populate_root(root: str, visible: list[str], *, hidden: str, home: str) -> 
 
 
 def _bind_read_only(path: str, root: str) -> None:
-    if os.path.islink(path) and "/" not in path[1:]:  # /bin, /lib, where they are links
+    if os.path.islink(path) and "/" not in path[1:]:  # /bin and /lib are symbolic links on many systems
         os.symlink(os.readlink(path), root + path)
         return
     if os.path.isdir(path):
@@ -205,7 +217,7 @@ def _bind_read_only(path: str, root: str) -> None:
 
 
 def _first_unused(candidates: Iterable[str], visible: Iterable[str]) -> str:
-    """The first folder that contains no readable path."""
+    """Return the first candidate that contains no readable path."""
     return next(folder for folder in candidates if not any(_within(path, folder) for path in visible))
 
 
@@ -214,7 +226,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _run_init() -> None:
-    """Process 1 of a run that needs one: reaps orphans until it is killed, which ends the run."""
+    """Run as process 1 of a pid namespace: reap orphaned processes until killed. Killing process 1 ends the run."""
     linux.close_from(0)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Wait for several descriptors at once and capture the output of isolated processes."""
+"""Capture the output of isolated processes while waiting for several descriptors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class OutputReader:
         self.poll = select.poll()
 
     def pipe(self, limit: int) -> tuple[int, int]:
-        """Create a pipe that keeps ``limit`` bytes.
+        """Create a pipe and capture up to ``limit`` bytes of its data.
 
         Returns:
-            The read end, which this object owns, and the write end, which the caller closes.
+            (read end, write end). This object closes the read end; the caller closes the write end.
         """
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
@@ -40,13 +40,13 @@ class OutputReader:
         self.poll.register(fd, select.POLLIN)
 
     def wait(self, deadline: float) -> list[int]:
-        """Wait until a descriptor is readable, and read the pipes.
+        """Wait until a descriptor is readable or the deadline has passed, and read from the readable pipes.
 
         Args:
-            deadline: by time.monotonic().
+            deadline: value of time.monotonic().
 
         Returns:
-            The readable descriptors that are not pipes.
+            The readable descriptors that are not pipes of this object.
         """
         left = max(0.0, deadline - time.monotonic())
         ready = [fd for fd, _ in self.poll.poll(left * 1000)]
@@ -56,20 +56,20 @@ class OutputReader:
         return [fd for fd in ready if fd not in self.captures]
 
     def renew(self, *fds: int) -> None:
-        """Start new captures for these pipes, discarding what they received so far."""
+        """Discard the captured data of these pipes and start new captures."""
         self.floods.difference_update(fds)
         for fd in fds:
             self.captures[fd] = Capture(self.captures[fd].limit)
 
     def drain(self, *fds: int) -> None:
-        """Read what is left in pipes, without waiting for other processes that hold them open."""
+        """Read the data that is available in pipes, without waiting for processes that still hold the write ends."""
         for fd in fds:
             for _ in range(FLOOD_FACTOR):
                 if not self._read(fd):
                     break
 
     def close(self, *fds: int) -> None:
-        """Close pipes; without arguments, all pipes."""
+        """Close the read ends of these pipes. Without arguments, close all of them."""
         for fd in fds or tuple(self.captures):
             self._forget(fd)
             self.floods.discard(fd)
@@ -77,7 +77,7 @@ class OutputReader:
             os.close(fd)
 
     def _read(self, fd: int) -> bool:
-        """Read a chunk; returns whether there was one."""
+        """Read a chunk from a pipe. Returns False if no data is available."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Find out which isolation levels work on this machine, by running a program that tries to escape from each."""
+"""Test which isolation levels work on this machine by running a program that tries to escape from the sandbox."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Report, Result
 from gem.sandbox.zygote.execution import run_once
 
-LEVELS = ("ns", "lsm", "basic")  # highest first
+LEVELS = ("ns", "lsm", "basic")  # from the highest to the lowest isolation
 _PROCESS_LIMIT, _FORKS = 8, 200
 
-# Tries what an isolated program must not be able to do, and prints what succeeded.
+# Attempts actions that an isolated program must not be able to perform, and prints those that succeeded.
 _PROGRAM = """
 import json, os, signal, socket, time
 
@@ -88,7 +88,7 @@ def best_level() -> str:
 
 @functools.cache
 def why_not(level: str) -> str:
-    """Return why a level is not available on this machine; empty if it is. The result is cached."""
+    """Return the reason why a level is not available on this machine, or "" if it is available. Cached."""
     if level == "basic":
         return ""
     if sys.platform != "linux":
@@ -101,7 +101,7 @@ def why_not(level: str) -> str:
 
 
 def report(level: str) -> Report:
-    """Report what a level enforces, and why no higher level is available."""
+    """Report what a level enforces, and why the higher levels are not available."""
     notes = [reason for higher in LEVELS[: LEVELS.index(level)] if (reason := why_not(higher))]
     best = best_level()
     if best != level:
@@ -112,7 +112,7 @@ def report(level: str) -> Report:
 
 
 def _probe(level: str, folder: Path) -> Result:
-    """Run the program while the host has a file that it must not be able to read."""
+    """Create a file that isolated programs must not be able to read, and run the test program."""
     secret = folder / "secret"
     secret.write_text("secret")
     own_pids = level == "ns"
@@ -122,7 +122,7 @@ def _probe(level: str, folder: Path) -> Result:
 
 
 def _failure(level: str, result: Result) -> str:
-    """Why a level is not available, given the result of the program; empty if it is."""
+    """Return the reason why a level is not available, given the test program's result, or "" if it is available."""
     line, _, rest = result.stdout.partition("\n")
     try:
         found = json.loads(line)

@@ -17,9 +17,9 @@ class ProcessInfo:
     """A process.
 
     Args:
-        group: process group.
+        group: id of the process group.
         tasks: number of threads.
-        cpu_s: CPU seconds, including children it has waited for.
+        cpu_s: CPU seconds, including the children that the process has reaped.
         rss_bytes: resident memory.
         stopped: whether it is stopped by a signal.
     """
@@ -33,7 +33,7 @@ class ProcessInfo:
 
 
 def process(pid: int) -> ProcessInfo | None:
-    """Read a process; None if it does not exist."""
+    """Return information about a process, or None if the process does not exist."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             data = file.read()
@@ -45,7 +45,11 @@ def process(pid: int) -> ProcessInfo | None:
 
 
 def children(pid: int, tasks: int = 1) -> list[int]:
-    """The child processes of a process, including those it adopted."""
+    """Return the ids of the children of a process, including adopted orphans; empty if the process does not exist.
+
+    Args:
+        tasks: number of threads of the process. If it is 1, only the main thread is read.
+    """
     try:
         threads = [str(pid)] if tasks == 1 else os.listdir(f"/proc/{pid}/task")
         found: list[int] = []
@@ -58,7 +62,7 @@ def children(pid: int, tasks: int = 1) -> list[int]:
 
 
 def tree(roots: Iterable[int]) -> Iterator[ProcessInfo]:
-    """Processes and all their descendants."""
+    """Yield the root processes and all their descendants."""
     pending = list(roots)
     while pending:
         found = process(pending.pop())
@@ -68,22 +72,28 @@ def tree(roots: Iterable[int]) -> Iterator[ProcessInfo]:
 
 
 def memory(processes: Iterable[ProcessInfo]) -> int:
-    """Bytes of memory used by processes, counting shared pages once."""
+    """Return the bytes of memory used by processes, counting shared pages once."""
     return sum(map(_proportional, processes))
 
 
 def _proportional(found: ProcessInfo) -> int:
-    """Proportional set size of anonymous and shared memory: a page mapped by n processes counts 1/n in each."""
+    """Return the proportional set size in bytes of anonymous and shared memory.
+
+    A page mapped by n processes counts as 1/n page for each of them.
+    """
     try:
         with open(f"/proc/{found.pid}/smaps_rollup") as file:
             sizes = {key: value for key, _, value in (line.partition(":") for line in file)}
         return sum(int(sizes[key].split()[0]) << 10 for key in ("Pss_Anon", "Pss_Shmem"))
-    except (OSError, KeyError, ValueError):  # it has ended or is not readable
+    except (OSError, KeyError, ValueError):  # the process has ended, or smaps_rollup is not readable
         return found.rss_bytes if process(found.pid) else 0
 
 
 def files(folder: str, enough: int) -> int:
-    """Bytes of disk used by a folder. Counting stops above ``enough``, or at more than MAX_FILES entries."""
+    """Return the bytes of disk space used by a folder.
+
+    Returns ``enough + 1`` if the folder uses more than ``enough`` bytes or has more than MAX_FILES entries.
+    """
     total = count = 0
     pending = [folder]
     while pending:
@@ -102,7 +112,7 @@ def files(folder: str, enough: int) -> int:
 
 
 def unlinked_files(pid: int) -> int:
-    """Bytes of deleted files that a process holds open."""
+    """Return the bytes of disk space used by deleted files that a process holds open."""
     total = 0
     try:
         for fd in os.listdir(f"/proc/{pid}/fd"):
@@ -115,7 +125,7 @@ def unlinked_files(pid: int) -> int:
 
 
 def tasks_of_user(uid: int) -> int:
-    """Number of visible processes and threads of a user."""
+    """Return the number of threads of a user's processes that are visible in /proc."""
     total = 0
     for name in os.listdir("/proc"):
         try:

@@ -1,4 +1,4 @@
-"""Execute source like a script, in an isolated process."""
+"""Execute the source of a program as a script in an isolated process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 NAME = "main.py"
-FLUSH = getattr(signal, "SIGRTMAX", 1) - 1  # 0 where there are no such signals
+FLUSH = getattr(signal, "SIGRTMAX", 1) - 1  # 0 if the system has no real-time signals
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
     """Run a program as __main__.
 
     Args:
-        options: ``source`` as bytes; ``unbuffered``: write output at once instead of line by line, for callers that do
-            not send the FLUSH signal.
+        options: ``source``, bytes; ``unbuffered``, whether output is written immediately instead of line by line, for
+            callers that do not send the FLUSH signal.
         fds: the standard streams.
     """
     open_streams(unbuffered=options.get("unbuffered", False))
@@ -34,9 +34,9 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
 
 
 def open_streams(*, unbuffered: bool = False) -> None:
-    """Reopen the standard streams, with the encoding of UTF-8 mode.
+    """Reopen the standard streams with the encoding and error handlers of Python's UTF-8 mode.
 
-    Output is line-buffered, so that lines are written at once and lines of different threads or processes do not mix.
+    Unless ``unbuffered`` is set, output is line-buffered, so that lines from different threads or processes do not mix.
     """
     opened = unbuffered_writer if unbuffered else line_writer
     sys.stdin = reader(0)
@@ -46,14 +46,14 @@ def open_streams(*, unbuffered: bool = False) -> None:
 
 
 def compiled(source: bytes) -> types.CodeType | None:
-    """Compile a program; prints the error to stderr and returns None if it is invalid."""
+    """Compile a program. If that fails, print the error to stderr and return None."""
     text = source.decode("utf-8", "replace")
     linecache.cache[NAME] = (
         len(text),
         None,
         text.splitlines(True),
         NAME,
-    )  # without a time, linecache does not look for the file
+    )  # linecache does not check the file if the modification time is None
     try:
         return compile(source, NAME, "exec", dont_inherit=True)
     except BaseException:  # including MemoryError and RecursionError
@@ -62,7 +62,7 @@ def compiled(source: bytes) -> types.CodeType | None:
 
 
 def new_module(name: str) -> types.ModuleType:
-    """Create a module for a program to run in, and put the working directory first on the import path."""
+    """Create the module in which a program runs, and prepend the working directory to sys.path."""
     module = types.ModuleType(name)
     module.__dict__.update(__file__=NAME, __builtins__=builtins)
     sys.modules[name] = module
@@ -72,7 +72,11 @@ def new_module(name: str) -> types.ModuleType:
 
 
 def find_function(module: types.ModuleType, function: str) -> Any:
-    """Find a function of a program. Raises SystemExit with a message if there is none."""
+    """Return a function of a program, or a method bound to a new instance of its class.
+
+    Raises:
+        SystemExit: if the program has no such function or class; the argument is a message.
+    """
     owner, _, name = function.rpartition(".")
     if not owner and not hasattr(module, name) and hasattr(module, "Solution"):
         owner = "Solution"
@@ -85,13 +89,13 @@ def find_function(module: types.ModuleType, function: str) -> Any:
 
 
 def run_in(module: types.ModuleType, code: types.CodeType) -> None:
-    """Execute the code of a program in a module."""
+    """Reseed the random generators and execute the code of a program in a module."""
     reseed_random()
     exec(code, module.__dict__)
 
 
 def execute(main: Callable[[], object]) -> int:
-    """Call main() and shut down like an interpreter, except for freeing memory. Returns the exit code."""
+    """Call main(), perform the shutdown steps of an interpreter except freeing memory, and return the exit code."""
     exit_code = 0
     try:
         main()
@@ -103,7 +107,7 @@ def execute(main: Callable[[], object]) -> int:
     for finish in (_end_threads, _call_exit_functions, _flush_out, _flush_errors):
         try:  # noqa: SIM105  suppress() writes to pages, which are then copied for each test
             finish()
-        except BaseException:  # the program may have replaced the streams by anything
+        except BaseException:  # the program may have replaced the streams
             pass
     return exit_code
 
@@ -129,7 +133,7 @@ def _flush_errors() -> None:
 
 
 def show_exception() -> None:
-    """Print the current exception without frames of gem, using sys.excepthook if the program has set it."""
+    """Print the current exception without frames of gem. If the program has set sys.excepthook, call that instead."""
     kind, error, trace = sys.exc_info()
     while trace is not None and trace.tb_frame.f_code.co_filename != NAME:
         trace = trace.tb_next
@@ -143,9 +147,9 @@ def show_exception() -> None:
 
 
 def install_flush_handler() -> None:
-    """Flush output on the FLUSH signal, which is sent shortly before a program is killed after a timeout.
+    """Install a handler that flushes output on the FLUSH signal, which is sent to a program that is about to be killed.
 
-    Inherited by forks. A program that is inside a long C call does not react.
+    Forked processes inherit the handler. The handler does not run while the program is inside a C function.
     """
     if FLUSH:
         signal.signal(FLUSH, _flush)
@@ -153,7 +157,9 @@ def install_flush_handler() -> None:
 
 def _flush(*_: object) -> None:
     for finish in (_flush_out, _flush_errors):
-        with contextlib.suppress(BaseException):  # signaled during a flush, or the streams were replaced
+        with contextlib.suppress(
+            BaseException
+        ):  # the signal arrived during a flush, or the program has replaced the streams
             finish()
 
 
@@ -178,10 +184,10 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def reseed_random() -> None:
-    """Reseed the random generators, which would otherwise be the same in all forks."""
+    """Reseed the global random generators of Python and numpy, which have the same state in all forks."""
     python_random, in_c = sys.modules.get("random"), sys.modules.get("_random")
     if python_random is not None and in_c is not None:
-        in_c.Random.seed(python_random._inst)  # as random.seed() does, in fewer steps
+        in_c.Random.seed(python_random._inst)  # same effect as random.seed(), in fewer steps
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()

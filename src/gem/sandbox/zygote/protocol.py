@@ -1,9 +1,9 @@
-"""The protocol between the host and a fork server, and the format in which a job reaches a child.
+"""The protocol between the host and a fork server, and the format of the job that a child reads.
 
-For each run the host sends a RunRequest over the control socket, with descriptors: a socket for this run, the job, and
-those that the child inherits. Over the socket of the run the server sends lines of JSON: ``{"started": true}`` before
-it forks, then ``{"ended": …}`` with how the run ended, or ``{"failed": …}`` if it could not be set up. The host kills a
-run by sending the reason, or by closing the socket.
+For each run, the host sends a RunRequest over the control socket. The attached descriptors are a socket for this run,
+the job file, and the descriptors that the child inherits. The server sends JSON lines over the socket of the run:
+``{"started": true}`` before the fork, then ``{"ended": …}`` with the exit status, or ``{"failed": …}`` if the run could
+not be set up. The host kills a run by sending the reason over this socket or by closing it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REQUEST = struct.Struct("=16sdqqq")
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run: the entry of the server to call, and the limits that the server enforces."""
+    """A request for a run: a key of ``server.ENTRIES`` and the limits of the run."""
 
     entry: str
     cpu_s: float
@@ -51,11 +51,11 @@ class ServerSettings:
 
     Args:
         level: "ns", "lsm" or "basic".
-        modules: imported before the first fork, if installed.
+        modules: names of modules to import before the first fork. Modules that are not installed are skipped.
         readable: folders of the interpreter and its libraries.
-        hidden: a folder that programs must not read, possibly inside a readable one.
-        path: PATH of the programs.
-        folder: parent of the working directories, at the levels without namespaces.
+        hidden: a folder that programs must not read, even if it is inside a readable folder.
+        path: value of PATH for programs.
+        folder: folder in which working directories are created; not used at level "ns".
         network: whether programs have network access.
     """
 
@@ -69,7 +69,7 @@ class ServerSettings:
 
 
 def job_file(options: Mapping[str, Any], files: Mapping[str, bytes]) -> int:
-    """A descriptor from which the child reads its options and files. Only plain data."""
+    """Return the descriptor of a file with the options and files of a run, encoded with marshal."""
     return in_memory(marshal.dumps((dict(options), dict(files))))
 
 
@@ -80,13 +80,16 @@ def read_job(fd: int) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def in_memory(data: bytes) -> int:
-    """A readable descriptor of an anonymous file with this data. On Linux it is sealed against writing."""
+    """Return the descriptor of an anonymous file that contains ``data``. On Linux, the file is sealed against writing.
+
+    If ``data`` is empty, the descriptor refers to /dev/null.
+    """
     if not data:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     if sys.platform == "linux":
         fd = os.memfd_create("gem", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     else:
-        import tempfile  # imported late: its imports would be part of every fork
+        import tempfile  # imported here, because its imports would increase the cost of every fork
 
         with tempfile.TemporaryFile(buffering=0) as file:
             fd = os.dup(file.fileno())

@@ -1,4 +1,4 @@
-"""Remove files that a program left behind, including unreadable folders, extremely long paths and symbolic links."""
+"""Remove the files of a program, including unreadable folders, extremely long paths and symbolic links."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder and its contents. Does not follow links and raises nothing.
+    """Remove a folder and its contents. Does not follow symbolic links. Errors are ignored.
 
-    Subfolders are moved to the top before they are emptied, which avoids long paths and recursion. No other process may
-    be changing the folder.
+    Subfolders are moved into ``path`` itself before they are emptied, which avoids long paths and recursion. No other
+    process may change the folder at the same time.
     """
     with contextlib.suppress(OSError):
         empty_folder(path)
@@ -20,10 +20,10 @@ def remove_tree(path: str) -> None:
 
 
 def empty_folder(path: str) -> None:
-    """Remove the contents of a folder. Raises OSError if the folder itself cannot be opened."""
+    """Remove the contents of a folder as far as possible. Raises OSError if the folder itself cannot be read."""
     os.chmod(path, 0o700)
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    prefix = os.urandom(8).hex()  # avoids names that exist
+    prefix = os.urandom(8).hex()  # avoids collisions with existing names
     names = (f"{prefix}.{number}" for number in itertools.count())
     try:
         pending = _cleared(top, top, names)
@@ -41,7 +41,7 @@ def empty_folder(path: str) -> None:
 
 
 def _cleared(folder: int, top: int, names: Iterator[str]) -> list[str]:
-    """Unlink the files of an open folder and move its subfolders to the top. Returns their new names."""
+    """Unlink the files of an open folder and move its subfolders into ``top``. Returns their new names."""
     moved: list[str] = []
     with os.scandir(folder) as entries:
         for entry in list(entries):
@@ -49,7 +49,7 @@ def _cleared(folder: int, top: int, names: Iterator[str]) -> list[str]:
                 if not entry.is_dir(follow_symlinks=False):
                     os.unlink(entry.name, dir_fd=folder)
                     continue
-                os.chmod(entry.name, 0o700, dir_fd=folder)  # not a link
+                os.chmod(entry.name, 0o700, dir_fd=folder)  # the entry is a folder, not a symbolic link
                 name = next(names)
                 os.rename(entry.name, name, src_dir_fd=folder, dst_dir_fd=top)
                 moved.append(name)

@@ -1,4 +1,4 @@
-"""The local sandbox: runs programs in forks of preloaded interpreters, at one of three isolation levels."""
+"""The local sandbox, which runs programs in forks of preloaded interpreters at one of three isolation levels."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class ZygoteSandbox(Sandbox):
     """Runs programs on this machine, in forks of preloaded interpreters.
 
     Args:
-        limits: defaults of every run.
+        limits: default limits of each run. None means Limits().
         level: isolation level, "ns", "lsm" or "basic". "auto" means GEM_SANDBOX_LEVEL if set, else the highest level
             available.
-        require: lowest acceptable level; None accepts any.
+        require: lowest acceptable level. None accepts any level.
 
     Raises:
         BadValue: if the level does not exist.
-        SandboxError: if the level is not available on this machine.
+        SandboxError: if the level is not available on this machine or is lower than ``require``.
     """
 
     def __init__(self, *, limits: Limits | None = None, level: str = "auto", require: str | None = None) -> None:
@@ -91,7 +91,7 @@ class ZygoteSandbox(Sandbox):
         )
 
     def session(self, *, limits: Limits | None = None) -> Session:
-        # The imports of future cells are unknown, so the server with all preloaded libraries is used.
+        # The imports of later cells are unknown, so this uses the server that preloads all libraries.
         return ZygoteSession(self._pool.launcher(b"import sympy"), limits or self.limits)
 
     def report(self) -> Report:
@@ -119,7 +119,7 @@ class ZygoteSandbox(Sandbox):
 
 
 def _best_level() -> str:
-    """The highest level available. Logs one warning if that is "basic"."""
+    """Return the highest available level. If that is "basic", log a warning, once per process."""
     global _warned
     level = probe.best_level()
     if level == "basic" and not _warned:

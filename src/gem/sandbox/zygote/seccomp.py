@@ -1,7 +1,7 @@
-"""A seccomp filter for isolated programs, in classic BPF. It is assembled once and installed for each run.
+"""Seccomp filters for isolated programs, in classic BPF. A filter is assembled once and installed for each run.
 
-Most forbidden calls fail with EPERM. Some calls that ordinary programs make but the sandbox cannot allow pretend to
-succeed: see FAKED_GROUPS and FAKED_ATTRIBUTES.
+Most forbidden system calls fail with EPERM. Some forbidden system calls are common in ordinary programs; these have no
+effect and return 0 (see FAKED_GROUPS and FAKED_ATTRIBUTES).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBER, _ARCH = 0, 4  # offsets in struct seccomp_data
 _PR_GET_SECCOMP, _PR_SET_SECCOMP, _MODE_FILTER = 21, 22, 2
 _INSTRUCTION = struct.Struct("HBBI")
 
-# Rarely needed and often exploited, or with effects outside the run.
+# System calls that are rarely needed and often exploited, or that have effects outside the run.
 REFUSED = words(
     """ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise process_mrelease
     bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register add_key request_key keyctl
@@ -37,12 +37,12 @@ REFUSED = words(
     swapoff reboot sethostname setdomainname settimeofday clock_settime adjtimex clock_adjtime acct vhangup syslog
     lookup_dcookie uselib migrate_pages move_pages shmget semget msgget mq_open"""
 )
-# Libraries have fallbacks for these. Data in a memfd does not count as resident memory of any process.
+# Libraries have fallbacks for these system calls. Data in a memfd is not part of any process's resident memory.
 UNKNOWN = ["clone3", "memfd_create", "memfd_secret"]
 NETWORK = ["bind", "listen", "connect", "accept", "accept4"]
-# Without a pid namespace, the process group is how all processes of a run are found.
+# Without a pid namespace, the processes of a run are identified by their process group.
 FAKED_GROUPS = ["setsid", "setpgid"]
-# Landlock does not cover these, and the program may run as the owner of the host's files.
+# Landlock does not restrict these system calls, and the program may run as the owner of the host's files.
 FAKED_ATTRIBUTES = words(
     """chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat
     setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr"""
@@ -64,12 +64,13 @@ class Filter:
     """An assembled filter.
 
     Args:
-        network: allow internet sockets.
+        network: allow IPv4 and IPv6 sockets.
         own_pids: the run has its own pid namespace, in which the program is process 1.
-        fake_groups: pretend that calls to leave the process group succeed.
-        guard_signals: forbid signals except to the program itself and its group.
-        fake_attributes: pretend that calls to change modes, owners and times of files succeed.
-        guard_truncation: forbid truncating files by name or when opening them for reading, where Landlock does not.
+        fake_groups: make setsid() and setpgid() return 0 without effect.
+        guard_signals: forbid signals except to the program itself and its process group.
+        fake_attributes: make the system calls in FAKED_ATTRIBUTES return 0 without effect.
+        guard_truncation: forbid truncating files by name or when opening them for reading, for Landlock versions that
+            do not restrict truncation.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Filter:
 
     @property
     def assembled(self) -> bytes:
-        """The instructions, for installing the filter by other means. Requires guard_signals=False."""
+        """The BPF program as bytes. Only valid if guard_signals is False."""
         return self._bytes
 
     def install(self) -> None:
@@ -115,10 +116,10 @@ class Filter:
 
 
 class GroupFilter(Filter):
-    """An additional filter for a part of a run that keeps a process and its children in their process group.
+    """An additional filter that keeps one test and its children in their process group.
 
     Args:
-        guard_signals: forbid signals except to the process itself and its group.
+        guard_signals: forbid signals except to the process itself and its process group.
     """
 
     def __init__(self, *, guard_signals: bool) -> None:
@@ -128,9 +129,9 @@ class GroupFilter(Filter):
         self._bytes = _assembled(self._code)
 
     def prepared(self) -> tuple[Callable[..., int], tuple[Any, ...]]:
-        """The C function that installs the filter, and its arguments. Requires guard_signals=False.
+        """Return the C function that installs the filter, and its arguments. Only valid if guard_signals is False.
 
-        The caller checks the result of the call.
+        The C function returns a negative number on failure.
         """
         return _prctl, (_PR_SET_SECCOMP, _MODE_FILTER, _sock_fprog(self._bytes))
 
@@ -146,7 +147,7 @@ _prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.POINTER(_SockFprog))
 
 
 def noop_call() -> tuple[Callable[..., int], tuple[Any, ...]]:
-    """Like GroupFilter.prepared(), for a call without effect."""
+    """Return the same C function as GroupFilter.prepared(), with arguments that have no effect."""
     return _prctl, (_PR_GET_SECCOMP, 0, _sock_fprog(b""))
 
 
@@ -163,7 +164,11 @@ def _assembled(code: Iterable[Instruction]) -> bytes:
 
 
 def _prologue() -> list[Instruction]:
-    """Kill on calls of other architectures; x32 calls are unknown. Like all rules, leaves the call number loaded."""
+    """Build the start of a filter, which checks the architecture and loads the system call number.
+
+    System calls of another architecture kill the process; x32 system calls fail with ENOSYS. Every rule expects the
+    system call number to be loaded, and reloads the number if it has loaded something else.
+    """
     return [
         (_LOAD, 0, 0, _ARCH),
         (_EQUAL, 1, 0, _ARCHITECTURE[MACHINE]),
@@ -175,19 +180,22 @@ def _prologue() -> list[Instruction]:
 
 
 def _answer(names: Iterable[str], answer: int) -> list[Instruction]:
-    """Return the same result for several calls, whatever their arguments."""
+    """Build rules that return ``answer`` for each of these system calls, regardless of the arguments."""
     return [i for name in names for i in _rule(name, [(_RETURN, 0, 0, answer)])]
 
 
 def _rule(name: str, body: list[Instruction]) -> list[Instruction]:
-    """Run instructions for one call."""
+    """Build a rule that executes ``body`` only for the system call ``name``. Empty if this machine has no such call."""
     if name not in NUMBERS:
         return []
     return [(_EQUAL, 0, len(body), NUMBERS[name]), *body]
 
 
 def _argument(index: int) -> Instruction:
-    """Load the lower half of an argument; the kernel ignores the upper half of the arguments filtered here."""
+    """Build an instruction that loads the lower 32 bits of a system call argument.
+
+    The kernel ignores the upper 32 bits of the arguments that are filtered here.
+    """
     return (_LOAD, 0, 0, 16 + 8 * index)
 
 
@@ -195,14 +203,14 @@ _RELOAD: Instruction = (_LOAD, 0, 0, _NUMBER)
 
 
 def _unless(name: str, index: int, allowed: Iterable[int], answer: int = _REFUSE) -> list[Instruction]:
-    """Refuse a call except for some values of an argument."""
+    """Build a rule that rejects a system call unless the argument has one of the allowed values."""
     values = list(allowed)
     tests = [(_EQUAL, len(values) - n, 0, value) for n, value in enumerate(values)]
     return _rule(name, [_argument(index), *tests, (_RETURN, 0, 0, answer), _RELOAD])
 
 
 def _where(name: str, index: int, refused: Iterable[int], answer: int = _REFUSE) -> list[Instruction]:
-    """Refuse a call for some values of an argument."""
+    """Build a rule that rejects a system call if the argument has one of the refused values."""
     values = list(refused)
     tests = [(_EQUAL, len(values) - 1 - n, int(n == len(values) - 1), value) for n, value in enumerate(values)]
     return _rule(name, [_argument(index), *tests, (_RETURN, 0, 0, answer), _RELOAD])
@@ -218,7 +226,11 @@ def _ioctl(guard_signals: bool) -> list[Instruction]:
 
 
 def _sockets(network: bool) -> list[Instruction]:
-    """Allow pairs of connected sockets except datagram sockets, which can send to other addresses."""
+    """Build rules for sockets.
+
+    Unix socket pairs are allowed, except datagram sockets, which can send to other addresses. IPv4 and IPv6 sockets are
+    allowed only if ``network`` is True.
+    """
     datagrams = [_argument(1), (_AND, 0, 0, 0xF), (_EQUAL, 0, 1, _DATAGRAM), (_RETURN, 0, 0, _REFUSE), _RELOAD]
     pairs = _unless("socketpair", 0, [_UNIX]) + _rule("socketpair", datagrams)
     if network:
@@ -227,14 +239,14 @@ def _sockets(network: bool) -> list[Instruction]:
 
 
 def _own_limits_only() -> list[Instruction]:
-    """Allow a process to change only its own limits and priorities."""
+    """Build rules that allow a process to change only its own limits and priorities."""
     names = ("prlimit64", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr")
     code = [i for name in names for i in _unless(name, 0, [0])]
     return code + _unless("setpriority", 1, [0]) + _unless("ioprio_set", 1, [0])
 
 
 def _killing_oneself() -> list[Instruction]:
-    """Kill process 1 when it sends itself SIGKILL, which the kernel would ignore."""
+    """Build a rule that kills process 1 if it sends itself SIGKILL, which the kernel would ignore."""
     nine = [_argument(1), (_EQUAL, 0, 1, 9), (_RETURN, 0, 0, _KILL)]
     return _rule("kill", [_argument(0), (_EQUAL, 0, len(nine), 1), *nine, _RELOAD])
 

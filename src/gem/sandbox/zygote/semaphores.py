@@ -1,6 +1,6 @@
-"""Semaphores for multiprocessing that do not need /dev/shm, for the level without access to it.
+"""Semaphores for multiprocessing that do not need /dev/shm, which level "lsm" does not allow.
 
-They live in memory shared by forks, so they work only with the start method "fork".
+The semaphores are stored in memory that is shared with forked processes, so they require the start method "fork".
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import time
 from typing import Any
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_SIZE = 32  # of sem_t on 64-bit Linux
-_RECURSIVE = 0  # kinds, as multiprocessing numbers them
+_SIZE = 32  # size of sem_t on 64-bit Linux
+_RECURSIVE = 0  # multiprocessing.synchronize.RECURSIVE_MUTEX
 _CLOCK_STEP_S = 3600.0 * 24 * 365
 
 
@@ -29,7 +29,7 @@ class SemLock:
 
     def __init__(self, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> None:
         self.kind, self.maxvalue, self.name, self.handle = kind, maxvalue, None, 0
-        import mmap  # imported late, because only this level needs it
+        import mmap  # imported here, because only level "lsm" needs it
 
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)
         self._sem = (ctypes.c_char * _SIZE).from_buffer(self._memory)
@@ -99,7 +99,7 @@ class SemLock:
 
 
 def install() -> None:
-    """Make multiprocessing use these semaphores, and temporary files for shared values, here and in all forks."""
+    """Make multiprocessing use SemLock, and use temporary files for shared values. Also applies to forked processes."""
     importlib.import_module("mmap")
     synchronize: Any = importlib.import_module("_multiprocessing")
     synchronize.SemLock = SemLock

@@ -1,8 +1,8 @@
-"""The fork server: a process with preloaded libraries; every run is a fork of it.
+"""The fork server: a process with preloaded libraries that forks a child for each run.
 
-It is single-threaded, so that forking is safe, and imports no part of gem except this package. Its parent waits for it
-and cleans up if it is killed. The server and all its runs end when the host closes its end of the control socket; the
-kernel does that if the host dies.
+The server is single-threaded, so that forking is safe, and imports no part of gem except this package. Its parent
+process waits for the server to exit and then cleans up, even if the server was killed. The server and all its runs end
+when the host closes its end of the control socket; the kernel closes the socket if the host dies.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ ENTRIES = {
     "tests": "gem.sandbox.zygote.batch_driver",
     "session": "gem.sandbox.zygote.cells",
 }
-WITH_INIT = ("exec",)  # commands expect signals to kill them, which does not work for process 1
-FLUSH_S = 0.02  # for a program that timed out to flush its streams
+WITH_INIT = ("exec",)  # many signals do not kill process 1, so a command must not be process 1
+FLUSH_S = 0.02  # time for a program that timed out to flush its streams
 FAILED = 125  # exit code of a child that could not start its program
 
 
 def main(control_fd: int, settings: ServerSettings) -> NoReturn:
-    """Serve until the host hangs up. If setting up fails, the reason is sent over the control socket."""
+    """Run the fork server until the host closes the control socket. If setup fails, send the reason to the host."""
     control = socket.socket(fileno=control_fd)
     level = LEVELS[settings.level](settings)
     pid = 0
     try:
         for name in ENTRIES.values():
-            importlib.import_module(name)  # this folder may not be readable later
+            importlib.import_module(name)  # the folder of this package may not be readable later
         _raise_descriptor_limit()
-        os.environ.pop("LD_BIND_NOW", None)  # only meant for this process
+        os.environ.pop("LD_BIND_NOW", None)  # intended only for this process, not for programs
         os.environ.update(PATH=settings.path, HOME="/", LANG="C.UTF-8", LC_ALL="C.UTF-8")
         os.umask(0o022)
         level.isolate_server()
@@ -77,7 +77,7 @@ def main(control_fd: int, settings: ServerSettings) -> NoReturn:
 
 
 def _raise_descriptor_limit() -> None:
-    """Raise the soft limit on descriptors, because each run uses one in the server."""
+    """Raise the soft limit on descriptors to the hard limit, because the server holds one descriptor per run."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -106,7 +106,7 @@ def _serve(control: socket.socket, level: BasicLevel | NamespaceLevel, settings:
 
 
 def load(modules: Iterable[str]) -> None:
-    """Import what children will use, warm up, and freeze it so that garbage collection does not touch its pages."""
+    """Import modules, warm up, and freeze all objects so that garbage collection in children skips them."""
     for name in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -126,9 +126,9 @@ class Run:
     """A run in progress.
 
     Args:
-        init: process 1 of the run, if that is not the program.
-        why: the limit for which it is being killed.
-        killed_at: time.monotonic() at which it is killed, after it was signaled to flush its streams.
+        init: id of process 1 of the run if that is not the program, else None.
+        why: the Status for which the run is being killed; None if no reason is known.
+        killed_at: time.monotonic() at which a run that was signaled to flush its streams is killed; infinite otherwise.
     """
 
     pid: int
@@ -141,13 +141,13 @@ class Run:
 
 
 class Server:
-    """Forks runs on request, monitors them, and reports how they ended."""
+    """Forks runs when the host requests them, monitors the runs, and reports how they ended."""
 
     def __init__(self, control: socket.socket, level: BasicLevel | NamespaceLevel) -> None:
         self.control, self.level = control, level
         self.loaded = False
         self.runs: dict[int, Run] = {}
-        self.next_check = math.inf  # by time.monotonic()
+        self.next_check = math.inf  # value of time.monotonic()
         self.selector = selectors.DefaultSelector()
         self.selector.register(control, selectors.EVENT_READ)
         self.woken, waker = socket.socketpair()
@@ -160,7 +160,7 @@ class Server:
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
 
     def serve(self) -> None:
-        """Serve until the host hangs up."""
+        """Handle requests and monitor runs until the host closes the control socket."""
         while True:
             for key, _ in self.selector.select(self._poll_timeout()):
                 if key.fileobj is self.control:
@@ -175,7 +175,7 @@ class Server:
     # ---- starting
 
     def _accept(self) -> bool:
-        """Start the requested run; returns False if the host has hung up."""
+        """Receive a request and start the run. Returns False if the host closed the control socket."""
         try:
             data, fds, _, _ = socket.recv_fds(self.control, REQUEST_BYTES, MAX_FDS)
         except ConnectionError:
@@ -199,7 +199,8 @@ class Server:
             self.loaded = True
             load(self.level.settings.modules)
             self.level.prepare()
-            # Collected here, because looking at each name in a fork would copy pages; kept, so that no fork frees them.
+            # Computed here, because iterating over sys.modules in a child copies pages. The modules are referenced here
+            # so that children do not free them.
             self.own_modules = {name: found for name, found in sys.modules.items() if name.partition(".")[0] == "gem"}
 
     def _start(self, request: RunRequest, channel: socket.socket, fds: list[int]) -> None:
@@ -219,7 +220,7 @@ class Server:
         self.selector.register(channel, selectors.EVENT_READ, run)
 
     def _become_program(self, request: RunRequest, report: int, fds: list[int], folder: str) -> NoReturn:
-        """In the child: isolate this process, then run the entry. Errors before that are reported as setup failures."""
+        """Isolate this child process and run the entry. Errors before the entry runs are reported as setup failures."""
         try:
             signal.set_wakeup_fd(-1)
             for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
@@ -243,7 +244,7 @@ class Server:
     # ---- ending
 
     def _receive(self, run: Run) -> None:
-        """Read the reason for which the host kills a run; EOF kills it without a reason."""
+        """Read the host's reason for killing a run, and end the run. Closing the socket gives no reason."""
         try:
             why = run.channel.recv(64)
         except ConnectionError:
@@ -253,7 +254,7 @@ class Server:
         self.end(run, why.decode() or None)
 
     def end(self, run: Run, why: str | None) -> None:
-        """Kill a run. After a timeout it is first signaled to flush its streams."""
+        """Kill a run. If the reason is a timeout, first signal the program to flush its streams, and kill it later."""
         run.why = run.why or why
         if why == "timeout" and FLUSH and run.monitor.request.entry not in WITH_INIT and run.killed_at == math.inf:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -281,14 +282,14 @@ class Server:
             self._kill_orphans()
 
     def _finish(self, run: Run, status: int, usage: resource.struct_rusage) -> None:
-        """The program has ended: kill what it left behind and report."""
+        """Kill the remaining processes of a run whose program has ended, remove its files, and report its exit."""
         self.level.kill(run.init or run.pid)
         cpu_s = usage.ru_utime + usage.ru_stime + self._reap_rest(run)
         self.level.clear(run.folder)
         del self.runs[run.pid]
         code = os.waitstatus_to_exitcode(status)
         if code == -signal.SIGSYS:
-            code = -signal.SIGKILL  # the seccomp filter's substitute for a process 1 that kills itself
+            code = -signal.SIGKILL  # the seccomp filter ends process 1 with SIGSYS if it sends itself SIGKILL
         with contextlib.suppress(KeyError):
             self.selector.unregister(run.channel)
         with contextlib.suppress(OSError):
@@ -297,7 +298,7 @@ class Server:
         run.channel.close()
 
     def _reap_rest(self, run: Run) -> float:
-        """Wait for the remaining processes of a killed run; returns their CPU seconds."""
+        """Wait for the remaining processes of a killed run and return their CPU seconds."""
         cpu_s = 0.0
         with contextlib.suppress(ChildProcessError):
             while True:
@@ -316,7 +317,7 @@ class Server:
     # ---- monitoring
 
     def _check_runs(self) -> None:
-        """Kill the runs that exceed their limits."""
+        """Kill runs that exceed a limit, and runs whose time to flush has passed."""
         now = time.monotonic()
         if now < self.next_check:
             return
@@ -336,12 +337,12 @@ class Server:
         self.next_check = min(times, default=math.inf)
 
     def _poll_timeout(self) -> float | None:
-        """Seconds until the next check of a run; None if there is no run."""
+        """Return the seconds until the next check of a run, or None if no check is scheduled."""
         return None if self.next_check == math.inf else max(0.0, self.next_check - time.monotonic())
 
 
 def _rearranged(given: list[int], report: int) -> int:
-    """Renumber a child's descriptors from 0 and close all others. Returns the new number of its socket to the host."""
+    """Renumber ``given`` and then ``report`` from 0, and close all others. Returns the number of ``report``."""
     above = len(given) + 64
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) for fd in (*given, report)]
     for number, fd in enumerate(high):

@@ -1,4 +1,4 @@
-"""The fork servers of a sandbox, one per set of preloaded libraries. Servers that died are replaced."""
+"""The fork servers of a sandbox, one per set of preloaded libraries and network setting. Dead servers are replaced."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from gem.sandbox.base import Files, Limits
 from gem.sandbox.zygote.host import Launch, Launcher, ServerDied, Zygote
 from gem.sandbox.zygote.syscalls import words
 
-# The cost of a fork grows with what is loaded, above all shared libraries, so the smallest server has only what most
-# programs import.
+# The cost of a fork grows with the number of loaded modules and, above all, shared libraries. Therefore the smallest
+# server preloads only the modules that most programs import.
 COMMON = words(
     """array bisect collections contextlib copy dataclasses datetime enum functools heapq io itertools json linecache
     math numbers operator queue random re string struct threading time traceback typing"""
@@ -26,7 +26,7 @@ RARER = words(
     """ast base64 cmath csv ctypes decimal fractions hashlib inspect pathlib pickle shutil statistics subprocess
     tempfile textwrap uuid"""
 )
-# Modules preloaded for programs that import the key; the last match is used.
+# Modules to preload for programs that import the module named by the key. The last matching key is used.
 PRELOADS = {"": COMMON, "numpy": [*COMMON, *RARER, "numpy"], "sympy": [*COMMON, *RARER, "numpy", "sympy"]}
 _NEEDS_NUMPY = ("scipy", "pandas", *RARER)
 _IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+([^\n]*)", re.MULTILINE)
@@ -34,7 +34,7 @@ _WORD = re.compile(rb"[a-z_]+")
 
 
 def preload_for(source: bytes) -> str:
-    """Guess from the text of a program which preloaded libraries it imports. Only speed depends on it.
+    """Return the key of PRELOADS that fits the imports of a program. A wrong guess only affects speed.
 
     >>> preload_for(b"import math, numpy as np"), preload_for(b"print('import numpy')")
     ('numpy', '')
@@ -48,7 +48,7 @@ def preload_for(source: bytes) -> str:
 
 
 class ServerPool:
-    """Thread-safe. A forked process starts its own servers when it needs them."""
+    """Starts the fork servers of a sandbox. Thread-safe. A forked process starts new servers when it needs them."""
 
     def __init__(self, level: str) -> None:
         self.level = level
@@ -57,7 +57,7 @@ class ServerPool:
         _all.add(self)
 
     def launcher(self, source: bytes) -> Launcher:
-        """Return a function that starts runs on the server with the imports of a program."""
+        """Return a function that starts runs on the server that preloads the imports of a program."""
         preload = preload_for(source)
 
         def launch(
@@ -65,13 +65,13 @@ class ServerPool:
         ) -> Launch:
             try:
                 return self._zygote(preload, limits.network).launch(entry, options, fds, limits, files)
-            except ServerDied:  # the program did not start; use the replacement
+            except ServerDied:  # the program did not start; use the new server that replaces the dead one
                 return self._zygote(preload, limits.network).launch(entry, options, fds, limits, files)
 
         return launch
 
     def zygotes(self) -> list[Zygote]:
-        """The servers that were started."""
+        """Return the servers that have been started, including dead servers not yet replaced."""
         with self._lock:
             return list(self._zygotes.values())
 
@@ -83,7 +83,7 @@ class ServerPool:
             zygote.close()
 
     def abandon(self) -> None:
-        """In a forked process: release the parent's servers."""
+        """Release the parent's servers without stopping them. Called in a forked process."""
         zygotes, self._zygotes = self._zygotes, {}
         self._lock = threading.Lock()
         for zygote in zygotes.values():
@@ -97,7 +97,7 @@ class ServerPool:
             return self._zygotes[preload if (preload, network) in self._zygotes else "", network]
 
     def _replace_dead(self, network: bool) -> None:
-        """Start all missing servers together and wait for them, so that none starts while a program runs."""
+        """Start all missing or dead servers together and wait for them, so that none starts while a program runs."""
         started = {}
         try:
             for preload in filter(_is_available, PRELOADS):

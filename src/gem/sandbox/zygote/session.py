@@ -1,4 +1,4 @@
-"""The host side of a session: one isolated interpreter, without a thread; it uses four descriptors."""
+"""The host side of a session with an isolated interpreter. A session uses no thread and four descriptors."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
 from gem.sandbox.zygote.host import Launch, Launcher, RunExit, run_status
 from gem.sandbox.zygote.output_reader import OutputReader
 
-INTERRUPT_S = 1.0  # for a cell to react to an interrupt
-SEND_S = 0.1  # to send an interrupt
-HANGUP_S = 1.0  # for an interpreter that hung up to exit
-DEATH_S = 10.0  # for a killed interpreter to exit
-LIFETIME_CPU_S = 1e6  # default CPU limit of a session; its cells are limited by wall clock
+INTERRUPT_S = 1.0  # time for a cell to end after an interrupt
+SEND_S = 0.1  # time to send an interrupt
+HANGUP_S = 1.0  # time for an interpreter to exit after it closed its socket
+DEATH_S = 10.0  # time for a killed interpreter to exit
+LIFETIME_CPU_S = 1e6  # default CPU limit of a session; cells have a wall-clock limit
 ANSWER_BYTES = 4096
 
 
 class CellAnswer(msgspec.Struct):
-    """The interpreter's message at the end of a cell. Programs can forge it."""
+    """The message that the interpreter sends at the end of a cell. Programs can forge this message."""
 
     exit_code: Annotated[int, msgspec.Meta(ge=0, le=255)]
     cpu_s: float
@@ -45,8 +45,8 @@ class ZygoteSession(InterpreterSession):
     """A session with an isolated interpreter.
 
     Args:
-        launch: starts the interpreter, and its replacement after it was lost.
-        limits: wall_s and output_bytes apply to each cell, the others to the lifetime of an interpreter.
+        launch: starts the interpreter, and a new interpreter if the first one exits or is killed.
+        limits: wall_s and output_bytes apply to each cell; the other limits apply to the lifetime of an interpreter.
     """
 
     def __init__(self, launch: Launcher, limits: Limits) -> None:
@@ -73,7 +73,7 @@ class _Interpreter:
             self.launch = launch("session", {}, [null, *outputs, channel.fileno()], lifetime, None)
             ours.callback(self.launch.close)
             self._finalizer = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
-            self._finalizer.atexit = False  # the sandbox kills what is left at exit
+            self._finalizer.atexit = False  # at exit, the sandbox kills the remaining interpreters
         self.listener.watch(self.channel.fileno())
         self.listener.watch(self.launch.fileno())
 
@@ -98,7 +98,7 @@ class _Interpreter:
         self._finalizer()
 
     def _send(self, message: dict[str, Any], timeout_s: float) -> None:
-        """Send a message. Errors are ignored: a dead interpreter is noticed while waiting for its answer."""
+        """Send a message. Errors are ignored, because _answer() detects a dead interpreter."""
         data = json.dumps(message).encode()
         self.channel.settimeout(timeout_s)
         with contextlib.suppress(OSError):
@@ -108,11 +108,12 @@ class _Interpreter:
         """Wait for a cell to end.
 
         Args:
-            deadline: by time.monotonic().
-            floods: whether excessive output ends the wait.
+            deadline: value of time.monotonic().
+            floods: whether to stop waiting if the cell writes too much output.
 
         Returns:
-            The limit that was reached, or the answer, or (None, None) if the interpreter died.
+            (limit, None) if a limit was reached, (None, answer) if the cell ended, or (None, None) if the interpreter
+            died or sent an invalid answer.
         """
         received = b""
         while time.monotonic() < deadline:
@@ -129,7 +130,7 @@ class _Interpreter:
         return Status.TIMEOUT, None
 
     def _read(self) -> bytes:
-        """Read part of an answer; empty if the interpreter has hung up."""
+        """Read part of an answer. Returns b"" if no data could be read."""
         with contextlib.suppress(OSError):
             return self.channel.recv(ANSWER_BYTES, socket.MSG_DONTWAIT)
         return b""
@@ -143,7 +144,7 @@ class _Interpreter:
         return self._result(start, status, exit_code=ended.exit_code, signal=ended.signal, state_lost=True)
 
     def _ended(self, why: Status | None) -> RunExit:
-        """Wait for the interpreter to exit, killing it if a limit was reached or it does not exit by itself."""
+        """Wait for the interpreter to exit. Kill it at once if ``why`` is given, otherwise after HANGUP_S."""
         ended = self.launch.wait(HANGUP_S) if why is None else None
         if ended is None:
             self.launch.kill(why or Status.KILLED)
@@ -153,7 +154,7 @@ class _Interpreter:
         return ended
 
     def _result(self, start: float, status: Status, **found: Any) -> Result:
-        """A result with the output of the cell."""
+        """Return a result with the output of the cell."""
         self.listener.drain(*self.outputs)
         out, err = (self.listener.captures[fd] for fd in self.outputs)
         return Result(

@@ -1,10 +1,11 @@
-"""System call numbers, for calls without a wrapper in the C library and for the seccomp filter."""
+"""System call numbers, for system calls without a C library wrapper and for the seccomp filters."""
 
 from __future__ import annotations
 
 import os
 
-# name → (x86_64, aarch64), None if missing; from the kernel's tables. From 424 on all architectures have the same.
+# name → (x86_64, aarch64), from the kernel's tables. None: the architecture does not have this system call. Numbers
+# from 424 on are the same for all architectures.
 _TABLE: dict[str, tuple[int | None, int | None]] = {
     "open": (2, None),
     "ioctl": (16, 29),
@@ -140,5 +141,5 @@ NUMBERS = {name: number for name, row in _TABLE.items() if SUPPORTED and (number
 
 
 def words(text: str) -> list[str]:
-    """Split a text into names."""
+    """Split a text into names at whitespace."""
     return text.split()

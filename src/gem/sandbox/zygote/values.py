@@ -1,8 +1,8 @@
-"""Encode the return value of a function as JSON, the only form in which values leave a sandbox.
+"""Encode the return values of functions as JSON, the only format in which values leave the sandbox.
 
-Plain data are None, bool, int, float, str, lists, tuples (as lists), and dicts with string or int keys. numpy numbers
-and arrays are converted. Objects of subclasses are read with the methods of the base class, so that their own __eq__,
-__iter__ or __str__ have no effect.
+Plain data are None, bool, int, float, str, lists, tuples (encoded as lists), and dicts with str or int keys. numpy
+numbers and arrays are converted. Instances of subclasses are read with the methods of the base class, so that
+overridden methods such as __eq__, __iter__ or __str__ are not called.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ VALUE_BYTES = 16 << 20  # size of the JSON text
 
 
 class NotPlain(Exception):
-    """The value is not plain data. The message continues a sentence that starts with the name of the value."""
+    """The value cannot be encoded. The message is a predicate without a subject, such as "contains a dict with …"."""
 
 
 def encode(value: object) -> str:
     """Encode a value as canonical JSON: keys sorted, no spaces, ASCII; NaN and infinities as in Python's json.
 
     Raises:
-        NotPlain: if it is not plain data or is too large.
+        NotPlain: if the value is not plain data or is too large.
 
     >>> encode({"b": (1, 2.0), "a": None})
     '{"a":null,"b":[1,2.0]}'
@@ -37,7 +37,7 @@ def encode(value: object) -> str:
 
 
 def checked(data: bytes) -> str | None:
-    """Validate a value written by a program; returns canonical JSON, or None if it is invalid."""
+    """Validate JSON written by a program. Returns it as canonical JSON, or None if it is invalid."""
     if len(data) > VALUE_BYTES:
         return None
     try:

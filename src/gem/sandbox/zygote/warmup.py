@@ -1,7 +1,8 @@
-"""Run typical code before the first fork, so that forks do less.
+"""Run typical code before the first fork, so that forked processes copy fewer pages.
 
-A fork copies each page that it writes to, and the interpreter writes when it fills its caches: attribute lookups,
-subclass checks, adaptive instructions. Caches that were filled before the fork are not written again.
+The kernel copies each page that a forked process writes to. The interpreter writes to pages when it fills its caches
+for attribute lookups, subclass checks and adaptive instructions. If the caches are filled before the fork, forked
+processes do not write to them.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ main(input() + "\\n" + sys.stdin.readline() + sys.stdin.read())
 INPUT = b"3 1 2\n2 4\n5 6\n7\n"
 
 
-# module → code that fills the caches of that module as well
+# module → program that uses the module, to fill the caches for its code
 LIBRARIES = {
     "numpy": """
 import numpy as np
@@ -72,7 +73,7 @@ print(sympy.Eq(x, 1), sympy.pi.evalf(20), sympy.factorint(60), sympy.Matrix([[1,
 
 
 def warm_up() -> None:
-    """Run a typical program repeatedly, including its shutdown and the steps that set up a test process."""
+    """Repeatedly run the steps that set up a test process, and typical programs including their shutdown."""
     workspaces.warm_up(TIMES)
     programs = [PROGRAM, *(source for name, source in LIBRARIES.items() if name in sys.modules)]
     kept = sys.stdin, sys.stdout

@@ -1,4 +1,4 @@
-"""Working directories of tests, and the steps by which a forked process becomes the test in one of them."""
+"""Working directories of tests, and the setup of a forked process before it runs a test."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from gem.sandbox.zygote.confinement import Confinement, Confinements, no_confine
 from gem.sandbox.zygote.removal import empty_folder, remove_tree
 
 SHARED = "/dev/shm"
-# putenv of the C library keeps the given buffer and copies nothing.
+# The C library's putenv() does not copy its argument, so the buffer must not be freed.
 _putenv = ctypes.CDLL(None).putenv
 
 
 class CleanupError(Exception):
-    """What a test left behind could not be removed."""
+    """Processes or files of a test could not be removed."""
 
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """Limits that a test sets for itself.
+    """Limits that a test process sets for itself.
 
     Args:
         cpu_s: soft and hard limit in CPU seconds.
-        last_fd: upper bound of all descriptors.
+        last_fd: descriptors below this number are closed, except those of the test.
     """
 
     cpu_s: tuple[int, int]
@@ -36,7 +36,7 @@ class ProcessLimits:
 
 
 class Workspace:
-    """A folder, empty when a test starts, with its confinement and an eventfd that starts the test."""
+    """The working directory of a test, which is empty at the start, its confinement, and an eventfd that starts it."""
 
     def __init__(self, folder: str, confinement: Confinement) -> None:
         self.folder, self.confinement, self.start_event = folder, confinement, os.eventfd(0)
@@ -44,9 +44,12 @@ class Workspace:
         self.entries = [ctypes.create_string_buffer(b"=".join(pair)) for pair in self.variables.items()]
 
     def enter(self, limits: ProcessLimits, fds: Sequence[int]) -> None:
-        """Enter the workspace, wait for the start event, and keep only these descriptors. Raises OSError.
+        """Enter the workspace, wait for the start event, renumber ``fds`` from 0 and close all other descriptors.
 
-        Uses as little of Python as possible, because every page that is written to is copied.
+        The code executes as little Python as possible, because every page that is written to is copied.
+
+        Raises:
+            OSError: if a step fails.
         """
         resource.setrlimit(resource.RLIMIT_CPU, limits.cpu_s)
         sys.path[0] = self.folder
@@ -61,7 +64,7 @@ class Workspace:
         os.closerange(len(fds), limits.last_fd)
 
     def reset_start_event(self) -> None:
-        """Replace the start event, whose signal may not have been consumed."""
+        """Replace the start event. Needed if the event was sent but the test died before reading it."""
         os.close(self.start_event)
         self.start_event = os.eventfd(0)
 
@@ -78,12 +81,12 @@ class Workspace:
 
 
 class Workspaces:
-    """The workspaces of one program's tests, and the folders that all tests can write to.
+    """The workspaces for the tests of one program, and the folders that all these tests can write to.
 
     Args:
-        level: level of the sandbox.
+        level: isolation level of the sandbox.
 
-    ``free`` lists the workspaces without a test.
+    ``free`` is the list of workspaces that are not in use.
     """
 
     def __init__(self, level: str) -> None:
@@ -103,11 +106,15 @@ class Workspaces:
             self.free.append(Workspace(folder, self.confinements.for_folder(folder)))
 
     def has_leftovers(self) -> bool:
-        """Whether the shared folders contain files of tests."""
+        """Whether the shared folders contain files or folders that tests created."""
         return bool(self._leftovers())
 
     def remove_leftovers(self) -> None:
-        """Remove files from the shared folders while no test is running. Raises CleanupError if that fails."""
+        """Remove the files and folders that tests created in the shared folders. No test may be running.
+
+        Raises:
+            CleanupError: if files remain.
+        """
         for path in self._leftovers():
             remove(path)
         if self._leftovers():
@@ -118,7 +125,7 @@ class Workspaces:
 
 
 def remove(path: str) -> None:
-    """Remove a file or a folder, as far as possible."""
+    """Remove a file or a folder. Errors are ignored."""
     with contextlib.suppress(OSError):
         os.unlink(path)
         return
@@ -126,7 +133,7 @@ def remove(path: str) -> None:
 
 
 def warm_up(times: int) -> None:
-    """Enter a workspace several times, without lasting effect on this process."""
+    """Enter a workspace several times, and restore sys.path and the environment afterwards."""
     variables, path, folder = dict(os.environ), sys.path[0], os.getcwd()
     workspace = Workspace(folder, no_confinement())
     limits = ProcessLimits(resource.getrlimit(resource.RLIMIT_CPU), last_fd=3)
