@@ -1,1 +1,1 @@
-"""Private plumbing shared by several packages: HTTP client, event loop, worker processes, framing, text shortening."""
+"""Private modules shared by several packages: HTTP client, event loop, worker processes, framing, text shortening."""

@@ -1,4 +1,4 @@
-"""An asyncio event loop in a background thread, for callers on any thread or loop."""
+"""An asyncio event loop in a background thread, usable from any thread or event loop."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-CANCEL_TIMEOUT = 1.0  # seconds for cancelled tasks to end
-JOIN_TIMEOUT = 5.0  # seconds for the thread to end; it is a daemon and does not block interpreter exit
+CANCEL_TIMEOUT = 1.0  # seconds to wait for cancelled tasks to end
+JOIN_TIMEOUT = 5.0  # seconds to wait for the thread, a daemon thread that does not block interpreter exit
 
 Resource = TypeVar("Resource")
 Result = TypeVar("Result")
 
 
 class BackgroundLoop(Generic[Resource]):
-    """An event loop in a daemon thread, with an async context manager that is open while it runs.
+    """An event loop in a daemon thread, with an async context manager that stays open while the loop runs.
 
     Args:
-        enter: creates the context manager; called in the loop's thread.
+        enter: creates the context manager; called in the thread of the loop.
         executor_threads: size of the loop's default executor. None keeps asyncio's default.
 
     Attributes:
-        resource: the value of the context manager.
-        closing: whether close() was called. A cancelled task can check it for the cause.
-        pid: process that the loop was started in.
+        resource: the value that entering the context manager returned.
+        closing: whether close() was called. A cancelled task can check this to find out whether close() cancelled it.
+        pid: id of the process that started the loop.
 
     Raises:
-        Exception: whatever entering the context manager raised.
+        Exception: the exception raised on entering the context manager.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class BackgroundLoop(Generic[Resource]):
         if executor_threads is not None:
             self._loop.set_default_executor(ThreadPoolExecutor(executor_threads, "gem-background-wait"))
         self._stop = asyncio.Event()
-        self._tasks: set[asyncio.Task[Any]] = set()  # the loop itself holds only weak references
+        self._tasks: set[asyncio.Task[Any]] = set()  # asyncio holds only weak references to tasks
         self._thread = threading.Thread(target=self._run, name="gem-background", daemon=True)
         self._thread.start()
         self.resource = self._entered.result()
 
     def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Run a coroutine on the loop. Raises RuntimeError after close()."""
+        """Start a coroutine on the loop and return a future of its result. Raises RuntimeError after close()."""
         with self._lock:
             if not self.closing:
                 return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -60,20 +60,23 @@ class BackgroundLoop(Generic[Resource]):
         raise RuntimeError("the event loop is closed")
 
     def spawn(self, functions: Iterable[Callable[[], Coroutine[Any, Any, object]]]) -> None:
-        """Start coroutines, waking up the loop once, without returning their results. RuntimeError after close()."""
+        """Start several coroutines with one wake-up of the loop; their results are discarded.
+
+        Raises RuntimeError after close().
+        """
         self.call_soon(partial(self._spawn, functions))
 
     def call_soon(self, function: Callable[[], object]) -> None:
-        """Call a function soon in the loop's thread. Raises RuntimeError after close()."""
+        """Schedule a function to be called in the thread of the loop. Raises RuntimeError after close()."""
         with self._lock:
             if self.closing:
                 raise RuntimeError("the event loop is closed")
             self._loop.call_soon_threadsafe(function)
 
     def close(self) -> None:
-        """Cancel all tasks, exit the context manager and end the thread, within seconds.
+        """Cancel all tasks, exit the context manager, and wait up to JOIN_TIMEOUT seconds for the thread to end.
 
-        Safe to call twice. Does nothing in a forked process.
+        Calling close() again has no effect. Does nothing in a forked process.
         """
         if self.pid != os.getpid():
             return
@@ -81,7 +84,7 @@ class BackgroundLoop(Generic[Resource]):
             self.closing = True
             if not self._thread.is_alive():
                 return
-            with contextlib.suppress(RuntimeError):  # closed by another thread a moment ago
+            with contextlib.suppress(RuntimeError):  # the thread has just closed the loop
                 self._loop.call_soon_threadsafe(self._stop.set)
         if threading.current_thread() is not self._thread:
             self._thread.join(JOIN_TIMEOUT)

@@ -20,46 +20,50 @@ _CHUNK = 1 << 16
 class Channel:
     """Pickled messages over a stream socket.
 
-    Use receive() on a blocking end, or drain() on an end that must never block.
+    receive() waits for a message; drain() never blocks.
     """
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self._buffer = bytearray()
-        self._start = 0  # of the first message in the buffer
+        self._start = 0  # position of the first message in the buffer
 
     def fileno(self) -> int:
         return self.sock.fileno()
 
     def send(self, message: Any, timeout: float | None = None) -> None:
-        """Send a message that plain pickle accepts.
+        """Pickle and send a message.
 
         Args:
-            timeout: seconds for the whole message. None waits without a limit.
+            timeout: seconds for the whole message. None means no limit.
 
         Raises:
-            TimeoutError: the message was not sent within the timeout.
-            OSError: the other end is closed.
+            TimeoutError: if the message was not sent within the timeout.
+            OSError: if the other end is closed.
+            Exception: the exception raised by pickle, if the message cannot be pickled.
         """
         data = pickle.dumps(message, protocol=5)
         self.sock.settimeout(timeout)
         self.sock.sendall(_LENGTH.pack(len(data)) + data)
 
     def send_bytes(self, messages: Iterable[bytes]) -> None:
-        """Send messages that are bytes already, in one write, without a time limit. Raises OSError as send() does."""
+        """Send pickled messages without a time limit. Raises OSError if the other end is closed."""
         self.sock.settimeout(None)
         self.sock.sendall(b"".join(part for message in messages for part in (_LENGTH.pack(len(message)), message)))
 
     def receive(self) -> Any:
-        """Wait for the next message, within the socket's timeout. Raises EOFError when the other end is closed."""
+        """Wait for the next message and return it. Raises EOFError if the other end is closed.
+
+        Raises TimeoutError if no data arrives within the timeout that is set on ``sock``.
+        """
         while (message := self._next()) is None:
             self._append(self.sock.recv(_CHUNK))
         return pickle.loads(message)
 
     def drain(self) -> list[bytes]:
-        """Return the messages that have arrived completely, as bytes.
+        """Return the pickled messages that have arrived completely, without waiting; possibly an empty list.
 
-        Raises EOFError if there are none and the other end is closed.
+        Raises EOFError if no message has arrived and the other end is closed.
         """
         closed = False
         self.sock.settimeout(0)
@@ -89,7 +93,7 @@ class Channel:
         self._buffer += data
 
     def _next(self) -> bytes | None:
-        """Take the first message out of the buffer; None if it is incomplete."""
+        """Remove and return the first message in the buffer. Returns None if no complete message is in the buffer."""
         begin = self._start + _LENGTH.size
         if begin <= len(self._buffer):
             end = begin + _LENGTH.unpack_from(self._buffer, self._start)[0]
@@ -105,16 +109,15 @@ class Channel:
 def dumps(value: Any) -> bytes:
     """Pickle a value so that another interpreter can load it.
 
-    Objects that pickle cannot handle, and functions and classes defined in ``__main__``, are pickled by value with
-    cloudpickle.
+    If pickle fails, or the value contains functions or classes defined in ``__main__``, cloudpickle pickles the value.
 
     Raises:
-        MissingDependency: cloudpickle is needed and not installed.
-        Exception: whatever pickling raised.
+        MissingDependency: if cloudpickle is needed and not installed.
+        Exception: the exception raised by cloudpickle.
     """
     try:
         plain = pickle.dumps(value, protocol=5)
-        if b"__main__" in plain:  # possibly only inside a string
+        if b"__main__" in plain:  # may also occur in a string, so check the objects
             _MainRefusingPickler(io.BytesIO(), protocol=5).dump(value)
         return plain
     except Exception as e:  # __reduce__ may raise anything
@@ -127,7 +130,7 @@ def dumps(value: Any) -> bytes:
 
 
 class _MainRefusingPickler(pickle.Pickler):
-    """Refuses functions and classes of ``__main__``."""
+    """Raises PicklingError for functions and classes defined in ``__main__``."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, (type, FunctionType)) and value.__module__ == "__main__":
@@ -136,16 +139,16 @@ class _MainRefusingPickler(pickle.Pickler):
 
 
 def to_picklable(error: BaseException, default: type[GemError] = EnvFailed) -> Exception:
-    """Return the error itself if it survives pickling, else a gem exception with the same message.
+    """Return a copy of the error if the error can be pickled, else a gem exception that describes the error.
 
     Args:
-        default: the replacement's class for errors that have no base class in gem.errors.
+        default: class of the gem exception for errors that have no base class in gem.errors.
     """
     try:
         copy = pickle.loads(dumps(error))
         if isinstance(copy, Exception) and type(copy) is type(error):
             return copy
-    except Exception:  # an __init__ with other parameters than the message, or an attribute such as a lock
+    except Exception:  # for example, __init__ needs other arguments than the message, or an attribute is a lock
         pass
     candidates = (c for c in type(error).__mro__ if issubclass(c, GemError) and c.__module__ == "gem.errors")
     cls = next(candidates, default)
@@ -153,7 +156,7 @@ def to_picklable(error: BaseException, default: type[GemError] = EnvFailed) -> E
 
 
 def describe_error(error: BaseException) -> str:
-    """Return ``"Type: message (file:line)"`` in one line; without the location for an InfraError."""
+    """Return ``"Type: message (file:line)"``. An InfraError or an error without a traceback has no location."""
     text = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, InfraError) or not frames:

@@ -1,7 +1,7 @@
 """HTTP client with retries for transient errors, shared by the clients of models, search servers and embeddings.
 
-One connection pool on a background event loop serves all threads and event loops of a process. The number of requests
-in flight is bounded, and each attempt has a timeout. Needs aiohttp.
+Each client has one connection pool on a background event loop, which all threads and event loops of the process share.
+The number of requests in flight is limited, and each attempt has a timeout. Requires aiohttp.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from urllib.parse import quote, quote_plus, urlsplit
 from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
 
-MAX_PAUSE_S = 60.0  # between two attempts, whatever Retry-After says
-LARGE_BODY = 1 << 20  # bytes; larger bodies are sent in pieces, so that they do not block the event loop
+MAX_PAUSE_S = 60.0  # maximum seconds between two attempts, even if Retry-After is longer
+LARGE_BODY = 1 << 20  # bytes; larger bodies are sent in chunks so that they do not block the event loop
 RETRYABLE = frozenset({408, 429})  # retryable statuses besides 5xx
-_CONNECT_SHARE = 0.9  # of the timeout; less than 1 tells an unreachable server from one that does not answer
+_CONNECT_SHARE = 0.9  # default connect timeout / timeout; below 1, so that failing to connect is reported as such
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -36,12 +36,12 @@ ClientT = TypeVar("ClientT", bound="HttpClient")
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """A request.
+    """An HTTP request.
 
     Args:
         timeout: seconds per attempt.
-        connect_timeout: seconds to open a connection. None allows nine tenths of the timeout.
-        secret: removed from every error message; empty for none.
+        connect_timeout: seconds to open a connection. None means 0.9 * timeout.
+        secret: text to remove from error messages; an empty string removes nothing.
     """
 
     method: str
@@ -54,7 +54,7 @@ class HttpRequest:
     connect_timeout: float | None = None
 
     def redact(self, text: str) -> str:
-        """Replace the secret, plain or URL-quoted, by an ellipsis."""
+        """Return the text with the secret, plain or URL-quoted, replaced by an ellipsis."""
         for form in {self.secret, quote(self.secret, safe=""), quote_plus(self.secret)} - {""}:
             text = text.replace(form, "…")
         return text
@@ -66,10 +66,10 @@ class RequestError(Exception):
     Args:
         reason: the message.
         retryable: whether another attempt may succeed.
-        retry_after: seconds that the server asks to wait.
-        timed_out: the request was sent and the response did not arrive in time.
-        status: status of the response; 0 without one, or where its body is invalid.
-        body: body of a response with another status than 200.
+        retry_after: seconds that the server asks the client to wait; 0 if the server does not say.
+        timed_out: whether the request timed out after the connection was opened.
+        status: status of an unsuccessful response; 0 if there was no response or its body was invalid.
+        body: body of an unsuccessful response; empty if there was none.
     """
 
     def __init__(
@@ -88,20 +88,20 @@ class RequestError(Exception):
 
 
 class HttpClient:
-    """HTTP client with a connection pool, timeouts and retries. Opens nothing before the first request.
+    """HTTP client with a connection pool, timeouts and retries. The first request opens the first connection.
 
-    Subclasses define the exceptions: failure_error() and closed_error(). A pickled or forked client opens its own
-    connections.
+    Subclasses choose the exceptions by implementing failure_error() and closed_error(). A copy of the client in another
+    process, made by pickling or forking, opens its own connections.
 
     Args:
-        extra: the extra named in the error when aiohttp is missing.
-        timeout: seconds per attempt, from sending it to the last byte of the response.
-        concurrency: maximum number of requests in flight; others wait without a time limit.
-        retries: attempts after the first one, for status 408, 429 or 5xx, connection errors, timeouts and invalid
-            responses.
-        backoff: maximum seconds before the first retry. The maximum doubles with each retry, up to a minute, and each
-            pause is shortened by a random part of up to half, so that clients do not retry in step. A longer
-            Retry-After takes precedence.
+        extra: the extra of this package to name in the error if aiohttp is not installed.
+        timeout: seconds per attempt, from opening the connection to the last byte of the response.
+        concurrency: maximum number of requests in flight; further requests wait without a time limit.
+        retries: maximum number of attempts after the first attempt. Status 408, 429 and 5xx, connection errors,
+            timeouts and retryable errors of ``parse`` are retried.
+        backoff: maximum seconds before the first retry. The maximum doubles with each retry. Each pause is drawn
+            between half the maximum and the maximum, so that clients do not retry in step. If Retry-After is longer,
+            it is used instead. No pause exceeds MAX_PAUSE_S.
 
     Raises:
         BadValue: for values out of range.
@@ -125,26 +125,27 @@ class HttpClient:
             parse: converts the body of a response with status 200. Raises RequestError for an invalid body.
 
         Returns:
-            A future of the parsed response. It raises failure_error() of the last RequestError, or closed_error().
+            A future of the parsed response. Its exception is failure_error() if all attempts fail, or closed_error() if
+            the client is closed during the request.
         """
         with self._lock_of_this_process():
             background = self._background = self._background or self._connect()
             return background.submit(self._send_with_retries(background, request, parse))
 
     def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> Exception:
-        """Return the exception for a request whose last attempt failed."""
+        """Return the exception to raise for a failed request; ``error`` is the error of the last attempt."""
         raise NotImplementedError
 
     def closed_error(self, request: HttpRequest) -> Exception:
-        """Return the exception for a request in flight when the client was closed."""
+        """Return the exception to raise for a request that was in flight when the client was closed."""
         raise NotImplementedError
 
     def should_retry(self, error: RequestError) -> bool:
-        """Return whether to try again after this error, while attempts are left."""
+        """Return whether to retry a request after this error, if any attempts are left."""
         return error.retryable
 
     def close(self) -> None:
-        """Close all connections; requests in flight raise closed_error(). A later request opens new ones."""
+        """Close all connections. Requests in flight raise closed_error(). Later requests open new connections."""
         with self._lock_of_this_process():
             background, self._background = self._background, None
         if background is not None:
@@ -164,13 +165,15 @@ class HttpClient:
         self._reset()
 
     def _reset(self) -> None:
-        """Set the attributes of a client without connections."""
-        self._jitter = random.Random()  # of the pauses only
+        """Initialize the attributes that are not pickled."""
+        self._jitter = random.Random()  # randomizes the pauses between attempts
         self._lock = threading.Lock()
         self._background = None
 
     def _lock_of_this_process(self) -> threading.Lock:
-        if self._background is not None and self._background.pid != os.getpid():  # forked: no thread here holds it
+        if (
+            self._background is not None and self._background.pid != os.getpid()
+        ):  # forked: no thread of this process holds the lock
             self._lock, self._background = threading.Lock(), None
         return self._lock
 
@@ -205,7 +208,7 @@ class HttpClient:
 
 
 class _ConnectionPool:
-    """An aiohttp session with a bound on requests in flight. Used on its event loop only."""
+    """An aiohttp session that limits the number of requests in flight. Must be used on its event loop."""
 
     def __init__(self, aiohttp: Any, session: Any, concurrency: int) -> None:
         self._aiohttp, self._session = aiohttp, session
@@ -215,7 +218,7 @@ class _ConnectionPool:
         """Send a request once and return the body of its response.
 
         Raises:
-            RequestError: for connection errors, timeouts and every status but 200.
+            RequestError: for connection errors, timeouts, and any status other than 200.
         """
         connect_timeout = request.connect_timeout or request.timeout * _CONNECT_SHARE
         limit = self._aiohttp.ClientTimeout(total=request.timeout, sock_connect=connect_timeout)
@@ -228,7 +231,9 @@ class _ConnectionPool:
                     request.method, request.url, timeout=limit, allow_redirects=False, **options
                 ) as response:
                     body: bytes = await response.read()
-            except self._aiohttp.ServerTimeoutError:  # while connecting; a subclass of TimeoutError, so it comes first
+            except (
+                self._aiohttp.ServerTimeoutError
+            ):  # connecting timed out; a subclass of TimeoutError, so it must come first
                 raise RequestError(f"no connection in {connect_timeout:g} s") from None
             except asyncio.TimeoutError:  # not the builtin before Python 3.11
                 raise RequestError(f"no reply in {request.timeout:g} s", timed_out=True) from None
@@ -254,7 +259,7 @@ async def _connection_pool(aiohttp: Any, concurrency: int) -> AsyncIterator[_Con
 
 
 def wait_for(future: Future[Result]) -> Result:
-    """Wait for a future and return its result. Interrupting the wait cancels the future."""
+    """Wait for a future and return its result. If the wait is interrupted, the future is cancelled."""
     try:
         return future.result()
     finally:
@@ -262,10 +267,10 @@ def wait_for(future: Future[Result]) -> Result:
 
 
 def api_key(variable: str | None, server: str) -> str:
-    """Return the key in an environment variable, or an empty string for None.
+    """Return the API key in an environment variable, or an empty string if ``variable`` is None.
 
     Raises:
-        BadValue: if the variable holds no key. The message does not show its value.
+        BadValue: if the value of the variable is not a valid key. The message does not contain the value.
     """
     if variable is None:
         return ""
@@ -276,7 +281,7 @@ def api_key(variable: str | None, server: str) -> str:
 
 
 def bearer(key: str) -> dict[str, str]:
-    """Return the Authorization header for a key; empty without one."""
+    """Return the Authorization header for a key, or an empty dict if the key is empty."""
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
@@ -284,12 +289,12 @@ def check_url(url: str, name: str, example: str, hint: str) -> str:
     """Return a server's URL without a trailing slash.
 
     Args:
-        name: of the argument, for error messages.
+        name: name of the argument, for error messages.
         example: a valid URL, for error messages.
-        hint: where keys belong, for error messages.
+        hint: how to pass the key, for error messages.
 
     Raises:
-        BadValue: for an invalid URL and for one with a user, password, query or fragment.
+        BadValue: if the URL is invalid, or contains a user, a password, a query or a fragment.
     """
     try:
         parts = urlsplit(url)
@@ -304,6 +309,6 @@ def check_url(url: str, name: str, example: str, hint: str) -> str:
 
 
 def _parse_retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds in Retry-After; 0 for a date."""
+    """Return the seconds in the header Retry-After; 0 if the header is missing or not a number of seconds."""
     value = headers.get("Retry-After", "")
     return float(value) if value.isascii() and value.isdigit() else 0.0

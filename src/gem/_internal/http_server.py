@@ -24,14 +24,14 @@ def bind_socket(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, _, _, address = found[0]
-        # With the protocol given, asyncio sets TCP_NODELAY; without it each small reply would be delayed by 40 ms.
+        # asyncio sets TCP_NODELAY only if the protocol is given. Without TCP_NODELAY, small replies are 40 ms late.
         listening = socket.socket(family, kind, socket.IPPROTO_TCP)
     except OSError as e:
         raise BadValue(f"cannot listen on {host}:{port}: {e}") from e
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen(BACKLOG)  # before the address is announced, so that early clients wait
+        listening.listen(BACKLOG)  # before the caller announces the address, so that early clients wait
     except OSError as e:
         listening.close()
         raise BadValue(f"cannot listen on {host}:{port}: {e}") from e

@@ -1,4 +1,4 @@
-"""Import what a string names. The only place, besides require(), that imports modules by name."""
+"""Import modules and objects by name. Only this module and require() import by name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def resolve(path: str) -> Any:
     """Import the object that ``"package.module:attribute"`` names, or the module that ``"package.module"`` names.
 
     Raises:
-        ImportError: when the module cannot be imported.
-        AttributeError: when the module lacks the attribute.
+        ImportError: if the module cannot be imported.
+        AttributeError: if the module has no such attribute.
     """
     module, separator, attribute = path.partition(":")
     imported = importlib.import_module(module)
@@ -20,5 +20,5 @@ def resolve(path: str) -> Any:
 
 
 def is_installed(library: str) -> bool:
-    """Whether a top-level library could be imported, without importing it."""
+    """Return whether a top-level package is installed. Does not import the package."""
     return importlib.util.find_spec(library) is not None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def shorten(text: str, limit: int) -> str:
-    """Cut a text to at most ``limit`` characters; an ellipsis marks the cut."""
+    """Return a text of at most ``limit`` characters; a longer text is cut and ends with an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def short_repr(value: object, limit: int = 100) -> str:
-    """The repr of a value, cut to at most ``limit`` characters. Long strings are cut before they are repr'd."""
+    """Return the repr of a value, cut to ``limit`` characters. A long string is cut before repr() is called."""
     return shorten(repr(value[: limit + 1] if isinstance(value, str) else value), limit)

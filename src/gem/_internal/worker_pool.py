@@ -1,7 +1,7 @@
-"""A pool of killable worker processes that call functions by name, with a time limit per call.
+"""A pool of worker processes that call functions by name, with a time limit per call.
 
-A fork server imports the heavy libraries once; workers are forked from it in milliseconds. A call that exceeds its time
-limit has its worker killed and replaced, and the other workers are not affected.
+A fork server imports large libraries once and then forks each worker in milliseconds. If a call exceeds its time limit,
+its worker is killed and replaced. The other workers are not affected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gem._internal.imports import resolve
 from gem._internal.worker_process import WorkerProcess, usable_cpus
 from gem.errors import BadValue, GemError, InfraError
 
-START_TIMEOUT = 120.0  # seconds to import the modules, on a busy machine
+START_TIMEOUT = 120.0  # seconds to import the modules; long enough for a busy machine
 CALL_TIMEOUT = 5.0  # seconds per call
 MEMORY_BYTES = 3 << 30  # address space per worker; sympy alone maps a few hundred MiB
 
@@ -35,18 +35,19 @@ PoolT = TypeVar("PoolT", bound="WorkerPool")
 class WorkerPool:
     """A pool of persistent worker processes, usable from any thread, event loop or forked process.
 
-    Processes are started by the first call. A pickled or forked copy of the pool starts its own.
+    The first call starts the fork server, and workers are started as calls need them. A copy of the pool in another
+    process, made by pickling or forking, starts its own processes.
 
     Args:
-        workers: number of processes. None uses the CPUs available to this process, at most 4.
-        timeout: seconds per call, measured from when a worker starts it.
-        modules: modules imported before workers are forked.
+        workers: maximum number of workers. None means the number of CPUs available to this process, at most 4.
+        timeout: seconds per call. The time that a call waits for a free worker does not count.
+        modules: names of the modules that the fork server imports before it forks workers.
 
     Raises:
-        BadValue: workers < 1 or timeout <= 0.
+        BadValue: if workers < 1 or timeout <= 0.
     """
 
-    error: type[GemError] = InfraError  # raised for time-outs, dead workers and a closed pool
+    error: type[GemError] = InfraError  # raised for timeouts, dead workers and calls to a closed pool
 
     def __init__(
         self, workers: int | None = None, *, timeout: float = CALL_TIMEOUT, modules: Sequence[str] = ()
@@ -64,26 +65,26 @@ class WorkerPool:
         """Call ``"module:function"`` with picklable arguments in a worker and return its result.
 
         Args:
-            timeout: seconds for this call. None uses the pool's.
+            timeout: seconds for this call. None means the timeout of the pool.
 
         Raises:
-            Exception: whatever the function raised; or the pool's error type, if the call timed out, its worker died,
-                or the pool was closed.
+            GemError: of the class ``self.error``, if the call timed out, its worker died, or the pool was closed.
+            Exception: the exception raised by the function.
         """
         return self.submit(function, *arguments, timeout=timeout).result()
 
     async def arun(self, function: str, *arguments: Any, timeout: float | None = None) -> Any:
-        """Call run() from an event loop without blocking it."""
-        import asyncio  # here, because workers import this module and do without it
+        """Asynchronous run()."""
+        import asyncio  # imported here, because workers import this module and do not need asyncio
 
         return await asyncio.wrap_future(self.submit(function, *arguments, timeout=timeout))
 
     def submit(self, function: str, *arguments: Any, timeout: float | None = None) -> Future[Any]:
-        """Like run(), but return a future at once."""
+        """Start a call as in run(), and return a future of its result."""
         return self._started().submit(function, arguments, self.timeout if timeout is None else timeout)
 
     def close(self) -> None:
-        """Kill all workers; calls in progress raise. The next call starts new workers. Safe to call twice."""
+        """Kill all workers. Calls in progress raise ``self.error``. A later call starts new workers."""
         with self._lock:
             running, self._running = self._running, None
         if running is not None:
@@ -110,7 +111,7 @@ class WorkerPool:
 
 
 class _RunningPool:
-    """The processes of a pool, and one thread per worker that passes on calls and enforces time limits."""
+    """The processes of a pool, and a thread per worker that forwards calls and enforces time limits."""
 
     def __init__(self, workers: int, modules: Sequence[str], error: type[GemError]) -> None:
         self.pid = os.getpid()
@@ -125,7 +126,7 @@ class _RunningPool:
     def submit(self, function: str, arguments: tuple[Any, ...], timeout: float) -> Future[Any]:
         try:
             return self._threads.submit(self._call_within_limit, function, arguments, timeout)
-        except RuntimeError as e:  # closed by another thread a moment ago
+        except RuntimeError as e:  # another thread has just closed the pool
             raise self._error("the worker pool is closed") from e
 
     def close(self) -> None:
@@ -184,7 +185,12 @@ class _ForkedWorker:
         self._pid: int = self._channel.receive()
 
     def call(self, function: str, arguments: tuple[Any, ...], timeout: float) -> tuple[Any, Exception | None]:
-        """Return (result, error raised by the function). Raises TimeoutError, and EOFError or OSError if it died."""
+        """Call a function in the worker. Returns (result, None), or (None, error) if the function raised an error.
+
+        Raises:
+            TimeoutError: if the call timed out.
+            EOFError, OSError: if the worker died.
+        """
         started = time.monotonic()
         self._channel.send((function, arguments), timeout)
         self._channel.sock.settimeout(max(0.001, timeout - (time.monotonic() - started)))
@@ -198,7 +204,7 @@ class _ForkedWorker:
 
 
 class _ForkServer:
-    """The process that workers are forked from. It is restarted if it has died."""
+    """The process from which workers are forked. If forking fails, the process is restarted once."""
 
     def __init__(self, modules: Sequence[str]) -> None:
         self._modules = list(modules)
@@ -206,7 +212,7 @@ class _ForkServer:
         self._process: WorkerProcess | None = None
 
     def fork(self) -> _ForkedWorker:
-        """Return a new worker. Raises OSError or EOFError if that fails twice."""
+        """Fork and return a new worker. Raises OSError or EOFError if this also fails after a server restart."""
         try:
             return self._fork()
         except (OSError, EOFError):
@@ -247,7 +253,8 @@ class _ForkServer:
 def serve_forks(channel: Channel) -> None:
     """Run the fork server: import modules, then fork a worker for each socket received.
 
-    Single-threaded, so that forking is safe. When the parent closes the channel, all workers end.
+    The server has a single thread, so that forking is safe. When the parent closes the channel, the server kills itself
+    and all workers.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps dead workers
     for module in channel.receive():
@@ -277,7 +284,7 @@ def _serve_calls(channel: Channel) -> None:
 def _call_function(function: str, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
     try:
         return resolve(function)(*arguments), None
-    except (Exception, SystemExit) as e:  # including MemoryError
+    except (Exception, SystemExit) as e:  # Exception includes MemoryError
         return None, to_picklable(e)
 
 

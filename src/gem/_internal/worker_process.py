@@ -1,7 +1,7 @@
-"""One worker process: a fresh Python interpreter that can be killed and that ends with its parent.
+"""Worker processes: new Python interpreters that can be killed, and that end when their parent process ends.
 
-The parent holds a WorkerProcess. The child runs run_worker(), which calls ``"module:function"`` with the child's end of
-the channel. Vector workers and the fork server of worker_pool are started this way.
+The parent creates a WorkerProcess. The child runs run_worker(), which calls ``"module:function"`` with the child's end
+of the channel. Vector workers and the fork server of worker_pool are started in this way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import ExitStack, suppress
 from gem._internal.framing import Channel
 from gem._internal.imports import resolve
 
-# Set the parent's sys.path before any other import: the working directory may hold a json.py.
+# Sets the parent's sys.path before any other import: the working directory may contain a json.py, for example.
 _BOOTSTRAP = """\
 import sys
 target, control, lifeline, forks, *sys.path[:] = sys.argv[1:]
@@ -37,16 +37,16 @@ class WorkerDied(Exception):
 class WorkerProcess:
     """A worker process, as seen by its parent.
 
-    The worker leads a process group of its own, reads nothing from stdin and prints to stderr. A pipe (the lifeline)
-    ends the group when the parent ends, however it ends.
+    The worker is the leader of a new process group. Its stdin is empty, and its stdout goes to stderr. When the parent
+    ends for any reason, a pipe (the lifeline) is closed, and the whole process group is killed.
 
     Args:
         target: ``"module:function"``, called in the worker with its Channel.
         environ: environment variables set in addition to the parent's.
-        forks: the worker forks, so it is started without a second thread.
+        forks: whether the worker will fork. If True, no second thread is started in the worker.
 
     Raises:
-        OSError: the process cannot be started.
+        OSError: if the process cannot be started.
     """
 
     def __init__(self, target: str, environ: Mapping[str, str] | None = None, *, forks: bool = False) -> None:
@@ -68,18 +68,21 @@ class WorkerProcess:
             )
             self._parent_ends = parent_ends.pop_all()
         self.channel = Channel(sock)
-        self.alive = True  # until kill(); a process that ended by itself counts as alive until then
+        self.alive = True  # True until kill() is called, even if the process has already ended
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     def has_exited(self) -> bool:
-        """Return whether the process has ended. A child of it may still hold the channel open."""
+        """Return whether the process has ended. Its child processes may still hold the channel open."""
         return self._process.poll() is not None
 
     def exit_reason(self) -> str:
-        """Describe how the process ended, waiting up to a second for it: ``"killed by signal 9 (Killed)"``."""
+        """Wait up to a second for the process to end and describe how it ended.
+
+        For example, ``"killed by signal 9 (Killed)"`` or ``"exit status 1"``.
+        """
         try:
             status = self._process.wait(1.0)
         except subprocess.TimeoutExpired:
@@ -87,19 +90,19 @@ class WorkerProcess:
         return f"killed by signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"exit status {status}"
 
     def terminate(self) -> None:
-        """Ask the process to end: it receives SIGTERM and the end of its channel."""
+        """Send SIGTERM to the process and close its channel for further messages from the parent."""
         if self.alive:
             with suppress(OSError):  # already dead
                 self.channel.sock.shutdown(socket.SHUT_WR)
             self._process.terminate()
 
     def join(self, deadline: float) -> None:
-        """Wait until the process has ended, or until a deadline on the monotonic clock."""
+        """Wait for the process to end, at most until ``deadline`` on the clock of time.monotonic()."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(max(0.0, deadline - time.monotonic()))
 
     def kill(self) -> None:
-        """Kill the process and its process group at once. Safe to call twice."""
+        """Kill the process group immediately. A second call has no effect."""
         if not self.alive:
             return
         self.alive = False
@@ -110,18 +113,19 @@ class WorkerProcess:
 
 
 def run_worker(target: str, control: int, lifeline: int, *, forks: bool) -> None:
-    """Run in the worker: call ``"module:function"`` with the channel.
+    """Run a worker: call the function ``target`` with the channel. Called in the worker process.
 
     Args:
+        target: ``"module:function"``.
         control: file descriptor of the channel's socket.
         lifeline: file descriptor of a pipe that closes when the parent ends.
-        forks: start no thread.
+        forks: whether the worker will fork. If True, no second thread is started.
     """
     # Ctrl-C is handled by the parent, which closes its workers. SIG_IGN would be inherited by child processes.
     signal.signal(signal.SIGINT, lambda signum, frame: None)
     os.set_inheritable(control, False)
     os.set_inheritable(lifeline, False)
-    if hasattr(fcntl, "F_SETSIG"):  # Linux: the kernel sends SIGKILL, even while C code holds the interpreter lock
+    if hasattr(fcntl, "F_SETSIG"):  # Linux: the kernel sends SIGKILL, even while C code holds the GIL
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)

@@ -5,11 +5,11 @@ Observation  the task with the answer format on reset; a summary of the test res
 Reward       1.0 if every test passes, else 0.0; with ``reward="fraction"``, the fraction of tests passed. -0.1 for an
              answer without a program.
 Ends         terminated after one answer.
-Tests        part of the dataset row; gem.graders.code_tests lists the accepted formats and gem.graders.code_compare
-             defines when an output is correct. They run in a sandbox, in an order drawn per episode; expected outputs
-             never enter the sandbox.
+Tests        part of the dataset row. gem.graders.code_tests lists the accepted formats, and gem.graders.code_compare
+             defines when an output is correct. The tests run in a sandbox, in a random order that changes with each
+             episode. Expected outputs never enter the sandbox.
 
-``info["correct"]`` is True if all tests passed. ``info["tests"]`` lists the status of each test in dataset order.
+``info["correct"]`` is True if all tests passed. ``info["tests"]`` lists the status of each test, in dataset order.
 
 >>> rows = [{"problem": "Print the sum of two integers.", "tests": {"inputs": ["1 2"], "outputs": ["3"]}}]
 >>> prompt, info = CodeEnv(dataset=rows).reset(seed=0)
@@ -39,13 +39,17 @@ from gem.seeding import derive
 PROBLEM, TESTS = "problem", "tests"
 _PROBLEMS = (PROBLEM, "question", "description", "prompt", "problem_statement")
 _TESTS = (TESTS, "input_output", "verification_info", "test_cases")
-_SPLIT_TESTS = ("public_tests", "private_tests", "generated_tests")  # CodeContests; all of them are used
+_SPLIT_TESTS = (
+    "public_tests",
+    "private_tests",
+    "generated_tests",
+)  # columns of CodeContests; the tests in all of them are used
 _PYTHON = ("", "python", "python3", "py")
 MIN_SECRET_LENGTH = 8  # characters; shorter expected outputs can occur in a prompt by coincidence
 
 
 class CodeEnv(DatasetEnv):
-    """See the module docstring. The arguments before the asterisk are those of the published class.
+    """See the module docstring. The positional arguments are those of the published class, in the same order.
 
     Args:
         dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
@@ -53,10 +57,10 @@ class CodeEnv(DatasetEnv):
             "problem_statement".
         test_key: column of the tests. The default also finds "input_output", "verification_info", "test_cases", and
             "public_tests" together with "private_tests" and "generated_tests".
-        max_workers, verbose: accepted for compatibility, ignored; the sandbox decides how many tests run at once.
-        max_tests, reward, early_exit: see CodeGrader. info["tests"] covers the selected tests only.
-        sandbox_type: a Sandbox, or a name for get_sandbox; "bwrap" means "bubblewrap", and "none" means "subprocess",
-            which isolates nothing.
+        max_workers, verbose: ignored; accepted for compatibility. The sandbox decides how many tests run at once.
+        max_tests, reward, early_exit: see CodeGrader. info["tests"] lists only the tests selected by max_tests.
+        sandbox_type: a Sandbox, or a backend name for get_sandbox(). "bwrap" means "bubblewrap". "none" means
+            "subprocess", which does not isolate programs.
         timeout: wall-clock seconds per test.
         memory_bytes: memory limit per test.
 
@@ -127,7 +131,7 @@ class CodeEnv(DatasetEnv):
         return None if program is None else self.grade(program)
 
     def grade(self, program: str) -> Grade:
-        """Run a program against the tests of the current task.
+        """Run the tests of the current task on a program and return its grade.
 
         Raises:
             SandboxError: if the sandbox fails.
@@ -144,7 +148,10 @@ class CodeEnv(DatasetEnv):
         return self.grade(model_code).correct
 
     def secrets(self) -> list[str]:
-        """Expected outputs that must not appear in a prompt: at least 8 characters and not shown in the statement."""
+        """Return the expected outputs that must not appear in the prompt.
+
+        Outputs of fewer than 8 characters and outputs that the task statement contains are left out.
+        """
         tests = read_tests(self.tests).longest(self.max_tests).tests
         expected = [value if isinstance(value, str) else json.dumps(value) for t in tests for value in t.accepted]
         return [
@@ -152,7 +159,7 @@ class CodeEnv(DatasetEnv):
         ]
 
     def sample_random_action(self) -> str:
-        """A program that prints or returns a random digit, whatever the task."""
+        """Return a program that prints or returns a random digit, regardless of the task."""
         function, number = read_tests(self.tests).function, self.action_rng.randint(0, 9)
         if function is None:
             return fenced(f"print({number})")
@@ -160,7 +167,9 @@ class CodeEnv(DatasetEnv):
 
 
 def program_in(action: str) -> str | None:
-    r"""Return the last fenced code block labeled as Python or without a label, or None if there is none.
+    r"""Return the last fenced code block that is labeled as Python or has no label.
+
+    Returns None if there is no such block or the last such block is blank.
 
     >>> program_in("```python\nprint(1)\n```\nIt prints:\n```text\n1\n```\n")
     'print(1)\n'
@@ -174,7 +183,7 @@ def fenced(program: str) -> str:
 
 
 def how_to_answer(suite: Suite, starter: str, limits: Limits) -> str:
-    """The part of the prompt after the task statement."""
+    """Return the part of the prompt that follows the task statement."""
     if suite.function is None:
         request = "Write a Python 3 program that reads from standard input and prints the answer to standard output."
     else:
@@ -187,7 +196,10 @@ def how_to_answer(suite: Suite, starter: str, limits: Limits) -> str:
 
 
 def _column(row: Row, key: str, default: str, known: tuple[str, ...]) -> str:
-    """Return the column named by ``key``; for the default key, the first known column that the row has."""
+    """Return ``key``, or for the default key the first known column that is not empty in the row.
+
+    Raises BadValue if the row has no such column.
+    """
     for name in known if key == default else (key,):
         if row.get(name):
             return name

@@ -1,7 +1,8 @@
-"""Reference solutions, and wrong ones, for the programming tasks in envs/data/code.
+"""Correct and incorrect solutions for the programming tasks in envs/data/code.
 
-``NAME.jsonl`` holds the tasks of a built-in dataset, ``NAME_solutions.md`` programs for each of them, with the heading
-``## task id`` above the programs of a task and ``### correct: comment`` or ``### wrong: comment`` above each program.
+``NAME.jsonl`` contains the tasks of a built-in dataset, and ``NAME_solutions.md`` contains programs for these tasks.
+The heading ``## task id`` precedes the programs of a task. The heading ``### correct: comment`` or
+``### wrong: comment`` precedes each program.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class Solution:
 
     Args:
         task: id of the task's row.
-        correct: whether it passes the tests of the task.
-        comment: the approach, or what is wrong with it.
+        correct: whether the program passes the tests of the task.
+        comment: describes the approach, or the mistake of an incorrect program.
         source: the program.
     """
 
@@ -37,7 +38,7 @@ class Solution:
 
 @cache
 def solutions(name: str) -> tuple[Solution, ...]:
-    """Solutions for a built-in dataset, "warmup" or "mini", in the order of the file."""
+    """Return the solutions for a built-in dataset, "warmup" or "mini", in the order of the file."""
     _, *sections = _TASK.split((DATA / "code" / f"{name}_solutions.md").read_text(encoding="utf-8"))
     found = []
     for task, section in zip(sections[::2], sections[1::2], strict=True):
@@ -48,7 +49,7 @@ def solutions(name: str) -> tuple[Solution, ...]:
 
 
 def reference(task: str) -> str:
-    """The first correct solution of a built-in task.
+    """Return the source of the first correct solution of a built-in task.
 
     Args:
         task: id of the task's row.
@@ -68,7 +69,7 @@ def _references() -> dict[str, str]:
 
 
 class CodeOracle:
-    """Policy that answers each built-in task with its reference solution, reading the task from the environment."""
+    """Policy that solves built-in tasks with their reference solutions. Reads the task id from the environment."""
 
     def __init__(self, env: CodeEnv) -> None:
         self.env = env

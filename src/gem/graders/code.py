@@ -1,7 +1,7 @@
-"""Grade programs by running tests in a sandbox and comparing their results outside it.
+"""Grade programs: run tests in a sandbox, and compare the results with the expected outputs outside the sandbox.
 
-Expected outputs never enter the sandbox. A program that exceeds its limits fails its tests; a failure of the sandbox
-raises SandboxError and gives no grade.
+Expected outputs never enter the sandbox. A program that exceeds a limit fails the test. A failure of the sandbox itself
+raises SandboxError instead of returning a grade.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from gem.seeding import stream
 
 Reward = Literal["all", "fraction"]
 
-PASSED, WRONG, NOT_RUN = "passed", "wrong", "not_run"  # statuses of a test besides those of gem.sandbox.Status
-MAX_TIMEOUTS = 3  # timeouts before the remaining tests are skipped: a hundred of them would take minutes
+PASSED, WRONG, NOT_RUN = "passed", "wrong", "not_run"  # statuses of a test, in addition to those in gem.sandbox.Status
+MAX_TIMEOUTS = 3  # number of timeouts after which the remaining tests are skipped; 100 timeouts would take minutes
 
 
 @dataclass(frozen=True, kw_only=True)
 class CodeGrader:
-    """Grades programs by tests.
+    """Grades programs by running tests.
 
-    A test passes if the program exits with code 0 and its output, or return value, is correct (see code_compare).
-    ``Grade.details["tests"]`` lists the status of each test in order: "passed", "wrong", "not_run", or how the run
-    ended: "error", "timeout", "memory", "output_limit", "killed".
+    A test passes if the program exits with code 0 and its output or return value is correct (see code_compare).
+    ``Grade.details["tests"]`` lists the status of each test in the order of the suite: "passed", "wrong" (the output is
+    incorrect), "not_run", "error", "timeout", "memory", "output_limit" or "killed".
 
     Args:
         reward: "all" gives 1 if every test passes, else 0; "fraction" gives the fraction of tests passed.
-        early_exit: skip the remaining tests after the first failure. None means True if reward is "all". The remaining
-            tests are always skipped after three timeouts. Skipped tests count as failed.
-        max_tests: tests to run of a larger suite: those with the longest inputs.
-        limits: limits of each test. The output limit is raised if the correct output needs it.
+        early_exit: whether to skip the remaining tests after the first failure. None means True if reward is "all",
+            else False. The remaining tests are always skipped after three timeouts. Skipped tests count as failed.
+        max_tests: maximum number of tests to run. Of a larger suite, the tests with the longest inputs are run.
+        limits: limits of each test. output_bytes is increased if an expected output is longer.
         tolerance: absolute or relative tolerance for numbers; see code_compare.
 
     Raises:
@@ -55,7 +55,7 @@ class CodeGrader:
             raise BadValue(f"max_tests must be at least 1, got {self.max_tests}")
 
     def grade(self, program: str, suite: Suite, sandbox: Sandbox, *, seed: int = 0) -> Grade:
-        """Run the tests on a program, in an order drawn from the seed.
+        """Run the tests on a program, in a random order that depends on the seed, and return its grade.
 
         Raises:
             SandboxError: if the sandbox fails.
@@ -75,7 +75,7 @@ class CodeGrader:
         return self._verdict([status for _, status in sorted(zip(order, found, strict=True))])
 
     def status(self, test: ProgramTest, result: Result) -> str:
-        """The status of a test."""
+        """Return the status of a test: "passed", "wrong", or the status of a run that failed."""
         if result.status is not Status.OK:
             return str(result.status)
         if test.case.arguments is not None:
@@ -105,12 +105,12 @@ def _summary(statuses: list[str]) -> str:
 
 
 class _Progress:
-    """Callback that stops the run at a deterministic test, whatever the order in which results arrive.
+    """Callback that stops a run after the same test regardless of the order in which results arrive.
 
-    A result is evaluated only after all results before it have arrived.
+    A result is evaluated only after the results of all previous tests have arrived.
 
     Args:
-        tests: the tests in the order in which they are run.
+        tests: the tests, in the order in which they are run.
     """
 
     def __init__(self, grader: CodeGrader, tests: list[ProgramTest]) -> None:
@@ -129,7 +129,7 @@ class _Progress:
         return self.stopped
 
     def statuses(self, results: list[Result | None]) -> list[str]:
-        """The status of each test; tests that ran after the stop count as not run."""
+        """Return the status of each test. Tests after the test that stopped the run are "not_run"."""
         for index, result in enumerate(results):
             if result is not None and index not in self.received:
                 self(index, result)

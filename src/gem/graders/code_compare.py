@@ -1,11 +1,12 @@
-"""Compare the output or return value of a program with the expected one, outside the sandbox.
+"""Compare the output or the return value of a program with the expected output or value, outside the sandbox.
 
-Output is compared line by line and token by token, ignoring blank lines and the amount of whitespace. Two tokens match
-if they are equal, or if both are decimal numbers, the expected one has a decimal point or an exponent, and they differ
-by no more than the tolerance. So "3" matches an expected "3.0", but "3.0" does not match an expected "3".
+Output is compared line by line and token by token. Blank lines and the amount of whitespace are ignored. Two tokens
+match if they are equal. They also match if both are decimal numbers that differ by no more than the tolerance and the
+expected token has a decimal point or an exponent. So "3" matches an expected "3.0", but "3.0" does not match an
+expected "3".
 
-Return values are compared as JSON, by type: true is not 1, and a tuple is a list. If a float is expected, an int or a
-float within the tolerance is correct; if an int is expected, only that int.
+Return values are compared as JSON, and the types must agree: true does not match 1, but a tuple matches a list. An
+expected float matches any int or float within the tolerance. An expected int matches only the same int.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import re
 from decimal import Context, Decimal
 from typing import Any
 
-TOLERANCE = 1e-6  # absolute, or relative to expected numbers above 1
+TOLERANCE = 1e-6  # absolute; relative if the expected number is above 1 in absolute value
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-_MAX_DIGITS = 400  # longest token that is compared as a number; longer ones have to be equal
+_MAX_DIGITS = 400  # maximum length of a token that is compared as a number; longer tokens must be equal
 
 
 def same_output(printed: str, expected: str, tolerance: float = TOLERANCE) -> bool:
-    r"""Return whether an output matches the expected one.
+    r"""Return whether the printed output matches the expected output.
 
     >>> same_output("1  2 \n\n3.14159265\n", "1 2\n3.141593"), same_output("1 2", "1\n2")
     (True, False)
@@ -37,12 +38,12 @@ def same_output(printed: str, expected: str, tolerance: float = TOLERANCE) -> bo
 
 
 def same_value(returned: str | None, expected: Any, tolerance: float = TOLERANCE) -> bool:
-    """Return whether a returned value, as JSON text, matches the expected value.
+    """Return whether a return value matches the expected value.
 
     Args:
-        returned: JSON text; None and invalid JSON match nothing.
-        expected: plain data.
-        tolerance: for floats.
+        returned: the return value as JSON text. None and invalid JSON do not match any value.
+        expected: the expected value as plain data.
+        tolerance: tolerance for expected floats: absolute, or relative if the float is above 1 in absolute value.
 
     >>> same_value("[1, 2.0000001]", [1, 2.0]), same_value("1.0", 1), same_value("true", 1)
     (True, False, False)

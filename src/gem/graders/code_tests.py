@@ -10,10 +10,11 @@ The format is detected from the data, never from the dataset name. Supported for
                                                               under "public_tests", "private_tests" and
                                                               "generated_tests", which are combined
 
-Stdin and stdout are strings or lists of lines. The arguments of a call are a list, that list as JSON text, or text with
-one argument as JSON per line, as in LiveCodeBench, whose tests have ``"testtype": "functional"`` and the name of the
-function in ``"metadata"``. If the arguments are text, the return value is JSON text too. APPS wraps each return value
-in a list: if all expected values of a task are lists of one item, both the list and the item are accepted.
+Stdin and stdout are strings or lists of lines. The arguments of a function call are a list, JSON text of a list, or
+text with one JSON argument per line. LiveCodeBench uses the last form; its tests have ``"testtype": "functional"`` and
+the name of the function in ``"metadata"``. If the arguments are text, the return value can be JSON text too. APPS wraps
+each return value in a list: if all expected values of a task are lists of one item, both the list and the item are
+accepted.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class ProgramTest:
     """One test of a program.
 
     Args:
-        case: the input; the only part that enters the sandbox.
-        accepted: the accepted outputs, or return values as plain data.
+        case: the input. Only the input enters the sandbox.
+        accepted: the accepted outputs as text, or the accepted return values as plain data.
     """
 
     case: Case
@@ -45,17 +46,17 @@ class ProgramTest:
 
     @property
     def size(self) -> int:
-        """Length of the input in characters or bytes."""
+        """Length of the input: stdin, or the JSON text of the arguments."""
         return len(self.case.stdin) if self.case.arguments is None else len(self.case.arguments)
 
 
 @dataclass(frozen=True)
 class Suite:
-    """The tests of one task, at least one.
+    """The tests of one task.
 
     Args:
-        tests: the tests.
-        function: name of the function they call; None if they run the program as a script.
+        tests: at least one test.
+        function: name of the function that the tests call; None if the tests run the program as a script.
     """
 
     tests: tuple[ProgramTest, ...]
@@ -69,7 +70,7 @@ class Suite:
 
 @dataclass(frozen=True)
 class _Raw:
-    """A test before conversion. by_line: the arguments are on separate lines, as in LiveCodeBench."""
+    """A test before conversion. by_line: whether each line is one argument, as in LiveCodeBench."""
 
     input: Any
     output: Any
@@ -78,10 +79,10 @@ class _Raw:
 
 
 def read_tests(data: Any) -> Suite:
-    r"""Read tests in any of the formats above.
+    r"""Read tests in any of the formats in the module docstring.
 
     Raises:
-        BadValue: if the data has another format or contains no test.
+        BadValue: if the data has none of these formats or contains no tests.
 
     >>> suite = read_tests('{"inputs": ["1 2\\n"], "outputs": ["3\\n"]}')
     >>> suite.function, suite.tests[0].case.stdin, suite.tests[0].accepted
@@ -157,7 +158,7 @@ def _function_of(data: Mapping[str, Any]) -> str | None:
 
 
 def _call(raw: _Raw) -> tuple[list[Any], Any]:
-    """The arguments and the return value of a call, as plain data."""
+    """Return the arguments and the expected return value of a test, as plain data."""
     if not isinstance(raw.input, str):
         arguments, value = _plain(raw.input), _plain(raw.output)
     else:
@@ -197,7 +198,7 @@ def _text(data: Any) -> str:
 
 
 def _decoded(data: Any) -> Any:
-    """Decode JSON text; return other data unchanged."""
+    """Decode JSON text. Data that is neither text nor bytes is returned unchanged."""
     if not isinstance(data, (str, bytes)):
         return data
     try:

@@ -1,8 +1,7 @@
 """The sandbox contract: limits, results, and the methods that every backend implements.
 
-A *program* is Python source written by an agent. Whatever it does, including crashing and exceeding its limits, is
-reported as a Result. Only a failure of the sandbox itself raises SandboxError, so an outage cannot be mistaken for an
-answer.
+A *program* is Python source written by an agent. Crashes and exceeded limits of the program are reported in a Result.
+Only a failure of the sandbox itself raises SandboxError, so an outage cannot be mistaken for a wrong answer.
 """
 
 from __future__ import annotations
@@ -19,13 +18,15 @@ from gem.errors import BadValue
 
 SandboxT = TypeVar("SandboxT", bound="Sandbox")
 SessionT = TypeVar("SessionT", bound="Session")
-# Path relative to the working directory → content.
+# Maps a path relative to the working directory to the content of the file.
 Files = Mapping[str, str | bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Resource limits of one run. Each applies to the run as a whole, including child processes.
+    """Resource limits of one run. Each limit applies to the program and its child processes together.
+
+    Some backends enforce a limit less strictly, for example per process; Sandbox.report() lists these cases.
 
     Args:
         wall_s: wall-clock seconds, by the host's clock.
@@ -33,8 +34,8 @@ class Limits:
         memory_bytes: bytes of memory.
         processes: processes and threads alive at the same time.
         disk_bytes: bytes written to files, including shared memory.
-        output_bytes: bytes of stdout, and of stderr, that are kept: the head and the tail. A program that writes more
-            than 32 times as much is killed.
+        output_bytes: maximum number of bytes to keep of stdout, and of stderr. The middle of longer output is dropped.
+            A program that writes more than 32 * output_bytes to one stream is killed.
         network: whether the program may use the network.
 
     Raises:
@@ -65,8 +66,9 @@ class Limits:
 class Status(str, Enum):
     """How a run ended.
 
-    OK: exit code 0. ERROR: another exit code, which includes uncaught exceptions. TIMEOUT: wall_s or cpu_s exceeded.
-    MEMORY: memory_bytes exceeded. OUTPUT_LIMIT: killed for excessive output. KILLED: ended by any other signal.
+    OK: exit code 0. ERROR: nonzero exit code, for example after an uncaught exception. TIMEOUT: wall_s or cpu_s was
+    exceeded. MEMORY: memory_bytes was exceeded. OUTPUT_LIMIT: killed for writing too much output. KILLED: ended by a
+    signal for any other reason.
     """
 
     OK = "ok"
@@ -90,11 +92,12 @@ class Result:
         stdout, stderr: everything written before the end (or the timeout), decoded as UTF-8 with replacement
             characters. If a stream exceeded output_bytes, a line with the number of dropped bytes replaces its middle.
         truncated: whether part of the output was dropped.
-        wall_s, cpu_s: seconds.
+        wall_s: elapsed wall-clock time in seconds.
+        cpu_s: CPU time in seconds; 0 if unknown.
         max_rss_bytes: peak resident memory of the largest process; 0 if unknown.
-        value: return value of the called function, as JSON; None if no function was called, it raised, or the value is
-            not plain data.
-        state_lost: for a session cell: the interpreter ended and its variables are lost.
+        value: return value of the called function as JSON text. None if no function was called, if the function
+            raised an exception, or if the value is not plain data.
+        state_lost: True if the interpreter of a session ended during the cell, so that its variables are lost.
     """
 
     status: Status
@@ -114,10 +117,12 @@ class Result:
         return self.status is Status.OK
 
     def stopped(self, limits: Limits) -> str:
-        """Return a bracketed message saying why the program was killed; empty if it ended by itself.
+        """Return a bracketed message saying why the program was stopped, or an empty string if it ended by itself.
+
+        For a session cell whose interpreter exited, the message gives the exit code.
 
         Args:
-            limits: limits of the run.
+            limits: the limits that applied to the run.
         """
         messages = {
             Status.TIMEOUT: f"[timed out after {limits.wall_s:g} s]",
@@ -135,8 +140,9 @@ class Case:
     """Input of one test. The expected output never enters the sandbox.
 
     Args:
-        stdin: standard input, followed by EOF.
-        arguments: list of positional arguments as JSON, if run_tests calls a function.
+        stdin: the complete standard input.
+        arguments: JSON text of the list of positional arguments, for tests that call a function. None means no
+            arguments.
     """
 
     stdin: str | bytes = ""
@@ -150,9 +156,9 @@ class Report:
     Args:
         backend: name of the backend.
         level: "ns", "lsm" or "basic"; "" if the backend has no levels.
-        guarantees: "network", "files", "processes", "memory", "disk", "cpu", "wall", "output", "kernel" → how each is
-            enforced, or None if it is not.
-        notes: why no higher level is available, and other limitations, one sentence each.
+        guarantees: maps each of "network", "files", "processes", "memory", "disk", "cpu", "wall", "output" and
+            "kernel" to a description of how it is enforced, or to None if it is not enforced.
+        notes: sentences that explain why no higher level is available, and describe other limitations.
     """
 
     backend: str
@@ -164,15 +170,15 @@ class Report:
 class Session(ABC):
     """An interpreter that keeps its variables between cells.
 
-    Programs can manipulate their interpreter, so use sessions for observations, not for rewards.
+    A program can tamper with its interpreter and so falsify results. Do not compute rewards from session results.
     """
 
     @abstractmethod
     def run(self, code: str, *, wall_s: float | None = None) -> Result:
-        """Run one cell. As in a notebook, the repr of a final expression is printed.
+        """Run one cell. If the last statement is an expression, its repr is printed, as in a notebook.
 
-        A cell that exceeds its time limit is interrupted. If that has no effect, the interpreter is killed and the
-        result has ``state_lost``; the next cell then starts a new interpreter.
+        A cell that exceeds its time limit is interrupted. If the interrupt does not end the cell, the interpreter is
+        killed, ``state_lost`` is True in the result, and the next cell starts a new interpreter.
 
         Args:
             code: Python source.
@@ -184,7 +190,7 @@ class Session(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Kill the interpreter and everything it started. Can be called twice."""
+        """Kill the interpreter and all processes that it started. A second call has no effect."""
 
     async def arun(self, code: str, *, wall_s: float | None = None) -> Result:
         return await asyncio.to_thread(self.run, code, wall_s=wall_s)
@@ -201,11 +207,12 @@ class Session(ABC):
 class Sandbox(ABC):
     """Runs untrusted programs. Safe to use from several threads, event loops and forked processes at once.
 
-    No process, file or shared memory outlives a run. Of the host's files, programs see only the interpreter and its
-    libraries. They get none of the host's environment variables and start in an empty private directory.
+    When a run ends, all of its processes, files and shared memory are removed. Programs can read no files of the host
+    except the interpreter and the libraries. They inherit no environment variables from the host and start in an empty
+    private directory. Backends with weaker isolation say so in report().
 
     Attributes:
-        limits: defaults of every call.
+        limits: default limits of every call.
         closed: whether close() was called.
     """
 
@@ -224,14 +231,14 @@ class Sandbox(ABC):
         """Run Python source as a script.
 
         Args:
-            program: source of any length. Invalid source is an error of the program, not of the caller.
-            stdin: standard input, followed by EOF.
+            program: source of any length. A syntax error gives a Result with status ERROR; it does not raise.
+            stdin: the complete standard input.
             limits: None means the limits of the sandbox.
-            files: relative path → content, written to the working directory first.
+            files: files to create in the working directory before the run: relative path → content.
 
         Raises:
             SandboxError: if the sandbox fails.
-            BadValue: if a path leads out of the working directory.
+            BadValue: if a path in ``files`` is not a relative path inside the working directory.
         """
 
     @abstractmethod
@@ -243,23 +250,24 @@ class Sandbox(ABC):
         limits: Limits | None = None,
         files: Files | None = None,
     ) -> Result:
-        """Run a command, given as a list of arguments or as a line for /bin/sh. Otherwise like run()."""
+        """Run a command: a list of arguments, or a string that is passed to /bin/sh. See run() for the arguments."""
 
     @abstractmethod
     def session(self, *, limits: Limits | None = None) -> Session:
         """Start an interpreter that keeps its variables between cells.
 
         Args:
-            limits: wall_s and output_bytes apply to each cell, the others to the lifetime of the interpreter.
+            limits: wall_s and output_bytes apply to each cell; the other limits apply to the interpreter as a whole.
+                None means the limits of the sandbox.
         """
 
     @abstractmethod
     def report(self) -> Report:
-        """Return what this sandbox enforces on this machine, and how."""
+        """Return a description of what this sandbox enforces on this machine, and how."""
 
     @abstractmethod
     def close(self) -> None:
-        """Kill everything that this sandbox started. Can be called twice."""
+        """Kill all processes that this sandbox started. A second call has no effect."""
 
     def run_tests(
         self,
@@ -270,21 +278,21 @@ class Sandbox(ABC):
         limits: Limits | None = None,
         stop: Callable[[int, Result], bool] | None = None,
     ) -> list[Result | None]:
-        """Run a program on many inputs, isolated from each other.
+        """Run a program once per case. The runs are isolated from each other.
 
-        Quick tests may share processors; their wall clocks are slowed down accordingly.
+        Backends may run several tests at once. Tests that share a CPU get proportionally more wall-clock time.
 
         Args:
             program: Python source.
             cases: the inputs.
-            function: call this function with the ``arguments`` of each case instead of running the program as a script.
-                ``Class.method`` calls a method of a new instance; a bare name is also looked up in a class
-                ``Solution``.
+            function: name of the function to call with the ``arguments`` of each case. ``Class.method`` calls the
+                method on a new instance of the class. A name without a dot is also looked up as a method of the class
+                ``Solution``. None runs the program as a script.
             limits: limits of each test. None means the limits of the sandbox.
             stop: called with (index, result) after each test; returning True cancels the remaining tests.
 
         Returns:
-            One result per case, in order; None for cases that were not run because of stop().
+            One result per case, in the order of the cases. The result is None if stop() cancelled the case.
 
         Raises:
             SandboxError: if the sandbox fails.

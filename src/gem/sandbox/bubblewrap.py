@@ -1,7 +1,7 @@
-"""Sandbox that isolates programs with bubblewrap (``bwrap``), a small program that sets up Linux namespaces.
+"""Sandbox that isolates programs with bubblewrap (``bwrap``), a command-line tool that sets up Linux namespaces.
 
-Use it for commands and interpreters other than this Python, or as an independently audited alternative to the zygote
-sandbox. Each run starts a new interpreter, which costs tens of milliseconds.
+Use this sandbox to run commands other than Python, or as an independently audited alternative to the zygote sandbox.
+Each run starts a new interpreter, which takes tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from gem.sandbox.zygote import seccomp, syscalls
 
 ISOLATION = ("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL")
 NOBODY = "65534"
-WORK = "/tmp/work"  # working directory inside
+WORK = "/tmp/work"  # working directory inside the sandbox
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl")
 SHARED_MEMORY = 8  # /dev/shm gets 1/8 of the disk limit, /tmp the rest
-DEATH_S = 10.0  # for the kernel to end a namespace
+DEATH_S = 10.0  # seconds to wait for the kernel to end a namespace
 
 
 class BubblewrapSandbox(CommandSandbox):
-    """Runs programs in bubblewrap as user nobody; of the host's files they see only /usr and this Python.
+    """Runs programs in bubblewrap as user nobody. Programs can read only the host's system files and this Python.
 
     Raises:
-        SandboxError: if ``bwrap`` (0.7 or newer) is not installed or may not create namespaces.
+        SandboxError: if ``bwrap`` (0.7 or newer) is not installed or is not permitted to create namespaces.
     """
 
     def __init__(self, *, limits: Limits | None = None) -> None:
@@ -45,7 +45,7 @@ class BubblewrapSandbox(CommandSandbox):
         if found is None:
             raise SandboxError("bwrap is not installed; install the package 'bubblewrap' or use another sandbox")
         self.bwrap = found
-        self.run("")  # raises SandboxError if it does not work here
+        self.run("")  # raises SandboxError if bwrap does not work on this machine
 
     def report(self) -> Report:
         process_limit = None if os.geteuid() == 0 else ", RLIMIT_NPROC in a user namespace"
@@ -75,7 +75,7 @@ class BubblewrapSandbox(CommandSandbox):
 
     def _start(self, limits: Limits, *, for_session: bool) -> CommandProcess:
         command = [self.bwrap, *ISOLATION, *_arguments(limits)]
-        # bwrap dies with the thread that started it, so a thread that lives as long as this process starts it.
+        # --die-with-parent kills bwrap when the thread that started it ends, so a permanent thread starts it.
         return _starter(os.getpid()).submit(_BubblewrapProcess, command, _filter(limits.network)).result()
 
     def _rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
@@ -98,12 +98,12 @@ class _BubblewrapProcess(CommandProcess):
         if seccomp_filter:
             passed.append(_pipe_with(seccomp_filter))
             command = [*command, "--seccomp", str(passed[1])]
-        # Kept open until the end: bwrap would be killed by SIGPIPE.
+        # Closed only at the end: otherwise bwrap would be killed by SIGPIPE when it writes its status.
         self.status = os.fdopen(reader, encoding="utf-8")
         self.init: int | None = None  # pidfd of the first process in the namespace
         try:
             inside = ["--json-status-fd", str(writer), "--", sys.executable, *INTERPRETER_FLAGS]
-            # Programs can read the environment of bwrap itself, so it is empty as well.
+            # Programs can read the environment variables of the bwrap process, so bwrap gets none.
             super().__init__([*command, *inside], pass_fds=passed, environment={})
         except BaseException:
             self.status.close()
@@ -122,7 +122,7 @@ class _BubblewrapProcess(CommandProcess):
         super().kill()
 
     def finish(self) -> ProcessExit:
-        """See CommandProcess.finish. All processes of the namespace are gone on return.
+        """See CommandProcess.finish. All processes in the namespace have ended when this method returns.
 
         Raises:
             SandboxError: if the namespace still exists after DEATH_S seconds.
@@ -154,7 +154,7 @@ def _arguments(limits: Limits) -> Iterator[str]:
         yield from _bind(path)
     for prefix in sorted({os.path.realpath(sys.base_prefix), sys.base_prefix, sys.prefix}):
         yield from ("--ro-bind", prefix, prefix)
-    # Root may write to /proc/sys without any capability, and nobody inside may be root outside.
+    # Root can write to /proc/sys without any capability, and user nobody in the sandbox can be root on the host.
     yield from ("--proc", "/proc", "--remount-ro", "/proc")
     yield from ("--dev", "/dev", "--size", str(max(shared, 4096)), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
     yield from ("--remount-ro", "/", "--chdir", WORK)
@@ -165,14 +165,14 @@ def _arguments(limits: Limits) -> Iterator[str]:
 
 
 def _bind(path: str) -> Sequence[str]:
-    """Arguments that make a path of the host visible, as a symbolic link if it is one."""
+    """Return the bwrap arguments that show a host path read-only; a symbolic link is recreated as a link."""
     if os.path.islink(path):
         return ("--symlink", os.readlink(path), path)
     return ("--ro-bind-try", path, path)
 
 
 def _pipe_with(data: bytes) -> int:
-    """The read end of a pipe that holds these bytes, which have to fit into its buffer."""
+    """Return the read end of a pipe that contains ``data``, which must fit into the buffer of the pipe."""
     reader, writer = os.pipe()
     with os.fdopen(writer, "wb") as pipe:
         pipe.write(data)
@@ -181,11 +181,11 @@ def _pipe_with(data: bytes) -> int:
 
 @cache
 def _filter(network: bool) -> bytes:
-    """The seccomp filter; empty on an architecture whose system call numbers are not known."""
+    """Return the seccomp filter, or empty bytes on an architecture whose system call numbers are unknown."""
     return seccomp.Filter(network=network, own_pids=True).assembled if syscalls.SUPPORTED else b""
 
 
 @cache
 def _starter(pid: int) -> ThreadPoolExecutor:
-    """The thread of this process that starts every bwrap."""
+    """Return an executor with one thread, which starts all bwrap processes of the process ``pid``."""
     return ThreadPoolExecutor(1, thread_name_prefix="gem-bubblewrap")

@@ -1,7 +1,8 @@
 """Base class of the sandboxes that start one command per run: subprocess, bubblewrap and containers.
 
-A backend only implements _start(). The command is always inside.py, which runs programs and commands, calls functions
-and keeps sessions; it receives its job on stdin. This is one file because all of it is the host side of that protocol.
+A backend only has to implement _start(). The command always runs inside.py, which receives a job on stdin: run a
+program or a command, call a function, or serve a session. This is one file because all of it implements the host side
+of the protocol between the host and inside.py.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ MODULE_SOURCES = {  # modules that inside.py can load
         ("inside_relay.py", "zygote/program.py", "zygote/values.py", "zygote/cells.py"),
     )
 }
-SESSION_CPU_S = 10.0**9  # CPU limit of a session without one; its cells are limited by wall clock
-INTERRUPT_S = 1.0  # for a cell to react to an interrupt
-VALUE_BYTES = 17 << 20  # room for the largest value that a function may return
+SESSION_CPU_S = 10.0**9  # CPU limit of a session whose limits have no cpu_s; its cells are limited by wall clock
+INTERRUPT_S = 1.0  # seconds to wait for a cell to react to an interrupt
+VALUE_BYTES = 17 << 20  # more than the largest return value of a function, encoded
 _open: weakref.WeakSet[CommandSandbox] = weakref.WeakSet()
 
 
@@ -54,12 +55,12 @@ class CommandSandbox(Sandbox):
         """Start inside.py under isolation.
 
         Args:
-            limits: of the run.
-            for_session: the process serves a session, of which only the cells have a time limit.
+            limits: limits of the run.
+            for_session: whether the process serves a session. A session has a time limit per cell, not for the process.
         """
 
     def _rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
-        """Resource limits to set before the program starts: name in the resource module → (soft, hard)."""
+        """Return the resource limits to set before the program starts: name in module resource → (soft, hard)."""
         return {}
 
     def run(
@@ -94,7 +95,7 @@ class CommandSandbox(Sandbox):
         self.closed = True
         for session in list(self._sessions):
             session.close()
-        for process in list(self._processes):  # the threads that started them close them
+        for process in list(self._processes):  # each process is closed by the thread that started it
             process.kill()
 
     def _run(self, job: Mapping[str, Any], stdin: str | bytes, limits: Limits | None, files: Files | None) -> Result:
@@ -123,7 +124,7 @@ class CommandSandbox(Sandbox):
         return b"%08x" % len(data) + data
 
     def _started(self, limits: Limits, *, for_session: bool = False) -> CommandProcess:
-        """Start inside.py; the caller closes the process."""
+        """Start inside.py. The caller must close the returned process."""
         if self.closed:
             raise SandboxError(f"this {type(self).__name__} is closed")
         process = self._start(limits, for_session=for_session)
@@ -133,7 +134,7 @@ class CommandSandbox(Sandbox):
 
 @dataclass(frozen=True)
 class _FinishedRun:
-    """A finished command. ``killed_for`` is the limit for which the host killed it, or None."""
+    """A finished command. ``killed_for``: the limit for which the host killed the command, or None."""
 
     ended: ProcessExit
     killed_for: Status | None
@@ -156,10 +157,12 @@ class _FinishedRun:
 def _supervise(
     process: CommandProcess, data: bytes, out: Sink, err: Capture, limits: Limits, *, last: bool
 ) -> _FinishedRun:
-    """Send data to a command, read its output, and kill it at its limits. Nothing of it is left on return.
+    """Send data to a command, read its output, and kill the command if it exceeds a limit.
+
+    When this function returns, all remaining processes of the command have been killed.
 
     Args:
-        last: close stdin after the data.
+        last: whether to close stdin after the data.
 
     Raises:
         SandboxError: if inside.py did not start.
@@ -175,13 +178,16 @@ def _supervise(
 
 
 class RelayOutput:
-    """Decodes the messages of inside_relay.py: the program's output, its answers and how it ended.
+    """Decodes the messages of inside_relay.py: the output, the answers and the exit code of the program.
 
     Args:
-        limit: bytes to keep of each of the program's streams.
+        limit: maximum number of bytes to keep of stdout, and of stderr.
 
-    ``out`` and ``err`` hold the program's output, ``answers`` its answers, oldest first. ``relay_errors`` is stderr of
-    the relay itself, which is empty unless the relay failed. ``exit_code`` is None until the program has ended.
+    Attributes:
+        out, err: the output of the program.
+        answers: the answers of the program, oldest first.
+        relay_errors: stderr of the relay process itself; empty unless the relay failed.
+        exit_code: exit code of the program; None until the program has ended.
     """
 
     def __init__(self, limit: int) -> None:
@@ -191,7 +197,7 @@ class RelayOutput:
         self.reset(limit)
 
     def reset(self, limit: int) -> None:
-        """Discard output and answers received so far."""
+        """Discard the output and the answers received so far."""
         self.out, self.err = Capture(limit), Capture(limit)
         self.answers: list[dict[str, Any]] = []
 
@@ -219,7 +225,7 @@ class RelayOutput:
                 self.exit_code = int(data)
 
     def program_exit(self, relay: ProcessExit) -> ProcessExit:
-        """How the program, or its last cell, ended if the relay reported it; otherwise how the relay ended."""
+        """Return how the program or its last cell ended. If the relay reported neither, return how the relay ended."""
         if self.exit_code is None and not self.answers:
             return relay
         ended = exit_from_code(self.exit_code or self._answered("exit_code", int) or 0)
@@ -241,11 +247,11 @@ class RelayOutput:
 
 
 class CommandSession(InterpreterSession):
-    """A session whose interpreter is a command.
+    """A session whose interpreter runs in a CommandProcess.
 
     Args:
         start: starts inside.py.
-        job: the encoded job of the session.
+        job: the encoded job that inside.py receives.
         limits: wall_s and output_bytes apply to each cell.
     """
 
@@ -311,24 +317,26 @@ class _CommandInterpreter:
 
 
 def _relay_job(module: str, options: Mapping[str, Any], stdin: str | bytes = "") -> dict[str, Any]:
-    """A job that runs ``module.run(options, fds)`` under inside_relay.py."""
+    """Return a job that runs ``module.run(options, fds)`` in a child process of inside_relay.py."""
     names = dict.fromkeys(("program", "values", "inside_relay", module))
     return {"relay": module, "options": options, "stdin": as_base64(stdin), "modules": _sources(*names)}
 
 
 def _sources(*names: str) -> dict[str, str]:
-    """Sources of modules to load inside, in import order."""
+    """Return the sources of the modules that inside.py loads: name → source, in import order."""
     return {name: MODULE_SOURCES[name] for name in names}
 
 
 def environment(folder: str, prefix: str) -> dict[str, str]:
-    """The environment variables of a program; nothing is inherited from the host.
+    """Return the environment variables of a program. None of the host's variables are inherited.
 
     Args:
-        folder: its working directory.
-        prefix: where the interpreter is installed.
+        folder: working directory of the program.
+        prefix: installation prefix of the interpreter.
     """
-    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # each thread would reserve memory
+    threads = dict.fromkeys(
+        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"
+    )  # each additional thread would reserve memory
     path = f"{prefix}/bin:/usr/local/bin:/usr/bin:/bin"
     return {"PATH": path, "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **threads}
 
@@ -338,15 +346,15 @@ def as_bytes(text: str | bytes) -> bytes:
 
 
 def as_base64(data: str | bytes) -> str:
-    """Encode as base64, because JSON has no bytes and not every reader accepts lone surrogates."""
+    """Encode as base64, because JSON cannot hold bytes and some JSON parsers reject lone surrogates."""
     return base64.b64encode(as_bytes(data)).decode()
 
 
 def command_arguments(command: str | Sequence[str]) -> list[str]:
-    """A command as a list of arguments; a string is a line for /bin/sh.
+    """Return a command as a list of arguments. A string becomes ["/bin/sh", "-c", command].
 
     Raises:
-        BadValue: if it is empty, or an argument is not a string or contains NUL.
+        BadValue: if the list is empty, or if an argument is not a string or contains NUL.
     """
     arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     if not arguments or any(not isinstance(argument, str) or "\0" in argument for argument in arguments):
@@ -355,10 +363,10 @@ def command_arguments(command: str | Sequence[str]) -> list[str]:
 
 
 def checked_files(files: Files | None) -> dict[str, bytes]:
-    """Files with their contents as bytes.
+    """Return the files with their contents as bytes; an empty dict for None.
 
     Raises:
-        BadValue: if a path is absolute, empty, or contains "..".
+        BadValue: if a path is absolute or empty, or contains ".." or NUL.
     """
     for path in files or {}:
         if not path or "\0" in path or ".." in PurePosixPath(path).parts or PurePosixPath(path).is_absolute():

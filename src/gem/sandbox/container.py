@@ -1,7 +1,7 @@
-"""Sandboxes that run programs in containers, through the command line of docker or podman.
+"""Sandboxes that run programs in containers, using the command-line client of docker or podman.
 
-Each run and each session is a container of its own. Everything that a program needs has to be in the image. Images are
-never pulled automatically, because that can take longer than any limit.
+Each run and each session has its own container. The image must contain everything that the programs need. Images are
+never pulled automatically, because pulling an image can take longer than the time limit of a run.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ IMAGE = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
 NOBODY = "65534:65534"
 WORK = "/tmp"  # working directory inside the container
 SHARED_MEMORY = 8  # /dev/shm gets 1/8 of the disk limit, /tmp the rest
-ENGINE_FAILED = 125  # exit code of the engine itself
-ENGINE_TIMEOUT_S = 60.0  # for the engine to answer a query or to remove a container
+ENGINE_FAILED = 125  # exit code of the client if the engine failed to start the container
+ENGINE_TIMEOUT_S = 60.0  # seconds for the engine to answer a query or to remove a container
 
 
 class _ContainerSandbox(CommandSandbox):
-    """Runs programs in containers, without network, as user nobody, on a read-only root.
+    """Runs programs in containers as user nobody, with a read-only root file system.
+
+    The container has no network unless the limits of the run allow it.
 
     Args:
-        limits: defaults of every run.
-        image: a local image with python3 and timeout. None means the official slim image for the running Python
-            version.
+        limits: default limits of every run.
+        image: name of a local image that contains the commands python3 and timeout. None means the official slim image
+            of the Python version that runs this code.
         runtime: container runtime, for example "runsc" for gVisor. None means the default of the engine.
 
     Raises:
@@ -61,7 +63,9 @@ class _ContainerSandbox(CommandSandbox):
             self._ask("image", "inspect", self.image)
         except SandboxError as e:
             raise SandboxError(f"{self.engine} has no image {self.image}; run `{self.engine} pull {self.image}`") from e
-        self._folder = tempfile.mkdtemp(prefix="gem-")  # working directory of the clients: podman leaves files there
+        self._folder = tempfile.mkdtemp(
+            prefix="gem-"
+        )  # working directory of the client processes, because podman leaves files in it
         self._remove_folder = weakref.finalize(self, _remove, self._folder, self._owner)
 
     def report(self) -> Report:
@@ -86,7 +90,7 @@ class _ContainerSandbox(CommandSandbox):
         )
 
     def close(self) -> None:
-        """Remove all containers of this sandbox, including those of crashed threads."""
+        """Remove all containers of this sandbox, including containers whose threads have crashed."""
         was_closed, started = self.closed, hasattr(self, "_remove_folder")
         super().close()
         if started and not was_closed and self._owner == os.getpid():
@@ -117,7 +121,7 @@ class _ContainerSandbox(CommandSandbox):
 
     def _command(self, limits: Limits, for_session: bool) -> Iterator[str]:
         yield self.image
-        if not for_session:  # a backup for the host's clock, which starts later
+        if not for_session:  # in addition to the time limit that the host enforces, which starts later
             yield from ("timeout", "--kill-after=1", str(ceil(limits.wall_s) + 2))
         yield from ("python3", *INTERPRETER_FLAGS)
 
@@ -130,10 +134,10 @@ class _ContainerSandbox(CommandSandbox):
         }
 
     def _ask(self, *arguments: str) -> str:
-        """Run a command of the engine and return its output.
+        """Run a command of the engine and return its stdout.
 
         Raises:
-            SandboxError: if it fails or times out.
+            SandboxError: if the command fails or times out.
         """
         try:
             done = subprocess.run(
@@ -161,7 +165,7 @@ class PodmanSandbox(_ContainerSandbox):
 
 
 class _ContainerClient(CommandProcess):
-    """The engine's client process for one container; it exits when the container does."""
+    """The client process of the engine for one container. The client exits when the container exits."""
 
     def __init__(self, sandbox: _ContainerSandbox, name: str, arguments: Sequence[str], folder: str) -> None:
         self.sandbox, self.container = sandbox, name
@@ -176,10 +180,10 @@ class _ContainerClient(CommandProcess):
         """See CommandProcess.finish.
 
         Raises:
-            SandboxError: if the engine failed rather than the program.
+            SandboxError: if the engine itself does not respond.
         """
         ended = super().finish()
-        if ended.signal is not None:  # a killed client may leave its container behind
+        if ended.signal is not None:  # a client that was killed may leave its container running
             self._remove()
         if ended.exit_code == ENGINE_FAILED:
             self.sandbox._ask("version")
@@ -187,7 +191,7 @@ class _ContainerClient(CommandProcess):
         return replace(ended, out_of_memory=ended.signal == signal.SIGKILL)
 
     def _remove(self) -> None:
-        with contextlib.suppress(SandboxError):  # usually it is gone already
+        with contextlib.suppress(SandboxError):  # raised if the container is already removed, as it usually is
             self.sandbox._ask("rm", "--force", self.container)
 
 

@@ -13,7 +13,7 @@ from gem._internal.imports import resolve
 from gem.errors import BadValue, UnknownArgument, did_you_mean
 from gem.sandbox.base import Limits, Sandbox
 
-# name → "module:class"; each class takes limits= and its own options as keywords.
+# Backend name → "module:class". Each class takes limits= and its own options as keyword arguments.
 BACKENDS = {
     "zygote": "gem.sandbox.zygote:ZygoteSandbox",
     "bubblewrap": "gem.sandbox.bubblewrap:BubblewrapSandbox",
@@ -22,14 +22,14 @@ BACKENDS = {
     "remote": "gem.sandbox.remote:RemoteSandbox",
     "subprocess": "gem.sandbox.subprocess_:SubprocessSandbox",
 }
-# sandbox_type= of the published interface → backend; all other names are the same.
+# sandbox_type= of the published interface → backend name. All other sandbox types are named like the backend.
 PUBLISHED_NAMES = {"none": "subprocess", "bwrap": "bubblewrap"}
 _shared: dict[tuple[str, str], Sandbox] = {}
 _lock = threading.Lock()
 
 
 def backend_of_published_name(sandbox_type: str) -> str:
-    """Convert a sandbox_type of the published interface to a backend name.
+    """Convert a sandbox_type of the published interface to a backend name; "auto" is returned unchanged.
 
     Raises:
         BadValue: if there is no such sandbox_type.
@@ -41,15 +41,15 @@ def backend_of_published_name(sandbox_type: str) -> str:
 
 
 def make_sandbox(backend: str = "auto", *, limits: Limits | None = None, **options: Any) -> Sandbox:
-    """Create a sandbox. The caller closes it.
+    """Create a sandbox. The caller is responsible for closing the sandbox.
 
     Args:
-        backend: a name in BACKENDS; "auto" means "zygote", the local sandbox. "subprocess" does not isolate and has
-            to be named explicitly.
-        limits: defaults of every run. None means Limits().
-        options: options of the backend: ``level="ns" | "lsm" | "basic"`` and ``require="ns"`` for zygote, ``image=``
-            for containers, ``url=`` for remote. The environment variable GEM_SANDBOX_LEVEL sets the default level of
-            zygote.
+        backend: a name in BACKENDS; "auto" means "zygote", the local sandbox. "subprocess" does not isolate programs
+            and is only used if named explicitly.
+        limits: default limits of every run. None means Limits().
+        options: options of the backend, for example ``level="ns" | "lsm" | "basic"`` and ``require="ns"`` for zygote,
+            ``image=`` for docker and podman, ``url=`` for remote. The environment variable GEM_SANDBOX_LEVEL sets the
+            default level of zygote.
 
     Raises:
         BadValue: if the backend is unknown or a required option is missing.
@@ -83,12 +83,13 @@ def _check_options(name: str, backend_class: Any, options: Mapping[str, Any]) ->
 
 
 def get_sandbox(backend: str = "auto", *, level: str = "auto") -> Sandbox:
-    """Return the sandbox shared by this process, creating it on first use. It is closed at exit.
+    """Return the sandbox of this process for the given backend and level, creating the sandbox on first use.
 
-    A sandbox that was closed is replaced. A forked process creates its own.
+    The sandbox is shared by all callers and closed at exit. If the sandbox was closed earlier, a new one is created. A
+    forked process creates its own sandbox.
 
     Args:
-        backend: as for make_sandbox.
+        backend: see make_sandbox.
         level: level of the zygote backend; "auto" means GEM_SANDBOX_LEVEL if set, else the highest available level.
     """
     key = (backend, level)
@@ -106,7 +107,7 @@ def _close_shared() -> None:
 
 
 def _forget_shared() -> None:
-    """In a forked process: the sandboxes belong to the parent, and one of its threads may hold the lock."""
+    """Reset the state of a forked process. Its parent owns the sandboxes, and a parent thread may hold the lock."""
     global _lock
     _lock = threading.Lock()
     _shared.clear()

@@ -1,7 +1,7 @@
 """Entry point inside a CommandSandbox: set the limits, write the files, and run the job.
 
-This file is passed as text to ``python -I -u -c`` and needs only the standard library. Stdin holds the length of the
-job as eight hexadecimal digits, the job as JSON, and then the stdin of the program.
+This file is passed as text to ``python -I -u -c`` and uses only the standard library. Stdin consists of the length of
+the job as eight hexadecimal digits, the job as JSON, and the stdin of the program.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes that shells use
-PACKAGE = "gem.sandbox.zygote"  # package of the modules that come with a job
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes that shells use for these errors
+PACKAGE = "gem.sandbox.zygote"  # package of the modules that are sent with a job
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     set_limits(job["rlimits"])
     write_files(job["files"])
     load_modules(job.get("modules", {}))
-    os.write(1, b"+")  # start signal: from here on the time limit applies and failures are the program's
+    os.write(1, b"+")  # start signal: from here on the time limit applies, and failures are attributed to the program
     if "relay" in job:
         relay: Any = sys.modules["inside_relay"]
         relay.relay(job)
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def read_exactly(fd: int, size: int) -> bytes:
-    """Read from a descriptor without buffering, so that the bytes after it are left for the program."""
+    """Read exactly ``size`` bytes without buffering, so that the program can read the bytes that follow."""
     parts = []
     while size:
         part = os.read(fd, size)
@@ -55,7 +55,7 @@ def set_limits(rlimits: Mapping[str, tuple[int, int]]) -> None:
 
 
 def write_files(files: Mapping[str, str]) -> None:
-    """Write files below the working directory. A copy of zygote/limits.py, because this file runs without gem."""
+    """Write base64-encoded files. Duplicates code of zygote/limits.py, because this file runs without gem."""
     for path, content in files.items():
         if os.path.dirname(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -64,18 +64,18 @@ def write_files(files: Mapping[str, str]) -> None:
 
 
 def load_modules(sources: Mapping[str, str]) -> None:
-    """Load the gem modules that come with a job, given in import order."""
+    """Create the gem modules that are sent with a job, in the given order."""
     for package in ("gem", "gem.sandbox", PACKAGE):
         sys.modules.setdefault(package, types.ModuleType(package))
     for name, source in sources.items():
         module = sys.modules[name] = types.ModuleType(name)
-        setattr(sys.modules[PACKAGE], name, module)  # how they import each other
+        setattr(sys.modules[PACKAGE], name, module)  # the modules import each other from PACKAGE
         module.__file__ = f"<{name}>"
         exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
 
 
 def execute(command: Sequence[str]) -> None:
-    """Replace this process by the command."""
+    """Replace this process with the command. Exits with a shell's exit code if the command cannot be run."""
     try:
         os.execvp(command[0], list(command))
     except OSError as e:

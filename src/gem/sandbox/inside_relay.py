@@ -1,7 +1,7 @@
-"""Runs a program in a child process and relays between it and the host. Loaded by inside.py for calls and sessions.
+"""Relay data between the host and a program in a child process. Used by inside.py for function calls and sessions.
 
-The relay sends the host lines of JSON with the program's output, its answers and how it ended. The program cannot write
-to the host directly, so it cannot forge these messages.
+The relay sends JSON lines to the host that contain the output, the answers and the exit code of the program. The
+program cannot write to the host directly, so it cannot forge these messages.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any, NoReturn
 
 PR_SET_DUMPABLE = 4
 CHUNK = 32768  # bytes of output per message
-CHANNEL = 3  # index of the socket among the descriptors of a program
+CHANNEL = 3  # index of the socket in the ``fds`` of a program
 
 
 def relay(job: Mapping[str, Any]) -> None:
-    """Run ``module.run(options, fds)`` in a child, with standard streams and a socket, and relay until it ends."""
-    set_dumpable(0)  # or the child could write to the host through /proc/<parent>/fd
+    """Run ``module.run(options, fds)`` in a child process and relay its streams and its socket until it ends."""
+    set_dumpable(0)  # otherwise the child could write to the host through /proc/<parent>/fd
     ours, theirs = socket.socketpair()
     out, err, died = os.pipe(), os.pipe(), os.pipe()
     child = os.fork()
@@ -44,7 +44,14 @@ def relay(job: Mapping[str, Any]) -> None:
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
-    """Call options["function"] of options["source"]; answer with its exit code and its value."""
+    """Run the program in options["source"], call its function, and send the exit code and the return value.
+
+    The answer is one JSON line on the socket fds[CHANNEL].
+
+    Args:
+        options: "source" (base64), "function" (a name) and "arguments" (JSON text of a list).
+        fds: descriptors of stdin, stdout, stderr and the socket.
+    """
     program: Any = sys.modules["program"]
     values: Any = sys.modules["values"]
     answer: dict[str, Any] = {"exit_code": 1}
@@ -84,7 +91,7 @@ class Relay:
         self.child, self.control, self.outputs, self.died = child, control, outputs, died
 
     def run(self) -> None:
-        """Relay until the child ends or the host hangs up."""
+        """Relay until the child process ends or the host closes stdin, then kill the child process."""
         self.watch_child()
         handlers: dict[int, Callable[[], bytes | None]] = {
             0: self.forward_input,
@@ -103,25 +110,28 @@ class Relay:
         with contextlib.suppress(OSError):
             os.kill(self.child, signal.SIGKILL)
 
-    # Each handler serves one descriptor and returns b"" at its end.
+    # A handler reads one descriptor. It returns b"" if the descriptor has no more data to read.
 
     def watch_child(self) -> None:
-        """Write a byte to ``died`` whenever a child ends; other descriptors may be held open by its descendants."""
+        """Arrange that a byte is written to ``died`` whenever a child process ends.
+
+        The end of the other descriptors does not show this, because descendants of the child may hold them open.
+        """
         os.set_blocking(self.died[1], False)
         signal.set_wakeup_fd(self.died[1])
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        os.write(self.died[1], b"0")  # the child may have ended already
+        os.write(self.died[1], b"0")  # makes report_exit() check once now, because the child may have ended already
 
     def forward_input(self) -> bytes:
         data = os.read(0, CHUNK)
         self.control.setblocking(True)
-        with contextlib.suppress(OSError):  # the child has ended, which is reported separately
+        with contextlib.suppress(OSError):  # the child has ended; report_exit() handles this
             self.control.sendall(data)
         self.control.setblocking(False)
         return data
 
     def forward_output(self, fd: int) -> bytes | None:
-        """Forward a chunk of output; returns it, or None if there is nothing to read."""
+        """Forward and return a chunk of output. Returns None if no output is available yet, b"" at the end."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
@@ -130,19 +140,22 @@ class Relay:
         return data
 
     def forward_answers(self) -> bytes | None:
-        """Forward answers, after the output that was written before them."""
+        """Forward answers of the program, preceded by the output that it has written so far.
+
+        Returns None if no answer is available yet, b"" if the socket is closed.
+        """
         try:
             data = self.control.recv(CHUNK)
         except BlockingIOError:
             return None
-        except OSError:  # the child died with unread input
+        except OSError:  # the child ended without reading all of its input
             return b""
         self.forward_remaining_output()
         self.send("answer", data)
         return data
 
     def report_exit(self) -> bytes | None:
-        """Send the exit code of the child as the last message."""
+        """If the child process has ended, send its exit code as the last message and return b""; else return None."""
         os.read(self.died[0], 64)
         pid, status = os.waitpid(self.child, os.WNOHANG)
         if pid == 0:
@@ -165,7 +178,7 @@ class Relay:
 
 
 def set_dumpable(value: int) -> None:
-    with contextlib.suppress(ImportError, OSError, AttributeError):  # not Linux: there is no /proc to protect
+    with contextlib.suppress(ImportError, OSError, AttributeError):  # not Linux: no /proc to protect
         import ctypes
 
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, value, 0, 0, 0)

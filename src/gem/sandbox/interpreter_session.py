@@ -1,4 +1,4 @@
-"""Sessions that keep one interpreter at a time and replace it when it is lost. Backends supply the interpreter."""
+"""Session that runs its cells in one interpreter and starts a new one if the interpreter ends."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import Protocol
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.base import Limits, Result, Session
 
-LENGTH = struct.Struct(">I")  # precedes each message to the interpreter, as read by zygote/cells.py
+LENGTH = struct.Struct(">I")  # length prefix of each message to the interpreter; zygote/cells.py reads it
 
 
 class Interpreter(Protocol):
     """A running interpreter."""
 
     def run(self, name: str, code: str, wall_s: float) -> Result:
-        """Run a cell. After a result with ``state_lost``, or an exception, the interpreter is closed and replaced."""
+        """Run a cell. If this raises or ``state_lost`` is True in the result, the session closes the interpreter."""
 
     def kill(self) -> None:
-        """Kill the interpreter. May be called from any thread; a run() in progress returns a result."""
+        """Kill the interpreter. May be called from any thread. A run() in progress in another thread then returns."""
 
     def close(self) -> None:
         """Kill the interpreter and release its resources."""
 
 
 class InterpreterSession(Session):
-    """Keeps variables in an interpreter.
+    """A Session that starts interpreters as needed.
 
     Args:
-        start: starts an interpreter.
-        limits: wall_s applies to each cell.
-        at_once: start the first interpreter in the constructor instead of at the first cell.
+        start: starts an interpreter and returns it.
+        limits: wall_s is the default time limit of a cell; the other limits are not used here.
+        at_once: whether to start the first interpreter in the constructor. By default, the first cell starts it.
     """
 
     def __init__(self, start: Callable[[], Interpreter], limits: Limits, *, at_once: bool = False) -> None:
@@ -65,10 +65,10 @@ class InterpreterSession(Session):
 
     def close(self) -> None:
         self._closed = True
-        if self._owner != os.getpid():  # a thread of the parent may hold the lock
+        if self._owner != os.getpid():  # forked: a thread of the parent process may hold the lock
             return
         if (interpreter := self._interpreter) is not None:
-            interpreter.kill()  # ends a cell that runs in another thread
+            interpreter.kill()  # ends a cell that is running in another thread
         with self._lock:
             self._end()
 

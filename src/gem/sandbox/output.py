@@ -1,4 +1,4 @@
-"""Keep the output of programs (stdout, stderr) within a limit of bytes."""
+"""Capture the output of programs (stdout, stderr) in a limited number of bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CHUNK = 1 << 16  # bytes per read
 
 
 class Sink(Protocol):
-    """Receives the data of one stream. ``total`` counts the bytes received."""
+    """Receives the data of one stream. ``total`` is the number of bytes received."""
 
     @property
     def total(self) -> int: ...
@@ -18,10 +18,10 @@ class Sink(Protocol):
 
 
 class Capture:
-    """Keeps the first and the last bytes of a stream, and counts all of them.
+    """Keeps the first and the last bytes of a stream, and counts all bytes.
 
     Args:
-        limit: bytes to keep, head and tail together.
+        limit: maximum number of bytes to keep in total.
     """
 
     def __init__(self, limit: int) -> None:
@@ -46,7 +46,7 @@ class Capture:
         return self.total > self.limit
 
     def text(self) -> str:
-        """The captured data as text; if bytes were dropped, a line in the middle says how many."""
+        """Return the captured data as text. If bytes were dropped, a line in their place says how many."""
         if not self.truncated:
             return (self.head + self.end).decode("utf-8", "replace")
         self._trim()

@@ -1,4 +1,4 @@
-"""One child process of a sandbox: start it, exchange its standard streams, end it with everything it started."""
+"""Start a child process of a sandbox, transfer data over its standard streams, and kill it with its descendants."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gem.sandbox.base import Limits, Status
 from gem.sandbox.output import CHUNK, FLOOD_FACTOR, Capture, Sink
 
 SHELL_SIGNAL_BASE = 128  # a shell reports signal N as exit code 128 + N
-MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
-POLL_INTERVAL_S = 0.01  # where the system has no pidfd to wait for
-START_S = 60.0  # until inside.py reports that it runs; after that SandboxError is raised
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
+POLL_INTERVAL_S = 0.01  # used on systems without pidfd_open
+START_S = 60.0  # seconds for inside.py to start; after that SandboxError is raised
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class ProcessExit:
     """How a process ended.
 
     Args:
-        exit_code: None if a signal ended it.
-        signal: None if it exited.
+        exit_code: None if a signal ended the process.
+        signal: number of the signal that ended the process; None if the process exited.
         cpu_s: CPU seconds; 0 if unknown.
         max_rss_bytes: peak resident memory; 0 if unknown.
-        out_of_memory: whether it ran out of memory.
+        out_of_memory: whether the process ran out of memory.
     """
 
     exit_code: int | None
@@ -87,14 +87,14 @@ class CommandProcess:
         return self._reap(os.WNOHANG) is not None  # macOS before Python 3.13
 
     def kill(self) -> None:
-        """Kill the process and everything it started. Does nothing in a forked copy of this process."""
+        """Kill the process and all processes in its session. Does nothing in a forked process."""
         if self.owner == os.getpid() and not self.finished:
             for group in process_groups(self.process.pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(group, signal.SIGKILL)
 
     def finish(self) -> ProcessExit:
-        """Kill what is left and return how the process ended."""
+        """Kill all remaining processes of the session and return how the main process ended."""
         self.kill()
         ended = self._reap(0)
         self.finished = True
@@ -106,13 +106,13 @@ class CommandProcess:
             pid, status, usage = os.wait4(self.process.pid, flags)
             if pid:
                 self.process.returncode = code = os.waitstatus_to_exitcode(status)
-                # A child inherits the peak memory of this process from before exec.
+                # A child's peak includes the memory of this process before exec, so a lower peak is unknown.
                 peak = usage.ru_maxrss if usage.ru_maxrss > self._peak_of_host else 0
                 self._exit = exit_from_code(code, usage.ru_utime + usage.ru_stime, peak * MAXRSS_UNIT)
         return self._exit
 
     def close(self) -> None:
-        """Kill the process if it is still running and release its pipes."""
+        """Kill the process if it is still running, and close its pipes."""
         if self.owner == os.getpid() and not self.finished:
             self.finish()
         for stream in self.streams:
@@ -123,7 +123,7 @@ class CommandProcess:
 
 
 def process_groups(session: int) -> set[int]:
-    """The process groups of a session. Without /proc, only the first one is known."""
+    """Return the process groups of a session; on systems without /proc, only the group of the session leader."""
     groups = {session}
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
@@ -138,9 +138,10 @@ def exit_from_code(code: int, cpu_s: float = 0.0, max_rss_bytes: int = 0) -> Pro
 
 
 def exit_from_client(client: ProcessExit) -> ProcessExit:
-    """Convert the exit of a client that ran a program elsewhere and reports it as shells do.
+    """Convert the exit of a client process to the exit of the program that the client ran.
 
-    CPU seconds and memory of the client are dropped: they say nothing about the program.
+    Exit codes from 129 to 192 are converted to signals. CPU seconds and memory are dropped, because they are those of
+    the client and not of the program.
     """
     code = client.exit_code
     if code is None:
@@ -151,22 +152,22 @@ def exit_from_client(client: ProcessExit) -> ProcessExit:
 
 
 def status_of(ended: ProcessExit, limits: Limits, wall_s: float) -> Status:
-    """The status of a process that the host did not kill, given that it ran for wall_s seconds."""
+    """Return the status of a process that ran for ``wall_s`` seconds and was not killed by the host for a limit."""
     if ended.exit_code == 0:
         return Status.OK
     if ended.signal is None:
         return Status.MEMORY if ended.out_of_memory else Status.ERROR
-    used = ended.cpu_s or wall_s  # some backends do not know the CPU seconds
+    used = ended.cpu_s or wall_s  # some backends do not report CPU seconds
     if ended.signal == signal.SIGXCPU or (ended.signal == signal.SIGKILL and used >= limits.cpu_seconds):
         return Status.TIMEOUT
     return Status.MEMORY if ended.out_of_memory else Status.KILLED
 
 
 class ProcessStreams:
-    """Writes to the stdin of a process and reads its output into sinks, without blocking on any single stream.
+    """Writes to the stdin of a process and reads its stdout and stderr into sinks, all at the same time.
 
-    The first byte on stdout is the start signal of inside.py and not part of the output; ``started`` is True once it
-    has arrived.
+    The first byte on stdout is the start signal of inside.py, which is not part of the output. ``started`` is True if
+    the start signal has arrived.
     """
 
     def __init__(self, process: CommandProcess, out: Sink, err: Capture) -> None:
@@ -186,7 +187,7 @@ class ProcessStreams:
             os.close(self.pidfd)
 
     def send(self, data: bytes, *, last: bool = False) -> None:
-        """Queue data for stdin; it is written by serve(). With ``last``, stdin is closed afterwards."""
+        """Queue data that serve() will write to stdin. With ``last``, stdin is closed after the data."""
         self.unsent, self.closing = self.unsent + data, last
         if self.process.stdin not in self.selector.get_map():
             self.selector.register(self.process.stdin, selectors.EVENT_WRITE)
@@ -194,15 +195,15 @@ class ProcessStreams:
     def serve(
         self, done: Callable[[], bool] = lambda: False, *, deadline: float, max_bytes: float = float("inf")
     ) -> Status | None:
-        """Transfer data until done() is true or the process has exited.
+        """Transfer data until done() returns True, the process exits, or a limit is reached.
 
         Args:
-            done: checked after each transfer.
-            deadline: by time.monotonic().
-            max_bytes: bytes allowed on one stream.
+            done: called after each transfer.
+            deadline: time on the clock of time.monotonic().
+            max_bytes: maximum number of bytes on each output stream.
 
         Returns:
-            None, or the limit that was reached first: TIMEOUT or OUTPUT_LIMIT.
+            TIMEOUT if the deadline passed, OUTPUT_LIMIT if a stream exceeded max_bytes, otherwise None.
         """
         while not done() and not self.process.exited():
             left = deadline - time.monotonic()
@@ -215,10 +216,10 @@ class ProcessStreams:
         return None
 
     def wait_until_started(self) -> None:
-        """Serve until inside.py reports that it runs.
+        """Transfer data until the start signal of inside.py arrives.
 
         Raises:
-            SandboxError: if it fails or does not start within START_S seconds.
+            SandboxError: if the process exits first, or if there is no start signal within START_S seconds.
         """
         self.serve(lambda: self.started, deadline=time.monotonic() + START_S)
         if self.started:
@@ -232,7 +233,7 @@ class ProcessStreams:
             raise SandboxError(f"{self.process.name} {how}: {self.err.text().strip() or 'no output on stderr'}")
 
     def drain(self) -> None:
-        """Read what is left in the pipes without waiting for other processes that hold them open."""
+        """Read the remaining output without blocking, even if other processes still hold the pipes open."""
         for fd in self.sinks:
             for _ in range(FLOOD_FACTOR):
                 if fd not in self.selector.get_map() or not self._read(fd):
@@ -245,7 +246,7 @@ class ProcessStreams:
             self._write()
 
     def _read(self, fd: int) -> bool:
-        """Read a chunk; returns whether there was one. At its end the stream is unregistered."""
+        """Read a chunk and return whether there was one. A stream that has ended is unregistered."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
@@ -272,7 +273,7 @@ class ProcessStreams:
 
 
 def _pidfd(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process exits, or None where the system has no pidfd."""
+    """Return a descriptor that becomes readable when the process exits, or None if pidfd_open is unavailable."""
     opener = getattr(os, "pidfd_open", None)
     try:
         return None if opener is None else int(opener(pid))

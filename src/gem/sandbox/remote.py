@@ -1,4 +1,4 @@
-"""Client of a sandbox on another machine, over HTTP. See remote_protocol.py for the protocol. Needs aiohttp."""
+"""Sandbox that runs programs on a remote server over HTTP. See remote_protocol.py. Requires aiohttp."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from gem.errors import BadValue, SandboxError, require
 from gem.sandbox import remote_protocol as protocol
 from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session
 
-GRACE_S = 60.0  # added to the time limit of a run, to start it and to transfer its result
+GRACE_S = 60.0  # seconds added to the time limit of a run, for starting the run and transferring the result
 CONNECT_S = 10.0  # seconds to open a connection
 MAX_CONNECTIONS = 256
 
 
 class RemoteSandbox(Sandbox):
-    """Runs programs on a server that speaks the protocol. Safe to use from several threads.
+    """Runs programs on a remote sandbox server. Safe to use from several threads.
 
-    Requests are never retried, because the program may have run: a failed request raises SandboxError.
+    A failed request raises SandboxError. It is never retried, because the program may already have run.
 
     Args:
-        url: URL of the server, "http://host:port" or "https://host:port". It is not contacted before the first call.
-        token: the server's token. None means the environment variable GEM_SANDBOX_TOKEN.
-        limits: defaults of every call, sent with each request.
+        url: URL of the server, "http://host:port" or "https://host:port". The server is first contacted by the first
+            call.
+        token: the server's token. None means the value of the environment variable GEM_SANDBOX_TOKEN.
+        limits: default limits of every call.
 
     Raises:
         BadValue: if the URL is invalid.
@@ -71,7 +72,7 @@ class RemoteSandbox(Sandbox):
         limits: Limits | None = None,
         stop: Callable[[int, Result], bool] | None = None,
     ) -> list[Result | None]:
-        """See Sandbox.run_tests. With ``stop`` the cases are sent one by one, without it all at once."""
+        """See Sandbox.run_tests. With ``stop``, the cases are sent one at a time; otherwise in a single request."""
         limits, results = limits or self.limits, list[Result | None](())
         for batch in ([case] for case in cases) if stop is not None else [list(cases)]:
             body = {"program": protocol.packed(program), "cases": protocol.packed_cases(batch), "function": function}
@@ -104,7 +105,7 @@ class RemoteSandbox(Sandbox):
     def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None, limits: Limits | None, wall_s: float
     ) -> dict[str, Any]:
-        """Send a request whose work takes up to wall_s seconds, and return the decoded answer."""
+        """Send a request that takes up to ``wall_s`` seconds on the server, and return the decoded response."""
         if self.closed:
             raise SandboxError(f"the sandbox at {self.url} is closed")
         if limits is not None:
@@ -116,7 +117,7 @@ class RemoteSandbox(Sandbox):
 
 
 class RemoteSession(Session):
-    """An interpreter on the server. Created by RemoteSandbox.session."""
+    """A session whose interpreter runs on the server. Created by RemoteSandbox.session()."""
 
     def __init__(self, sandbox: RemoteSandbox, session_id: str, limits: Limits) -> None:
         self._sandbox, self._path, self._limits = sandbox, f"/sessions/{session_id}", limits
@@ -174,10 +175,10 @@ def _error_message(error: RequestError) -> str:
 
 
 def _decoded(decode: Callable[[Any], Any], data: Any) -> Any:
-    """Decode part of an answer.
+    """Return ``decode(data)`` for a part of a response.
 
     Raises:
-        SandboxError: if it does not follow the protocol.
+        SandboxError: if the data does not follow the protocol.
     """
     try:
         return decode(data)

@@ -8,10 +8,11 @@
     DELETE /sessions/{id}                                                      → {}
     GET    /report                                                             → report
 
-Every request carries ``Authorization: Bearer <token>``. Results, reports and limits are objects with the fields of the
-dataclasses in base.py; omitted fields have their defaults. Programs, stdin and file contents are base64, so that any
-bytes can be sent. Responses other than 200 hold ``{"error": text}``: 400 invalid request (BadValue), 401 wrong token,
-404 unknown path or method, 503 failure of the sandbox (SandboxError). A program that fails is a result with status 200.
+Every request has the header ``Authorization: Bearer <token>``. Results, reports and limits are JSON objects with the
+fields of the dataclasses in base.py; omitted fields have their default values. Programs, stdin and file contents are
+base64, so that they can contain any bytes. The body of an error response is ``{"error": text}``. Its status is 400 for
+an invalid request (BadValue), 401 for a wrong token, 404 for an unknown path or method, and 503 for a failure of the
+sandbox (SandboxError). A run whose program fails has status 200; its result describes the failure.
 """
 
 from __future__ import annotations

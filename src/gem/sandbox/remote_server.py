@@ -1,7 +1,7 @@
-"""Serve a sandbox over HTTP, by the protocol in remote_protocol.py. Needs Starlette and uvicorn.
+"""Serve a sandbox over HTTP with the protocol in remote_protocol.py. Requires Starlette and uvicorn.
 
-Anyone who has the token can run programs on this machine within the limits that they choose, so restrict who can reach
-the server.
+Clients that have the token can run programs on this machine and choose the limits themselves, so restrict network
+access to the server.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from gem.sandbox.base import Sandbox, Session
 
 MAX_BODY_BYTES = 256 << 20
 MAX_THREADS = 512  # requests served at the same time
-KEEP_ALIVE_S = 300  # before an idle connection is closed
-SHUTDOWN_S = 5  # for requests in flight to finish
-SESSION_IDLE_S = 3600.0  # before an idle session may be closed
+KEEP_ALIVE_S = 300  # seconds before an idle connection is closed
+SHUTDOWN_S = 5  # seconds for requests in flight to finish at shutdown
+SESSION_IDLE_S = 3600.0  # seconds before an idle session may be closed
 
 
 class SandboxServer:
-    """Serves a sandbox, which it does not close.
+    """Serves a sandbox over HTTP. Shutting down the server does not close the sandbox.
 
-    Use it as a context manager, which serves in a background thread, or call serve_forever().
+    Use the server as a context manager to serve in a background thread, or call serve_forever().
 
     Args:
         sandbox: runs the programs.
-        token: required from clients.
+        token: the token with which clients authenticate.
         host: address to listen on.
-        port: port to listen on; 0 selects a free one, see ``url``.
+        port: port to listen on; 0 selects a free port, which ``url`` contains.
 
     Raises:
         BadValue: if the token is empty or the address is not available.
@@ -69,7 +69,7 @@ class SandboxServer:
         self._server.run(sockets=[self._socket])
 
     def start(self) -> SandboxServer:
-        """Serve in a background thread."""
+        """Serve in a background thread. Returns when the server accepts requests or has failed to start."""
         self._thread = threading.Thread(target=self.serve_forever, name="gem-sandbox-server", daemon=True)
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
@@ -92,7 +92,7 @@ class SandboxServer:
 
 
 class _Api:
-    """The operations of the protocol on a sandbox and its sessions. Thread-safe."""
+    """Implements the operations of the protocol. Thread-safe."""
 
     def __init__(self, sandbox: Sandbox, token: str) -> None:
         self.sandbox, self.authorization = sandbox, f"Bearer {token}".encode()
@@ -178,7 +178,7 @@ def _app(api: _Api) -> Any:
 
 
 async def _answer(api: _Api, operation: Callable[..., dict[str, Any]], request: Any) -> tuple[int, dict[str, Any]]:
-    """Check the token, run an operation in a thread, and convert its errors to statuses."""
+    """Check the token and run an operation in a thread. Returns (HTTP status, response body), also for errors."""
     body = await _body(request)
     if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), api.authorization):
         return protocol.UNAUTHORIZED, {"error": "wrong token"}
@@ -199,7 +199,7 @@ async def _answer(api: _Api, operation: Callable[..., dict[str, Any]], request: 
 
 
 async def _body(request: Any) -> bytes | None:
-    """The body of a request, or None if it is too large."""
+    """Return the body of a request, or None if the body is larger than MAX_BODY_BYTES."""
     data = bytearray()
     async for chunk in request.stream():
         data += chunk

@@ -1,7 +1,7 @@
-"""Sandbox without isolation, available only by name: programs run with your permissions, files and network.
+"""Sandbox without isolation: programs have your permissions, files and network. Used only if named explicitly.
 
-It still enforces what keeps programs manageable: a session of its own, a timeout that kills the process group, bounded
-output, an empty working directory, and no environment variables from the host.
+Each program runs in its own session and in an empty working directory, without the environment variables of the host.
+Its output is limited, and the processes of its session are killed when it ends or times out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _warned = False
 
 
 class SubprocessSandbox(CommandSandbox):
-    """Runs programs without isolation. Logs one warning per process."""
+    """Runs programs without isolation. The first instance in a process logs a warning."""
 
     def __init__(self, *, limits: Limits | None = None) -> None:
         super().__init__(limits=limits)
@@ -44,7 +44,7 @@ class SubprocessSandbox(CommandSandbox):
 
 
 class _TemporaryFolderProcess(CommandProcess):
-    """A command in a temporary working directory."""
+    """A process that runs inside.py in a temporary working directory, which close() removes."""
 
     def __init__(self) -> None:
         try:

@@ -1,1 +1,1 @@
-"""Modules that published code imports; each forwards to its current location."""
+"""Import paths of the published package, kept for compatibility."""

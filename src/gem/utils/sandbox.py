@@ -1,4 +1,4 @@
-"""run_python, for published code. New code should use gem.sandbox, whose results are more detailed."""
+"""run_python(), kept for compatibility. New code should use gem.sandbox, which returns more detailed results."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ TIMEOUT_S = 10  # the published default
 def run_python(
     code: str, sandbox_type: str = "auto", stdin: str | None = None, timeout: float = TIMEOUT_S
 ) -> tuple[bool, str, str]:
-    r"""Run a program.
+    r"""Run a Python program in a sandbox.
 
     Args:
         code: Python source.
         sandbox_type: "auto" selects the highest isolation level available on this machine; "none" runs without
             isolation and logs one warning; "bwrap", or another backend of gem.sandbox.
-        stdin: standard input. None means EOF.
+        stdin: the complete standard input. None means empty.
         timeout: wall-clock seconds.
 
     Returns:
