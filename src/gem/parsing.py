@@ -1,4 +1,4 @@
-r"""Parse model text: boxes, tags and code fences.
+r"""Parse the text of a model: LaTeX boxes, tags and code fences.
 
 Every function accepts any string, runs in linear time and never raises.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# \{ and \} are literal braces in LaTeX, so they neither open nor close a box.
+# In LaTeX, \{ and \} are literal braces, which neither open nor close a box.
 _BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
-_PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box without braces or commands inside
+_PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box whose content has no braces or commands
 _INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit into 64 bits
 _INTEGER_BOX = re.compile(rf"\\boxed\s*\{{({_INTEGER.pattern})\}}")
 
@@ -19,9 +19,9 @@ class CodeBlock(NamedTuple):
     """A fenced code block.
 
     Args:
-        language: info word in lower case; "" without one.
+        language: the word after the opening fence, in lower case; "" if there is no such word.
         code: the text between the fences.
-        end: offset after the block in the source.
+        end: offset of the end of the block in the parsed text.
     """
 
     language: str
@@ -30,7 +30,7 @@ class CodeBlock(NamedTuple):
 
 
 def boxes(text: str) -> list[str]:
-    r"""Return the contents of all closed ``\boxed{…}``, ordered by where they open. Braces may nest.
+    r"""Return the contents of all closed ``\boxed{…}``, ordered by their start. Boxes and braces may be nested.
 
     >>> boxes(r"\boxed{1}, \boxed{\frac{1}{2}} and \boxed{never closed")
     ['1', '\\frac{1}{2}']
@@ -39,9 +39,9 @@ def boxes(text: str) -> list[str]:
 
 
 def _box_spans(text: str) -> list[tuple[int, int]]:
-    # Offsets rather than texts: the texts of 30,000 nested boxes would take gigabytes.
+    # Return offsets and not strings, because the contents of 30,000 nested boxes would take gigabytes.
     found: list[tuple[int, int]] = []
-    stack: list[int | None] = []  # per open brace: start of the box's content; None for a plain brace
+    stack: list[int | None] = []  # for each open brace: offset of the box's content, or None for a plain brace
     for match in _BRACES.finditer(text):
         brace = match.group()
         if brace == "}":
@@ -56,14 +56,16 @@ def _box_spans(text: str) -> list[tuple[int, int]]:
 
 
 def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
-    r"""Return the content of the last ``\boxed{…}`` that the pattern, if any, fully matches; None if there is none.
+    r"""Return the content of the last closed ``\boxed{…}``, or None if there is no such box.
+
+    With a pattern, boxes whose content the pattern does not fully match are ignored.
 
     >>> last_boxed(r"not \boxed{up} but \boxed{left}")
     'left'
     """
     plain = _PLAIN_BOX.match(text, text.rfind(r"\boxed"))
     if plain is not None and (pattern is None or pattern.fullmatch(plain[1])):
-        return plain[1]  # common case: no need to match all braces
+        return plain[1]  # fast path: the last box is simple, so the braces of the text need not be matched
     for start, end in reversed(_box_spans(text)):
         if pattern is None or pattern.fullmatch(text, start, end):
             return text[start:end]
@@ -71,7 +73,9 @@ def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
 
 
 def last_boxed_int(text: str) -> int | None:
-    r"""Return the integer, of at most 18 ASCII digits, in the last ``\boxed{…}`` that holds one; None if there is none.
+    r"""Return the integer in the last ``\boxed{…}`` that contains only an integer, or None if there is no such box.
+
+    An integer has at most 18 ASCII digits, and may have a sign and surrounding whitespace.
 
     >>> last_boxed_int(r"\boxed{7} then \boxed{ 0 }"), last_boxed_int("7")
     (0, None)
@@ -82,7 +86,9 @@ def last_boxed_int(text: str) -> int | None:
 
 
 def last_tagged(text: str, tag: str) -> str | None:
-    """Return the stripped content of the last closed ``<tag>…</tag>``, the innermost if nested; None if there is none.
+    """Return the content of the last closed ``<tag>…</tag>`` without surrounding whitespace.
+
+    If the tags are nested, only the innermost tag counts. Returns None if there is no closed tag.
 
     >>> last_tagged("<answer>4</answer> no: <answer> 5 </answer>", "answer")
     '5'
@@ -97,7 +103,9 @@ def last_tagged(text: str, tag: str) -> str | None:
 
 
 def first_tagged(text: str, tag: str) -> tuple[str, int] | None:
-    """Return the content of the first closed ``<tag>…</tag>`` and the offset after it; None if there is none.
+    """Return the text between the first ``<tag>`` and the next ``</tag>``, and the offset after ``</tag>``.
+
+    Returns None if the first ``<tag>`` is not closed or does not exist.
 
     >>> first_tagged("so <python>1+1</python> and more", "python")
     ('1+1', 23)
@@ -110,7 +118,7 @@ def first_tagged(text: str, tag: str) -> tuple[str, int] | None:
 
 
 def code_blocks(text: str, language: str | None = None) -> list[CodeBlock]:
-    r"""Return the closed fenced blocks of a Markdown text, optionally of one language only.
+    r"""Return the closed fenced code blocks of a Markdown text. With ``language``, other blocks are left out.
 
     >>> [block.code for block in code_blocks("```python\nprint(1)\n```\n", "python")]
     ['print(1)\n']
@@ -119,9 +127,9 @@ def code_blocks(text: str, language: str | None = None) -> list[CodeBlock]:
 
 
 def placed_code_blocks(text: str) -> list[tuple[int, CodeBlock]]:
-    """Return the closed fenced blocks with the offset of each opening fence: (start, block)."""
+    """Return (offset of the opening fence, block) for each closed fenced code block."""
     blocks: list[tuple[int, CodeBlock]] = []
-    opened: tuple[str, str, int, int] | None = None  # fence, language, start, start of the code
+    opened: tuple[str, str, int, int] | None = None  # fence, language, offset of the fence, offset of the code
     position = 0
     for line in text.split("\n"):
         end = position + len(line)
@@ -137,7 +145,7 @@ def placed_code_blocks(text: str) -> list[tuple[int, CodeBlock]]:
 
 
 def _fence(line: str) -> tuple[str, str]:
-    """Return a line's opening run of three or more backticks or tildes and the word after it; ("", "") without."""
+    """Return the code fence at the start of a line and the word after the fence; ("", "") if there is no fence."""
     line = line.strip(" \t\r")
     rest = line.lstrip(line[:1]) if line[:1] in ("`", "~") else line
     fence = line[: len(line) - len(rest)]

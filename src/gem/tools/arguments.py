@@ -1,7 +1,8 @@
 """Validate the arguments of tool calls.
 
-Each tool supplies a validator per function. make_validator() builds one from a JSON Schema with msgspec, which covers
-the keywords used in hand-written schemas; MCPTool uses the jsonschema library for schemas from servers.
+Each tool returns one validator per function. make_validator() builds a validator from a JSON Schema with msgspec and
+supports the keywords that are common in hand-written schemas. MCPTool validates with the jsonschema library instead,
+because schemas from servers may use any keyword.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from gem._internal.text import shorten
 from gem.errors import did_you_mean
 
 Schema: TypeAlias = Mapping[str, Any]
-# Takes the arguments of a call; returns an error message for the agent, "" for valid arguments.
+# Takes the arguments of a tool call. Returns an error message for the agent, or "" if the arguments are valid.
 Validator: TypeAlias = Callable[[Mapping[str, Any]], str]
 
-MAX_DEPTH = 64  # nesting of argument values
+MAX_DEPTH = 64  # maximum nesting depth of the arguments
 MAX_ERROR_LENGTH = 300
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _BOUNDS = {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt"}
@@ -28,8 +29,9 @@ _BOUNDS = {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiv
 def make_validator(schema: Schema) -> Validator:
     """Return a validator for a JSON Schema of type "object".
 
-    Checked are types, required and unknown names, enums of strings or of integers, anyOf and oneOf (as anyOf), bounds,
-    sizes, and references within the schema. Other keywords, and keywords with invalid values, are ignored.
+    The validator checks types, required and unknown argument names, enums of strings and integers, anyOf, numeric
+    bounds, lengths of strings and arrays, and references within the schema. It treats oneOf like anyOf. It ignores all
+    other keywords and every part of the schema that msgspec cannot represent.
 
     >>> schema = {"type": "object", "properties": {"page": {"type": "integer"}}, "required": ["page"]}
     >>> make_validator(schema)({"pgae": 1})
@@ -57,7 +59,12 @@ def make_validator(schema: Schema) -> Validator:
 
 
 def names_error(arguments: Mapping[str, Any], schema: Schema) -> str:
-    """Return an error for missing or unknown argument names and for values that are not valid JSON data; else ""."""
+    """Check the argument names, the nesting depth, and that no string contains a lone surrogate.
+
+    Returns:
+        An error message for the agent, or "" if no error was found. Unknown names are an error only if the schema sets
+        ``additionalProperties`` to false.
+    """
     properties, required = schema.get("properties"), schema.get("required")
     properties = properties if isinstance(properties, Mapping) else {}
     unknown = [name for name in arguments if name not in properties]
@@ -73,12 +80,12 @@ def names_error(arguments: Mapping[str, Any], schema: Schema) -> str:
 
 
 def conversion_error(error: Exception) -> str:
-    """Return a msgspec error for the agent, with paths relative to the arguments."""
+    """Convert a msgspec validation error to a message for the agent, with paths relative to the arguments."""
     return shorten(str(error).replace("`$.", "`"), MAX_ERROR_LENGTH)
 
 
 def _with_integers(value: Any) -> Any:
-    """Replace 3.0 by 3: JSON Schema counts both as integers, msgspec only the latter."""
+    """Replace floats such as 3.0 with integers. JSON Schema accepts 3.0 as an integer; msgspec does not."""
     if isinstance(value, Mapping):
         return {name: _with_integers(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -106,7 +113,7 @@ def _data_error(value: Any) -> str:
 
 
 class _Converter:
-    """Convert JSON Schemas to the types that msgspec validates. Unsupported schemas become Any."""
+    """Convert JSON Schemas to types for msgspec. A schema that msgspec does not support becomes Any."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -174,7 +181,7 @@ class _Converter:
         fields: list[Any] = []
         names: dict[str, str] = {}
         for name in [*properties, *(name for name in required if name not in properties)]:
-            field = f"field_{len(fields)}"  # names of arguments need not be identifiers
+            field = f"field_{len(fields)}"  # an argument name may not be a valid Python identifier
             names[field] = name
             kind = self.type_of(properties.get(name))
             fields.append((field, kind) if name in required else (field, kind, None))

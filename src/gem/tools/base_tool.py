@@ -1,8 +1,8 @@
-"""The base class of tools, and execution of parsed tool calls.
+"""The base class of tools, and the execution of parsed tool calls.
 
-A tool declares functions and executes calls to them; call formats (gem.tools.formats) decide how calls are written.
-Tools of the published package, which parse the agent's text themselves, define ``instruction_string`` and
-``execute_action`` and work in the same wrapper.
+A tool declares functions and executes calls to these functions. A call format (gem.tools.formats) defines how the agent
+writes a call. Tools written for the published package define ``instruction_string`` and ``execute_action`` and parse
+the agent's text themselves. ToolEnvWrapper supports both kinds of tools.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from gem.tools.formats.base import Function
 __all__ = ["BaseTool", "Function", "parses_text"]
 
 ToolT = TypeVar("ToolT", bound="BaseTool")
-_MAX_THREADS = 16  # for the concurrent calls of one message
+_MAX_THREADS = 16  # threads that execute the concurrent calls of one message
 
 
 class BaseTool:
-    """Base class of tools. A tool object belongs to one environment and is reset with each episode.
+    """Base class of tools. A tool object belongs to one environment and is reset at the start of each episode.
 
     Attributes:
         tool_type: name of the tool in ``info["tool_type"]``.
-        tag: in the published format, ``<tag>…</tag>`` calls the first function; None for no tag.
+        tag: name of the tag that calls the tool's first function in the published format, as in ``<tag>…</tag>``. None
+            if the tool has no tag.
         tag_argument: name of the argument that receives the text between the tags.
-        fences: languages of fenced code blocks that are also calls in the published format.
+        fences: languages of fenced code blocks. In the published format, such a block also calls the first function.
         concurrent: whether the calls of one message may run at the same time.
     """
 
@@ -45,7 +46,7 @@ class BaseTool:
     fences: tuple[str, ...] = ()
     concurrent: bool = False
     _arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
-    _claimed: bool = False  # True once a wrapper owns the tool
+    _claimed: bool = False  # True after a ToolEnvWrapper has taken ownership of the tool
 
     def __new__(cls: type[ToolT], *args: Any, **kwargs: Any) -> ToolT:
         tool = super().__new__(cls)
@@ -56,27 +57,32 @@ class BaseTool:
         self.num_workers = num_workers
 
     def functions(self) -> list[Function]:
-        """Return the functions that can be called. The list must not change during the tool's lifetime."""
+        """Return the functions of the tool. The list must not change during the lifetime of the tool."""
         raise NotImplementedError(f"{type(self).__name__} must define functions() and call()")
 
     def argument_validator(self, function: Function) -> Validator:
-        """Return the validator for the arguments of a function; calls with invalid arguments are not executed."""
+        """Return a validator for the arguments of a function. A call with invalid arguments is not executed."""
         return make_validator(function.parameters)
 
     def call(self, call: ToolCall) -> ToolResult:
-        """Execute a call with valid arguments. Mistakes of the agent and time-outs are results with an error.
+        """Execute a call whose arguments are valid.
+
+        Mistakes of the agent and timeouts do not raise. The returned ToolResult then has an error type.
 
         Raises:
-            ToolError: the infrastructure behind the tool failed.
+            ToolError: the infrastructure of the tool failed.
         """
         raise NotImplementedError(f"{type(self).__name__} must define functions() and call()")
 
     async def acall(self, call: ToolCall) -> ToolResult:
-        """Execute a call from an event loop. Override it in tools that wait for I/O; the default uses a thread."""
+        """Execute a call from an event loop.
+
+        The default implementation runs call() on a thread. Tools that wait for I/O should override this method.
+        """
         return await asyncio.to_thread(self.call, call)
 
     def reset(self) -> None:
-        """Start an episode: discard the state of the previous one."""
+        """Prepare for a new episode: discard the state of the previous episode."""
 
     def close(self) -> None:
         """Release resources. May be called more than once."""
@@ -84,28 +90,32 @@ class BaseTool:
     def spawn(self: ToolT) -> ToolT:
         """Return a new tool for another environment, built from the same constructor arguments.
 
-        Override it to share expensive resources such as a connection pool or an index.
+        Override this method if tools should share an expensive resource such as a connection pool or an index.
         """
         args, kwargs = self._arguments
         return type(self)(*args, **kwargs)
 
     def own_state(self) -> Any:
-        """Return the episode state as JSON-compatible data; None when there is none."""
+        """Return the state of the episode as JSON-compatible data, or None if the tool has no state."""
         return None
 
     def set_own_state(self, state: Any) -> None:
-        """Restore a state from own_state(), also of another tool with the same constructor arguments."""
+        """Restore a state that own_state() returned.
+
+        The state may come from another tool that was built with the same constructor arguments.
+        """
 
     def instruction_string(self) -> str:
-        """Explain in the prompt how to call the tool in the published format."""
+        """Return the part of the prompt that explains how to call the tool in the published format."""
         return TAGS.describe_tool(self)
 
     def execute_action(self, action: str) -> tuple[bool, bool, str, str]:
-        """Find calls in the published format in a text and execute them.
+        """Parse the calls in a text in the published format, and execute them.
 
         Returns:
-            (is_valid, has_error, observation, parsed_action): whether the text contains a call, whether a call failed,
-            the results, and the text up to the end of the last call; (False, True, "", "") without a call.
+            (is_valid, has_error, observation, parsed_action): whether the text contains a call, whether at least one
+            call failed, the results of the calls, and the text up to the end of the last call. If the text contains no
+            call, (False, True, "", "").
         """
         tools = ToolSet([self], parse_own_text=False)
         message = TAGS.read(action, tools.tools)
@@ -116,7 +126,7 @@ class BaseTool:
         return True, not all(result.ok for result in results), text, message.parsed
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy has the same arguments and state; connections and processes are not copied.
+        # A copy has the same constructor arguments and state. Connections and processes are not copied.
         return _build, (type(self), *self._arguments, self.own_state())
 
 
@@ -128,9 +138,10 @@ def _build(cls: type[ToolT], args: tuple[Any, ...], kwargs: dict[str, Any], stat
 
 
 def parses_text(tool: BaseTool) -> bool:
-    """Return whether a tool parses the agent's text itself, as tools of the published package do.
+    """Return whether a tool parses the agent's text itself, like the tools written for the published package.
 
-    This includes a subclass that overrides ``execute_action()`` of a tool with ``call()``.
+    True if the most derived class that defines ``execute_action()`` or ``call()`` does not define ``call()`` and is not
+    BaseTool.
     """
     first = next(cls for cls in type(tool).__mro__ if "execute_action" in vars(cls) or "call" in vars(cls))
     return first is not BaseTool and "call" not in vars(first)
@@ -138,12 +149,12 @@ def parses_text(tool: BaseTool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call with the tool that executes it, or with the reason why it is refused.
+    """A parsed call and the tool that will execute the call, or the result if the call is refused.
 
     Args:
-        call: as parsed.
-        tool: None for a call that names no known tool.
-        refusal: result of a call that is not executed; None for one that is.
+        call: the parsed call.
+        tool: the tool that has the called function; None if the function is unknown.
+        refusal: the result to return without executing the call; None if the call will be executed.
     """
 
     call: ToolCall | InvalidCall
@@ -155,7 +166,7 @@ class _Entry(NamedTuple):
     tool: BaseTool
     function: Function
     validate: Validator
-    tagged: bool  # the function that the tool's tag calls
+    tagged: bool  # whether the tool's tag calls this function
 
 
 class ToolSet:
@@ -163,11 +174,11 @@ class ToolSet:
 
     Args:
         tools: the tools.
-        call_format: notation of the calls.
-        parse_own_text: put tools that parse the agent's text themselves into ``text_tools``, apart from ``tools``.
+        call_format: the format in which the agent writes calls.
+        parse_own_text: put tools that parse the agent's text themselves into ``text_tools`` and not into ``tools``.
 
-    Functions are looked up on first use, since a tool may have to start a server to list them. Two tools that share a
-    function name or a tag raise BadValue then.
+    The functions of the tools are listed on first use, because a tool may have to start a server to list its functions.
+    The first use raises BadValue if two tools have a function of the same name or the same tag.
     """
 
     def __init__(
@@ -197,14 +208,14 @@ class ToolSet:
         return entries
 
     def instructions(self) -> str:
-        """Explain in the prompt how to call the tools."""
+        """Return the part of the prompt that explains how to call the tools; "" if there are no tools."""
         if self._entries and self.format is not TAGS:
             texts = [self.format.describe(self.tools), *(tool.instruction_string() for tool in self.text_tools)]
             return "\n".join(text for text in texts if text)
         return TAGS.describe(self._all_tools) if self._all_tools else ""
 
     def names_function_in(self, message: ParsedMessage) -> bool:
-        """Return whether a message calls a function of these tools, correctly or not."""
+        """Return whether a message contains a call, valid or invalid, to a function of these tools."""
         return any(call.name in self._entries for call in message.calls)
 
     def plan(
@@ -213,9 +224,9 @@ class ToolSet:
         """Look up the tool of each call and validate the arguments.
 
         Args:
-            calls: in order.
-            budget: number of calls that may be executed; None for no limit.
-            over_budget: text of the result of further calls.
+            calls: the calls, in order of execution.
+            budget: maximum number of calls to execute; None for no limit. Refused calls do not count.
+            over_budget: the text of the result of each call that exceeds the budget.
         """
         planned: list[PlannedCall] = []
         for call in calls:
@@ -229,10 +240,12 @@ class ToolSet:
         return planned
 
     def run(self, planned: Sequence[PlannedCall]) -> list[ToolResult]:
-        """Execute calls and return the results in order. Adjacent calls of concurrent tools run on threads.
+        """Execute planned calls and return their results in order.
+
+        Adjacent calls of concurrent tools run at the same time, on threads.
 
         Raises:
-            ToolError: the infrastructure behind a tool failed.
+            ToolError: the infrastructure of a tool failed.
         """
         results: list[ToolResult] = []
         for concurrent, group in _batches(planned):
@@ -244,12 +257,12 @@ class ToolSet:
         return results
 
     async def arun(self, planned: Sequence[PlannedCall]) -> list[ToolResult]:
-        """Like run(), for event loops."""
+        """Like run(), for use on an event loop."""
         results: list[ToolResult] = []
         for concurrent, group in _batches(planned):
             if concurrent:
                 outcomes = await asyncio.gather(*map(_arun, group), return_exceptions=True)
-                for outcome in outcomes:  # raise only after all calls have ended
+                for outcome in outcomes:  # an exception is raised only after all calls have ended
                     if isinstance(outcome, BaseException):
                         raise outcome
                     results.append(outcome)
@@ -278,7 +291,7 @@ class ToolSet:
 
 
 def _batches(planned: Sequence[PlannedCall]) -> Iterator[tuple[bool, list[PlannedCall]]]:
-    """Group adjacent calls: (whether to run them at the same time, the calls)."""
+    """Group adjacent calls. Yields (whether the calls run at the same time, the calls) for each group."""
     if len(planned) == 1:
         yield False, list(planned)
         return

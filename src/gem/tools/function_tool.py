@@ -1,4 +1,7 @@
-"""FunctionTool: a tool from a typed Python function; type hints become the schema, the docstring the description."""
+"""FunctionTool: build a tool from a typed Python function.
+
+The type hints define the JSON Schema of the arguments, and the docstring becomes the description.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,24 @@ _ARGS_ENTRY = re.compile(r"\s+\**(\w+)(?:\s*\([^)]*\))?:\s*(.*)")
 
 
 class FunctionTool(BaseTool):
-    """Call a Python function.
+    """A tool that calls a Python function.
 
-    An exception from the function becomes an error result with its message; an InfraError (such as ToolError)
-    propagates. All environments call the same function; to keep episode state, pass the wrapper a factory instead.
+    If the function raises an exception, the result of the call is an error with the exception's message. An InfraError
+    (such as ToolError) propagates to the caller instead. All environments call the same function. To keep state per
+    episode, pass ToolEnvWrapper a callable that builds a new tool.
 
     Args:
-        function: plain or ``async``. Its parameters can be passed by name and have types that JSON can represent.
-        name: name under which it is called; None for the function's own.
-        description: shown to the agent; None for the docstring up to its first section.
-        tag: in the published format, ``<tag>…</tag>`` passes its content as the first argument. None for no tag.
+        function: a plain or ``async`` function. All parameters must be accepted by name, and their type hints must have
+            a JSON Schema.
+        name: the name that the agent uses; None for the name of the function.
+        description: the description for the agent; None for the docstring up to its first section.
+        tag: name of a tag, so that in the published format ``<tag>…</tag>`` calls the function with the enclosed text
+            as the first argument. None for no tag.
         concurrent: whether the calls of one message may run at the same time.
 
     Raises:
-        BadValue: invalid name, or a parameter that cannot be passed by name or has no JSON Schema.
+        BadValue: the name is invalid, the type hints cannot be resolved, or a parameter cannot be passed by name or has
+            a type without a JSON Schema.
 
     >>> def add(a: int, b: int = 1) -> int:
     ...     "Add two numbers."
@@ -99,7 +106,7 @@ class FunctionTool(BaseTool):
             return _error_result(e)
 
     def _converted(self, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
-        """Return the arguments converted to the hinted types, or an error message."""
+        """Convert the arguments to the types of the type hints. Returns an error message if they are invalid."""
         import msgspec
 
         try:
@@ -117,7 +124,7 @@ def _argument_struct(names: Mapping[str, Any], hints: Mapping[str, Any]) -> Any:
 
 
 def _to_text(value: Any) -> str:
-    """Return text unchanged, plain data as JSON, and other values as str()."""
+    """Return a string unchanged. Encode other values as JSON, or with str() if JSON encoding fails."""
     import msgspec
 
     if isinstance(value, str):
@@ -135,10 +142,10 @@ def _error_result(error: Exception) -> ToolResult:
 
 
 def _schema_of(function: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a function's parameters, with descriptions from its docstring.
+    """Return the JSON Schema of a function's parameters, with descriptions from the docstring's Args section.
 
     Raises:
-        BadValue: a parameter cannot be passed by name, or its type has no JSON Schema.
+        BadValue: a parameter cannot be passed by name, or the type of a parameter has no JSON Schema.
     """
     import msgspec
 
@@ -174,14 +181,17 @@ def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _summary(function: Callable[..., Any]) -> str:
-    """Return the docstring up to its first section, on one line; the function's name without a docstring."""
+    """Return the docstring up to its first section, joined into one line.
+
+    Without a docstring, returns the name of the function with spaces instead of underscores.
+    """
     lines = (inspect.getdoc(function) or "").splitlines()
     end = next((i for i, line in enumerate(lines) if _SECTION.fullmatch(line)), len(lines))
     return " ".join(" ".join(lines[:end]).split()) or function.__name__.replace("_", " ")
 
 
 def _parameter_descriptions(function: Callable[..., Any]) -> dict[str, str]:
-    """Return the entries of the docstring's Args section by parameter."""
+    """Parse the docstring's Args section. Returns a dict from parameter name to description."""
     lines = (inspect.getdoc(function) or "").splitlines()
     names = inspect.signature(function).parameters
     begin = next((i for i, line in enumerate(lines) if line in _ARGS_HEADINGS), len(lines))

@@ -1,8 +1,9 @@
-"""The sessions of an MCPTool with its servers: opened on first use, reopened when lost, closed with the process.
+"""Manage the sessions of an MCPTool with its servers.
 
-All sessions of a process run on one background event loop, so that any thread and event loop can use them.
+A session is opened on first use, reopened after its connection is lost, and closed when the process exits. All sessions
+of a process run on one background event loop, so that they can be used from any thread and any event loop.
 
-Imports the SDK, so it is imported when a tool connects.
+This module imports the MCP SDK. MCPTool therefore imports the module only when a tool connects.
 """
 
 from __future__ import annotations
@@ -29,22 +30,24 @@ from gem.messages import ToolErrorType, ToolResult
 from gem.tools.mcp_config import ServerConfig
 from gem.tools.mcp_session import ClientOptions, ServerSession, SessionLost
 
-CLOSE_TIMEOUT_S = 8.0  # for a server to end: the SDK closes its stdin, terminates it after 2 s and kills it after 4 s
-MAX_STARTING = 8  # server processes that start at the same time
+CLOSE_TIMEOUT_S = 8.0  # the SDK closes a server's stdin, terminates the process after 2 s and kills it after 4 s
+MAX_STARTING = 8  # maximum number of server processes that start at the same time
 
 Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 
 class MCPClient:
-    """The sessions of a tool with its servers, opened on first use and reopened when lost.
+    """The sessions of an MCPTool with its servers.
+
+    A session is opened on first use and reopened after its connection is lost. A call that a server may have executed
+    is not sent again. Run the coroutines of this class on the background loop, with submit().
 
     Args:
-        servers: the servers.
-        options: of the sessions.
-        stateful: the servers keep state between the calls of an episode, which is lost with a session.
-
-    A call is never sent twice. Coroutines run on the background loop, through submit().
+        servers: configurations of the servers.
+        options: options of the sessions.
+        stateful: whether the servers keep state between the calls of an episode. If so, a call raises ToolError when
+            the session of an earlier call in the same episode was lost.
     """
 
     def __init__(self, servers: tuple[ServerConfig, ...], options: ClientOptions, *, stateful: bool) -> None:
@@ -59,17 +62,17 @@ class MCPClient:
         self._locks: dict[str, asyncio.Lock] = {}
         self._used: set[str] = set()  # servers called in this episode
         self._finalizer = weakref.finalize(self, _end_sessions, self._pid, self._sessions)
-        self._finalizer.atexit = False  # _at_exit() ends all sessions
+        self._finalizer.atexit = False  # at exit, _at_exit() ends all sessions
 
     def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Run a coroutine of this client. In a forked process, the client opens new sessions."""
+        """Run a coroutine on the background loop. In a forked child process, the client first discards its sessions."""
         if self._pid != os.getpid():
             self._finalizer.detach()
             self._start()
         return _background_loop().submit(coroutine)
 
     async def list_tools(self) -> dict[str, list[Any]]:
-        """Return the tools of each server as SDK objects. Raises ToolError."""
+        """Return the tools (SDK objects) by server name. Raises ToolError if a connection fails."""
         sessions = await asyncio.gather(*(self._session(name) for name in self._servers), return_exceptions=True)
         for session in sessions:
             if isinstance(session, BaseException):
@@ -77,7 +80,7 @@ class MCPClient:
         return {session.server.name: session.tools for session in sessions if isinstance(session, ServerSession)}
 
     async def call(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call a tool of a server. Raises ToolError when the server fails."""
+        """Call a tool of a server. Raises ToolError if the server fails or its connection is lost."""
         if error := _serialization_error(arguments):
             return ToolResult(error, ToolErrorType.BAD_ARGUMENTS)
         has_state = self._stateful and server in self._used
@@ -98,7 +101,7 @@ class MCPClient:
         raise ToolError(f"MCP server {server!r} was lost during a call of {tool}: {lost.reason}") from lost
 
     def new_episode(self, fresh: bool) -> None:
-        """Start an episode. Does not block. fresh: end the sessions, so that the next call opens new ones."""
+        """Start a new episode without blocking. If ``fresh``, end the sessions; the next call opens new sessions."""
         if self._pid == os.getpid() and self._sessions:
             self.submit(self._new_episode(fresh))
 
@@ -109,14 +112,14 @@ class MCPClient:
                 session.end()
 
     def close(self) -> None:
-        """End the sessions and their processes; blocks for up to CLOSE_TIMEOUT_S. The next call opens new ones."""
+        """End the sessions and server processes. Blocks for up to CLOSE_TIMEOUT_S. The next call opens new sessions."""
         if self._pid == os.getpid() and self._sessions:
             closing = self._close()
             try:
                 self.submit(closing).result(CLOSE_TIMEOUT_S)
             except FutureTimeout:
                 log.warning("MCP servers %s did not end within %g s", sorted(self._servers), CLOSE_TIMEOUT_S)
-            except RuntimeError:  # the loop is closed, which ended the sessions
+            except RuntimeError:  # the loop is already closed, and the sessions ended with the loop
                 closing.close()
 
     async def _close(self) -> None:
@@ -141,7 +144,7 @@ class MCPClient:
 
 
 async def _connect(server: ServerConfig, options: ClientOptions) -> ServerSession:
-    """Open a session, with retries. Raises ToolError."""
+    """Open a session. Retries failed attempts, then raises ToolError."""
     for attempt in range(options.max_retries + 1):
         if attempt:
             await asyncio.sleep(options.delay)
@@ -157,7 +160,11 @@ async def _connect(server: ServerConfig, options: ClientOptions) -> ServerSessio
 
 
 def _serialization_error(arguments: dict[str, Any]) -> str:
-    """Return why arguments cannot be sent as JSON, which would end the session; empty if they can."""
+    """Check that arguments can be sent as JSON. Sending other arguments would end the session.
+
+    Returns:
+        An error message for the agent, or "" if the arguments can be sent.
+    """
     try:
         json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as e:
@@ -169,16 +176,16 @@ def _serialization_error(arguments: dict[str, Any]) -> str:
 
 @dataclass
 class _ProcessState:
-    """The background loop of this process and its sessions. A forked process starts with a new one."""
+    """The background loop and the sessions of this process. A forked child process replaces this object."""
 
-    lock: Any = field(default_factory=threading.RLock)  # reentrant: a finalizer may run while it is held
+    lock: Any = field(default_factory=threading.RLock)  # reentrant: a finalizer may run while the lock is held
     loop: BackgroundLoop[None] | None = None
     start_slots: asyncio.Semaphore | None = None
     sessions: set[ServerSession] = field(default_factory=set)
 
 
 _process = _ProcessState()
-_inherited: list[_ProcessState] = []  # kept alive, since collecting a parent's connections would close them
+_inherited: list[_ProcessState] = []  # keeps the parent's connections alive: garbage collection would close them
 
 
 def _background_loop() -> BackgroundLoop[None]:
@@ -197,7 +204,7 @@ def _start_slots() -> asyncio.Semaphore:
 @asynccontextmanager
 async def _ignoring_broken_pipes() -> AsyncIterator[None]:
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if isinstance(context.get("exception"), (BrokenPipeError, ConnectionResetError)):  # reported to the caller
+        if isinstance(context.get("exception"), (BrokenPipeError, ConnectionResetError)):  # the call raises
             log.debug("%s: %r", context["message"], context["exception"])
         else:
             loop.default_exception_handler(context)
@@ -213,12 +220,12 @@ async def _end_all(sessions: Sequence[ServerSession]) -> None:
 
 
 def _end_sessions(pid: int, sessions: dict[str, ServerSession]) -> None:
-    """End the sessions of a client that was garbage-collected, on any thread."""
+    """End the sessions of a garbage-collected client. May be called from any thread."""
     if pid == os.getpid() and sessions:
         ending = _end_all(list(sessions.values()))
         try:
             _background_loop().submit(ending)
-        except RuntimeError:  # the loop is closed, which ended the sessions
+        except RuntimeError:  # the loop is already closed, and the sessions ended with the loop
             ending.close()
 
 

@@ -1,8 +1,9 @@
 """Parse the configuration of MCP servers.
 
-Accepted are a URL, a command, one server as a dict, and the configuration of other clients as a dict or JSON file:
-``{"mcpServers": {name: …}}`` (Claude Desktop and Code, Cursor, Copilot) and ``{"servers": {name: …}}`` (VS Code).
-Fields that do not concern the connection (``autoApprove``, ``description``, …) are ignored.
+A configuration is a URL, a command, a dict with the settings of one server, or the configuration of another MCP client
+as a dict or JSON file: ``{"mcpServers": {name: …}}`` (Claude Desktop, Claude Code, Cursor, Copilot) or
+``{"servers": {name: …}}`` (VS Code). Fields that do not affect the connection (``autoApprove``, ``description``, …) are
+ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TRANSPORTS: dict[str, Transport] = {
     "sse": "sse",
 }
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a string, which may contain one
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # group 1: a string literal
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 
 
@@ -43,11 +44,12 @@ class ServerConfig:
     """Connection settings of one server.
 
     Args:
-        name: used in error messages and to prefix tool names.
-        transport: "stdio" starts a process per session; "http" and "sse" connect to a URL.
-        command, args, env, cwd: of the process. env extends the SDK's minimal environment.
-        url, headers: for "http" and "sse".
-        timeout: seconds per call; None for the tool's default.
+        name: name of the server in error messages, and prefix of its tool names.
+        transport: "stdio" starts a server process per session; "http" and "sse" connect to a URL.
+        command, args, env, cwd: command line, environment variables and working directory of the server process, for
+            "stdio". The SDK adds ``env`` to its minimal default environment.
+        url, headers: URL of the server and headers of every request, for "http" and "sse".
+        timeout: seconds per call; None for the timeout of the MCPTool.
     """
 
     name: str
@@ -62,11 +64,11 @@ class ServerConfig:
 
 
 def read_servers(source: Source) -> tuple[ServerConfig, ...]:
-    """Return the enabled servers of a URL, a command, a dict or a JSON file.
+    """Return the enabled servers in a configuration: a URL, a command, a dict or a JSON file.
 
     Raises:
-        BadValue: the source is something else, contains no server, names a command that is not installed, or uses a
-            variable without a value.
+        BadValue: the configuration is invalid or contains no enabled server, a command is not installed, or a variable
+            in the configuration has no value.
 
     >>> [server.name for server in read_servers({"mcpServers": {"a": {"url": "http://localhost:1/mcp"}}})]
     ['a']
@@ -102,7 +104,7 @@ def _split(command: str) -> list[str]:
 def _from_file(path: Path) -> tuple[ServerConfig, ...]:
     try:
         written = path.read_text(encoding="utf-8-sig")
-        for ignored in (_COMMENT, _LAST_COMMA):  # VS Code accepts both
+        for ignored in (_COMMENT, _LAST_COMMA):  # VS Code accepts comments and trailing commas
             written = ignored.sub(lambda match: match[1] or "", written)
         config = json.loads(written)
     except OSError as e:
@@ -174,7 +176,7 @@ def _text(name: str, key: str, config: Mapping[str, Any]) -> str:
 def _url(name: str, url: str) -> str:
     try:
         parts = urlsplit(url)
-    except ValueError:  # such as unbalanced brackets
+    except ValueError:  # for example, unbalanced brackets in the host name
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadValue(f"MCP server {name!r}: a URL must look like http://localhost:8000/mcp, got {url!r}")
@@ -189,7 +191,7 @@ def _texts(name: str, key: str, config: Mapping[str, Any], expand: Callable[[str
 
 
 def _env_file(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> dict[str, str]:
-    """Read VS Code's ``envFile``: lines of ``NAME=value`` with optional quotes; # starts a comment."""
+    """Read VS Code's ``envFile``: lines ``NAME=value`` with an optionally quoted value; lines with # are comments."""
     if not config.get("envFile"):
         return {}
     path = expand(_text(name, "envFile", config))

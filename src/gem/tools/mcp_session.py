@@ -1,9 +1,10 @@
 """A session with one MCP server over stdio, HTTP or server-sent events, built on the SDK's Client.
 
-Added to the SDK's client: a lost connection is noticed at once and reported with the server's stderr, a call that times
-out does not block the session, and errors are sorted into results for the agent and failures.
+In addition to the features of the SDK's client, a ServerSession detects a lost connection immediately and includes the
+server's stderr in the error. A call that times out does not block the session. Mistakes of the agent are returned as
+results; failures of the server raise.
 
-Imports the SDK, so it is imported when a tool connects.
+This module imports the MCP SDK. MCPTool therefore imports the module only when a tool connects.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ from gem.errors import ToolError
 from gem.messages import ToolErrorType, ToolResult
 from gem.tools.mcp_config import ServerConfig
 
-MAX_TOOL_PAGES = 100  # pages of a server's tool list
-PROBE_TIMEOUT_S = 5.0  # for a server to show that it is alive after a call timed out
-REASON_TIMEOUT_S = 1.0  # to learn why a connection ended
-HTTP_TIMEOUT_S = 30.0  # to connect, and to send a request
-STDERR_BYTES = 2000  # of a server's stderr kept for error messages
-STDERR_READS = 16  # reads from a server's stderr per callback
+MAX_TOOL_PAGES = 100  # maximum number of pages read from a server's tool list
+PROBE_TIMEOUT_S = 5.0  # after a call timed out, wait this long for the server to respond to a request
+REASON_TIMEOUT_S = 1.0  # wait this long for the exception that ended a connection
+HTTP_TIMEOUT_S = 30.0  # to connect and to send a request; there is no limit on reading a response
+STDERR_BYTES = 2000  # number of bytes of a server's stderr kept for error messages
+STDERR_READS = 16  # maximum number of reads from a server's stderr per callback
 
 log = logging.getLogger(__name__)
-# Errors of servers are reported as errors of calls. Applications that configure logging see the SDK's tracebacks too.
+# Server errors are reported by the calls. The SDK's tracebacks appear only if the application configures logging.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)
 class ClientOptions:
-    """Options shared by the sessions of a tool; see MCPTool."""
+    """Options of all sessions of an MCPTool. MCPTool documents them."""
 
     auth: Any = None
     headers: tuple[tuple[str, str], ...] = ()
@@ -61,26 +62,32 @@ class ClientOptions:
 
 @dataclass
 class SessionLost(Exception):
-    """The connection ended. sent: the call may have been executed."""
+    """The connection to a server ended before a call returned.
+
+    Args:
+        reason: why the connection ended.
+        sent: whether the server may have executed the call.
+    """
 
     reason: str
     sent: bool
 
 
 class ServerSession:
-    """A connection to one server. A single task enters and leaves the SDK's client, as its cancel scopes require.
+    """A connection to one server. Use it only on the background loop.
 
-    Use it on the background loop only.
+    One task enters and exits the SDK's client, because the cancel scopes of the client do not allow two tasks.
 
     Args:
-        server: the server.
-        options: of the connection.
-        live: set of running sessions, to which the session adds itself while it runs.
+        server: configuration of the server.
+        options: options of the connection.
+        live: a set of running sessions. The session adds itself to the set when it opens and removes itself when it
+            ends.
 
     Attributes:
-        tools: the server's tools as SDK objects.
-        gone: the connection has ended or is about to.
-        failure: the exception that ended it, if any.
+        tools: the server's tools (SDK objects).
+        gone: whether the connection has ended or is being closed.
+        failure: the exception that ended the connection, or None.
     """
 
     def __init__(self, server: ServerConfig, options: ClientOptions, live: set[ServerSession]) -> None:
@@ -89,14 +96,14 @@ class ServerSession:
         self.tools: list[Any] = []
         self.gone = False
         self.failure: BaseException | None = None
-        self._forgotten = False  # a server over HTTP no longer knows the session
+        self._forgotten = False  # the HTTP server answered 404 because it does not know the session id
         self._client: Client | None = None
         self._scope: anyio.CancelScope | None = None
         self._stderr = StderrBuffer(server.name)
         self._settled, self._end, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def open(self) -> bool:
-        """Connect and list the tools. Returns False on failure; see reason()."""
+        """Connect and list the tools. Returns whether this succeeded; if not, reason() returns the cause."""
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._live.add(self)
         try:
@@ -107,7 +114,12 @@ class ServerSession:
         return self._client is not None
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call a tool. Raises SessionLost, and ToolError for an invalid response."""
+        """Call a tool. A timeout and an error of the tool are returned as results with an error type.
+
+        Raises:
+            SessionLost: the connection ended.
+            ToolError: the server sent a protocol error or an invalid response.
+        """
         if self.gone or self._client is None:
             raise SessionLost(self.reason(), sent=False)
         seconds = self.server.timeout or self.options.timeout
@@ -123,7 +135,7 @@ class ServerSession:
             raise await self._classify(e) from e
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as e:
             raise await self._lost() from e
-        except Exception as e:  # from the SDK, for a response that violates the protocol or the output schema
+        except Exception as e:  # the SDK rejects a response that violates the protocol or the output schema
             message = f"MCP server {self.server.name!r}: invalid response to {tool}: {_describe(e)}"
             raise ToolError(message) from e
         text = f"The call timed out after {seconds:g} s and was cancelled."
@@ -132,7 +144,7 @@ class ServerSession:
         return ToolResult(text, ToolErrorType.TIMEOUT)
 
     def end(self) -> None:
-        """Ask the session to end, and with it the server's process. Does not wait."""
+        """Start to close the connection and to stop the server process, if any. Returns immediately."""
         self.gone = True
         self._end.set()
         if self._client is None and self._scope is not None:
@@ -142,7 +154,7 @@ class ServerSession:
         await self._ended.wait()
 
     def reason(self) -> str:
-        """Return why the connection failed, with the last lines of the server's stderr."""
+        """Return why the connection failed, with the end of the server's stderr output if there is any."""
         if isinstance(self.failure, TimeoutError):
             reason = f"no response within {self.options.connect_timeout:g} s"
         else:
@@ -172,7 +184,7 @@ class ServerSession:
                     self._client = client
                     self._settled.set()
                     await self._end.wait()
-        except BaseException as e:  # errors of the SDK's tasks arrive here in nested groups
+        except BaseException as e:  # the SDK's tasks raise nested exception groups
             self.failure = _innermost(e)
         finally:
             self.gone = True
@@ -182,8 +194,9 @@ class ServerSession:
             self._live.discard(self)
 
     async def _classify(self, error: MCPError) -> Exception:
-        """Return the exception for a protocol error. Errors of the tool itself arrive as results."""
-        # Servers may use this code too. Over HTTP, the SDK's message depends on how the connection ended.
+        """Convert a protocol error to SessionLost or ToolError. Errors of the called tool are results instead."""
+        # A server may send the code CONNECTION_CLOSED itself, so the message is checked as well. Over HTTP, the SDK's
+        # message depends on how the connection ended, so it is not checked.
         closed = self.gone or self.server.transport == "http" or error.message == "Connection closed"
         if error.code == CONNECTION_CLOSED and closed:
             return await self._lost()
@@ -199,7 +212,7 @@ class ServerSession:
         return SessionLost(self.reason(), not isinstance(self.failure, (httpx2.ConnectError, httpx2.ConnectTimeout)))
 
     async def _is_alive(self) -> bool:
-        """Return whether the server still responds; otherwise end the session. Raises SessionLost."""
+        """Return whether the server still responds. If not, end the session. Raises SessionLost if it has ended."""
         try:
             with anyio.move_on_after(PROBE_TIMEOUT_S):
                 if self._client is not None and not self.gone:
@@ -219,7 +232,7 @@ class ServerSession:
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
-        """Open the SDK's transport; end the session when the server closes its side, which the SDK does not report."""
+        """Open the SDK's transport. End the session if the server closes the stream, which the SDK does not report."""
         async with self._open_streams() as (read, write):
             yield _NotifyingStream(read, self.end), write
 
@@ -246,12 +259,12 @@ class ServerSession:
 
         async def check_session(response: httpx2.Response) -> None:
             if response.status_code == 404 and MCP_SESSION_ID in response.request.headers:
-                self._forgotten = True  # by the specification; the body differs between servers
+                self._forgotten = True  # defined by the MCP specification; the response body differs between servers
 
         return httpx2.AsyncClient(
             headers=headers,
             auth=None if isinstance(auth, str) else auth,
-            # No read timeout: calls have their own, and sessions are idle for hours while a model trains.
+            # No read timeout: each call has its own timeout, and a session may be idle for hours during training.
             timeout=httpx2.Timeout(HTTP_TIMEOUT_S, read=None),
             limits=httpx2.Limits(max_connections=None),
             event_hooks={"response": [check_session]},
@@ -259,7 +272,7 @@ class ServerSession:
 
 
 class StderrBuffer:
-    """The last bytes of a server's stderr. Everything written to it is logged at debug level."""
+    """Keep the last STDERR_BYTES bytes of a server's stderr, and log all of the output at debug level."""
 
     def __init__(self, name: str) -> None:
         self._name, self._kept = name, b""
@@ -267,7 +280,7 @@ class StderrBuffer:
         self._writing: Any = None
 
     def open(self) -> Any:
-        """Return the file for the process to write to."""
+        """Return a file to pass to the server process as its stderr."""
         self._reading, writing = os.pipe()
         os.set_blocking(self._reading, False)
         self._writing = os.fdopen(writing, "w")
@@ -297,7 +310,7 @@ class StderrBuffer:
 
 
 class _NotifyingStream:
-    """A stream of messages from a server that calls ``on_end`` when it ends."""
+    """Wrap a stream of messages from a server. Call ``on_end`` when the stream ends or fails."""
 
     def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
         self._stream, self._on_end = stream, on_end
@@ -324,7 +337,7 @@ class _NotifyingStream:
 
 
 def _as_coroutine(handler: Callable[..., Any] | None) -> Any:
-    """Return a handler as a coroutine function. Plain functions run on a thread, so that they do not block the loop."""
+    """Convert a handler to a coroutine function. A plain function runs on a thread, so that the loop is not blocked."""
     if handler is None or inspect.iscoroutinefunction(handler):
         return handler
 
@@ -336,7 +349,10 @@ def _as_coroutine(handler: Callable[..., Any] | None) -> Any:
 
 
 def _result_text(content: Sequence[Any], structured: Any, max_chars: int) -> str:
-    """Return the content of a result as text, cut to max_chars; structured content as JSON when there is no text."""
+    """Convert the content of a result to text, and shorten the text to ``max_chars`` characters.
+
+    If the content has no text block, the text starts with the structured content as JSON.
+    """
     parts = [_content_text(block) for block in content]
     if structured is not None and not any(block.type == "text" for block in content):
         parts.insert(0, json.dumps(structured, ensure_ascii=False))
@@ -358,7 +374,7 @@ def _content_text(block: Any) -> str:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the first error in nested exception groups."""
+    """Return the first exception in nested exception groups; return any other exception unchanged."""
     while getattr(error, "exceptions", None):
         error = error.exceptions[0]  # type: ignore[attr-defined]
     return error

@@ -1,6 +1,6 @@
-"""MCPTool: the tools of MCP servers. Needs the extra [mcp].
+"""MCPTool: call the tools of MCP servers. Requires the extra [mcp].
 
-MCPTool("python -m gem.tools.mcp_server.time_mcp")     a command: each tool starts its own server process
+MCPTool("python -m gem.tools.mcp_server.time_mcp")     a command: each MCPTool starts its own server process
 MCPTool("http://localhost:8000/mcp")                   a running server
 MCPTool("mcp.json")                                    a configuration file of Claude Desktop, VS Code and others
 """
@@ -34,11 +34,11 @@ Prefix = Literal["collision", "always"]
 _PROTOCOLS = ("auto", "legacy")
 _MAX_CHARS = 20_000
 _NAME_LENGTH = 64
-_MAX_REFERENCES = 20_000  # $ref resolutions per validation
+_MAX_REFERENCES = 20_000  # maximum number of $ref resolutions per validation
 
 
 class ListedTool(NamedTuple):
-    """A tool of a server, with the function that agents see."""
+    """A tool of a server, and the corresponding Function with the name that the agent uses."""
 
     server: str
     tool: str
@@ -48,35 +48,43 @@ class ListedTool(NamedTuple):
 class MCPTool(BaseTool):
     """Call the tools of one or several MCP servers.
 
-    Sessions open on first use and end with close(), the tool or the process. When a server dies during a call, or
-    between two calls of an episode unless it is shared, the call raises ToolError; the next call opens a new session.
+    A session with a server is opened on first use. It ends when close() is called, when the MCPTool is
+    garbage-collected, or when the process exits. If a server dies during a call, the call raises ToolError. Unless
+    ``shared``, the next call also raises ToolError if a server that was called in this episode has died since, because
+    the state of the server is lost. The call after such an error opens a new session.
+
+    All handlers may be coroutine functions. Handlers that are plain functions run on a thread.
 
     Args:
-        server: a URL (ending in /sse for a server of that kind), a command as a string or list, a configuration dict,
-            or the path of a JSON file with ``mcpServers`` or ``servers``.
-        auth: for HTTP: a bearer token, or an httpx2.Auth.
-        headers: for HTTP, sent with every request.
-        log_handler: receives the SDK's LoggingMessageNotificationParams for each log message of a server.
-        progress_handler: receives progress, total (or None) and message (or None) during calls.
-        sampling_handler: receives the SDK's request context and CreateMessageRequestParams, and returns a
-            CreateMessageResult. Without it, sampling is not available to servers. All handlers may be coroutine
-            functions; plain functions run on a thread.
-        max_retries: attempts to connect after the first one. A call is never sent twice.
-        delay: seconds between attempts.
-        timeout: seconds per call; a server's ``timeout`` (milliseconds) in the configuration takes precedence.
-        connect_timeout: seconds per attempt to connect, including the start of a process.
-        validate_on_init: connect now, so that a broken server raises here and not in an episode.
-        shared: the servers keep no state between calls, so that all tools of this process with the same servers and
-            settings share sessions. Otherwise each tool, and so each environment, has its own.
-        fresh_per_episode: open new sessions for each episode. Otherwise, state kept by a server outlives the episode.
-        prefix: "collision" prefixes names that two servers share with the server's name; "always" prefixes all names.
-        protocol: "auto" negotiates the version; "legacy" requires one before 2026, in which servers over HTTP have
-            sessions and can keep state.
-        max_chars: characters of a result shown to the agent.
+        server: a URL (ending in /sse for a server that uses server-sent events), a command as a string or list, a
+            configuration dict, or the path of a JSON file with ``mcpServers`` or ``servers``.
+        auth: a bearer token or an httpx2.Auth, for servers over HTTP.
+        headers: headers to send with every request, for servers over HTTP.
+        log_handler: called with the SDK's LoggingMessageNotificationParams for each log message of a server.
+        progress_handler: called with progress, total (or None) and message (or None) for each progress report.
+        sampling_handler: called with the SDK's request context and CreateMessageRequestParams; returns a
+            CreateMessageResult. None if servers may not request sampling.
+        max_retries: maximum number of further attempts if connecting fails. A call that a server may have executed is
+            not sent again.
+        delay: seconds between two attempts to connect.
+        timeout: seconds per call. The ``timeout`` (in milliseconds) of a server in the configuration takes precedence.
+        connect_timeout: seconds per attempt to connect, including the start of a server process.
+        validate_on_init: connect in the constructor, so that a failing server raises ToolError here and not during an
+            episode.
+        shared: share sessions among all MCPTools of this process with the same servers and settings. Use this only if
+            the servers keep no state between calls. If False, each MCPTool, and so each environment, has its own
+            sessions.
+        fresh_per_episode: open new sessions for each episode. If False, a server may keep state from one episode to
+            the next.
+        prefix: "collision" adds the server's name to a tool's name if another tool has the same name; "always" adds
+            the server's name to all names.
+        protocol: "auto" negotiates the protocol version; "legacy" requires a version before 2026, in which servers over
+            HTTP have sessions and can keep state.
+        max_chars: maximum number of characters of a result; the rest is omitted.
 
     Raises:
-        BadValue: the configuration is invalid.
-        ToolError: validate_on_init failed.
+        BadValue: an argument or the configuration is invalid.
+        ToolError: with validate_on_init, a server failed or the servers provide no tools.
     """
 
     tool_type = "mcp"
@@ -138,12 +146,12 @@ class MCPTool(BaseTool):
 
     @classmethod
     def from_url(cls, url: str, **settings: Any) -> MCPTool:
-        """Use a running server."""
+        """Build an MCPTool for a running server."""
         return cls({"url": url}, **settings)
 
     @classmethod
     def from_config_file(cls, path: str | Path, **settings: Any) -> MCPTool:
-        """Use the servers of a JSON file."""
+        """Build an MCPTool for the servers in a JSON file."""
         return cls(Path(path), **settings)
 
     @classmethod
@@ -155,23 +163,23 @@ class MCPTool(BaseTool):
         cwd: str | None = None,
         **settings: Any,
     ) -> MCPTool:
-        """Use a server started by a command."""
+        """Build an MCPTool for a server that is started with a command."""
         return cls({"command": command, "args": list(args), "env": dict(env or {}), "cwd": cwd}, **settings)
 
     @classmethod
     def from_multi_server(cls, servers: Mapping[str, Mapping[str, Any]], **settings: Any) -> MCPTool:
-        """Use several servers, given by name."""
+        """Build an MCPTool for several servers, given as a dict from server name to configuration."""
         return cls({"mcpServers": dict(servers)}, **settings)
 
     def functions(self) -> list[Function]:
-        """Return the tools of the servers, sorted by name. Connects on first use; raises ToolError on failure."""
+        """Return the tools of all servers, sorted by name. The first use connects and raises ToolError on failure."""
         return [listed.function for listed in self._tools().values()]
 
     def argument_validator(self, function: Function) -> Validator:
         return schema_validator(function.parameters)
 
     def call(self, call: ToolCall) -> ToolResult:
-        """Call a server's tool; the result is enclosed in ``<tool_response>``. Raises ToolError if the server fails."""
+        """Call a tool. The result is enclosed in ``<tool_response>`` tags. Raises ToolError if the server fails."""
         listed = self._find(call.name)
         if isinstance(listed, ToolResult):
             return listed
@@ -193,7 +201,7 @@ class MCPTool(BaseTool):
             self._client.new_episode(self._fresh)
 
     def close(self) -> None:
-        """End the sessions and the server processes started for them, unless another tool shares them."""
+        """End the sessions and their server processes, unless another MCPTool shares the sessions."""
         with _clients.lock:
             client, self._client = self._client, None
             if client is None:
@@ -206,14 +214,14 @@ class MCPTool(BaseTool):
         client.close()
 
     def spawn(self) -> MCPTool:
-        """Return a tool with the same functions and its own sessions; with the same sessions if shared."""
+        """Return a new MCPTool with the same functions. The new tool has its own sessions, unless ``shared`` is set."""
         args, kwargs = self._arguments
         tool = type(self)(*args, **kwargs | {"validate_on_init": False})
         tool._listed = self._listed
         return tool
 
     def reconfigure(self, server: Source | None = None, **settings: Any) -> None:
-        """End the sessions and apply another server (None: keep it) and other settings."""
+        """End the sessions and change the server and the given settings. If ``server`` is None, the server is kept."""
         args, kwargs = self._arguments
         if server is not None:
             args, kwargs = (server, *args[1:]), {name: value for name, value in kwargs.items() if name != "server"}
@@ -223,7 +231,7 @@ class MCPTool(BaseTool):
 
     def __reduce__(self) -> tuple[Any, ...]:
         args, kwargs = self._arguments
-        return _rebuild, (type(self), args, kwargs)  # in another process, with its own sessions
+        return _rebuild, (type(self), args, kwargs)  # the copy opens its own sessions
 
     def _find(self, name: str) -> ListedTool | ToolResult:
         tools = self._tools()
@@ -260,11 +268,13 @@ class MCPTool(BaseTool):
 
 
 def list_tools(tools: Mapping[str, Iterable[Any]], prefix: Prefix) -> dict[str, ListedTool]:
-    """Return the tools of all servers by the name that agents use, sorted.
+    """Return a dict from the name that the agent uses to the tool, sorted by name.
+
+    Characters that model APIs do not accept in names are replaced with ``_``.
 
     Args:
-        tools: per server, its tools as SDK objects.
-        prefix: see MCPTool. Characters that model APIs do not accept in names are replaced by ``_``.
+        tools: a dict from server name to the server's tools (SDK objects).
+        prefix: see MCPTool.
     """
     pairs = [(server, tool) for server, listed in tools.items() for tool in listed]
     count = Counter(clean_name(tool.name) for _, tool in pairs)
@@ -282,7 +292,7 @@ def list_tools(tools: Mapping[str, Iterable[Any]], prefix: Prefix) -> dict[str, 
 
 
 def clean_name(name: str) -> str:
-    """Return a name of 1 to 64 letters, digits, ``_`` and ``-``.
+    """Convert a name to 1 to 64 letters, digits, ``_`` and ``-``. Other characters are replaced with ``_``.
 
     >>> clean_name("files/read.text")
     'files_read_text'
@@ -291,14 +301,15 @@ def clean_name(name: str) -> str:
 
 
 def schema_validator(schema: Schema) -> Validator:
-    """Return a validator for a JSON Schema from a server, which is not trusted.
+    """Return a validator for an untrusted JSON Schema from a server.
 
-    ``pattern``, ``patternProperties``, ``unevaluatedProperties`` and ``uniqueItems`` are ignored, since a regular
-    expression or a pairwise comparison may take very long on a model's text; ``format`` is not checked. References are
-    resolved within the schema only. An invalid schema, or one that exceeds a limit on references, accepts everything:
-    the server validates the arguments itself.
+    The validator ignores ``pattern``, ``patternProperties``, ``unevaluatedProperties``, ``unevaluatedItems``,
+    ``uniqueItems`` and ``$dynamicRef``, because checking these keywords may take very long. It does not check
+    ``format``, and resolves references only within the schema. If the schema is invalid, if a reference cannot be
+    resolved, or if validation resolves more than 20,000 references, the validator accepts the arguments. The server
+    then validates the arguments itself.
     """
-    build = cache(lambda: _build_json_schema_validator(schema))  # on first use: tools have many functions
+    build = cache(lambda: _build_json_schema_validator(schema))  # on first use: a server may have many tools
 
     def validate(arguments: Mapping[str, Any]) -> str:
         if error := names_error(arguments, schema):
@@ -369,15 +380,15 @@ def _wait(future: Any) -> Any:
     try:
         return future.result()
     except BaseException:
-        future.cancel()  # when the caller was interrupted
+        future.cancel()  # for example, if KeyboardInterrupt ended the wait
         raise
 
 
 class _SharedClients:
-    """The clients that tools of this process share, by servers and options."""
+    """The clients that are shared by MCPTools of this process. The key is (servers, options)."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # reentrant: a finalizer may run while it is held
+        self.lock = threading.RLock()  # reentrant: a finalizer may run while the lock is held
         self.shared: weakref.WeakValueDictionary[Any, MCPClient] = weakref.WeakValueDictionary()
 
 

@@ -25,7 +25,7 @@ _VARIABLES = {
     False: "Each script runs separately: variables are not kept.",
     True: "Variables are kept from one cell to the next.",
 }
-_CUT_NOTICE = re.compile(r"\n\[\.\.\. ([0-9]{1,18}) bytes cut \.\.\.\]\n")  # written by the sandbox
+_CUT_NOTICE = re.compile(r"\n\[\.\.\. ([0-9]{1,18}) bytes cut \.\.\.\]\n")  # the sandbox's notice of omitted output
 _BLANK_OR_COMMENT = re.compile(r"\s*(?:#.*)?")
 _EMPTY = ToolResult("The call to python is empty: nothing was run.", ToolErrorType.EMPTY)
 
@@ -33,21 +33,23 @@ _EMPTY = ToolResult("The call to python is empty: nothing was run.", ToolErrorTy
 class PythonCodeTool(BaseTool):
     r"""Run Python code written by the agent in a sandbox; see gem.sandbox.
 
-    All tools of a process share one sandbox; a notebook session belongs to one tool.
+    All tools of a process with the same sandbox_type share one sandbox. A notebook session belongs to one tool.
 
     Args:
-        timeout: seconds of wall clock per script or cell. Exceeding it is a result with the error "timeout".
-        sandbox_type: "auto" for the strongest one available; "none" for no isolation, with one warning; "bwrap", or
-            another backend of gem.sandbox.
-        keep_error_last_line: of a failed script's stderr, show the last line only.
-        stateful: keep variables between calls of an episode. They are lost in a crash, and in a time-out that an
-            interrupt does not end; the result says so.
-        memory_bytes: memory limit of a script; for a session, of the interpreter.
-        output_bytes: bytes of stdout and of stderr shown to the agent. Longer output is cut in the middle.
+        timeout: seconds of wall clock per script or cell. If the code runs longer, the result has the error "timeout".
+        sandbox_type: a backend of gem.sandbox, such as "bwrap"; "auto" for the strongest backend available; "none" for
+            no isolation, which warns once.
+        keep_error_last_line: if the code fails, show only the last line of stderr.
+        stateful: run each call as a notebook cell that keeps variables for the following calls of the episode. The
+            variables are lost if the interpreter crashes, or if code that timed out cannot be interrupted. The result
+            of the call then reports the loss.
+        memory_bytes: memory limit of a script, or of the interpreter of a session.
+        output_bytes: maximum number of bytes of stdout, and of stderr, shown to the agent. Longer output is cut in the
+            middle.
 
     Raises:
-        BadValue: unknown sandbox_type, or a limit that is not positive.
-        SandboxError: on calls, when the sandbox failed.
+        BadValue: sandbox_type is unknown, or a limit is not positive.
+        SandboxError: raised by a call if the sandbox fails.
 
     >>> PythonCodeTool().execute_action("<python>print(6 * 7)</python> so it is")
     (True, False, 'Code execution result: 42\n\n', '<python>print(6 * 7)</python>')
@@ -73,7 +75,8 @@ class PythonCodeTool(BaseTool):
         self.timeout, self.sandbox_type, self.keep_error_last_line = timeout, sandbox_type, keep_error_last_line
         self.stateful = stateful
         limits = Limits(wall_s=timeout, memory_bytes=memory_bytes, output_bytes=output_bytes)
-        # The sandbox kills a program that exceeds its output limit many times, so its limit is not below the default.
+        # The sandbox kills a program whose output is many times the sandbox's limit. To avoid this for a small
+        # output_bytes, the sandbox's limit is at least the default.
         self.limits = replace(limits, output_bytes=max(output_bytes, Limits.output_bytes))
         self.output_bytes = output_bytes
         kind = "a notebook cell; variables are kept between cells" if stateful else "a complete Python script"
@@ -82,8 +85,8 @@ class PythonCodeTool(BaseTool):
         description = "Run a notebook cell" if stateful else "Run a complete Python script"
         self._functions = [Function("python", f"{description} and return its output.", schema)]
         self._session: Session | None = None
-        self._cells: list[str] = []  # executed in this session; a fork of the episode executes them again
-        self._pending_cells: list[str] = []  # those of them that a new session still has to execute
+        self._cells: list[str] = []  # cells of the episode, executed again after a restore
+        self._pending_cells: list[str] = []  # restored cells that the new session has not executed yet
 
     def functions(self) -> list[Function]:
         return self._functions
@@ -105,7 +108,7 @@ class PythonCodeTool(BaseTool):
     async def acall(self, call: ToolCall) -> ToolResult:
         code = extract_code(call.arguments["code"])
         if self.stateful or _is_blank(code):
-            return await super().acall(call)  # the cells of a session run one after the other anyway
+            return await super().acall(call)  # call() on a thread: the cells of a session run one at a time
         return self._to_result(await self._sandbox().arun(code, limits=self.limits))
 
     def reset(self) -> None:
@@ -121,7 +124,7 @@ class PythonCodeTool(BaseTool):
         return {"cells": list(self._cells)} if self.stateful else None
 
     def set_own_state(self, state: Any) -> None:
-        """Restore the cells of a session. The next call executes them again first, without showing their output."""
+        """Restore the cells of a session. The next call first executes these cells again and discards their output."""
         cells = [] if state is None else [str(cell) for cell in state["cells"]]
         self.reset()
         self._cells, self._pending_cells = cells, list(cells)
@@ -131,7 +134,14 @@ class PythonCodeTool(BaseTool):
         return _INSTRUCTION.format(kind=kind, variables=variables, boxed=r", in \boxed{} if the task asks for it")
 
     def _parse_action(self, action: str) -> tuple[str, str, bool]:
-        """Return (code, action up to the end of the call, whether there is a call), as published code expects."""
+        """Parse the code that a message contains.
+
+        Returns:
+            (code of the first call, action up to the end of the last call, True); ("", "", False) if the action
+            contains no code.
+
+        This method is part of the interface of the published package.
+        """
         message = TAGS.read(action, [self])
         first = next((call for call in message.calls if isinstance(call, ToolCall)), None)
         if first is None or "code" not in first.arguments:
@@ -162,7 +172,7 @@ class PythonCodeTool(BaseTool):
 
 
 def extract_code(text: str) -> str:
-    """Return the program in the content of a tag, without an enclosing code fence or common indentation."""
+    """Return the code in the text of a call: remove an enclosing code fence and the common indentation."""
     if text and not text[0].isspace() and text[0] not in "`~":
         return text
     stripped = text.strip()
@@ -174,7 +184,7 @@ def extract_code(text: str) -> str:
 
 
 def shorten_output(text: str, limit: int) -> str:
-    """Cut a text in the middle to at most ``limit`` bytes of UTF-8; a line states the number of bytes cut."""
+    """Shorten a text to ``limit`` bytes of UTF-8, plus a notice in the middle with the number of bytes cut."""
     if 4 * len(text) <= limit:
         return text
     kept = Capture(limit)

@@ -1,4 +1,4 @@
-r"""A tool that searches for passages, at a search server or in an index within the process.
+r"""SearchTool: search for passages with a search server or an index in this process.
 
 >>> from gem.messages import ToolCall
 >>> from gem.tools.search_engine.index import LexicalIndex
@@ -28,30 +28,32 @@ if TYPE_CHECKING:
 
 URL_VARIABLE = "SEARCH_URL"
 NO_DOCUMENTS = "No documents found.\n"
-MAX_QUERY_CHARACTERS = 2_000  # services refuse longer queries; without this limit an agent could fail its episodes
+MAX_QUERY_CHARACTERS = 2_000  # a server may refuse a longer query, which would fail the episode
 
 _EMPTY = ToolResult("The search query is empty. Write what to search for.\n", ToolErrorType.EMPTY)
 
 
 class SearchTool(BaseTool):
-    """Answer a query with the passages found for it. The arguments before the asterisk are the published ones.
+    """Return the passages that best match a query. The positional arguments are the same as in the published package.
 
-    A query of more than 2,000 characters is refused with ToolErrorType.BAD_ARGUMENTS. call() raises BadValue if
-    neither a URL nor an index is given, and ToolError when the server has failed after all retries. Tools share
-    connections and indexes, and may be called from threads, event loops and forked processes.
+    A query of more than 2,000 characters is refused with ToolErrorType.BAD_ARGUMENTS. call() raises BadValue if neither
+    a URL nor an index is given, and ToolError if the server still fails after all retries. SearchTools share
+    connections and indexes. They may be called from threads, event loops and forked processes.
 
     Args:
-        num_workers: no effect.
-        search_url: URL of a server, such as "http://localhost:8000/retrieve". None reads $SEARCH_URL at each call.
-        topk: maximum number of passages in an answer.
-        timeout: seconds for the server to answer; a slower query returns ToolErrorType.TIMEOUT.
-        index: search within the process instead of at a server: a Retriever (see gem.tools.search_engine.index), the
-            folder of an index, or a JSON lines file of some thousands of passages.
-        protocol: of the server: "gem" (the published one) or "search-r1".
-        retries: attempts after the first one, if the server was unreachable, busy or failed.
-        backoff: maximum seconds before the first retry; it doubles with each retry.
-        concurrency: maximum number of queries in flight, over all tools of this process with the same options.
-        cache: number of a server's answers that are kept; 0 keeps none.
+        num_workers: has no effect.
+        search_url: URL of a search server, such as "http://localhost:8000/retrieve". If None, each call reads the URL
+            from the environment variable SEARCH_URL.
+        topk: maximum number of passages per query.
+        timeout: seconds to wait for the server. If the server takes longer, the result has the error
+            ToolErrorType.TIMEOUT.
+        index: an index to search in this process instead of on a server: a Retriever (see
+            gem.tools.search_engine.index), the folder of an index, or a JSON Lines file of a few thousand passages.
+        protocol: protocol of the server: "gem" (the protocol of the published package) or "search-r1".
+        retries: maximum number of further attempts if the server is unreachable, busy or failing.
+        backoff: maximum delay in seconds before the first retry. The maximum doubles with each retry.
+        concurrency: maximum number of simultaneous queries of all SearchTools in this process with the same options.
+        cache: maximum number of server responses in the cache; 0 disables the cache.
     """
 
     tool_type = "search"
@@ -124,7 +126,7 @@ class SearchTool(BaseTool):
             return self._timed_out()
 
     def close(self) -> None:
-        """Release the connections and the index; they are closed when no other tool uses them."""
+        """Release the connections and the index. They are closed when no other SearchTool uses them."""
         client, self._client = self._client, None
         if client is not None:
             from gem.tools.search_engine.client import release_client
@@ -163,7 +165,7 @@ class SearchTool(BaseTool):
 
 
 def format_hits(hits: list[Hit]) -> str:
-    """Format passages for the agent. The first line of each is its title."""
+    """Format passages for the agent. The first line of a passage's contents is its title."""
     lines = []
     for number, hit in enumerate(hits, start=1):
         title, _, text = hit.document["contents"].partition("\n")
@@ -175,7 +177,7 @@ _OPEN_INDEXES: WeakValueDictionary[tuple[Path, int], Retriever] = WeakValueDicti
 
 
 def _shared_index(path: Path) -> Retriever:
-    """Open the index in a folder or of a corpus file, once for all tools that use it."""
+    """Open an index folder or a corpus file, or return the index if another SearchTool has already opened it."""
     from gem.tools.search_engine.index import open_corpus, open_index
 
     if not path.exists():

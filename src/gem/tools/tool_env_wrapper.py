@@ -1,4 +1,4 @@
-"""ToolEnvWrapper: run tool calls around an environment, and pass all other messages to it."""
+"""ToolEnvWrapper: execute the agent's tool calls, and pass messages without calls to the environment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gem.registry import ENV_REGISTRY
 from gem.tools.base_tool import BaseTool, PlannedCall, ToolSet
 from gem.tools.formats import CallFormat, ParsedMessage, get_format, openai_schemas
 
-# A tool, or a callable that builds one: a class, a function, a partial.
+# A tool, or a callable that returns a new tool, such as a class, a function or a functools.partial.
 ToolSource: TypeAlias = BaseTool | Callable[[], BaseTool]
 WrapperT = TypeVar("WrapperT", bound=EnvWrapper)
 
-# A call with one of these errors was not executed.
+# Error types of calls that were not executed.
 _NOT_EXECUTED = {
     ToolErrorType.MALFORMED,
     ToolErrorType.EMPTY,
@@ -28,19 +28,20 @@ _NOT_EXECUTED = {
     ToolErrorType.BAD_ARGUMENTS,
     ToolErrorType.OVER_BUDGET,
 }
-_SPARE_MESSAGES = 10  # messages with calls allowed beyond max_tool_uses when max_messages is None
+_SPARE_MESSAGES = 10  # if max_messages is None, an episode may have max_tool_uses + 10 messages with calls
 
 
 @dataclass(frozen=True)
 class ToolCounts:
-    """Tool use of an episode.
+    """Statistics about tool use in an episode.
 
     Args:
-        uses, successes: executed calls, and those of them without an error.
-        errors: number of calls by error type, executed or not.
-        messages: messages of the agent.
-        answered: messages that contained calls and did not reach the environment.
-        over: no episode is running.
+        uses: number of executed calls.
+        successes: number of executed calls without an error.
+        errors: number of executed and refused calls by error type.
+        messages: number of messages of the agent.
+        answered: number of messages with calls, which were not passed to the environment.
+        over: True if no episode is running.
     """
 
     uses: int = 0
@@ -51,7 +52,7 @@ class ToolCounts:
     over: bool = True
 
     def add(self, results: Sequence[ToolResult]) -> ToolCounts:
-        """Count a message with calls."""
+        """Return the counts after one more message, whose calls had these results."""
         errors = dict(self.errors)
         for result in results:
             if result.error is not None:
@@ -69,39 +70,45 @@ class ToolCounts:
 class ToolEnvWrapper(EnvWrapper):
     """Execute tool calls, and pass messages without calls to the environment.
 
-    The first observation ends with instructions for the tools. A message with calls never reaches the environment nor
-    ends its episode: its observation contains the results or an error message. A message with calls and a final answer
-    counts as a message with calls, also after the budget is spent.
+    The wrapper appends instructions for the tools to the first observation. A message with calls is not passed to the
+    environment; the observation contains the results of the calls or error messages. This also holds for a message that
+    contains both calls and a final answer, and after max_tool_uses is reached. If env contains another ToolEnvWrapper,
+    calls to functions that this wrapper does not know are passed to the inner wrapper.
 
     Args:
         env: the environment.
-        tools: tools, tool classes, or functions that build one. A tool already used by another wrapper is spawned, so
-            that environments do not share tools.
-        tool_reward: per executed call.
-        tool_success_reward: in addition, per executed call without an error.
-        tool_execute_error_reward: per call with an error, executed or not; at most 0.
-        max_tool_uses: executed calls per episode. The last result announces the end; further calls are refused.
-        format: notation of the calls: "tags" (as published), "hermes", "openai", "react", or a CallFormat.
-        max_messages: messages of the agent per episode, including those for the environment; then the episode is
-            truncated with stop_reason "max_turns". None truncates after max_tool_uses + 10 messages with calls.
+        tools: tools, or callables (such as tool classes) that return a new tool. If another wrapper already uses a
+            tool, this wrapper uses a new tool from ``spawn()``, so that environments do not share tools.
+        tool_reward: reward per executed call.
+        tool_success_reward: additional reward per executed call without an error.
+        tool_execute_error_reward: reward per executed or refused call with an error; at most 0.
+        max_tool_uses: maximum number of executed calls per episode. The result of the last allowed call includes a
+            notice that no calls are left. Further calls are refused.
+        format: format of the calls: "tags" (the format of the published package), "hermes", "openai", "react", or a
+            CallFormat.
+        max_messages: maximum number of messages of the agent per episode, with and without calls. The episode is then
+            truncated with stop_reason "max_turns". If None, the episode is truncated after max_tool_uses + 10 messages
+            with calls.
 
-    All rewards default to 0, so that a perfect episode returns 1.
+    All tool rewards default to 0, so that they do not change the return of an episode.
 
-    Info on every step and reset: ``tool_use_counter`` and ``tool_success_counter`` of the episode, ``tool_faults``
-    (number of calls by error type). On steps: ``use_tool`` (whether the message contained calls), ``tool_type`` (of the
-    first call, or None) and ``parsed_action`` (the message up to the end of its last call). On steps with calls:
-    ``tool_calls``, with id, name, arguments, fault and text of each. On a reset after an episode:
-    ``prev_ep_tool_use_counter`` and ``prev_ep_tool_success_counter``. On resets with the format "openai": ``tools``,
-    the schemas for an endpoint.
+    The info of every step and reset contains ``tool_use_counter`` and ``tool_success_counter`` (number of executed
+    calls, and of executed calls without an error, in the episode) and ``tool_faults`` (number of calls by error type).
+    The info of a step also contains ``use_tool`` (whether the message contained calls), ``tool_type`` (type of the
+    first known tool that was called, or None) and ``parsed_action`` (the message up to the end of its last call). After
+    a message with calls, ``tool_calls`` is a list with the id, name, arguments, fault and text of each call. The info
+    of a reset after an episode contains ``prev_ep_tool_use_counter`` and ``prev_ep_tool_success_counter``. With the
+    format "openai", the info of a reset contains ``tools``, a list of schemas for an OpenAI-compatible endpoint.
 
     Raises:
-        BadValue: no tools, an object that is not a tool, a reward or limit out of range, an unknown format; on the
-            first reset, two tools with functions of the same name.
-        InfraError: on step and reset, when the infrastructure of a tool failed. The counters are unchanged, and the
-            step may be repeated.
+        BadValue: there are no tools, an object is not a tool, tool_execute_error_reward or a limit is out of range, or
+            the format is unknown. Raised by the first reset if two tools have a function of the same name or the same
+            tag.
+        InfraError: raised by step() and reset() if the infrastructure of a tool fails. step() then leaves the counters
+            unchanged, and may be called again with the same message.
     """
 
-    awaits = True  # tools are awaited, whatever the environment does
+    awaits = True  # astep() awaits tools, even if the environment has no coroutines
 
     def __init__(
         self,
@@ -145,7 +152,7 @@ class ToolEnvWrapper(EnvWrapper):
         return self._first_observation(instructions, *self.env.reset(seed=seed, **kwargs))
 
     async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
-        instructions = await asyncio.to_thread(self._start_episode)  # tools may stop or start processes
+        instructions = await asyncio.to_thread(self._start_episode)  # on a thread: resetting a tool may block
         if has_coroutines(self.env):
             return self._first_observation(instructions, *await self.env.areset(seed=seed, **kwargs))
         if self._runs_inline():
@@ -160,7 +167,7 @@ class ToolEnvWrapper(EnvWrapper):
         answered = self._run_text_tools(message) or self._refuse_unknown(message)
         if answered is not None:
             return answered
-        action = action if message.calls else message.text  # calls are for an inner wrapper
+        action = action if message.calls else message.text  # an inner wrapper executes the calls
         return self._env_step(message, *self.env.step(action))
 
     async def astep(self, action: Any) -> Step:
@@ -172,7 +179,7 @@ class ToolEnvWrapper(EnvWrapper):
         answered = answered or self._refuse_unknown(message)
         if answered is not None:
             return answered
-        action = action if message.calls else message.text  # calls are for an inner wrapper
+        action = action if message.calls else message.text  # an inner wrapper executes the calls
         if has_coroutines(self.env):
             return self._env_step(message, *await self.env.astep(action))
         if self._runs_inline():
@@ -180,7 +187,7 @@ class ToolEnvWrapper(EnvWrapper):
         return self._env_step(message, *await asyncio.to_thread(self.env.step, action))
 
     def close(self) -> None:
-        with ExitStack() as closing:  # close all of them even if one raises
+        with ExitStack() as closing:  # close the environment and all tools, even if one close() raises
             closing.callback(self.env.close)
             for tool in self.tools:
                 closing.callback(tool.close)
@@ -196,7 +203,7 @@ class ToolEnvWrapper(EnvWrapper):
         self.tool_counts = ToolCounts(**{**counts, "errors": dict(counts["errors"])})
 
     def _start_episode(self) -> str:
-        """Reset the tools. Returns the instructions."""
+        """Reset the tools and the counters. Returns the instructions for the tools."""
         self._previous, self.tool_counts = self.tool_counts, ToolCounts()
         for tool in self.tools:
             tool.reset()
@@ -223,7 +230,10 @@ class ToolEnvWrapper(EnvWrapper):
         return self._tool_set.plan(message.calls, left, self._budget_notice())
 
     def _refuse_unknown(self, message: ParsedMessage) -> Step | None:
-        """Refuse calls of unknown tools; return None without calls, or when an inner wrapper may know the tools."""
+        """Return the step for a message whose calls are all refused, because no function of this wrapper is called.
+
+        Returns None if the message has no calls, or if an inner wrapper may have the called functions.
+        """
         if not message.calls:
             return None
         foreign = all(isinstance(call, ToolCall) or call.error is ToolErrorType.UNKNOWN_TOOL for call in message.calls)
@@ -233,10 +243,11 @@ class ToolEnvWrapper(EnvWrapper):
         return self._tool_step(message, planned, self._tool_set.run(planned))
 
     def _run_text_tools(self, message: ParsedMessage) -> Step | None:
-        """Return the step of the first tool that parses the text itself and finds a call in it.
+        """Run the tools that parse the text themselves, until one of them finds a call.
 
-        Such a tool executes its call even after the budget is spent, since only it can tell whether there is a call;
-        its result is not shown then.
+        Returns the step for this call, or None if none of the tools finds a call. Parsing and execution cannot be
+        separated in these tools. After max_tool_uses is reached, a call is therefore still executed, but the
+        observation contains a refusal instead of the result.
         """
         for tool in self._tool_set.text_tools:
             valid, failed, text, parsed = tool.execute_action(message.text)
@@ -249,7 +260,7 @@ class ToolEnvWrapper(EnvWrapper):
         return None
 
     def _tool_step(self, message: ParsedMessage, planned: Sequence[PlannedCall], results: Sequence[ToolResult]) -> Step:
-        """Return the step for a message with calls."""
+        """Update the counters and return the step for a message with calls."""
         before = self.tool_counts
         self.tool_counts = counts = before.add(results)
         errors = [result.error for result in results if result.error is not None]
@@ -280,14 +291,17 @@ class ToolEnvWrapper(EnvWrapper):
     def _env_step(
         self, message: ParsedMessage, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info
     ) -> Step:
-        """Return the step for a message to the environment. Entries of an inner wrapper take precedence."""
+        """Update the counters and return the environment's step with this wrapper's info.
+
+        For ``use_tool``, ``tool_type`` and ``parsed_action``, the values of the environment take precedence.
+        """
         over = bool(terminated or truncated)
         self.tool_counts = replace(self.tool_counts, messages=self.tool_counts.messages + 1, over=over)
         own: Info = {"use_tool": False, "tool_type": None, "parsed_action": message.text}
         return self._apply_limit(Step(observation, reward, terminated, truncated, {**own, **info, **self._counters()}))
 
     def _apply_limit(self, step: Step) -> Step:
-        """Truncate the step when no messages are left."""
+        """Truncate the step if the episode has reached its limit of messages."""
         counts = self.tool_counts
         if self.max_messages is None:
             spent = step.info["use_tool"] and counts.answered >= self.max_tool_uses + _SPARE_MESSAGES
@@ -324,7 +338,7 @@ class ToolEnvWrapper(EnvWrapper):
         return counters
 
     def _runs_inline(self) -> bool:
-        """Return whether a step of the environment takes microseconds, so that a thread would cost more."""
+        """Return whether the registered spec says to run the environment inline. Inline steps need no thread."""
         if self._inline is None:
             env_id = getattr(self.env, "env_id", None)
             spec = ENV_REGISTRY.get(env_id) if env_id else None
@@ -336,10 +350,10 @@ _claim_lock = threading.Lock()
 
 
 def _claim(source: ToolSource) -> BaseTool:
-    """Return a tool that no other wrapper uses.
+    """Return a tool that no other wrapper uses: the given tool, or a new tool.
 
     Raises:
-        BadValue: the source is not a tool and does not build one.
+        BadValue: the source is neither a tool nor a callable that returns a tool.
     """
     tool = source if isinstance(source, BaseTool) else source() if callable(source) else None
     if not isinstance(tool, BaseTool):
@@ -352,7 +366,11 @@ def _claim(source: ToolSource) -> BaseTool:
 
 
 def _append_instructions(observation: Any, instructions: str) -> Any:
-    """Append the instructions to an observation: to its text, or to its last user message."""
+    """Append the instructions to the text of an observation.
+
+    In a list of messages, the instructions are appended to the last user message. If there is no user message, or its
+    content is not a string, a new user message is added.
+    """
     if not instructions:
         return observation
     if isinstance(observation, dict):
@@ -371,7 +389,7 @@ def _join(text: Any, instructions: str) -> str:
 
 
 def _find_wrapper(kind: type[WrapperT], env: Any) -> WrapperT | None:
-    """Return the outermost wrapper of a kind; None without one."""
+    """Return the outermost wrapper that is an instance of ``kind``, or None if there is no such wrapper."""
     while isinstance(env, EnvWrapper):
         if isinstance(env, kind):
             return env

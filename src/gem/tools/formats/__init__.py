@@ -1,4 +1,4 @@
-"""Call formats: the notations in which agents write tool calls, each parsed into ToolCall."""
+"""Call formats: parse the tool calls that agents write in different notations."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ FORMATS: dict[str, CallFormat] = {
 
 
 def get_format(call_format: str | CallFormat) -> CallFormat:
-    """Return a format by name; return a CallFormat unchanged.
+    """Return the call format with a name. A CallFormat is returned unchanged.
 
     Raises:
-        BadValue: unknown name.
+        BadValue: there is no call format with this name.
     """
     if isinstance(call_format, CallFormat):
         return call_format

@@ -1,4 +1,4 @@
-"""Base class of call formats, and parsing of chat messages and JSON calls."""
+"""The base class of call formats, and functions that parse chat messages and JSON calls."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from gem.errors import BadAction
 from gem.messages import Observation, ToolCall, ToolErrorType
 
-MAX_CALLS = 64  # per message; the rest is ignored
-MAX_TAGS = 1024  # tags examined per message
+MAX_CALLS = 64  # maximum number of calls per message; further calls are ignored
+MAX_TAGS = 1024  # maximum number of tags examined per message
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Function:
     """A function that an agent may call.
 
     Args:
-        name: 1 to 64 letters, digits, ``_`` or ``-``.
-        description: shown to the agent.
+        name: name of the function: 1 to 64 letters, digits, ``_`` or ``-``.
+        description: description for the agent.
         parameters: JSON Schema of the arguments, of type "object".
     """
 
@@ -31,7 +31,7 @@ class Function:
 
 
 class FormattedTool(Protocol):
-    """The part of a tool that call formats use; see gem.tools.base_tool.BaseTool."""
+    """The attributes and methods of BaseTool that call formats use."""
 
     @property
     def tag(self) -> str | None: ...
@@ -49,13 +49,13 @@ class FormattedTool(Protocol):
 
 @dataclass(frozen=True)
 class InvalidCall:
-    """A call that cannot be parsed or names no tool.
+    """A call that cannot be parsed, or whose tag is misspelled.
 
     Args:
-        reason: shown to the agent.
-        error: MALFORMED, or UNKNOWN_TOOL for a well-formed call under a misspelled tag.
-        name: name of the function; empty when unknown.
-        id: id of the call, in formats with ids.
+        reason: error message for the agent.
+        error: MALFORMED, or UNKNOWN_TOOL if the tag is misspelled.
+        name: name of the called function; "" if unknown.
+        id: id of the call; None if the call has no id.
     """
 
     reason: str
@@ -69,9 +69,9 @@ class ParsedMessage:
     """A message of the agent, split into text and tool calls.
 
     Args:
-        text: the words, passed to the environment when there are no calls.
-        calls: in order of appearance.
-        parsed: the message up to the end of the last call; the whole message without calls.
+        text: text of the message. ToolEnvWrapper passes this text to the environment if the message has no calls.
+        calls: valid and invalid calls, in order of appearance.
+        parsed: the text up to the end of the last call; the whole text if the message has no calls.
     """
 
     text: str
@@ -80,23 +80,27 @@ class ParsedMessage:
 
 
 class CallFormat(ABC):
-    """A notation for tool calls. Formats are stateless and shared by all wrappers.
+    """A notation for tool calls. A CallFormat has no state, so that several wrappers can share it.
 
-    ``name`` selects the format in ``ToolEnvWrapper(format=…)``.
+    Attributes:
+        name: the value of ``format`` that selects this format in ToolEnvWrapper.
     """
 
     name: str
 
     @abstractmethod
     def find(self, text: str, tools: Sequence[FormattedTool]) -> tuple[list[ToolCall | InvalidCall], int]:
-        """Return the calls in a text and the end offset of the last one. Linear in the text; never raises."""
+        """Return the calls in a text, and the end offset of the last call (0 if there are no calls).
+
+        Must run in time linear in the length of the text, and must not raise.
+        """
 
     @abstractmethod
     def instructions(self, functions: Sequence[Function]) -> str:
-        """Explain to the agent how to call the functions."""
+        """Return the part of the prompt that explains how to call the functions."""
 
     def describe(self, tools: Sequence[FormattedTool]) -> str:
-        """Explain to the agent how to call the tools; empty when they have no functions."""
+        """Return the part of the prompt that explains how to call the tools; "" if the tools have no functions."""
         functions = [function for tool in tools for function in tool.functions()]
         return self.instructions(functions) if functions else ""
 
@@ -104,7 +108,7 @@ class CallFormat(ABC):
         """Parse a text, or a message with ``content`` and optional native ``tool_calls``.
 
         Raises:
-            BadAction: the action is neither.
+            BadAction: the action is neither a text nor a message, or the content of the message is invalid.
         """
         if isinstance(action, str):
             return self._read_text(action, tools)
@@ -117,7 +121,7 @@ class CallFormat(ABC):
         return "\n".join(texts)
 
     def observe(self, calls: Sequence[ToolCall | InvalidCall], texts: Sequence[str]) -> Observation:
-        """Return the observation for calls and their results, given in the same order."""
+        """Return the observation for calls and the texts of their results. Both are in the same order."""
         return self.show(texts)
 
     def _read_text(self, text: str, tools: Sequence[FormattedTool]) -> ParsedMessage:
@@ -126,13 +130,13 @@ class CallFormat(ABC):
 
 
 def content_of(message: Mapping[str, Any]) -> str:
-    """Return the text of a message; "" without content.
+    """Return the text of a message, or "" if the message has no content.
 
     Raises:
-        BadAction: the content is neither text nor a list of parts.
+        BadAction: the content is neither a text nor a list of parts.
     """
     content = message.get("content")
-    if isinstance(content, list):  # parts, as in the OpenAI API
+    if isinstance(content, list):  # a list of content parts, as in the OpenAI API
         parts = [part.get("text", "") for part in content if isinstance(part, Mapping)]
         content = "".join(part for part in parts if isinstance(part, str))
     if content is not None and not isinstance(content, str):
@@ -141,7 +145,7 @@ def content_of(message: Mapping[str, Any]) -> str:
 
 
 def read_message(message: Mapping[str, Any]) -> ParsedMessage | None:
-    """Parse a message with native tool calls; return None for a message without any."""
+    """Parse a message with ``tool_calls``. Returns None if the message has no ``tool_calls``."""
     native = message.get("tool_calls")
     if not native:
         return None
@@ -160,7 +164,10 @@ def _native_call(entry: Any) -> ToolCall | InvalidCall:
 
 
 def call_of(data: Any, *, call_id: str | None = None) -> ToolCall | InvalidCall:
-    """Build a call from ``{"name": …, "arguments": {…}}``. The arguments may be a string of JSON."""
+    """Build a call from ``{"name": …, "arguments": {…}}``. The arguments may also be a JSON-encoded string.
+
+    Returns an InvalidCall if the data does not have this form.
+    """
     if not isinstance(data, Mapping):
         return InvalidCall(f'a call must be {{"name": …, "arguments": {{…}}}}, got {_json_type(data)}', id=call_id)
     name, arguments = data.get("name"), data.get("arguments")
@@ -182,10 +189,10 @@ def call_of(data: Any, *, call_id: str | None = None) -> ToolCall | InvalidCall:
 
 
 def decode(text: str, position: int) -> tuple[Any, int, str]:
-    """Decode the JSON value at a position, after whitespace.
+    """Decode the JSON value that starts at a position, after optional whitespace.
 
     Returns:
-        (value, end offset, "") or, for invalid JSON, (None, position, error message).
+        (value, end offset, ""), or (None, start offset, error message) if the JSON is invalid.
     """
     while position < len(text) and text[position] in " \t\r\n":
         position += 1
@@ -195,13 +202,13 @@ def decode(text: str, position: int) -> tuple[Any, int, str]:
         return None, position, "it is nested too deeply"
     except json.JSONDecodeError as e:
         return None, position, f"{e.msg.removesuffix(' at')} at {quote_from(text, e.pos)}"
-    except ValueError as e:  # NaN, or an integer of thousands of digits
+    except ValueError as e:  # NaN or Infinity, or an integer with too many digits
         return None, position, str(e).partition(";")[0]
     return value, end, ""
 
 
 def quote_from(text: str, position: int) -> str:
-    """Quote up to 20 characters of a text from a position, for an error message."""
+    """Quote the 20 characters after a position for an error message; "the end" if no characters follow."""
     near = text[position : position + 20]
     return f"{near!r}" if near else "the end"
 

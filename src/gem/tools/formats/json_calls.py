@@ -1,4 +1,4 @@
-"""Formats whose calls are JSON: Hermes (and Qwen), OpenAI tool calls, and ReAct."""
+"""Call formats with JSON arguments: Hermes (also used by Qwen), OpenAI tool calls, and ReAct."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NEXT_FIELD = re.compile(r"^[ \t]*(?:Observation|Thought|Action|Final Answer)[ \
 
 
 def openai_schemas(functions: Sequence[Function]) -> list[dict[str, Any]]:
-    """Return functions as the ``tools`` of chat templates and OpenAI-compatible endpoints."""
+    """Return the functions in the form that chat templates and OpenAI-compatible endpoints expect as ``tools``."""
     return [
         {
             "type": "function",
@@ -48,7 +48,7 @@ def openai_schema_lines(functions: Sequence[Function]) -> str:
 
 
 def listing(functions: Sequence[Function]) -> str:
-    """Describe functions in one line of JSON each."""
+    """Describe each function in one line of JSON."""
     described = [
         {"name": function.name, "description": function.description, "parameters": function.parameters}
         for function in functions
@@ -57,7 +57,10 @@ def listing(functions: Sequence[Function]) -> str:
 
 
 class HermesFormat(CallFormat):
-    """JSON between ``<tool_call>`` tags, as Hermes and Qwen models are trained to write. All calls are read."""
+    """JSON between ``<tool_call>`` tags, the format that Hermes and Qwen models are trained on.
+
+    All calls of a message are parsed, up to MAX_CALLS.
+    """
 
     name = "hermes"
 
@@ -88,7 +91,7 @@ class HermesFormat(CallFormat):
         )
 
     def _read_call(self, text: str, scanner: TagScanner, tag: TagMatch) -> tuple[ToolCall | InvalidCall, int]:
-        """Parse the call that a tag opens. Returns it and its end offset."""
+        """Parse the call that starts with ``tag``. Returns the call and its end offset."""
         data, position, error = decode(text, tag.inner)
         if not error:
             rest = position
@@ -96,7 +99,7 @@ class HermesFormat(CallFormat):
                 rest += 1
             if text.startswith(_CLOSE, rest):
                 return call_of(data), rest + len(_CLOSE)
-            if rest == len(text):  # cut off by a stop string
+            if rest == len(text):  # a stop string may have removed the closing tag
                 return call_of(data), rest
             error = f"{_CLOSE} does not follow the JSON object"
         close = scanner.find(_CLOSE, tag.inner)
@@ -107,10 +110,11 @@ class HermesFormat(CallFormat):
 class OpenAIFormat(CallFormat):
     """Native tool calls: an assistant message with ``tool_calls``, as a mapping or as JSON text.
 
-    Other text contains no calls. When all calls have ids, the observation is one tool message per call.
+    Calls are not parsed from any other text. If all calls have ids, the observation is a list with one tool message per
+    call; otherwise the observation is a text.
 
     Args:
-        prompt: list the functions in the prompt. Pass False when the endpoint receives ``info["tools"]``.
+        prompt: whether to list the functions in the prompt. Pass False if ``info["tools"]`` is sent to the endpoint.
     """
 
     name = "openai"
@@ -147,7 +151,7 @@ class OpenAIFormat(CallFormat):
             return ParsedMessage(text, (), text)
         try:
             message = read_message(data)
-        except BadAction as e:  # in a text, this is the agent's mistake
+        except BadAction as e:  # the agent wrote the message as text, so invalid content is the agent's mistake
             return ParsedMessage(text, (InvalidCall(str(e)),), text)
         if message is None:
             content = data.get("content")
@@ -156,10 +160,11 @@ class OpenAIFormat(CallFormat):
 
 
 class ReActFormat(CallFormat):
-    """ReAct: a line ``Action:`` with a function name, then ``Action Input:`` with JSON, which may be fenced.
+    """ReAct: a line ``Action:`` with a function name, then ``Action Input:`` with a JSON object, optionally fenced.
 
-    A function with a single required string argument also accepts plain text that does not start with a brace. A
-    message holds one call; text after its input is ignored, since it would be an observation made up by the agent.
+    If exactly one argument is required and that argument is a string, the input may also be plain text that does not
+    start with a brace. Only the first call of a message is parsed. The text after this call is ignored, because it may
+    contain an observation that the agent made up.
     """
 
     name = "react"
@@ -207,15 +212,15 @@ def _read_action(text: str, match: re.Match[str], tools: Sequence[FormattedTool]
         error = f"unexpected text after the end: {quote_from(text[after:].lstrip(), 0)}"
     argument = _text_argument(function)
     if argument is not None and not given.startswith("{"):
-        # A JSON string is decoded; anything else that is not an object is taken literally.
+        # Decode a JSON string. Use all other text unchanged as the argument.
         return ToolCall(name, {argument: data if not error and isinstance(data, str) else given}), end
     if not given or (function is None and not given.startswith("{")):
-        return ToolCall(name, {}), end  # for an unknown function, the name is the error to report
+        return ToolCall(name, {}), end  # an unknown function is reported instead of the missing JSON object
     return InvalidCall(f"Action Input is not a JSON object{error and f': {error}'}", name=name), end
 
 
 def _text_argument(function: Function | None) -> str | None:
-    """Return the name of the only required argument when it is a string; otherwise None."""
+    """Return the name of the required argument if there is exactly one and its type is string; otherwise None."""
     required = list(function.parameters.get("required", ())) if function is not None else []
     if function is None or len(required) != 1:
         return None

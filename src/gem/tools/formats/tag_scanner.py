@@ -1,4 +1,4 @@
-"""Find tags and code fences in model text, skipping thoughts, quotations and inline code."""
+"""Find tags and code fences in the text of a model. Skip thoughts, quoted strings and inline code."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from typing import NamedTuple
 
 from gem.parsing import CodeBlock, placed_code_blocks
 
-_QUOTED = re.compile(r"""\"[^"\n]*\"|“[^“”\n]*”|(?<!\w)'(?=\S)[^'\n]*(?<=\S)'(?!\w)""")  # not an apostrophe
+_QUOTED = re.compile(r"""\"[^"\n]*\"|“[^“”\n]*”|(?<!\w)'(?=\S)[^'\n]*(?<=\S)'(?!\w)""")  # skips apostrophes
 _QUOTE_MARK = re.compile("[\"“']")
 _FIRST_CHARACTER = re.compile("[<`~]")
 _WORD = re.compile(r"(\w+)[ \t\r\n]")
-_MAX_QUOTE_WINDOWS = 64  # quote scans that start after a tag; further ones start at the beginning of the line
-_MAX_QUOTED_CLOSINGS = 16  # quoted closing tags skipped while looking for an unquoted one
+_MAX_QUOTE_WINDOWS = 64  # maximum number of cached line scans; further scans start at the beginning of the line
+_MAX_QUOTED_CLOSINGS = 16  # maximum number of quoted closing tags to skip in a search for an unquoted closing tag
 
 
 class TagMatch(NamedTuple):
     """A tag or fence found by TagScanner.
 
     Args:
-        name: tag name, or language of the fence.
-        fence: True for a code fence.
-        start, inner: offsets of the opening tag and of the first character after it.
-        content: enclosed text; None for an unclosed or structured tag.
-        end: offset after the closing tag or fence; equal to ``inner`` without content.
+        name: name of the tag, or language of the code fence.
+        fence: True for a code fence, False for a tag.
+        start: offset of the opening tag or fence.
+        inner: offset of the content.
+        content: the enclosed text; None if the tag or fence is not closed, or if the tag is structured.
+        end: offset after the closing tag or fence; equal to ``inner`` if content is None.
     """
 
     name: str
@@ -38,16 +39,19 @@ class TagMatch(NamedTuple):
 
 
 class TagScanner:
-    r"""Find the tags and fences of a text that are meant as calls. Runs in linear time and never raises.
+    r"""Find tags and code fences that are tool calls, and skip text that only mentions them.
 
-    Skipped are closed ``<think>`` blocks (also one that the prompt opened), fenced blocks in other languages, inline
-    code, tags inside a quoted string on one line, and a tag that opens again before it closes: the first occurrence was
-    a mention. A closing tag inside a quoted string on one line is content.
+    The scanner skips closed ``<think>`` blocks, the text before ``</think>`` if the prompt opened the block, fenced
+    blocks in other languages, inline code, and tags in a quoted string within one line. It also skips an opening tag if
+    the same tag opens again before it is closed, because the first tag is probably only a mention. A closing tag in a
+    quoted string within one line is part of the content. Scanning takes linear time and never raises.
 
     Args:
-        tags: tag names.
-        languages: lower-case info words of the fences to find.
-        structured: names of tags whose content the caller parses. Their matches have no content.
+        text: the text to scan.
+        tags: names of the tags to find.
+        languages: languages of the code fences to find, in lower case.
+        structured: names of further tags to find, whose content is parsed by the caller. Matches of these tags have no
+            content.
 
     >>> text = "Not `<python>a</python>` or '<python>b</python>', but the tag <python>: <python>c</python>"
     >>> TagScanner(text, ["python"]).next(0).content
@@ -67,7 +71,7 @@ class TagScanner:
         self._begin = self._end_of_thought()
 
     def next(self, position: int) -> TagMatch | None:
-        """Return the first match at or after a position, or None."""
+        """Return the first match that starts at or after a position, or None if there is no further match."""
         position = max(position, self._begin)
         while event := self._search(position):
             match, position = self._resolve(event)
@@ -76,7 +80,10 @@ class TagScanner:
         return None
 
     def skipped_spans(self) -> list[tuple[int, int]]:
-        """Return the skipped spans in order; for formats that are not based on tags."""
+        """Return the (start, end) offsets of skipped text, in order. The scanner must have been built without tags.
+
+        Used to skip the same text in a search for other things than tags.
+        """
         spans, position = [(0, self._begin)], self._begin
         while event := self._search(position):
             position = self._resolve(event)[1]
@@ -84,18 +91,18 @@ class TagScanner:
         return spans
 
     def is_quoted(self, match: TagMatch) -> bool:
-        """Return whether a structured tag is only mentioned: it opens again before it closes."""
+        """Return whether a structured tag is only a mention: the same tag opens again before it is closed."""
         close = self._closing(match.name, match.inner)
         return close is not None and self._opens_again(match.name, match.inner, close)
 
     def find(self, literal: str, position: int) -> int | None:
-        """Return the offset of the first occurrence at or after a position, or None."""
+        """Return the offset of the first occurrence of ``literal`` at or after a position, or None."""
         offsets = self._all(literal)
         index = bisect_left(offsets, position)
         return offsets[index] if index < len(offsets) else None
 
     def _end_of_thought(self) -> int:
-        """Return the end of a thought opened by the prompt; 0 without one."""
+        """Return the offset of ``</think>`` if the prompt opened the think block; otherwise 0."""
         if "</think>" not in self.text:
             return 0
         opens, closes = self.find("<think>", 0), self.find("</think>", 0)
@@ -104,7 +111,10 @@ class TagScanner:
         return 0 if any(start < closes < end for start, end in self._quotes_at(closes, 0)) else closes
 
     def _search(self, position: int) -> re.Match[str] | None:
-        """Return the next event. Searching for its first character only is ten times as fast as for the pattern."""
+        """Return the first match of the event pattern at or after a position, or None.
+
+        Searching for the first character of an event is ten times as fast as searching for the pattern.
+        """
         while mark := _FIRST_CHARACTER.search(self.text, position):
             if event := self._event.match(self.text, mark.start()):
                 return event
@@ -112,7 +122,7 @@ class TagScanner:
         return None
 
     def _resolve(self, event: re.Match[str]) -> tuple[TagMatch | None, int]:
-        """Return the match of an event, if any, and the offset at which to resume."""
+        """Return the TagMatch of an event (None if the event is skipped) and the offset at which to continue."""
         if event["tag"]:
             return self._tag(event), event.end()
         if event["fence"]:
@@ -128,7 +138,7 @@ class TagScanner:
             inner = self.text.find("\n", event.end()) + 1
             found = TagMatch(block.language, True, event.start(), inner, block.code, block.end)
             return (found if block.language in self._languages else None), block.end
-        # Not valid Markdown, but models write it: ```python print(1)```
+        # Models also write ```python print(1)```, which is not valid Markdown.
         word = _WORD.match(self.text, event.end())
         if event["fence"] != "```" or word is None or word[1].lower() not in self._languages:
             return None, event.end()
@@ -141,7 +151,7 @@ class TagScanner:
         name, start, inner = event["tag"], event.start(), event.end()
         close = self._closing(name, inner)
         end = inner if close is None else close + len(name) + 3
-        # Skip a tag when one quoted string holds the whole call, or exactly the opening tag.
+        # Skip the tag if a quoted string contains the whole call, or consists of the opening tag.
         if any(a < start and (end < b or (a + 1 == start and inner + 1 == b)) for a, b in self._quotes_at(start, 0)):
             return None
         if name in self._structured:
@@ -151,7 +161,10 @@ class TagScanner:
         return TagMatch(name, False, start, inner, None if close is None else self.text[inner:close], end)
 
     def _closing(self, name: str, inner: int) -> int | None:
-        """Return the offset of the first unquoted closing tag, or of the first one when all are quoted."""
+        """Return the offset of the first unquoted closing tag, or None if there is no closing tag.
+
+        If all closing tags are quoted, returns the offset of the first closing tag.
+        """
         first = close = self.find(f"</{name}>", inner)
         for _ in range(_MAX_QUOTED_CLOSINGS):
             if close is None or not self._is_content(name, inner, close):
@@ -163,7 +176,7 @@ class TagScanner:
         for start, end in self._quotes_at(close, inner):
             if start < close and close + len(name) + 3 < end:
                 opens = self.find(f"<{name}>", close)
-                return opens is None or opens >= end  # otherwise the two quote marks belong to different calls
+                return opens is None or opens >= end  # otherwise the two quotation marks belong to different calls
         return False
 
     def _opens_again(self, name: str, inner: int, close: int) -> bool:
@@ -176,7 +189,11 @@ class TagScanner:
         return False
 
     def _quotes_at(self, position: int, least: int) -> list[tuple[int, int]]:
-        """Return the quoted string around a position, at most one, scanning its line from offset ``least`` on."""
+        """Return the span of the last quoted string that starts before a position on the same line.
+
+        The list is empty if there is no such string. Text before offset ``least`` is ignored, unless more than
+        _MAX_QUOTE_WINDOWS scans are cached.
+        """
         newlines = self._all("\n")
         line = bisect_left(newlines, position)
         begin = max(newlines[line - 1] + 1 if line else 0, least)
@@ -199,21 +216,21 @@ class TagScanner:
         return spans
 
     def _all(self, literal: str) -> list[int]:
-        """Return the offsets of a literal; cached, so that repeated lookups stay linear in the text."""
+        """Return the offsets of all occurrences of a literal. They are cached, so that scanning takes linear time."""
         if literal not in self._offsets:
             self._offsets[literal] = [match.start() for match in re.finditer(re.escape(literal), self.text)]
         return self._offsets[literal]
 
 
 def in_spans(spans: Sequence[tuple[int, int]], position: int) -> bool:
-    """Return whether a position lies in one of the spans from TagScanner.skipped_spans()."""
+    """Return whether a position is inside one of the spans returned by TagScanner.skipped_spans()."""
     around = bisect_right(spans, position, key=lambda span: span[0]) - 1
     return around >= 0 and position < spans[around][1]
 
 
 @lru_cache(256)
 def _event_pattern(tags: tuple[str, ...]) -> re.Pattern[str]:
-    """Match everything that may open a call or a skipped span; TagScanner._resolve uses the group names."""
+    """Return a pattern for everything that starts a call or skipped text. TagScanner._resolve uses the group names."""
     names = "|".join(map(re.escape, tags)) or "(?!)"
     inline = r"(?<!`)(?P<ticks>`{1,2})(?!`)[^`\n]+(?P=ticks)(?!`)"
     return re.compile(rf"<(?P<tag>{names})>|(?P<think><think>)|(?P<fence>`{{3,}}|~{{3,}})|{inline}")

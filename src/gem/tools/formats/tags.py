@@ -1,7 +1,7 @@
-"""The published format: ``<python>…</python>``, fenced Python, ``<search>…</search>``, and named calls with JSON.
+"""The call format of the published package: tags such as ``<python>…</python>``, fenced code, and named JSON calls.
 
-Consecutive calls separated only by whitespace are all read. Text after them is ignored, since it would be a result
-made up by the agent.
+If a message contains several calls separated only by whitespace, all of them are parsed. The text after these calls is
+ignored, because it may contain results that the agent made up.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from gem.tools.formats.base import MAX_CALLS, MAX_TAGS, CallFormat, FormattedToo
 from gem.tools.formats.json_calls import listing
 from gem.tools.formats.tag_scanner import TagMatch, TagScanner, in_spans
 
-_NAMED = "tool_call"  # the tag of calls with a name and JSON arguments
+_NAMED = "tool_call"  # tag of a call with a function name and JSON arguments
 _FORM = f'A call is <{_NAMED}><tool_name>name</tool_name><arguments>{{"argument": value}}</arguments></{_NAMED}>'
 _TOOL_NAME = re.compile(r"\s*<tool_name>([^<>]*)</tool_name>\s*")
 _ANY_TAG = re.compile(r"<([A-Za-z][A-Za-z0-9_-]{2,31})(\s[^<>\n]{0,200})?/?>")
-_MAX_UNKNOWN_TAGS = 16  # distinct unknown tags per message that are compared with the known ones
+_MAX_UNKNOWN_TAGS = 16  # maximum number of distinct unknown tags per message that are compared with the known tags
 _ORDINARY_TAGS = {"answer", "think", "code", "table", "strong", "title", "style", "script", "center"}
 
-# (tag, False) or (fence language, True) → function name and the argument that takes the content.
+# Maps (tag, False) and (fence language, True) to (function name, name of the argument for the content).
 _Targets = dict[tuple[str, bool], tuple[str, str]]
 
 
@@ -73,7 +73,7 @@ class TagFormat(CallFormat):
         return texts[0] if len(texts) == 1 else "\n".join(["Available tools:", *texts])
 
     def describe_tool(self, tool: FormattedTool) -> str:
-        """Return the default ``instruction_string()`` of a tool."""
+        """Return the text that BaseTool.instruction_string() returns for a tool."""
         functions = tool.functions()
         if tool.tag is None or not functions:
             return self.instructions(functions) if functions else ""
@@ -87,7 +87,12 @@ class TagFormat(CallFormat):
 def _read_tag(
     text: str, scanner: TagScanner, tag: TagMatch, targets: _Targets
 ) -> tuple[ToolCall | InvalidCall | None, int]:
-    """Parse the call that a tag opens. Returns it and its end offset; None for an unclosed or merely mentioned tag."""
+    """Parse the call that starts with ``tag``.
+
+    Returns:
+        (call, end offset of the call). If the tag is not closed or is only a mention, (None, offset after the opening
+        tag).
+    """
     if tag.name == _NAMED and not tag.fence:
         call, end = _read_named_call(text, scanner, tag)
         quoted = not isinstance(call, ToolCall) and scanner.is_quoted(tag)
@@ -125,7 +130,7 @@ def _read_named_call(text: str, scanner: TagScanner, tag: TagMatch) -> tuple[Too
 
 
 def _skip(text: str, position: int, literal: str) -> int:
-    """Return the offset after a literal that may follow whitespace; -1 when it does not follow."""
+    """Skip whitespace and a literal at a position. Returns the offset after the literal, or -1 if it is not there."""
     while position < len(text) and text[position].isspace():
         position += 1
     return position + len(literal) if text.startswith(literal, position) else -1
@@ -145,7 +150,11 @@ def _unclosed_reason(tag: TagMatch) -> str:
 
 
 def _find_near_miss(text: str, tags: Sequence[str]) -> tuple[list[ToolCall | InvalidCall], int]:
-    """Report a tag that was probably meant as a call: a known one with attributes, or a misspelled one."""
+    """Find the first tag that was probably meant as a call: a known tag with attributes, or a misspelled tag.
+
+    Returns:
+        A list with one InvalidCall, and the end offset of the tag; ([], 0) if there is no such tag.
+    """
     skipped = TagScanner(text, []).skipped_spans()
     tried: set[str] = set()
     for match in _ANY_TAG.finditer(text):

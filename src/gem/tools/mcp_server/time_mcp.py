@@ -4,7 +4,7 @@
   python -m gem.tools.mcp_server.time_mcp --transport http --port 8000  at http://127.0.0.1:8000/mcp
   python -m gem.tools.mcp_server.time_mcp --transport sse --port 8000   at http://127.0.0.1:8000/sse
 
-The server is stateless, so environments may share it. Needs the extra [mcp].
+The server has no state, so that environments may share it. Requires the extra [mcp].
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ TOOLS: list[Callable[..., Any]] = [
 
 
 def say_distance(distance: timedelta) -> str:
-    """Describe a distance from now in its largest unit, rounded down. Months have 30 days, years 365.
+    """Describe a time difference from now in the largest unit that fits, rounded down.
+
+    A month counts as 30 days and a year as 365 days.
 
     >>> say_distance(timedelta(days=-3, hours=-5)), say_distance(timedelta(hours=2))
     ('3 days ago', 'in 2 hours')
@@ -112,7 +114,7 @@ def say_distance(distance: timedelta) -> str:
 
 
 def build_server() -> Any:
-    """Build the server as the SDK's MCPServer."""
+    """Build the server, an MCPServer of the SDK."""
     server = require("mcp.server.mcpserver", extra="mcp").MCPServer(
         "time_mcp", instructions=INSTRUCTIONS, log_level="WARNING"
     )
@@ -122,7 +124,10 @@ def build_server() -> Any:
 
 
 def _with_tool_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Convert ValueError to ToolError, the only exception whose message the SDK sends to the client."""
+    """Convert ValueError and OverflowError to the SDK's ToolError.
+
+    ToolError is the only exception whose message the SDK sends to the client.
+    """
     tool_error = require("mcp.server.mcpserver.exceptions", extra="mcp").ToolError
 
     @wraps(function)
@@ -137,10 +142,10 @@ def _with_tool_errors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _zone(name: str) -> tzinfo:
     if name.upper() == "UTC":
-        return timezone.utc  # does not need a time zone database
+        return timezone.utc  # timezone.utc does not need a time zone database
     try:
         return ZoneInfo(name)
-    except (LookupError, OSError, ValueError):  # no such file, or a path outside of the database
+    except (LookupError, OSError, ValueError):  # unknown name, or a path outside the time zone database
         raise ValueError(f"unknown time zone {name!r}; use a name such as Asia/Shanghai or UTC") from None
 
 
