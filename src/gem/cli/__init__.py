@@ -36,23 +36,23 @@ CALLER_ERROR, FAILED, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141  # shells report
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    A CallerError, InfraError or OSError is printed as one line on stderr, or raised if GEM_TRACEBACK is set. Any other
-    exception is a bug and propagates.
+    CallerError, InfraError and OSError are printed as one line on stderr, or raised if GEM_TRACEBACK is set. Any other
+    exception is a bug and is raised.
 
     Args:
-        argv: the arguments after `gem`; None takes them from sys.argv.
+        argv: the arguments after `gem`; None for the arguments in sys.argv.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # observations may not be encodable
+        sys.stdout.reconfigure(errors="backslashreplace")  # stdout may be unable to encode an observation
     return _guarded(lambda: _dispatch(sys.argv[1:] if argv is None else argv))
 
 
 def help_text(command: str | None = None, *, width: int | None = None) -> str:
-    """The output of `gem --help` or `gem COMMAND --help`.
+    """Return the output of `gem --help` or `gem COMMAND --help`.
 
     Args:
-        command: None for `gem --help`.
-        width: in characters; None takes the width of the terminal.
+        command: name of the command; None for `gem --help`.
+        width: maximum line length in characters; None for the width of the terminal. Ignored for `gem --help`.
     """
     if command is not None:
         from gem.cli import flags
@@ -129,7 +129,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _stdout_is_gone() -> bool:
-    """Whether the reader of stdout has closed it, as in `gem list | head -1`. Other pipes may break too."""
+    """Whether a BrokenPipeError is due to stdout, as in `gem list | head -1`, and not to another pipe."""
     try:
         print(flush=True)  # with unbuffered output, flush() alone writes nothing
     except BrokenPipeError:

@@ -30,7 +30,7 @@ from gem.vector import VectorEnv, make_vec
 from gem.vector.make import BACKENDS
 from gem.wrappers import get_wrapper_fns
 
-DRAWN = 8  # actions of each slot, used cyclically
+DRAWN = 8  # number of actions drawn per slot; they are used cyclically
 HEADER = ("backend", "env-steps/s, median", "min", "max", "of sync")
 
 
@@ -62,7 +62,7 @@ def run(config: Config) -> int:
 
 
 def measure(config: Config) -> dict[str, list[float]]:
-    """Return backend → env-steps per second of each repeat. The first backend is always sync."""
+    """Return a dict from backend to the env-steps per second of each repeat. The first backend is always sync."""
     names = list(dict.fromkeys(["sync", *config.backends]))
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -83,12 +83,12 @@ def measure(config: Config) -> dict[str, list[float]]:
 
 
 def steps_per_second(vec_env: VectorEnv, actions: Sequence[Sequence[str]], steps: int) -> float:
-    """Return env-steps per second of wall-clock time, stepping synchronously.
+    """Step a vector environment synchronously and return env-steps per second of wall-clock time.
 
     Args:
-        vec_env: reset first and stepped once with each list of actions; neither is measured.
+        vec_env: the vector environment. It is reset and stepped once with each list of actions before the measurement.
         actions: lists with one action per slot, used cyclically.
-        steps: minimum number of env-steps, rounded up to full steps of the vector.
+        steps: number of env-steps, rounded up to a multiple of the number of slots.
     """
     vec_env.reset(seed=0)
     for actions_B in actions:
@@ -101,7 +101,7 @@ def steps_per_second(vec_env: VectorEnv, actions: Sequence[Sequence[str]], steps
 
 
 def row(name: str, rates: Sequence[float], baseline: Sequence[float]) -> tuple[str, ...]:
-    """Return the cells of one table row. rates and baseline are paired by repeat."""
+    """Return the cells of one table row. ``rates`` and ``baseline`` contain one rate per repeat, in the same order."""
     ratio = statistics.median(own / base for own, base in zip(rates, baseline, strict=True))
     return (name, *(f"{f(rates):,.0f}" for f in (statistics.median, min, max)), f"{ratio:.2f}")
 

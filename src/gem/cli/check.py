@@ -36,10 +36,10 @@ from gem.errors import BadValue, UnknownEnv, did_you_mean
 from gem.registry import ENV_REGISTRY, list_envs, make, resolve
 from gem.testing import CheckReport, CheckResult, check_env, check_rows
 
-DEFAULT_ROWS = 20  # takes one or two seconds if answers are programs
-RESETS_PER_EPISODE, RESETS_PER_SEED = 15, 40  # made by check_env(), approximately
-TIMED_EPISODES = 8  # started to estimate the time per episode
-ROWS_BAR_DELAY_S = 2.0  # before the progress bar for rows appears
+DEFAULT_ROWS = 20  # takes one or two seconds for answers that are programs
+RESETS_PER_EPISODE, RESETS_PER_SEED = 15, 40  # approximate number of resets that check_env() makes
+TIMED_EPISODES = 8  # number of episodes started to estimate the time per episode
+ROWS_BAR_DELAY_S = 2.0  # delay before the progress bar for rows is shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,18 +95,18 @@ def _check(target: Any, config: Config, bar: _ProgressBar) -> CheckReport:
 
 
 def _missing_data(target: Any) -> str | None:
-    """The error message when the dataset of an environment is not available; otherwise None."""
+    """Return the error message if the dataset of an environment is not available; otherwise None."""
     try:
         make(target).close()
     except MissingData as e:
         return str(e)
-    except Exception:  # check_env() reports it
+    except Exception:  # check_env() reports this exception
         return None
     return None
 
 
 def _affordable(target: Any, config: Config) -> tuple[int, int]:
-    """The numbers of seeds and episodes that can be played in config.seconds, at most those of the config."""
+    """Return (seeds, episodes): the numbers in the config, reduced if check_env() would exceed config.seconds."""
     cost = _seconds_per_episode(target)
     fraction = min(
         1.0, config.seconds / (cost * (RESETS_PER_EPISODE * config.episodes + RESETS_PER_SEED * config.seeds))
@@ -115,7 +115,7 @@ def _affordable(target: Any, config: Config) -> tuple[int, int]:
 
 
 def _seconds_per_episode(target: Any) -> float:
-    """Mean time of a reset and a step without the two slowest; nearly 0 when they fail."""
+    """Return the mean time of a reset and a step, without the two slowest; nearly 0 if too few succeed."""
     costs = []
     with contextlib.suppress(Exception), make(target) as env:
         for seed in range(TIMED_EPISODES):
@@ -123,7 +123,7 @@ def _seconds_per_episode(target: Any) -> float:
             env.reset(seed=seed)
             env.step(env.sample_random_action())
             costs.append(time.perf_counter() - start)
-    return statistics.fmean(sorted(costs)[:-2]) if len(costs) > 2 else 1e-9  # the slowest may have started workers
+    return statistics.fmean(sorted(costs)[:-2]) if len(costs) > 2 else 1e-9  # the slowest may include worker startup
 
 
 def _slow(seeds: int, episodes: int) -> str:
@@ -137,7 +137,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def find(pattern: str) -> list[Any]:
-    """The ids that match a pattern, or the class that "module:Class" names. Raises UnknownEnv."""
+    """Return the ids that match a pattern, or the class named by "module:Class". Raises UnknownEnv."""
     if pattern in ENV_REGISTRY:
         return [pattern]
     if ids := [spec.id for spec in list_envs(pattern)]:
@@ -156,7 +156,7 @@ def _show(report: CheckReport, alone: bool) -> None:
 
 
 class _ProgressBar:
-    """A progress bar on stderr, shown if stderr is a terminal: environments, and rows if they take long.
+    """A progress bar for environments, and one for rows that take long. Shown only if stderr is a terminal.
 
     Args:
         count: number of environments.
@@ -187,14 +187,14 @@ class _ProgressBar:
             self._progress.stop()
 
     def begin(self, name: str) -> None:
-        """Start the next environment."""
+        """Show that the check of the next environment starts."""
         self._started = 0.0
         if self._progress is not None:
             self._progress.update(self._rows, visible=False)
             self._progress.update(self._environments, description=name, advance=1)
 
     def rows(self, done: int, total: int) -> None:
-        """Show the number of rows done."""
+        """Show the number of rows that are done."""
         self._started = self._started or time.perf_counter()
         if self._progress is not None and time.perf_counter() - self._started > ROWS_BAR_DELAY_S:
             self._progress.update(self._rows, completed=done, total=total, visible=done < total)

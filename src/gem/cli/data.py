@@ -1,6 +1,6 @@
 """The two flags for datasets, shared by every command that creates environments.
 
-They are passed through environment variables, so that worker processes see them too.
+The values are passed in environment variables, so that worker processes inherit them.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from gem.cli.flags import flag
 from gem.datasets import BAD_ROWS, GEM_DATA, GEM_SKIP_BAD_ROWS, BadRows
 from gem.errors import BadValue
 
-MAX_SHOWN = 10  # malformed rows printed per dataset
+MAX_SHOWN = 10  # maximum number of malformed rows printed per dataset
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataFlags:
-    """Base of the flag classes of commands; gem.cli applies it around the command."""
+    """Base class of the Config classes of commands. gem.cli runs the command inside applied()."""
 
     data: Path | None = flag(None, help="folder of local dataset copies, as owner/name; overrides GEM_DATA")
     skip_bad_rows: bool = flag(False, help="skip malformed dataset rows and report them at exit")
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Set the environment variables within the block, then print the skipped rows to stderr.
+        """Set the environment variables inside the `with` block. At the end, report skipped rows on stderr.
 
         Raises:
-            BadValue: data is not a folder.
+            BadValue: ``data`` is not a folder.
         """
         if self.data is not None and not self.data.is_dir():
             raise BadValue(f"--data must be a folder, got {str(self.data)!r}")
@@ -60,7 +60,7 @@ class DataFlags:
 
 
 class _BadRowsCollector(logging.Handler):
-    """Keeps the last BadRows logged for each dataset."""
+    """A logging handler that keeps the last BadRows logged for each dataset."""
 
     def __init__(self) -> None:
         super().__init__()

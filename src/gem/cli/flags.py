@@ -1,8 +1,8 @@
-"""Command-line flags from a dataclass: each field is a flag, with the field's default.
+"""Command-line flags from a dataclass: each field is a flag with the same default.
 
 A field may be a str, int, float or Path; a bool (``--x`` and ``--no-x``); a Literal, or have ``choices``; a list or
 tuple (several values); or a dict (``key=value``, where a value that is valid JSON is parsed). ``none`` stands for None
-if the type allows it. Underscores become dashes. Any dataclass works: ``flag()`` only abbreviates
+if the type allows None. Underscores in field names become dashes. ``flag()`` is optional: it is short for
 ``field(metadata={"help": ...})``. docs/design/command_line.md gives the reasons for not using tyro.
 
 >>> @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ REQUIRED: Any = MISSING
 ConfigT = TypeVar("ConfigT")
 
 _SCALARS = {int: ("an integer", "N"), float: ("a number", "X"), str: ("text", "TEXT"), Path: ("a path", "PATH")}
-_PYTHON = {"True": True, "False": False, "None": None}  # accepted in addition to JSON's true, false and null
+_PYTHON = {"True": True, "False": False, "None": None}  # accepted in addition to true, false and null of JSON
 
 
 def flag(
@@ -42,14 +42,14 @@ def flag(
     choices: Sequence[Any] | None = None,
     metavar: str | None = None,
 ) -> Any:
-    """A dataclass field with metadata for the command line.
+    """Return a dataclass field with metadata for the command line.
 
     Args:
-        default: REQUIRED if there is none. A list or dict is copied for every config.
-        help: short description, to which the default is appended.
-        positional: a positional argument instead of a flag; a list takes all remaining ones.
-        choices: the allowed values, for a type other than Literal.
-        metavar: placeholder for the value in the help; None derives one from the type.
+        default: the default value; REQUIRED if there is no default. A list or dict is copied for every instance.
+        help: short description. The help text appends the default to it.
+        positional: whether the field is a positional argument. A list takes all remaining positional arguments.
+        choices: the allowed values; None if the type determines them.
+        metavar: placeholder for the value in the help text; None for a placeholder derived from the type.
     """
     metadata = {"help": help, "positional": positional, "choices": choices, "metavar": metavar}
     if isinstance(default, (list, dict)):
@@ -63,14 +63,14 @@ def parse(cls: type[ConfigT], argv: Sequence[str], *, prog: str = "gem", descrip
     ``-h`` prints the help text and raises SystemExit(0).
 
     Args:
-        cls: a dataclass.
-        argv: the arguments.
+        cls: the dataclass to build.
+        argv: the command-line arguments.
         prog: name of the command in messages.
-        description: shown in the help text.
+        description: description of the command in the help text.
 
     Raises:
-        UnknownArgument: a flag that is not a field.
-        BadValue: a value of the wrong type, or a missing one.
+        UnknownArgument: a flag does not exist, or there are too many positional arguments.
+        BadValue: a value is not allowed for its field, or a required argument is missing.
     """
     flags = _flags(cls)
     given, positionals = _split(_parser(flags, prog, description), flags, argv)
@@ -90,7 +90,7 @@ def parse(cls: type[ConfigT], argv: Sequence[str], *, prog: str = "gem", descrip
 
 
 def help_text(cls: type[Any], *, prog: str, description: str = "", width: int | None = None) -> str:
-    """The help text. width: in characters; None takes the width of the terminal."""
+    """Return the help text. ``width`` is the line length in characters; None for the width of the terminal."""
     flags = _flags(cls)
     parser = _parser(flags, prog, description, width)
     for spec in flags:
@@ -104,8 +104,8 @@ class _Flag:
     """The command-line form of one field.
 
     Args:
-        kinds: the allowed types, tried in order; for a list or tuple, those of its items.
-        container: list, tuple or dict for several values; otherwise None.
+        kinds: the allowed types, tried in order. For a list or tuple, the allowed types of the items.
+        container: list, tuple or dict if the field has such a type; otherwise None.
     """
 
     name: str
@@ -181,13 +181,13 @@ def _flag_of(f: Field[Any], hint: Any) -> _Flag:
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    """The members of a union with None first, so that "none" is not parsed as a str; or the type itself."""
+    """Return the member types of a union, or (hint,). NoneType is first, so that "none" is not parsed as a str."""
     members = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return tuple(sorted(members, key=lambda member: member is not types.NoneType))
 
 
 def _words(kind: Any) -> dict[str, Any]:
-    """Allowed words → values, for types with a fixed set of values; empty for other types."""
+    """Return word → value for the types None, bool and Literal, and an empty dict for other types."""
     if get_origin(kind) is Literal:
         return {str(choice): choice for choice in get_args(kind)}
     named: dict[Any, dict[str, Any]] = {types.NoneType: {"none": None}, bool: {"true": True, "false": False}}
@@ -195,7 +195,7 @@ def _words(kind: Any) -> dict[str, Any]:
 
 
 def _convert(text: str, kind: Any) -> Any:
-    """Convert text to a type. Raises ValueError."""
+    """Convert text to a value of this type. Raises ValueError if the text is not a valid value."""
     if kind in _SCALARS:
         return kind(text)
     words = _words(kind)
@@ -218,7 +218,7 @@ def _metavar(kind: Any, container: type[Any] | None) -> str:
 def _with_default(help: str, default: Any) -> str:
     if default is REQUIRED:
         return f"{help} [required]"
-    if default is None or default in ("", [], {}, ()):  # the help text describes an empty default
+    if default is None or default in ("", [], {}, ()):  # each flag's own help describes its empty default
         return help
     if isinstance(default, bool):
         default = "yes" if default else "no"
@@ -228,14 +228,14 @@ def _with_default(help: str, default: Any) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Splits the command line. The values are converted by _Flag."""
+    """An argument parser that raises BadValue instead of exiting. _Flag converts the values."""
 
     def error(self, message: str) -> NoReturn:
         raise BadValue(f"{message.removeprefix('argument ')}{_see(self.prog)}")
 
 
 def _parser(flags: Sequence[_Flag], prog: str, description: str, width: int | None = None) -> _Parser:
-    """A parser for the flags. parse() handles positional arguments, which argparse cannot mix freely with flags."""
+    """Build a parser for the flags only. argparse cannot mix positional arguments with flags, so parse() reads them."""
     positionals = [spec.usage for spec in flags if spec.positional]
     parser = _Parser(
         prog=prog,

@@ -24,8 +24,8 @@ from gem.policies import oracle
 from gem.registry import ENV_REGISTRY, EnvSpec, describe_parameters, make
 
 SAMPLE_SEED = 0
-SAMPLE_TURNS = 8  # shown of a long episode, in addition to the last turn
-MAX_SAMPLE_TURNS = 1000  # for environments without a turn limit
+SAMPLE_TURNS = 8  # number of turns shown of a long episode, in addition to the last turn
+MAX_SAMPLE_TURNS = 1000  # stops episodes of environments without a turn limit
 _RUNS = {"inline": "steps take microseconds", "thread": "steps wait for I/O", "process": "steps use the CPU"}
 
 
@@ -48,7 +48,7 @@ def run(config: Config) -> int:
 
 
 def about(spec: EnvSpec) -> str:
-    """The docstring of the environment's module without its examples, or the spec's description."""
+    """Return the docstring of the environment's module up to the first example, or else the spec's description."""
     module = sys.modules.get(getattr(spec.load(), "__module__", ""))
     text = inspect.getdoc(module) if module is not None else None
     return (text or spec.description).partition(">>>")[0].replace("``", "`").strip()
@@ -72,7 +72,7 @@ def summary_rows(spec: EnvSpec, optimum: Optimum | None) -> list[tuple[str, str]
 
 
 def parameters(spec: EnvSpec, given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and values of the parameters. Those given on the command line are marked."""
+    """Return (name, value) rows for the parameters. Values from the command line are marked with "(given)"."""
     values = {**describe_parameters(spec), **given}
     shown = {name: "required" if value is inspect.Parameter.empty else repr(value) for name, value in values.items()}
     return [(f"  {name}", value + ("  (given)" if name in given else "")) for name, value in shown.items()]

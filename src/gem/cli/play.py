@@ -59,11 +59,11 @@ def run(config: Config) -> int:
 
 @dataclass(frozen=True)
 class Moment:
-    """The result of one turn, or of reset().
+    """The result of one step() or of reset().
 
     Args:
-        observation, info, reward: of the turn.
-        state: saved state after the turn; None if the environment cannot save it.
+        observation, info, reward: the values that step() or reset() returned; the reward of reset() is 0.
+        state: the state of the environment after the call; None if the environment cannot save its state.
     """
 
     observation: Any
@@ -73,12 +73,12 @@ class Moment:
 
 
 class Game:
-    """One episode with its history, which allows undoing moves.
+    """One episode and its history. The history allows the player to undo moves.
 
     Attributes:
-        moments: the results of reset() and of every turn.
-        stopped: the reason why the episode ended; None while it runs.
-        boxes: whether the first observation asks for moves in a box.
+        moments: the results of reset() and of every step().
+        stopped: the reason why the episode ended; None while the episode is running.
+        boxes: whether the first observation mentions boxes, so that moves have to be in a box.
     """
 
     def __init__(self, env: Env, seed: int) -> None:
@@ -101,7 +101,7 @@ class Game:
         return len(self.moments) - 1
 
     def move(self, line: str) -> None:
-        """Play a typed line, adding the box if the rules ask for one and the line has none."""
+        """Play a typed line. The line is put in a box if the rules require a box and the line has no box."""
         self.act(rf"\boxed{{{line}}}" if self.boxes and r"\boxed" not in line else line)
 
     def act(self, action: str) -> None:
@@ -111,7 +111,7 @@ class Game:
             self.stopped = str(info.get("stop_reason", "terminated" if terminated else "truncated"))
 
     def undo(self) -> None:
-        """Take back the last move. Raises BadValue if there is none or the environment cannot be saved."""
+        """Take back the last move. Raises BadValue without a move, or if the environment cannot save its state."""
         if not self.turns:
             raise BadValue("there is no move to take back")
         before = self.moments[-2].state
@@ -122,13 +122,13 @@ class Game:
         self.stopped = None
 
     def hint(self) -> str:
-        """The oracle's move without the box.
+        """Return the oracle's move without the box.
 
-        Oracles may keep a memory of the episode. A new oracle therefore replays the whole episode in a fork, whose
-        state is set to that of each turn.
+        An oracle may remember earlier turns of the episode. Therefore a new oracle plays all turns of the episode in a
+        fork of the environment, whose state is set to the saved state of each turn.
 
         Raises:
-            BadValue: there is no oracle, the environment cannot be saved, or the oracle fails.
+            BadValue: the environment has no oracle or cannot save its state, or the oracle fails.
         """
         if self.now.state is None:
             raise BadValue("this environment cannot be saved, so hints are not available")
@@ -138,7 +138,7 @@ class Game:
             for moment in self.moments:
                 fork.set_state(moment.state or {})
                 action = player.act(moment.observation)
-        except Exception as e:  # an oracle may fail after moves that it would not have chosen
+        except Exception as e:  # an oracle may fail if the player's moves differ from its own moves
             raise BadValue(f"the oracle cannot follow this game ({type(e).__name__}: {e})") from e
         return last_boxed(action) or action
 
@@ -155,7 +155,7 @@ class Game:
 
 
 class Screen:
-    """Terminal output and input. Colors are used only on a terminal."""
+    """Terminal output and input. Output has colors only on a terminal."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -193,7 +193,7 @@ class Screen:
             self.say(game.ending(), _STYLES.get(game.stopped, "bold yellow"))
 
     def ask(self, prompt: str) -> str | None:
-        """Read the next line, stripped, or a whole fenced block. Returns None at the end of input."""
+        """Read and return a stripped line or a whole fenced block. Returns None at the end of input."""
         line = self._line(prompt)
         if line is None:
             return None
@@ -206,7 +206,7 @@ class Screen:
         return "\n".join(lines)
 
     def _line(self, prompt: str) -> str | None:
-        """Read the next line; None at the end of input. Piped lines are echoed."""
+        """Read and return a line, or None at the end of input. If input is piped, the line is also printed."""
         if not self.interactive:
             line = sys.stdin.readline()
             self.say(f"{prompt}{line.rstrip()}")
@@ -221,7 +221,7 @@ class Screen:
 
 
 def shown(moment: Moment) -> str:
-    """The observation as text, with the number of images."""
+    """Return the observation as text. The number of images is appended."""
     observation = moment.observation
     if isinstance(observation, list):
         return "\n".join(f"{message['role']}: {message['content']}" for message in observation)
@@ -232,7 +232,7 @@ def shown(moment: Moment) -> str:
 
 
 def _play(game: Game, screen: Screen) -> bool:
-    """Play an episode until it ends or the player leaves. Returns whether to play another one."""
+    """Play an episode until it ends or the player leaves. Returns whether to play another episode."""
     screen.open(game)
     while game.stopped is None or screen.interactive:
         line = screen.ask("> " if game.stopped is None else "Again? (y, n, :undo) ")

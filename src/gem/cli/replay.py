@@ -20,7 +20,7 @@ from gem.errors import BadValue, UnknownEnv
 from gem.registry import list_envs
 from gem.testing.playthroughs import file_name, header, record, replay
 
-MAX_SHOWN = 20  # differences per file
+MAX_SHOWN = 20  # maximum number of differences printed per file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def run(config: Config) -> int:
 
 
 def _missing_files(config: Config) -> dict[Path, str]:
-    """Missing files → the ids to record in them."""
+    """Return a dict from each missing file to the id of the environment to record in it."""
     if not config.ids:
         return {}
     folders = [path for path in config.files if path.is_dir()]

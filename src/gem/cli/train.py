@@ -37,7 +37,7 @@ from gem.trajectory import Trajectory
 if TYPE_CHECKING:
     from gem.rl.trainer import Trainer
 
-INTERRUPTED = 130  # exit code of a program ended by SIGINT
+INTERRUPTED = 130  # exit code that shells report for SIGINT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ def _train_config(config: Config) -> TrainConfig:
 
 
 def _resumable(config: Config) -> str:
-    """Return the folder to resume. Raises BadValue for other flags, because a run keeps its configuration."""
+    """Return the folder to resume. Raises BadValue if other flags are set: a resumed run keeps its configuration."""
     changed = [f.name for f in fields(TrainConfig) if getattr(config, f.name) != getattr(TrainConfig(), f.name)]
     if changed:
         raise BadValue(f"--resume keeps the run's own configuration; drop --{changed[0].replace('_', '-')}")
@@ -96,13 +96,13 @@ def _resumable(config: Config) -> str:
 
 
 class _StopOnInterrupt:
-    """Turns the first Ctrl-C into a request to stop after the current update; a second one stops immediately."""
+    """On the first Ctrl-C, request a stop after the current update; on the second, raise KeyboardInterrupt."""
 
     def __init__(self, console: Console) -> None:
         self.console, self.requested, self.printed = console, False, False
 
     def __call__(self) -> bool:
-        """Return whether to stop. Prints here rather than in the signal handler, which may interrupt another print."""
+        """Return whether a stop was requested. Prints a message the first time that the result is True."""
         if self.requested and not self.printed:
             self.printed = True
             self.console.print("Stopping and saving.")
@@ -127,7 +127,7 @@ class _StopOnInterrupt:
 
 
 class _Display:
-    """Live progress on a terminal; otherwise one line per evaluation."""
+    """Shows live progress on a terminal, or otherwise prints one line per evaluation."""
 
     def __init__(self, console: Console, updates: int, optimum: Optimum | None) -> None:
         self.console, self.optimum = console, optimum
@@ -202,7 +202,7 @@ def _number(value: float | None) -> str:
 
 
 def _score(summary: dict[str, Any], optimum: Optimum | None) -> str:
-    """Format success rate and turns per won game, next to the optimum."""
+    """Format the success rate and the mean turns of won games. The optimum is appended if it is known."""
     turns = summary["turns_when_won"]
     best = "" if optimum is None else f" (best {optimum.turns:.2f})"
     cut = f", {summary['overflowed']:.0%} cut: too long for the model" if summary["overflowed"] else ""
@@ -229,7 +229,7 @@ def _results(untrained: dict[str, Any], trained: dict[str, Any], optimum: Optimu
 
 
 def _side_by_side(before: Trajectory, after: Trajectory) -> Table:
-    """Show the same game played by two policies."""
+    """Build a table with the same game played before and after training."""
     table = Table(title="The first held-out game", title_justify="left", show_lines=False)
     table.add_column("untrained")
     table.add_column("trained")

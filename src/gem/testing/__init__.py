@@ -1,7 +1,7 @@
 """Check environments, dataset rows, tools and sandboxes; record and replay playthroughs.
 
-check_sandbox() is in gem.testing.check_sandbox, and fake servers for tests are in gem.testing.fakes and
-gem.testing.fake_search, because they need more than the core.
+The following need more than the core package, so they have to be imported from their own modules: check_sandbox() from
+gem.testing.check_sandbox, and the fake servers for tests from gem.testing.fakes and gem.testing.fake_search.
 """
 
 from gem.testing.check import CheckReport, CheckResult

@@ -1,4 +1,4 @@
-"""The Check type, run_checks() and the report: shared by checks of environments, tools, sandboxes and dataset rows."""
+"""Check, run_checks() and CheckReport, which the checks of environments, tools, sandboxes and dataset rows share."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class CheckFailed(Exception):
 
     Attributes:
         detail: what was observed.
-        script: lines of Python that reproduce the failure; empty when there are none.
-        turns: steps taken in the episode that failed.
+        script: lines of Python that reproduce the failure; empty if no script was recorded.
+        turns: number of steps that the script takes; 0 without a script.
     """
 
     def __init__(self, detail: str, script: Sequence[str] = ()) -> None:
@@ -30,7 +30,7 @@ class CheckFailed(Exception):
 
 
 class Unchecked(Exception):
-    """The check cannot be decided. The message gives the reason."""
+    """The check could neither pass nor fail. The message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Check(Generic[Target]):
     Args:
         name: kebab-case identifier.
         description: the requirement, in one sentence.
-        function: raises CheckFailed when the target violates the requirement and Unchecked when that cannot be
-            decided. Returns a note for the report, or None.
-        needs: names of checks that have to pass before this one can run.
-        essential: when this check is unchecked, the checks that need it do not run either.
+        function: tests the target. Raises CheckFailed if the target violates the requirement, and Unchecked if this
+            cannot be decided. Otherwise returns a note for the report, or None for no note.
+        needs: names of other checks. If one of these checks fails, this check is not run.
+        essential: whether the checks that need this check are also skipped if this check is unchecked.
     """
 
     name: str
@@ -56,12 +56,12 @@ class Check(Generic[Target]):
 def check(
     name: str, description: str, *, needs: tuple[str, ...] = (), essential: bool = False
 ) -> Callable[[Callable[[Target], str | None]], Check[Target]]:
-    """Decorator that turns a function into a Check. The parameters are those of Check."""
+    """Return a decorator that turns a function into a Check. Takes the other arguments of Check."""
     return lambda function: Check(name, description, function, needs, essential)
 
 
 def require(condition: bool, detail: str) -> None:
-    """Raise CheckFailed with the detail unless the condition holds."""
+    """Raise CheckFailed with this detail if the condition is false."""
     if not condition:
         raise CheckFailed(detail)
 
@@ -71,10 +71,10 @@ class CheckResult:
     """The outcome of one check.
 
     Args:
-        name, description: of the check.
-        status: "unchecked" when the check could not be decided.
-        detail: what was wrong, why the check could not be decided, or what was measured; may be empty.
-        reproduction: a minimal Python program that reproduces a failure; empty when there is none.
+        name, description: the name and description of the check.
+        status: "unchecked" if the check could neither pass nor fail.
+        detail: the failure, the reason for "unchecked", or the note of a check that passed; may be empty.
+        reproduction: a short Python program that reproduces the failure; empty if there is no such program.
     """
 
     name: str
@@ -89,9 +89,9 @@ class CheckReport:
     """The results of all checks of one target.
 
     Args:
-        target: environment id, or the expression that builds the target.
-        results: one per check, in the order in which the checks ran.
-        seeds: seeds of the rollouts used by checks of single episodes.
+        target: name of the target, such as an environment id or the expression that builds the target.
+        results: one result per check.
+        seeds: seeds of the recorded rollouts, which the checks of single episodes replay.
         episodes: number of episodes used to estimate means and rates.
         seconds: total duration.
     """
@@ -104,7 +104,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no check failed. Unchecked requirements do not count as failures."""
+        """Whether no check failed. Unchecked results do not count as failures."""
         return not self.failed
 
     @property
@@ -116,14 +116,14 @@ class CheckReport:
         return [result for result in self.results if result.status == "unchecked"]
 
     def __getitem__(self, name: str) -> CheckResult:
-        """The result of the check with this name. Raises KeyError."""
+        """Return the result of the check with this name. Raises KeyError if no check has this name."""
         for result in self.results:
             if result.name == name:
                 return result
         raise KeyError(name)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON-serializable data."""
+        """Return the report as JSON-serializable data."""
         return {
             "target": self.target,
             "ok": self.ok,
@@ -134,7 +134,7 @@ class CheckReport:
         }
 
     def summary(self) -> str:
-        """One line: the verdict, the number of checks per status, and the names of the unchecked ones."""
+        """Return one line: verdict, target, number of checks per status, names of unchecked checks, and duration."""
         counts = Counter(result.status for result in self.results)
         numbers = f"{counts['passed']} passed, {counts['failed']} FAILED, {counts['unchecked']} unchecked"
         names = ", ".join(result.name for result in self.unchecked)
@@ -142,10 +142,10 @@ class CheckReport:
         return f"{verdict}  {self.target}  {numbers}{names and f' ({names})'}, {self.seconds:.1f} s"
 
     def to_text(self, *, only_failed: bool = False) -> str:
-        """The summary and a table of the checks, with the detail and reproduction of each.
+        """Return the summary and a table of the checks, with the detail and the reproduction of each check.
 
         Args:
-            only_failed: omit the checks that did not fail.
+            only_failed: show only the checks that failed.
         """
         results = self.failed if only_failed else list(self.results)
         width = max((len(result.name) for result in results), default=0)
@@ -157,12 +157,12 @@ class CheckReport:
 
 @contextmanager
 def exceptions_fail(check: Check[Any]) -> Iterator[None]:
-    """A ``case`` for run_checks() that reports any exception of the target as a failed check."""
+    """Raise CheckFailed for any exception in the block, except CheckFailed and Unchecked, which pass unchanged."""
     try:
         yield
     except (CheckFailed, Unchecked):
         raise
-    except Exception as e:  # code under test may raise anything, and the other checks still run
+    except Exception as e:  # the code under test may raise anything, and the other checks must still run
         raise CheckFailed(f"raised {type(e).__name__}: {e}") from e
 
 
@@ -176,10 +176,10 @@ def run_checks(
     """Run checks in order and return one result per check.
 
     Args:
-        checks: a check must come after those it needs.
+        checks: the checks to run. A check must come after the checks that it needs.
         target: passed to every check.
-        case: returns the context manager in which a check runs. It may raise CheckFailed or Unchecked.
-        started: called before each check.
+        case: returns the context manager in which a check runs. The context manager may raise CheckFailed or Unchecked.
+        started: called with each check before the check runs.
     """
     blocked: dict[str, str] = {}  # name of a check that did not pass → the check to fix first
     results = []

@@ -19,7 +19,7 @@ from gem.testing.check import Check, CheckReport, CheckResult, run_checks
 from gem.testing.harness import EnvTarget, Harness, env_target
 from gem.testing.side_effects import GlobalStreams
 
-# Each check comes after those it needs.
+# A check must come after the checks that it needs.
 CHECKS: tuple[Check[Harness], ...] = (
     env_construction.construction,
     env_interface.protocol,
@@ -51,23 +51,22 @@ CHECKS: tuple[Check[Harness], ...] = (
 
 
 def check_env(env_or_id: Any, *, seeds: int | Iterable[int] = 10, episodes: int = 50) -> CheckReport:
-    """Run every check on an environment.
+    """Run every check on an environment. The state of the global random streams is restored at the end.
 
     Args:
-        env_or_id: a registered id; an EnvSpec, registered or not; an Env, which is not modified (new ones are built
-            with its arguments); an Env class that needs no arguments; or a factory of an Env. The reward range, the
-            oracle and the baseline scores come from the spec, so more checks apply to an EnvSpec than to a class.
-        seeds: seeds of the recorded rollouts, or their number n for the seeds 0 to n - 1.
+        env_or_id: a registered id; an EnvSpec, registered or not; an Env; an Env class that needs no arguments; or a
+            function without arguments that returns an Env. An Env is not modified: the checks build new instances with
+            the same arguments. The reward range, the oracle and the baseline scores come from the spec, so more checks
+            apply to an EnvSpec than to a class.
+        seeds: seeds of the recorded rollouts; an integer n stands for the seeds 0 to n - 1.
         episodes: number of episodes used to estimate means and rates.
 
-    The global random streams are restored afterwards.
-
     Returns:
-        A report with one result per check. Exceptions of the environment are reported as failures.
+        A report with one result per check. Exceptions raised by the environment are reported as failures.
 
     Raises:
         UnknownEnv: no environment has this id.
-        BadValue: seeds or episodes is out of range, or env_or_id is none of the above.
+        BadValue: seeds or episodes is out of range, or env_or_id has an unsupported type.
     """
     start = time.perf_counter()
     seeds = _seed_list(seeds)

@@ -1,7 +1,7 @@
-"""check_rows(): check that the gold answer of every dataset row scores 1.0 and a corrupted one 0.0.
+"""check_rows(): check that the gold answers of a dataset score 1.0 and that wrong answers score 0.0.
 
-The oracle that the spec names gives the gold answers. The environment's ``corrupted`` method turns a gold answer into a
-wrong one; rows for which it returns None are checked with the gold answer only.
+The gold answers come from the oracle that the spec names. The wrong answers come from the environment's ``corrupted``
+method, which changes a gold answer. If this method returns None for a row, only the gold answer of the row is checked.
 
 >>> check_rows("math:Arithmetic", rows=5).detail
 '5 of 1,000,000 rows'
@@ -20,14 +20,14 @@ from gem.policies import Oracle, oracle
 from gem.registry import EnvSpec, make
 from gem.testing.check import Check, CheckFailed, CheckResult, Unchecked, check, run_checks
 
-MAX_SHOWN = 5  # problems quoted in the detail
+MAX_SHOWN = 5  # problems shown in the detail of the result
 
-ProgressFunction = Callable[[int, int], None]  # (rows done, rows in total)
+ProgressFunction = Callable[[int, int], None]  # called with (rows done, total rows)
 
 
 @dataclass(frozen=True)
 class DatasetTarget:
-    """An environment over a dataset. The fields are the arguments of check_rows()."""
+    """The environment to check and the other arguments of check_rows()."""
 
     env: Any
     rows: int | None
@@ -37,17 +37,20 @@ class DatasetTarget:
 def check_rows(
     env_or_id: str | EnvSpec, *, rows: int | None = None, progress: ProgressFunction = lambda done, total: None
 ) -> CheckResult:
-    """Answer rows of an environment's dataset, each correctly and incorrectly.
+    """Answer rows of an environment's dataset with the gold answer and with a wrong answer.
 
     Args:
-        env_or_id: an environment with ``dataset``, ``reset(idx=…)`` and an oracle.
-        rows: number of rows, evenly spaced over the dataset. None, or more than there are, takes all.
-        progress: called with (rows done, rows in total) after each row.
+        env_or_id: the spec or the id of an environment with ``dataset``, ``reset(idx=…)`` and an oracle.
+        rows: number of rows to answer, evenly spaced over the dataset. None, or a number larger than the dataset,
+            answers all rows.
+        progress: called with (rows done, total rows) after each row.
 
     Returns:
-        One result. Malformed rows count as failures. The status is "unchecked" without a dataset or an oracle.
+        One result for all rows. Malformed rows count as failures. The status is "unchecked" if the environment has no
+        dataset or no oracle.
 
     Raises:
+        UnknownEnv: no environment has this id.
         BadValue: rows < 1.
         InfraError: an answer could not be graded.
     """
@@ -86,12 +89,12 @@ def gold_answers(target: DatasetTarget) -> str | None:
 
 
 def _propagate(check: Check[Any]) -> AbstractContextManager[None]:
-    """Let InfraError and other exceptions reach the caller."""
+    """Return a ``case`` for run_checks() that lets exceptions such as InfraError propagate to the caller."""
     return nullcontext()
 
 
 def _problem(env: Any, player: Oracle, idx: int) -> str | None:
-    """The problem with a row, or None."""
+    """Check one row. Returns a description of the problem, or None if there is no problem."""
     where = env.unwrapped.dataset.where(idx)
     try:
         gold = player.act(env.reset(seed=0, idx=idx)[0])
@@ -123,7 +126,7 @@ def _reproduction(env_id: str, idx: int) -> list[str]:
 
 
 def _spaced_indices(total: int, count: int | None) -> Iterator[int]:
-    """Count indices, evenly spaced over range(total)."""
+    """Return ``count`` indices evenly spaced over range(total), or all indices if count is None or count >= total."""
     if count is None or count >= total:
         return iter(range(total))
     return (i * total // count for i in range(count))

@@ -1,7 +1,7 @@
-"""check_sandbox() and its containment checks: a program cannot reach the network, files or processes of the host.
+"""check_sandbox() and the containment checks: a program cannot access the host or exceed its resource limits.
 
-The programs of these checks are harmless. They know only what any program could find out, and the verdict depends on
-what they changed on the host, not on their output. Hostile programs are in tests/sandbox.
+The programs that these checks run are harmless; hostile programs are in tests/sandbox. Where possible, a check inspects
+the host instead of relying on what the program prints.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def check_sandbox(
     """Check a sandbox against the contract of gem.sandbox.Sandbox, in about ten seconds.
 
     Args:
-        sandbox: of any backend. It is not closed.
-        checks: None runs all of CHECKS.
-        started: called before each check.
+        sandbox: a sandbox of any backend. check_sandbox() does not close the sandbox.
+        checks: the checks to run; None runs all checks in CHECKS.
+        started: called with each check before the check runs.
 
     Returns:
-        One result per check. A guarantee that the sandbox's report does not make is "unchecked". Exceptions of the
-        sandbox are reported as failures.
+        One result per check. If the sandbox does not enforce a guarantee, the checks of this guarantee are
+        "unchecked". Exceptions raised by the sandbox are reported as failures.
     """
     return run_checks(CHECKS if checks is None else checks, sandbox, started=started)
 
@@ -150,7 +150,7 @@ def no_processes_left(sandbox: Sandbox) -> None:
 
 
 def _processes_with(mark: str) -> list[int]:
-    """Ids of the host's processes whose command line contains the mark."""
+    """Return the ids of the host's processes whose command line contains the mark."""
     found = []
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -209,7 +209,7 @@ def cpu(sandbox: Sandbox) -> None:
 
 
 def _require_guarantee(sandbox: Sandbox, guarantee: str) -> None:
-    """Raise Unchecked unless the sandbox's report makes this guarantee."""
+    """Raise Unchecked if the sandbox does not enforce this guarantee."""
     if sandbox.report().guarantees.get(guarantee) is None:
         raise Unchecked(f"the sandbox does not guarantee {guarantee!r}")
 

@@ -23,12 +23,12 @@ def check_tool(make: Callable[[], BaseTool], calls: Sequence[ToolCall] = ()) -> 
     """Run every check on a tool.
 
     Args:
-        make: a class or function that builds the tool. Every check builds its own.
-        calls: calls that succeed and give the same result in every new episode. Without any, the checks that need
+        make: a class or function that builds the tool. Every check builds its own instances.
+        calls: calls that succeed and give the same result in every new episode. If empty, the checks that require
             calls are unchecked.
 
     Returns:
-        A report with one result per check. Exceptions of the tool are reported as failures.
+        A report with one result per check. Exceptions raised by the tool are reported as failures.
 
     >>> class Nothing(BaseTool):
     ...     def functions(self):
@@ -43,10 +43,10 @@ def check_tool(make: Callable[[], BaseTool], calls: Sequence[ToolCall] = ()) -> 
 
 
 class ToolHarness:
-    """Builds tools for a check and closes them afterwards.
+    """Builds the tools that a check uses, and closes them after the check.
 
     Args:
-        make: builds a tool.
+        make: a class or function that builds a tool.
         calls: calls that are expected to succeed.
     """
 
@@ -60,14 +60,14 @@ class ToolHarness:
         return self._tools[-1]
 
     def required_calls(self) -> Sequence[ToolCall]:
-        """The calls. Raises Unchecked when there are none."""
+        """Return the calls. Raises Unchecked if no calls were given."""
         if not self.calls:
             raise Unchecked("no calls were given")
         return self.calls
 
     @contextmanager
     def case(self, check: Check[Any]) -> Iterator[None]:
-        """Run one check, then close the tools that it built. An error of close() is a failure too."""
+        """Run one check, then close the tools built by the check. An exception raised by close() fails the check."""
         self._tools = []
         try:
             with exceptions_fail(check):
@@ -160,7 +160,7 @@ def bad_arguments(harness: ToolHarness) -> None:
                 try:
                     _checked(tools.run([planned])[0])
                 except GemError:
-                    continue  # infrastructure may fail here as for any call
+                    continue  # an infrastructure failure is not a violation of the contract
 
 
 @check("spawn", "spawn() builds another tool of the same type that gives the same results.")

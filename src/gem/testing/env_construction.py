@@ -29,7 +29,7 @@ def construction(harness: Harness) -> str | None:
             harness.build()
         except CheckFailed as e:
             if not effects.connections:
-                raise Unchecked(e.detail) from e  # the check "protocol" reports it
+                raise Unchecked(e.detail) from e  # the check "protocol" reports this failure
     _require_no_effects("construction", effects.printed.getvalue(), effects.connections)
     if stream := streams.changed():
         raise CheckFailed(f"construction draws from or seeds the global stream {stream}")
@@ -71,7 +71,7 @@ def unknown_argument(harness: Harness) -> str | None:
 
 
 def describe_import_cost(findings: Mapping[str, Any]) -> str:
-    """The import costs that the probe measured, as text.
+    """Format the import costs that the other process measured.
 
     Raises:
         CheckFailed: `import gem` loaded a third-party package.
@@ -100,7 +100,7 @@ def _require_no_effects(action: str, printed: str, connections: list[str]) -> No
 
 
 def _probe(harness: Harness) -> Mapping[str, Any]:
-    """Findings of side_effects.main() in another process, which runs once per harness.
+    """Run side_effects.main() in another process and return its findings, which are cached in the harness.
 
     Raises:
         Unchecked: the other process cannot build or play the environment.

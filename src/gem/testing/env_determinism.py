@@ -1,4 +1,4 @@
-"""Checks of determinism and state: equal seeds give equal episodes, and saved, forked or pickled episodes continue."""
+"""Checks of determinism and saved state: equal seeds give equal episodes, and copies of an episode continue equally."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gem.testing.harness import Harness, TrackedEnv, import_path, literal
 from gem.testing.plain_data import canonical, repr_near_difference
 from gem.testing.side_effects import GlobalStreams, seed_global_streams
 
-OTHER_GLOBAL_SEED = 123_456  # the global streams are seeded with it between the calls of an episode
+OTHER_GLOBAL_SEED = 123_456  # the global streams are set to this seed between the calls of an episode
 
 
 @check("step-determinism", "A step depends only on the state and the action.", needs=("protocol",))
@@ -49,7 +49,7 @@ def seed_determinism(harness: Harness) -> str | None:
         twin.expect_reset(seed, start, env.name)
         twin.expect_steps(actions, expected, env.name)
         streams.restore()
-        env.expect_reset(seed, start[:1], env.name)  # info may describe the previous episode
+        env.expect_reset(seed, start[:1], env.name)  # without info, which may describe the previous episode
         env.expect_steps(actions, expected, env.name)
 
     harness.for_each_rollout(body)
@@ -109,7 +109,7 @@ def episode_sequence(harness: Harness) -> str | None:
         twin.reset(seed)
         env.run(actions)
         start = env.reset_plain()
-        twin.expect_reset(None, start[:1], env.name)  # info may describe the previous episode
+        twin.expect_reset(None, start[:1], env.name)  # without info, which may describe the previous episode
         twin.expect_steps(actions, env.run(actions), env.name)
 
     harness.for_each_rollout(body)
@@ -222,7 +222,7 @@ def _require_no_draws(harness: Harness, seed: int, actions: Sequence[str], may_s
     env.reset(seed)
     if may_seed and before.changed():
         before = GlobalStreams()
-        seed_global_streams(seed)  # repeats what gem.Env.reset() does; anything else is a failure
+        seed_global_streams(seed)  # gem.Env.reset() seeds in the same way; any other change is a failure
         _require_unchanged(harness, before)
     _require_unchanged(harness, before)
     for action in actions:
@@ -262,7 +262,7 @@ def _deepcopy(harness: Harness, env: TrackedEnv, name: str) -> TrackedEnv:
 
 
 def _play_half(harness: Harness, seed: int, actions: Sequence[str]) -> tuple[TrackedEnv, list[str]]:
-    """Play the first half of the actions. Returns the environment and the remaining actions."""
+    """Play the first half of the actions in a new environment. Returns the environment and the other actions."""
     env = harness.build()
     env.reset(seed)
     half = len(actions) // 2
@@ -271,7 +271,7 @@ def _play_half(harness: Harness, seed: int, actions: Sequence[str]) -> tuple[Tra
 
 
 def _require_same_continuation(env: TrackedEnv, copies: Sequence[TrackedEnv], actions: Sequence[str]) -> list[Step]:
-    """Play the actions in each copy and then in the original, and raise CheckFailed unless all steps are equal."""
+    """Play the actions in each copy and in the original. Returns the steps. Raises CheckFailed if the steps differ."""
     streams = GlobalStreams()
     expected = copies[0].run(actions)
     for other in (*copies[1:], env):

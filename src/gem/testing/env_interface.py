@@ -1,4 +1,4 @@
-"""Checks of the interface: what reset() and step() accept, and the types, info, rewards and flags they return."""
+"""Checks of reset() and step(): accepted actions, and the types, info, rewards and flags of the results."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gem.testing.harness import Harness, Rollout, TrackedEnv
 from gem.testing.plain_data import canonical
 from gem.testing.rollouts import record_rollouts
 
-# These reasons are limits outside the task or infrastructure failures; all others terminate the episode.
+# Stop reasons that truncate an episode: limits outside the task and infrastructure failures. All others terminate it.
 TRUNCATING = frozenset({StopReason.MAX_TURNS, StopReason.MAX_TOKENS, StopReason.FAILED})
-TOLERANCE = 1e-9  # for sums of rewards
+TOLERANCE = 1e-9  # allowed rounding error of sums of rewards
 MARK = "added by gem check"
 
-LONG_TEXT_SIZES = (2**12, 2**16, 2**20)  # increasing, so that quadratic time is noticed before memory runs out
-MAX_EXTRA_SECONDS = 0.5  # beyond the fastest text, for all sizes but the largest
+LONG_TEXT_SIZES = (2**12, 2**16, 2**20)  # increasing, to detect quadratic time before memory runs out
+MAX_EXTRA_SECONDS = 0.5  # maximum difference to the shortest time, except for the largest size
 MAX_EXTRA_SECONDS_LARGEST = 20.0
 LONG_TEXTS: tuple[Callable[[int], str], ...] = (
     lambda size: "a" * size,
@@ -32,7 +32,7 @@ LONG_TEXTS: tuple[Callable[[int], str], ...] = (
     lambda size: "\\boxed{" + "9" * size + "}",
     lambda size: "\\boxed{" + "1 " * (size // 2) + "}",
 )
-# Contents of a box: characters that str.isdigit() accepts and int() rejects, unusual letters, moves of other games.
+# Contents of a box: numbers, characters that str.isdigit() accepts and int() rejects, unusual letters, moves in games.
 _BOX_CONTENTS = (
     *("", " ", "\x001", "\udc80", "\\boxed{1}", "-1", "+1", "1.5", "1e400", "nan", "0x1", "1_0", "9" * 5000),
     *("²", "٣", "①", "１ ２ ３", "ß", "İ", "ǰ ŉ", "é", "e\u0301", "🙂", "{0}", "null"),
@@ -61,7 +61,7 @@ def protocol(harness: Harness) -> str | None:
         record_rollouts(harness)
     except CheckFailed as e:
         harness.attach_script(e)
-        harness.for_each_rollout(lambda seed, actions: _play(harness, seed, actions))  # find a shorter script
+        harness.for_each_rollout(lambda seed, actions: _play(harness, seed, actions))  # look for a shorter script
         raise
     return None if harness.samples_actions else r"cannot sample actions; played fallback actions such as \boxed{1}"
 
@@ -220,7 +220,7 @@ def any_text(harness: Harness) -> str | None:
 def sampled_legal(harness: Harness) -> str | None:
     failures = []
     for rollout in harness.rollouts[: len(harness.seeds)]:
-        # attempt() and not for_each_rollout(): shrinking would change the states in which actions are sampled.
+        # for_each_rollout() cannot be used, because shrinking would change the states in which actions are sampled.
         failure = harness.attempt(lambda seed, actions: _step_with_samples(harness, seed, len(actions)), rollout)
         if failure is not None:
             failures.append(failure)
@@ -232,7 +232,7 @@ def sampled_legal(harness: Harness) -> str | None:
 def _play(
     harness: Harness, seed: int, actions: Sequence[str], inspect: Callable[[Any], None] = lambda answer: None
 ) -> None:
-    """Play an episode in a new environment and pass the result of reset() and of every step to inspect()."""
+    """Play an episode in a new environment, and pass the results of reset() and of each step() to inspect()."""
     env = harness.build()
     inspect(env.reset(seed))
     for action in actions:
@@ -297,7 +297,7 @@ def _require_episode_over(harness: Harness, env: TrackedEnv, action: str) -> Non
 
 
 def _rollouts_with_unusual_texts(harness: Harness) -> Iterator[Rollout]:
-    """Each unusual text, once as the first action of an episode and once as the second."""
+    """Yield two rollouts per unusual text: the text is the first action in one and the second action in the other."""
     first = harness.rollouts[0]
     variants = [action + end for action in first.actions[:1] for end in ("\x00", "\ud800", "\n", "}")]
     for text in (*UNUSUAL_TEXTS, *variants):

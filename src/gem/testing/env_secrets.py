@@ -1,12 +1,17 @@
 """The check "secrets": observations and info do not reveal what the agent has to find out.
 
-A secret such as "7" may occur in an observation by chance, so an occurrence alone proves nothing. The check therefore
-compares episodes. Each episode is played with the same actions as a partner episode with another seed, and only words
-that occur in one and not at the same place in the other count; this removes what the actions and turn numbers produce.
-The secrets of unrelated episodes are searched for in the same way, which estimates the rate of chance occurrences. A
-legitimate observation may be correlated with the secret (a range that contains a number has it as a bound more often
-than others), so the rate is assumed to be up to eight times as high. The check fails when even this rate explains the
-number of occurrences with a probability below one in a million.
+A secret such as "7" may also occur in an observation by chance. The check therefore tests whether secrets occur more
+often than chance explains:
+
+1. Each episode is played with the same actions as a partner episode with another seed. A secret counts as shown only if
+   the partner episode does not show the same word after the same number of actions. This excludes words that come from
+   the actions or from turn numbers.
+2. Each episode is searched for the secrets of unrelated episodes in the same way. This estimates the probability of a
+   chance occurrence.
+3. A legitimate observation may be correlated with the secret. For example, if an observation states a range that
+   contains the secret number, the secret is a bound of the range more often than an unrelated number is. The odds of a
+   chance occurrence are therefore assumed to be eight times as high as estimated.
+4. The check fails if the probability of at least as many occurrences by chance is below one in a million.
 """
 
 from __future__ import annotations
@@ -22,13 +27,13 @@ from gem.testing.check import CheckFailed, Unchecked, check
 from gem.testing.harness import Harness, Rollout
 from gem.testing.plain_data import plain
 
-MAX_PROBABILITY = 1e-6  # of chance occurrences, below which the check fails
-CORRELATION_FACTOR = 8  # by which the odds of an occurrence may exceed those of an unrelated secret
-CONFIRMATION_PROBABILITY = 0.1  # below which more episodes are played before the verdict
-CONFIRMATION_FACTOR = 4  # times as many episodes
-FIRST_SEED = 1_000  # differs from the seeds of the recorded rollouts, whose actions are used
-MAX_ROLLOUTS, MAX_TURNS = 2, 30  # action lists played in every episode, and their length
-UNRELATED_EPISODES = 10  # other episodes whose secrets are searched for in each episode
+MAX_PROBABILITY = 1e-6  # the check fails if the occurrences are less probable than this by chance
+CORRELATION_FACTOR = 8  # assumed ratio of the odds of a chance occurrence to those of an unrelated secret
+CONFIRMATION_PROBABILITY = 0.1  # below this, but not below MAX_PROBABILITY, more episodes are played
+CONFIRMATION_FACTOR = 4  # the number of episodes is multiplied by this for the second estimate
+FIRST_SEED = 1_000  # the default seeds of the recorded rollouts, whose actions are used, are smaller
+MAX_ROLLOUTS, MAX_TURNS = 2, 30  # number of action lists played per episode, and maximum length of a list
+UNRELATED_EPISODES = 10  # each episode is searched for the secrets of this many other episodes
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,9 @@ class EpisodeText:
     """The text that an episode shows before its end.
 
     Args:
-        seed: of the episode.
-        secret: matches any of its secrets as a whole word; None when it has none.
-        texts: for each list of actions, the text shown after 0, 1, 2 … of them, in lower case.
+        seed: seed of the episode.
+        secret: pattern that matches any secret of the episode as a whole word; None if the episode has no secrets.
+        texts: for each list of actions, the texts shown after 0, 1, 2, … actions, casefolded. Empty without secrets.
     """
 
     seed: int
@@ -48,11 +53,11 @@ class EpisodeText:
 
 @dataclass(frozen=True)
 class LeakEstimate:
-    """How often secrets occur.
+    """How often episodes show their own secrets and the secrets of other episodes.
 
     Args:
-        leaks: episodes in which their own secret occurs.
-        chance: probability that an unrelated secret occurs in an episode.
+        leaks: episodes that show one of their own secrets.
+        chance: estimated probability that an episode shows an unrelated secret.
         count: number of episodes with secrets.
     """
 
@@ -61,7 +66,7 @@ class LeakEstimate:
     count: int
 
     def probability(self, leaks: int) -> float:
-        """The probability that chance causes at least this many occurrences."""
+        """Return the probability that at least this many episodes show their secret by chance."""
         n, p = self.count, CORRELATION_FACTOR * self.chance / (1 - self.chance + CORRELATION_FACTOR * self.chance)
         return sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(leaks, n + 1))
 
@@ -102,19 +107,19 @@ def _estimate_leaks(episodes: Sequence[EpisodeText], scripts: Sequence[list[str]
 
 
 def _occurs(owner: EpisodeText, episode: EpisodeText, partner: EpisodeText, scripts: Sequence[list[str]]) -> bool:
-    """Whether a secret of the owner occurs in the episode, but not at the same place in the partner episode."""
+    """Whether the episode shows a secret of the owner that the partner does not show at the same turn."""
     assert owner.secret is not None
     for texts, partner_texts, actions in zip(episode.texts, partner.texts, scripts, strict=True):
         for k, (text, partner_text) in enumerate(zip(texts, partner_texts, strict=False)):
             if k and owner.secret.search(actions[k - 1].casefold()):
-                break  # the action contains the secret, so later observations may repeat it
+                break  # the action contains the secret, so later observations may quote the action
             if set(owner.secret.findall(text)) - set(owner.secret.findall(partner_text)):
                 return True
     return False
 
 
 def _leak_failure(harness: Harness, estimate: LeakEstimate, scripts: Sequence[list[str]]) -> CheckFailed:
-    """A failure with the shortest episode that shows its secret."""
+    """Return a failure with the script of the shortest episode found that shows its secret."""
     rate = f"so do {len(estimate.leaks)} of {estimate.count} episodes; expected by chance: {estimate.chance:.1%}"
 
     def body(seed: int, actions: Sequence[str]) -> None:
@@ -133,7 +138,7 @@ def _leak_failure(harness: Harness, estimate: LeakEstimate, scripts: Sequence[li
         harness.for_each_rollout(body, rollouts)
     except CheckFailed as failure:
         return failure
-    # With the partner of the next seed, these episodes do not show the leak.
+    # body() uses the next seed for the partner episode, and no leak was found with this partner.
     return CheckFailed(f"shows a secret before the end; {rate}")
 
 

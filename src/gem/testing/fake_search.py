@@ -1,6 +1,6 @@
 """Fake search services for tests: a search server, an embeddings endpoint, and the web APIs SerpAPI and Google.
 
-Each runs on a free local port while its context manager is entered. Needs the extra [search].
+Each service is a context manager and runs on a free local port inside its `with` block. Requires the extra [search].
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gem.testing.fakes import Answer, serving
 
 
 class _FakeService:
-    """Base of the fake services: serves _routes() on a free port while the context manager is entered."""
+    """Base class of the fake services. Serves _routes() on a free local port inside the `with` block."""
 
     _background: BackgroundLoop[str] | None = None
 
@@ -53,7 +53,7 @@ class SearchRequest:
         query: the text to search for.
         topk: number of passages requested.
         codec: "msgpack" or "json".
-        connection: address of the client, which identifies the connection.
+        connection: host and port of the client, which identify the connection.
     """
 
     query: str
@@ -62,20 +62,20 @@ class SearchRequest:
     connection: tuple[str, int]
 
 
-Passages: TypeAlias = Sequence[str]  # contents, the title in the first line
+Passages: TypeAlias = Sequence[str]  # the contents of documents; the first line is the title
 SearchScript: TypeAlias = Callable[[SearchRequest], Passages | Answer]
 
 
 class FakeSearchServer(_FakeService):
-    """A search server whose /retrieve route calls a function and answers in the codec of the request.
+    """A search server whose /retrieve route calls a function and encodes the response in the codec of the request.
 
     Args:
-        script: maps a request to passages or to an Answer. An Answer without text or body gives an empty
-            response with its status. The function runs on the server's event loop.
+        script: maps a request to passages or to an Answer. An Answer without text or body produces a response with an
+            empty body. The function runs on the server's event loop.
 
     Attributes:
         requests: all requests in order of arrival, including retries.
-        most_at_once: largest number of concurrent requests that were answered with an Answer.
+        most_at_once: largest number of concurrent requests, not counting requests answered with passages.
     """
 
     def __init__(self, script: SearchScript) -> None:
@@ -85,7 +85,7 @@ class FakeSearchServer(_FakeService):
 
     @property
     def url(self) -> str:
-        """The search_url for a SearchTool."""
+        """The ``search_url`` argument for a SearchTool."""
         return f"{self._base_url()}/retrieve"
 
     def _routes(self, web: Any) -> dict[tuple[str, str], Any]:
@@ -120,7 +120,7 @@ class FakeEmbeddings(_FakeService):
 
     Args:
         embed: maps a text to its vector.
-        failures: answers to the first requests, returned instead of embeddings.
+        failures: responses to the first requests, sent instead of embeddings.
 
     Attributes:
         requests: the request bodies in order of arrival.
@@ -132,7 +132,7 @@ class FakeEmbeddings(_FakeService):
 
     @property
     def url(self) -> str:
-        """The base_url for an EmbeddingsEndpoint."""
+        """The ``base_url`` argument for an EmbeddingsEndpoint."""
         return f"{self._base_url()}/v1"
 
     def _routes(self, web: Any) -> dict[tuple[str, str], Any]:
@@ -144,7 +144,7 @@ class FakeEmbeddings(_FakeService):
         if len(self.requests) <= len(self.failures):
             return await _answered(web, request, self.failures[len(self.requests) - 1])
         data = [{"index": n, "embedding": list(self.embed(text))} for n, text in enumerate(asked["input"])]
-        # Reversed, because clients must sort by "index".
+        # In reverse order, to test that clients sort by "index".
         return web.json_response({"object": "list", "data": data[::-1]})
 
 
@@ -153,9 +153,9 @@ class Page:
     """A page of the fake web.
 
     Args:
-        title, snippet: shown in search results.
-        path: of the page's URL.
-        html: content of the page; None gives status 404.
+        title, snippet: the title and the snippet in search results.
+        path: the path of the page's URL.
+        html: content of the page; with None, the server responds with status 404.
     """
 
     title: str
@@ -166,16 +166,16 @@ class Page:
 
 @dataclass
 class FakeWeb(_FakeService):
-    """SerpAPI, Google's custom search, and the pages in their results.
+    """A server that imitates SerpAPI and Google Custom Search, and serves the pages in their search results.
 
     Args:
-        pages: search results by query; other queries have no results.
-        key: the accepted API key. The error for any other key quotes it.
-        failures: answers to the first searches, returned instead of results.
+        pages: query → pages in the search results. Other queries have no results.
+        key: the accepted API key. The error message for any other key contains the rejected key.
+        failures: responses to the first searches, sent instead of results.
 
     Attributes:
         requests: the parameters of the searches in order of arrival.
-        fetched: the paths of the pages that were fetched.
+        fetched: the paths of the requested pages in order of arrival.
     """
 
     pages: Mapping[str, Sequence[Page]]
@@ -211,7 +211,7 @@ class FakeWeb(_FakeService):
         return web.json_response(form(list(self.pages.get(asked["q"], ())), base))
 
     def _serp(self, pages: list[Page], base: str) -> dict[str, Any]:
-        """A SerpAPI response with the first page in the answer box and the last one as a related question."""
+        """Build a SerpAPI response: first page in the answer box, last page of several as a related question."""
         if not pages:
             return {"error": "Google hasn't returned any results for this query."}
         box, *others = pages

@@ -1,4 +1,4 @@
-"""A fake chat endpoint for tests: it answers requests from a script, on a free local port. Needs the extra [eval]."""
+"""A fake chat endpoint for tests, which returns scripted responses on a free local port. Requires the extra [eval]."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Answer:
     """The response to one request.
 
     Args:
-        text: of the reply.
-        finish: finish_reason of the reply.
-        delay: seconds before the response.
-        status, headers: of the HTTP response.
-        body: sent instead of a reply, e.g. to test invalid JSON; None sends a reply.
-        drop: close the connection without a response, after the delay.
+        text: content of the assistant message in the chat completion.
+        finish: finish_reason of the chat completion.
+        delay: seconds to wait before the response.
+        status, headers: status and headers of the HTTP response.
+        body: response body to send instead of a chat completion, e.g. invalid JSON; None sends a chat completion.
+        drop: whether to close the connection after the delay without a response.
     """
 
     text: str = ""
@@ -41,8 +41,8 @@ class ReceivedRequest:
     """A request that the fake endpoint received.
 
     Args:
-        body: the parsed JSON.
-        headers: names are in lower case.
+        body: the parsed JSON body.
+        headers: lower-case name → value.
     """
 
     body: dict[str, Any]
@@ -50,7 +50,7 @@ class ReceivedRequest:
 
     @property
     def last(self) -> str:
-        """Text of the last message."""
+        """The content of the last message, as a str."""
         return str(self.body["messages"][-1]["content"])
 
 
@@ -58,17 +58,18 @@ FakeScript: TypeAlias = Sequence[str | Answer] | Callable[[ReceivedRequest], str
 
 
 class FakeEndpoint:
-    """A chat endpoint with scripted answers. It runs while its context manager is entered.
+    """A chat endpoint with scripted answers. The server runs inside the `with` block.
 
     Args:
-        script: texts and Answers, returned in the order in which requests arrive, with the last one repeated; or a
-            function of a request, which may be called concurrently.
+        script: a sequence of texts and Answers, or a function. The items of a sequence are sent in the order in which
+            requests arrive; the last item is repeated. A function maps a request to a text or an Answer, and may be
+            called concurrently.
 
     Attributes:
         requests: all requests in order of arrival, including retries.
         most_at_once: largest number of concurrent requests.
-        errors: exceptions raised by a script function. Such a request is answered with status 500, and leaving the
-            context raises the first exception unless another one is already propagating.
+        errors: exceptions raised by a script function. The response to such a request has status 500. At the end of the
+            `with` block, the first of these exceptions is raised again, unless the block itself raised an exception.
 
     Raises:
         BadValue: the script is empty.
@@ -85,7 +86,7 @@ class FakeEndpoint:
 
     @property
     def url(self) -> str:
-        """The base_url for an Endpoint."""
+        """The ``base_url`` argument for an Endpoint."""
         if self._background is None:
             raise BadValue("the fake endpoint is not running; use it in a `with` statement")
         return self._background.resource + "/v1"
@@ -122,7 +123,7 @@ class FakeEndpoint:
 
     async def _answer(self, received: ReceivedRequest) -> Answer:
         try:
-            if callable(self._script):  # in a thread, because it may wait for another request
+            if callable(self._script):  # in a thread, because the function may wait for another request
                 answer = await asyncio.to_thread(self._script, received)
             else:
                 answer = self._script[min(len(self.requests), len(self._script)) - 1]
@@ -134,7 +135,7 @@ class FakeEndpoint:
 
 @asynccontextmanager
 async def serving(web: Any, routes: Mapping[tuple[str, str], Any]) -> AsyncIterator[str]:
-    """Serve handlers by (method, path) on a free local port. Yields the URL to which paths are appended."""
+    """Serve routes, (method, path) → handler, on a free local port. Yields the URL of the server without a path."""
     app = web.Application(client_max_size=1 << 28)
     for (method, path), handler in routes.items():
         app.router.add_route(method, path, handler)
@@ -148,7 +149,7 @@ async def serving(web: Any, routes: Mapping[tuple[str, str], Any]) -> AsyncItera
 
 
 def _completion(received: ReceivedRequest, answer: Answer) -> dict[str, Any]:
-    """A chat completion in the format of the OpenAI API. Usage counts words as tokens."""
+    """Build a chat completion in the format of the OpenAI API. Its token counts are word counts."""
     prompt = sum(len(str(message.get("content")).split()) for message in received.body["messages"])
     words = len(answer.text.split())
     return {

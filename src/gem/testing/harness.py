@@ -1,7 +1,7 @@
-"""The environment under test, and the harness that calls it, records every call and minimizes failing scripts.
+"""EnvTarget describes an environment to check; Harness builds it, records all calls and shortens failing scripts.
 
-This is one file because the recorded script, the target's constructor expression and the environments that write the
-script only make sense together.
+The three classes are in one file because all of them contribute to the script: EnvTarget the constructor expression,
+TrackedEnv the calls, and Harness the complete program.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class EnvTarget:
     """An environment that can be built any number of times.
 
     Args:
-        code: the expression that builds it, for reproductions.
+        code: the expression that builds the environment, for scripts that reproduce a failure.
         setup: the import lines that the expression needs.
         build: builds a new instance.
-        spec: its registered or given spec; None when there is none.
-        entry: "module:name" of the constructor; None when another process cannot import it.
+        spec: the spec that was given or is registered; None if there is no spec.
+        entry: "module:name" of the constructor; None if another process cannot import the constructor.
         args, kwargs: arguments of the constructor.
-        wrapped: it is an EnvWrapper around the environment that the spec describes.
+        wrapped: whether the target is an EnvWrapper around the environment that the spec describes.
     """
 
     code: str
@@ -58,7 +58,7 @@ class EnvTarget:
     def has_oracle(self) -> bool:
         """Whether the spec names an oracle that can play this target.
 
-        An oracle that reads observations cannot read those of a wrapper.
+        An oracle that reads observations cannot play a wrapper, because wrappers may change observations.
         """
         if self.spec is None or self.spec.oracle is None:
             return False
@@ -66,11 +66,11 @@ class EnvTarget:
 
 
 def env_target(env: Any) -> EnvTarget:
-    """Make an EnvTarget of an id, a spec, an environment, a class or a factory.
+    """Build the EnvTarget for an id, a spec, an environment, a class or a factory function.
 
     Raises:
         UnknownEnv: no environment has this id.
-        BadValue: a class needs arguments, or the value is of another kind.
+        BadValue: the class requires arguments, or the value has an unsupported type.
     """
     if isinstance(env, str):
         return _target_from_spec(ENV_REGISTRY[env])
@@ -87,7 +87,7 @@ def env_target(env: Any) -> EnvTarget:
 
 
 def import_path(target: Any) -> str | None:
-    """The "module:name" from which another process can import a class or function; None when it cannot."""
+    """Return the "module:name" of a class or function, or None if another process cannot import it by name."""
     module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", "<none>")
     if module in (None, "__main__") or "<" in name:
         return None
@@ -99,7 +99,7 @@ def import_path(target: Any) -> str | None:
 
 
 def literal(text: str) -> str:
-    """The text as a Python expression; repetitions inside a long text are written as products.
+    """Return a Python expression for the text. Repetitions in a text of more than 200 characters become products.
 
     >>> literal("ab"), literal("{" * 500 + "1")
     ("'ab'", "'{' * 500 + '1'")
@@ -126,7 +126,7 @@ RolloutBody = Callable[[int, Sequence[str]], None]  # (seed, actions); raises Ch
 
 
 class Harness:
-    """Builds instances of one target and records the script of calls made on them.
+    """Builds instances of one target, and records a script of all calls of these instances.
 
     Args:
         target: the environment under test.
@@ -134,12 +134,12 @@ class Harness:
         episodes: number of episodes used to estimate means and rates.
 
     Attributes:
-        rollouts: recorded rollouts of at most a hundred turns, replayed by most checks.
-        long_rollouts: recorded rollouts up to the end of the episode.
-        samples_actions: False once sample_random_action() has failed.
-        passed, failed: names of the checks that have run.
+        rollouts: recorded rollouts of at most 100 turns, replayed by most checks.
+        long_rollouts: recorded rollouts that continue to the end of the episode, or to turn 2,000.
+        samples_actions: whether sampling actions works; set to False when sample_random_action() fails.
+        passed, failed: names of the checks that have passed and that have failed.
         script: lines of Python that repeat the calls of the current case.
-        probe_findings: results of the probe in another process; None until it has run.
+        probe_findings: the findings of another process (see env_construction); None until this process has run.
     """
 
     def __init__(self, target: EnvTarget, seeds: Sequence[int], episodes: int) -> None:
@@ -160,7 +160,7 @@ class Harness:
 
     @contextmanager
     def case(self, check: Check[Any]) -> Iterator[None]:
-        """Run one check with an empty script, and attach the script to its failure."""
+        """Run one check, starting with an empty script. If the check fails, attach the script to the failure."""
         self.new_case()
         try:
             yield
@@ -181,19 +181,20 @@ class Harness:
         self._envs, self.script = [], []
 
     def build(self, name: str = "env") -> TrackedEnv:
-        """Build a new environment. name: its variable in the script."""
+        """Build a new environment. ``name`` is its variable in the script."""
         return self.track(name, self.call(f"{name} = {self.target.code}", self.target.build))
 
     def start(self, seed: int) -> tuple[TrackedEnv, Any]:
-        """An environment right after reset(seed), and the first observation.
+        """Return an environment that has just been reset with this seed, and its first observation.
 
-        If the environment can be pickled, it is built once per seed and unpickled afterwards.
+        If the check "pickle" has passed, a pickled copy is kept for each seed. Later calls with the same seed unpickle
+        this copy, which is faster than building and resetting an environment.
         """
         if seed not in self._snapshots:
             env = self.build()
             observation = env.reset(seed)[0]
             if "pickle" in self.passed:
-                with suppress(Exception):  # pickle may raise anything; the environment is then rebuilt every time
+                with suppress(Exception):  # pickle may raise anything; every call then builds a new environment
                     self._snapshots[seed] = pickle.dumps((env.env, observation))
             return env, observation
         self.script += [f"env = {self.target.code}", f"env.reset(seed={seed})"]
@@ -203,11 +204,12 @@ class Harness:
         return env, observation
 
     def track(self, name: str, env: Any, like: TrackedEnv | None = None) -> TrackedEnv:
-        """Track an environment.
+        """Start to record the calls of an environment.
 
         Args:
-            name: its variable in the script.
-            like: the tracked environment whose turn it copies; None when no episode is running.
+            name: the variable of the environment in the script.
+            like: the tracked environment that ``env`` is a copy of. Its turn number and ``over`` are copied. None if
+                no episode is running in ``env``.
         """
         tracked = TrackedEnv(self, name, env)
         if like is not None:
@@ -222,12 +224,13 @@ class Harness:
 
         Args:
             code: the call as a line of the script.
-            optional: the environment may raise NotImplementedError.
-            expected: exception types that are passed on to the caller.
+            function, args, kw: the function to call and its arguments.
+            optional: whether the function may raise NotImplementedError.
+            expected: exception types that propagate unchanged.
 
         Raises:
             CheckFailed: the function raised any other exception.
-            Unchecked: an InfraError, a missing dependency or an optional method that is not implemented.
+            Unchecked: the function raised InfraError or MissingDependency, or, if optional, NotImplementedError.
         """
         self.script.append(code)
         try:
@@ -245,11 +248,11 @@ class Harness:
         """Run the body on every rollout.
 
         Args:
-            body: called with seed and actions.
-            rollouts: None stands for self.rollouts.
+            body: called with the seed and the actions of each rollout.
+            rollouts: the rollouts to run; None for self.rollouts.
 
         Raises:
-            CheckFailed: the body failed on at least one rollout. The script is the shortest one that was found.
+            CheckFailed: the body failed on at least one rollout. The failure has the shortest script that was found.
         """
         rollouts = self.rollouts if rollouts is None else rollouts
         tried = [(self.attempt(body, rollout), rollout) for rollout in rollouts]
@@ -259,7 +262,7 @@ class Harness:
             raise self._shrink(body, failure, rollout)
 
     def attempt(self, body: RolloutBody, rollout: Rollout) -> CheckFailed | None:
-        """Run the body on one rollout in a new case. Returns the failure, or None."""
+        """Run the body on one rollout, with an empty script. Returns the failure, or None if the body succeeds."""
         self.new_case()
         try:
             body(rollout.seed, rollout.actions)
@@ -271,13 +274,13 @@ class Harness:
         return None
 
     def attach_script(self, failure: CheckFailed) -> None:
-        """Store the current script in a failure that has none."""
+        """Store the current script in the failure, unless the failure already has a script."""
         if not failure.script:
             failure.script = [*self.target.setup, *_import_lines(self.script), *self.script]
             failure.turns = max((env.turn for env in self._envs), default=0)
 
     def _shrink(self, body: RolloutBody, failure: CheckFailed, rollout: Rollout) -> CheckFailed:
-        """Remove actions while the body still fails: those after the failure, then halves, then smaller parts."""
+        """Remove actions while the body still fails: those after the failing step, then halves, then smaller parts."""
 
         def attempt(actions: list[str]) -> CheckFailed | None:
             return self.attempt(body, replace(rollout, actions=tuple(actions)))
@@ -300,11 +303,11 @@ class Harness:
 
 
 class TrackedEnv:
-    """One environment under test. Its calls are recorded in the harness's script.
+    """An environment whose calls are recorded in the script of the harness.
 
     Attributes:
         turn: number of steps taken in the current episode.
-        over: whether no episode is running.
+        over: whether the episode has ended, or no episode has started.
     """
 
     def __init__(self, harness: Harness, name: str, env: Any) -> None:
@@ -329,12 +332,12 @@ class TrackedEnv:
         return Step(*answer)
 
     def reset_plain(self, seed: int | None = None) -> tuple[Any, Any]:
-        """Reset, and return the result as plain data that later calls cannot change."""
+        """Reset the environment. Returns the result as plain data, which later calls cannot modify."""
         observation, info = self.reset(seed)
         return plain(observation), plain(info)
 
     def run(self, actions: Sequence[str]) -> list[Step]:
-        """Take actions until the episode ends, and return the steps as plain data."""
+        """Take actions until the episode ends. Returns the steps, with observation and info converted to plain data."""
         steps: list[Step] = []
         for action in actions:
             if self.over:
@@ -344,25 +347,25 @@ class TrackedEnv:
         return steps
 
     def expect_reset(self, seed: int | None, expected: Sequence[Any], source: str) -> None:
-        """Reset, and raise CheckFailed unless the result starts with the expected values.
+        """Reset the environment. Raises CheckFailed if the result differs from the expected values.
 
         Args:
             seed: passed to reset().
-            expected: an observation, or an observation and info.
+            expected: (observation, info), or (observation,) to compare only observations.
             source: name of the environment that returned the expected values.
         """
         compared = slice(len(expected))
         self._compare(RESET_FIELDS[compared], expected, self.reset(seed)[compared], source)
 
     def expect_steps(self, actions: Sequence[str], expected: Sequence[Step], source: str) -> None:
-        """Take actions, and raise CheckFailed at the first step that differs from the expected one."""
+        """Take actions. Raises CheckFailed at the first step that differs from the expected step."""
         for action, step in zip(actions, expected, strict=False):
             if self.over:
                 raise CheckFailed(f"{self.name} ended after turn {self.turn}; {source} did not")
             self._compare(STEP_FIELDS, step, self.step(action), source)
 
     def sample(self) -> str:
-        """A sampled action. Raises Unchecked when the environment cannot sample actions."""
+        """Sample an action. Raises Unchecked if the environment does not implement sampling."""
         code = f"{self.name}.sample_random_action()"
         action = self.harness.call(code, self.env.sample_random_action, optional=True)
         if not isinstance(action, str):
@@ -370,7 +373,7 @@ class TrackedEnv:
         return action
 
     def oracle(self) -> Oracle:
-        """The oracle that the spec names, built for this environment."""
+        """Build the oracle that the spec names for this environment. Raises Unchecked if the spec names no oracle."""
         name = None if self.harness.spec is None else self.harness.spec.oracle
         if name is None:
             raise Unchecked("no oracle is known")
@@ -442,6 +445,6 @@ def _import_of(entry: str | None) -> list[str]:
 
 
 def _import_lines(script: Sequence[str]) -> list[str]:
-    """Imports of the standard modules that the script uses."""
+    """Return import lines for the modules of the standard library that the script uses."""
     text = "\n".join(script)
     return [f"import {name}" for name in ("copy", "json", "pickle", "random") if re.search(rf"\b{name}\.", text)]

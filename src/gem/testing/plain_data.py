@@ -18,7 +18,7 @@ RESET_FIELDS = ("observation", "info")
 def plain(value: Any) -> Any:
     """Convert a value to JSON-compatible data.
 
-    Arrays become lists and images a digest of their bytes. A value of any other type becomes the name of its type.
+    Arrays become lists. Bytes and images become their type and a digest. Other objects become the name of their type.
 
     >>> plain({"a": (1, 2), "b": {3}})
     {'a': [1, 2], 'b': [3]}
@@ -44,7 +44,7 @@ def plain(value: Any) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """Serialize a value so that equal data gives equal text. NaN equals NaN."""
+    """Serialize a value as JSON text. Equal values, including NaN and NaN, produce equal text."""
     return json.dumps(plain(value), sort_keys=True)
 
 
@@ -52,7 +52,7 @@ def difference(names: Sequence[str], first: Sequence[Any], second: Sequence[Any]
     """Find the first field in which two results differ.
 
     Returns:
-        The field's name and both values as text, or None when the results are equal.
+        The name of the field and short reprs of both values, or None if the results are equal.
 
     >>> difference(RESET_FIELDS, ("Guess.", {}), ("Guess!", {}))
     ('observation', "'Guess.'", "'Guess!'")
@@ -64,7 +64,7 @@ def difference(names: Sequence[str], first: Sequence[Any], second: Sequence[Any]
 
 
 def text_of(observation: Any) -> str:
-    """The text of an observation: of the last message in a list, or the canonical form when there is no text."""
+    """Return the text of an observation, or of its last message if it is a list; canonical JSON without a text."""
     if isinstance(observation, list) and observation:
         observation = observation[-1]
     if isinstance(observation, Mapping):
@@ -73,7 +73,7 @@ def text_of(observation: Any) -> str:
 
 
 def repr_near_difference(value: Any, other: Any) -> str:
-    """A short repr of the value. A long text is cut to the part where it starts to differ from the other text."""
+    """Return a short repr of a value. A long text starts shortly before the first difference to the other text."""
     if not (isinstance(value, str) and isinstance(other, str)) or len(value) <= 100:
         return short_repr(value)
     same = next((i for i, (a, b) in enumerate(zip(value, other, strict=False)) if a != b), min(len(value), len(other)))

@@ -1,7 +1,7 @@
-r"""Golden playthroughs: record an episode as readable text, replay its actions and compare line by line.
+r"""Golden playthroughs: record an episode as text, replay the recorded actions and compare the texts line by line.
 
-A replay needs no policy, because the text contains the actions. It shows every change of an environment's observations,
-rewards and info.
+A replay needs no policy, because the text contains the actions. The comparison shows every change of the environment's
+observations, rewards and info.
 
 >>> text = record("game:GuessTheNumber-v0-easy", seed=0)
 >>> print("\n".join(text.split("\n")[:3]))
@@ -31,7 +31,7 @@ from gem.policies import oracle
 from gem.registry import ENV_REGISTRY, make
 from gem.testing.plain_data import canonical, plain
 
-MAX_TURNS = 2_000  # recorded of an episode that does not end
+MAX_TURNS = 2_000  # maximum number of turns to record
 _HEADER = re.compile(r"playthrough of (.+)\nseed (\d+)\nactions (.+)\n")
 ActionFunction = Callable[[Any], "str | None"]  # observation → action; None ends the recording
 
@@ -40,9 +40,9 @@ class Difference(NamedTuple):
     """A line that differs from the recording.
 
     Args:
-        line: number of the line in the recording, from 1.
-        recorded: None when the recording lacks the line.
-        replayed: None when the replay lacks the line.
+        line: number of the line in the recording, starting at 1.
+        recorded: the line in the recording; None if the line is only in the replay.
+        replayed: the line in the replay; None if the line is only in the recording.
     """
 
     line: int
@@ -57,7 +57,7 @@ class Difference(NamedTuple):
 def record(env_id: str, seed: int = 0) -> str:
     """Play one episode and return it as text.
 
-    The oracle chooses the actions. Without an oracle, they are random legal actions.
+    The oracle chooses the actions. If the environment has no oracle, the actions are random legal actions.
 
     Raises:
         UnknownEnv: no environment has this id.
@@ -73,7 +73,7 @@ def replay(text: str) -> list[Difference]:
 
     Raises:
         BadValue: the text is not a playthrough.
-        UnknownEnv: its environment is not registered.
+        UnknownEnv: the environment of the playthrough is not registered.
     """
     env_id, seed, chosen = header(text)
     actions = iter(recorded_actions(text))
@@ -83,7 +83,7 @@ def replay(text: str) -> list[Difference]:
 
 
 def header(text: str) -> tuple[str, int, str]:
-    """The id, the seed, and how the actions were chosen. Raises BadValue when the text is not a playthrough."""
+    """Return (id, seed, how the actions were chosen). Raises BadValue if the text is not a playthrough."""
     match = _HEADER.match(text)
     if match is None:
         raise BadValue(
@@ -93,7 +93,7 @@ def header(text: str) -> tuple[str, int, str]:
 
 
 def recorded_actions(text: str) -> list[str]:
-    """The actions of a playthrough, in order."""
+    """Return the actions of a playthrough, in order."""
     actions: list[list[str]] = []
     for line in text.split("\n"):
         if re.match(r"turn \d+$", line):
@@ -104,7 +104,7 @@ def recorded_actions(text: str) -> list[str]:
 
 
 def file_name(env_id: str) -> str:
-    """The file name for an id. Characters that some file systems do not allow become "_".
+    """Return the file name for an id. Characters other than letters, digits, "_", "." and "-" become "_".
 
     >>> file_name("game:Wordle-v0")
     'game_Wordle-v0.txt'
@@ -146,7 +146,7 @@ def _quoted(sign: str, text: str) -> Iterable[str]:
 
 
 def _info_line(info: dict[str, Any]) -> list[str]:
-    recorded = {key: value for key, value in info.items() if key != "stop_reason"}  # the last line shows it
+    recorded = {key: value for key, value in info.items() if key != "stop_reason"}  # shown in the last line
     return [f"info {canonical(recorded)}"] if recorded else []
 
 

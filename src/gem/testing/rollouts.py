@@ -1,4 +1,4 @@
-"""Policies that need no model, rollouts recorded for the checks to replay, and estimates of a policy's score."""
+"""Recorded rollouts, which the checks replay; policies that need no model; and estimates of their scores."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gem.testing.check import CheckFailed, Unchecked
 from gem.testing.harness import Harness, Rollout, TrackedEnv, literal
 from gem.testing.plain_data import text_of
 
-ROLLOUT_TURNS = 100  # longest recorded rollout, since each is replayed many times
-LONG_ROLLOUT_TURNS = 2_000  # longest rollout that is meant to reach the end of the episode
+ROLLOUT_TURNS = 100  # maximum length of a rollout; short, because most checks replay the rollouts
+LONG_ROLLOUT_TURNS = 2_000  # maximum length of a rollout that should reach the end of the episode
 ORACLE_ROLLOUTS = 3
-# Actions for environments that cannot sample any. Some games accept some of them.
+# Actions for environments that cannot sample actions. Some games accept some of these actions.
 FALLBACK_ACTIONS = (r"\boxed{1}", r"\boxed{2}", r"\boxed{a}", r"\boxed{up}", r"\boxed{1 1}", "yes", r"\boxed{A B}", "")
 SCORE_STEPS = 8_000  # step budget of one estimate, so that environments with long episodes do not take minutes …
 MIN_EPISODES = 10  # … but at least this many episodes are played
@@ -27,10 +27,10 @@ ActionFunction = Callable[[Any], str]  # observation → action
 
 
 def record_rollouts(harness: Harness) -> None:
-    """Record the harness's rollouts: sampled actions, constant actions to the turn limit, and the oracle's actions.
+    """Record the rollouts of the harness: with sampled actions, with constant actions and with the oracle's actions.
 
     Raises:
-        CheckFailed: a rollout failed. It is recorded up to the failure.
+        CheckFailed: a rollout failed. This rollout is recorded up to the failure.
     """
     for seed in harness.seeds:
         harness.rollouts.append(_rollout(harness, seed, sampled_actions, ROLLOUT_TURNS))
@@ -44,13 +44,13 @@ def record_rollouts(harness: Harness) -> None:
 
 
 def sampled_actions(env: TrackedEnv) -> ActionFunction:
-    """The environment's sampled actions, or fallback actions once sampling has failed."""
+    """Return a function that samples actions. After sampling has failed, the function returns fallback actions."""
 
     def choose(observation: Any) -> str:
         if env.harness.samples_actions:
             try:
                 return env.sample()
-            except (CheckFailed, Unchecked):  # the check "sampled-legal" reports it
+            except (CheckFailed, Unchecked):  # the check "sampled-legal" reports this failure
                 env.harness.samples_actions = False
         return FALLBACK_ACTIONS[env.turn % len(FALLBACK_ACTIONS)]
 
@@ -73,7 +73,7 @@ class BaselinePolicy:
     Args:
         make_action_function: returns the function that maps observations of an environment to actions.
         action_code: the action, as a Python expression that may use ``observation``.
-        setup_code: a line of Python to run after every reset; empty for none.
+        setup_code: a line of Python to run after every reset; may be empty.
     """
 
     make_action_function: Callable[[TrackedEnv], ActionFunction]
@@ -86,12 +86,12 @@ def constant_policy(action: str) -> BaselinePolicy:
 
 
 def echo_policy() -> BaselinePolicy:
-    """Answers every observation with its own text."""
+    """Return a policy whose action is the text of the observation."""
     return BaselinePolicy(lambda env: text_of, "observation")
 
 
 def repeat_policy() -> BaselinePolicy:
-    """Samples the first action of an episode and repeats it."""
+    """Return a policy that samples one action per episode and repeats this action."""
 
     def make_action_function(env: TrackedEnv) -> ActionFunction:
         action = env.sample()
@@ -101,7 +101,7 @@ def repeat_policy() -> BaselinePolicy:
 
 
 def oracle_policy(name: str) -> BaselinePolicy:
-    """The oracle that "module:function" names."""
+    """Return the policy of the oracle with this "module:function" name."""
     setup = f"oracle = gem.registry.resolve({name!r})(env.unwrapped)"
     return BaselinePolicy(oracle_actions, "oracle.act(observation)", setup)
 
@@ -113,7 +113,7 @@ class EpisodeScore:
     Args:
         total: sum of rewards.
         turns: number of steps.
-        solved: None when the environment gives no stop_reason.
+        solved: whether the stop_reason is SOLVED; None if the last step has no stop_reason.
     """
 
     total: float
@@ -123,7 +123,7 @@ class EpisodeScore:
 
 @dataclass(frozen=True)
 class ScoreEstimate:
-    """The scores of a policy on the seeds 0, 1, 2, …"""
+    """The episode scores of a policy on the seeds 0, 1, 2, …"""
 
     policy: BaselinePolicy
     episodes: list[EpisodeScore]
@@ -141,12 +141,12 @@ class ScoreEstimate:
 
     @property
     def success_rate(self) -> float:
-        """Fraction of episodes that were solved."""
+        """Fraction of solved episodes. Episodes without a stop_reason count as not solved."""
         return statistics.fmean(bool(e.solved) for e in self.episodes)
 
     @property
     def mean_turns(self) -> float:
-        """Mean number of turns of the solved episodes; NaN when there are none."""
+        """Mean number of turns of the solved episodes; NaN if no episode was solved."""
         solved = [e.turns for e in self.episodes if e.solved]
         return statistics.fmean(solved) if solved else math.nan
 
@@ -165,8 +165,9 @@ def estimate_score(
     """Play episodes on the seeds 0, 1, 2, …
 
     Args:
-        episodes: number of episodes.
-        max_steps, max_seconds: when either is exceeded, stop after at most MIN_EPISODES episodes.
+        episodes: maximum number of episodes.
+        max_steps, max_seconds: budget of all episodes together. When either is used up, no further episode starts,
+            except that MIN_EPISODES episodes (or ``episodes``, if smaller) are always played.
     """
     played: list[EpisodeScore] = []
     deadline = time.perf_counter() + max_seconds
@@ -179,7 +180,7 @@ def estimate_score(
 
 
 def score_script(harness: Harness, policy: BaselinePolicy, seeds: Sequence[int]) -> list[str]:
-    """A program that plays the policy and prints the mean reward and the reward of each episode, as lines."""
+    """Return the lines of a program that plays the policy and prints the mean reward and each episode's reward."""
     return [
         *dict.fromkeys(["import gem", *harness.target.setup]),
         f"env = {harness.target.code}",
@@ -207,7 +208,7 @@ def _play_episode(harness: Harness, policy: BaselinePolicy, seed: int) -> Episod
 
 
 def _oracle_actions_or_unchecked(env: TrackedEnv) -> ActionFunction:
-    """The oracle's actions. Raises Unchecked when the oracle fails, which the check "oracle" reports."""
+    """Like oracle_actions(), but raise Unchecked if the oracle fails: the check "oracle" reports this failure."""
     try:
         act = oracle_actions(env)
     except CheckFailed as e:

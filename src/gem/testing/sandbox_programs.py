@@ -1,4 +1,4 @@
-"""Sandbox checks of programs, commands and sessions: input, output, exit status and limits."""
+"""Checks that a sandbox runs programs, commands and sessions correctly: input, output, exit status and limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gem.errors import BadValue, SandboxError
 from gem.sandbox import Case, Limits, Result, Sandbox, Status
 from gem.testing.check import Check, CheckFailed, check, require
 
-# Environment variables that a sandbox may share with the host.
+# Environment variables that may have the same value in the sandbox and on the host.
 SHARED_VARIABLES = {
     "PATH",
     "LANG",
@@ -23,11 +23,11 @@ SHARED_VARIABLES = {
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
 }
-GRACE_S = 2.0  # by which a run may exceed its time limit
+GRACE_S = 2.0  # maximum time by which a run may exceed its time limit
 
 
 def expect(result: Result, status: Status, **fields: Any) -> Result:
-    """Return the result, or raise CheckFailed unless it has this status and these field values."""
+    """Return the result. Raises CheckFailed if the result has another status or other values of these fields."""
     found = {name: getattr(result, name) for name in fields}
     if result.status is not status or found != fields:
         expected = {"status": str(status), **fields}
@@ -110,7 +110,7 @@ def timeout(sandbox: Sandbox) -> None:
     code = "print('before', end='')\nimport time\ntime.sleep(60)"
     expect(sandbox.run(code, limits=Limits(wall_s=1)), Status.TIMEOUT, stdout="before")
     took = time.monotonic() - start
-    require(took < 1 + GRACE_S + 1, f"a run with a limit of 1 s took {took:.1f} s")  # 1 s is for startup
+    require(took < 1 + GRACE_S + 1, f"a run with a limit of 1 s took {took:.1f} s")  # one extra second for startup
 
 
 @check("long-output", "Long output keeps its head and tail, and states the number of bytes removed.")

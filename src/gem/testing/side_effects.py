@@ -1,8 +1,9 @@
 """Side effects of building an environment: output, connections, imports and draws from global random streams.
 
-As a module, this file observes a construction in the current process. As a script, it does so in a new process, where
-nothing has been imported yet and the hash seed differs, and then replays rollouts. The script reads a pickled job from
-stdin and writes its findings to stdout as JSON. It imports only the standard library before it measures.
+The functions of this module observe the current process. env_construction.py also runs this file as a script in a new
+process, which has imported nothing yet and has another hash seed. The script reads a pickled job from stdin, builds the
+environment, replays rollouts and writes its findings to stdout as JSON. Before the measurement, the script imports only
+the standard library.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 @dataclass
 class SideEffects:
-    """Text printed to stdout and stderr, and the addresses of attempted connections."""
+    """The text printed to stdout and stderr, and the addresses of attempted connections."""
 
     printed: io.StringIO = field(default_factory=io.StringIO)
     connections: list[str] = field(default_factory=list)
@@ -32,7 +33,7 @@ class SideEffects:
 
 @contextlib.contextmanager
 def observe_side_effects() -> Iterator[SideEffects]:
-    """Capture the output of the current thread, and record and refuse its connections."""
+    """Capture the output of the process, and record and refuse connections made by the current thread."""
     import socket
 
     effects, thread = SideEffects(), threading.get_ident()
@@ -75,7 +76,7 @@ class GlobalStreams:
             sys.modules["numpy"].random.set_state(self.numpy)
 
     def changed(self) -> str | None:
-        """Name of a stream that was drawn from or seeded since the snapshot; None when both are unchanged."""
+        """Return the name of a stream that has changed since the snapshot, or None if no stream has changed."""
         now = GlobalStreams()
         if now.python != self.python:
             return "random"
@@ -86,7 +87,7 @@ class GlobalStreams:
 
 
 def seed_global_streams(seed: int) -> None:
-    """Seed both streams in the way gem.core does for environments defined outside gem."""
+    """Seed the global streams in the same way as gem.core does for environments defined outside gem."""
     random.seed(seed)
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(seed % 2**32)
@@ -98,8 +99,8 @@ class ImportCost:
 
     Args:
         modules: number of modules loaded.
-        third_party: top-level packages among them that belong neither to gem nor to the standard library.
-        seconds: duration.
+        third_party: top-level packages of these modules, without gem and the standard library.
+        seconds: duration of the import.
     """
 
     modules: int
@@ -112,9 +113,9 @@ def main() -> None:
     _, gem_cost = _measured(lambda: importlib.import_module("gem"))
     with observe_side_effects() as effects:
         env, env_cost = _measured(lambda: _build(job["entry"], job["arguments"]))
-    plain_data = importlib.import_module("gem.testing.plain_data")  # after the measurement, which it would distort
+    plain_data = importlib.import_module("gem.testing.plain_data")  # imported late, so that the import is not measured
     outputs = []
-    with contextlib.redirect_stdout(sys.stderr):  # stdout is reserved for the findings
+    with contextlib.redirect_stdout(sys.stderr):  # only the findings are written to stdout
         for seed, actions in job["rollouts"]:
             outputs.append(_outputs(env, seed, actions, plain_data.canonical))
             env.close()
