@@ -19,9 +19,8 @@ from gem.sandbox.zygote.host import Launcher
 
 MAX_PARALLEL = 4
 PREFETCH = 16  # maximum number of tests forked in advance; the number grows by one per result
-DESCRIPTORS_EACH = (
-    128  # PREFETCH is lowered to the descriptor limit divided by this: other threads also need descriptors
-)
+# PREFETCH is lowered to the descriptor limit divided by this number, because other threads also need descriptors.
+DESCRIPTORS_EACH = 128
 
 
 def run_tests(
@@ -97,9 +96,8 @@ class _Batch:
 
     def _run(self, connection: DriverConnection, queue: deque[int]) -> None:
         most = min(PREFETCH, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // DESCRIPTORS_EACH)
-        ahead = (
-            connection.parallel
-        )  # small at first: if stop() ends the batch early, tests forked in advance are wasted
+        # Small at first: if stop() ends the batch early, tests forked in advance are wasted.
+        ahead = connection.parallel
         self._refill(connection, queue, ahead)  # before the program is compiled
         connection.await_compiled()
         while not self.stopped and connection.running:

@@ -6,7 +6,7 @@ import time
 
 
 class FairClock:
-    """A clock that slows down while more tests run than there are processors, so that tests do not time out earlier.
+    """A clock that slows down while tests share processors, so that sharing does not cause timeouts.
 
     Args:
         processors: processors available for tests.

@@ -149,9 +149,8 @@ def _execute(code: str, name: str, variables: dict[str, Any]) -> BaseException |
 
 def _execute_as_notebook(code: str, name: str, variables: dict[str, Any]) -> None:
     """Run the statements of a cell. If the last one is an expression, pass its value to sys.displayhook."""
-    tree: Any = compile(
-        code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True
-    )  # ast.parse() would add a frame to tracebacks
+    # Not ast.parse(), which would add a frame to tracebacks.
+    tree: Any = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
     last = tree.body[-1:]
     if last and isinstance(last[0], ast.Expr):
         del tree.body[-1]

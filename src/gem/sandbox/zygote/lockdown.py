@@ -139,9 +139,8 @@ class LsmLevel(BasicLevel):
         self.rules = LandlockRules([*readable, *MACHINE], DEVICES, network=self.settings.network)
         if self.rules.abi == 0:
             raise OSError("the kernel has no Landlock")
-        if (
-            self.rules.abi >= REFER_SINCE
-        ):  # an older version would prevent this process from moving files, see remove_tree()
+        # An older version would prevent this process from moving files; see remove_tree().
+        if self.rules.abi >= REFER_SINCE:
             hide(self.settings.hidden)
         guard = self.rules.abi < SIGNALS_SINCE and not self.new_users
         self.filters = {

@@ -112,8 +112,7 @@ def _stop(roots: list[int]) -> list[int]:
             break
         for found in new:
             seen[found.pid] = not found.stopped
-            with contextlib.suppress(
-                ProcessLookupError, PermissionError
-            ):  # the process has ended or belongs to another user
+            # The process may have ended or may belong to another user.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(found.pid, signal.SIGSTOP)
     return [pid for pid, running in seen.items() if running]

@@ -22,13 +22,8 @@ USER = 1000  # user id that programs see
 OUTSIDE_USER = 60_000  # the host's id for USER if the sandbox runs as root, because limits do not apply to root
 HOME_CANDIDATES = ("/tmp", "/home", "/var/tmp")  # the first one that contains no readable path is used
 BOX = "/box"  # mount point of the file system that holds all files of a run
-ROOT_CANDIDATES = (
-    "/sys",
-    "/mnt",
-    "/media",
-    "/srv",
-    "/opt",
-)  # the first existing one that contains no readable path is used
+# The first existing folder that contains no readable path is used.
+ROOT_CANDIDATES = ("/sys", "/mnt", "/media", "/srv", "/opt")
 NEW_ROOT = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_PIDS
 SAFE_MOUNT = linux.NO_SUID | linux.NO_DEVICES
 

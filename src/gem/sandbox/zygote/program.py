@@ -157,9 +157,8 @@ def install_flush_handler() -> None:
 
 def _flush(*_: object) -> None:
     for finish in (_flush_out, _flush_errors):
-        with contextlib.suppress(
-            BaseException
-        ):  # the signal arrived during a flush, or the program has replaced the streams
+        # The signal may arrive during a flush, or the program may have replaced the streams.
+        with contextlib.suppress(BaseException):
             finish()
 
 
