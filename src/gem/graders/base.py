@@ -1,4 +1,4 @@
-"""Grade, the result of every grader, and the check of gold answers."""
+"""The class Grade, which every grader returns, and the validation of gold answers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Grade:
     """The verdict on an answer. A grader that cannot reach a verdict raises InfraError instead of returning a Grade.
 
     Args:
-        reward: 0 to 1.
-        correct: whether the answer is fully correct; exactly then the reward is 1.
-        reason: one-line explanation for people.
+        reward: the score, from 0 to 1.
+        correct: whether the answer is fully correct. The reward is 1 if and only if this is True.
+        reason: a one-line explanation for humans.
         parsed: the answer as parsed; "" if nothing was parsed.
         details: JSON-like data specific to the grader.
 
@@ -37,13 +37,13 @@ class Grade:
 
 
 def gold_answers(gold: str | Sequence[str], *, allow_none: bool = False) -> list[str]:
-    """Return one gold answer or several as a list.
+    """Validate one gold answer or a sequence of gold answers, and return them as a list.
 
     Args:
         allow_none: accept an empty sequence.
 
     Raises:
-        BadValue: a gold answer is blank or not a string, or there is none.
+        BadValue: a gold answer is blank or not a string, or the sequence is empty and ``allow_none`` is False.
     """
     golds = list(gold) if isinstance(gold, Sequence) and not isinstance(gold, str) else [gold]
     if not (golds or allow_none) or not all(isinstance(each, str) and each.strip() for each in golds):

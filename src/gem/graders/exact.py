@@ -1,8 +1,9 @@
 """Grade short answers: exact match and word-level F1 after SQuAD normalization (arXiv 1606.05250, section 6.1).
 
-Unlike the original, the normalization keeps different words different. Punctuation between words becomes a space, but
-punctuation inside a word stays: signs, points, slashes and colons of numbers (-5, 1.5, 3/4, 3:30), percent signs,
-apostrophes ("we're"), C++ and C#. Articles are removed, except at the end ("vitamin A") or if nothing else is left.
+Unlike the original normalization, this one does not make different words equal. Punctuation between words is replaced
+with a space. Punctuation that is part of a number or a word is kept: signs, decimal points, slashes and colons (-5,
+1.5, 3/4, 3:30), percent signs, apostrophes ("we're"), C++ and C#. Articles are removed, except for an article at the
+end ("vitamin A") and in a text that consists only of articles.
 
 >>> exact_match("The Eiffel Tower.", "eiffel tower").correct, exact_match("the", "a").correct
 (True, False)
@@ -23,13 +24,13 @@ _SAME = str.maketrans({**dict.fromkeys("‘’ʼ´`", "'"), **dict.fromkeys("‐
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _PERCENT = re.compile(r"(?<=\d)\s*(?:%|per ?cent\b)")
 _INITIALS = re.compile(r"(?<![^\W_])(?:[^\W\d_]\.)+(?:[^\W\d_](?![^\W_]))?")  # U.S., a.m.
-# Punctuation and symbols that are part of a word.
+# Punctuation and symbols that are part of a number or a word.
 _PART = re.compile(r"(?<![^\s(])[-+](?=\.?\d)|(?<=\d)[.,:/](?=\d)|(?<![\d\w])\.(?=\d)|(?<=\d)%|(?<=[^\W_])'(?=[^\W_])")
 _NAMED = re.compile(r"\b[^\W\d_][+#]+(?=[^\w+#]|$)")  # C++, F#
 
 
 def normalize(text: str) -> str:
-    """Lower-case a text and remove punctuation, articles and extra spaces, as described in the module docstring.
+    """Convert a text to lower case and remove punctuation, articles and extra spaces (see the module docstring).
 
     >>> normalize("The U.S. (in 1,000s): -2.5 %!"), normalize("Vitamin A")
     ('us in 1000s -2.5%', 'vitamin a')
@@ -46,12 +47,12 @@ def normalize(text: str) -> str:
 
 
 def _gap(character: str) -> str:
-    """Return the replacement of a character outside words: itself if it is a currency or other symbol, else a space."""
+    """Return a currency sign or other symbol (Unicode Sc and So) unchanged, and a space for any other character."""
     return character if unicodedata.category(character) in ("Sc", "So") else " "
 
 
 def exact_match(answer: str, gold: str | Sequence[str]) -> Grade:
-    """Score 1.0 if the normalized answer equals one of the gold answers.
+    """Return reward 1.0 if the normalized answer equals a normalized gold answer, else 0.0.
 
     Raises:
         BadValue: a gold answer is empty or not a string.
@@ -64,7 +65,7 @@ def exact_match(answer: str, gold: str | Sequence[str]) -> Grade:
 
 
 def f1(answer: str, gold: str | Sequence[str]) -> Grade:
-    """Score the F1 of word overlap with the best-matching gold answer; the answer is correct at 1.
+    """Return the highest word-overlap F1 score over the gold answers as the reward. An F1 score of 1 is correct.
 
     Raises:
         BadValue: a gold answer is empty or not a string.

@@ -2,8 +2,8 @@
 
 The answer is untrusted. The prompt encloses it between lines with a random token, the system message declares
 everything between them to be data, and a verdict must be a single JSON object that repeats the token. An answer can
-therefore neither close its own section nor forge a verdict. It can still try to persuade the judge, so prefer
-rule-based graders where they apply.
+therefore neither close its own section nor forge a verdict. The text of an answer can still influence the judge, so
+prefer rule-based graders where they apply.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gem.graders.base import Grade, gold_answers
 from gem.messages import Message, assistant, user
 from gem.policies.endpoint import Endpoint
 
-MAX_CHARS = 50_000  # about 12,000 tokens of English, within the context of every current model
+MAX_CHARS = 50_000  # about 12,000 tokens of English, which fits the context window of current models
 SAME = "Give the highest score if ANSWER agrees with REFERENCE in substance, and 0 if it does not."
 
 RULES = """\
@@ -41,14 +41,14 @@ Reply with one JSON object and nothing else, in this form:
 
 @dataclass(frozen=True, kw_only=True)
 class Judge:
-    """Grade answers by asking a model.
+    """Grade answers by asking a language model.
 
     Args:
         endpoint: the model. The caller closes it.
         rubric: how to assign scores; it may refer to QUESTION, REFERENCE and ANSWER.
-        top: the highest score. Scores are integers from 0, and the reward is score / top.
-        max_chars: maximum length of an answer; a longer one is wrong and is not sent to the judge.
-        sampling: sampling options of the endpoint.
+        top: the highest score. Scores are integers from 0 to ``top``, and the reward is score / top.
+        max_chars: maximum length of an answer. A longer answer gets reward 0 and is not sent to the judge.
+        sampling: sampling options passed to the endpoint.
 
     ``Grade.details`` holds the score, top and the name of the judge's model.
 
@@ -69,16 +69,16 @@ class Judge:
             raise BadValue(f"top and max_chars must be at least 1, got {self.top} and {self.max_chars}")
 
     def grade(self, answer: str, gold: str | Sequence[str] = (), *, question: str = "") -> Grade:
-        """Ask the judge for a verdict, and once more if the first reply is malformed.
+        """Ask the judge for a verdict. If the first reply is malformed, ask a second time.
 
         Args:
-            gold: a reference answer or several; empty if the rubric needs none.
-            question: included in the prompt if not empty.
+            gold: a reference answer or a sequence of them; an empty sequence if the rubric needs no reference answer.
+            question: the question, which is included in the prompt if it is not empty.
 
         Raises:
             EndpointError: the endpoint failed.
-            GraderError: the judge gave no valid verdict twice, so the verdict is unknown.
-            BadValue: the answer or gold is not a string.
+            GraderError: both replies of the judge were malformed, so the verdict is unknown.
+            BadValue: the answer is not a string, or a reference answer is blank or not a string.
         """
         if (grade := self._grade_without_judge(answer)) is not None:
             return grade
@@ -97,7 +97,7 @@ class Judge:
         return dialog.grade
 
     def _grade_without_judge(self, answer: str) -> Grade | None:
-        """Return the grade of an empty or overlong answer; None if the judge has to decide."""
+        """Return the grade of an empty or too long answer; None if the judge has to grade the answer."""
         if not isinstance(answer, str):
             raise BadValue(f"answer must be a string, got {type(answer).__name__}")
         if not answer.strip():
@@ -110,9 +110,9 @@ class Judge:
 class _Dialog:
     """The messages exchanged about one answer.
 
-    Args:
-        messages: the messages to send next.
-        grade: the verdict; None until there is one.
+    Attributes:
+        messages: the messages to send in the next request.
+        grade: the grade; None until a valid verdict was received.
     """
 
     def __init__(self, judge: Judge, answer: str, gold: str | Sequence[str], question: str) -> None:
@@ -130,7 +130,7 @@ class _Dialog:
         self.grade: Grade | None = None
 
     def add_reply(self, reply: str) -> None:
-        """Parse a reply of the judge. Raises GraderError if it is the second malformed one."""
+        """Set ``grade`` from a reply, or request a valid verdict. Raises GraderError for a second malformed reply."""
         try:
             self.grade = self._parse_verdict(reply)
         except _MalformedVerdict as e:
@@ -157,7 +157,7 @@ class _Dialog:
         return f'{{"token": "{self._token}", "reason": "<one or two sentences>", "score": {scores}}}'
 
     def _parse_verdict(self, reply: str) -> Grade:
-        """Raises _MalformedVerdict for any deviation from the requested form."""
+        """Convert a reply to a Grade. Raises _MalformedVerdict if the reply does not have the requested form."""
         verdict = _json_object(reply)
         if set(verdict) != {"token", "reason", "score"}:
             raise _MalformedVerdict("the keys must be token, reason and score")
@@ -197,5 +197,5 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _valid_unicode(text: str) -> str:
-    """Replace lone surrogates, which endpoints reject."""
+    """Replace lone surrogates, which endpoints reject, with question marks."""
     return text.encode("utf-8", "replace").decode()

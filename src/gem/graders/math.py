@@ -1,15 +1,16 @@
 r"""Grade math answers: does an answer equal the reference answer?
 
-- Numbers are compared exactly: 0.5 equals 1/2, and 1.414 does not equal the square root of 2. Two decimals within a
-  relative difference of 1e-12 (floating-point rounding) are equal. 50% equals 0.5, not 50.
-- Units must agree if both sides have one (5 km equals 5000 m, not 5 miles). A side without a unit is taken to be in the
-  unit of the other.
-- A name stands for its value: x = 5 equals 5, but not y = 5.
-- Tuples are ordered; sets and lists are not. (1, 2) is both a pair and an open interval.
-- Formulas are compared by value, and equations up to a factor.
+- Numbers are compared exactly: 0.5 equals 1/2, and 1.414 does not equal the square root of 2. To allow for
+  floating-point rounding, two decimal numbers are equal if their relative difference is at most 1e-12. 50% equals 0.5,
+  not 50.
+- If both answers have a unit, the units are converted: 5 km equals 5000 m, but not 5 miles. If only one answer has a
+  unit, the other answer is assumed to have the same unit.
+- An assignment equals its value: x = 5 equals 5. Assignments to different names differ: x = 5 does not equal y = 5.
+- Tuples are ordered; sets and lists are not. (1, 2) equals both the pair and the open interval.
+- Formulas are equal if their values are equal. Equations are equal if they differ only by a constant factor.
 
-The parent process cleans, parses and compares both sides once. Only the comparisons of formulas that remain undecided
-run in a worker.
+The parent process normalizes, parses and compares both answers. Only comparisons of formulas that require computer
+algebra run in a worker process.
 
 >>> grade_math(r"\frac{2}{4}", "0.5").correct, grade_math("10 miles", "10 km").correct
 (True, False)
@@ -37,11 +38,12 @@ def grade_math(answer: str, gold: str | Sequence[str]) -> Grade:
     """Grade an answer in this process, without a time limit. Use MathGrader for untrusted answers.
 
     Args:
-        answer: LaTeX or plain text, with or without a box or dollar signs. An answer over the caps of
-            `gem.graders.math_text` is wrong and is not evaluated.
-        gold: the reference answer, or several of which any one suffices.
+        answer: LaTeX or plain text, with or without a box or dollar signs. An answer that exceeds a size limit of
+            `gem.graders.math_text` is graded wrong without being evaluated.
+        gold: a reference answer or a sequence of them. An answer that equals any of them is correct.
 
     Raises:
+        BadValue: the answer is not a string, or a reference answer is blank or not a string.
         MissingDependency: formulas have to be compared, and the extra [math] is not installed.
     """
     grade, pending = _compare_texts(answer, gold)
@@ -50,11 +52,11 @@ def grade_math(answer: str, gold: str | Sequence[str]) -> Grade:
 
 @dataclass(frozen=True)
 class MathGrader:
-    """Grade math answers; comparisons that take computer algebra run in a pool of killable worker processes.
+    """Grade math answers. Comparisons that require computer algebra run in worker processes with a time limit.
 
     Args:
-        pool: None uses a pool shared by all graders of the process.
-        timeout: seconds per answer; None uses the pool's.
+        pool: the pool of worker processes; None uses the pool shared by all graders of this process.
+        timeout: seconds per answer; None uses the time limit of the pool.
     """
 
     pool: GraderPool | None = None
@@ -64,7 +66,7 @@ class MathGrader:
         """Grade an answer as grade_math() does, within the time limit.
 
         Raises:
-            GraderError: the comparison timed out, so the verdict is unknown.
+            GraderError: the comparison timed out or its worker failed, so the verdict is unknown.
             MissingDependency: formulas have to be compared, and the extra [math] is not installed.
         """
         grade, pending = _compare_texts(answer, gold)
@@ -82,10 +84,11 @@ class MathGrader:
         return _resolved(grade, pending, await pool.arun(_FIRST_TRUE, conditions, timeout=self.timeout))
 
     def check_gold(self, gold: str) -> str | None:
-        """Return why a reference answer cannot be matched: it exceeds a cap, or holds an unreadable formula.
+        """Check whether an answer can equal a reference answer.
 
         Returns:
-            The reason, or None if the reference answer is usable.
+            The reason why no answer can equal the reference answer: it exceeds a size limit, its braces are not
+            balanced, or a formula in it cannot be parsed. None if the reference answer is usable.
 
         Raises:
             GraderError, MissingDependency: as for grade().
@@ -100,13 +103,13 @@ class MathGrader:
 
 
 def quick_grade(answer: str, gold: str | Sequence[str]) -> Grade | None:
-    """Grade an answer in microseconds; return None if that would take computer algebra."""
+    """Grade an answer without computer algebra, in microseconds; return None if computer algebra is required."""
     grade, pending = _compare_texts(answer, gold)
     return None if pending else grade
 
 
 def quick_check_gold(gold: str) -> str | None:
-    """Check a reference answer like MathGrader.check_gold(), without computer algebra."""
+    """Return why a reference answer is unusable, or None. Unlike MathGrader.check_gold(), do not parse formulas."""
     if (reason := exceeded_cap(gold)) is not None:
         return reason
     braces = re.findall(r"(?<!\\)(?:\\\\)*([{}])", gold)
@@ -114,7 +117,7 @@ def quick_check_gold(gold: str) -> str | None:
 
 
 def shared_pool() -> GraderPool:
-    """Return the pool shared by all graders of this process; its workers have the math libraries loaded."""
+    """Return the pool shared by all graders of this process. Its workers have the math libraries loaded."""
     if not _pool:
         _pool.append(GraderPool(modules=["gem.graders.math_warm"]))
     return _pool[0]
@@ -123,14 +126,15 @@ def shared_pool() -> GraderPool:
 _FIRST_TRUE = "gem.graders.math_engine:first_true"
 _FIRST_ERROR = "gem.graders.math_engine:first_error"
 _pool: list[GraderPool] = []
-_Pending = dict[str, Condition]  # reference answer → the condition under which the answer equals it
+_Pending = dict[str, Condition]  # reference answer → condition under which the answer equals this reference answer
 
 
 def _compare_texts(answer: str, gold: str | Sequence[str]) -> tuple[Grade, _Pending]:
     """Compare an answer with each reference answer, without computer algebra.
 
     Returns:
-        The grade as far as it is known, and the comparisons that may still make it correct.
+        The grade that applies if no pending condition holds, and the pending conditions. If any of them holds, the
+        answer is correct.
     """
     golds = gold_answers(gold)
     if not isinstance(answer, str):
@@ -150,7 +154,7 @@ def _compare_texts(answer: str, gold: str | Sequence[str]) -> tuple[Grade, _Pend
 
 
 def _resolved(grade: Grade, pending: _Pending, index: int | None) -> Grade:
-    """Return the grade once the pending comparisons are evaluated: index is the first that holds."""
+    """Return the final grade. ``index`` is the number of the first pending condition that holds; None: none holds."""
     return grade if index is None else _right(list(pending)[index], grade.parsed)
 
 
@@ -163,7 +167,7 @@ def _wrong(reason: str, parsed: str = "") -> Grade:
 
 
 def _formulas_in(value: object) -> list[Formula]:
-    """Collect the formulas inside a value."""
+    """Return all formulas nested in a value."""
     if isinstance(value, Formula):
         return [value]
     if isinstance(value, tuple):
@@ -172,7 +176,7 @@ def _formulas_in(value: object) -> list[Formula]:
 
 
 def _engine_pool(pool: GraderPool | None) -> GraderPool:
-    """Return the pool to use. Raises MissingDependency if the math libraries are not installed."""
+    """Return ``pool``, or the shared pool if it is None. Raises MissingDependency without the math libraries."""
     if not is_installed("latex2sympy2_extended"):
         require("latex2sympy2_extended", extra="math")
     return pool or shared_pool()

@@ -1,7 +1,7 @@
 """Compare two parsed math answers by rules over their values.
 
-One file because the rules are mutually recursive over the kinds of Value. They decide everything that takes no computer
-algebra. The rest is returned as a Condition on formulas, which `gem.graders.math_engine` evaluates in a worker.
+The rules are in one file because they are mutually recursive. They decide every comparison that does not require
+computer algebra. Any other comparison returns a Condition on formulas, which `gem.graders.math_engine` evaluates.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LABEL = re.compile(
 
 
 def compare(answer: ParsedAnswer, gold: ParsedAnswer) -> Verdict:
-    """Return whether an answer equals a reference answer, or the condition on formulas under which it does."""
+    """Return whether an answer equals a reference answer, or the condition under which they are equal."""
     if _join_units(answer.clean) == _join_units(gold.clean):
         return True
     if (wanted := _choice_of(gold.clean)) is not None:
@@ -55,7 +55,7 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer) -> Verdict:
 
 
 def _interpretations(answer: ParsedAnswer, gold: ParsedAnswer) -> Iterator[tuple[Value, Value]]:
-    """Yield both values as read, and again with a comma (3,14) read as the decimal point."""
+    """Yield the two parsed values. If one of the texts can have a decimal comma (3,14), also yield that reading."""
     yield answer.value, gold.value
     if (number := _decimal_comma(answer, gold.value)) is not None:
         yield number, gold.value
@@ -69,7 +69,7 @@ def _join_units(cleaned: str) -> str:
 
 
 def _choice_of(text: str) -> tuple[str, str] | None:
-    """Return the multiple-choice letter that an answer names and the rest of its text; None if it names no letter.
+    """Return the multiple-choice letter in an answer and the text after the letter; None if there is no letter.
 
     >>> _choice_of("(C) 12"), _choice_of("Option B"), _choice_of("12")
     (('C', '12'), ('B', ''), None)
@@ -82,7 +82,7 @@ def _choice_of(text: str) -> tuple[str, str] | None:
 
 
 def _all_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Combine verdicts by "and", keeping only the undecided ones."""
+    """Return False if any verdict is False, True if all are True, else the conjunction of the undecided verdicts."""
     undecided = []
     for verdict in verdicts:
         if verdict is False:
@@ -95,7 +95,7 @@ def _all_of(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def _any_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Combine verdicts by "or", keeping only the undecided ones."""
+    """Return True if any verdict is True, False if all are False, else the disjunction of the undecided verdicts."""
     undecided = []
     for verdict in verdicts:
         if verdict is True:
@@ -164,7 +164,10 @@ def _quantities(a: Number | Formula, g: Number | Formula) -> Verdict:
 
 
 def _angles(a: Number | Formula, g: Number | Formula) -> Verdict:
-    """Compare angles, one of them in degrees; a side without a unit is in radians."""
+    """Compare two angles, of which at least one is in degrees. An angle without a unit is in radians.
+
+    Return False for other units.
+    """
     units = {a.unit, g.unit}
     if "degree" not in units or not units <= {"degree", "radian", ""}:
         return False
@@ -222,12 +225,12 @@ def _groups(a: Group, g: Group) -> Verdict:
 
 
 def _has_all(items: Sequence[Value], others: Sequence[Value]) -> Verdict:
-    """Return whether each of the others equals one of the items."""
+    """Return whether each value in ``others`` equals a value in ``items``."""
     return _all_of(_any_of(_values(item, other) for item in items) for other in others)
 
 
 def _same_items(items: Sequence[Value], golds: Sequence[Value]) -> Verdict:
-    """Match each item with a reference item of its own, in any order."""
+    """Compare two sequences of equal length, ignoring the order. Each reference item is matched only once."""
     left = list(golds)
     for position, item in enumerate(items):
         index, verdict = next(
@@ -262,26 +265,26 @@ def _clocks(a: Value, g: Value) -> Verdict:
 
 
 def _has_other_name(value: Value, group: Value) -> bool:
-    """Return whether a group assigns a value to a name other than that of the value."""
+    """Return whether ``value`` is an assignment and ``group`` contains an assignment to a different name."""
     if not isinstance(value, Named) or not isinstance(group, Group):
         return False
     return any(isinstance(item, Named) and item.name != value.name for item in group.items)
 
 
 def _count_names(group: Group) -> int:
-    """Count the different names in a group."""
+    """Count the different names to which a group assigns values."""
     return len({item.name for item in group.items if isinstance(item, Named)})
 
 
 def _is_singleton(value: Value) -> bool:
-    """Return whether a value is a set of a single scalar or tuple, which also equals its item."""
+    """Return whether a value is a set whose only item is a tuple or not a Group. Such a set also equals its item."""
     if not isinstance(value, Group) or value.kind != "set" or len(value.items) != 1:
         return False
     return not isinstance(value.items[0], Group) or value.items[0].kind == "tuple"
 
 
 def _point_as_tuple(value: Value, other: Value) -> Value:
-    """Read a named point such as P(1, 2) as a tuple if the other side is one."""
+    """Convert a named point such as P(1, 2) to a tuple if the other value is a tuple; else return it unchanged."""
     if not isinstance(value, Formula) or not isinstance(other, Group) or other.kind != "tuple":
         return value
     named = _POINT.fullmatch(value.latex)
@@ -289,7 +292,10 @@ def _point_as_tuple(value: Value, other: Value) -> Value:
 
 
 def _assignments_as_tuple(group: Group, other: Group) -> Group:
-    """Convert "x = 1, y = 2" to the tuple (1, 2), in alphabetical order of names, if the other side is a tuple."""
+    """Convert "x = 1, y = 2" to the tuple (1, 2), sorted by name, if the other group is a tuple.
+
+    Return any other group unchanged.
+    """
     named = [item for item in group.items if isinstance(item, Named)]
     if other.kind != "tuple" or group.kind != "list" or len({item.name for item in named}) < max(len(group.items), 2):
         return group
@@ -297,7 +303,10 @@ def _assignments_as_tuple(group: Group, other: Group) -> Group:
 
 
 def _capital_as_unit(value: Number | Formula, other: Number | Formula) -> Number | Formula:
-    """Read a trailing capital letter as a unit (3 N is three newtons) if the other side has a unit."""
+    """Convert a trailing capital letter to a unit (3 N is three newtons) if the other value has a unit.
+
+    Return any other value unchanged.
+    """
     if not isinstance(value, Formula) or value.unit or not other.unit:
         return value
     match = re.fullmatch(r"(.*\S) ([A-Z])", value.latex)
@@ -311,7 +320,10 @@ def _capital_as_unit(value: Number | Formula, other: Number | Formula) -> Number
 
 
 def _unit_as_variable(value: Number | Formula, other: Number | Formula) -> Number | Formula:
-    """Read a one-letter unit as a variable (3 t is 3 times t) if the other side is a formula with variables."""
+    """Convert a one-letter unit to a variable (3 t is 3 times t) if the other value is a formula with variables.
+
+    Return any other value unchanged.
+    """
     letter = unit_as_letter(value.unit)
     if letter is None or not isinstance(other, Formula) or other.unit or not re.search(_LETTER, other.latex):
         return value
@@ -319,7 +331,7 @@ def _unit_as_variable(value: Number | Formula, other: Number | Formula) -> Numbe
 
 
 def _conversion(unit: str, gold: str) -> Fraction | None:
-    """Return the factor from one unit to the other; None if their dimensions differ."""
+    """Return the factor that converts ``unit`` to ``gold``; None if their dimensions differ."""
     if unit == gold:
         return Fraction(1)
     if "%" in (unit, gold):
@@ -365,7 +377,7 @@ def _in_bases(a: Value, g: Value) -> bool:
 
 
 def _words(a: Value, g: Value) -> bool:
-    """Compare words. One of them may have been read as a product of variables (DNE, odd)."""
+    """Compare two words. A word such as DNE may have been parsed as a Formula, a product of variables."""
     texts = [
         normalize_word(value.latex) if isinstance(value, Formula) else value.text
         for value in (a, g)
@@ -377,7 +389,7 @@ def _words(a: Value, g: Value) -> bool:
 
 
 def _decimal_comma(answer: ParsedAnswer, other: Value) -> Number | None:
-    """Read 3,14 as a decimal number if the other side is a number that is not an integer."""
+    """Parse 3,14 as a decimal number if the other value is a number that is not an integer; else return None."""
     if re.search(r",\s", answer.text):
         return None
     match = re.fullmatch(r"([+-]?\d+),(\d{1,2}|\d{4,})", answer.clean.replace(" ", ""))

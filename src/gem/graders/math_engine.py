@@ -1,7 +1,7 @@
-"""Evaluate conditions on formulas with computer algebra: latex2sympy2_extended parses, sympy compares.
+"""Evaluate conditions on formulas with computer algebra (latex2sympy2_extended and sympy).
 
-The comparison is exact or at random points. It may not terminate on a hostile formula, so it runs in a worker process
-that can be killed; the parent process only builds the conditions.
+Formulas are compared structurally, then numerically (at random points if they have variables). A comparison may not
+terminate on a malicious formula, so MathGrader runs this code in a worker process that can be killed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 from gem._internal.text import short_repr
 from gem.errors import BadValue, require
 
-DIGITS = 40  # precision of the numbers compared
-AGREEMENT = 30  # digits that have to agree
-POINTS = 6  # points at which expressions with variables are compared; they must be defined at half of them
-_ODD_ROOT = re.compile(r"\\sqrt\[(\d*[13579])\]\{-(\d+(?:\.\d+)?)\}")  # of a negative number: use the real root
+DIGITS = 40  # decimal digits of numerical evaluation
+AGREEMENT = 30  # decimal digits that must agree
+POINTS = 6  # number of random points for expressions with variables; half of the values must be defined
+_ODD_ROOT = re.compile(r"\\sqrt\[(\d*[13579])\]\{-(\d+(?:\.\d+)?)\}")  # real root of a negative number
 _DEGREES = re.compile(r"\{?(\d+(?:\.\d+)?)\}?\s*\^\\circ")
 
 
 @dataclass(frozen=True)
 class SameFormula:
-    """Two LaTeX expressions are equal wherever they are defined."""
+    """The condition that two LaTeX expressions are equal wherever both are defined."""
 
     answer: str
     gold: str
@@ -33,7 +33,7 @@ class SameFormula:
 
 @dataclass(frozen=True)
 class SameEquation:
-    """Two equations, given by their sides, have the same solutions: their differences are proportional."""
+    """The condition that two equations, each given as (left, right), are equal up to a constant factor."""
 
     answer: tuple[str, str]
     gold: tuple[str, str]
@@ -51,7 +51,11 @@ class AnyOf:
 
 @dataclass(frozen=True)
 class Matching:
-    """Each item equals a reference item of its own. rows: one per item, with its verdict for each reference item."""
+    """The condition that each item can be paired with a different, equal reference item.
+
+    Args:
+        rows: one row per item, with the verdict of comparing the item with each reference item.
+    """
 
     rows: tuple[tuple[bool | Condition, ...], ...]
 
@@ -60,12 +64,12 @@ Condition = SameFormula | SameEquation | AllOf | AnyOf | Matching
 
 
 def first_true(conditions: Sequence[Condition]) -> int | None:
-    """Return the index of the first condition that holds, or None. Runs in a worker."""
+    """Return the index of the first condition that holds; None if no condition holds."""
     return next((i for i, condition in enumerate(conditions) if holds(condition)), None)
 
 
 def first_error(formulas: Sequence[str]) -> str | None:
-    """Return why the first unreadable formula cannot be parsed, or None if all can. Runs in a worker."""
+    """Return the error of the first formula that cannot be parsed; None if all formulas can be parsed."""
     for latex in formulas:
         try:
             parse(latex)
@@ -75,7 +79,7 @@ def first_error(formulas: Sequence[str]) -> str | None:
 
 
 def holds(condition: bool | Condition) -> bool:
-    """Evaluate a condition. A formula that cannot be parsed is not equal to any other."""
+    """Evaluate a condition. A formula that cannot be parsed is not equal to any formula."""
     if isinstance(condition, bool):
         return condition
     if isinstance(condition, AllOf):
@@ -93,7 +97,10 @@ def holds(condition: bool | Condition) -> bool:
 
 
 def _match(rows: Sequence[Sequence[bool | Condition]]) -> bool:
-    """Give each row the first free column that holds; equality is transitive, so a greedy choice suffices."""
+    """Return whether each row can be assigned a different column whose condition holds.
+
+    Equality is transitive, so it is sufficient to assign the first free column to each row.
+    """
     free = list(range(len(rows)))
     for row in rows:
         column = next((column for column in free if holds(row[column])), None)
@@ -123,20 +130,23 @@ def _same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
 
 
 def _is_expression(value: Any) -> bool:
-    """Return whether a sympy object can be subtracted: not an equation, a set or a truth value."""
+    """Return whether a sympy object is an expression, in contrast to an equation, a set or a truth value."""
     return isinstance(value, _sympy().Expr)
 
 
 @lru_cache(maxsize=4096)
 def parse(latex: str) -> Any:
-    """Parse clean LaTeX into a sympy expression without evaluating it. Raises BadValue if it is not a formula."""
+    """Parse normalized LaTeX into a sympy object. Raises BadValue if the text is not a formula.
+
+    Integrals, sums, products, limits and derivatives are evaluated.
+    """
     sympy = _sympy()
     latex2sympy = require("latex2sympy2_extended", extra="math").latex2sympy
     text = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}", r"\1", latex)
     text = _ODD_ROOT.sub(r"(-\\sqrt[\1]{\2})", text)
     text = _DEGREES.sub(r"{\1\\cdot\\frac{\\pi}{180}}", text)
     try:
-        expression = latex2sympy(text, normalization_config=None)  # the default would drop units and open boxes
+        expression = latex2sympy(text, normalization_config=None)  # the default removes units and boxes
         imaginary = [symbol for symbol in expression.free_symbols if symbol.name == "i"]
         expression = expression.subs({symbol: sympy.I for symbol in imaginary})
         expression = expression.subs({s: sympy.Symbol(s.name) for s in expression.free_symbols})  # drop assumptions
@@ -154,14 +164,14 @@ def _sympy() -> Any:
 
 
 def _vanishes(difference: Any) -> bool:
-    """Return whether an expression is zero: numerically, or at random points if it has variables."""
+    """Return whether an expression is numerically zero. An expression with variables is evaluated at random points."""
     points = POINTS if difference.free_symbols else 1
     known = [value for value in (_value(difference, point) for point in range(points)) if value is not None]
     return len(known) >= (points + 1) // 2 and all(abs(value) < 10.0**-AGREEMENT for value in known)
 
 
 def _value(expression: Any, point: int) -> Any:
-    """Evaluate an expression at the random point with this number; None where it is undefined."""
+    """Evaluate an expression at a random point seeded by ``point``; return None if it is undefined or infinite."""
     sympy = _sympy()
     symbols = sorted(expression.free_symbols, key=lambda symbol: symbol.name)
     chance = random.Random(point)

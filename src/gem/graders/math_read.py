@@ -1,7 +1,7 @@
-"""Parse the text of a math answer into a Value, without computer algebra: a Formula keeps its LaTeX.
+"""Parse the text of a math answer into a Value. Formulas are kept as LaTeX, without computer algebra.
 
-One file because the readers are mutually recursive: the items of a set, the sides of an equation and the cells of a
-matrix are answers themselves. `_READERS` lists them in the order in which they are tried.
+The parsers are in one file because they are mutually recursive: the items of a set, the sides of an equation and the
+cells of a matrix are parsed like whole answers. `_READERS` lists the parsers in the order in which they are tried.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _UNIT_TAIL = re.compile(
 _SCALED = re.compile(
     rf"(?P<number>.*?[\d}}])\s*(?:\\text\{{)?\s*(?P<scale>{'|'.join(SCALES)})(?![a-z])\s*\}}?(?P<rest>.*)"
 )
-_ANGLE_OF = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")  # degrees belong to its argument, not to the value
-_CALCULUS = re.compile(r"\\(?:int|lim|sum|prod)(?![a-z])")  # letters after numbers are variables, not units
+_ANGLE_OF = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")  # degrees after such a function belong to its argument
+_CALCULUS = re.compile(r"\\(?:int|lim|sum|prod)(?![a-z])")  # in these formulas, letters after numbers are variables
 _CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?)?\s*(?:\\text\{\s*)?([ap])?(?(4)\.?\s*m\b\.?)\s*\}?", re.I)
-LONGEST_SCALED = 60  # characters of a number such as "1.5 million"
+LONGEST_SCALED = 60  # maximum number of characters of a number such as "1.5 million"
 _EVERYTHING = Interval(None, None, (False, False))
 _PHRASES: dict[str, Value] = {
     **dict.fromkeys(["no solution", "no solutions", "empty set", "the empty set"], Group("set", ())),
@@ -68,7 +68,7 @@ _PHRASES: dict[str, Value] = {
 
 @dataclass(frozen=True)
 class ParsedAnswer:
-    """A parsed answer: its raw text, its clean text, and its value."""
+    """A parsed answer: the original text, the normalized text and the value."""
 
     text: str
     clean: str
@@ -77,7 +77,7 @@ class ParsedAnswer:
 
 @lru_cache(maxsize=2048)
 def read(text: str) -> ParsedAnswer:
-    """Clean and parse an answer. Cached, since the reference answer is the same for a group of episodes."""
+    """Normalize and parse an answer. Results are cached because a group of episodes has the same reference answer."""
     cleaned = clean(text)
     return ParsedAnswer(text, cleaned, _read(cleaned))
 
@@ -125,13 +125,13 @@ def _read_union(text: str) -> Value | None:
 
 
 def _read_builder(text: str) -> Value | None:
-    """Read a set given by a condition: {x | x > 3}."""
+    """Parse a set in set-builder notation, such as {x | x > 3}; return None for other text."""
     match = re.fullmatch(r"\\?\{\s*\(?[a-zA-Z]\)?(?:\s*\\in\s*\\mathbb\{R\})?\s*(?:\\mid|\||:)(.*?)\\?\}", text)
     return _read(match.group(1).strip()) if match else None
 
 
 def _read_congruence(text: str) -> Value | None:
-    """Read x ≡ 3 (mod 5), or 3 (mod 5) alone."""
+    """Parse a congruence such as x ≡ 3 (mod 5) or 3 (mod 5); return None for other text."""
     before, marked, after = text.partition(r"\pmod{")
     modulus = after.rstrip(")").removesuffix("}")
     if not marked or not modulus or re.search(r"[{}\\]", modulus):
@@ -141,7 +141,10 @@ def _read_congruence(text: str) -> Value | None:
 
 
 def _read_list(text: str) -> Value | None:
-    """Read values separated by commas, semicolons, "and" or "or". "x = 1, 2" and "x = 1 or x = 2" read alike."""
+    """Parse values separated by commas, semicolons, "and" or "or"; return None for fewer than two values.
+
+    "x = 1, 2" and "x = 1 or x = 2" give the same result.
+    """
     pieces = [(part, separator) for part, separator in split_with_separators(text, _BETWEEN) if part]
     parts = [signed for part, _ in pieces for signed in _signs(part)]
     if len(parts) < 2:
@@ -157,14 +160,17 @@ def _read_list(text: str) -> Value | None:
 
 
 def _signs(part: str) -> list[str]:
-    """Expand a part with exactly one ± into its two values."""
+    """Expand a part with exactly one ± into two parts. Return any other part unchanged, as a list of one."""
     if len(_PM.findall(part)) != 1:
         return [part]
     return [re.sub(r"^\+", "", _PM.sub(sign, part).replace("=+", "=")) for sign in "+-"]
 
 
 def _overlap(values: Sequence[Value]) -> Interval | None:
-    """Merge a lower and an upper bound of the same variable (x > 1 and x < 2) into one interval."""
+    """Merge a lower and an upper bound of the same variable (x > 1 and x < 2) into one interval.
+
+    Return None for other values.
+    """
     low = next((v for v in values if isinstance(v, Interval) and v.high is None and v.low is not None), None)
     high = next((v for v in values if isinstance(v, Interval) and v.low is None and v.high is not None), None)
     if len(values) != 2 or low is None or high is None or low.variable != high.variable:
@@ -200,7 +206,10 @@ def _equation(left: str, right: str) -> Value:
 
 
 def _range(sides: list[str], operators: list[str]) -> Value | None:
-    """Read an inequality (1 < x <= 2, x > 3) as the interval of its variable."""
+    """Convert an inequality such as 1 < x <= 2 or x > 3 to an Interval, or to a Relation if it bounds no variable.
+
+    Return None if the operators do not form such an inequality.
+    """
     down = [operator in (">", r"\ge") for operator in operators]
     if any(down) != all(down) or len(sides) > 3 or "=" in operators or r"\ne" in operators:
         return None
@@ -269,7 +278,7 @@ def _read_matrix(text: str) -> Value | None:
 
 
 def _scaled(factor: Value, cells: list[list[Value]]) -> list[list[Value]] | None:
-    """Multiply a matrix by a number; None unless every cell is a number."""
+    """Multiply a matrix by a factor. Return None if the factor or a cell is not a number."""
     if not isinstance(factor, Number) or not all(isinstance(cell, Number) for row in cells for cell in row):
         return None
     return [[Number(cell.exact * factor.exact) for cell in row if isinstance(cell, Number)] for row in cells]
@@ -309,7 +318,10 @@ def _read_clock(text: str) -> Value | None:
 
 
 def _read_ratio(text: str) -> Value | None:
-    """Read a ratio such as 3:4, 3 to 4 or 1:2:3. A ratio of two parts is their quotient."""
+    """Parse a ratio such as 3:4, 3 to 4 or 1:2:3; return None for other text.
+
+    The value of a ratio of two parts is their quotient. The value of a longer ratio is a Group.
+    """
     parts = split(text, _TO)
     if len(parts) < 2 or not all(parts):
         return None
@@ -349,7 +361,7 @@ def _read_scalar(text: str) -> Value:
 
 
 def _is_quantity(number: str) -> bool:
-    """Return whether a unit may follow: no letters outside LaTeX commands, and balanced braces."""
+    """Return whether a text may precede a unit: its braces are balanced and all letters belong to LaTeX commands."""
     return number.count("{") == number.count("}") and not re.search(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", "", number))
 
 

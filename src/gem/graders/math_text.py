@@ -1,8 +1,8 @@
-"""Normalize the text of a math answer: size caps, surrounding prose and boxes, one spelling for LaTeX and Unicode.
+"""Normalize the text of a math answer: check its size, remove surrounding prose and boxes, unify notations.
 
-One file because each step rewrites the text that the next one reads: `exceeded_cap` looks at the raw text, `clean`
-strips what surrounds the answer and unifies spellings, and the reader cuts the result with `split` and
-`split_with_separators`.
+The functions are in one file because they process the same text in sequence: `exceeded_cap` checks the raw text,
+`clean` removes the surroundings of the answer and unifies LaTeX and Unicode notations, and `gem.graders.math_read`
+divides the result with `split` and `split_with_separators`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import unicodedata
 
 from gem.parsing import boxes
 
-MAX_CHARS = 3_000  # the longest reference answers of common datasets have a few hundred
-MAX_DEPTH = 50  # nested brackets
-MAX_DIGITS = 1_000  # of one number
-MAX_EXPONENT = 10_000  # of a number; 2^10000 can still be printed
-MAX_POWER = 1_000  # of an expression with variables
-MAX_TOWER = 5  # stacked exponents
-MAX_FACTORIAL = 3_000
+MAX_CHARS = 3_000  # the longest reference answers in common datasets have a few hundred characters
+MAX_DEPTH = 50  # nesting depth of brackets
+MAX_DIGITS = 1_000  # digits of one number
+MAX_EXPONENT = 10_000  # exponent of a number; 2^10000 can still be printed
+MAX_POWER = 1_000  # exponent of any other base, such as a variable
+MAX_TOWER = 5  # number of stacked exponents
+MAX_FACTORIAL = 3_000  # argument of a factorial or binomial coefficient
 _ARITHMETIC = re.compile(r"[\d\s.+*/()-]*")
 
 _PROSE = re.compile(
@@ -124,16 +124,18 @@ _SPELLINGS = [
 ]
 _DMS = re.compile(r"(?<![\d.])(\d{1,3})\s*\^\\circ\s*(\d{1,2})\s*'(?!')(?:\s*(\d{1,2})\s*(?:\"|''))?")
 _PLAIN = re.compile(r"-?(?:\d{1,3}|\d{4,30})(?:\.\d{1,30})?|[a-zA-Z]", re.ASCII)
-_INLINE = re.compile(r"(?<!\\)\$([^$\s](?:[^$]*[^$\s])?)\$(?!\d)")  # $5$ cm, and not $5 and $6
+_INLINE = re.compile(
+    r"(?<!\\)\$([^$\s](?:[^$]*[^$\s])?)\$(?!\d)"
+)  # matches $5$ in "$5$ cm", and nothing in "$5 and $6"
 _WRAPPERS = [("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")]
 _GROUPED = re.compile(r"(?<![\d.])(\d{1,3})((?:(?:,\\!|,|\{,\}|\s*\\[,!;:]\s*)\d{3})+)(?![\d,])")
 
 
 def exceeded_cap(text: str) -> str | None:
-    """Return the cap that a text exceeds (length, nesting, size of numbers), or None.
+    """Return a description of the size limit that a text exceeds (length, nesting, size of numbers), or None.
 
-    Text over a cap is graded wrong without being evaluated. The check takes linear time and reads at most MAX_CHARS
-    characters.
+    An answer that exceeds a limit is graded wrong without being evaluated. The check takes linear time and reads at
+    most MAX_CHARS characters.
     """
     if len(text) > MAX_CHARS:
         return f"longer than {MAX_CHARS} characters"
@@ -150,7 +152,7 @@ def exceeded_cap(text: str) -> str | None:
     end = 0
     for match in re.finditer(r"\^", flat):
         if match.start() < end:
-            continue  # already checked as part of the tower below it
+            continue  # already checked as part of a tower of exponents
         exponent, height = _exponent(flat, match.end())
         if height > MAX_TOWER:
             return f"a tower of more than {MAX_TOWER} exponents"
@@ -166,7 +168,7 @@ def exceeded_cap(text: str) -> str | None:
 
 
 def clean(text: str) -> str:
-    r"""Rewrite equivalent LaTeX and Unicode notations to one spelling, without changing the meaning.
+    r"""Rewrite equivalent LaTeX and Unicode notations to the same text, without changing the meaning.
 
     >>> clean(r"$\left( \dfrac12,\; 1{,}000 \right).$")
     '(\\frac{1}{2}, 1000)'
@@ -185,7 +187,7 @@ def clean(text: str) -> str:
     text = re.sub(r"\s+", " ", text).strip()
     text = re.sub(r"\s*([,(){}\[\]=<>/^_+])\s*", r"\1", text) if "\\text" not in text else text
     text = re.sub(r",(?=\S)", ", ", text).lstrip("= ")
-    text = re.sub(r"^([a-zA-Z])\)$", r"\1", text)  # the choice a)
+    text = re.sub(r"^([a-zA-Z])\)$", r"\1", text)  # the multiple-choice label a)
     return _unwrap(re.sub(r"(?<=\S)[,;]$|(?<![.\d])\.$|(?<=[\d})\]a-zA-Z%])\.$", "", text.strip()))
 
 
@@ -199,7 +201,7 @@ def split(text: str, separator: str) -> list[str]:
 
 
 def split_with_separators(text: str, separator: str) -> list[tuple[str, str]]:
-    """Split like split(), pairing each part with the separator after it ("" after the last part)."""
+    """Split a text as split() does, and return each part with the separator after it ("" for the last part)."""
     pattern = re.compile(separator)
     parts, depth, start, i = list[tuple[str, str]](), 0, 0, 0
     while i < len(text):
@@ -218,7 +220,10 @@ def split_with_separators(text: str, separator: str) -> list[tuple[str, str]]:
 
 
 def closes_early(text: str, opening: str = "([{", closing: str = ")]}") -> bool:
-    """Return whether a closing bracket precedes its opening one, so that the text is not enclosed by its neighbors."""
+    """Return whether a text contains a closing bracket without an opening bracket before it.
+
+    The outer brackets of "(1), (2)" are not a pair, because the text between them, "1), (2", has such a bracket.
+    """
     depth = 0
     for character in text:
         depth += (character in opening) - (character in closing)
@@ -228,9 +233,9 @@ def closes_early(text: str, opening: str = "([{", closing: str = ")]}") -> bool:
 
 
 def _exponent(flat: str, start: int) -> tuple[str, int]:
-    """Return the exponent that begins at start with the exponents stacked on it, and their count.
+    """Return the tower of exponents that begins at ``start``, and the height of the tower.
 
-    For the first exponent of 9^9^9 that is ("9^9", 2).
+    For the first exponent in 9^9^9, the result is ("9^9", 2).
     """
     end, height = start + len(_group(flat, start)), 1
     while flat[end : end + 1] == "^" and height <= MAX_TOWER:
@@ -240,7 +245,7 @@ def _exponent(flat: str, start: int) -> tuple[str, int]:
 
 
 def _magnitudes(text: str) -> list[float]:
-    """Return the approximate value of an arithmetic expression; for any other text, the integers in it."""
+    """Return the approximate value of an arithmetic expression, or all integers in any other text."""
     expression = text.translate(str.maketrans("{}", "()")).replace("^", "**")
     if _ARITHMETIC.fullmatch(expression) is None:
         return [float(number) for number in re.findall(r"\d+", text)]
@@ -251,7 +256,7 @@ def _magnitudes(text: str) -> list[float]:
 
 
 def _magnitude(node: ast.AST) -> float:
-    """Estimate the value of an expression from above. Raises ValueError for anything but arithmetic."""
+    """Return a rough estimate of the absolute value of an arithmetic expression. Raises ValueError for other syntax."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return float(min(node.value, 1e300))
     if isinstance(node, ast.UnaryOp):
@@ -267,7 +272,7 @@ def _magnitude(node: ast.AST) -> float:
 
 
 def _group(text: str, start: int) -> str:
-    """Return the LaTeX argument that begins at start: a bracketed group, a number or one character."""
+    """Return the argument that begins at ``start``: a bracketed group, an integer or one character."""
     if start < len(text) and text[start] in "{(":
         close = {"{": "}", "(": ")"}[text[start]]
         depth = 0
@@ -292,9 +297,10 @@ def _depth(text: str) -> int:
 
 
 def strip_surroundings(text: str) -> str:
-    r"""Strip prose, quotes and boxes from around an answer.
+    r"""Remove the prose, quotes and boxes around an answer.
 
-    The last of several boxes counts. A single box keeps a name before it and a unit after it.
+    If there are several boxes, only the contents of the last box are kept. If there is one box, a name before the box
+    and a unit after the box are kept.
 
     >>> strip_surroundings(r"The answer is **12**."), strip_surroundings(r"x = \boxed{3}\text{ cm}")
     ('12', 'x = 3\\text{ cm}')
@@ -327,7 +333,7 @@ def _unbox(text: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Replace Unicode symbols with their LaTeX commands."""
+    """Replace Unicode symbols with ASCII characters or LaTeX commands."""
     if text.isascii():
         return text
     text = re.sub(f"[{_VULGAR}]", lambda m: _fraction(unicodedata.normalize("NFKC", m.group())), text)
@@ -342,15 +348,15 @@ def _fraction(text: str) -> str:
 
 
 def _degrees(match: re.Match[str]) -> str:
-    """Convert degrees, minutes and seconds to a fraction of degrees."""
+    """Convert an angle in degrees, minutes and seconds to a LaTeX fraction in degrees."""
     degrees, minutes, seconds = (int(part or 0) for part in match.groups())
     return rf"\frac{{{3600 * degrees + 60 * minutes + seconds}}}{{3600}}^\circ "
 
 
 def _is_one_number(match: re.Match[str], text: str) -> bool:
-    r"""Return whether digits grouped by commas are one number.
+    r"""Return whether digits separated by commas are one number.
 
-    A plain comma inside brackets separates items, as in (1,234); the LaTeX forms {,} and \\, always group digits.
+    A plain comma inside brackets separates items, as in (1,234). The LaTeX separators {,} and \, always group digits.
     """
     if "," not in match.group(2).replace(r"\,", "").replace("{,}", ""):
         return True
@@ -359,7 +365,7 @@ def _is_one_number(match: re.Match[str], text: str) -> bool:
 
 
 def _unwrap(text: str) -> str:
-    """Remove dollar signs, boxes and font commands that enclose the whole text."""
+    """Remove math delimiters (such as dollar signs), boxes and font commands that enclose the whole text."""
     while True:
         text = text.strip()
         for opening, closing in _WRAPPERS:
@@ -381,7 +387,7 @@ def _unwrap(text: str) -> str:
 
 
 def _brace_arguments(text: str) -> str:
-    r"""Add the braces that LaTeX lets writers omit (\frac12, \sqrt2), and backslashes to bare function names."""
+    r"""Add optional braces (in \frac12 and \sqrt2) and the missing backslashes of function names (such as sin)."""
     text = re.sub(r"\\frac\s*([0-9a-zA-Z])\s*([0-9a-zA-Z])", r"\\frac{\1}{\2}", text)
     text = re.sub(r"\\frac\s*([0-9a-zA-Z])\s*\{", r"\\frac{\1}{", text)
     text = re.sub(r"(\\frac\{[^{}]*\})\s*([0-9a-zA-Z])", r"\1{\2}", text)

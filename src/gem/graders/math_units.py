@@ -1,7 +1,7 @@
 """Units of measurement: spellings, dimensions and conversion factors.
 
-A unit is a text such as "m", "cm^2" or "km/h", made of the canonical names in UNITS. Any other noun ("apple") is a unit
-with a dimension of its own.
+A unit is a string such as "m", "cm^2" or "km/h", composed of canonical names in UNITS. Any other noun ("apple") is a
+unit with a separate dimension.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Dimensions = tuple[tuple[str, int], ...]
 UNITS: dict[str, tuple[dict[str, int], Fraction]] = {}
 _SPELLED: dict[str, str] = {}
 _CAPITALS = {"J": "joule", "N": "newton", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "L": "l"}
-_NAMES_THINGS = re.compile(r"^(?=.*[aeiouy])...|\s")  # unlike "xy", a product of variables
+_NAMES_THINGS = re.compile(r"^(?=.*[aeiouy])...|\s")  # matches "apple", but not "xy", a product of variables
 _SPEED, _VOLUME = {"length": 1, "time": -1}, {"length": 3}
 
 
@@ -83,12 +83,12 @@ for _row in (
 
 
 def parse_unit(text: str, power: str | None = None, *, apart: bool = True) -> str | None:
-    """Return the canonical form of a unit, or None if the text is not one.
+    r"""Return the canonical form of a unit, or None if the text is not a unit.
 
     Args:
         power: an exponent written after the unit, such as "^{2}".
-        apart: a space separates the unit from its number. Without one, only the units in UNITS are recognized; with
-            one, any noun ("apples") is a unit.
+        apart: whether a space separates the unit from its number. If True, any noun ("apples") is a unit. If False,
+            only units in UNITS and units inside \text{…} are recognized.
     """
     if text.startswith(r"^\circ"):
         return "degree"
@@ -104,7 +104,7 @@ def parse_unit(text: str, power: str | None = None, *, apart: bool = True) -> st
 
 
 def capital_unit(text: str) -> str | None:
-    """Return the unit that a single capital letter abbreviates (N is newton), or None."""
+    """Return the unit that a capital letter abbreviates ("newton" for "N"); None if the text is not such a letter."""
     return _CAPITALS.get(text)
 
 
@@ -130,10 +130,10 @@ def dimensions_of(unit: str) -> tuple[Dimensions, Fraction]:
 
 
 def _part(text: str, marked: bool) -> str | None:
-    r"""Return one factor of a unit in canonical form ("square feet" is ft^2), or None.
+    r"""Return the canonical form of one factor of a unit (ft^2 for "square feet"); None if the text is not a unit.
 
     Args:
-        marked: written inside \text{...}, so a single letter is not a variable.
+        marked: whether the text was written inside \text{…}, where a capital letter is a unit and not a variable.
     """
     match = re.fullmatch(r"(.*?)\s*(?:\^?([23])|\s(squared|cubed))?", text.strip(" ."))
     word, digit, spelled = match.groups() if match else (text, None, None)

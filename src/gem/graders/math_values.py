@@ -1,4 +1,4 @@
-"""What a math answer can be: the value types, and how numbers and words are written.
+"""The types of parsed math answers, and parsers for numbers and words.
 
 Numbers are exact fractions, whether written as digits, fractions, mixed numbers, repeating decimals or words.
 """
@@ -17,7 +17,7 @@ class Number:
 
     Args:
         unit: canonical name; "" for none, "%" for percent.
-        decimal: written with a decimal point.
+        decimal: whether the number was written with a decimal point.
     """
 
     exact: Fraction
@@ -27,7 +27,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Formula:
-    """An expression beyond a single number, as clean LaTeX."""
+    """An expression that is not a single number, as normalized LaTeX."""
 
     latex: str
     unit: str = ""
@@ -35,14 +35,14 @@ class Formula:
 
 @dataclass(frozen=True)
 class Word:
-    """Non-mathematical text: a name, "yes", a multiple-choice letter. Lower case, except for single letters."""
+    """Non-mathematical text such as a name, "yes" or a multiple-choice letter. Lower case unless it is one letter."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Group:
-    """Several values.
+    """A collection of values.
 
     Args:
         kind: "tuple", "ratio" and "matrix" (a tuple of rows) are ordered; "set", "list" and "union" are not.
@@ -57,9 +57,9 @@ class Interval:
     """An interval of real numbers.
 
     Args:
-        low, high: bounds; None for unbounded.
+        low, high: the bounds; None if the interval is unbounded on that side.
         closed: whether each bound belongs to the interval.
-        variable: the bounded variable; "" if none is named.
+        variable: the name of the bounded variable; "" if no variable is named.
     """
 
     low: Value | None
@@ -70,7 +70,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Relation:
-    """An equation or inequality in which neither side is a plain name."""
+    """An equation or inequality that is neither an assignment (Named) nor a range of a variable (Interval)."""
 
     left: Value
     operator: str
@@ -87,7 +87,7 @@ class Named:
 
 @dataclass(frozen=True)
 class InBase:
-    """Digits written with their base."""
+    """A number written with its base as a subscript."""
 
     digits: str
     base: int
@@ -98,9 +98,9 @@ class Clock:
     """A time of day.
 
     Args:
-        seconds: since midnight, or since the last noon or midnight if ``half`` is False.
+        seconds: seconds since midnight, or since the last noon or midnight if ``half`` is False.
         half: whether the half of the day (am or pm) is known.
-        ratio: the value as a ratio (3:30 is 3/30); None if it can only be a time.
+        ratio: the value if the text is read as a ratio (3:30 is 3/30); None if the text can only be a time.
     """
 
     seconds: int
@@ -110,7 +110,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Congruence:
-    """value modulo modulus. ``name`` is the left side of the congruence, "" if there is none."""
+    """The congruence name ≡ value (mod modulus). ``name`` is "" if the answer has no left side."""
 
     name: str
     value: Value
@@ -152,7 +152,7 @@ FUNCTIONS = frozenset(
 
 
 def parse_number(text: str) -> Fraction | None:
-    """Return the exact value of a text that is a number and nothing else, or None."""
+    """Return the exact value of a text if the whole text is a number, else None."""
     text = text.strip().removeprefix("+")
     for pattern, value in _NUMBERS:
         if match := pattern.fullmatch(text):
@@ -161,7 +161,7 @@ def parse_number(text: str) -> Fraction | None:
 
 
 def parse_in_base(text: str) -> tuple[str, int] | None:
-    """Return digits and their subscript base; None for other text and for digits that do not exist in the base.
+    """Return the digits and the subscript base of a number; None for other text and for digits invalid in the base.
 
     >>> parse_in_base("ff_{16}"), parse_in_base("12_2")
     (('FF', 16), None)
@@ -175,7 +175,7 @@ def parse_in_base(text: str) -> tuple[str, int] | None:
 
 
 def spelled_number(text: str) -> int | None:
-    """Return the integer below 1,000 that is spelled out in words, or None.
+    """Return the integer that a text spells out in words, without thousands; None for other text.
 
     >>> spelled_number("twenty-one"), spelled_number("one hundred and five"), spelled_number("none")
     (21, 105, None)
@@ -197,7 +197,7 @@ def spelled_number(text: str) -> int | None:
 
 
 def is_word(text: str) -> bool:
-    """Return whether clean text is a word rather than a product of variables."""
+    """Return whether a normalized text is a word rather than a product of variables."""
     if re.fullmatch(r"\(?\s*\\?text\{[^{}]*\}\s*\)?", text) or re.fullmatch(r"\(?[A-Z]\)?", text):
         return True
     letters = re.sub(r"\\text\{|\}|[ .,'’-]", "", text)
@@ -207,7 +207,7 @@ def is_word(text: str) -> bool:
 
 
 def normalize_word(text: str) -> str:
-    """Normalize a word for Word.text."""
+    """Convert a word to the form of Word.text."""
     word = re.sub(r"\\text\{|[{}().$]", "", text).strip()
     return word if len(word) == 1 else re.sub(r"\s+", " ", word).casefold()
 

@@ -1,15 +1,15 @@
-"""Warm up the process from which math grading workers are forked; importing this module compares sample formulas.
+"""Warm up the fork server of the math grading workers: importing this module compares sample formulas.
 
-It is a module rather than a function because a worker pool prepares its fork server by importing modules by name.
+This is a module rather than a function because a worker pool prepares its fork server by importing modules by name.
 The parser and sympy fill caches on the first formula of each kind, which takes 0.1 to 0.4 seconds. Forked workers
-inherit those caches, so a replacement for a killed worker is as fast as the one before.
+inherit these caches, so a new worker that replaces a killed worker does not have to fill the caches again.
 """
 
 from __future__ import annotations
 
 from gem.graders.math_engine import Condition, SameEquation, SameFormula, holds
 
-_CONDITIONS: list[Condition] = [  # unequal where possible: identical expressions are not compared any further
+_CONDITIONS: list[Condition] = [  # structurally equal expressions would skip the numerical comparison
     SameFormula(r"\sqrt{8}", r"2\sqrt{2}"),
     SameFormula("(x+1)(x+2)", "x^2+3x+2"),
     SameFormula("(x+1)^5", "x^5+1"),

@@ -1,7 +1,7 @@
-"""The pool of worker processes that grading runs in.
+"""The pool of worker processes for grading.
 
-A computer algebra system may not terminate on some answers. Such a call is stopped at the time limit and raises
-GraderError: the answer counts neither as right nor as wrong.
+A computer algebra system may not terminate on some answers. Grading such an answer is stopped at the time limit and
+raises GraderError, so the answer is graded neither right nor wrong.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ from gem.errors import GraderError
 
 
 class GraderPool(WorkerPool):
-    """A WorkerPool whose time-outs and worker failures raise GraderError."""
+    """A WorkerPool whose timeouts and worker failures raise GraderError."""
 
     error = GraderError

@@ -1,4 +1,4 @@
-"""Combine several graders into one score: named parts with weights.
+"""Combine several graders into one score. Each grader has a name and a weight.
 
 >>> from gem.graders.exact import exact_match
 >>> short = lambda answer, gold: exact_match("short" if len(answer) < 20 else "long", "short")
@@ -25,12 +25,13 @@ class Part:
 
     Args:
         grade: function of an answer and a gold answer, such as ``exact_match`` or ``MathGrader().grade``.
-        weight: relative weight; a part of weight 0 is only reported.
+        weight: relative weight. A part with weight 0 is reported but does not affect the grade.
         takes_question: whether ``grade`` accepts ``question=``, as ``Judge(…).grade`` does.
-        agrade: async version of ``grade``, such as ``Judge(…).agrade``; None runs ``grade`` in a thread.
+        agrade: async version of ``grade``, such as ``Judge(…).agrade``. If None, Rubric.agrade() runs ``grade`` in a
+            thread.
 
     Raises:
-        BadValue: the weight is negative or not a finite number.
+        BadValue: ``grade`` is not callable, or the weight is negative or not a finite number.
     """
 
     grade: Callable[..., Grade]
@@ -50,7 +51,9 @@ class Part:
 
 
 class Rubric:
-    """Weighted mean of several graders; an answer is correct if every part with a positive weight says so.
+    """Grade by the weighted mean of several graders.
+
+    An answer is correct if every part with a positive weight grades it as correct.
 
     ``Grade.details["parts"]`` holds the reward, weight, reason and details of each part by name.
     ``details["reward_parts"]`` holds the contribution of each part; the contributions sum to the reward.
@@ -65,13 +68,13 @@ class Rubric:
         self.parts = dict(parts)
 
     def grade(self, answer: str, gold: str | Sequence[str], *, question: str = "") -> Grade:
-        """Grade an answer by all parts, in order. If a part raises, the exception propagates and there is no grade."""
+        """Grade an answer with all parts, in order. If a part raises an exception, the exception propagates."""
         return self._combined(
             {name: part.grade(answer, gold, **part.extra_arguments(question)) for name, part in self.parts.items()}
         )
 
     async def agrade(self, answer: str, gold: str | Sequence[str], *, question: str = "") -> Grade:
-        """Async version of grade() that runs all parts concurrently and cancels the rest if one raises."""
+        """Grade an answer with all parts concurrently. If a part raises an exception, the other parts are cancelled."""
         tasks = [asyncio.ensure_future(_agraded(part, answer, gold, question)) for part in self.parts.values()]
         try:
             grades = await asyncio.gather(*tasks)
@@ -84,7 +87,7 @@ class Rubric:
         total = sum(part.weight for part in self.parts.values())
         contributions = {name: part.weight * grades[name].reward / total for name, part in self.parts.items()}
         correct = all(grades[name].correct for name, part in self.parts.items() if part.weight)
-        below_one = math.nextafter(1.0, 0.0)  # a part's weight may be lost in rounding
+        below_one = math.nextafter(1.0, 0.0)  # rounding must not give an incorrect answer a reward of 1
         parts = {
             name: {
                 "reward": grade.reward,
