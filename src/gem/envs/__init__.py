@@ -1,4 +1,4 @@
-"""Built-in environments, made by id with gem.make. Importing this package loads the registry, not the environments."""
+"""Built-in environments, created with gem.make(id). Importing this package imports only the registry."""
 
 from gem.registry import ENV_REGISTRY
 

@@ -18,7 +18,7 @@ class AnswerFormat:
 
     Args:
         kind: "boxed", the last ``\boxed{…}``; "tag", the last ``<answer>…</answer>``; "code", the last fenced block;
-            "plain", the whole text, unless it contains one of the other markers.
+            "plain", the whole text, which must not contain a marker of another format after other text.
 
     Raises:
         BadValue: unknown kind.
@@ -35,11 +35,11 @@ class AnswerFormat:
 
     @property
     def how(self) -> str:
-        """The instruction for the agent, as a sentence that starts in lower case."""
+        """The instruction for the agent, as a sentence that starts with a lower-case letter."""
         return _HOW[self.kind]
 
     def read(self, text: str) -> str | None:
-        """Return the answer in a text, or None if the text has none in this format."""
+        """Return the answer in a text, or None if the text contains no answer in this format."""
         if self.kind == "boxed":
             found = last_boxed(text)
         elif self.kind == "tag":
@@ -57,7 +57,7 @@ class AnswerFormat:
 
 
 class AnswerOracle:
-    """Oracle for environments with an ``answer`` and a ``format``: reply with the gold answer of the open task."""
+    """Oracle that replies with the gold answer of the open task, for environments with ``answer`` and ``format``."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -68,7 +68,7 @@ class AnswerOracle:
         return written
 
 
-_MARKED = re.compile(r"\S\s*\\boxed|<answer>|^```", re.MULTILINE)  # a text that is only a box is still a plain answer
+_MARKED = re.compile(r"\S\s*\\boxed|<answer>|^```", re.MULTILINE)  # a box at the start of a text is allowed
 _HOW = {
     "boxed": r"put your final answer in \boxed{}.",
     "tag": "put your final answer between <answer> and </answer>.",

@@ -1,4 +1,4 @@
-"""The catalog of built-in environments, as data. Importing it imports no environment."""
+"""Specifications of the built-in environments. Importing this module does not import any environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _game(
     description: str,
     oracle_sees: Literal["observation", "state"],
 ) -> list[EnvSpec]:
-    """Return the specs of one game. ``variants`` maps a variant name ("" for the plain id) to constructor arguments."""
+    """Return the specs of one game. ``variants`` maps id suffixes ("" for no suffix) to constructor arguments."""
     return [
         EnvSpec(
             id=f"game:{name}-v0{variant and '-' + variant}",
@@ -45,7 +45,7 @@ def _shipped(
     runs: Literal["inline", "thread"] = "inline",
     **kwargs: Any,
 ) -> EnvSpec:
-    """Return the spec of tasks shipped with gem, whose oracle knows the answers.
+    """Return the spec of an environment with built-in tasks. Its oracle reads the answers from the environment.
 
     Args:
         baseline: maximum mean reward of policies that ignore the task.
@@ -83,10 +83,10 @@ def _data(
     extra: str | None = None,
     **kwargs: Any,
 ) -> list[EnvSpec]:
-    """Return the specs of environments over datasets of the Hugging Face Hub.
+    """Return the specs of environments with datasets from the Hugging Face Hub.
 
-    ``names`` maps the name of an id to (dataset, split). The oracle gives the gold answer; code tasks have none, only
-    tests.
+    ``names`` maps the second part of each id to (dataset, split). The oracle replies with the gold answer. Code
+    environments have no oracle, because their tasks have tests instead of a gold answer.
     """
     answered = module != "code_env"
     return [

@@ -1,4 +1,4 @@
-"""Corrupt gold answers: derive a wrong answer from a right one, to check that a grader tells them apart."""
+"""Corrupt gold answers: derive a wrong answer from a right answer, to check that a grader rejects wrong answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ _OPPOSITES = {"true": "False", "false": "True", "yes": "no", "no": "yes"}
 
 
 def corrupt_formula(gold: str) -> str:
-    r"""Return a math answer unequal to the gold one, by adding one to its first number.
+    r"""Return a wrong math answer: the gold answer with its first integer increased by one.
+
+    Without an integer, return "no such answer" for a word and append "+1" to a formula.
 
     >>> corrupt_formula(r"\frac{3\pi}{4}"), corrupt_formula("x+y"), corrupt_formula("Thursday")
     ('\\frac{4\\pi}{4}', 'x+y+1', 'no such answer')
@@ -19,7 +21,7 @@ def corrupt_formula(gold: str) -> str:
 
 
 def corrupt_words(gold: str) -> str:
-    """Return a short answer with words added, or the opposite of a yes/no or true/false answer.
+    """Return a wrong short answer: the opposite of a yes/no or true/false answer, else the answer with words added.
 
     >>> corrupt_words("True"), corrupt_words("the river Ems")
     ('False', 'the river Ems, or elsewhere')
@@ -28,10 +30,10 @@ def corrupt_words(gold: str) -> str:
 
 
 def corrupt_program(program: str, function: str | None) -> str:
-    """Return a correct program changed to produce extra output.
+    """Return a correct program with a change that makes it produce additional output.
 
     Args:
-        function: the function that the tests call; None for a program that prints.
+        function: the name of the function that the tests call; None if the tests check what the program prints.
     """
     if function is None:
         return f"{program}\nprint('and more')\n"

@@ -1,8 +1,9 @@
-"""Base class of environments over a dataset: each episode is one row, answered once.
+"""Base class of environments with a dataset. Each episode is one row and ends after one answer.
 
-Order: a seed determines a permutation of the rows, and a new one once all rows were seen. With ``shuffle=False``,
-episode k of seed s is row (s + k) modulo the number of rows, so the seeds 0, 1, 2, … cover every row once.
-``reset(idx=…)`` selects a row by number. ``info["idx"]`` is the number of the row in the dataset.
+Order: the seed determines a random permutation of the rows. After all rows, a new permutation starts. With
+``shuffle=False``, episode k of seed s is row (s + k) modulo the number of rows, so the first episodes of the seeds
+0, 1, 2, … cover every row once. ``reset(idx=…)`` selects a row by number. ``info["idx"]`` is the number of the row in
+the dataset.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class RowState:
 
     Args:
         idx: number of the row in the dataset.
-        over: whether it was answered.
-        position: of the row in a stream; None for datasets with random access.
+        over: whether the task in this row was answered.
+        position: position of the row in a stream; None for a dataset with random access.
     """
 
     idx: int
@@ -54,17 +55,18 @@ class DatasetEnv(Env, ABC):
     """An environment whose episodes are single-turn tasks from a dataset.
 
     Args:
-        dataset_name: a file, a folder or a dataset of the Hugging Face hub (see gem.datasets.load_rows), or a built-in
+        dataset_name: a file, a folder or a dataset on the Hugging Face Hub (see gem.datasets.load_rows), or a built-in
             dataset such as "gem:code/warmup.jsonl".
-        split: split of the dataset; None if there is only one.
-        dataset: rows to use instead of a name: a sequence of mappings, or a mapping from split names to such sequences.
-        seed: used by the first reset; None leaves the seed to reset().
+        split: split of the dataset; None if the dataset has only one split.
+        dataset: rows to use instead of dataset_name: a sequence of mappings, or a mapping from split names to such
+            sequences.
+        seed: seed of the first reset() that is called without a seed. If None, that reset() draws a fresh seed.
         shuffle: see the module docstring.
-        streaming: read rows one at a time without keeping them, from the hub or from an ``IterableDataset``. Requires
-            shuffle=False; reset(idx=…) is not available.
-        skip_bad_rows: skip rows that open() rejects, and log how many; this reads all rows once. If False, such a row
-            raises BadValue with file and row number when it is opened. None means True if the environment variable
-            GEM_SKIP_BAD_ROWS is 1.
+        streaming: read rows one at a time without keeping them in memory, from the Hub or from an ``IterableDataset``.
+            Requires shuffle=False; reset(idx=…) is not available.
+        skip_bad_rows: skip the rows for which open() raises BadValue, and log their number. Without streaming, the
+            constructor reads all rows to find them. If False, reset() raises BadValue with the file and the row number
+            when it opens such a row. None means True if the environment variable GEM_SKIP_BAD_ROWS is "1", else False.
 
     Raises:
         BadValue: not exactly one of dataset_name and dataset was given, or the dataset is unreadable or empty.
@@ -104,12 +106,12 @@ class DatasetEnv(Env, ABC):
 
     @property
     def skipped_rows(self) -> int:
-        """Number of rows skipped; for a stream, so far."""
+        """Number of malformed rows that are skipped. For a stream, the number of rows skipped so far."""
         return len(self.dataset.bad if isinstance(self.dataset, Stream) else self._bad)
 
     @abstractmethod
     def open(self, row: Row) -> Any:
-        """Store what grading needs, and return the prompt with the answer format.
+        """Store the parts of the row that grading needs, and return the prompt, including the answer format.
 
         Raises:
             BadValue: the row is malformed.
@@ -117,7 +119,7 @@ class DatasetEnv(Env, ABC):
 
     @abstractmethod
     def grade_action(self, action: str) -> Grade | None:
-        """Grade an answer to the open task; return None if it cannot be parsed.
+        """Grade an action. Return None if the action contains no answer in the required format.
 
         Raises:
             InfraError: grading failed, so the verdict is unknown.
@@ -128,11 +130,11 @@ class DatasetEnv(Env, ABC):
         return {}
 
     def row_error(self) -> str | None:
-        """Return what is wrong with the open row beyond the checks of open(), or None. Used by ``gem check --rows``."""
+        """Return an error of the open row that open() does not check, or None. Used by ``gem check --rows``."""
         return None
 
     def corrupted(self, action: str) -> str | None:
-        """Turn a right answer to the open task into a wrong one, or return None if that is not supported.
+        """Return a wrong answer derived from a right answer to the open task, or None if this is not supported.
 
         Used by ``gem check --rows``.
         """
@@ -142,7 +144,7 @@ class DatasetEnv(Env, ABC):
         """Open a task.
 
         Args:
-            idx: number of the row; None takes the next one in the seed's order.
+            idx: number of the row to open. If None, the next row in the order of the seed is opened.
         """
         if idx is not None:
             self._check(idx)
@@ -176,7 +178,7 @@ class DatasetEnv(Env, ABC):
         self.idx, self.first_obs = self._open(position)
 
     def _open(self, position: int) -> tuple[int, Any]:
-        """Open the row at a position; return its number and its prompt."""
+        """Open the row at a position, and return the number of the row and the prompt."""
         if isinstance(self.dataset, Stream):
             idx, row = self.dataset.at(position)
         else:
@@ -193,7 +195,7 @@ class DatasetEnv(Env, ABC):
         return stream.without_bad_rows(self.open) if skips else stream
 
     def _open_key(self) -> str:
-        """Return a key of everything besides the row that open() depends on, to cache which rows are bad."""
+        """Return a key for caching the list of bad rows: the class and the arguments that may affect open()."""
         args, kwargs = self._arguments
         plain = [(k, v) for k, v in [*enumerate(args), *kwargs.items()] if isinstance(v, (str, int, float))]
         return repr((type(self), [(k, v) for k, v in plain if k not in ("seed", "shuffle")]))
@@ -220,11 +222,10 @@ class DatasetEnv(Env, ABC):
 
 
 def permuted(position: int, count: int, *name: int | str) -> int:
-    """Map a position by a pseudorandom permutation of range(count) that depends on the name.
+    """Return the image of ``position`` under a pseudorandom permutation of range(count) that depends on ``name``.
 
     The cost does not depend on count: a Feistel network permutes the smallest square domain that contains the range,
-    and
-    is applied again to results outside the range (cycle walking).
+    and is applied again to results outside the range (cycle walking).
 
     >>> sorted(permuted(position, 5, "tasks", 0) for position in range(5))
     [0, 1, 2, 3, 4]
@@ -240,7 +241,7 @@ def permuted(position: int, count: int, *name: int | str) -> int:
 
 
 def builtin_path(name: str) -> str:
-    """Return the path of a built-in dataset; other names are returned unchanged."""
+    """Return the path of a built-in dataset ("gem:…"). Other names are returned unchanged."""
     return str(DATA / name.removeprefix(BUILTIN)) if name.startswith(BUILTIN) else name
 
 

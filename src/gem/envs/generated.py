@@ -1,7 +1,7 @@
 """Procedurally generated questions with exact answers.
 
-A family is a dataset of a million rows. Each row is drawn on access from a random stream of its own (family, level,
-row).
+A family is a dataset of a million rows. A row is generated when it is accessed, from a random stream that depends only
+on the family, the level and the row number.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ VISION_FAMILIES = {name: f"gem.envs.vision.{name}" for name in ("geometry", "cha
 
 
 class Generated(Rows):
-    """Rows drawn on access. The name, the level and the row number determine a row.
+    """Rows that are generated when accessed. A row depends only on the name, the level and the row number.
 
     Args:
         name: name of the family.
         templates: functions of a random.Random and the level that return a named tuple with the columns of a row.
-        level: passed to the templates.
+        level: difficulty, passed to the templates.
         count: number of rows.
     """
 
@@ -88,7 +88,7 @@ class MathFamilyEnv(_Family):
 
 
 class VisionFamilyEnv(_Family, MathVisualEnv):
-    """Generated images with a question about each.
+    """Generated images, each with a question.
 
     Args:
         family: "geometry" or "charts".
@@ -107,7 +107,7 @@ class LogicRulesEnv(QaEnv):
     """Decide whether a statement follows from facts and rules.
 
     Args:
-        depth: number of rules that have to be chained, 0 to 8.
+        depth: number of rules in the chain that decides the statement, 0 to 8.
         distractors: number of irrelevant facts; half as many irrelevant rules are added.
         seed, answer_format: see QaEnv.
 

@@ -1,7 +1,8 @@
 """Generate multi-step deduction questions: facts about people, if-then rules, and a statement to evaluate.
 
-The closed-world assumption holds: a statement that cannot be derived is false. A question of depth d takes a chain of d
-rules. Half of the statements are true at every depth; false ones come from a chain with one link broken.
+The closed-world assumption holds: a statement that cannot be derived is false. A question of depth d has a chain of d
+rules. At every depth, a statement is true with probability 1/2. A statement is made false by moving one fact that its
+chain requires to another person.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Theory:
     rules: tuple[Rule, ...]
 
     def consequences(self) -> dict[tuple[str, str], int]:
-        """Return every fact that can be derived, with the length of its shortest derivation (0 for given facts)."""
+        """Return all facts that can be derived, with the smallest depth of a derivation (0 for given facts)."""
         depth = dict.fromkeys(self.facts, 0)
         step, grown = 0, True
         while grown:
@@ -85,7 +86,7 @@ def _theory(rng: random.Random, depth: int, distractors: int, truth: bool) -> tu
     chain, others = traits[: depth + 1], traits[depth + 1 :]
     names = rng.sample(NAMES, 4)
     person = names[0]
-    sides = [rng.choice(others[:4]) for _ in chain]  # second conditions
+    sides = [rng.choice(others[:4]) for _ in chain]  # traits for the second conditions of rules
     facts = {(person, chain[0])}
     rules = []
     for before, after, side in zip(chain, chain[1:], sides, strict=False):
@@ -102,7 +103,7 @@ def _theory(rng: random.Random, depth: int, distractors: int, truth: bool) -> tu
 
 
 def _break_chain(rng: random.Random, person: str, facts: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Transfer one fact to another person, so that the chain of rules no longer holds."""
+    """Move one fact to another person, so that the chain of rules no longer applies to ``person``."""
     moved = rng.choice(sorted(facts))
     other = rng.choice([name for name in NAMES if name != person])
     return (facts - {moved}) | {(other, moved[1])}

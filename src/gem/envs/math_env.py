@@ -29,7 +29,7 @@ from gem.graders.math import MathGrader, grade_math, quick_check_gold
 
 
 class MathEnv(DatasetEnv):
-    """See the module docstring. The arguments before the asterisk are those of the published class.
+    """See the module docstring. The positional arguments are those of the published GEM package.
 
     Args:
         dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
@@ -80,11 +80,11 @@ class MathEnv(DatasetEnv):
 
     @property
     def golds(self) -> list[str]:
-        """All right answers to the open question."""
+        """All accepted answers to the open question."""
         return [self.answer] if isinstance(self.answer, str) else self.answer
 
     def row_error(self) -> str | None:
-        """Return why a gold answer cannot be matched by any answer, or None. This takes computer algebra."""
+        """Return why no answer can equal one of the gold answers, or None. This requires computer algebra."""
         errors = (self.grader.check_gold(gold) for gold in self.golds)
         return next((error for error in errors if error is not None), None)
 
@@ -100,7 +100,7 @@ class MathEnv(DatasetEnv):
 
     @staticmethod
     def check_correct(model_answer: str, gold: str) -> bool:
-        """Return whether an answer equals the gold answer (a method of the published class)."""
+        """Return whether an answer equals the gold answer. Kept for compatibility with the published package."""
         return grade_math(model_answer, gold).correct
 
     def secrets(self) -> list[str]:
@@ -112,10 +112,10 @@ class MathEnv(DatasetEnv):
 
 
 def answers_in(row: Row, column: str) -> str | list[str]:
-    """Return the gold answer of a row, or the list of them.
+    """Return the gold answer of a row, or a list if there are several gold answers.
 
     Raises:
-        BadValue: the column is missing or has an empty answer.
+        BadValue: the column is missing or empty, or contains an empty or boolean answer.
     """
     value = row.get(column)
     values = value if isinstance(value, (list, tuple)) else [value]

@@ -21,7 +21,8 @@ class MathVisualEnv(MathEnv):
     """See the module docstring.
 
     Args:
-        image_key: column of an image or a list of images; the default also finds "images".
+        image_key: column with an image or a list of images. With the default, the column "images" is used if there is
+            no column "image".
         Others: see MathEnv.
 
     Raises:
@@ -70,7 +71,7 @@ class MathVisualEnv(MathEnv):
 
 
 def read_image(value: Any, column: str) -> Any:
-    """Return a value of a row as an RGB PIL image.
+    """Convert a value of a row to an RGB PIL image.
 
     Raises:
         BadValue: the value is not an image.

@@ -27,18 +27,18 @@ from gem.graders.exact import exact_match, f1
 
 
 class QaEnv(DatasetEnv):
-    """See the module docstring. The arguments before the asterisk are the published ones.
+    """See the module docstring. The positional arguments are those of the published GEM package.
 
     Args:
         dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
         question_key, answer_key: columns of the question and of its reference answer or list of reference answers.
         extract_boxed: same as answer_format="boxed".
-        load_from_cache_file: no effect.
-        answer_format: see AnswerFormat; None is "tag".
+        load_from_cache_file: ignored.
+        answer_format: see AnswerFormat. None means "boxed" if extract_boxed is True, else "tag".
         reward: "exact" or "f1".
 
     Raises:
-        BadValue: unknown reward, or extract_boxed together with another format.
+        BadValue: unknown reward or answer format, or extract_boxed together with another answer format.
     """
 
     def __init__(
@@ -87,16 +87,16 @@ class QaEnv(DatasetEnv):
         return self.format.write(corrupt_words(self.format.read(action) or ""))
 
     def extractor(self, action: str) -> str | None:
-        """Return the answer in a text, or None. A name of the published package."""
+        """Return the answer in a text, or None. Kept for compatibility with the published package."""
         return self.format.read(action)
 
     @staticmethod
     def check_correct(model_answer: str, gold: str | list[str]) -> bool:
-        """Return whether an answer matches a reference answer. A name of the published package."""
+        """Return whether an answer matches a reference answer. Kept for compatibility with the published package."""
         return exact_match(model_answer, gold).correct
 
     def secrets(self) -> list[str]:
-        """Return the reference answers that do not occur in the question."""
+        """Return the reference answers of at least 6 characters that do not occur in the question."""
         golds = [self.answer] if isinstance(self.answer, str) else self.answer
         return [gold for gold in golds if len(gold) >= 6 and gold.lower() not in self.question.lower()]
 

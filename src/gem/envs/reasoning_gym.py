@@ -1,11 +1,11 @@
 r"""Questions from the generators of reasoning-gym, scored by the library's own scorers.
 
 Action       text holding the answer in the format that the prompt asks for: the last ``\boxed{…}`` by default.
-Observation  the question and how to answer; after the answer, whether it was right.
+Observation  the question with the answer format; after the answer, whether it was right.
 Reward       the scorer's result, 0.0 to 1.0 (many scorers give partial credit); -0.1 if no answer is found.
 Ends         terminated after one answer.
 
-Episode k of a seed is question k modulo ``size`` of a dataset; every ``size`` questions a new dataset begins.
+Episode k of a seed is question number k modulo ``size``. After every ``size`` episodes, a new dataset is generated.
 docs/design/reasoning_gym.md lists the generators with defects.
 """
 
@@ -24,12 +24,13 @@ from gem.errors import BadValue, EpisodeOver
 from gem.graders.pool import GraderPool
 from gem.seeding import check_seed, derive
 
-SEEDS = 2**31  # some generators pass seed + index to numpy, which accepts 32 bits
+SEEDS = 2**31  # some generators pass seed + index to numpy, which accepts seeds below 2**32
 
-# Ten scorers evaluate the answer: nine as Python, by eval() or sympy's parse_expr(), and one as a Fraction. Such an
-# answer may use only the characters and names below. They suffice for every right answer, and exclude calls, attributes
-# and huge numbers. Any other answer is wrong without being scored.
-LONGEST = 20_000  # characters of an answer, about twenty times the longest right one
+# Ten scorers evaluate the answer: nine as Python code, by eval() or sympy's parse_expr(), and one as a Fraction. For
+# these scorers, an answer may contain only the characters and names below. They are sufficient for every right answer
+# and exclude attributes, huge numbers and calls of other functions. Any other answer is graded wrong without being
+# scored.
+LONGEST = 20_000  # maximum number of characters of an answer, about twenty times the longest right answer
 _LONGEST_FORMULA = 2_000
 _LISTS = re.compile(r"""[\w\s,.\[\]'"+-]*""")
 _ARITHMETIC = re.compile(r"(?:(?<!\d)\d{1,20}(?!\d)|(?<!\*)\*(?!\*)|[\s+/().-])*")
@@ -48,7 +49,7 @@ _ALLOWED = {
 
 
 def may_be_scored(name: str, answer: str) -> bool:
-    """Return whether an answer may be passed to a generator's scorer."""
+    """Return whether it is safe to pass an answer to the scorer of the generator ``name``."""
     pattern = _ALLOWED.get(name)
     if len(answer) > (LONGEST if pattern in (None, _LISTS) else _LONGEST_FORMULA):
         return False
@@ -63,8 +64,8 @@ class QuestionState:
 
     Args:
         dataset: seed of the dataset.
-        index: of the question in the dataset.
-        over: whether it was answered.
+        index: number of the question in the dataset.
+        over: whether the question was answered.
     """
 
     dataset: int
@@ -73,13 +74,13 @@ class QuestionState:
 
 
 class ReasoningGymEnv(Env):
-    """See the module docstring. The arguments before the asterisk are the published ones.
+    """See the module docstring. The positional arguments are those of the published GEM package.
 
     Args:
         name: name of the generator, such as "chain_sum".
-        size: questions per dataset. Building a dataset takes some generators up to a second.
-        seed: used by the first reset; None leaves the seed to reset().
-        level: level of the generator's curriculum, 0 the easiest; None uses the generator's defaults.
+        size: number of questions per dataset. Some generators need up to a second to build a dataset.
+        seed: seed of the first reset() that is called without a seed. If None, that reset() draws a fresh seed.
+        level: level of the generator's curriculum; 0 is the easiest. None uses the defaults of the generator.
         answer_format: see AnswerFormat.
         config: fields of the generator's configuration; they override those of the level.
 
@@ -135,7 +136,7 @@ class ReasoningGymEnv(Env):
 
     @property
     def answer(self) -> str | None:
-        """The gold answer to the open question; None if the generator provides none."""
+        """The gold answer to the open question; None if the generator provides no gold answer."""
         gold = self.entry["answer"]
         return None if gold is None else str(gold)
 
@@ -148,7 +149,7 @@ class ReasoningGymEnv(Env):
         self._open(self.state)
 
     def secrets(self) -> list[str]:
-        """Return the gold answer if it is too long to occur by chance and is not part of the question."""
+        """Return the gold answer if it has at least 6 characters and does not occur in the question."""
         gold = self.answer
         return [gold] if gold is not None and len(gold) >= 6 and gold not in self.entry["question"] else []
 
@@ -178,7 +179,7 @@ class ReasoningGymEnv(Env):
         return self._dataset.score(answer, self.entry)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the dataset and the question: they follow from the state and may not be picklable."""
+        """Omit the generator, the dataset and the question, which __setstate__ rebuilds; they may not be picklable."""
         return {name: value for name, value in vars(self).items() if name not in ("_generator", "_dataset", "entry")}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:

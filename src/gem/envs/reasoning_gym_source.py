@@ -1,7 +1,7 @@
-"""Run the generators and scorers of reasoning-gym in isolation: they use global random streams, print and warn.
+"""Run the generators and scorers of reasoning-gym in isolation.
 
-All calls into the library are here. A question is identified by (dataset seed, index) and is the same in every
-process.
+The library uses global random state, prints to standard output and emits warnings. Only this module calls the
+library. A question is identified by (dataset seed, index) and is the same in every process.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Generator:
     def dataset(self, seed: int) -> DataSet:
         """Return the dataset of a seed, 0 to 2**31 - 1.
 
-        The last few are cached for all environments of the process, since a group of them often shares one.
+        The process caches recently used datasets, because the environments of a group often use the same dataset.
 
         Raises:
-            BadValue, MissingDependency: the library cannot build it.
+            BadValue, MissingDependency: the library cannot build the dataset.
         """
         return _dataset(self, seed)
 
@@ -78,17 +78,18 @@ class DataSet:
 
     def __init__(self, name: str, dataset: Any, seed: int) -> None:
         self.name, self.seed, self._dataset = name, seed, dataset
-        # codeio keeps its data in the class, where a dataset of another difficulty overwrites it.
+        # The generator codeio stores its data in a class attribute, which a dataset of another difficulty overwrites.
         self._shared = getattr(type(dataset), "_jsonl_data", None)
         self._last: tuple[int, dict[str, Any]] | None = None
 
     def entry(self, index: int) -> dict[str, Any]:
-        """Return a question as {"question", "answer", "metadata"}; answer is None if the generator provides none.
+        """Return a question as {"question", "answer", "metadata"}.
 
-        The last one is cached: a group of environments asks for the same one, and some generators need a second for it.
+        "answer" is None if the generator provides no gold answer. The last question is cached, because a group of
+        environments requests the same question and some generators need a second per question.
 
         Raises:
-            BadValue: the library cannot generate it.
+            BadValue: the library cannot generate the question.
         """
         last = self._last
         if last is None or last[0] != index:
@@ -96,15 +97,15 @@ class DataSet:
                 if self._shared is not None:
                     type(self._dataset)._jsonl_data = self._shared
                 self._last = last = index, self._dataset[index]
-        return deepcopy(last[1])  # some scorers modify it
+        return deepcopy(last[1])  # some scorers modify the question
 
     def score(self, answer: str, entry: Mapping[str, Any]) -> float:
         """Score an answer with the generator's own scorer, 0 to 1.
 
-        Many scorers raise on text in an unexpected form; such an answer is wrong.
+        Many scorers raise an exception if an answer has an unexpected form. The score of such an answer is 0.
 
         Raises:
-            GraderError: the scorer also rejects the gold answer, so it is broken.
+            GraderError: the scorer raised an exception and also rejects the gold answer, so the scorer is broken.
         """
         try:
             return self._score(answer, entry)
@@ -116,7 +117,7 @@ class DataSet:
     def _accepts_gold(self, entry: Mapping[str, Any]) -> bool:
         try:
             return entry["answer"] is None or self._score(entry["answer"], entry) == 1.0
-        except Exception:  # of any type: the scorer raises on a right answer
+        except Exception:  # any exception means that the scorer fails on a right answer
             return False
 
     def _score(self, answer: str, entry: Mapping[str, Any]) -> float:
@@ -127,7 +128,7 @@ class DataSet:
         return min(1.0, max(0.0, score))
 
 
-@lru_cache(maxsize=16)  # up to 20 MB each; building one takes some generators 0.3 s
+@lru_cache(maxsize=16)  # a dataset has up to 20 MB; some generators need 0.3 s to build a dataset
 def _dataset(generator: Generator, seed: int) -> DataSet:
     return generator.build(seed)
 
@@ -138,8 +139,8 @@ def score_once(
     """Score one answer in a worker process.
 
     Args:
-        generator: its name, level, config and size.
-        question: dataset seed and index.
+        generator: (name, level, config, size) of the generator.
+        question: (dataset seed, index) of the question.
     """
     name, level, config, size = generator
     dataset = Generator(name, size, level, config).dataset(question[0])
@@ -148,11 +149,10 @@ def score_once(
 
 @contextlib.contextmanager
 def isolated(seed: int = 0) -> Iterator[None]:
-    """Run library code with seeded global random streams, its own decimal context, and no output or warnings.
+    """Run library code with seeded global random state, a local decimal context, and no output or warnings.
 
-    The streams are restored afterwards. One thread runs at a time; draws and output of other threads in the meantime
-    are
-    not isolated.
+    The random state is restored on exit. Only one thread can be inside this context at a time. Random draws and output
+    of threads outside this context are not isolated.
     """
     with _lock, decimal.localcontext(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -168,7 +168,7 @@ def isolated(seed: int = 0) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _translated_errors(name: str) -> Iterator[None]:
-    """Translate exceptions of the library about a configuration into BadValue and MissingDependency."""
+    """Convert exceptions that the library raises for a configuration to BadValue or MissingDependency."""
     try:
         yield
     except MissingDependency:
@@ -229,16 +229,15 @@ class SortedSet(frozenset[str]):
 def _fix_set_order(name: str, dataset: Any) -> None:
     """Make five generators independent of the iteration order of sets, which differs between processes.
 
-    Four of them iterate over sets of strings (PYTHONHASHSEED), and one over a set of formulas. Without this, the same
-    seed
-    would give different questions.
+    Four generators iterate over sets of strings, whose order depends on PYTHONHASHSEED. One generator iterates over a
+    set of formulas. Without a fixed order, the same seed would give different questions in different processes.
     """
     if name in ("isomorphic_strings", "ransom_note"):
         dataset.letters = SortedSet(dataset.letters)
     elif name == "word_ladder":
         dataset._get_neighbors = _ordered(dataset._get_neighbors)
     elif name == "knight_swap":
-        # It creates sets while generating, so the name "frozenset" in its module is replaced.
+        # This generator creates frozensets while generating, so the name "frozenset" is replaced in its module.
         vars(sys.modules[type(dataset).__module__])["frozenset"] = SortedSet
     elif name == "polynomial_multiplication":
         dataset._get_monomials = _ordered(dataset._get_monomials)

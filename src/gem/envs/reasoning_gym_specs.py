@@ -16,7 +16,7 @@ NAMES_FILE = Path(__file__).parent / "data" / "reasoning_gym" / "generators.txt"
 # Generators without a gold answer: many answers are right, and the scorer checks them.
 UNANSWERED = ("boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour")
 
-# Arguments without which a generator cannot be built.
+# Arguments that a generator requires.
 KWARGS: dict[str, dict[str, Any]] = {
     "composite": {"datasets": [{"name": name, "weight": 1.0, "config": {}} for name in ("chain_sum", "leg_counting")]},
 }
@@ -28,9 +28,9 @@ def generator_names() -> list[str]:
 
 
 def reasoning_gym_specs(reward_range: tuple[float, float]) -> list[EnvSpec]:
-    """Return the specs, sorted by name.
+    """Return one spec per generator, sorted by name.
 
-    They declare no baseline scores, because many scorers give partial credit for any answer of the right form.
+    The specs declare no baseline scores, because many scorers give partial credit for any answer of the right form.
     """
     return [_spec(name, reward_range) for name in generator_names()]
 

@@ -27,7 +27,7 @@ MAX_LEVEL = 5
 
 
 def nonzero(rng: random.Random, most: int) -> int:
-    """Draw a nonzero integer from -most to most."""
+    """Draw a nonzero integer between -most and most, inclusive."""
     return rng.choice([-1, 1]) * rng.randint(1, most)
 
 
@@ -60,7 +60,7 @@ def polynomial(coefficients: list[int], variable: str = "x") -> str:
 
 
 def signed(value: int) -> str:
-    """Format a number with its sign, to follow another term."""
+    """Format a number with its sign, so that it can be appended to another term."""
     return f"+{value}" if value >= 0 else str(value)
 
 

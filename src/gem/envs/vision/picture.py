@@ -25,7 +25,7 @@ class Picture(NamedTuple):
     Args:
         image: RGB PIL image of SIZE pixels.
         text: the question.
-        answer: the exact answer; numbers are LaTeX.
+        answer: the exact answer; a number is written in LaTeX.
     """
 
     image: Any
