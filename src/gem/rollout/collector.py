@@ -1,7 +1,8 @@
 """Collect batches of episodes from a vector environment, keeping in-flight episodes between batches.
 
-A batch of N episodes is the next N that end. Episodes still running continue in the next batch. Discarding them would
-bias batches toward short episodes (long ones with a true share of 1/2 became 5 % with 16 slots and batches of 16).
+A batch of N episodes contains the next N episodes that end. Running episodes continue in the next batch. If they were
+discarded, batches would be biased toward short episodes: with 16 slots and batches of 16, long episodes
+were 5 % instead of 50 % of all episodes.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from gem.vector import Autoreset, VectorEnv
 class Collector:
     """Runs a policy in all slots of a vector environment and returns episodes in batches as they end.
 
-    Slots that run inline are stepped in lock-step, so a run is bit-identical given its seed. Where real waiting
-    decides which slots are batched together, each (slot, episode, turn) still samples from its own random stream.
+    Slots that run inline are stepped in lock-step, so runs with the same seed are bit-identical. With other
+    backends, timing decides which slots form a batch, but each (slot, episode, turn) has its own random stream.
 
     Args:
         vec_env: with autoreset "same_step". Its slots are reset at the first collect().
-        batch_wait: seconds to wait for slots that are not back yet before the policy is queried for those that are.
+        batch_wait: seconds to wait for other slots before the policy is queried for the slots that have finished.
         history: limits on the part of an episode shown to the policy. By default the policy is shown all of it, and an
             episode that outgrows the policy's context is truncated.
 
@@ -56,7 +57,7 @@ class Collector:
 
         Raises:
             BadValue: unless exactly one size >= 1 is given.
-            Exception: from the policy; no episode is lost, and the next call continues from the same state.
+            Exception: any exception of the policy. No episode is lost, and the next call continues from the same state.
         """
         size, unit = (episodes, "episodes") if transitions is None else (transitions, "transitions")
         if (episodes is None) == (transitions is None) or size is None or size < 1:
@@ -71,9 +72,9 @@ class Collector:
         return [self._finished.popleft() for _ in range(taken)]  # last, so that an exception above loses no episode
 
     def get_state(self) -> dict[str, Any]:
-        """Return the vector environment, its in-flight episodes and finished ones not returned yet, as plain data.
+        """Return the state of the vector environment and of all episodes that were not returned yet, as plain data.
 
-        Waits for every slot in flight.
+        Waits until no slot is in flight.
         """
         self._start()
         self._finished += self._scheduler.drain()
@@ -92,7 +93,7 @@ class Collector:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what get_state() returned."""
+        """Restore a state that get_state() returned."""
         self._scheduler.drain()
         self.vec_env.set_state(state["vec_env"])
         self._scheduler.ready = [
@@ -103,7 +104,7 @@ class Collector:
 
     def _start(self) -> None:
         if self._scheduler.empty:
-            # Drops steps sent by other code. A reset of all slots would also detach this collector from the vector.
+            # Discard pending steps of other code. reset() without ids would also detach this collector from the vector.
             self.vec_env.reset(ids=self.vec_env.pending)
             self._scheduler.begin([Trajectory(env_id, slot=i) for i, env_id in enumerate(self.vec_env.env_ids)])
 
@@ -113,7 +114,7 @@ def collect(
 ) -> list[Trajectory]:
     """Return the next episodes of vec_env to end under policy; see Collector.collect.
 
-    In-flight episodes stay with vec_env, and the next call continues them.
+    Running episodes are kept in ``vec_env.collector``, and the next call continues them.
     """
     if vec_env.collector is None:
         vec_env.collector = Collector(vec_env)

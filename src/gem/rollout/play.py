@@ -24,8 +24,8 @@ def play_seeds(
     """Play one episode per seed on any number of slots.
 
     Args:
-        vec_env: with autoreset disabled.
-        batch_wait: seconds to wait for slots that are not back yet before the policy is queried for those that are.
+        vec_env: a vector environment with autoreset "disabled".
+        batch_wait: seconds to wait for other slots before the policy is queried for the slots that have finished.
         history: limits on the part of an episode shown to the policy.
 
     Returns:
@@ -33,7 +33,7 @@ def play_seeds(
         on the number of slots.
 
     Raises:
-        BadValue: for another autoreset mode.
+        BadValue: autoreset of vec_env is not "disabled".
     """
     if vec_env.autoreset is not Autoreset.DISABLED:
         raise BadValue(f"play_seeds needs autoreset='disabled', got {vec_env.autoreset.value!r}")

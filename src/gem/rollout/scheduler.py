@@ -28,7 +28,13 @@ _SHOWN_INFO = frozenset({"prefix", "suffix", "use_tool"})  # the only keys of in
 
 
 class Batch(NamedTuple):
-    """What the turns sent together have in common. policy_seconds: duration of act(). sent_at: perf_counter."""
+    """Data shared by all turns of one act() call.
+
+    Args:
+        version: version of the policy.
+        policy_seconds: duration of the act() call.
+        sent_at: time.perf_counter() when act() returned.
+    """
 
     version: int
     policy_seconds: float
@@ -48,11 +54,11 @@ class ActiveEpisode:
 
     Attributes:
         shown: the observation with its prefix and suffix, as the policy receives it.
-        role: role of that observation where it is text.
-        prompt_ids: the context to feed next; empty until prepared, and for text policies.
+        role: role of the observation if it is text.
+        prompt_ids: tokens of the next context. Empty before prepare(), and always empty for text policies.
         dropped: number of oldest turns left out of that context.
-        exceeded: the limit that the context is past; None within all limits.
-        reply: the reply that the environment is carrying out; None while it is reset.
+        exceeded: the limit that the context exceeds. None if it exceeds no limit.
+        reply: the reply whose action the environment is executing. None during a reset.
         batch: the batch of that reply.
     """
 
@@ -132,7 +138,7 @@ class ActiveEpisode:
             self.prompt_ids, self.dropped, self.exceeded = context
 
     def request(self, sample_random_action: Callable[[], str], is_history: bool) -> Request:
-        """Build the request for the next action; prepare() comes first."""
+        """Build the request for the next action. Policies with a chat template need a prepare() call first."""
         return Request(
             self.shown,
             self.prompt_ids,
@@ -149,7 +155,7 @@ class ActiveEpisode:
 
         Args:
             version: version of the policy that replied.
-            reward: reward of the step; ignored where info reports a failure.
+            reward: reward of the step; ignored if info contains ``failure``.
             info: of the step that the reply caused (``final_info`` where the slot was reset in the same step).
             seconds: see Turn.
         """
@@ -191,7 +197,7 @@ class ActiveEpisode:
         return record
 
     def truncate(self, reason: StopReason, failure: str | None = None) -> Trajectory:
-        """End the episode where it stands, outside the environment."""
+        """End the episode as truncated after its latest observation, without stepping the environment."""
         info: Info = {"stop_reason": reason} if failure is None else {"stop_reason": reason, "failure": failure}
         return self.finish(self.observation, info, False, True)
 
@@ -201,8 +207,8 @@ class RolloutScheduler:
 
     Args:
         vec_env: with autoreset "same_step" (the environment starts the next episode of a slot itself) or "disabled".
-        batch_wait: seconds to wait, after sending actions, for slots that are not back yet. All slots back by then
-            form the next batch for the policy. Slots that run inline are all back at once, in lock-step.
+        batch_wait: seconds to wait for all slots after sending actions. The slots that have finished by then form the
+            next batch for the policy. Slots that run inline all finish together.
         history: limits on the part of an episode shown to the policy.
 
     Attributes:
@@ -232,14 +238,14 @@ class RolloutScheduler:
             self._in_flight |= {t.slot: ActiveEpisode(t, "", None) for t in trajectories}
 
     def step(self, policy: Policy) -> list[Trajectory]:
-        """Query the policy for all ready episodes, send its actions and receive the slots that are back.
+        """Query the policy for all ready episodes, send its actions, and receive the slots that have finished.
 
         Returns:
             The episodes that ended.
 
         Raises:
-            GemError: from the vector environment; all running episodes are discarded.
-            Exception: from the policy; the episodes keep their state, and the next call asks again.
+            GemError: an error of the vector environment. All running episodes are discarded.
+            Exception: any exception of the policy. The episodes are unchanged, and the next call queries it again.
         """
         if policy.chat is not None or self.history is not FULL_HISTORY:
             self._end_overflowing(policy)
@@ -249,7 +255,7 @@ class RolloutScheduler:
         return self._take_ended()
 
     def drain(self) -> list[Trajectory]:
-        """Wait until no slot is in flight. Returns the episodes that ended meanwhile."""
+        """Wait until no slot is in flight. Return the episodes that ended and were not returned before."""
         while self._in_flight:
             self._receive(None)
         return self._take_ended()
@@ -259,13 +265,13 @@ class RolloutScheduler:
         return ended
 
     def _end_overflowing(self, policy: Policy) -> None:
-        """Prepare the contexts of all ready episodes and end those past a limit."""
+        """Prepare the contexts of all ready episodes and end the episodes that exceed a limit."""
         for e in self.ready:
             e.prepare(policy, self.history, is_prompt=self._is_prompt[e.slot], is_history=self._is_history[e.slot])
         self._end({e.slot: e.truncate(e.exceeded) for e in self.ready if e.exceeded is not None})
 
     def _end(self, ended: Mapping[int, Trajectory]) -> None:
-        """End episodes that are still running in the environment; with autoreset, start the next ones."""
+        """End episodes early. With same-step autoreset, also start the next episodes of their slots."""
         if not ended:
             return
         self._ended += ended.values()
@@ -275,7 +281,7 @@ class RolloutScheduler:
                 self.begin([_next(trajectory) for trajectory in ended.values()])
 
     def _act(self, policy: Policy) -> None:
-        """Query the policy for all ready episodes, send its actions and end the episodes without a reply."""
+        """Query the policy for all ready episodes, send its actions, and end the episodes whose request failed."""
         started = time.perf_counter()
         is_history, samplers = self._is_history, self._samplers
         replies = policy.act([e.request(samplers[e.slot], is_history[e.slot]) for e in self.ready])
@@ -291,11 +297,11 @@ class RolloutScheduler:
             self._send([reply.text for reply in replies if not reply.failure])
 
     def _send(self, actions: list[str]) -> None:
-        """Send one action per ready episode. Inline environments are stepped at once, if all slots are ready."""
+        """Send one action per ready episode. If all slots are ready and run inline, step them immediately."""
         slots = [e.slot for e in self.ready]
         with self._discard_on_error():
             if self.vec_env.is_inline and len(slots) == self.vec_env.num_envs:
-                # In flight before the step: after an interrupt the slots are received like any others.
+                # Mark the slots as in flight before the step, so that they can be received after an interrupt.
                 episodes, self.ready = self.ready, []
                 self._in_flight = dict(zip(slots, episodes, strict=True))
                 step = self.vec_env.step(actions)
@@ -307,7 +313,7 @@ class RolloutScheduler:
                 self.ready = []
 
     def _receive(self, timeout: float | None) -> None:
-        """Receive all slots in flight or, after timeout seconds, those that are back and at least one."""
+        """Receive all slots in flight. After timeout seconds, receive the finished slots, waiting for at least one."""
         if not self._in_flight:
             return
         with self._discard_on_error():
@@ -345,7 +351,7 @@ class RolloutScheduler:
 
     @contextmanager
     def _discard_on_error(self) -> Iterator[None]:
-        """Discard all running episodes where the vector environment raises: the state of its slots is unknown then."""
+        """Discard all running episodes if the vector environment raises GemError: slot states are then unknown."""
         try:
             yield
         except GemError:

@@ -1,4 +1,4 @@
-"""Many environments behind one interface."""
+"""Vector environments: step many environments through one interface."""
 
 from gem.vector.base import Autoreset, Received, VecStep, VectorEnv
 from gem.vector.make import make_vec

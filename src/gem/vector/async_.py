@@ -1,7 +1,8 @@
-"""Run each slot where it costs least: in the caller's thread, on an event loop, on threads or in processes.
+"""Run each slot in its own execution mode: in the caller's thread, on an event loop, on a thread or in a process.
 
 Environments with coroutines (``astep``, ``areset``) are awaited on one event loop. SlotGroup.step and SlotGroup.reset
-are plain functions, so AsyncEngine awaits an environment's answers first and then runs the group with them.
+are plain functions. AsyncEngine therefore awaits the results of an environment first, and then runs the slot group,
+which receives these results from AwaitedEnv.
 """
 
 from __future__ import annotations
@@ -25,26 +26,28 @@ from gem.vector.sync import InlineEngine
 from gem.vector.thread import ThreadEngine, ThreadPool, ThreadTask
 
 EXECUTION_MODES = ("inline", "thread", "process")  # values of EnvSpec.runs
-EXECUTOR_THREADS = 64  # of the event loop, for blocking calls that coroutines delegate to threads
+EXECUTOR_THREADS = 64  # size of the event loop's executor, which runs blocking calls (asyncio.to_thread)
 
 Result = TypeVar("Result")
 
 
 class AsyncVectorEnv(VectorEnv):
-    """Run each slot in its own execution mode, behind one interface.
+    """Run each slot in its own execution mode.
 
     Args:
         env_fns: one callable per slot that builds its environment.
         autoreset: see Autoreset.
         timeout: seconds for one call of one environment; see ThreadVectorEnv, and ProcessVectorEnv for slots in
-            processes. A coroutine that exceeds it is cancelled. With a timeout, inline slots run on threads instead.
+            processes. A coroutine that exceeds the limit is cancelled. If a timeout is set, slots with execution mode
+            "inline" run on threads instead. None sets no limit.
         on_failure: see SlotGroup.
-        num_workers: maximum number of threads, and of processes. None chooses.
-        runs: execution mode of each slot: "inline" (in the thread that receives), "thread" or "process". None means
-            "thread" for all.
+        num_workers: maximum number of threads and maximum number of processes. None uses the defaults of
+            ThreadVectorEnv and ProcessVectorEnv.
+        runs: execution mode of each slot: "inline" (in the thread that calls step() or recv()), "thread" or "process".
+            None means "thread" for all slots.
 
-    Environments with coroutines (see gem.core.has_coroutines) are awaited on one event loop without a thread each,
-    unless they run in processes. If every slot runs inline, this is the same as SyncVectorEnv.
+    Environments with coroutines (see gem.core.has_coroutines) share one event loop, whatever their execution mode is,
+    unless it is "process". If every slot runs inline, AsyncVectorEnv behaves like SyncVectorEnv.
     """
 
     def __init__(
@@ -75,7 +78,7 @@ class AsyncVectorEnv(VectorEnv):
 
 
 class CompositeEngine(Engine):
-    """Several engines, each with its own slots."""
+    """Combines several engines. Each engine runs its own slots."""
 
     def __init__(self, engines: Sequence[Engine]) -> None:
         self._engines = engines
@@ -92,7 +95,7 @@ class CompositeEngine(Engine):
 
     def collect(self) -> list[SlotOutcome]:
         for engine in self._engines:
-            self._outcomes += engine.collect()  # an attribute, so that nothing is lost if the next engine raises
+            self._outcomes += engine.collect()  # kept in an attribute: the next engine may raise
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
@@ -106,7 +109,7 @@ class CompositeEngine(Engine):
         return min(engine.poll_timeout() for engine in self._engines)
 
     def close(self) -> None:
-        with ExitStack() as closing:  # close all of them even if one raises
+        with ExitStack() as closing:  # close all engines even if one of them raises
             for engine in self._engines:
                 closing.callback(engine.close)
 
@@ -114,7 +117,7 @@ class CompositeEngine(Engine):
 class AsyncEngine(ThreadEngine):
     """Await environments that have coroutines on an event loop, and run all other calls as ThreadEngine does.
 
-    After a failure the rest of the call (rebuilding the environment) runs on a thread, because it may block.
+    If the environment raises, the rest of the call runs on a thread, because rebuilding the environment may block.
     """
 
     def __init__(
@@ -138,16 +141,17 @@ class AsyncEngine(ThreadEngine):
 
 
 class AwaitedEnv:
-    """An environment with coroutines, behind the plain step and reset that SlotGroup calls.
+    """Wraps an environment with coroutines, so that SlotGroup can call step() and reset() as plain functions.
 
-    step() and reset() return the answers that fetch() awaited, in order. Without any they run the coroutine on the
-    loop and wait for it, which is possible on other threads than the loop's only.
+    fetch() awaits results of the environment in advance, and step() and reset() return these results in order. When no
+    fetched result is left, step() and reset() run the coroutine on the event loop and block until it has finished, so
+    they must then be called in another thread than that of the loop.
     """
 
     def __init__(self, env: Any, loop: _EnvLoop) -> None:
         self._env, self._loop = env, loop
         self._answers: deque[tuple[Any, BaseException | None]] = deque()
-        self._task: asyncio.Task[Any] | None = None  # the task that awaits the environment now
+        self._task: asyncio.Task[Any] | None = None  # the asyncio task that is awaiting the environment
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._env, name)
@@ -159,7 +163,11 @@ class AwaitedEnv:
         return self._answer(lambda: self._env.astep(action))
 
     async def fetch(self, task: ThreadTask) -> bool:
-        """Await everything that the task's call will ask of the environment. Return whether nothing raised."""
+        """Await all results that the task's call needs: of the step or reset, and of the autoreset after a last step.
+
+        Returns:
+            False if the environment raised an exception or was cancelled, else True.
+        """
         self._answers.clear()
         slot, method, argument = task.call
         if method == "reset":
@@ -171,7 +179,7 @@ class AwaitedEnv:
         return sound
 
     def cancel(self) -> None:
-        """Cancel the coroutine in progress, from any thread."""
+        """Cancel the coroutine in progress, if there is one. May be called from any thread."""
         if self._task is not None:
             self._loop.call_soon(self._task.cancel)
 
@@ -198,7 +206,10 @@ class AwaitedEnv:
 
 
 class _EnvLoop:
-    """The event loop of a vector's environments, started on first use. Raises EnvFailed after close()."""
+    """The event loop that runs the coroutines of a vector's environments. It is started on first use.
+
+    After close(), all other methods raise EnvFailed.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -212,7 +223,7 @@ class _EnvLoop:
         self._call(lambda background: background.call_soon(function))
 
     def run(self, function: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Run a coroutine and return its result. Not in the loop's thread."""
+        """Run a coroutine on the event loop and return its result. Must not be called in the loop's own thread."""
         try:
             return self._call(lambda background: background.submit(function())).result()
         except concurrent.futures.CancelledError as e:
@@ -234,7 +245,11 @@ class _EnvLoop:
 
 
 async def _run_awaited(pool: ThreadPool, task: ThreadTask) -> None:
-    """Run a task on the loop, or continue it on a thread if the environment raised."""
+    """Run a task on the event loop.
+
+    If the environment raised, a thread of the pool finishes the call. If the task was abandoned, a thread of the pool
+    closes the environment.
+    """
     if not pool.begin(task):
         return
     if not (await task.group.envs[task.call.slot].fetch(task) and pool.finish(task, task.run())):
@@ -256,7 +271,7 @@ def _build_engine(
     timeout: float | None,
     num_workers: int | None,
 ) -> Engine:
-    """Return the engine for all slots, each in its execution mode."""
+    """Build an engine that runs each slot in its execution mode."""
     local = {slot: build for slot, build in enumerate(env_fns) if modes[slot] != "process"}
     remote = {slot: build for slot, build in enumerate(env_fns) if modes[slot] == "process"}
     engines: list[Engine] = []
@@ -269,7 +284,7 @@ def _build_engine(
             engines += [InlineEngine(group)] if group.envs else []
             engines += [AsyncEngine(parts, timeout=timeout, num_workers=num_workers, loop=loop)] if parts else []
         if remote:
-            from gem.vector.process import ProcessEngine  # imported only where it is needed
+            from gem.vector.process import ProcessEngine  # imported only if a slot runs in a process
 
             engines.append(
                 ProcessEngine(
@@ -283,13 +298,17 @@ def _build_engine(
 
 
 def _build_awaited(build: Factory, loop: _EnvLoop) -> Any:
-    """Build an environment; one with coroutines is wrapped to be awaited."""
+    """Build an environment. An environment with coroutines is returned in an AwaitedEnv."""
     env = build()
     return AwaitedEnv(env, loop) if has_coroutines(env) else env
 
 
 def _split_off_waiting(group: SlotGroup, slots: set[int]) -> dict[int, SlotGroup]:
-    """Remove these slots, and all slots that wait for I/O, from a group. Return one group for each."""
+    """Remove these slots, and all slots whose environments wait for I/O, from a group.
+
+    Returns:
+        {slot: new group of this slot alone} for the removed slots.
+    """
     waiting = {slot for slot, env in group.envs.items() if isinstance(env, AwaitedEnv) or waits(env)}
     parts = {slot: group.split_off(slot) for slot in slots | waiting}
     for slot in parts:

@@ -1,7 +1,7 @@
-"""The interface of vector environments: N environments behind one object.
+"""The interface of vector environments, which step N environments together.
 
-Terms: a *slot* is one environment of the vector, N the number of slots, and B the number of slots in one call. This
-file is long because synchronous and asynchronous stepping share the bookkeeping of pending slots.
+Terms: a *slot* is one environment of the vector, N is the number of slots, and B is the number of slots in one call.
+Synchronous and asynchronous stepping are in one file because both update the list of pending slots.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Actions = Sequence[Any] | Mapping[int, Any]
 
 
 class Autoreset(str, Enum):
-    """When a slot whose episode ended starts the next one, as in Gymnasium.
+    """When a slot starts its next episode after an episode has ended. The modes are those of Gymnasium.
 
-    SAME_STEP: in the step that ended it. The returned observation is the first one of the new episode, and its info
-    holds ``final_obs`` and ``final_info`` of the old one.
-    NEXT_STEP: in the slot's next step, which ignores its action and returns reward 0.
-    DISABLED: never; call ``reset(ids=[…])``.
+    SAME_STEP: in the step that ends the episode. This step returns the first observation of the new episode. Its info
+    contains the last observation and info of the old episode as ``final_obs`` and ``final_info``.
+    NEXT_STEP: in the slot's next step, which ignores its action and returns the first observation with reward 0.
+    DISABLED: never. The caller starts the next episode with ``reset(ids=[…])``.
     """
 
     SAME_STEP = "same_step"
@@ -50,7 +50,8 @@ class Autoreset(str, Enum):
 class VecStep(NamedTuple):
     """The results of stepping B slots, in the order of the actions.
 
-    A reward is NaN if the machinery of that slot failed; ``infos_B[i]["failure"]`` holds the reason.
+    A reward is NaN if the episode failed because of an error that the agent did not cause. The reason is ``failure`` in
+    the info of that step; with autoreset "same_step", it is ``failure`` in ``final_info``.
     """
 
     observations_B: list[Any]
@@ -61,22 +62,22 @@ class VecStep(NamedTuple):
 
 
 class Received(NamedTuple):
-    """What recv() returns: the slots whose calls finished, in order of completion, and their results."""
+    """The result of recv(): the slots whose calls have finished, in order of completion, and their steps."""
 
     ids_B: list[int]
     step: VecStep
 
 
 class VectorEnv:
-    """N environments behind one interface. All backends play the same episodes from the same seeds.
+    """N environments that are stepped together. All backends produce the same episodes for the same seeds.
 
     Args:
-        engine: executes the slots, which are numbered from 0.
+        engine: runs the environments of the slots. Slots are numbered from 0.
         autoreset: see Autoreset.
 
     Attributes:
-        env_ids: registered id of each slot; None for an environment that was not made by id.
-        collector: the rollout collector that keeps its running episodes with this vector.
+        env_ids: registered id of each slot's environment. None for an environment that was not made by id.
+        collector: the Collector that rollout.collect() uses for this vector environment. None before the first call.
     """
 
     def __init__(self, engine: Engine, autoreset: Autoreset) -> None:
@@ -85,9 +86,11 @@ class VectorEnv:
         self.env_ids: list[str | None] = [engine.metadata[i].env_id for i in range(self.num_envs)]
         self.collector: Any = None
         self._all_slots = range(self.num_envs)
-        self._over = [False] * self.num_envs  # ended and not reset since; always False with SAME_STEP
-        self._pending: dict[int, str] = {}  # slot sent and not received yet → method called
-        self._finished: dict[int, SlotOutcome] = {}  # pending slots whose call has finished, in order of completion
+        self._over = [
+            False
+        ] * self.num_envs  # whether the slot must be reset before its next step; always False with SAME_STEP
+        self._pending: dict[int, str] = {}  # slot with a call that recv() has not returned → method of the call
+        self._finished: dict[int, SlotOutcome] = {}  # pending slots whose calls have finished, in order of completion
         self._broken: set[int] = set()  # slots whose last outcome was EnvFailed
         self._closed = False
         self._stats = SlotStats(self.env_ids)
@@ -95,20 +98,25 @@ class VectorEnv:
     def reset(
         self, seed: int | Sequence[int | None] | None = None, *, ids: Sequence[int] | None = None, **env_kwargs: Any
     ) -> tuple[list[Any], list[Info]]:
-        """Start a new episode in all slots, or in some. Calls in progress there are awaited and their results dropped.
+        """Start a new episode in all slots or in the slots of ids.
+
+        Pending calls of these slots are awaited, and their results are discarded.
 
         Args:
-            seed: an integer s seeds slot i with s + i; a list holds one seed (or None) per slot to reset.
-            ids: slots to reset. None resets all of them and drops the running episodes of rollout.collect.
-            env_kwargs: ``env3_kwargs={…}`` is passed to the reset of slot 3.
+            seed: an integer s seeds slot i with s + i. A list contains one seed or None for each slot that is reset.
+                A slot without a seed continues its own sequence of episodes.
+            ids: slots to reset. None resets all slots and discards the running episodes of rollout.collect().
+            env_kwargs: the keyword arguments ``env3_kwargs={…}`` are passed to the reset() of slot 3, for example.
 
         Returns:
-            Observations and infos, in the order of ids. If the machinery of a slot fails, its info holds ``failure``,
-            and its episode ends as failed at the first step, whatever the action. (With autoreset in the same step,
-            that info accompanies the last step of the previous episode, whose own info is ``final_info``.)
+            Observations and infos, in the order of ids. If a reset fails and does not raise EnvFailed, the info of the
+            slot contains ``failure``, and the new episode ends as failed at its first step for any action. With
+            autoreset "same_step", a reset in step() may fail as well. The info of that step then contains ``failure``,
+            and the info of the old episode is ``final_info``.
 
         Raises:
-            EnvFailed: as on_failure says. The other slots were reset; recv() returns their observations.
+            EnvFailed: an environment failed (see on_failure in make_vec). The other slots are reset, and recv() returns
+                their observations.
         """
         self._check_open()
         if ids is None:
@@ -131,12 +139,18 @@ class VectorEnv:
         return [outcome.value[0] for outcome in outcomes], [outcome.value[1] for outcome in outcomes]
 
     def step(self, actions: Actions) -> VecStep:
-        """Step all slots with a list of N actions, or some with a dict {slot: action}, and wait for the results.
+        """Step slots and wait for the results.
+
+        Args:
+            actions: a list of N actions, one per slot, or a dict {slot: action} to step only some slots.
 
         Raises:
-            BadAction: the list has the wrong length or type, or a slot does not exist. No slot was stepped.
-            BadValue: a slot was sent and not received. No slot was stepped.
-            Exception: whatever a slot refused, or EnvFailed as on_failure says. The other slots were stepped; recv()
+            BadAction: the list has the wrong length or type, or a slot does not exist. No slot is stepped.
+            BadValue: a slot is pending. No slot is stepped.
+            EpisodeOver: the episode of a slot has ended and autoreset is "disabled". No slot is stepped.
+            CallerError: an environment refused its action. The other slots are stepped, and recv() returns their
+                results.
+            EnvFailed: an environment failed (see on_failure in make_vec). The other slots are stepped, and recv()
                 returns their results.
         """
         if self._can_step_all(actions):
@@ -152,17 +166,17 @@ class VectorEnv:
         return self._take_steps(slots)
 
     def send(self, actions: Actions, ids: Sequence[int] | None = None) -> list[int]:
-        """Start steps and return at once. recv() returns the results in order of completion.
+        """Start steps without waiting for them. recv() returns the results in order of completion.
 
         Args:
-            actions: a dict {slot: action}; or a list with N actions, or with one per slot of ids.
-            ids: slots that a list of actions is for.
+            actions: a dict {slot: action}, or a list with one action for each slot of ids.
+            ids: the slots to step with a list of actions. None steps all N slots. Must be None if actions is a dict.
 
         Returns:
-            The slots that were sent to.
+            The slots whose steps were started.
 
         Raises:
-            BadAction, BadValue: as step() does.
+            BadAction, BadValue, EpisodeOver: for the same reasons as in step(). No step is started.
         """
         self._check_open()
         pairs = self._pair_actions(actions, ids)
@@ -180,13 +194,15 @@ class VectorEnv:
         return [slot for slot, _ in pairs]
 
     def send_reset(self, ids: Sequence[int], seed: int | Sequence[int | None] | None = None) -> None:
-        """Start resets and return at once. recv() returns each first observation as a step with reward 0.
+        """Start resets without waiting for them. recv() returns each first observation as a step with reward 0.
 
         Args:
-            seed: as in reset().
+            ids: the slots to reset.
+            seed: see reset().
 
         Raises:
-            BadAction, BadValue: as send() does.
+            BadAction: a slot does not exist or is given twice. No reset is started.
+            BadValue: a slot is pending or a seed is invalid. No reset is started.
         """
         self._check_open()
         self._check_ids(ids)
@@ -195,16 +211,18 @@ class VectorEnv:
         self._submit([SlotCall(slot, "reset", (own, {})) for slot, own in zip(ids, seeds, strict=True)])
 
     def recv(self, *, min_envs: int = 1, timeout: float | None = None) -> Received:
-        """Wait for results of send() and send_reset() and return all that have arrived, in order of completion.
+        """Wait for results of send() and send_reset(). Return all results that have arrived, in order of completion.
 
         Args:
             min_envs: number of slots to wait for.
-            timeout: seconds to wait; fewer slots, possibly zero, are returned afterwards. None waits for min_envs.
+            timeout: seconds after which recv() returns even if fewer than min_envs slots, possibly none, have finished.
+                None sets no limit.
 
         Raises:
             BadValue: fewer than min_envs slots are pending.
-            Exception: whatever a slot refused, or EnvFailed as on_failure says. The next recv() returns the results of
-                the other slots.
+            CallerError: an environment refused its action. The next recv() returns the results of the other slots.
+            EnvFailed: an environment failed (see on_failure in make_vec). The next recv() returns the results of the
+                other slots.
         """
         self._check_open()
         if isinstance(min_envs, bool) or not isinstance(min_envs, int) or min_envs < 1:
@@ -217,19 +235,19 @@ class VectorEnv:
 
     @property
     def pending(self) -> list[int]:
-        """The slots that were sent to and not received yet."""
+        """The slots with a call from send() or send_reset() whose result recv() has not returned."""
         return list(self._pending)
 
     def stats(self) -> dict[str | None, EnvStats]:
-        """Return the statistics of all episodes so far, by environment id."""
+        """Return {environment id: statistics of its episodes so far}."""
         return self._stats.by_id
 
     def sample_random_action(self, slot: int) -> str:
-        """Return a random legal action of one slot's environment."""
+        """Return a random legal action for the environment of a slot."""
         return str(self._ask([SlotCall(slot, "sample_random_action")])[0].value)
 
     def shows_history(self, slot: int) -> bool:
-        """Return whether a slot's observations contain the whole history (it has an observation wrapper)."""
+        """Return whether the observations of a slot contain the whole history, because of an observation wrapper."""
         return self.engine.metadata[slot].shows_history
 
     def shows_prompt(self, slot: int) -> bool:
@@ -237,7 +255,7 @@ class VectorEnv:
         return self.engine.metadata[slot].shows_prompt
 
     def get_state(self) -> dict[str, Any]:
-        """Return all N episodes as plain data, for set_state(). Raises BadValue while a slot is pending."""
+        """Return the state of all N slots as plain data for set_state(). Raises BadValue if a slot is pending."""
         outcomes = self._ask([SlotCall(slot, "get_state") for slot in self._all_slots])
         return {
             "slots": [outcome.value for outcome in outcomes],
@@ -246,7 +264,11 @@ class VectorEnv:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of get_state(), taken from a vector with the same slots on any backend."""
+        """Restore a state that get_state() returned, for the same slots on any backend.
+
+        Raises:
+            BadValue: the state does not fit this vector environment, or a slot is pending.
+        """
         if not isinstance(state, Mapping) or not {"slots", "over", "turns", "rewards"} <= state.keys():
             raise BadValue("not a state of a vector env: slots, over, turns or rewards is missing")
         if len(state["slots"]) != self.num_envs:
@@ -257,7 +279,7 @@ class VectorEnv:
         self._stats.set_state(state)
 
     def close(self) -> None:
-        """Close every environment and stop all workers, within seconds. Safe to call twice."""
+        """Close all environments and stop all workers. Takes a few seconds at most. May be called twice."""
         if not self._closed:
             self._closed = True
             self.engine.close()
@@ -275,11 +297,11 @@ class VectorEnv:
 
     @property
     def is_inline(self) -> bool:
-        """Whether step() runs the slots one after another in the calling thread, so that no slot waits for others."""
+        """Whether step() runs all slots one after another in the thread of the caller."""
         return self.engine.is_inline
 
     def _can_step_all(self, actions: Actions) -> bool:
-        """Return whether step(actions) may skip the queue: all slots at once, in this thread, with nothing pending."""
+        """Return whether step(actions) can use Engine.step_all(), which needs inline slots and one action per slot."""
         return (
             self.is_inline
             and type(actions) is list
@@ -290,7 +312,7 @@ class VectorEnv:
         )
 
     def _pair_actions(self, actions: Actions, ids: Sequence[int] | None = None) -> list[tuple[int, Any]]:
-        """Return checked (slot, action) pairs in the given order."""
+        """Return (slot, action) pairs in the given order. Raises BadAction or BadValue for invalid arguments."""
         if isinstance(actions, Mapping):
             if ids is not None:
                 raise BadValue("a dict of actions names its slots; do not pass ids with it")
@@ -314,7 +336,7 @@ class VectorEnv:
             raise BadAction(f"duplicate slots in {slots}")
 
     def _seeds_for(self, seed: int | Sequence[int | None] | None, ids: Sequence[int]) -> list[int | None]:
-        """Return one seed per slot of ids."""
+        """Return one seed or None for each slot of ids. Raises BadValue for an invalid seed."""
         if seed is None:
             return [None] * len(ids)
         if isinstance(seed, (int, np.integer)):
@@ -328,7 +350,12 @@ class VectorEnv:
         self.engine.submit(calls)
 
     def _await(self, slots: Sequence[int] | None, count: int = 0, timeout: float | None = None) -> None:
-        """Wait until these slots, or any count slots if None, have finished, or until timeout seconds have passed."""
+        """Wait until the calls of these slots have finished, or until timeout seconds have passed.
+
+        Args:
+            slots: the slots to wait for. None waits for any ``count`` slots.
+            timeout: None sets no limit.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         pending, finished = self._pending, self._finished
         while True:
@@ -343,7 +370,10 @@ class VectorEnv:
             self.engine.wait(left)
 
     def _take(self, slots: Sequence[int]) -> list[SlotOutcome]:
-        """Remove and return finished outcomes. If some are errors, remove those and raise the first one."""
+        """Remove and return the finished outcomes of these slots.
+
+        If any of the outcomes are errors, only the errors are removed, and the first error is raised.
+        """
         finished, pending = self._finished, self._pending
         errors = [finished[slot] for slot in slots if finished[slot].error is not None]
         taken = errors or [finished[slot] for slot in slots]
@@ -364,7 +394,7 @@ class VectorEnv:
         raise errors[0]
 
     def _take_steps(self, slots: Sequence[int]) -> VecStep:
-        """Remove finished steps and resets and return them as one VecStep, a reset as a step with reward 0."""
+        """Remove finished steps and resets and return them as one VecStep. Resets become steps with reward 0."""
         was_reset = {slot for slot in slots if self._pending[slot] == "reset"}
         steps = [
             Step(outcome.value[0], info=outcome.value[1]) if outcome.slot in was_reset else outcome.value
@@ -377,7 +407,7 @@ class VectorEnv:
         return step
 
     def _vec_step(self, slots: Sequence[int], steps: list[Step]) -> VecStep:
-        """Batch steps and update the statistics."""
+        """Combine steps into a VecStep and update the statistics."""
         observations, rewards, terminated, truncated, infos = zip(*steps, strict=True) if steps else ((),) * 5
         rewards_B = np.array(rewards, dtype=np.float64)
         terminated_B = np.array(terminated, dtype=np.bool_)
@@ -399,18 +429,22 @@ class VectorEnv:
         return self._take(slots)
 
     def _ask(self, calls: list[SlotCall]) -> list[SlotOutcome]:
-        """Perform calls on idle slots, for other purposes than playing. Raises BadValue if a slot is pending."""
+        """Run calls other than step and reset, and return their outcomes.
+
+        Raises:
+            BadValue: a slot is pending.
+        """
         self._check_open()
         slots = [call.slot for call in calls]
         self._check_ids(slots)
         self._check_idle(slots)
         try:
             return self._perform(calls)
-        finally:  # after an error, recv() must not return the other slots' values
+        finally:  # after an error, recv() must not return the outcomes of the other slots
             self._forget(slots)
 
     def _discard(self, slots: list[int]) -> None:
-        """Wait for pending slots and drop their results."""
+        """Wait for the calls of pending slots and discard their results."""
         if slots:
             self._await(slots)
             self._forget(slots)

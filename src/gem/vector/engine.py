@@ -1,4 +1,4 @@
-"""The interface between a vector environment and what executes its slots, and the queue and wait that engines share."""
+"""The Engine interface, which runs the slots of a vector environment, and helpers that several engines use."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from typing import Any
 from gem.core import Step
 from gem.vector.slots import SlotCall, SlotMetadata, SlotOutcome
 
-POLL_INTERVAL = 1.0  # seconds between checks of what does not signal by itself
+POLL_INTERVAL = 1.0  # seconds between checks for events that make no file descriptor readable
 
 
 class Engine(ABC):
-    """Starts calls and returns their outcomes as they finish. Used by one thread at a time.
+    """Starts calls on slots and returns the outcomes of finished calls. Must be used by one thread at a time.
 
     Attributes:
-        metadata: of each slot.
+        metadata: slot → constant properties of its environment.
+        is_inline: whether calls run in the thread of the caller. If so, step_all() is available.
     """
 
     metadata: dict[int, SlotMetadata]
-    is_inline = False  # calls run in the caller's thread, and step_all() is available
+    is_inline = False
 
     @abstractmethod
     def submit(self, calls: Sequence[SlotCall]) -> None:
@@ -32,39 +33,45 @@ class Engine(ABC):
 
     @abstractmethod
     def collect(self) -> list[SlotOutcome]:
-        """Return the outcomes since the last call, in order of completion, without waiting.
+        """Return the outcomes of all calls that have finished since the previous collect. Does not wait.
 
         Raises:
-            InfraError: the engine itself cannot continue.
+            InfraError: the engine cannot continue.
         """
 
     def step_all(self, actions: Sequence[Any]) -> list[Step] | None:
-        """Step every slot at once, without queueing calls. Only for inline engines with nothing in progress.
+        """Step all slots in one pass and return their steps. Only for inline engines.
+
+        This is faster than submit() and collect().
 
         Returns:
-            One step per slot; or None if a slot raised, and then collect() returns the outcomes of all slots.
+            One step per slot. None if a slot raised or calls were waiting; collect() then returns the outcomes of all
+            slots.
         """
         raise NotImplementedError
 
     @abstractmethod
     def wait(self, timeout: float | None) -> None:
-        """Block until collect() may return something new, or until timeout seconds have passed (None: no limit)."""
+        """Block until collect() may return an outcome, or until timeout seconds have passed (None: no limit)."""
 
     def filenos(self) -> list[int]:
-        """Return file descriptors, one of which becomes readable when collect() may return something new."""
+        """Return file descriptors. At least one becomes readable when collect() may return an outcome."""
         return []
 
     def poll_timeout(self) -> float:
-        """Return the seconds after which collect() must be called to enforce time limits, even if nothing happens."""
+        """Return the number of seconds after which collect() must be called again, so that time limits are enforced."""
         return POLL_INTERVAL
 
     @abstractmethod
     def close(self) -> None:
-        """Close every environment and everything that runs them, within seconds. Safe to call twice."""
+        """Close all environments and stop all threads and workers. Takes a few seconds at most. May be called twice."""
 
 
 class OutcomeQueue:
-    """Outcomes put by any thread, taken by one. Its file descriptor is readable while it is not empty."""
+    """A queue of outcomes with many producer threads and one consumer thread.
+
+    Its file descriptor is readable while the queue is not empty.
+    """
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
@@ -73,7 +80,7 @@ class OutcomeQueue:
         self._closed = False
 
     def put(self, outcome: SlotOutcome) -> None:
-        """Add an outcome. After close() it is dropped."""
+        """Add an outcome. Does nothing after close()."""
         with self._lock:
             if not self._closed:
                 self._outcomes.append(outcome)
@@ -81,7 +88,7 @@ class OutcomeQueue:
                     os.write(self._writer, b"!")
 
     def take(self) -> list[SlotOutcome]:
-        """Remove and return all outcomes, in the order of put(), without waiting."""
+        """Remove and return all outcomes in the order in which they were added. Does not wait."""
         if not self._outcomes:
             return []
         with self._lock:

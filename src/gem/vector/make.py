@@ -21,7 +21,7 @@ BACKENDS = {
     "process": "gem.vector.process:ProcessVectorEnv",
     "ray": "gem.vector.ray:RayVectorEnv",
 }
-# Options of each backend. make_vec passes all other keyword arguments on to the environments.
+# Keyword options that each backend accepts. make_vec passes unknown keyword arguments to the environments.
 OPTIONS = {
     "sync": (),
     "async": ("num_workers",),
@@ -47,31 +47,35 @@ def make_vec(
     address: str | None = None,
     **kwargs: Any,
 ) -> VectorEnv:
-    """Build many environments behind one interface.
+    """Build a vector environment from registered ids.
 
     Args:
-        env_ids: one id for all slots; a list with one id per slot; or {id: weight}, which assigns num_envs slots in
-            proportion to the weights, at least one each. (An id with longer episodes completes fewer of them.)
-        wrappers: callables applied to each environment, innermost first.
+        env_ids: one id for all slots, a list with one id per slot, or a dict {id: weight}, which divides num_envs slots
+            among the ids in proportion to the weights; each id gets at least one slot. (The weights are shares of
+            slots, not of episodes: an id with longer episodes completes fewer episodes.)
+        wrappers: callables that wrap each environment, the innermost wrapper first.
         vec_kwargs: constructor arguments, one dict per slot.
         async_mode: if backend is None, True means backend "async" and False means "sync".
-        seed: slot i is seeded with seed + i unless its vec_kwargs contain a seed. None seeds from the operating system.
-        num_envs: number of slots. None uses the length of env_ids or vec_kwargs, or 1.
-        backend: where the slots run. "sync": the caller's thread. "thread": threads. "process": worker processes.
-            "ray": actors of a Ray cluster. "async": each slot inline, on a thread or in a process, as its spec says.
+        seed: slot i is seeded with seed + i, unless kwargs or its vec_kwargs contain a seed. None means random seeds.
+        num_envs: number of slots. None means the length of vec_kwargs, else of env_ids (a list or dict), else 1.
+        backend: where the slots run. "sync": in the thread of the caller. "thread": on threads. "process": in worker
+            processes. "ray": in actors of a Ray cluster. "async": inline, on a thread or in a process, depending on
+            ``runs`` in the EnvSpec of each slot.
         autoreset: when a slot starts its next episode; see Autoreset.
-        timeout: seconds for one call of one environment, including autoreset. A call that exceeds it has failed. None
-            sets no limit. Not for "sync".
-        on_failure: what to do when an environment hangs, raises an unexpected exception or dies with its worker.
-            "raise" raises EnvFailed. "restart" ends the episode as failed (reward NaN, truncated, ``info["failure"]``)
-            and rebuilds the environment.
-        num_workers: number of threads, processes or actors. None chooses. Not for "sync".
-        address: address of the Ray cluster. None finds one or starts a local one. Only for "ray".
-        kwargs: constructor arguments of all slots; vec_kwargs take precedence.
+        timeout: seconds for one call of one environment, including autoreset. A call that exceeds the limit fails.
+            None sets no limit. Must be None for "sync".
+        on_failure: what to do if an environment hangs or raises an unexpected exception, or if its worker dies.
+            "raise" raises EnvFailed. "restart" ends the episode as failed (reward NaN, truncated,
+            ``info["failure"]``) and rebuilds the environment.
+        num_workers: maximum number of threads, processes or actors. None uses the default of the backend. Must be
+            None for "sync".
+        address: address of the Ray cluster. None finds a running cluster or starts a local one. Must be None for other
+            backends.
+        kwargs: constructor arguments for all environments. Arguments in vec_kwargs take precedence.
 
     Raises:
-        BadValue: lengths disagree, or an option is not available for the backend.
-        Exception: whatever gem.make raises.
+        BadValue: the numbers of slots are in conflict, or the backend does not support an option.
+        Exception: any exception of gem.make.
     """
     if not all(callable(wrap) for wrap in wrappers):
         raise BadValue(
@@ -92,7 +96,10 @@ def make_vec(
 
 
 def build(spec: EnvSpec, kwargs: dict[str, Any], wrappers: tuple[Callable[[Any], Any], ...]) -> Any:
-    """Build one slot's environment from its spec, because a worker process has its own registry."""
+    """Build the environment of one slot.
+
+    The environment is built from its EnvSpec, because the id may not be registered in a worker process.
+    """
     env: Any = make(spec, **kwargs)
     for wrap in wrappers:
         env = wrap(env)
@@ -144,13 +151,13 @@ def _slots(
 
 
 def _assign_by_weight(weights: Mapping[str, float], count: int) -> list[str]:
-    """Return one id per slot, interleaved: each next slot goes to the id that is furthest below its share."""
+    """Return an id per slot. Each id gets one slot; a further slot goes to the id with the fewest slots per weight."""
     for env_id, weight in weights.items():
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight < float("inf"):
             raise BadValue(f"the weight of {env_id!r} must be a number above 0, got {weight!r}")
     if count < len(weights):
         raise BadValue(f"{len(weights)} ids need at least {len(weights)} slots, got num_envs={count}")
-    slots = list(weights)  # at least one slot each
+    slots = list(weights)  # each id gets at least one slot
     counts = {env_id: 1 for env_id in weights}
     while len(slots) < count:
         env_id = min(weights, key=lambda i: counts[i] / weights[i])

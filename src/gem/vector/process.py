@@ -1,7 +1,7 @@
-"""Run slots in worker processes: for environments that use much CPU time, hang, or crash their process.
+"""Run slots in worker processes: for environments that need much CPU time, hang, or crash their process.
 
-Workers are fresh interpreters, so scripts need no ``if __name__ == "__main__"``. Objects defined in a script are sent
-by value, which requires cloudpickle (extra ``process``).
+Workers are new interpreters that do not import the main script, so the script needs no ``if __name__ == "__main__"``.
+Functions and classes defined in the script are pickled by value, which requires cloudpickle (extra ``process``).
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_optio
 from gem.vector.worker import PackedCall, WorkerSpec, unpack_messages
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
-CLOSE_TIMEOUT = 3.0  # seconds for workers to close their environments before they are killed
-_SEND_TIMEOUT = 30.0  # seconds for an idle worker to read a batch
+CLOSE_TIMEOUT = 3.0  # seconds that workers have to close their environments; afterwards, they are killed
+_SEND_TIMEOUT = 30.0  # seconds that an idle worker has to read a message; afterwards, it is replaced
 
 
 class ProcessVectorEnv(VectorEnv):
-    """Divide slots among worker processes. Each worker steps its slots one after another.
+    """Run slots in worker processes. Each worker steps its slots one after another.
 
     Args:
         env_fns: one callable per slot that builds its environment in a worker.
         autoreset: see Autoreset.
-        timeout: seconds for one call of one environment, measured from when it starts. A call that hangs in Python code
-            is interrupted and only its slot fails. A call that cannot be interrupted (C code that does not return) has
-            its worker killed worker_engine.KILL_DELAY seconds later, and all slots of that worker lose their episodes.
-            None sets no limit.
-        on_failure: see SlotGroup. When a worker dies, all of its environments have failed.
+        timeout: seconds for one call of one environment, measured from the start of the call. A call that hangs in
+            Python code is interrupted, and only its slot fails. If a call cannot be interrupted (C code that does not
+            return), its worker is killed worker_engine.KILL_DELAY seconds after the limit, and the episodes of all
+            slots of that worker fail. None sets no limit.
+        on_failure: see SlotGroup. If a worker dies, all of its environments count as failed.
         num_workers: number of processes, at most one per slot. None uses one per CPU available to this process.
 
-    Workers print to standard error and read nothing. They end with this process, however it ends. A slot raises
-    EnvFailed on every call after slots.MAX_FAILURES consecutive workers have died while running its call alone, and so
-    do all slots of a shard after worker_engine.MAX_DEATHS consecutive workers have died without returning a result.
+    The standard output of workers is redirected to standard error, and their standard input is empty. Workers exit when
+    the main process exits, even if it is killed. A slot is disabled, so that all its calls raise EnvFailed, after
+    slots.MAX_FAILURES workers in a row have died while running only a call of this slot. All slots of a worker are
+    disabled after worker_engine.MAX_DEATHS workers in a row have died without returning a result.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class ProcessEngine(WorkerEngine):
         wait_readable(self.filenos(), timeout)
 
     def close(self) -> None:
-        """Let the workers close their environments. Kill those that have not ended after CLOSE_TIMEOUT seconds."""
+        """Ask the workers to close their environments. Kill workers that still run after CLOSE_TIMEOUT seconds."""
         for worker in self._processes:
             worker.process.terminate()
         deadline = time.monotonic() + CLOSE_TIMEOUT
@@ -117,7 +118,7 @@ class SlotProcess(SlotWorker):
         self.fileno = self.process.channel.sock.fileno()
 
     def start(self, spec: WorkerSpec) -> None:
-        """Send the spec. Raises WorkerDied."""
+        """Send the WorkerSpec to the worker. Raises WorkerDied if the worker has died or does not read."""
         self._send(spec)
 
     def send(self, batch: list[PackedCall]) -> None:
@@ -136,7 +137,7 @@ class SlotProcess(SlotWorker):
         return outcomes
 
     def check_alive(self) -> None:
-        if self.process.has_exited():  # a child of its own may hold the channel open
+        if self.process.has_exited():  # a child process of the worker may keep the socket open
             raise WorkerDied(self.process.exit_reason())
 
     def kill(self) -> None:
@@ -152,6 +153,6 @@ class SlotProcess(SlotWorker):
 
 
 def _kill_all(workers: list[SlotProcess], owner: int) -> None:
-    if os.getpid() == owner:  # a forked process does not own the workers
+    if os.getpid() == owner:  # a fork of the main process must not kill the workers
         for worker in workers:
             worker.kill()

@@ -1,4 +1,4 @@
-"""Run slots in the actors of a Ray cluster: for more environments than one machine can step."""
+"""Run slots in the actors of a Ray cluster: for more environments than one machine can run."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_optio
 from gem.vector.worker import MAX_STAGES, BuildReport, PackedCall, SlotRunner, WorkerSpec, build, unpack_messages
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
-CLOSE_TIMEOUT = 3.0  # seconds for actors to close their environments before they are killed
-# Seconds of calls that an actor runs before it returns the outcomes. An actor call takes about 1 ms, so at most a tenth
-# of the time is spent on actor calls, and an outcome waits no longer than this for the calls after it.
+CLOSE_TIMEOUT = 3.0  # seconds that actors have to close their environments; afterwards, they are killed
+# Seconds for which an actor runs queued calls before it returns their outcomes. A Ray actor call takes about 1 ms, so
+# the overhead is about 10 %, and outcomes are not delayed much by the calls that follow in the queue.
 SLICE = 0.01
-_CONNECT_TIMEOUT = 10.0  # seconds for a node to accept a connection
+_CONNECT_TIMEOUT = 10.0  # seconds that a node has to accept a connection
 
 
 class RayVectorEnv(VectorEnv):
-    """Divide slots among Ray actors. Each actor steps its slots one after another.
+    """Run slots in Ray actors. Each actor steps its slots one after another.
 
     Args:
         env_fns: one callable per slot that builds its environment in an actor.
         autoreset: see Autoreset.
-        timeout: seconds for one call of one environment, measured from when it starts. A call that hangs in Python code
-            is interrupted and only its slot fails. A call that cannot be interrupted has its actor killed after
-            worker.MAX_STAGES times the limit plus worker_engine.KILL_DELAY seconds, and all slots of that actor lose
-            their episodes. None sets no limit.
-        on_failure: see SlotGroup. When an actor dies, all of its environments have failed.
+        timeout: seconds for one call of one environment, measured from the start of the call. A call that hangs in
+            Python code is interrupted, and only its slot fails. If a call cannot be interrupted, its actor is killed
+            after worker.MAX_STAGES times the limit plus worker_engine.KILL_DELAY seconds, and the episodes of all slots
+            of that actor fail. None sets no limit.
+        on_failure: see SlotGroup. If an actor dies, all of its environments count as failed.
         num_workers: number of actors, at most one per slot. None uses one per CPU of the cluster.
-        address: of the cluster. None uses the connection of ray.init, or finds a cluster, or starts a local one.
+        address: address of the cluster. None uses an existing connection, or else finds a running cluster or starts
+            a local one.
 
-    gem must be installed on every node. A connection or cluster that this class opened is closed with the last vector
-    that uses it; a connection opened by the caller with ray.init stays open.
+    gem must be installed on every node. If this class opened the connection or started the cluster, it is shut down
+    when the last vector environment that uses Ray is closed. A connection opened by the caller stays open.
 
     Raises:
         MissingDependency: Ray is not installed.
-        BadValue: Ray is already connected to another address.
+        BadValue: the cluster cannot be reached, or Ray is already connected to another address.
     """
 
     def __init__(
@@ -70,15 +71,20 @@ class RayVectorEnv(VectorEnv):
 
 
 class RayConnection:
-    """The connection to Ray that all vectors of this process share."""
+    """The connection to Ray that all vector environments of this process share."""
 
     def __init__(self) -> None:
         self._users = 0
         self._address: str | None = None
-        self._owned = False  # opened here, not by the caller
+        self._owned = False  # whether acquire() opened the connection, not the caller
 
     def acquire(self, address: str | None) -> Any:
-        """Return the ray module, connected. Raises MissingDependency and BadValue."""
+        """Connect to Ray if necessary and return the ray module. Call release() when the connection is not needed.
+
+        Raises:
+            MissingDependency: Ray is not installed.
+            BadValue: the cluster cannot be reached, or Ray is already connected to another address.
+        """
         ray = require("ray", extra="ray")
         if not ray.is_initialized():
             _connect(ray, address)
@@ -132,7 +138,7 @@ class RayEngine(WorkerEngine):
             time.sleep(timeout)
 
     def close(self) -> None:
-        """Let the actors close their environments. Kill those that have not after CLOSE_TIMEOUT seconds."""
+        """Ask the actors to close their environments, wait up to CLOSE_TIMEOUT seconds, then kill the actors."""
         alive = [worker for worker in self._actors if worker.alive] if self._ray.is_initialized() else []
         if closing := [worker.stop() for worker in alive]:
             self._ray.wait(closing, num_returns=len(closing), timeout=CLOSE_TIMEOUT)
@@ -140,16 +146,16 @@ class RayEngine(WorkerEngine):
 
 
 class RayWorker(SlotWorker):
-    """An actor, and the one actor call that is in progress."""
+    """A Ray actor and the actor call in progress. There is at most one."""
 
-    stages = MAX_STAGES  # it sends nothing before its call has ended
+    stages = MAX_STAGES  # an actor returns nothing before its actor call has ended
 
     def __init__(self, ray: Any, spec: WorkerSpec) -> None:
         self._ray = ray
         self._actor = ray.remote(RayActor).options(scheduling_strategy="SPREAD").remote(sys.path)
         self.result: Any = self._actor.build.remote(spec)  # reference to the result of the actor call in progress
         self.alive = True
-        self._left = 0  # slot calls of the batch without an outcome
+        self._left = 0  # number of slot calls in the batch whose outcomes have not been received
 
     def send(self, batch: list[PackedCall]) -> None:
         self._left = len(batch)
@@ -172,7 +178,7 @@ class RayWorker(SlotWorker):
         return unpack_messages(result)[0]
 
     def stop(self) -> Any:
-        """Ask the actor to close its environments. Returns the reference to wait for."""
+        """Ask the actor to close its environments. Return the Ray reference that is ready when they are closed."""
         return self._actor.close.remote()
 
     def kill(self) -> None:
@@ -182,10 +188,12 @@ class RayWorker(SlotWorker):
 
 
 class RayActor:
-    """The part that runs in the cluster: a SlotRunner and the calls that it has yet to run."""
+    """The class of the actors in the cluster: a SlotRunner and a queue of calls."""
 
     def __init__(self, path: list[str]) -> None:
-        sys.path += [entry for entry in path if entry not in sys.path]  # for modules beside a script
+        sys.path += [
+            entry for entry in path if entry not in sys.path
+        ]  # so that modules next to the main script can be imported
         self._runner: SlotRunner | None = None
         self._waiting: deque[PackedCall] = deque()
         self._slow: set[int] = set()  # slots whose last call took longer than a slice
@@ -195,7 +203,10 @@ class RayActor:
         return report
 
     def run(self, batch: list[PackedCall]) -> list[bytes]:
-        """Queue calls and run queued calls for SLICE seconds, or until the next slot is a slow one.
+        """Append calls to the queue, then run calls from the queue for about SLICE seconds.
+
+        At least one call is run if the queue is not empty. After that, run() returns before a slot whose last call took
+        longer than SLICE.
 
         Returns:
             The packed outcomes of the calls that were run.
@@ -221,7 +232,7 @@ class RayActor:
 def _connect(ray: Any, address: str | None) -> None:
     host, _, port = (address or "").rpartition(":")
     try:
-        if host and port.isdigit() and "/" not in host:  # Ray itself would try for minutes
+        if host and port.isdigit() and "/" not in host:  # fail early, because ray.init retries for minutes
             socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT).close()
         ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     except (OSError, ValueError, RuntimeError) as e:

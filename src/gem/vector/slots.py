@@ -1,7 +1,7 @@
-"""Run the environments of some slots: stepping, autoreset within a step, failures and rebuilding.
+"""Run the environments of slots: steps, resets, same-step autoreset, failures and rebuilding.
 
-Every backend runs its slots through SlotGroup, in the caller's thread, on other threads or inside a worker, so
-autoreset, failures and random streams behave the same everywhere.
+All backends run their slots with SlotGroup, in the thread of the caller, on other threads or in workers. Autoreset,
+failures and random streams therefore behave the same in all backends.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Factory = Callable[[], Any]
 OnFailure = Literal["raise", "restart"]
 Position = tuple[int | None, int]  # (seed, episode), as returned by gem.core.position_of
 
-MAX_FAILURES = 5  # consecutive failures of one slot before every call raises
+MAX_FAILURES = 5  # consecutive failures of a slot after which EnvFailed is raised even with "restart"
 _log = logging.getLogger(__name__)
 
 
 class CallTimeout(BaseException):
-    """Raised inside an environment's call that exceeds its time limit. ``except Exception`` does not catch it."""
+    """Raised in a call that exceeds its time limit. A BaseException, so that ``except Exception`` does not catch it."""
 
 
 class SlotCall(NamedTuple):
-    """A call of one slot.
+    """A method call on the environment of one slot.
 
     Args:
         method: "step", "reset", "sample_random_action", "get_state" or "set_state".
-        argument: the action for "step", (seed, kwargs) for "reset", the state for "set_state".
+        argument: the action for "step", (seed, kwargs) for "reset", the state for "set_state", else None.
     """
 
     slot: int
@@ -44,9 +44,11 @@ class SlotOutcome(NamedTuple):
     """The outcome of a SlotCall.
 
     Args:
-        value: a Step, (observation, info), an action or a state; None after an error or "set_state".
-        error: a CallerError if the call was refused; EnvFailed if the environment failed and failures are raised.
-        position: the slot's position, if the call started or restored an episode.
+        value: the result of the method: a Step for "step", (observation, info) for "reset", an action for
+            "sample_random_action", a state for "get_state". None for "set_state" and after an error.
+        error: CallerError if the environment refused the call, EnvFailed if the environment failed, None if the call
+            succeeded.
+        position: position of the slot if the call started or restored an episode, else None.
     """
 
     slot: int
@@ -64,25 +66,27 @@ class SlotMetadata(NamedTuple):
 
 
 class SlotGroup:
-    """Some slots of a vector. Different slots may be used by different threads.
+    """Runs the environments of some slots. Different threads may use different slots at the same time.
 
     Args:
         factories: slot → callable that builds its environment.
-        same_step: start the next episode in the step that ends one (Autoreset.SAME_STEP).
-        on_failure: what to do when an environment hangs or raises anything but a CallerError or InfraError. "raise"
-            reports EnvFailed, and the slot needs a reset. "restart" ends the episode as failed and rebuilds the
-            environment. In both cases a slot that fails MAX_FAILURES times in a row raises EnvFailed.
+        same_step: whether step() resets the environment after the last step of an episode (Autoreset.SAME_STEP).
+        on_failure: what to do if an environment hangs or raises an exception other than CallerError and InfraError.
+            "raise" raises EnvFailed, and the slot must be reset before its next step. "restart" ends the episode as
+            failed and rebuilds the environment; MAX_FAILURES failures in a row raise EnvFailed as with "raise".
     """
 
     def __init__(self, factories: Mapping[int, Factory], *, same_step: bool, on_failure: OnFailure) -> None:
         self.same_step, self.on_failure = same_step, on_failure
         self._factories = dict(factories)
         self.envs: dict[int, Any] = {}
-        self._pending_failures: dict[int, str] = {}  # slot → reason; the slot's next step ends its episode as failed
-        self._broken: dict[int, str] = {}  # slot → reason why it needs a reset first
+        self._pending_failures: dict[int, str] = {}  # slot → reason why the slot's next step ends its episode as failed
+        self._broken: dict[int, str] = {}  # slot → reason why it must be reset before its next step
         self._failures: dict[int, int] = {}  # slot → consecutive failures
-        self._last_steps: dict[int, Step] = {}  # slot → last step of an episode, while the next episode starts
-        self._new_positions: dict[int, Position] = {}  # slot → position of an episode not reported in an outcome yet
+        self._last_steps: dict[int, Step] = {}  # slot → last step of the old episode, during an autoreset
+        self._new_positions: dict[
+            int, Position
+        ] = {}  # slot → position of a new episode that no outcome has reported yet
         try:
             for slot, build in self._factories.items():
                 self.envs[slot] = build()
@@ -96,7 +100,12 @@ class SlotGroup:
         return SlotMetadata(env.env_id, bool(shows_history), bool(shows_prompt))
 
     def perform(self, call: SlotCall) -> SlotOutcome:
-        """Execute a call. Errors are returned in the outcome; only KeyboardInterrupt and the like are raised."""
+        """Run a call. An Exception or SystemExit is returned in the outcome.
+
+        Raises:
+            CallTimeout: outside of the environment's step() and reset().
+            KeyboardInterrupt: the user interrupted the call.
+        """
         slot, method, argument = call
         value: Any = None
         try:
@@ -115,7 +124,12 @@ class SlotGroup:
         return SlotOutcome(slot, value, None, self._new_positions.pop(slot, None))
 
     def step(self, slot: int, action: Any) -> Step:
-        """Step one slot. Raises CallerError if the environment refuses the action, EnvFailed as on_failure says."""
+        """Step one slot.
+
+        Raises:
+            CallerError: the environment refused the action.
+            EnvFailed: the environment failed (see on_failure), or an earlier failure requires a reset.
+        """
         if slot in self._broken:
             raise EnvFailed(f"{self.name(slot)} has failed and was not reset since: {self._broken[slot]}")
         if slot in self._pending_failures:
@@ -141,7 +155,15 @@ class SlotGroup:
         return self._start_next(slot, step) if self.same_step and (step.terminated or step.truncated) else step
 
     def reset(self, slot: int, seed: int | None, kwargs: Mapping[str, Any]) -> tuple[Any, Info]:
-        """Reset one slot. After an InfraError the new episode ends as failed at its first step."""
+        """Reset one slot and return (observation, info).
+
+        If the environment raises InfraError, the info contains ``failure``, and the new episode ends as failed at its
+        first step.
+
+        Raises:
+            CallerError: the environment refused the seed or the keyword arguments.
+            EnvFailed: the environment failed (see on_failure).
+        """
         self._repair(slot)
         self._pending_failures.pop(slot, None)
         env = self.envs[slot]
@@ -165,16 +187,16 @@ class SlotGroup:
         return observation, info
 
     def error_outcome(self, call: SlotCall, error: BaseException) -> SlotOutcome:
-        """Return the outcome of a call that raised."""
+        """Return the outcome of a call that raised ``error``."""
         slot, method, _ = call
         if isinstance(error, (CallerError, EnvFailed)):
             return SlotOutcome(slot, None, error)
         return SlotOutcome(slot, None, EnvFailed(f"{self.name(slot)}: {method} raised {describe(error)}"))
 
     def abandon(self, call: SlotCall, why: str) -> SlotOutcome:
-        """Return the outcome of a call that was abandoned because it hung, as if the environment had raised.
+        """Return the outcome of a call that hung, treating the timeout as an exception of the environment.
 
-        The environment may still be busy, so it is never called or closed again.
+        The environment may still be running the call, so it is never called or closed again.
         """
         slot, method, argument = call
         last_step = self._last_steps.pop(slot, None)
@@ -190,18 +212,21 @@ class SlotGroup:
         return SlotOutcome(slot, value, None, self._new_positions.pop(slot, None))
 
     def detach_hung(self, slot: int) -> SlotGroup:
-        """Abandon a slot whose call hangs. Only for a group of this one slot.
+        """Return a new group that replaces this group after a call of its only slot hung.
 
-        Returns a group that continues with the slot, to be used from fail() on. The hanging call belongs to the old
-        group and changes nothing in the new one; close the old group when the call returns.
+        The first call on the new group must be abandon(). The hanging call keeps running in this group and does not
+        affect the new group. Close this group when the hanging call returns.
         """
         successor = self.split_off(slot)
         successor.envs[slot] = _HungEnv(self.envs[slot])
-        self.same_step, self.on_failure = False, "raise"  # start no episode and build nothing in the old group
+        self.same_step, self.on_failure = (
+            False,
+            "raise",
+        )  # so that the hanging call starts no episode and rebuilds no environment
         return successor
 
     def split_off(self, slot: int) -> SlotGroup:
-        """Return a group of one slot alone. The slot must no longer be used through this group."""
+        """Return a new group that contains only this slot. The slot must no longer be used in the old group."""
         part = copy.copy(self)
         part._factories, part.envs = {slot: self._factories[slot]}, {slot: self.envs[slot]}
         for name in ("_pending_failures", "_broken", "_failures", "_last_steps", "_new_positions"):
@@ -210,23 +235,28 @@ class SlotGroup:
         return part
 
     def mark_lost(self, slot: int, why: str, position: Position | None) -> None:
-        """Take over a slot from a dead worker: its episode has failed, and the next one follows position.
+        """Mark the episode of a slot as failed, for example because the worker of the slot died.
 
         Args:
-            position: where the slot was; None leaves the environment where it is.
+            why: the reason of the failure.
+            position: position of the failed episode, from which the environment continues with the next episode. None
+                leaves the position of the environment unchanged.
         """
         if position is not None:
             skip_to(self.envs[slot], *position)
         (self._pending_failures if self.on_failure == "restart" else self._broken)[slot] = why
 
     def is_healthy(self, slot: int) -> bool:
-        """Return whether the slot's next step or reset calls the environment directly, with no failure to report."""
+        """Return whether no earlier failure of the slot has to be handled in its next step or reset."""
         return slot not in self._broken and slot not in self._pending_failures
 
     def remember_last_step(self, slot: int, answer: Any) -> bool:
-        """Return whether a step's answer ends the episode so that a reset follows.
+        """Return whether a step ended the episode, so that a same-step autoreset follows.
 
-        If so, the step is remembered: it is reported even if that reset hangs.
+        If so, the step is stored, so that abandon() can return the step even if the autoreset hangs.
+
+        Args:
+            answer: the value that the environment's step returned.
         """
         try:
             step = as_step(answer)
@@ -242,17 +272,17 @@ class SlotGroup:
         return f"slot {slot} ({env_id})" if env_id else f"slot {slot}"
 
     def close(self) -> None:
-        """Close every environment. Errors are logged."""
+        """Close all environments. Exceptions are logged, not raised."""
         for slot, env in self.envs.items():
             self._close_env(slot, env)
 
     def _end_failed(self, slot: int, why: str) -> Step:
-        """End an episode as failed."""
+        """Return the last step of a failed episode. With same-step autoreset, the next episode is started."""
         step = failed_step(why)
         return self._start_next(slot, step) if self.same_step else step
 
     def _start_next(self, slot: int, step: Step) -> Step:
-        """Start the next episode in the step that ended one."""
+        """Reset the slot and return the last step with the new episode's first observation (same-step autoreset)."""
         self._last_steps[slot] = step
         try:
             observation, info = self.reset(slot, None, {})
@@ -265,7 +295,11 @@ class SlotGroup:
     def _after_failure(
         self, slot: int, why: str, position: Position, *, method: str = "step", cause: BaseException | None = None
     ) -> Any:
-        """Raise EnvFailed, or rebuild the environment and return the value of the failed call, as on_failure says."""
+        """Handle a failed call according to on_failure.
+
+        With "raise", raise EnvFailed. With "restart", rebuild the environment and return the value of the failed call:
+        a failed Step for "step", an observation and an info with ``failure`` for "reset".
+        """
         self._failures[slot] = self._failures.get(slot, 0) + 1
         if self.on_failure == "raise" or self._failures[slot] >= MAX_FAILURES or method not in ("step", "reset"):
             self._broken[slot] = why
@@ -311,7 +345,7 @@ class SlotGroup:
 
 
 class _HungEnv:
-    """Replaces an environment that is stuck in a call. It keeps the position and raises on any use."""
+    """Replaces an environment whose call hangs. Keeps the position; step() and reset() raise EnvFailed."""
 
     def __init__(self, env: Any) -> None:
         self.env_id, self.unwrapped = env.env_id, self
@@ -321,11 +355,11 @@ class _HungEnv:
         raise EnvFailed(f"{self.env_id or 'the environment'} hung and was not reset since")
 
     def close(self) -> None:
-        """Do nothing, because the environment is busy."""
+        """Do nothing, because the environment is still running a call."""
 
 
 def check_vector_options(env_fns: Sequence[Factory], on_failure: OnFailure, timeout: float | None = None) -> None:
-    """Raise BadValue for options that no backend accepts."""
+    """Raise BadValue for options that are invalid for all backends."""
     if not env_fns:
         raise BadValue("a vector env needs at least one environment, got none")
     if on_failure not in ("raise", "restart"):
@@ -344,7 +378,12 @@ def describe(error: BaseException) -> str:
 
 
 def as_step(answer: Any) -> Step:
-    """Convert what an environment's step returned to a Step. Raises ValueError unless it has five values."""
+    """Convert the return value of an environment's step() to a Step.
+
+    Raises:
+        TypeError: the value cannot be unpacked.
+        ValueError: the value does not have five elements.
+    """
     if isinstance(answer, Step):
         return answer
     observation, reward, terminated, truncated, info = answer
@@ -352,13 +391,13 @@ def as_step(answer: Any) -> Step:
 
 
 def failed_step(why: str) -> Step:
-    """Return the step of a slot whose machinery failed: reward NaN, truncated."""
+    """Return the last step of a failed episode: reward NaN, truncated, and the reason in ``info["failure"]``."""
     info = {"stop_reason": StopReason.FAILED, "failure": why}
     return Step("", float("nan"), terminated=False, truncated=True, info=info)
 
 
 def step_into_next(last_step: Step, observation: Any, info: Info) -> Step:
-    """Return an episode's last step with the first observation of the next episode (same-step autoreset)."""
+    """Combine an episode's last step with the first observation of the next episode (same-step autoreset)."""
     info = {**(info or {}), "final_obs": last_step.observation, "final_info": last_step.info}
     return Step(observation, last_step.reward, last_step.terminated, last_step.truncated, info)
 

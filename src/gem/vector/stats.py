@@ -1,4 +1,4 @@
-"""Statistics of the episodes played in a vector, by environment id."""
+"""Statistics of the episodes of a vector environment, by environment id."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class EnvStats:
 
     Args:
         slots: number of slots with this id.
-        episodes: completed episodes, without failed ones.
-        failed: episodes that ended because the machinery failed.
-        turns: steps in the completed episodes.
+        episodes: number of completed episodes, not counting failed episodes.
+        failed: number of episodes that ended because of an error that the agent did not cause.
+        turns: number of steps in the completed episodes.
         reward: sum of the rewards of the completed episodes.
-        solved: completed episodes whose ``stop_reason`` is solved.
+        solved: number of completed episodes with ``stop_reason`` StopReason.SOLVED.
     """
 
     slots: int = 0
@@ -34,10 +34,10 @@ class EnvStats:
 
 
 class SlotStats:
-    """Turns and rewards of the running episodes, and the statistics of the completed ones.
+    """Counts turns and rewards of the running episodes and keeps the statistics of the completed episodes.
 
     Args:
-        env_ids: one per slot; None for a slot without a registered id.
+        env_ids: registered id of each slot's environment. None for an environment that was not made by id.
     """
 
     def __init__(self, env_ids: Sequence[str | None]) -> None:
@@ -49,17 +49,21 @@ class SlotStats:
         self._rewards = np.zeros(len(env_ids), dtype=np.float64)
 
     def begin(self, slot: int) -> None:
-        """Start counting a new episode."""
+        """Set the turns and rewards of a slot to zero for a new episode."""
         self._turns[slot], self._rewards[slot] = 0, 0.0
 
     def step(self, slots: Sequence[int], rewards_B: npt.NDArray[np.float64]) -> None:
-        """Count one step of each of some slots; a range means all slots."""
+        """Count one step of each of these slots. A range must contain all slots."""
         index = slice(None) if isinstance(slots, range) else slots
         self._turns[index] += 1
         self._rewards[index] += rewards_B
 
     def end(self, slot: int, info: Info) -> None:
-        """Count an episode that ended with this info of its last step."""
+        """Count an episode that ended.
+
+        Args:
+            info: the info of the last step. If ``failure`` is in it, the episode counts as failed.
+        """
         if "failure" in info:
             return self.fail(slot)
         stats = self._stats[slot]
@@ -70,7 +74,7 @@ class SlotStats:
         self.begin(slot)
 
     def fail(self, slot: int) -> None:
-        """Count an episode that ended because the machinery failed."""
+        """Count a failed episode."""
         self._stats[slot].failed += 1
         self.begin(slot)
 

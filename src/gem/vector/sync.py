@@ -16,7 +16,7 @@ from gem.vector.slots import Factory, OnFailure, SlotCall, SlotGroup, SlotOutcom
 class SyncVectorEnv(VectorEnv):
     """Step all slots one after another in the caller's thread.
 
-    This is the fastest backend for environments that take microseconds, and the reference for the others.
+    This is the reference implementation, and the fastest backend for environments whose steps take microseconds.
 
     Args:
         env_fns: one callable per slot that builds its environment.
@@ -24,7 +24,7 @@ class SyncVectorEnv(VectorEnv):
         timeout: must be None, because a call in the caller's thread cannot be stopped.
         on_failure: see SlotGroup.
 
-    recv() steps and returns everything that was sent, whatever min_envs is.
+    recv() runs all pending calls and returns their results, for any value of min_envs.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class SyncVectorEnv(VectorEnv):
 
     @property
     def envs(self) -> list[Any]:
-        """The environments, by slot."""
+        """The environments, in the order of their slots."""
         return list(self._group.envs.values())
 
 
 class InlineEngine(Engine):
-    """Execute calls in the caller's thread when their outcomes are collected, in the order of submission."""
+    """Runs calls in collect(), in the thread of the caller and in the order of submission."""
 
     is_inline = True
 

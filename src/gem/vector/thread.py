@@ -1,7 +1,7 @@
 """Run slots on threads of this process: for environments that wait for I/O.
 
-ThreadEngine runs each call as a task of a ThreadPool. A thread cannot be stopped, so a call that exceeds its time limit
-is abandoned: its thread is written off, and the slot continues with a rebuilt environment.
+ThreadEngine runs each call as a task of a ThreadPool. A thread cannot be stopped. A call that exceeds its time limit is
+therefore abandoned: its thread is no longer used, and the call fails as if the environment had raised.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import Engine, OutcomeQueue, wait_readable
 from gem.vector.slots import Factory, OnFailure, SlotCall, SlotGroup, SlotOutcome, check_vector_options, describe
 
-MAX_ABANDONED = 32  # stuck threads before the vector refuses to continue
-MAX_THREADS = 1024  # if num_workers is None
-CLOSE_TIMEOUT = 4.0  # seconds for environments to finish their calls and close, before their threads are abandoned
+MAX_ABANDONED = 32  # number of stuck threads above which the vector environment raises InfraError
+MAX_THREADS = 1024  # maximum number of threads if num_workers is None
+CLOSE_TIMEOUT = 4.0  # seconds that environments have to finish their calls and close; then their threads are abandoned
 _log = logging.getLogger(__name__)
 
 
 class ThreadVectorEnv(VectorEnv):
-    """Run each call of a slot on a thread, so that slots do not wait for each other.
+    """Run the calls of different slots on different threads, so that slots do not wait for each other.
 
     Args:
-        env_fns: one callable per slot that builds its environment. They are called one after another in this thread.
+        env_fns: one callable per slot that builds its environment. All are called in the thread of the caller.
         autoreset: see Autoreset.
-        timeout: seconds for one call of one environment, including autoreset, measured from when it starts. Rebuilding
-            a failed environment and its reset may take as long again. None sets no limit. A call that exceeds the limit
-            is abandoned with its environment, which is closed if the call ever returns. With more than MAX_ABANDONED
-            abandoned calls, every use raises InfraError.
+        timeout: seconds for one call of one environment, including autoreset, measured from the start of the call.
+            Rebuilding and resetting a failed environment has the same limit. A call that exceeds the limit is abandoned
+            with its environment, which is closed when the call returns. While more than MAX_ABANDONED abandoned calls
+            have not returned, step(), reset() and recv() raise InfraError. None sets no limit.
         on_failure: see SlotGroup.
-        num_workers: maximum number of threads. They are started on demand; calls beyond that wait. None uses one per
-            slot, up to MAX_THREADS.
+        num_workers: maximum number of threads. Threads are started on demand. If all threads are busy, calls wait. None
+            uses one thread per slot, up to MAX_THREADS.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class ThreadEngine(Engine):
     """Run each call as a task of a thread pool. See ThreadVectorEnv.
 
     Args:
-        groups: slot → the group of this slot alone.
+        groups: {slot: SlotGroup of this slot alone}.
         timeout, num_workers: see ThreadVectorEnv.
-        stop: called on close(), to end tasks that run on no thread of the pool.
+        stop: called by close() to end the tasks that do not run on a thread of the pool.
     """
 
     def __init__(
@@ -115,30 +115,31 @@ class ThreadEngine(Engine):
         self._pool.put(tasks)
 
     def _replace(self, task: ThreadTask, why: str) -> None:
-        """Fail the call of an abandoned task in a new group for its slot."""
+        """Create a new group for the slot of an abandoned task, and queue a task that fails the call."""
         slot = task.call.slot
         self._groups[slot] = task.group.detach_hung(slot)
         self._pool.put([ThreadTask(task.call, self._groups[slot], why)])
 
 
 def _close(pool: ThreadPool, groups: Mapping[int, SlotGroup], stop: Callable[[], None], owner: int) -> None:
-    if os.getpid() == owner:  # a forked process has neither the threads nor their environments
+    if os.getpid() == owner:  # a fork of the process has no threads to stop
         pool.close(groups.values(), stop)
 
 
 class ThreadTask:
-    """One call to run in a group of its slot alone.
+    """One call on a slot, to be run on a thread or on an event loop.
 
     Args:
-        call: the call; the method "close" closes the group instead.
-        why: the reason to fail the call with, for a call that was abandoned.
+        call: the call to run. The method "close" closes the group.
+        group: SlotGroup of this slot alone.
+        why: None to run the call. Otherwise, the call was abandoned before and is failed for this reason.
     """
 
     def __init__(self, call: SlotCall, group: SlotGroup, why: str | None = None) -> None:
         self.call, self.group, self.why = call, group, why
-        self.started = 0.0  # time.monotonic() when it started
-        self.thread: threading.Thread | None = None  # that runs it, if one does
-        self.abandoned = False  # its outcome is no longer wanted; the thread that runs it closes the group
+        self.started = 0.0  # time.monotonic() when the task started
+        self.thread: threading.Thread | None = None  # the thread that runs the task; None if no thread does
+        self.abandoned = False  # if so, the outcome is ignored, and the thread that runs the task closes the group
 
     def run(self) -> SlotOutcome:
         slot = self.call.slot
@@ -152,28 +153,28 @@ class ThreadTask:
 
 
 class ThreadPool:
-    """Daemon threads that are started on demand and reused. A task occupies its thread until it ends.
+    """A pool of daemon threads, which are started on demand. A task occupies its thread until the task ends.
 
-    The threads reference the pool but not the engine, so that an unreferenced engine can be garbage-collected.
+    The threads hold a reference to the pool but not to the engine, so that the engine can be garbage-collected.
 
     Args:
-        limit: maximum number of threads, not counting stuck ones.
+        limit: maximum number of threads, not counting stuck threads.
     """
 
     def __init__(self, limit: int) -> None:
         self.outcomes = OutcomeQueue()
-        self.stuck = 0  # threads whose task was abandoned and has not returned
+        self.stuck = 0  # number of threads whose task was abandoned and has not returned
         self._limit = limit
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[ThreadTask | None] = queue.SimpleQueue()
         self._waiting: set[ThreadTask] = set()  # tasks in the queue
         self._running: dict[ThreadTask, None] = {}  # in order of start; includes tasks awaited on an event loop
-        self._busy = 0  # running tasks that occupy a thread
-        self._threads: set[threading.Thread] = set()  # all but the stuck ones
+        self._busy = 0  # number of running tasks that occupy a thread
+        self._threads: set[threading.Thread] = set()  # without stuck threads
         self._closing = False
 
     def put(self, tasks: Sequence[ThreadTask]) -> None:
-        """Run tasks as threads become free. Raises InfraError if no thread at all can be started."""
+        """Queue tasks for the threads. Raises InfraError if the pool has no thread and none can be started."""
         with self._lock:
             self._waiting.update(tasks)
         for task in tasks:
@@ -181,7 +182,14 @@ class ThreadPool:
         self._start_threads()
 
     def begin(self, task: ThreadTask, thread: threading.Thread | None = None) -> bool:
-        """Record that a task starts, or continues, on a thread. Return False if it is no longer wanted."""
+        """Record that a task starts or continues.
+
+        Args:
+            thread: the thread that runs the task. None if the task runs on an event loop.
+
+        Returns:
+            False if the task must not run, because it was abandoned or the pool is closing; else True.
+        """
         with self._lock:
             self._waiting.discard(task)
             if task.abandoned or (self._closing and task.call.method != "close"):
@@ -194,7 +202,10 @@ class ThreadPool:
             return True
 
     def finish(self, task: ThreadTask, outcome: SlotOutcome) -> bool:
-        """Deliver a task's outcome. Return False if the task was abandoned meanwhile."""
+        """Add the outcome of a task to the queue of outcomes and return True.
+
+        If the task was abandoned while it was running, ignore the outcome and return False.
+        """
         with self._lock:
             if task.abandoned:
                 return False
@@ -204,24 +215,27 @@ class ThreadPool:
         return True
 
     def abandon(self, *, started_by: float) -> list[ThreadTask]:
-        """Abandon the tasks that started by a time. Their threads are stuck until they return, and end then."""
+        """Abandon and return the running tasks that started at or before a time.
+
+        Their threads count as stuck until the tasks return. Then the threads end.
+        """
         with self._lock:
             late = list(itertools.takewhile(lambda task: task.started <= started_by, self._running))
             self._abandon(late)
         return late
 
     def oldest(self) -> float | None:
-        """Return the start time of the task that has been running longest."""
+        """Return the start time of the task that has been running longest. None if no task is running."""
         with self._lock:
             return next((task.started for task in self._running), None)
 
     def close(self, groups: Iterable[SlotGroup], stop: Callable[[], None] = lambda: None) -> None:
-        """Close the groups, each after its running task, and end the threads.
+        """Close the groups and end the threads. A group with a running task is closed when the task returns.
 
-        Threads still running after CLOSE_TIMEOUT seconds are abandoned.
+        Threads that still run after CLOSE_TIMEOUT seconds are abandoned.
 
         Args:
-            stop: ends the tasks that run on no thread of the pool.
+            stop: called to end the tasks that do not run on a thread of the pool.
         """
         deadline = time.monotonic() + CLOSE_TIMEOUT
         with self._lock:
@@ -237,7 +251,7 @@ class ThreadPool:
             threads = [*self._threads, *(task.thread for task in running if task.thread is not None)]
         self._queue.put(None)
         for thread in threads:
-            if thread.is_alive():  # a thread that is just starting ends by itself
+            if thread.is_alive():  # a thread that has not started yet cannot be joined; it ends without help
                 thread.join(max(0.0, deadline - time.monotonic()))
         if left := sum(thread.is_alive() for thread in threads):
             _log.warning("abandoned %d threads whose environments are still busy", left)
@@ -264,7 +278,7 @@ class ThreadPool:
         self.stuck += 1
 
     def _start_threads(self) -> None:
-        while True:  # recomputed each time, because started threads may have emptied the queue
+        while True:  # check again after each start, because the new thread may have emptied the queue
             with self._lock:
                 if len(self._threads) >= min(self._limit, len(self._waiting) + self._busy):
                     return
@@ -294,9 +308,9 @@ class ThreadPool:
             return
 
     def _next(self, me: threading.Thread) -> ThreadTask | None:
-        """Wait for the next task; None when the pool is closing and the queue is empty."""
+        """Wait for a task and return it. Return None if the pool is closing and no task is waiting."""
         while (task := self._queue.get()) is None:
-            self._queue.put(None)  # for the other threads, current and later
+            self._queue.put(None)  # so that all other threads of the pool end as well
             with self._lock:
                 if not self._waiting:
                     self._threads.discard(me)

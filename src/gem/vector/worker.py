@@ -1,7 +1,7 @@
-"""Inside a worker: build some slots and run their calls in order, each within its time limit.
+"""The code that runs in workers: build the environments of some slots and run calls on them, with a time limit.
 
-A worker process runs main(); a Ray actor holds a SlotRunner. This module also defines what workers and their parent
-exchange: a WorkerSpec, a BuildReport, packed calls and packed outcomes.
+A worker process runs main(). A Ray actor uses SlotRunner. This module also defines the messages between workers and
+their parent: WorkerSpec, BuildReport, packed calls and packed outcomes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from gem.vector.slots import (
     SlotOutcome,
 )
 
-MAX_STAGES = 4  # of a call, each with the full time limit: the call, closing, rebuilding, and the next reset
-FLUSH_BYTES = 1 << 15  # small enough for the socket's buffer
-_SLOT = struct.Struct("!i")  # the head of a message; negative if the message is not about a slot
-_ALIVE = _SLOT.pack(-1)  # the worker is alive and still busy
-_REPORT = _SLOT.pack(-2)  # followed by a BuildReport
+MAX_STAGES = 4  # a call has up to four stages, each with the full time limit: call, close, rebuild, reset
+FLUSH_BYTES = 1 << 15  # maximum number of bytes sent without waiting; fits in the socket's buffer
+_SLOT = struct.Struct("!i")  # header of a message: the slot, or a negative number for other messages
+_ALIVE = _SLOT.pack(-1)  # message: the worker is alive and still busy
+_REPORT = _SLOT.pack(-2)  # header of a pickled BuildReport
 _PLAIN = frozenset({type(None), bool, int, float, str})  # types that any interpreter can load
 
 Result = TypeVar("Result")
@@ -45,14 +45,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """What a worker has to run.
+    """The configuration of a worker: its slots and how to run them.
 
     Args:
-        factories: pickled {slot: factory}.
-        slots: the slots to build.
+        factories: pickled dict {slot: callable that builds its environment}.
+        slots: slots whose environments the worker builds.
         same_step, on_failure: see SlotGroup.
-        timeout: seconds for one call, measured from when it starts. None sets no limit.
-        lost: slot → (reason, last known position) for slots whose episode was lost with the previous worker.
+        timeout: seconds for one call, measured from the start of the call. None sets no limit.
+        lost: {slot: (reason, last known position)} for slots whose episode was lost when the previous worker died. The
+            position is None if it is not known.
     """
 
     factories: bytes
@@ -64,12 +65,12 @@ class WorkerSpec:
 
 
 class BuildReport(NamedTuple):
-    """The result of building the slots.
+    """The result of building the environments of a worker.
 
     Args:
-        metadata: of each slot; None if building failed.
-        error: the pickled exception that building raised.
-        trace: its traceback.
+        metadata: metadata of each slot; None if building failed.
+        error: the pickled exception if building failed, else empty.
+        trace: the traceback of the exception if building failed, else empty.
     """
 
     metadata: dict[int, SlotMetadata] | None
@@ -78,7 +79,7 @@ class BuildReport(NamedTuple):
 
 
 class Pickled(NamedTuple):
-    """An argument that was pickled by itself, because it may fail to load."""
+    """An argument that is pickled separately, so that an unpickling error affects only its own call."""
 
     data: bytes
 
@@ -87,7 +88,7 @@ PackedCall = tuple[int, str, Any]  # (slot, method, argument or Pickled)
 
 
 def pack_call(call: SlotCall) -> PackedCall:
-    """Prepare a call for sending. Raises whatever dumps() raises if the argument cannot be sent."""
+    """Convert a call to plain data for sending. If the argument cannot be pickled, the exception is raised."""
     slot, method, argument = call
     if type(argument) in _PLAIN:
         return slot, method, argument
@@ -100,10 +101,10 @@ def unpack_call(packed: PackedCall) -> SlotCall:
 
 
 def pack_outcome(outcome: SlotOutcome) -> bytes:
-    """Prepare an outcome for sending. Raises whatever dumps() raises if the value cannot be sent."""
+    """Convert an outcome to bytes for sending. If the value cannot be pickled, the exception is raised."""
     slot, value, error, position = outcome
     is_step = type(value) is Step
-    # pickle takes four times as long for a named tuple as for a plain one.
+    # Pickling a named tuple takes four times as long as pickling a plain tuple.
     plain = tuple(value) if is_step else value
     return _SLOT.pack(slot) + dumps((is_step, plain, error if error is None else to_picklable(error), position))
 
@@ -113,9 +114,10 @@ def pack_report(report: BuildReport) -> bytes:
 
 
 def unpack_messages(messages: Iterable[bytes]) -> tuple[list[SlotOutcome], BuildReport | None]:
-    """Return the outcomes and the report in a worker's messages.
+    """Unpack the messages of a worker.
 
-    An outcome whose value cannot be loaded here has EnvFailed as its error.
+    Returns:
+        The outcomes, and the last BuildReport or None. If an outcome cannot be unpickled, its error is EnvFailed.
     """
     outcomes: list[SlotOutcome] = []
     report: BuildReport | None = None
@@ -127,23 +129,23 @@ def unpack_messages(messages: Iterable[bytes]) -> tuple[list[SlotOutcome], Build
         try:
             is_step, value, error, position = pickle.loads(memoryview(message)[_SLOT.size :])
             outcomes.append(SlotOutcome(slot, Step(*value) if is_step else value, error, position))
-        except Exception as e:  # a class's own unpickling may raise anything
+        except Exception as e:  # custom unpickling code may raise any exception
             why = f"slot {slot}: the result cannot be unpickled here: {describe_error(e)}"
             outcomes.append(SlotOutcome(slot, None, EnvFailed(why)))
     return outcomes, report
 
 
 class SlotRunner:
-    """Builds the slots of a spec and runs their calls, in the main thread if there is a time limit.
+    """Builds the environments of a WorkerSpec and runs their calls. Time limits require the main thread.
 
     Args:
-        spec: what to run.
-        report_alive: called when a call has exceeded its time limit and was interrupted, at most MAX_STAGES times per
+        spec: the slots and how to run them.
+        report_alive: called each time a call exceeds its time limit and is interrupted, at most MAX_STAGES times per
             call.
 
     Raises:
-        BadValue: the factories cannot be loaded here.
-        Exception: whatever a factory raised.
+        BadValue: the factories cannot be unpickled in this process.
+        Exception: any exception that a factory raises.
     """
 
     def __init__(self, spec: WorkerSpec, report_alive: Callable[[], None] = lambda: None) -> None:
@@ -165,7 +167,7 @@ class SlotRunner:
         return {slot: self.group.metadata(slot) for slot in self.group.envs}
 
     def run(self, packed: PackedCall) -> bytes:
-        """Run a packed call and return the packed outcome. Pickling errors are reported in the outcome."""
+        """Run a packed call and return the packed outcome. Pickling errors are returned as the error of the outcome."""
         slot, method, _ = packed
         try:
             call = unpack_call(packed)
@@ -181,10 +183,10 @@ class SlotRunner:
             return pack_outcome(SlotOutcome(slot, None, EnvFailed(f"{self.group.name(slot)}: {why}")))
 
     def perform(self, call: SlotCall) -> SlotOutcome:
-        """Like SlotGroup.perform, within the time limit; rebuilding and resetting after a failure have it as well."""
+        """Run SlotGroup.perform with the time limit. After a timeout, run SlotGroup.abandon with the same limit."""
         try:
             return self._timer.limit(self.group.perform, call)
-        except CallTimeout as e:  # raised outside of step() and reset(), such as in close() or get_state()
+        except CallTimeout as e:  # raised outside of step() and reset(), for example in get_state() or while rebuilding
             why = str(e)
         try:
             return self._timer.limit(self.group.abandon, call, why)
@@ -195,7 +197,11 @@ class SlotRunner:
 
 
 def build(spec: WorkerSpec, report_alive: Callable[[], None] = lambda: None) -> tuple[SlotRunner | None, BuildReport]:
-    """Build a spec's slots. Errors are returned in the report, with None instead of a runner."""
+    """Build the environments of a WorkerSpec. Does not raise.
+
+    Returns:
+        A SlotRunner and a report with metadata. If building failed: None and a report with the error.
+    """
     try:
         runner = SlotRunner(spec, report_alive)
         return runner, BuildReport(runner.metadata())
@@ -204,11 +210,14 @@ def build(spec: WorkerSpec, report_alive: Callable[[], None] = lambda: None) -> 
 
 
 class CallTimer:
-    """Raises CallTimeout in the main thread when a call exceeds its time limit, and again after each further limit.
+    """Limits the duration of calls: raises CallTimeout in a call when the limit expires.
+
+    If the call continues, CallTimeout is raised again each time that the limit expires again. There is no limit if the
+    timer is created in another thread than the main thread.
 
     Args:
         seconds: the time limit. None sets no limit.
-        report_alive: called each time the limit has passed, at most MAX_STAGES times per call.
+        report_alive: called each time the limit expires, at most MAX_STAGES times per call.
     """
 
     def __init__(self, seconds: float | None, report_alive: Callable[[], None]) -> None:
@@ -218,7 +227,7 @@ class CallTimer:
         self._expirations = 0
 
     def limit(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Call the function. Raises CallTimeout if it took too long, but never after this method has returned."""
+        """Call the function and return its result. Raises CallTimeout if the time limit expired first."""
         if self.seconds is None:
             return function(*args)
         results: list[Result] = []
@@ -228,7 +237,7 @@ class CallTimer:
                 results.append(function(*args))
             finally:
                 self._disarm()
-        except CallTimeout:  # possibly raised while disarming
+        except CallTimeout:  # may be raised in _disarm() after the function has returned
             self._disarm()
             if not results:
                 raise
@@ -244,7 +253,7 @@ class CallTimer:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _expire(self, signum: int, frame: FrameType | None) -> None:
-        if not self._armed:  # it expired while being disarmed
+        if not self._armed:  # the timer expired while it was being disarmed
             return
         self._expirations += 1
         if self._expirations <= MAX_STAGES:
@@ -253,16 +262,16 @@ class CallTimer:
 
 
 class OutcomeSender:
-    """Sends messages from a thread, so that outcomes do not wait for a long call after them.
+    """Sends messages on a background thread, so that a long call does not delay the outcomes of earlier calls.
 
-    All messages that are queued at a time are sent in one write.
+    All queued messages are sent in one write.
     """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._messages: deque[bytes] = deque()
         self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # held while sending, to keep the order
+        self._lock = threading.Lock()  # held while sending, so that the messages stay in order
         threading.Thread(target=self._send_all, daemon=True).start()
 
     def put(self, message: bytes) -> None:
@@ -271,7 +280,10 @@ class OutcomeSender:
         self._wakeups.put(None)
 
     def flush(self) -> None:
-        """Send what is queued in this thread if that cannot block: faster than waiting for the other thread."""
+        """Send the queued messages in this thread if sending cannot block.
+
+        This is faster than waking up the background thread. If sending might block, the background thread sends them.
+        """
         if self._lock.acquire(blocking=False):
             try:
                 if sum(map(len, self._messages)) <= FLUSH_BYTES:
@@ -285,7 +297,7 @@ class OutcomeSender:
                 self._wakeups.get_nowait()
         messages = [self._messages.popleft() for _ in range(len(self._messages))]
         if messages:
-            with suppress(OSError):  # the parent has gone
+            with suppress(OSError):  # the parent process has closed the connection
                 self._channel.send_bytes(messages)
 
     def _send_all(self) -> None:
@@ -296,14 +308,17 @@ class OutcomeSender:
 
 
 def main(channel: Channel) -> None:
-    """Run a worker process: receive a WorkerSpec, send a BuildReport, then run batches of calls until the end."""
+    """Run a worker process: receive a WorkerSpec, send a BuildReport, then run batches of calls.
+
+    Returns when the parent closes the connection, or after SIGTERM.
+    """
     closing = threading.Event()
     signal.signal(signal.SIGTERM, lambda signum, frame: closing.set())
-    sys.setswitchinterval(0.001)  # seconds that a call which computes may delay the outcomes before it
+    sys.setswitchinterval(0.001)  # seconds after which a call in Python code lets the sender thread run
     sender = OutcomeSender(channel)
     try:
         spec = channel.receive()
-    except (EOFError, ConnectionError):  # the parent has closed already
+    except (EOFError, ConnectionError):  # the parent has closed the connection
         return
     runner, report = build(spec, lambda: sender.put(_ALIVE))
     channel.send_bytes([pack_report(report)])

@@ -1,8 +1,8 @@
-"""The engine of all backends with workers: divides slots into shards, one per worker, and replaces dead workers.
+"""The engine of all backends with workers. Divides slots into shards, one per worker, and replaces dead workers.
 
-A worker has at most one batch of calls in progress; later calls wait in the parent, so neither side ever blocks on a
-full socket buffer. When a worker dies, the episodes of its slots are lost and a new worker takes over the slots. What
-a worker is (a process, an actor) is defined by the backend.
+A worker has at most one batch of calls in progress. Later calls wait in the parent, so that neither the parent nor the
+worker blocks on a full socket buffer. If a worker dies, the episodes of its slots are lost, and a new worker runs the
+slots. Backends define whether a worker is a process or a Ray actor.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from gem.vector.slots import (
 )
 from gem.vector.worker import BuildReport, PackedCall, WorkerSpec, pack_call
 
-MAX_DEATHS = 3  # consecutive deaths of a shard's workers without an outcome, before its slots are given up
-KILL_DELAY = 5.0  # seconds past the time limit after which a silent worker is killed
+MAX_DEATHS = 3  # number of workers in a row that die without an outcome before the slots of a shard are disabled
+KILL_DELAY = 5.0  # seconds after the time limit at which a worker that has sent nothing is killed
 START_TIMEOUT = 60.0  # seconds for a replacement worker to start, in addition to the time limit of each slot
 
 
 class BuildFailed(WorkerDied):
-    """A worker could not build its environments. cause: the exception raised there."""
+    """A worker could not build its environments. ``cause`` is the exception that was raised in the worker."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(f"cannot build its environments: {describe_error(cause)}")
@@ -49,11 +49,11 @@ class RemoteTraceback(Exception):
 
 
 class SlotWorker(ABC):
-    """A worker that runs the slots of one WorkerSpec. It is not used again after it has died.
+    """A worker that runs the slots of one WorkerSpec. It must not be used after it has died.
 
     Attributes:
-        metadata: of its slots; None until they are built.
-        stages: number of time limits that may pass during one call before the worker must have sent something.
+        metadata: metadata of its slots. None until their environments are built.
+        stages: number of time limits that may expire during one call before a worker that sends nothing is killed.
     """
 
     metadata: dict[int, SlotMetadata] | None = None
@@ -61,13 +61,17 @@ class SlotWorker(ABC):
 
     @abstractmethod
     def send(self, batch: list[PackedCall]) -> None:
-        """Start a batch of calls. No other may be in progress. Raises WorkerDied."""
+        """Start a batch of calls without waiting. No other batch may be in progress. Raises WorkerDied."""
 
     @abstractmethod
     def receive(self) -> list[SlotOutcome] | None:
-        """Return the outcomes since the last call, without waiting. Raises WorkerDied.
+        """Return the outcomes that have arrived since the previous receive. Does not wait.
 
-        An empty list means that the worker is alive; None means that it sent nothing.
+        Returns:
+            None if the worker has sent no message. An empty list if it has sent only messages without an outcome.
+
+        Raises:
+            WorkerDied: the worker has died.
         """
 
     def check_alive(self) -> None:
@@ -76,37 +80,41 @@ class SlotWorker(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """Kill the worker at once. Safe to call twice."""
+        """Kill the worker immediately. May be called twice."""
 
     def accept(self, report: BuildReport) -> None:
-        """Take the metadata from a report. Raises BuildFailed if building failed."""
+        """Store the metadata of a report. Raises BuildFailed if the worker could not build its environments."""
         if report.metadata is None:
             raise BuildFailed(pickle.loads(report.error)) from RemoteTraceback(report.trace)
         self.metadata = report.metadata
 
 
 class Shard:
-    """Some slots, their current worker and their calls."""
+    """The slots of one worker, with their current worker and their calls."""
 
     def __init__(self, factories: dict[int, Factory]) -> None:
         self.slots = list(factories)
         self.factories = _pack_factories(factories)
-        self.worker: SlotWorker | None = None  # None after all slots were given up
-        self.last_active = 0.0  # time.monotonic() when the worker last sent something or was given a batch
+        self.worker: SlotWorker | None = None  # None if all slots are disabled
+        self.last_active = 0.0  # time.monotonic() of the last message from or to the worker
         self.waiting: list[SlotCall] = []
         self.running: dict[int, SlotCall] = {}
         self.positions: dict[int, Position] = {}  # last known position of each slot's episode
-        self.deaths = 0  # consecutive, without an outcome
-        self.deaths_alone: dict[int, int] = {}  # slot → consecutive deaths while only its call was running
-        # Slots without a successful step since a worker died. They run one at a time, so that a slot that kills its
-        # worker is identified without affecting its neighbors.
+        self.deaths = 0  # number of workers in a row that died without an outcome
+        self.deaths_alone: dict[int, int] = {}  # slot → number of workers that died while only its call ran
+        # Slots without a successful step since a worker died. Their calls run one at a time, so that a slot whose calls
+        # crash the worker can be identified.
         self.quarantined: set[int] = set()
 
     def __str__(self) -> str:
         return f"slot {self.slots[0]}" if len(self.slots) == 1 else f"slots {self.slots[0]} to {self.slots[-1]}"
 
     def next_batch(self) -> list[SlotCall]:
-        """Remove the next calls to run from the queue: one quarantined slot if it is first, else all other slots."""
+        """Remove the next batch from the queue and return the batch.
+
+        If the first call is on a quarantined slot, the batch is this call alone. Otherwise, the batch contains all
+        calls on slots that are not quarantined.
+        """
         if not self.quarantined:
             batch, self.waiting = self.waiting, []
             return batch
@@ -118,7 +126,7 @@ class Shard:
         return batch
 
     def record(self, outcome: SlotOutcome) -> None:
-        """Update the bookkeeping with an outcome."""
+        """Update the state of the shard after a call has finished."""
         call = self.running.pop(outcome.slot)
         self.deaths = 0
         if outcome.position is not None:
@@ -145,14 +153,14 @@ class WorkerEngine(Engine):
     Args:
         factories: slot → callable that builds its environment.
         same_step, on_failure: see SlotGroup.
-        timeout: seconds for one call of one environment, measured from when it starts. None sets no limit.
-        num_workers: number of workers, at most one per slot.
+        timeout: seconds for one call of one environment, measured from the start of the call. None sets no limit.
+        num_workers: number of workers. If it exceeds the number of slots, there is one worker per slot.
 
     Raises:
-        Exception: whatever building an environment raised.
+        Exception: any exception raised while an environment was built.
         BadValue: num_workers < 1, or a factory cannot be sent to a worker.
         MissingDependency: a factory needs cloudpickle.
-        EnvFailed: a worker died while building.
+        EnvFailed: a worker died while it was building its environments.
     """
 
     def __init__(
@@ -180,7 +188,7 @@ class WorkerEngine(Engine):
 
     @abstractmethod
     def start_worker(self, spec: WorkerSpec) -> SlotWorker:
-        """Start a new worker with a spec, without waiting for it. Raises WorkerDied."""
+        """Start a new worker for a WorkerSpec without waiting. Raises WorkerDied if the worker cannot be started."""
 
     @abstractmethod
     def wait_for_workers(self, timeout: float) -> None:
@@ -231,7 +239,7 @@ class WorkerEngine(Engine):
         """Start a shard's worker. Raises WorkerDied.
 
         Args:
-            lost: reason why the slots' episodes are lost; None if they are not.
+            lost: reason why the running episodes of the slots are lost. None if there are no running episodes.
         """
         slots = [slot for slot in shard.slots if slot not in self._given_up]
         spec = WorkerSpec(
@@ -257,7 +265,7 @@ class WorkerEngine(Engine):
                     self._replace(shard, shard.worker, str(e))
 
     def _pack_batch(self, shard: Shard) -> list[PackedCall]:
-        """Return the next batch and mark it as running, without the calls that cannot be pickled."""
+        """Pack the next batch and mark its calls as running. Calls that cannot be pickled fail with BadAction."""
         batch = []
         for call in shard.next_batch():
             try:
@@ -270,7 +278,7 @@ class WorkerEngine(Engine):
         return batch
 
     def _refuse_given_up(self, shard: Shard) -> None:
-        """Fail the waiting calls of slots that were given up."""
+        """Fail the waiting calls of disabled slots with EnvFailed."""
         if self._given_up:
             refused = [call.slot for call in shard.waiting if call.slot in self._given_up]
             self._outcomes += [SlotOutcome(slot, None, EnvFailed(self._given_up[slot])) for slot in refused]
@@ -292,7 +300,7 @@ class WorkerEngine(Engine):
         self._send_next(shard)
 
     def _check_responsive(self, shard: Shard, worker: SlotWorker) -> None:
-        """Raise WorkerDied if a worker has ended, or is busy and has been silent for too long."""
+        """Raise WorkerDied if a worker has exited, or if it is busy and has sent nothing for too long."""
         silent = time.monotonic() - shard.last_active
         if silent >= POLL_INTERVAL:
             worker.check_alive()
@@ -304,7 +312,7 @@ class WorkerEngine(Engine):
             raise WorkerDied(f"a call timed out after {self._timeout:g} s and could not be interrupted")
 
     def _replace(self, shard: Shard, worker: SlotWorker, why: str) -> None:
-        """Replace a dead worker. The calls that it was running fail or are repeated, as on_failure says."""
+        """Replace a dead worker. Running calls fail (on_failure "raise") or are sent again ("restart")."""
         worker.kill()
         running = shard.record_death()
         if self._on_failure == "restart":
@@ -320,7 +328,7 @@ class WorkerEngine(Engine):
         self._refuse_given_up(shard)
 
     def _give_up(self, shard: Shard, why: str) -> None:
-        """Give up slots that repeatedly kill their workers."""
+        """Disable slots whose calls crashed MAX_FAILURES workers, or all slots if MAX_DEATHS workers died in a row."""
         for slot, times in shard.deaths_alone.items():
             if times >= MAX_FAILURES:
                 reason = f"{times} workers in a row died in its calls, the last one: {why}"
@@ -344,7 +352,7 @@ def split_slots(factories: Mapping[int, Factory], count: int) -> list[dict[int, 
 
 
 def _pack_factories(factories: dict[int, Factory]) -> bytes:
-    """Pickle factories together, so that shared objects are sent once. Raises BadValue with the slot at fault."""
+    """Pickle factories together, so that shared objects are sent once. Raises BadValue if one cannot be pickled."""
     try:
         return dumps(factories)
     except Exception as error:
@@ -360,6 +368,6 @@ def _pack_factories(factories: dict[int, Factory]) -> bytes:
 
 
 def _has_failed(outcome: SlotOutcome) -> bool:
-    """Return whether a step's outcome ends an episode whose machinery failed."""
+    """Return whether the outcome of a step is the last step of a failed episode."""
     info = outcome.value.info or {}
     return "failure" in (info.get("final_info") or info)
