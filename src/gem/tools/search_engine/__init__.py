@@ -1,1 +1,1 @@
-"""Search engine: indexes of a corpus, on disk or in memory, and servers of local corpora and web search APIs."""
+"""Search engine: indexes of corpora, on disk or in memory, and servers for local corpora and web search APIs."""

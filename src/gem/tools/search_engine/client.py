@@ -1,4 +1,4 @@
-"""Client of search servers. The tools of a process with the same options share one client, its connections and cache.
+"""HTTP client for search servers. Tools with the same options share one client per process.
 
 The two wire protocols are described in gem.tools.search_engine.server.
 """
@@ -26,10 +26,10 @@ class QueryTimeout(ToolError):
 
 
 class SearchClient(HttpClient):
-    """See HttpClient. A query that timed out is not sent again, since it would take as long again.
+    """HTTP client for search servers; see HttpClient. A query that timed out is not retried.
 
     Args:
-        cache: number of answers kept, least recently used first out; 0 keeps none.
+        cache: maximum number of cached results. The least recently used result is removed first; 0 disables the cache.
     """
 
     def __init__(self, *, timeout: float, concurrency: int, retries: int, backoff: float, cache: int) -> None:
@@ -38,10 +38,11 @@ class SearchClient(HttpClient):
         self.holders: WeakSet[object] = WeakSet()
 
     def search(self, url: str, protocol: Protocol, query: str, topk: int) -> Future[list[Hit]]:
-        """Ask the server at a /retrieve URL.
+        """Send a query to the /retrieve endpoint at ``url``.
 
         Returns:
-            A future of at most topk hits. It raises QueryTimeout, or ToolError when all retries have failed.
+            A future of at most topk hits. Its result() raises QueryTimeout after a timeout and ToolError for any other
+            failure.
 
         Raises:
             BadValue: invalid URL.
@@ -90,17 +91,17 @@ _CLIENTS: WeakValueDictionary[tuple[tuple[str, float], ...], SearchClient] = Wea
 
 
 def shared_client(holder: object, **options: float) -> SearchClient:
-    """Return this process's client with these options, held until release_client()."""
+    """Return the shared client with these options. ``holder`` keeps the client open until release_client()."""
     key = tuple(sorted(options.items()))
     if (client := _CLIENTS.get(key)) is None:
-        # Two threads may create one each; later callers share the second. Both work.
+        # Two threads may each create a client. Later callers share the second client; both clients work.
         client = _CLIENTS[key] = SearchClient(**options)  # type: ignore[arg-type]
     client.holders.add(holder)
     return client
 
 
 def release_client(holder: object, client: SearchClient) -> None:
-    """Release a shared client and close it when no holder is left."""
+    """Release a shared client. The client is closed when its last holder releases it."""
     client.holders.discard(holder)
     if not client.holders:
         client.close()
@@ -113,7 +114,7 @@ def encode_request(protocol: Protocol, query: str, topk: int) -> bytes:
 
 
 def decode_reply(protocol: Protocol, body: bytes) -> list[Hit]:
-    """Decode the reply to one query. Raises RequestError for anything but search results."""
+    """Decode the reply to one query. Raises RequestError if the reply is not a list of hits."""
     try:
         if protocol == "gem":
             found: Any = msgspec.msgpack.decode(body)["result"]
@@ -122,7 +123,7 @@ def decode_reply(protocol: Protocol, body: bytes) -> list[Hit]:
         if not isinstance(found, list):
             raise TypeError(f"expected a list of results, got {type(found).__name__}")
         return [_hit(each) for each in found]
-    except Exception as e:  # servers are not trusted: any malformed reply is an error of the server
+    except Exception as e:  # any malformed reply is an error of the server
         raise RequestError(f"the reply is not a search result ({type(e).__name__}: {e})") from None
 
 

@@ -1,8 +1,8 @@
-"""Corpora of JSON lines, documents, and the words by which documents are found.
+"""Read corpora of JSON lines, and split documents and queries into words.
 
 A line of a corpus is a JSON object with ``contents``, or with ``text`` and optionally ``title``. ``id`` is a string or
-an integer and defaults to the number of the line, counted from 1. ``url`` is kept. The first line of ``contents`` is
-the title in quotes, as in the corpora published with Search-R1.
+an integer and defaults to the number of the line, counted from 1. ``url`` is optional. The first line of ``contents``
+is the title in quotes, as in the corpora published with Search-R1.
 
 All engines index the output of words(), so they rank documents in the same order.
 
@@ -26,8 +26,8 @@ from gem._internal.text import short_repr
 from gem.errors import BadValue
 
 PROGRESS_STEP = 1000  # documents between two progress reports
-QUERY_CHARACTERS = 20_000  # characters of a query that are read
-QUERY_WORDS = 64  # distinct words of a query that are used
+QUERY_CHARACTERS = 20_000  # characters of a query that are used; the rest is ignored
+QUERY_WORDS = 64  # distinct words of a query that are used; the rest are ignored
 
 # Scripts written without spaces: every character counts as a word.
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -43,7 +43,7 @@ Progress: TypeAlias = Callable[[str, float, float], None]  # (name of the phase,
 
 @dataclass(frozen=True)
 class Hit:
-    """A document found by a search. Scores are comparable within one search only; higher is better."""
+    """A document found by a search. Higher scores are better. Scores of different searches are not comparable."""
 
     document: Document
     score: float
@@ -56,6 +56,9 @@ class CorpusFile:
     Args:
         path: an uncompressed file.
         skip_bad_lines: log and skip malformed lines instead of raising BadValue.
+
+    Raises:
+        BadValue: the path is not a file, or is a compressed or Parquet file.
     """
 
     path: Path
@@ -68,7 +71,7 @@ class CorpusFile:
             raise BadValue(f"{self.path}: a corpus is a file of JSON lines; unpack it first")
 
     def fingerprint(self) -> dict[str, Any]:
-        """Identify the corpus by its name, size and a checksum of its first and last 64 KiB."""
+        """Return data that identifies the corpus: name, size, checksum of the first and last 64 KiB, skip_bad_lines."""
         size = self.path.stat().st_size
         with self.path.open("rb") as file:
             first = file.read(1 << 16)
@@ -81,7 +84,8 @@ class CorpusFile:
         """Read the documents in order. Empty lines are skipped.
 
         Raises:
-            BadValue: a malformed line, named by file and number, or a corpus without documents.
+            BadValue: a line is malformed and skip_bad_lines is false (the message names file and line), or the corpus
+                has no documents.
         """
         total, done, count = self.path.stat().st_size, 0, 0
         with self.path.open("rb") as file:
@@ -108,7 +112,11 @@ class CorpusFile:
 
 
 def documents_of(rows: Iterable[Mapping[str, Any]]) -> list[Document]:
-    """Convert rows to documents. Raises BadValue with the number of a malformed row, counted from 1."""
+    """Convert rows to documents.
+
+    Raises:
+        BadValue: a row is malformed (the message has its number, counted from 1), or there are no rows.
+    """
     documents = []
     for number, row in enumerate(rows, start=1):
         try:
@@ -158,7 +166,7 @@ def _parse(raw: bytes) -> Any:
 
 
 def words(text: str) -> list[str]:
-    """Split a text into its words in order, lower-cased and without accents."""
+    """Split a text into lowercase words without accents, in order."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     text = unicodedata.normalize("NFKC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
@@ -166,5 +174,5 @@ def words(text: str) -> list[str]:
 
 
 def query_words(query: str) -> list[str]:
-    """Return the distinct words of a query in the order of first use, at most QUERY_WORDS."""
+    """Return the first QUERY_WORDS distinct words of a query. Text after QUERY_CHARACTERS is ignored."""
     return list(dict.fromkeys(words(query[:QUERY_CHARACTERS])))[:QUERY_WORDS]

@@ -1,7 +1,7 @@
-"""Search by vectors of any encoder, kept in a memory-mapped file and compared by numpy; alone or fused with BM25.
+"""Dense retrieval with numpy over a memory-mapped file of vectors, alone or combined with BM25.
 
 encoder = Encoder(EmbeddingsEndpoint("http://127.0.0.1:8001/v1", "e5"), "e5", "query: ", "passage: ")
-add_vectors("folder", encoder)                    # to a finished index; resumes an interrupted call
+add_vectors("folder", encoder)                    # needs a finished index; resumes an interrupted call
 index = HybridIndex(open_index("folder"), open_dense("folder", encoder))
 """
 
@@ -31,11 +31,11 @@ from gem.tools.search_engine.numpy_engine import TIE, kth_best
 
 VECTORS, VECTORS_INFO, VECTORS_PART = "vectors/data", "vectors/about.json", "vectors/data.part"
 BLOCK_ROWS = 1 << 15  # vectors compared at once; 100 MB as float32 of 768 dimensions
-HYBRID_DEPTH = 100  # ranks of each list that a hybrid search fuses
+HYBRID_DEPTH = 100  # number of top documents of each ranking that a hybrid search combines
 RRF_K = 60  # constant of reciprocal rank fusion in the paper
 
 Array: TypeAlias = npt.NDArray[Any]
-Embed: TypeAlias = Callable[[Sequence[str]], Any]  # n texts to an array of n rows
+Embed: TypeAlias = Callable[[Sequence[str]], Any]  # maps n texts to an array with n rows
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,9 @@ class Encoder:
 
     Args:
         embed: maps n texts to n rows of equal length, which are then scaled to length 1. Raises ToolError on failure.
-        name: identifies the vectors; an index is searched only with the encoder that built it.
-        query_prefix, passage_prefix: prepended to each text; some encoders expect "query: " and "passage: ".
+        name: stored with the vectors; an index can be searched only with an encoder of the same name.
+        query_prefix, passage_prefix: prepended to each query and each passage; some encoders expect "query: " and
+            "passage: ".
     """
 
     embed: Embed
@@ -79,7 +80,7 @@ class EmbeddingsEndpoint(HttpClient):
         api_key_env: environment variable with the API key, read at each request; None sends no key.
         timeout, retries, backoff, concurrency: see HttpClient.
 
-    Calling it raises ToolError when all retries have failed.
+    A call raises ToolError if the request fails after all retries.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ def _parse_embeddings(reply: bytes, count: int) -> Array:
 
 
 class VectorsInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Describes a file of vectors. width: numbers per vector."""
+    """Metadata of a file of vectors. width: number of dimensions of each vector."""
 
     encoder: str
     passage_prefix: str
@@ -150,13 +151,15 @@ def add_vectors(
     batch: int = 64,
     progress: Progress | None = None,
 ) -> None:
-    """Encode all documents of a finished index. An interrupted call resumes; a finished one is not repeated.
+    """Encode all documents of a finished index and write the vectors into its folder.
+
+    A call after an interruption resumes. If the vectors are complete, nothing is done.
 
     Args:
-        folder: of the index.
-        encoder: applied to the contents of each document.
-        dtype: of the numbers on disk; float16 halves the space, with errors far below those of encoders.
-        batch: documents encoded at once.
+        folder: folder of the index.
+        encoder: encodes the contents of each document.
+        dtype: type of the numbers on disk. float16 needs half the space; its rounding errors are negligible.
+        batch: number of documents encoded at once.
         progress: see build_index().
 
     Raises:
@@ -229,12 +232,12 @@ def _damaged(path: Path, name: str) -> BadValue:
 
 
 class DenseIndex(DocumentIndex):
-    """Documents ranked by cosine similarity to the query. Created by open_dense().
+    """Ranks documents by cosine similarity to the query. Create one with open_dense().
 
     Args:
         lexical: the index with the documents; closed by close().
         vectors_DW: one unit vector per document.
-        encoder: of the queries.
+        encoder: encodes the queries.
     """
 
     quick, engine = False, "dense"
@@ -274,7 +277,7 @@ class DenseIndex(DocumentIndex):
 
 
 def _best(scores: Array, topk: int) -> Array:
-    """Return the positions of the best topk scores and of all that tie with the last of them."""
+    """Return the positions of the topk best scores and of all scores that tie with the lowest of these."""
     return np.flatnonzero(scores > kth_best(scores, topk) - 2 * TIE)
 
 
@@ -282,7 +285,7 @@ def open_dense(folder: str | Path, encoder: Encoder) -> DenseIndex:
     """Open the vectors written by add_vectors().
 
     Raises:
-        BadValue: the folder has no index, no complete vectors, or those of another encoder.
+        BadValue: the folder has no index, or its vectors are missing, unfinished, damaged or of another encoder.
     """
     path, index = Path(folder), open_index(folder)
     info = _read_info(path)
@@ -298,7 +301,11 @@ def open_dense(folder: str | Path, encoder: Encoder) -> DenseIndex:
 
 
 class HybridIndex(DocumentIndex):
-    """BM25 and vectors, combined by reciprocal rank fusion. Both indexes must be of one corpus."""
+    """Combines BM25 and dense rankings of the same corpus by reciprocal rank fusion.
+
+    Raises:
+        BadValue: the indexes have different numbers of documents.
+    """
 
     quick, engine = False, "hybrid"
 
@@ -325,7 +332,9 @@ class HybridIndex(DocumentIndex):
 
 
 def fuse_ranks(lists: Sequence[Sequence[Hit]], topk: int) -> list[Hit]:
-    """Reciprocal rank fusion: the score of a document is the sum of 1 / (60 + rank) over the lists.
+    """Combine rankings by reciprocal rank fusion and return the topk best hits.
+
+    The score of a document is the sum of 1 / (60 + rank) over the lists that contain the document.
 
     Documents are identified by id. Source: Cormack, Clarke and Büttcher, SIGIR 2009.
     """

@@ -1,7 +1,8 @@
-"""Serve Google's custom search: ``python -m gem.tools.search_engine.google_search_server --api_key … --cse_id …``.
+"""Serve Google Custom Search: ``python -m gem.tools.search_engine.google_search_server --api_key … --cse_id …``.
 
-With ``--snippet_only`` a result is the snippet that Google returns. Otherwise the page is fetched, and the result is
-the excerpt that contains most words of the snippet and the query. For the API see gem.tools.search_engine.server.
+With ``--snippet_only``, results contain the snippets that Google returns. Otherwise each page is fetched, and its
+result contains the excerpt with the most words of the snippet and the query. For the API, see
+gem.tools.search_engine.server.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from gem.tools.search_engine.web import (
 
 URL = "https://www.googleapis.com/customsearch/v1"
 KEY_VARIABLE = "GOOGLE_API_KEY"
-MAX_RESULTS = 10  # per request; a limit of the API
+MAX_RESULTS = 10  # maximum number of results per request that the API allows
 
 logger = logging.getLogger(__name__)
 
 
 def parse_results(data: Mapping[str, Any]) -> list[WebResult]:
-    """Return the results in a reply of Google, in order."""
+    """Return the results in a Google reply, in order. Results without a title and a text are omitted."""
     found = (
         WebResult(string_in(each, "title"), string_in(each, "snippet"), string_in(each, "link"))
         for each in objects_in(data, "items")
@@ -46,7 +47,7 @@ def parse_results(data: Mapping[str, Any]) -> list[WebResult]:
 def make_fetch(
     api: SearchApi, url: str, key: str, cse_id: str, pages: PageFetcher | None
 ) -> Callable[[str, int], Awaitable[list[WebResult]]]:
-    """Return ``fetch`` of a WebSearch. pages: None returns snippets."""
+    """Return the ``fetch`` function of a WebSearch. If ``pages`` is None, results contain only snippets."""
 
     async def fetch(query: str, topk: int) -> list[WebResult]:
         params = {"key": key, "cx": cse_id, "q": query, "num": str(min(topk, MAX_RESULTS))}
@@ -59,7 +60,7 @@ def make_fetch(
 
 
 async def _read_page(pages: PageFetcher, result: WebResult, query: str) -> WebResult:
-    """Replace the snippet by an excerpt of the page, if the page can be read."""
+    """Return the result with an excerpt of the page as its text, or unchanged if the page cannot be read."""
     try:
         text = excerpt(await pages.text(result.url), words(result.text + " " + query))
     except PageError as e:

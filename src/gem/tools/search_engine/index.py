@@ -1,11 +1,12 @@
-"""Indexes of a corpus: built once into a folder, and opened by any number of processes, which share the mapped files.
+"""Indexes of corpora. An index is built once in a folder; processes that open the index share its memory-mapped files.
 
     index = build_index("corpus.jsonl", "folder")     # resumes an interrupted build
     index = open_index("folder")                      # verifies the files
     [hits] = index.search(["who wrote Faust"], topk=3)
 
-A folder holds the files of one engine, the manifest and optionally vectors (see gem.tools.search_engine.dense). The
-manifest is completed last, with the size and checksum of every file; an index without a complete one is not opened.
+An index folder contains the files of one engine, the manifest and optionally vectors (see
+gem.tools.search_engine.dense). The manifest is completed last, with the size and checksum of every file. open_index()
+rejects a folder without a complete manifest.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from gem.tools.search_engine.corpus import CorpusFile, Document, Hit, Progress, 
 
 EngineName: TypeAlias = Literal["tantivy", "numpy"]
 
-VERSION = 2  # increment with any change of words() or of a file format: an older index would answer wrongly
+VERSION = 2  # increment after any change of words() or of a file format, which invalidates older indexes
 MANIFEST, LOCK, ENGINE_FOLDER = "manifest.json", "building.lock", "engine"
 CHECKED_BYTES = 1 << 26  # files up to this size are compared with their checksums whenever an index is opened
-_VERSION_1_PLAN = "building.json"  # in unfinished indexes of format version 1
+_VERSION_1_PLAN = "building.json"  # file of unfinished indexes of format version 1
 
 
 class Retriever(Protocol):
-    """A source of documents for queries. search() may be called from several threads at once.
+    """Finds documents for queries. search() may be called from several threads at once.
 
     quick: whether search() is fast enough (under a millisecond) to run on an event loop.
     """
@@ -47,14 +48,14 @@ class Retriever(Protocol):
 
 
 class LexicalEngine(Protocol):
-    """A lexical ranking together with the documents, numbered from 0."""
+    """Stores documents, numbered from 0, and ranks documents by the words of a query."""
 
     name: str
 
     def __len__(self) -> int: ...
 
     def search(self, query: Sequence[str], topk: int) -> list[tuple[float, Document]]:
-        """Return (score, document) of the best topk and of all that tie with the last of them, in any order."""
+        """Return (score, document) for the topk best documents and all that tie with the last of these, unordered."""
 
     def document(self, number: int) -> Document: ...
 
@@ -64,21 +65,21 @@ class LexicalEngine(Protocol):
 
 
 class DocumentIndex(Retriever, Protocol):
-    """A retriever that owns its documents. search() raises BadValue for topk below 1."""
+    """A retriever that also returns documents by URL. search() raises BadValue for topk below 1."""
 
     engine: str
 
     def __len__(self) -> int: ...
 
     def access(self, urls: Sequence[str]) -> list[str | None]:
-        """Return the contents of the documents with these URLs; None for an unknown URL."""
+        """Return, for each URL, the contents of the document with this URL, or None for an unknown URL."""
 
 
 class LexicalIndex(DocumentIndex):
-    """Documents ranked by BM25; equal scores are ordered by id, so every build gives the same answers.
+    """Ranks documents by BM25. Documents with equal scores are ordered by id, so all builds return the same hits.
 
     Create one with build_index(), open_index(), open_corpus() or LexicalIndex.of(). ``engine`` is "tantivy" or
-    "numpy"; both rank alike.
+    "numpy"; both engines return the same ranking.
     """
 
     quick = True
@@ -88,13 +89,13 @@ class LexicalIndex(DocumentIndex):
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> LexicalIndex:
-        """Index some thousands of documents in memory, with numpy.
+        """Index up to some thousands of documents in memory with numpy.
 
         Args:
-            rows: objects as in a corpus, with ``id``, and ``contents`` or ``title`` and ``text``.
+            rows: mappings with the keys of a corpus line; see gem.tools.search_engine.corpus.
 
         Raises:
-            BadValue: a malformed row.
+            BadValue: a row is malformed, or there are no rows.
         """
         return cls(numpy_engine.NumpyEngine.of(documents_of(rows)))
 
@@ -106,7 +107,7 @@ class LexicalIndex(DocumentIndex):
         return [best_hits(self._engine.search(query_words(query), topk), topk) for query in queries]
 
     def document(self, number: int) -> Document:
-        """Return a document by its number, from 0. Raises ToolError if the index is damaged."""
+        """Return the document with a number, counted from 0. Raises ToolError if the index is damaged."""
         return self._engine.document(number)
 
     def access(self, urls: Sequence[str]) -> list[str | None]:
@@ -120,7 +121,10 @@ class LexicalIndex(DocumentIndex):
 
 
 def best_hits(scored: Iterable[tuple[float, Document]], topk: int) -> list[Hit]:
-    """Return the best topk by score, then by id. Scores are rounded: the sum of floats depends on the order."""
+    """Return the topk best hits, ordered by score, then by id.
+
+    Scores are rounded to four digits, because a sum of floats depends on the order of its terms.
+    """
     hits = [Hit(document, round(score, 4)) for score, document in scored]
     return sorted(hits, key=lambda hit: (-hit.score, hit.document["id"]))[:topk]
 
@@ -131,7 +135,10 @@ def check_topk(topk: int) -> None:
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """What an index folder holds. documents: None until the build is complete. files: name → (bytes, CRC-32)."""
+    """Description of an index folder.
+
+    documents: number of documents; None until the build is complete. files: maps a file name to (bytes, CRC-32).
+    """
 
     format: Literal["gem-search-index"]
     version: int
@@ -149,20 +156,20 @@ def build_index(
     skip_bad_lines: bool = False,
     progress: Progress | None = None,
 ) -> LexicalIndex:
-    """Build the index of a corpus in a folder and open it. A finished index of the same corpus is opened as it is.
+    """Build the index of a corpus in a folder and open it. A finished index of the same corpus is only opened.
 
     An interrupted tantivy build resumes; an interrupted numpy build starts again.
 
     Args:
         corpus: file of JSON lines; see gem.tools.search_engine.corpus.
-        folder: new, empty, or with an index of the same corpus.
+        folder: a new or empty folder, or a folder with an index of the same corpus.
         engine: "auto" is tantivy if it is installed, else numpy.
         skip_bad_lines: log and skip malformed lines.
         progress: called with (name of the phase, amount done, total amount).
 
     Raises:
         BadValue: a malformed line, a folder with other contents, or another process building in the folder.
-        MissingDependency: engine="tantivy" without tantivy.
+        MissingDependency: engine="tantivy", but tantivy is not installed.
     """
     source, path = CorpusFile(Path(corpus), skip_bad_lines), Path(folder)
     wanted = Manifest(
@@ -198,7 +205,7 @@ def open_index(folder: str | Path, *, check: bool = False) -> LexicalIndex:
         check: compare files of any size with their checksums. Files up to 64 MiB are always compared.
 
     Raises:
-        BadValue: the folder holds no index, or one that is unfinished, damaged or of another format version.
+        BadValue: the folder has no index, or the index is unfinished, damaged or of another format version.
         MissingDependency: the index needs tantivy, which is not installed.
     """
     path = Path(folder)
@@ -225,12 +232,16 @@ def open_index(folder: str | Path, *, check: bool = False) -> LexicalIndex:
 
 
 def open_corpus(path: str | Path) -> LexicalIndex:
-    """Index a corpus of some thousands of documents in memory. Raises BadValue for a malformed line."""
+    """Index a corpus file of up to some thousands of documents in memory. Raises BadValue for a malformed line."""
     return LexicalIndex(numpy_engine.NumpyEngine.of(list(CorpusFile(Path(path)).documents())))
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read the manifest of an index folder, complete or not. Raises BadValue with the way to repair the folder."""
+    """Read the manifest of a finished or unfinished index.
+
+    Raises:
+        BadValue: the folder has no readable manifest of this format version. The message says how to repair the folder.
+    """
     if not path.is_dir():
         raise BadValue(f"{path}: no such folder; build_index() creates an index of a corpus")
     if (path / _VERSION_1_PLAN).exists():
@@ -247,7 +258,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _manifest_to_resume(path: Path) -> Manifest | None:
-    """Return the manifest of a folder to build in, or None if it is empty. Raises BadValue for other contents."""
+    """Return the manifest in a folder, or None if the folder is empty. Raises BadValue for other contents."""
     files = {file.name for file in path.iterdir()} - {LOCK}
     if files and not files & {MANIFEST, _VERSION_1_PLAN}:
         raise BadValue(f"{path}: holds {min(files)} and no index; choose an empty or new folder")
@@ -274,7 +285,7 @@ def _checksum(path: Path) -> int:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file, so that it is either unchanged or complete after a crash."""
+    """Replace the contents of a file. After a crash, the file is either unchanged or complete."""
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
         file.write(data)
@@ -299,7 +310,7 @@ def _resolve_engine(engine: str) -> EngineName:
 
 @contextmanager
 def _build_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of a folder. Raises BadValue if another process holds it."""
+    """Lock a folder for building, where fcntl is available. Raises BadValue if another process holds the lock."""
     try:
         import fcntl
     except ImportError:  # not available on this system

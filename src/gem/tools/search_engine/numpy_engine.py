@@ -1,8 +1,8 @@
-"""BM25 ranking in numpy: the engine without extra dependencies, in memory or on memory-mapped files.
+"""BM25 ranking with numpy, in memory or on memory-mapped files. Needs no extra dependencies.
 
 The formula is that of Lucene and tantivy: k1 = 1.2, b = 0.75, document lengths rounded to one byte. Both engines
-therefore compute the same scores. Building takes memory for all words of the corpus, so this engine suits up to about
-300,000 documents; use tantivy beyond that.
+therefore compute the same scores. Building keeps all words of the corpus in memory, so this engine is suitable for
+up to about 300,000 documents; use tantivy for larger corpora.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _ARRAYS = ("ends_D", "starts_W", "numbers_P", "impacts_P")
 
 Array = npt.NDArray[Any]
 
-# The lengths that one byte encodes, as in Lucene's SmallFloat: exact up to 40, then in steps of at most an eighth.
+# Document lengths that Lucene's SmallFloat can encode in one byte: exact up to 40, then in steps of at most 1/8.
 _LENGTHS = np.array(
     [*range(24), *(24 + (i if i < 8 else (i & 7 | 8) << ((i >> 3) - 1)) for i in range(256 - 24))], dtype=np.int64
 )
 
 
 class Postings(NamedTuple):
-    """For each word the documents that contain it and what it adds to their scores.
+    """For each word, the documents that contain the word and its contribution to their BM25 scores.
 
-    words: word → its number w. starts_W: the postings of w are ``[starts_W[w], starts_W[w + 1])``; length W + 1.
-    numbers_P: document of each posting. impacts_P: BM25 score of the word in that document.
+    words: maps each word to its number w. starts_W: word w has the postings ``[starts_W[w], starts_W[w + 1])``;
+    length W + 1. numbers_P: document number of each posting. impacts_P: BM25 score of the word in that document.
     """
 
     words: dict[str, int]
@@ -49,7 +49,7 @@ class Postings(NamedTuple):
 
 
 class PostingsBuilder:
-    """Collect the words of documents and compute their postings."""
+    """Collects the words of documents and computes their postings."""
 
     def __init__(self) -> None:
         self._words: dict[str, int] = {}
@@ -79,7 +79,7 @@ class PostingsBuilder:
 
 
 class NumpyEngine:
-    """Documents and their postings. Opened by of() or open()."""
+    """BM25 engine in numpy. Create one with of() or open()."""
 
     name = "numpy"
 
@@ -97,9 +97,13 @@ class NumpyEngine:
 
     @classmethod
     def open(cls, folder: Path) -> NumpyEngine:
-        """Open what build() wrote; processes share the mapped files. Raises BadValue if the files do not match."""
+        """Open an index written by build(), as memory-mapped files.
+
+        Raises:
+            BadValue: files are missing, damaged or inconsistent.
+        """
         try:
-            # As plain arrays, because slicing a memmap takes as long as reading a short list of postings.
+            # Use plain arrays, because slicing a memmap takes as long as reading a short list of postings.
             ends_D, starts_W, numbers_P, impacts_P = (
                 np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _ARRAYS
             )
@@ -115,7 +119,7 @@ class NumpyEngine:
         return len(self._documents)
 
     def search(self, query: Sequence[str], topk: int) -> list[tuple[float, Document]]:
-        """Return the best topk documents and all that tie with the last of them, in any order."""
+        """See LexicalEngine.search."""
         known, starts_W, numbers_P, impacts_P = self._postings
         spans = [slice(starts_W[w], starts_W[w + 1]) for word in query if (w := known.get(word)) is not None]
         if not spans:
@@ -135,7 +139,7 @@ class NumpyEngine:
         return self._documents[number]
 
     def contents_at(self, url: str) -> str | None:
-        """Return the contents of the document with this URL. The first call reads all documents."""
+        """Return the contents of the document with this URL, or None. The first call reads all documents."""
         if self._urls is None:
             urls = ((self._documents[number].get("url"), number) for number in range(len(self)))
             self._urls = {url: number for url, number in urls if url}
@@ -147,7 +151,10 @@ class NumpyEngine:
 
 
 class StoredDocuments(Sequence[Document]):
-    """Documents in a mapped file of JSON lines, decoded on access. ends_D: where each one ends, in bytes."""
+    """Documents in a memory-mapped file of JSON lines, decoded on access.
+
+    ends_D: byte offset of the end of each document.
+    """
 
     def __init__(self, path: Path, ends_D: Array) -> None:
         self._path, self._ends_D = path, ends_D
@@ -171,7 +178,7 @@ class StoredDocuments(Sequence[Document]):
 
 
 def build(documents: Iterable[Document], folder: Path) -> int:
-    """Write an index of documents into a folder, overwriting a partial one. Returns the number of documents."""
+    """Write an index of documents into a folder, overwriting a partial index. Returns the number of documents."""
     folder.mkdir(exist_ok=True)
     builder, ends_D, size = PostingsBuilder(), array("q"), 0
     with (folder / DOCUMENTS).open("wb") as file:
@@ -188,15 +195,15 @@ def build(documents: Iterable[Document], folder: Path) -> int:
 
 
 def kth_best(scores: Array, k: int) -> float:
-    """Return the k-th largest score, or minus infinity if there are fewer."""
+    """Return the k-th largest score, or minus infinity if there are fewer than k scores."""
     if len(scores) < k:
         return -math.inf
     maxima = np.maximum.reduceat(scores, np.arange(0, len(scores), 256))
-    if len(maxima) > k:  # the k-th largest maximum is a lower bound of the k-th largest score
+    if len(maxima) > k:  # the k-th largest block maximum is a lower bound of the k-th largest score
         scores = scores[scores >= np.partition(maxima, len(maxima) - k)[len(maxima) - k]]
     return float(np.partition(scores, len(scores) - k)[len(scores) - k])
 
 
 def rounded_lengths(lengths: Array) -> Array:
-    """Round document lengths down to those that one byte encodes."""
+    """Quantize document lengths to Lucene's one-byte encoding, rounding down."""
     return _LENGTHS[np.searchsorted(_LENGTHS, lengths, side="right") - 1]

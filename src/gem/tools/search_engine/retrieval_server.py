@@ -1,7 +1,7 @@
 """Serve a local corpus: ``python -m gem.tools.search_engine.retrieval_server --corpus corpus.jsonl --index folder``.
 
-Builds the index first, unless the folder holds a finished one. Several servers may share one folder, whose files they
-map into memory. For the API see gem.tools.search_engine.server.
+The index is built first, unless the folder contains a finished index. Several servers can share one folder, because its
+files are memory-mapped. For the API, see gem.tools.search_engine.server.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gem.tools.search_engine.server import Batcher, Service, add_address, serve
 
 
 def service_of(index: DocumentIndex, *, topk: int, workers: int, batch: int) -> Service:
-    """Return the service of an index. Closing the service closes the index."""
+    """Return a service that searches an index. Closing the service closes the index."""
     batcher = Batcher(index, workers=workers, max_batch=batch)
 
     def close() -> None:
@@ -83,7 +83,7 @@ def _parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _open(args: argparse.Namespace) -> DocumentIndex:
-    """Build what is missing of the index, with a progress bar, and open it."""
+    """Build the missing parts of the index with a progress bar, and open the index."""
     from rich.console import Console
     from rich.progress import Progress as ProgressBar
 

@@ -1,7 +1,7 @@
 """Serve SerpAPI: ``python -m gem.tools.search_engine.serp_search_server --search_url … --topk 3 --serp_api_key …``.
 
-The results are the answer box, the organic results and the related questions, in this order, at most topk together.
-For the API see gem.tools.search_engine.server.
+The results are the answer box, the organic results and the related questions, in this order, at most topk in total.
+For the API, see gem.tools.search_engine.server.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gem.tools.search_engine.web import SearchApi, WebResult, add_options, objec
 
 URL = "https://serpapi.com/search"
 KEY_VARIABLE = "SERP_API_KEY"
-_NO_RESULTS = "hasn't returned any results"  # part of the "error" that SerpAPI sends for an empty list
+_NO_RESULTS = "hasn't returned any results"  # part of the "error" text that SerpAPI sends if there are no results
 
 
 def parse_results(data: Mapping[str, Any]) -> list[WebResult]:
-    """Return the results in a reply of SerpAPI, in order. Raises ToolError for an error reply."""
+    """Return the results in a SerpAPI reply, in order. Raises ToolError if the reply is an error."""
     error = string_in(data, "error")
     if error and _NO_RESULTS not in error:
         raise ToolError(f"SerpAPI: {error[:300]}")
@@ -37,7 +37,7 @@ def _result(data: Mapping[str, Any], *text_keys: str) -> WebResult:
 
 
 def make_fetch(api: SearchApi, url: str, key: str, engine: str) -> Callable[[str, int], Awaitable[list[WebResult]]]:
-    """Return ``fetch`` of a WebSearch."""
+    """Return the ``fetch`` function of a WebSearch."""
 
     async def fetch(query: str, topk: int) -> list[WebResult]:
         params = {"engine": engine, "q": query, "api_key": key, "output": "json"}

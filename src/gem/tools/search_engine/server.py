@@ -1,24 +1,24 @@
-"""The HTTP server of search: wire protocols, batching, routes and metrics, which only work together.
+"""HTTP search server: wire protocols, batching, routes and metrics, in one module because they depend on each other.
 
 Needs the extra [search].
 
     POST /retrieve   documents for queries
-    POST /access     {"urls": […]}, answered with {"result": [{"contents"} or null, …]}; local indexes only
+    POST /access     documents for {"urls": […]}: {"result": [{"contents"} or null, …]}; only for local indexes
     GET  /health     {"status": "ok", …}
-    GET  /metrics    in the text format of Prometheus
+    GET  /metrics    metrics in the Prometheus text format
 
-Errors are {"error": …}, with status 400 for an invalid request, 502 or 504 if a service behind the server failed or
-timed out, and 503 if too many queries are waiting.
+Error responses are {"error": …}, with status 400 for an invalid request, 502 or 504 if a service behind the server
+failed or timed out, and 503 if too many queries are waiting.
 
-/retrieve accepts two protocols. The first byte of a request tells which one, because clients send wrong headers; the
-answer uses the same encoding.
+/retrieve accepts two protocols. The server detects the encoding from the first byte of the body, because clients may
+send a wrong Content-Type. The response uses the same encoding.
 
     published     msgpack  {"query", "topk", "return_scores"}    {"result": [{"document", "score"}, …]}
     Search-R1's   JSON     {"queries", "topk", "return_scores"}  {"result": [[{"document", "score"}, …], …]}
 
-Both fields work in both encodings: "query" gets one list of results, "queries" a list of lists. ``topk_rerank`` takes
-precedence over ``topk``. Without ``return_scores``, msgpack clients get scores and JSON clients bare documents.
-A document is {"id", "contents"}, with "url" if known.
+Both encodings accept both fields: "query" returns one list of results, "queries" a list of lists. ``topk_rerank`` takes
+precedence over ``topk``. Without ``return_scores``, msgpack responses contain scores and JSON responses do not.
+A document is {"id", "contents"}, and "url" if the document has one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MAX_TOPK = 100
 MAX_URLS = 1024
 MAX_BODY_BYTES = 1 << 24
 MAX_WAITING = 10_000  # queries; further requests are refused with status 503
-SHUTDOWN_S = 10  # time for requests in flight when the server is stopped
+SHUTDOWN_S = 10  # time limit for completing requests in flight when the server stops
 BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 logger = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ def codec_of(body: bytes) -> Codec:
 
 
 def decode_body(body: bytes, codec: Codec, kind: type[Body]) -> Body:
-    """Raises BadRequest for a body that is not a valid request of this kind."""
+    """Decode the body of a request. Raises BadRequest if the body is not a valid request of this kind."""
     try:
         if codec == "msgpack":
             return msgspec.msgpack.decode(body, type=kind)
@@ -99,7 +99,7 @@ def decode_body(body: bytes, codec: Codec, kind: type[Body]) -> Body:
 
 
 def decode_request(body: bytes) -> RetrieveRequest:
-    """Decode a request to /retrieve. Raises BadRequest."""
+    """Decode a request to /retrieve. Raises BadRequest if the request is invalid."""
     request = decode_body(body, codec_of(body), RetrieveRequest)
     if (request.query is None) == (request.queries is None):
         raise BadRequest("the request needs either 'query', a string, or 'queries', a list of strings")
@@ -122,18 +122,20 @@ def encode_reply(request: RetrieveRequest, codec: Codec, found: Sequence[Sequenc
 
 
 class Busy(Exception):
-    """Too many queries are waiting."""
+    """Raised when too many queries are waiting."""
 
 
 class Batcher:
-    """Group concurrent queries into batches, which are searched in threads. While one batch runs, the next one fills.
+    """Groups concurrent queries into batches and searches the batches in threads.
+
+    Queries that arrive while all workers are busy are collected for the next batches.
 
     Args:
-        retriever: searched with all queries of a batch at once.
-        workers: batches searched at the same time.
-        max_batch: queries per batch. All queries of a batch have the same topk.
+        retriever: its search() is called once per batch.
+        workers: maximum number of batches searched at the same time.
+        max_batch: maximum number of queries per batch. All queries of a batch have the same topk.
 
-    ``waiting`` counts the queries not yet in a batch, ``batches`` the batches started so far.
+    ``waiting`` is the number of queries that are not yet in a batch, ``batches`` the number of batches started so far.
     """
 
     def __init__(self, retriever: Retriever, *, workers: int = 2, max_batch: int = 64) -> None:
@@ -145,7 +147,7 @@ class Batcher:
         self.waiting = self.batches = 0
 
     async def search(self, queries: Sequence[str], topk: int) -> list[list[Hit]]:
-        """See Retriever.search. Raises Busy, and the exceptions of the retriever for the batch concerned."""
+        """See Retriever.search. Raises Busy, or the exception with which the search of a batch failed."""
         if self.waiting + len(queries) > MAX_WAITING:
             raise Busy
         loop = asyncio.get_running_loop()
@@ -157,7 +159,7 @@ class Batcher:
             return list(await asyncio.gather(*futures))
         finally:
             for future in futures:
-                future.cancel()  # if the client has disconnected
+                future.cancel()  # has no effect on completed futures
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -168,7 +170,7 @@ class Batcher:
             batch = [queue.popleft() for _ in range(min(len(queue), self._max_batch))]
             del self._queues[topk]
             if queue:
-                self._queues[topk] = queue  # now last in turn
+                self._queues[topk] = queue  # moved behind the queues of other topk values
             self.waiting -= len(batch)
             if batch := [(query, future) for query, future in batch if not future.done()]:
                 self._idle -= 1
@@ -199,20 +201,20 @@ class Batcher:
 
 
 class UpstreamTimeout(ToolError):
-    """A service behind the server timed out."""
+    """Raised when a service behind the server timed out."""
 
 
 @dataclass
 class Service:
-    """What a server answers with.
+    """The search function of a server and its optional extensions.
 
     Args:
-        search: queries and topk to hits. Raises ToolError if a service behind the server failed.
-        topk: documents for a request without topk.
-        about: shown by /health.
-        access: URLs to contents, None for unknown ones; None for a server without /access.
-        gauges: functions of the gauges shown by /metrics, by name.
-        close: called once when the server has stopped.
+        search: returns the hits for (queries, topk). Raises ToolError if a service behind the server failed.
+        topk: number of documents per query if the request does not set topk.
+        about: additional fields of /health.
+        access: returns the contents for each URL, None for an unknown URL. If ``access`` is None, there is no /access.
+        gauges: maps the name of a gauge in /metrics to a function that returns its value.
+        close: called once when the server stops.
     """
 
     search: Search
@@ -224,7 +226,7 @@ class Service:
 
 
 class Metrics:
-    """The metrics of one server, in a prometheus_client registry of their own."""
+    """The Prometheus metrics of one server, in a separate registry."""
 
     def __init__(self, gauges: dict[str, Callable[[], float]]) -> None:
         self._prometheus = prometheus = require("prometheus_client", extra="search")
@@ -240,7 +242,7 @@ class Metrics:
             gauge.set_function(value)
 
     def render(self) -> tuple[bytes, str]:
-        """Return (text, media type)."""
+        """Return the metrics in the Prometheus text format, as (body, media type)."""
         return self._prometheus.generate_latest(self._registry), self._prometheus.CONTENT_TYPE_LATEST
 
 
@@ -267,7 +269,7 @@ def make_app(service: Service) -> Any:
 
 
 class _App:
-    """The endpoints. response: Starlette's class."""
+    """The HTTP endpoints of a service. response: Starlette's Response class."""
 
     def __init__(self, service: Service, response: Any) -> None:
         self._service, self._response = service, response
@@ -297,7 +299,7 @@ class _App:
     async def _access(self, body: bytes, codec: Codec) -> bytes:
         urls = decode_body(body, codec, AccessRequest).urls
         assert self._service.access is not None
-        texts = await asyncio.to_thread(self._service.access, urls)  # may read all documents
+        texts = await asyncio.to_thread(self._service.access, urls)  # the first call may read all documents
         return encode(codec, {"result": [None if text is None else {"contents": text} for text in texts]})
 
     async def _respond(self, request: Any, answer: Callable[[bytes, Codec], Awaitable[bytes]]) -> Any:
@@ -336,7 +338,7 @@ async def _read_body(request: Any) -> bytes:
             if len(data) > MAX_BODY_BYTES:
                 raise BadRequest(f"the body is larger than {MAX_BODY_BYTES} bytes")
     except ClientDisconnect:
-        raise BadRequest("the client disconnected") from None  # never sent, but counted
+        raise BadRequest("the client disconnected") from None  # the error is not sent, but counted in the metrics
     return bytes(data)
 
 
@@ -349,7 +351,7 @@ def add_address(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(service: Service, host: str, port: int) -> None:
-    """Serve until SIGINT or SIGTERM, then complete the requests in flight. Prints the URL when it is listening.
+    """Print the URL, serve until SIGINT or SIGTERM, then complete the requests in flight.
 
     Raises:
         BadValue: the address is not available.

@@ -1,4 +1,4 @@
-"""BM25 ranking by tantivy, which stores the documents and finds them by words, number or URL. Needs [search]."""
+"""BM25 ranking with tantivy, which also stores the documents. Needs the extra [search]."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from gem.tools.search_engine.corpus import Document, words
 from gem.tools.search_engine.numpy_engine import TIE
 
 COMMIT_EVERY = 100_000  # documents; an interrupted build resumes after the last commit
-HEAP_BYTES = 128_000_000  # documents that the writer buffers in memory
+HEAP_BYTES = 128_000_000  # memory in which the writer buffers documents
 
 
 class TantivyEngine:
-    """Open what build() wrote.
+    """BM25 engine on an index written by build().
 
     Args:
-        folder: of the index.
-        size: its number of documents.
+        folder: folder of the index.
+        size: expected number of documents.
 
     Raises:
-        BadValue: tantivy cannot open the folder, or it has another number of documents.
+        BadValue: tantivy cannot open the index, or the index does not have ``size`` documents.
     """
 
     name = "tantivy"
@@ -37,7 +37,7 @@ class TantivyEngine:
             index.config_reader("manual")  # the default starts a thread that watches the folder
             index.reload()
             self._schema, self._searcher = index.schema, index.searcher()
-        except Exception as e:  # tantivy raises ValueError and others
+        except Exception as e:  # tantivy raises several exception types
             raise BadValue(f"{folder}: tantivy cannot open it ({e}); delete the index and rebuild it") from e
         if self._searcher.num_docs != size:
             found = f"{self._searcher.num_docs} of {size} documents"
@@ -48,10 +48,10 @@ class TantivyEngine:
         return int(self._searcher.num_docs)
 
     def search(self, query: Sequence[str], topk: int) -> list[tuple[float, Document]]:
-        """Return the best topk documents and all that tie with the last of them, in any order."""
+        """See LexicalEngine.search."""
         if not query:
             return []
-        # Built from terms, never parsed from text: a model may write "foo:bar" or "(((".
+        # The query is built from terms, not parsed from text, because a model may write "foo:bar" or "(((".
         should = self._tantivy.Occur.Should
         terms = [(should, self._term("words", word, "freq")) for word in query]
         boolean = terms[0][1] if len(terms) == 1 else self._tantivy.Query.boolean_query(terms)
@@ -60,7 +60,7 @@ class TantivyEngine:
             hits = self._searcher.search(boolean, limit, count=False).hits
             if len(hits) < limit or hits[-1][0] < hits[topk - 1][0] - 2 * TIE:
                 break
-            limit *= 4  # more ties than fit
+            limit *= 4  # more documents tie than the limit allows
         last = hits[min(topk, len(hits)) - 1][0] if hits else 0.0
         return [(score, self._stored(address)) for score, address in hits if score > last - 2 * TIE]
 
@@ -71,12 +71,12 @@ class TantivyEngine:
         return self._stored(hits[0][1])
 
     def contents_at(self, url: str) -> str | None:
-        """Return the contents of the document with this URL."""
+        """Return the contents of the document with this URL, or None for an unknown URL."""
         hits = self._searcher.search(self._term("url", url), 1, count=False).hits
         return self._stored(hits[0][1])["contents"] if hits else None
 
     def close(self) -> None:
-        """Tantivy closes its files when the engine is collected."""
+        """Do nothing: tantivy closes its files when the engine is garbage-collected."""
 
     def _term(self, field: str, value: Any, index_option: str = "basic") -> Any:
         return self._tantivy.Query.term_query(self._schema, field, value, index_option=index_option)
@@ -84,7 +84,7 @@ class TantivyEngine:
     def _stored(self, address: Any) -> Document:
         try:
             return msgspec.json.decode(self._searcher.doc(address)["document"][0], type=Document)
-        except Exception as e:  # tantivy raises ValueError and others
+        except Exception as e:  # tantivy raises several exception types
             raise ToolError(f"{self._folder}: a document is damaged ({e}); rebuild the index") from e
 
 
@@ -105,7 +105,7 @@ def build(documents: Iterable[Document], folder: Path) -> int:
     except ValueError as e:
         raise BadValue(f"{folder}: tantivy cannot resume the build ({e}); delete the index and rebuild it") from e
     count: int = index.searcher().num_docs
-    # One thread: with more, the order of tied documents differs from build to build.
+    # One thread, because with several threads the order of tied documents differs between builds.
     writer = index.writer(heap_size=HEAP_BYTES, num_threads=1)
     try:
         for document in islice(documents, count, None):
@@ -119,7 +119,7 @@ def build(documents: Iterable[Document], folder: Path) -> int:
             count += 1
             if count % COMMIT_EVERY == 0:
                 writer.commit()
-    finally:  # keep what was added before an interruption
+    finally:  # keep the documents added before an interruption
         writer.commit()
         writer.wait_merging_threads()
     return count

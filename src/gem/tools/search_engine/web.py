@@ -1,7 +1,7 @@
-"""Web search behind a server: results as documents, a client of search APIs, the text of pages, and a disk cache.
+"""Web search for a search server: a client for search APIs, a fetcher of web pages, and a disk cache of results.
 
-API keys never appear in messages, logs or the cache. Result pages may link anywhere, so requests to addresses outside
-the public internet are refused, after each redirect as well.
+API keys never appear in messages, logs or the cache. A search result may contain any URL, so requests to addresses
+outside the public internet are blocked, including requests after a redirect.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from gem.errors import BadValue, CallerError, ToolError, require
 from gem.tools.search_engine.corpus import Hit, words
 from gem.tools.search_engine.server import Service, UpstreamTimeout, add_address, serve
 
-MAX_PAGE_BYTES = 1 << 21  # read per page
+MAX_PAGE_BYTES = 1 << 21  # maximum number of bytes read per page
 MAX_REDIRECTS = 5
-EXCERPT_WORDS = 300  # of a page that are shown
+EXCERPT_WORDS = 300  # words of a page that are shown
 
 # Elements that are not part of the content, and elements that start a new line.
 _HIDDEN = ["script", "style", "noscript", "template", "nav", "header", "footer", "aside", "form", "svg", "head"]
@@ -37,7 +37,7 @@ _BLOCKS = "p, div, br, li, tr, td, th, h1, h2, h3, h4, h5, h6, section, article"
 
 
 class WebResult(NamedTuple):
-    """A result of a web search. Any field may be empty, but not all."""
+    """A result of a web search. Either the title or the text may be empty, but not both."""
 
     title: str
     text: str
@@ -45,13 +45,13 @@ class WebResult(NamedTuple):
 
 
 class SearchApi(HttpClient):
-    """Client of a web search API with GET requests and JSON replies. Error messages name the URL without keys."""
+    """Client of a web search API with GET requests and JSON replies. Error messages never contain the API key."""
 
     def __init__(self, *, timeout: float, retries: int = 2, backoff: float = 0.5, concurrency: int = 32) -> None:
         super().__init__(extra="search", timeout=timeout, concurrency=concurrency, retries=retries, backoff=backoff)
 
     async def get(self, url: str, params: Mapping[str, str], secret: str) -> dict[str, Any]:
-        """Return the JSON object of the reply. Raises ToolError, or UpstreamTimeout if it took too long."""
+        """Return the JSON object of the reply. Raises UpstreamTimeout after a timeout, ToolError for other failures."""
         request = HttpRequest("GET", url, None, self.timeout, params=params, secret=secret)
         return await asyncio.wrap_future(self.send(request, _parse_object))
 
@@ -71,22 +71,22 @@ def _parse_object(body: bytes) -> dict[str, Any]:
 
 
 def string_in(data: Mapping[str, Any], *keys: str) -> str:
-    """Return the first of these values that is a string with content, else ""."""
+    """Return the value of the first of these keys that has a non-blank string, or "" if there is none."""
     return next((value for key in keys if isinstance(value := data.get(key), str) and value.strip()), "")
 
 
 def objects_in(data: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the objects in a list, or a single object as a list; empty for anything else."""
+    """Return the JSON objects in the list at a key, or a single object as a list of one; else an empty list."""
     value = data.get(key)
     return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
 
 
 class WebSearch:
-    """Answer queries from the cache or with ``fetch``.
+    """Answers queries from the cache or with ``fetch``.
 
     Args:
-        fetch: query and topk to results. Raises ToolError.
-        cache: of results on disk; None keeps nothing.
+        fetch: returns the results for (query, topk). Raises ToolError if the search fails.
+        cache: stores results on disk; None disables caching.
     """
 
     def __init__(self, fetch: Callable[[str, int], Awaitable[list[WebResult]]], cache: DiskCache | None = None) -> None:
@@ -107,21 +107,21 @@ class WebSearch:
 
 
 def _hit(result: WebResult, rank: int) -> Hit:
-    """The score is 1 / rank, since search APIs return none."""
+    """Convert a result to a hit. The score is 1 / rank, because search APIs return no scores."""
     title = " ".join(result.title.split())
     document = {"id": result.url or f"result-{rank}", "contents": f'"{title}"\n{result.text.strip()}'}
     return Hit({**document, **({"url": result.url} if result.url else {})}, round(1 / rank, 4))
 
 
 class DiskCache:
-    """Results of queries in an SQLite file, which several servers may share.
+    """Caches the results of queries in an SQLite file. Several servers can share the file.
 
     Args:
-        path: created if missing.
-        kind: of the results; servers of different kinds may share a file.
+        path: the SQLite file, created if missing.
+        kind: part of the cache key, so that servers with different search APIs can share a file.
 
     Raises:
-        BadValue: the file is not an SQLite database.
+        BadValue: the file cannot be opened as an SQLite database.
     """
 
     def __init__(self, path: Path, kind: str) -> None:
@@ -153,18 +153,18 @@ class DiskCache:
 
 
 class PageError(Exception):
-    """A page that cannot be read; the message gives the reason."""
+    """Raised when a page cannot be read; the message gives the reason."""
 
 
 class PageFetcher:
-    """Fetch pages as text, on the event loop of the first call.
+    """Fetches web pages as text. All calls must be made on the same event loop.
 
-    It does not use the shared HTTP client, because it follows redirects, stops reading at MAX_PAGE_BYTES and checks
-    the address of each connection.
+    PageFetcher does not use HttpClient, because it follows redirects, stops reading at MAX_PAGE_BYTES and checks the
+    address of each connection.
 
     Args:
         timeout: seconds per page, including redirects.
-        allow_private: fetch from this machine and private networks too; for tests.
+        allow_private: also fetch from this machine and private networks; for tests.
     """
 
     def __init__(self, *, timeout: float, allow_private: bool = False) -> None:
@@ -172,7 +172,11 @@ class PageFetcher:
         self._session: Any = None
 
     async def text(self, url: str) -> str:
-        """Return the text of a page. Raises PageError if it is refused, unreachable, too slow or not a page."""
+        """Return the text of a page.
+
+        Raises:
+            PageError: the URL is not allowed, the request failed or timed out, or the response is not HTML or text.
+        """
         try:
             return await asyncio.wait_for(self._fetch(url), self._timeout)
         except asyncio.TimeoutError:
@@ -202,14 +206,14 @@ class PageFetcher:
         raise PageError(f"more than {MAX_REDIRECTS} redirects")
 
     def _check_url(self, url: str) -> None:
-        """Raises PageError for other schemes, and for numeric addresses that are not public."""
+        """Raise PageError if the URL is not an http or https URL, or if its IP address is not public."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise PageError("not an http or https URL")
         try:
             address = ipaddress.ip_address(parts.hostname)
         except ValueError:
-            return  # a name, which the resolver checks
+            return  # a host name, whose addresses the resolver checks
         if not (self._allow_private or address.is_global):
             raise PageError(f"{address} is not a public address")
 
@@ -242,7 +246,7 @@ async def _read_page(response: Any) -> str:
 
 
 def html_to_text(html: str) -> str:
-    """Return the visible text of a page, one line per block element, without navigation, forms and scripts."""
+    """Return the text of an HTML page, one line per block element, without navigation, forms and scripts."""
     tree = require("selectolax.lexbor", extra="search").LexborHTMLParser(html)
     if tree.body is None:
         return ""
@@ -255,7 +259,9 @@ def html_to_text(html: str) -> str:
 
 
 def excerpt(text: str, wanted: Sequence[str], size: int = EXCERPT_WORDS) -> str:
-    """Return the run of ``size`` words with most of the distinct words wanted, the first of several such.
+    """Return the first run of ``size`` words with the largest number of distinct wanted words.
+
+    A text of at most ``size`` words is returned whole.
 
     >>> excerpt("one two three four five six", words("four six"), 3)
     'four five six'
@@ -282,7 +288,11 @@ def excerpt(text: str, wanted: Sequence[str], size: int = EXCERPT_WORDS) -> str:
 
 
 def read_key(given: str | None, variable: str, option: str) -> str:
-    """Return a key from the command line or, hidden from other users of the machine, from the environment."""
+    """Return the API key from the command line, or from the environment, which other users cannot read.
+
+    Raises:
+        BadValue: there is no key, or the key is not printable ASCII.
+    """
     key = (given or os.environ.get(variable, "")).strip()
     if not key or not key.isascii() or not key.isprintable():
         raise BadValue(f"a key is required: {option}, or the environment variable {variable}")
@@ -301,11 +311,11 @@ def serve_web(args: argparse.Namespace, kind: str, make: Callable[[], tuple[Any,
 
     Args:
         args: parsed options of add_options(), and ``search_url``.
-        kind: of the results; see DiskCache.
-        make: returns ``fetch`` of a WebSearch, and the objects to close when the server stops.
+        kind: see DiskCache; also shown by /health.
+        make: returns the ``fetch`` function of a WebSearch and the objects to close when the server stops.
 
     Returns:
-        The exit code.
+        The exit code: 0, or 2 after a CallerError.
     """
     try:
         check_url(args.search_url, "--search_url", "https://host/search", "pass the key with its own option")
