@@ -1,7 +1,7 @@
 """Encode conversations with a chat template, extending the context token by token.
 
-Ids fed next = ids fed before + ids sampled + ids of the new messages. Earlier turns are not rendered again, so replies
-are fed back as the exact tokens that were sampled.
+Each prompt is the previous prompt followed by the sampled ids and the ids of the new messages. Earlier turns are not
+rendered again, so replies keep the exact tokens that were sampled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gem.conversation.template import SafeText, Template
 from gem.errors import BadValue
 from gem.messages import Message, Role, assistant, user
 
-_QUESTION, _REPLY, _ANSWER = "a-question", "a-reply-to-be-found-again", "an-answer"  # of dummy conversations
+_QUESTION, _REPLY, _ANSWER = "a-question", "a-reply-to-be-found-again", "an-answer"  # contents of dummy conversations
 # Cache sizes per format. Games repeat few short texts; tool results are long and never repeat.
 _CACHED_TEXTS = 16_384
 _CACHED_CHARS = 2_000  # per conversation; longer ones are not cached
@@ -36,8 +36,8 @@ class ChatFormat:
         tokenizer: a Hugging Face tokenizer with a chat template that ends replies with a token.
 
     Attributes:
-        eos_id: the token that ends a reply: the control token that the template writes after a reply, else the
-            tokenizer's eos token.
+        eos_id: id of the token that ends a reply: the control token that the template writes after a reply, or the
+            tokenizer's eos token if the template writes none.
 
     Raises:
         BadValue: if the tokenizer has no chat template or no eos token.
@@ -53,9 +53,9 @@ class ChatFormat:
         self._extends: bool | None = None
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """Encode a whole conversation, up to the header of the next reply.
+        """Encode a whole conversation and the header of the next reply.
 
-        Replies are encoded as text. Replies made by reply() keep their control tokens.
+        Messages are encoded as text. Only messages made by reply() keep their control tokens.
         """
         if len(messages) == 1:
             key = self._key(messages)
@@ -63,11 +63,11 @@ class ChatFormat:
         return self.template.encode(self.template.render(messages))
 
     def raw(self, prompt: str) -> list[int]:
-        """Encode a prompt already rendered with the template. Text that looks like a control token becomes one."""
+        """Encode a prompt rendered with the template. Text that looks like a control token is encoded as that token."""
         return self.template.encode_plain(prompt)
 
     def extend(self, fed: list[int], sampled: list[int], new: str | Sequence[Message]) -> list[int]:
-        """Return the context after a reply and new messages.
+        """Return the previous prompt, extended by a reply, new messages and the header of the next reply.
 
         Args:
             fed: ids of the previous prompt.
@@ -97,7 +97,7 @@ class ChatFormat:
     def keeps(self, sampled: list[int]) -> bool:
         """Return whether the template still shows this reply in full after a user message, ignoring whitespace.
 
-        Templates that strip thinking do not keep replies that contain it.
+        Returns false for a reply with thinking if the template removes thinking from earlier replies.
         """
         key = blake2b(array("q", sampled).tobytes(), digest_size=16).digest()
         kept = self._kept.get(key)
@@ -108,7 +108,10 @@ class ChatFormat:
         return kept
 
     def reply(self, sampled: list[int]) -> Message:
-        """Convert a sampled reply to a message. prompt() encodes its control tokens as such, but no look-alikes."""
+        """Convert a sampled reply to a message.
+
+        prompt() encodes only the sampled control tokens as control tokens, not text that looks like them.
+        """
         return assistant(self._reply_text(tuple(sampled)))
 
     def decode(self, sampled: list[int]) -> str:
@@ -126,7 +129,7 @@ class ChatFormat:
         return tuple((message["role"], self.template.safe(message["content"])) for message in messages)
 
     def _end_of_reply(self) -> tuple[str, int]:
-        """Return the token that the template ends a reply with. It may differ from the eos token."""
+        """Return the text and id of the control token that the template writes after a reply, else of the eos token."""
         _, _, rest = self.template.render([user(_QUESTION), assistant(_REPLY)], reply=False).partition(_REPLY)
         for token in sorted(self.template.control, key=len, reverse=True):
             if rest.lstrip().startswith(token):
@@ -164,7 +167,7 @@ class ChatFormat:
 
 
 def remove_whitespace(text: str) -> str:
-    """Remove all whitespace, which templates trim and add."""
+    """Remove all whitespace. Used to compare texts, because templates add and trim whitespace."""
     return "".join(text.split())
 
 

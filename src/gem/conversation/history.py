@@ -1,8 +1,8 @@
 """Limits on the history shown to a model, and the token context of each turn.
 
-A context extends the previous one by the sampled ids and the ids of the new messages wherever the template would render
-the same. Otherwise it is rendered from scratch, which forks a new TokenSequence. This happens when old turns are
-dropped, and when the template no longer shows an earlier reply in full, as with templates that strip thinking.
+A context extends the previous context by the sampled ids and the ids of the new messages. A new context is built, and a
+new TokenSequence starts, when old turns are dropped or when the template no longer shows an earlier reply in full, for
+example because the template removes thinking from earlier replies.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from gem.trajectory import Turn
 class History:
     """Limits on the part of an episode shown to a policy.
 
-    The task (the first observation) and the newest turn are always shown. Turns are dropped whole, a reply together
-    with the observation that followed it, the oldest first.
+    The task (the first observation) and the newest turn are always shown. The oldest turns are dropped first.
+    Dropping a turn removes a reply and the observation after the reply.
 
     Args:
         max_turns: maximum number of earlier turns shown besides the task; None shows all.
         max_tokens: maximum length of a context, for token policies; None applies only the policy's own limit.
         overflow: "end" truncates the episode past a limit (stop reason "max_turns" or "max_tokens"). "drop_oldest"
-            drops as few turns as necessary; the episode is truncated only if task and newest turn do not fit.
+            drops as few turns as necessary; the episode is truncated only if the task and the newest turn exceed the
+            token limit.
 
     Raises:
-        BadValue: for a limit below 1 or another overflow.
+        BadValue: for a limit below 1 or an unknown overflow.
     """
 
     max_turns: int | None = None
@@ -49,14 +50,14 @@ class History:
             raise BadValue(f"overflow must be 'end' or 'drop_oldest', got {self.overflow!r}")
 
     def dropped(self, turns: Sequence[Turn]) -> int:
-        """Return how many of the oldest turns the next context leaves out because of max_turns."""
+        """Return the number of oldest turns to drop: those dropped before, and more if max_turns requires it."""
         before = turns[-1].dropped if turns else 0
         if self.max_turns is None or self.overflow == "end":
             return before
         return max(before, len(turns) - self.max_turns)
 
     def exceeded(self, turns: Sequence[Turn]) -> StopReason | None:
-        """Return MAX_TURNS if the number of turns ends the episode, else None."""
+        """Return MAX_TURNS if overflow is "end" and there are more than max_turns turns, else None."""
         ends = self.overflow == "end" and self.max_turns is not None and len(turns) > self.max_turns
         return StopReason.MAX_TURNS if ends else None
 
@@ -69,8 +70,8 @@ class History:
             limit: maximum number of tokens that the policy accepts; None for no limit.
 
         Raises:
-            BadValue: if the first prompt is longer than max_tokens. A first prompt longer than ``limit`` is left for
-                the policy to refuse.
+            BadValue: if the first prompt is longer than max_tokens. A first prompt longer than ``limit`` raises
+                checked here.
         """
         dropped = self.dropped(turns)
         ids = context_ids(chat, turns, new, dropped)
@@ -85,7 +86,7 @@ class History:
 
 
 class Context(NamedTuple):
-    """The ids to feed, the number of turns left out, and the limit that ends the episode (None within all limits)."""
+    """The ids of the next prompt, the number of dropped turns, and the limit exceeded (None if none is)."""
 
     ids: list[int]
     dropped: int
@@ -121,12 +122,16 @@ def conversation(
 
 
 def turn_messages(turn: Turn) -> list[Message]:
-    """Return the messages of the observation that a turn responded to."""
+    """Return the observation of a turn as messages."""
     return as_messages(turn.observation, turn.role)
 
 
 def context_ids(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[int]:
-    """Return the ids of the next context: the previous one extended, unless an earlier reply would now be hidden."""
+    """Return the ids of the next context.
+
+    The previous context is extended if no more turns are dropped and the template still shows all earlier replies.
+    Otherwise a new context is built.
+    """
     if not turns:
         return chat.prompt(new)
     last = turns[-1]
@@ -152,7 +157,7 @@ def _messages(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], d
 
 
 def _still_shows_replies(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message]) -> bool:
-    """Whether the template, given the new messages, shows the last reply and all replies that it showed before."""
+    """Whether the template still shows the last reply and all replies shown before when the new messages are added."""
     dropped = turns[-1].dropped
     at_risk = [turn for turn in turns[dropped:] if not chat.keeps(turn.sampled_ids)]
     if not at_risk:  # the common case, decided without rendering
@@ -166,7 +171,7 @@ def _still_shows_replies(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[
         at_risk = [turn for turn in at_risk if turn is turns[-1]]
     shown, shown_before = _ReplyCounter(chat, now, messages), _ReplyCounter(chat, was, before)
     last = _text(chat, turns[-1])
-    texts = dict.fromkeys(_text(chat, turn) for turn in reversed(at_risk))  # templates strip the newest reply first
+    texts = dict.fromkeys(_text(chat, turn) for turn in reversed(at_risk))  # newest first: most likely stripped
     return all(shown.count(text) >= shown_before.count(text) + (text == last) for text in texts)
 
 
@@ -193,5 +198,5 @@ class _ReplyCounter:
         self._others = [remove_whitespace(chat.template.safe(content)) for content in others]
 
     def count(self, text: str) -> int:
-        """Return how often a reply is shown in full, not counting quotations in other messages."""
+        """Return how often the text of a reply occurs, without its occurrences in other messages."""
         return self._rendered.count(text) - sum(other.count(text) for other in self._others)

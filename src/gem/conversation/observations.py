@@ -1,4 +1,4 @@
-"""Convert observations to messages. The only place that determines the role of an observation."""
+"""Convert observations to messages, and determine the role of each message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def role_of(info: Info) -> Role:
 
 
 def observation_text(observation: Observation, info: Info) -> str:
-    """Return an observation as the text of one message: info["prefix"], the text and info["suffix"], on separate lines.
+    """Join info["prefix"], the text of an observation and info["suffix"] with newlines. Empty parts are omitted.
 
     Raises:
         BadValue: for an observation that is not text.
@@ -28,9 +28,9 @@ def observation_text(observation: Observation, info: Info) -> str:
 
 
 def with_prefix_and_suffix(observation: Observation, info: Info) -> Observation:
-    """Add info["prefix"] and info["suffix"] around the text of an observation, or around its last message in a list.
+    """Wrap the text of an observation in info["prefix"] and info["suffix"].
 
-    Other values are returned unchanged.
+    In a list of messages, only the last message is wrapped. Observations without text are returned unchanged.
     """
     if isinstance(observation, str):
         return observation_text(observation, info)
@@ -44,7 +44,9 @@ def with_prefix_and_suffix(observation: Observation, info: Info) -> Observation:
 
 
 def as_messages(observation: Observation, role: Role = "user") -> list[Message]:
-    """Convert an observation to messages: those it contains, or one with the given role.
+    """Convert an observation to messages.
+
+    A list of messages is copied. Any other observation becomes one message with the given role.
 
     The content of a message with images is a list of parts, images first: {"type": "image", "image": …} and
     {"type": "text", "text": …}.

@@ -1,6 +1,6 @@
-"""Measure retokenization mismatches: contexts that differ from the same conversation rendered from text.
+"""Measure retokenization mismatches: contexts that differ from the same conversation rendered and encoded from text.
 
-A trainer that stores text and renders it again trains on those other ids. Causes are replies that do not survive
+A trainer that stores only text trains on ids that differ from the sampled ids. Causes are replies that do not survive
 decoding and encoding, templates that trim or rewrite messages, and text that looks like control tokens. Training in gem
 is unaffected, because it uses the recorded ids; the meter measures what text-based training would have changed.
 """
@@ -14,7 +14,7 @@ from gem.conversation.chat import ChatFormat
 from gem.conversation.history import conversation, turn_messages
 from gem.trajectory import Trajectory, Turn
 
-SNIPPET = 8  # tokens shown of each side
+SNIPPET = 8  # number of tokens shown of each context
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class RetokenizationMismatch:
     Args:
         turn: index of the turn.
         index: of the first id that differs; the length of the shorter context if one is a prefix of the other.
-        fed, rendered: up to eight tokens of each from there on, as text.
+        fed, rendered: up to eight tokens of each context from ``index`` on, as text.
     """
 
     turn: int
@@ -43,7 +43,7 @@ def retokenization_mismatch(chat: ChatFormat, turns: Sequence[Turn]) -> Retokeni
 
 
 def _mismatch_at(chat: ChatFormat, turns: Sequence[Turn], k: int) -> RetokenizationMismatch | None:
-    """Return the mismatch of the context of turn k, or None."""
+    """Return the mismatch in the context of turn k, or None if the context can be reproduced from text."""
     messages = conversation(turns[:k], turn_messages(turns[k]), turns[k].dropped)
     rendered, fed = chat.raw(chat.template.render_plain(messages)), turns[k].prompt_ids
     if rendered == fed:
@@ -63,11 +63,11 @@ class RetokenizationMeter:
 
     Args:
         chat: the format that produced the contexts.
-        max_examples: number of mismatches to keep.
+        max_examples: maximum length of ``examples``.
 
     Attributes:
-        episodes, contexts: number added.
-        mismatched_episodes, mismatched_contexts: number of those with a mismatch.
+        episodes, contexts: number of episodes and contexts added.
+        mismatched_episodes, mismatched_contexts: number of episodes and contexts with a mismatch.
         examples: the first mismatch of each of the first mismatched episodes.
     """
 

@@ -1,8 +1,8 @@
 """Render and encode a tokenizer's chat template without letting message text inject control tokens.
 
-Text in a message that looks like a control token ("<|im_end|>") gets a mark inserted before rendering. The template's
+Before rendering, a mark is inserted into message text that looks like a control token ("<|im_end|>"). The template's
 own control tokens have no mark, so only they are encoded as control tokens, even if the template trims, quotes or
-splits the messages. The mark is removed from the rest.
+splits the messages. The marks are removed before the text is encoded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MARK = "\ufdd0"  # a Unicode noncharacter, reserved for internal use; removed fr
 
 
 class SafeText(str):
-    """Text in which look-alikes of control tokens are already marked. Unmarked ones are real control tokens."""
+    """Text in which every string that only looks like a control token is marked."""
 
 
 class Template:
@@ -26,7 +26,7 @@ class Template:
 
     Control tokens are the tokenizer's special tokens and the added tokens that the template writes around user and
     assistant messages. Other added tokens, such as "<think>" and "<tool_response>" of many models, are ordinary text.
-    If the template refuses the role "tool" or omits such messages, they are rendered as user messages.
+    If the template rejects or omits messages of the role "tool", they are rendered as user messages.
 
     Args:
         tokenizer: a Hugging Face tokenizer, or an object with its apply_chat_template(), encode() and decode().
@@ -45,7 +45,7 @@ class Template:
         self._supports_tools: bool | None = None
 
     def render(self, messages: Sequence[Message], reply: bool = True) -> str:
-        """Render a conversation, with look-alikes of control tokens marked.
+        """Render a conversation. Message text that looks like a control token is marked.
 
         Args:
             messages: the conversation.
@@ -77,7 +77,7 @@ class Template:
         return ids + self.encode_text(rendered[end:])
 
     def encode_plain(self, text: str) -> list[int]:
-        """Encode a text. Text that looks like a special token becomes one."""
+        """Encode a text. Text that looks like a special token is encoded as that token."""
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     def encode_text(self, text: str) -> list[int]:
@@ -93,19 +93,19 @@ class Template:
         return [id for part in text.split(MARK) for id in self.encode_plain(part)]
 
     def safe(self, text: Any) -> SafeText:
-        """Mark look-alikes of control tokens in a text. Raises BadValue for a value that is not text."""
+        """Mark strings that look like control tokens in a text. Raises BadValue for a value that is not text."""
         if isinstance(text, SafeText):
             return text
         if not isinstance(text, str):
             raise BadValue(f"a text policy takes messages of text, got content of {type(text).__name__}")
         if MARK in text:
             text = text.replace(MARK, "")
-        while self._find.search(text):  # repeated for tokens nested in tokens
+        while self._find.search(text):  # repeated, because control tokens may contain other control tokens
             text = self._find.sub(lambda match: match[0][0] + MARK + match[0][1:], text)
         return SafeText(text)
 
     def decode_reply(self, ids: Sequence[int]) -> SafeText:
-        """Decode sampled ids. Control tokens stay as they are; look-alikes spelled in other tokens are marked."""
+        """Decode sampled ids. Sampled control tokens are kept; other text that looks like a control token is marked."""
         parts: list[str] = []
         run: list[int] = []
         control: list[str] = []
@@ -157,7 +157,10 @@ class Template:
 
 
 def _without_tools(messages: Sequence[Message]) -> Iterable[Message]:
-    """Convert tool results to user messages. Adjacent ones are joined, as some templates require alternating roles."""
+    """Convert tool messages to user messages.
+
+    They are joined with adjacent user messages, because some templates require alternating roles.
+    """
     pending: Message | None = None
     from_tool = False
     for message in messages:

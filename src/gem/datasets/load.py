@@ -1,6 +1,6 @@
 """Load datasets: JSON lines, JSON and Parquet files, folders, the Hugging Face hub and its local copies, or objects.
 
-JSON lines files are indexed by the start of each line, Parquet files are read one row group at a time.
+Only the start of each line of a JSON lines file is kept in memory. Parquet files are read one row group at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 class MissingData(BadValue):
-    """A dataset of the hub that cannot be loaded here."""
+    """Raised when a dataset of the Hugging Face hub cannot be loaded."""
 
 
 def load_rows(source: Any, split: str | None = None, *, config: str | None = None) -> Rows:
@@ -70,7 +70,7 @@ def _load_named(source: str | Path, split: str | None, config: str | None) -> Ro
 
 
 def local_copy(name: str) -> Path | None:
-    """Return the folder of a hub dataset under $GEM_DATA, or None."""
+    """Return the folder of a hub dataset under $GEM_DATA, or None if there is no such folder."""
     root = os.environ.get(GEM_DATA)
     return Path(root) / name if root and (Path(root) / name).is_dir() else None
 
@@ -102,7 +102,7 @@ def hub_rows(name: str, split: str | None, config: str | None, *, streaming: boo
     """Load a split of a hub dataset with the ``datasets`` library.
 
     Raises:
-        MissingData: with the ways to provide the dataset.
+        MissingData: the dataset cannot be loaded; the message lists the ways to provide it.
     """
     installed = is_installed("datasets")
     first = "connect to the network" if installed else "pip install 'gem-llm[data]'"
@@ -142,7 +142,7 @@ def read_file(path: str | Path) -> Rows:
 
 @lru_cache(maxsize=32)
 def _read_file(path: Path, mtime_ns: int) -> Rows:
-    """mtime_ns: part of the cache key, so that a modified file is opened again."""
+    """Read a file. ``mtime_ns`` is part of the cache key, so that a modified file is read again."""
     rows = {".jsonl": JsonLines, ".json": _read_json_list, ".parquet": Parquet}[path.suffix](path)
     if len(rows) == 0:
         raise BadValue(f"{path}: the file has no rows")

@@ -26,16 +26,16 @@ _logger = logging.getLogger(BAD_ROWS)
 
 
 class Rows(Sequence[Row]):
-    """A sequence of rows in file order, each read on access.
+    """A sequence of rows. Each row is read when it is accessed.
 
-    name: of the dataset, for messages.
+    name: name of the dataset in messages.
     """
 
     name: str = "rows"
 
     @abstractmethod
     def row(self, index: int) -> Row:
-        """Return the row at a valid index. Raises BadValue with file and row for a malformed one."""
+        """Return the row at an index from 0 to len - 1. Raises BadValue if the row is malformed."""
 
     def where(self, index: int) -> str:
         """Describe the location of a row for messages: file and row number, from 0."""
@@ -53,11 +53,11 @@ class Rows(Sequence[Row]):
         return self.row(index % len(self))
 
     def take(self, count: int) -> Rows:
-        """Return the first count rows, or all of them if there are fewer. Raises BadValue below 0."""
+        """Return the first count rows, or all rows if there are fewer. Raises BadValue for a negative count."""
         return self[: _non_negative("take", count)]
 
     def skip(self, count: int) -> Rows:
-        """Return all but the first count rows. Raises BadValue below 0."""
+        """Return all but the first count rows. Raises BadValue for a negative count."""
         return self[_non_negative("skip", count) :]
 
     def shard(self, index: int, count: int) -> Rows:
@@ -67,11 +67,11 @@ class Rows(Sequence[Row]):
         return self[index::count]
 
     def filter(self, keep: Callable[[Row], bool]) -> Rows:
-        """Return the rows for which keep returns true. Reads all rows, once."""
+        """Return the rows for which ``keep`` returns true. All rows are read once."""
         return Selected(self, [index for index, row in enumerate(self) if keep(row)])
 
     def rename(self, columns: Mapping[str, str]) -> Rows:
-        """Rename columns, given as {new: old}. Reading a row without an old column raises BadValue."""
+        """Return the rows with columns renamed as in {new: old}. A row without an old column raises BadValue."""
         return Renamed(self, columns)
 
 
@@ -92,7 +92,7 @@ class ListRows(Rows):
 
 
 class Selected(Rows):
-    """The rows at some indices of other rows, in the order given."""
+    """The rows of another Rows object at the given indices, in the given order."""
 
     def __init__(self, rows: Rows, indices: Sequence[int]) -> None:
         self._rows, self._indices, self.name = rows, indices, rows.name
@@ -128,9 +128,9 @@ class Renamed(Rows):
 
 
 class Mixed(Rows):
-    """Several datasets, one after another, each repeated until its share of the rows matches its weight.
+    """Concatenates datasets. Each dataset is repeated until its share of the rows matches its weight.
 
-    The dataset that is longest relative to its weight appears once.
+    The dataset with the most rows per unit of weight is used exactly once.
 
     Args:
         parts: the datasets.
@@ -171,7 +171,7 @@ class Mixed(Rows):
 
 
 def key_of(row: Row) -> str:
-    """Return an id of the row that survives reordering of the dataset: its id column, or a hash of its contents."""
+    """Return an id that does not depend on the position of the row: its id column, or a hash of its contents."""
     for column in ID_COLUMNS:
         if isinstance(row.get(column), (str, int)) and row[column] != "":
             return str(row[column])
@@ -192,7 +192,7 @@ def _non_negative(method: str, count: int) -> int:
 class BadRows:
     """The malformed rows of a dataset.
 
-    name: of the dataset. total: its number of rows. reasons: index → message with file and row.
+    name: name of the dataset. total: number of rows. reasons: maps the index of a malformed row to an error message.
     """
 
     name: str
@@ -205,7 +205,7 @@ class BadRows:
 
 
 def bad_rows(rows: Rows, read: Callable[[Row], object]) -> BadRows:
-    """Read all rows and collect those that raise BadValue, from the file or from ``read``."""
+    """Read all rows and collect the rows for which loading or ``read`` raises BadValue."""
     reasons = {}
     for index in range(len(rows)):
         try:
@@ -217,14 +217,14 @@ def bad_rows(rows: Rows, read: Callable[[Row], object]) -> BadRows:
 
 
 _known: weakref.WeakKeyDictionary[Rows, dict[Hashable, BadRows]] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()  # one thread reads a dataset; the other environments of the process wait for its result
+_lock = threading.Lock()  # held while a dataset is validated, so that other threads can use the result
 
 
 def without_bad_rows(rows: Rows, read: Callable[[Row], object], reader: Hashable = None) -> tuple[Rows, BadRows]:
-    """Separate readable and malformed rows. Malformed rows are logged as one warning.
+    """Return the readable rows and the malformed rows. All malformed rows are logged as one warning.
 
     Args:
-        rows: of a dataset.
+        rows: rows of a dataset.
         read: raises BadValue for a malformed row.
         reader: identifies ``read``; the result is cached per dataset and reader. None reads the rows each time.
 

@@ -1,4 +1,4 @@
-"""Streams: rows read one after another and not kept, for datasets too large for memory or disk."""
+"""Streams of rows that are read in order and not kept, for datasets too large for memory or disk."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _logger = logging.getLogger(BAD_ROWS)
 
 
 class Stream:
-    """Rows read in order, from the first one. Reading forward is cheap; going back starts another pass.
+    """Rows that are read in order. Reading an earlier row starts a new pass from the first row.
 
-    The length is known after the first pass.
+    The number of rows is known after the first pass.
 
     Args:
         start: returns an iterable of the rows. Called for every pass, and again in every process that unpickles the
             stream.
-        name: of the dataset, for messages.
+        name: name of the dataset in messages.
     """
 
     _rows: Iterator[tuple[int, Row]]
@@ -38,7 +38,7 @@ class Stream:
         self._rewind()
 
     def without_bad_rows(self, read: Callable[[Row], object]) -> Stream:
-        """Return a stream that skips the rows for which ``read`` raises BadValue. Some of them are logged."""
+        """Return a stream that skips the rows for which ``read`` raises BadValue. Only some are logged."""
         stream = self.again()
         stream._read = read
         return stream
@@ -109,7 +109,7 @@ class Stream:
 
 
 def stream_rows(source: Any, split: str | None = None, *, config: str | None = None) -> Stream:
-    """Open a dataset as a stream; hub datasets are not downloaded as a whole.
+    """Open a dataset as a stream. A hub dataset is not downloaded in full.
 
     Args:
         source: as for load_rows(), or a ``datasets.IterableDataset``. A local copy in $GEM_DATA takes precedence.

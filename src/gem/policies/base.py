@@ -19,13 +19,13 @@ class Request:
 
     Args:
         observation: the latest observation.
-        prompt_ids: the whole context in tokens; empty for a policy whose ``chat`` is None.
-        key: (slot, episode, turn). Sampling uses the random stream of this key and depends on nothing else.
+        prompt_ids: token ids of the whole context; empty for a policy whose ``chat`` is None.
+        key: (slot, episode, turn). A policy that samples derives its random stream from this key.
         sample_random_action: returns a random legal action of the environment.
-        turns: the turns of the episode so far; empty where the observation contains the history.
+        turns: the turns of the episode so far; empty if the observation contains the history.
         role: role of a text observation: "user", or "tool" for a tool result.
         dropped: number of oldest turns to leave out; see gem.conversation.History.
-        tools: schemas of the functions available for native calls, from ``info["tools"]`` of the reset; empty where
+        tools: schemas of the functions available for native calls, from ``info["tools"]`` of the reset; empty if
             tool calls are written in the text.
     """
 
@@ -43,7 +43,7 @@ class Request:
 class Reply:
     """A policy's reply to one request. The token fields are empty for a text policy. See gem.trajectory.Turn.
 
-    failure: the error that prevented a reply, which ends the episode as failed; None for a valid reply.
+    failure: None for a valid reply, else the error message; the episode then ends as failed.
     """
 
     text: str
@@ -58,11 +58,11 @@ class Policy(Protocol):
 
     @property
     def chat(self) -> ChatFormat | None:
-        """Token format of its conversations; None for a text policy."""
+        """The format that encodes conversations as tokens; None for a text policy."""
 
     @property
     def max_prompt_tokens(self) -> int | None:
-        """Length of the longest context it accepts; None for no limit."""
+        """Maximum length of a context in tokens; None for no limit."""
 
     @property
     def version(self) -> int:
@@ -87,7 +87,7 @@ class RandomPolicy(_TextPolicy):
 
 
 class ScriptedPolicy(_TextPolicy):
-    """Takes the same actions in every episode: line k at turn k, and the last line after the end of the script.
+    """Takes the same actions in every episode: line k at turn k; after the last line, the last line is repeated.
 
     Raises:
         BadValue: for an empty script.
@@ -107,12 +107,12 @@ class Oracle(Protocol):
     """An optimal or reference player of one environment."""
 
     def act(self, observation: str) -> str:
-        """Return the action for an observation. The observation of a reset starts a new episode."""
+        """Return the action for an observation. An observation from reset() starts a new episode."""
         ...
 
 
 def oracle(env: Any) -> Oracle:
-    """Return the oracle of an environment made by id; its spec says whether it reads the observation or the state.
+    """Return the oracle of an environment created by id. EnvSpec.oracle_sees says whether it reads the state.
 
     Raises:
         BadValue: if the spec has no oracle.

@@ -24,12 +24,12 @@ from gem.seeding import check_seed, derive
 from gem.trajectory import Turn
 
 TIMEOUT_S = 120.0  # seconds per request; a long answer of a large model takes about a minute
-OUTAGE_STATUSES = frozenset({401, 403, 404, 405, 408, 429})  # 4xx that concern the endpoint, not the one request
+OUTAGE_STATUSES = frozenset({401, 403, 404, 405, 408, 429})  # errors of the endpoint, not of one request
 _RESERVED = frozenset({"model", "messages", "stream", "n"})  # fields of the body set by Endpoint
 
 
 class RequestRefused(EndpointError):
-    """The endpoint refused this request (for example, too long a prompt) but may accept others."""
+    """The endpoint refused one request, for example because the prompt is too long, but may accept other requests."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Completion:
     """A model's reply.
 
     Args:
-        text: empty where the reply has no content, for example only hidden reasoning.
+        text: empty if the reply has no content, for example only hidden reasoning.
         finish: the endpoint's finish_reason, such as "stop" or "length"; None if not given.
         usage: token counts from the endpoint; empty if not given.
         tool_calls: native tool calls in OpenAI's format; empty for none.
@@ -94,7 +94,7 @@ class Endpoint(HttpClient):
             sampling: further fields of the request: temperature, max_tokens, stop, seed, …
 
         Raises:
-            EndpointError: after the last retry; at once for errors that are not retryable; when the client is closed.
+            EndpointError: the last retry failed, an error is not retryable, or the client was closed.
             RequestRefused: an EndpointError for a status that concerns this request only.
             BadValue: for values that are not JSON, for fields set by this client, and for a missing API key.
         """
@@ -105,7 +105,7 @@ class Endpoint(HttpClient):
         return await asyncio.wrap_future(self.submit(messages, **sampling))
 
     def submit(self, messages: Sequence[Mapping[str, Any]], **sampling: Any) -> Future[Completion]:
-        """Like complete(), but return a future. Canceling it aborts the request."""
+        """Send a request and return a future of the reply; see complete(). Canceling the future aborts the request."""
         if reserved := sorted(_RESERVED & set(sampling)):
             raise BadValue(f"{', '.join(reserved)} cannot be set: Endpoint requests one whole reply of {self.model!r}")
         try:
@@ -146,18 +146,18 @@ def _parse_completion(request: HttpRequest, body: bytes) -> Completion:
 
 
 class EndpointPolicy:
-    """Plays with a model behind an endpoint: sends the conversation of each episode, all slots concurrently.
+    """A policy that queries a model at an endpoint. The requests of all slots are sent concurrently.
 
     If an environment offers tools for native calls (``info["tools"]`` on reset, set by ToolEnvWrapper with the format
-    "openai"), they are part of the request, and a reply with ``tool_calls`` becomes the JSON of its message as the
-    action.
+    "openai"), the tools are sent with each request. If a reply has ``tool_calls``, the action is the message of the
+    reply as JSON.
 
     Args:
         endpoint: the client. The caller closes it.
         system: content of a system message that opens every conversation; None for no system message.
         seed: derives a "seed" field for each (slot, episode, turn); None sends no seed.
         tool_role: role of messages with tool results. Servers that apply the model's chat template accept "tool".
-            Servers that require every such message to answer ``tool_calls`` refuse it; use "user" with them.
+            Use "user" for servers that reject tool messages without preceding ``tool_calls``.
         sampling: further fields of the request: temperature, max_tokens, stop, …
 
     Raises:
@@ -186,7 +186,7 @@ class EndpointPolicy:
         """Return one reply per request, in order. A failed request becomes a Reply with ``failure``.
 
         Raises:
-            EndpointError: if the endpoint answered no request at all; a refusal counts as an answer.
+            EndpointError: if every request failed with an EndpointError that is not a RequestRefused.
             BadValue: for an observation that cannot be sent.
         """
         conversations = [(self.messages(request), self._options(request)) for request in requests]
@@ -242,7 +242,7 @@ def _to_reply(completion: Completion) -> Reply:
 
 
 def _native_message(turn: Turn) -> Message:
-    """Return a turn's reply as a message, with its native tool calls restored."""
+    """Return the reply of a turn as a message. An action that is a JSON message with ``tool_calls`` is parsed."""
     try:
         message = json.loads(turn.action)
     except (ValueError, RecursionError):

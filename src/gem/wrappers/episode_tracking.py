@@ -10,7 +10,8 @@ from gem.core import EnvWrapper, Info, Step
 class EpisodeTrackingWrapper(EnvWrapper):
     """Adds ``step_counter`` and ``cumulative_rewards`` to info.
 
-    The info of a reset after an episode also holds ``prev_ep_step_counter`` and ``prev_ep_cumulative_rewards``.
+    After an episode with at least one step, the info of the next reset also has
+    ``prev_ep_step_counter`` and ``prev_ep_cumulative_rewards``.
     """
 
     def __init__(self, env: Any) -> None:

@@ -1,4 +1,4 @@
-"""Show the episode history in each observation, for models without memory."""
+"""Show the episode history in each observation, for policies that see only the latest observation."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _ZERO_WIDTH_SPACE = "\u200b"
 class ObservationWrapper(EnvWrapper):
     r"""Shows the history of the episode in every observation.
 
-    The newest message includes ``info["prefix"]`` and ``info["suffix"]`` of its step (a board, "your turn"); older
+    The newest message includes ``info["prefix"]`` and ``info["suffix"]`` of the same step (for example a board); older
     messages do not. Tool results (``info["use_tool"]``) have the role "tool", or "user" if the template does not
-    support it.
+    support the role "tool".
 
-    With a chat template, text in an observation that looks like a control token gets a zero-width space inserted,
-    because the output is plain text. Actions are not changed.
+    With a chat template, a zero-width space is inserted into observation text that looks like a control token, because
+    the output is plain text. Actions are not changed.
 
     Args:
         include_action: include the agent's actions as well as the observations.
         include_chat_template: render the history with the tokenizer's chat template, ready for the next reply.
         apply_chat_template_on_reset: render only the first observation with the template; the rest is plain text.
-        max_history_length: number of newest observations to keep besides the first; None keeps all.
+        max_history_length: number of newest observations to show in addition to the first; None shows all.
         tokenizer: required by the two template modes; must have a chat template.
 
     Raises:
@@ -42,7 +42,7 @@ class ObservationWrapper(EnvWrapper):
     Turn 1: 11 is too high.
     """
 
-    shows_history = True  # rollouts then feed an observation alone, instead of appending it to the context
+    shows_history = True  # rollouts then use each observation as the whole context
 
     def __init__(
         self,
@@ -135,5 +135,5 @@ class ObservationWrapper(EnvWrapper):
 
 
 def _without_prefix_and_suffix(info: Info) -> Info:
-    # The observation contains them; a caller that adds them again would show them twice.
+    # The observation already contains both texts. A caller that added them again would show them twice.
     return {key: value for key, value in info.items() if key not in ("prefix", "suffix")}

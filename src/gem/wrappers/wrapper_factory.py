@@ -12,7 +12,7 @@ from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
 
 _TOOLS = {"python": "gem.tools.python_code_tool:PythonCodeTool", "search": "gem.tools.search_tool:SearchTool"}
-_MAX_USES = 5  # of a tool; the published default
+_MAX_USES = 5  # maximum number of tool calls per episode; the published default
 
 
 def _with_tool(
@@ -35,7 +35,7 @@ _PYTHON: dict[str, Any] = {"tool": "python", "tool_arguments": {}}
 _LAST_LINE: dict[str, Any] = {"tool": "python", "tool_arguments": {"keep_error_last_line": True}}
 _SEARCH: dict[str, Any] = {"tool": "search", "tool_arguments": {}}
 
-# Name → function that wraps an environment: the names that get_wrapper_fns() accepts.
+# Maps each name that get_wrapper_fns() accepts to a function that wraps an environment.
 WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
     "python_tool": partial(_with_tool, **_PYTHON, tool_reward=0.05, tool_success_reward=0.25),
     "python_tool_no_int_reward": partial(_with_tool, **_PYTHON),
