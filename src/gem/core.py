@@ -497,7 +497,7 @@ def _by_name(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 def has_coroutines(env: Any) -> bool:
     """Return whether ``await env.astep(action)`` and ``await env.areset(seed)`` can replace step and reset.
 
-    Returns False if a subclass overrides step or reset without overriding the inherited coroutine.
+    Returns False if there are no coroutines, or if a subclass overrides step or reset but not the inherited coroutine.
     """
     cls = type(env)
     if not all(_most_derived(cls, name, f"a{name}") == f"a{name}" for name in ("step", "reset")):
@@ -523,9 +523,7 @@ def _most_derived(cls: type, name: str, twin: str) -> str | None:
 
 
 def position_of(env: Any) -> tuple[int | None, int]:
-    """Return (seed, episode index) of an environment's current episode, or (None, 0) if the environment
-    does not record them.
-    """
+    """Return (seed, episode index) of the current episode, or (None, 0) if the environment does not record them."""
     inner = getattr(env, "unwrapped", env)
     return getattr(inner, "_seed", None), getattr(inner, "_episode", 0)
 

@@ -51,7 +51,7 @@ class ToolCall:
 
 
 class ToolErrorType(str, Enum):
-    """Why a tool call failed. Every member is a mistake of the agent, which is told in an observation.
+    """Why a tool call failed. Every member is a mistake of the agent and is reported in an observation.
 
     MALFORMED: the call cannot be parsed (broken JSON, no name). EMPTY: the call contains nothing to do.
     UNKNOWN_TOOL: no tool has that name. BAD_ARGUMENTS: the arguments do not match the tool's schema.

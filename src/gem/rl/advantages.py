@@ -46,7 +46,8 @@ def normalize_batch(
     """Normalize returns over all turns of a batch (ReBN): (return - mean) / std.
 
     The population standard deviation is computed in float64 and two passes: the one-pass formula sqrt(E[x²] - E[x]²) in
-    float32 gave NaN for constant batches. If it is at most 1e-12 of the largest absolute return, all advantages are 0.
+    float32 gave NaN for constant batches. If the standard deviation is at most 1e-12 of the
+    largest absolute return, all advantages are 0.
 
     Args:
         returns_N: one return per turn of the batch.

@@ -56,8 +56,10 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> tuple[RunFolder, TrainConfig]:
-        """Open the folder of an existing run and read its configuration. Raises BadValue if
-        the folder is not a run or its configuration is damaged.
+        """Open the folder of an existing run and read its configuration.
+
+        Raises:
+            BadValue: if the folder is not a run or its configuration is damaged.
         """
         run = cls(Path(path))
         try:

@@ -183,7 +183,9 @@ class Trainer:
         self.close()
 
     def step(self) -> Metrics:
-        """Run one update: collect a batch, learn from it, and evaluate it every config.eval_every updates.
+        """Run one update: collect a batch and train on it.
+
+        Evaluates the policy every config.eval_every updates and after the last update.
 
         Appends to metrics.jsonl and trajectories.jsonl, and returns the row of metrics.
         """

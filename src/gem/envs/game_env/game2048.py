@@ -3,8 +3,8 @@ r"""2048: slide and merge the tiles of a 4x4 board until one shows the target.
 Action       text containing ``\boxed{up}``, down, left or right, in any case; the last such box counts.
 Observation  the result of the move, then the board, with ``.`` for an empty cell.
 Reward       progress from 8 to the target on a log2 scale, given when a new largest tile appears: for a target of 64,
-             1/3 each for 16, 32 and 64. A won game returns 1.0. -0.1 for a turn without a readable move,
-             which ends the game.
+             1/3 each for 16, 32 and 64. A won game returns 1.0. -0.1 for a turn without a readable move, which ends
+             the game.
 Ends         terminated on the target (won), on a full board without a legal move (lost) or on an unreadable turn;
              truncated after ``max_turns`` turns.
 Bound        a move adds 2 or 4 to the sum of the tiles, so a target of T takes at least (T - 8) / 4 moves. The oracle

@@ -3,8 +3,7 @@ r"""Sudoku: fill the grid so that every row, column and box holds every digit on
 Action       text containing ``\boxed{r c d}``: row, column (from 1) and digit, 0 to erase; the last such box counts.
 Observation  the rules card on reset, then one line per turn; both with the grid, "." for an empty cell.
 Reward       1/n for each of the n empty cells filled with its correct digit, so 1.0 in total for the solved grid; the
-             share is deducted if the cell is changed again; -0.1 for an unreadable turn, which ends the
-             game.
+             share is deducted if the cell is changed again; -0.1 for an unreadable turn, which ends the game.
 Ends         terminated when solved or on an unreadable turn; truncated after ``max_turns`` turns.
 Bound        one turn for each empty cell.
 
@@ -171,9 +170,8 @@ class SudokuEnv(GameEnv):
 
     Args:
         clues: number of cells *removed* from the full grid (the published name of the argument): 1 to 12 at scale 4, 1
-            to 64 at scale 9; None stands for the published 10 or 50.
-            Fewer cells are removed if no puzzle with that many
-            empty cells and a unique solution is found, which is common above 55 at scale 9.
+            to 64 at scale 9; None stands for the published 10 or 50. Fewer cells are removed if no puzzle
+            with that many empty cells and a unique solution is found, which is common above 55 at scale 9.
         max_turns: number of turns allowed; None stands for the published limit of the scale or the number of empty
             cells, whichever is larger. With fewer turns than empty cells the puzzle cannot be solved.
         scale: number of digits, rows and columns: 4 or 9.
