@@ -2,7 +2,8 @@
 
 A context extends the previous context by the sampled ids and the ids of the new messages. A new context is built, and a
 new TokenSequence starts, when old turns are dropped or when the template no longer shows an earlier reply in full, for
-example because the template removes thinking from earlier replies.
+example because the template removes thinking from earlier replies. If the template does not support extension (see
+ChatFormat.can_extend), every context is rendered from scratch.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ class History:
             limit: maximum number of tokens that the policy accepts; None for no limit.
 
         Raises:
-            BadValue: if the first prompt is longer than max_tokens. A first prompt longer than ``limit`` raises
-                checked here.
+            BadValue: if the first prompt is longer than max_tokens. A first prompt longer than ``limit`` is not
+                an error here.
         """
         dropped = self.dropped(turns)
         ids = context_ids(chat, turns, new, dropped)
@@ -129,8 +130,8 @@ def turn_messages(turn: Turn) -> list[Message]:
 def context_ids(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[int]:
     """Return the ids of the next context.
 
-    The previous context is extended if no more turns are dropped and the template still shows all earlier replies.
-    Otherwise a new context is built.
+    The previous context is extended if the template supports extension, no more turns are dropped, and the template
+    still shows every reply that it showed before. Otherwise a new context is built.
     """
     if not turns:
         return chat.prompt(new)

@@ -159,7 +159,7 @@ class Template:
 def _without_tools(messages: Sequence[Message]) -> Iterable[Message]:
     """Convert tool messages to user messages.
 
-    They are joined with adjacent user messages, because some templates require alternating roles.
+    Tool messages are joined with adjacent user messages, because some templates require alternating roles.
     """
     pending: Message | None = None
     from_tool = False

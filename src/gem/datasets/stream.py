@@ -38,7 +38,7 @@ class Stream:
         self._rewind()
 
     def without_bad_rows(self, read: Callable[[Row], object]) -> Stream:
-        """Return a stream that skips the rows for which ``read`` raises BadValue. Only some are logged."""
+        """Return a stream that skips the rows for which ``read`` raises BadValue. Not every row is logged."""
         stream = self.again()
         stream._read = read
         return stream

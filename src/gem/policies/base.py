@@ -112,7 +112,7 @@ class Oracle(Protocol):
 
 
 def oracle(env: Any) -> Oracle:
-    """Return the oracle of an environment created by id. EnvSpec.oracle_sees says whether it reads the state.
+    """Return the oracle of an environment created by id. EnvSpec.oracle_sees says what the oracle reads.
 
     Raises:
         BadValue: if the spec has no oracle.
