@@ -86,9 +86,7 @@ class VectorEnv:
         self.env_ids: list[str | None] = [engine.metadata[i].env_id for i in range(self.num_envs)]
         self.collector: Any = None
         self._all_slots = range(self.num_envs)
-        self._over = [
-            False
-        ] * self.num_envs  # whether the slot must be reset before its next step; always False with SAME_STEP
+        self._over = [False] * self.num_envs  # whether the slot must be reset; always False with SAME_STEP
         self._pending: dict[int, str] = {}  # slot with a call that recv() has not returned → method of the call
         self._finished: dict[int, SlotOutcome] = {}  # pending slots whose calls have finished, in order of completion
         self._broken: set[int] = set()  # slots whose last outcome was EnvFailed

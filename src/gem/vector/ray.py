@@ -191,9 +191,7 @@ class RayActor:
     """The class of the actors in the cluster: a SlotRunner and a queue of calls."""
 
     def __init__(self, path: list[str]) -> None:
-        sys.path += [
-            entry for entry in path if entry not in sys.path
-        ]  # so that modules next to the main script can be imported
+        sys.path += [entry for entry in path if entry not in sys.path]  # for modules next to the main script
         self._runner: SlotRunner | None = None
         self._waiting: deque[PackedCall] = deque()
         self._slow: set[int] = set()  # slots whose last call took longer than a slice

@@ -84,9 +84,7 @@ class SlotGroup:
         self._broken: dict[int, str] = {}  # slot → reason why it must be reset before its next step
         self._failures: dict[int, int] = {}  # slot → consecutive failures
         self._last_steps: dict[int, Step] = {}  # slot → last step of the old episode, during an autoreset
-        self._new_positions: dict[
-            int, Position
-        ] = {}  # slot → position of a new episode that no outcome has reported yet
+        self._new_positions: dict[int, Position] = {}  # slot → position of an episode that no outcome has reported
         try:
             for slot, build in self._factories.items():
                 self.envs[slot] = build()
@@ -219,10 +217,8 @@ class SlotGroup:
         """
         successor = self.split_off(slot)
         successor.envs[slot] = _HungEnv(self.envs[slot])
-        self.same_step, self.on_failure = (
-            False,
-            "raise",
-        )  # so that the hanging call starts no episode and rebuilds no environment
+        # The hanging call must start no episode and rebuild no environment.
+        self.same_step, self.on_failure = False, "raise"
         return successor
 
     def split_off(self, slot: int) -> SlotGroup:

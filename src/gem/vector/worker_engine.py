@@ -101,7 +101,7 @@ class Shard:
         self.running: dict[int, SlotCall] = {}
         self.positions: dict[int, Position] = {}  # last known position of each slot's episode
         self.deaths = 0  # number of workers in a row that died without an outcome
-        self.deaths_alone: dict[int, int] = {}  # slot → number of workers that died while only its call ran
+        self.deaths_alone: dict[int, int] = {}  # slot → deaths in a row while only its call was running
         # Slots without a successful step since a worker died. Their calls run one at a time, so that a slot whose calls
         # crash the worker can be identified.
         self.quarantined: set[int] = set()
@@ -328,7 +328,7 @@ class WorkerEngine(Engine):
         self._refuse_given_up(shard)
 
     def _give_up(self, shard: Shard, why: str) -> None:
-        """Disable slots whose calls crashed MAX_FAILURES workers, or all slots if MAX_DEATHS workers died in a row."""
+        """Disable slots whose calls crashed MAX_FAILURES workers in a row, or all slots after MAX_DEATHS deaths."""
         for slot, times in shard.deaths_alone.items():
             if times >= MAX_FAILURES:
                 reason = f"{times} workers in a row died in its calls, the last one: {why}"
