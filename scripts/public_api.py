@@ -259,7 +259,8 @@ def _parameters(node: ast.FunctionDef, home: str, annotations: bool, *, method: 
             if isinstance(argument, ast.arg):
                 argument.annotation = None
     returns = f" -> {ast.unparse(node.returns)}" if annotations and node.returns is not None else ""
-    return f"({ast.unparse(arguments)}){returns}"
+    written = ast.unparse(arguments).replace("lambda :", "lambda:")  # Python 3.10 writes the space
+    return f"({written}){returns}"
 
 
 def _constructor(definition: Definition, annotations: bool) -> str:

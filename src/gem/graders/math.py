@@ -176,7 +176,7 @@ def _formulas_in(value: object) -> list[Formula]:
 
 
 def _engine_pool(pool: GraderPool | None) -> GraderPool:
-    """Return ``pool``, or the shared pool if it is None. Raises MissingDependency without the math libraries."""
+    """Return ``pool``, or the shared pool if it is None. Raises MissingDependency if [math] is not installed."""
     if not is_installed("latex2sympy2_extended"):
         require("latex2sympy2_extended", extra="math")
     return pool or shared_pool()

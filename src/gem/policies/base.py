@@ -43,7 +43,7 @@ class Request:
 class Reply:
     """A policy's reply to one request. The token fields are empty for a text policy. See gem.trajectory.Turn.
 
-    failure: None for a valid reply, else the error message; the episode then ends as failed.
+    failure: error message if the request failed, else None. A failed request ends the episode as failed.
     """
 
     text: str

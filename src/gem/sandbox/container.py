@@ -90,7 +90,7 @@ class _ContainerSandbox(CommandSandbox):
         )
 
     def close(self) -> None:
-        """Remove all containers of this sandbox, including containers whose threads have crashed."""
+        """Remove all containers of this sandbox, including any left behind by a host thread that crashed."""
         was_closed, started = self.closed, hasattr(self, "_remove_folder")
         super().close()
         if started and not was_closed and self._owner == os.getpid():

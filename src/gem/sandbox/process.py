@@ -246,7 +246,7 @@ class ProcessStreams:
             self._write()
 
     def _read(self, fd: int) -> bool:
-        """Read a chunk and return whether there was one. A stream that has ended is unregistered."""
+        """Read a chunk and return True if any data was read. Unregisters the stream at end of file."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:

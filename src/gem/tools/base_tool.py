@@ -178,7 +178,7 @@ class ToolSet:
         parse_own_text: put tools that parse the agent's text themselves into ``text_tools`` and not into ``tools``.
 
     The functions of the tools are listed on first use, because a tool may have to start a server to list its functions.
-    The first use raises BadValue if two tools have a function of the same name or the same tag.
+    The first use raises BadValue if two tools share a function name or a tag.
     """
 
     def __init__(

@@ -36,16 +36,17 @@ class PythonCodeTool(BaseTool):
     All tools of a process with the same sandbox_type share one sandbox. A notebook session belongs to one tool.
 
     Args:
-        timeout: seconds of wall clock per script or cell. If the code runs longer, the result has the error "timeout".
-        sandbox_type: a backend of gem.sandbox, such as "bwrap"; "auto" for the strongest backend available; "none" for
-            no isolation, which warns once.
+        timeout: wall-clock limit in seconds per script or cell. If the code exceeds it, the result has the error
+            "timeout".
+        sandbox_type: a backend of gem.sandbox, such as "bwrap"; "auto" selects the strongest backend available; "none"
+            disables isolation and warns once.
         keep_error_last_line: if the code fails, show only the last line of stderr.
         stateful: run each call as a notebook cell that keeps variables for the following calls of the episode. The
             variables are lost if the interpreter crashes, or if code that timed out cannot be interrupted. The result
             of the call then reports the loss.
         memory_bytes: memory limit of a script, or of the interpreter of a session.
-        output_bytes: maximum number of bytes of stdout, and of stderr, shown to the agent. Longer output is cut in the
-            middle.
+        output_bytes: maximum number of bytes of stdout, and of stderr, shown to the agent. Longer output is
+            truncated in the middle.
 
     Raises:
         BadValue: sandbox_type is unknown, or a limit is not positive.

@@ -39,7 +39,7 @@ class ToolCounts:
         uses: number of executed calls.
         successes: number of executed calls without an error.
         errors: number of executed and refused calls by error type.
-        messages: number of messages of the agent.
+        messages: number of agent messages.
         answered: number of messages with calls, which were not passed to the environment.
         over: True if no episode is running.
     """

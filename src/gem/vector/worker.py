@@ -101,7 +101,7 @@ def unpack_call(packed: PackedCall) -> SlotCall:
 
 
 def pack_outcome(outcome: SlotOutcome) -> bytes:
-    """Convert an outcome to bytes for sending. If the value cannot be pickled, the exception is raised."""
+    """Serialize an outcome to bytes. Raises the pickling error if the value cannot be pickled."""
     slot, value, error, position = outcome
     is_step = type(value) is Step
     # Pickling a named tuple takes four times as long as pickling a plain tuple.

@@ -164,7 +164,7 @@ def invalid_reason(state: State, row: int, column: int) -> str | None:
 
 
 def filled(state: State, row: int, column: int) -> State:
-    """Return the state with the correct letter in a cell."""
+    """Return a copy of the state with the correct letter filled in at (row, column)."""
     line, letter = state.shown[row], state.solution[row][column]
     line = f"{line[:column]}{letter}{line[column + 1 :]}"
     shown = (*state.shown[:row], line, *state.shown[row + 1 :])
