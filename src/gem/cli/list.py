@@ -29,7 +29,7 @@ _HEADER = ("ID", "NEEDS", "RUNS", "DESCRIPTION")
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    pattern: str = flag("*", help="prefix of ids, or a shell pattern such as 'game:*'", positional=True)
+    pattern: str = flag("*", help="id prefix, or a shell-style pattern such as 'game:*'", positional=True)
     json: bool = flag(False, help="print a JSON array that includes reward ranges and oracles")
 
 

@@ -74,7 +74,7 @@ def make_vec(
         kwargs: constructor arguments for all environments. Arguments in vec_kwargs take precedence.
 
     Raises:
-        BadValue: the numbers of slots are in conflict, or the backend does not support an option.
+        BadValue: the arguments give different numbers of slots, or the backend does not support an option.
         Exception: any exception of gem.make.
     """
     if not all(callable(wrap) for wrap in wrappers):

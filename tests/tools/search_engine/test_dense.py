@@ -139,7 +139,7 @@ def test_damaged_vectors_are_not_opened(left, name, folder):
 
 
 def test_vectors_of_another_encoder_are_refused(folder):
-    with pytest.raises(BadValue, match="has no vectors"):
+    with pytest.raises(BadValue, match="the vectors are missing or incomplete"):
         open_dense(folder, ENCODER)
     add_vectors(folder, ENCODER)
     with pytest.raises(BadValue, match="'meanings', not of 'other'"):

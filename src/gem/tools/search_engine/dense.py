@@ -290,7 +290,7 @@ def open_dense(folder: str | Path, encoder: Encoder) -> DenseIndex:
     path, index = Path(folder), open_index(folder)
     info = _read_info(path)
     if info is None or not (path / VECTORS).exists():
-        raise BadValue(f"{path}: has no vectors, or an unfinished file of them; call add_vectors()")
+        raise BadValue(f"{path}: the vectors are missing or incomplete; call add_vectors()")
     if (info.encoder, info.passage_prefix) != (encoder.name, encoder.passage_prefix):
         raise BadValue(f"{path}: has vectors of {info.encoder!r}, not of {encoder.name!r} with the prefix given")
     size = len(index) * info.width * np.dtype(info.dtype).itemsize
@@ -311,7 +311,9 @@ class HybridIndex(DocumentIndex):
 
     def __init__(self, lexical: LexicalIndex, dense: DenseIndex) -> None:
         if len(lexical) != len(dense):
-            raise BadValue(f"both indexes must be of one corpus; they have {len(lexical)} and {len(dense)} documents")
+            raise BadValue(
+                f"both indexes must be built from the same corpus; got {len(lexical)} and {len(dense)} documents"
+            )
         self._lexical, self._dense = lexical, dense
 
     def __len__(self) -> int:
