@@ -115,7 +115,7 @@ def test_interrupted_encoding_resumes(folder):
     encoder = Encoder(counting, "meanings")
     with pytest.raises(KeyboardInterrupt):
         add_vectors(folder, encoder, batch=16, progress=stopping)
-    with pytest.raises(BadValue, match="unfinished"):
+    with pytest.raises(BadValue, match="missing or incomplete"):
         open_dense(folder, encoder)
     with (folder / dense.VECTORS_PART).open("ab") as file:
         file.write(b"half a vector")
