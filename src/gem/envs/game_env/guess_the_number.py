@@ -109,7 +109,7 @@ class GuessTheNumberEnv(GameEnv):
         low, high = self.state.low, self.state.high
         return (
             f"Guess the secret integer between {low} and {high}, in at most {self.turn_limit()} turns.\n"
-            f"Write each guess in a box, like {self.move_format}. I reply 'too low' or 'too high'."
+            f"Write each guess in a box, like {self.move_format}. I answer 'too low' or 'too high'."
         )
 
     def read(self, action: str) -> int | None:
