@@ -2,24 +2,31 @@
 PYTHON ?= python3
 VENV ?= .venv
 DEMO_FLAGS ?=
+FUZZ_FLAGS ?=
 bin := $(VENV)/bin
 pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
 # Exported, so that the package's build environment is pinned as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test attack check format docs clean
+.PHONY: help demo test fuzz attack attack-all check format docs clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 demo: $(VENV)/.train  ## train an agent on game:GuessTheNumber-v0-easy from scratch
 	$(bin)/gem train $(DEMO_FLAGS)
 
-test: $(VENV)/.train $(VENV)/.dev  ## run the tests
-	$(bin)/pytest
+test: $(VENV)/.train $(VENV)/.dev  ## run the tests, in two processes
+	$(bin)/pytest -n 2 --dist loadfile
 
-attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox
+fuzz: $(VENV)/.train $(VENV)/.dev  ## grade math answers with fresh seeds, beside math-verify; FUZZ_FLAGS='--seconds 600'
+	$(bin)/python tests/graders/fuzz_math.py $(FUZZ_FLAGS)
+
+attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, in two settings
 	$(bin)/pytest -m attack
+
+attack-all: $(VENV)/.train $(VENV)/.dev  ## the same in every setting (an hour); updates benchmarks/results/attacks.md
+	cd tests/sandbox && $(CURDIR)/$(bin)/python -m envelope all --table $(CURDIR)/benchmarks/results/attacks.md
 
 check: $(VENV)/.train $(VENV)/.dev  ## ruff, mypy, architecture, imports, documents, recorded games
 	$(bin)/ruff format --check .
@@ -48,5 +55,5 @@ $(VENV)/.train: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.train
-	$(pip) --editable '.[train,dev,ray,data,math,vision,reasoning,eval,search,mcp]'
+	$(pip) --editable '.[all,dev]'
 	touch $@

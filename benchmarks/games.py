@@ -1,46 +1,73 @@
-"""Measure the games: time and memory, the oracle's win rate, and the score of policies that ignore observations.
+"""Measure the games: time and memory, the scores of simple players, and the order of the levels.
 
-  python benchmarks/games.py                      all games, with the oracle on 1,000 seeds
-  python benchmarks/games.py 'game:Sokoban*' --seeds 100
+  python benchmarks/games.py                               all games, on 400 seeds
+  python benchmarks/games.py 'game:Sokoban*' --seeds 100 --part scores
+  python benchmarks/games.py --part scores --store         also write the scores that `gem info` prints
+  python benchmarks/games.py --part stored                 print the stored scores
 
 Speed is that of `step` alone on random legal actions, on one core; ratios are to GuessTheNumber in the same run.
-Blind policies ignore observations: the best constant action among those sampled at random, and the best fixed sequence
-of actions among replays of the oracle's games on other seeds and cycles of good constants. Both are selected on some
-seeds and measured on others.
+The players are described in gem.envs.game_env.players. Exits with 1 if a level is won less often than a harder one, by
+more than the 95 % interval and not because of published parameters (INVERTED).
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import json
 import statistics
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 
 import gem
-from gem.core import StopReason
-from gem.policies import oracle
+from gem.envs.game_env import players
+from gem.envs.game_env.baselines import EPSILONS, INVERTED, Baselines, families, inversions, stored
 
 BASELINE = "game:GuessTheNumber-v0"
 LEAST_STEPS = {"game:GuessTheNumber": 100_000}  # steps/s; 20,000 for the other families
 AIMS = "All reach 20,000 steps/s, GuessTheNumber 100,000, and 10,000 live environments of any game fit in 1 GiB."
 LIVE = 200  # environments alive while memory is measured
-BLIND_CHOICE, BLIND_TEST = range(10_000, 10_040), range(20_000, 20_300)  # seeds
-Act = Callable[[str], str]
+# Slow oracles play fewer games.
+ORACLE_SEEDS = {
+    "game:Game2048-v0-hard": 20,
+    "game:Game2048-v0-extreme-hard": 12,
+    "game:Sokoban-v0-hard": 100,
+    "game:Sokoban-v0-random": 50,
+}
+MOST_RANDOM = 0.25  # of the oracle's mean: limit of the mean of random legal play in the episodes that it does not win
+STORED = Path(__file__).parent.parent / "src" / "gem" / "envs" / "game_env" / "data" / "baselines.json"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pattern", nargs="?", default="game:*")
-    parser.add_argument("--seeds", type=int, default=1000, help="number of games that the oracle plays")
+    parser.add_argument("--seeds", type=int, default=400, help="number of games that each player plays")
+    parser.add_argument("--part", choices=["all", "speed", "scores", "stored"], default="all")
+    parser.add_argument("--store", action="store_true", help=f"write the scores to {STORED.name}")
     args = parser.parse_args()
     ids = [spec.id for spec in gem.list_envs(args.pattern)]
     if not ids:
         print(f"no environment matches {args.pattern!r}", file=sys.stderr)
         return 2
+    if args.part in ("all", "speed"):
+        print_speed(ids)
+    if args.part == "speed":
+        return 0
+    if args.part == "stored":
+        rows = {env_id: stored()[env_id] for env_id in ids}
+    else:
+        rows = {env_id: measure(env_id, args.seeds) for env_id in ids}
+    if args.store:
+        kept = json.loads(STORED.read_text()) | {env_id: asdict(row) for env_id, row in rows.items()}
+        STORED.write_text(json.dumps(dict(sorted(kept.items())), indent=0) + "\n")
+    print_scores(rows)
+    return print_ladders(rows)
+
+
+def print_speed(ids: Sequence[str]) -> None:
     base = steps_per_second(BASELINE)
     print(f"# Speed and memory (Python {sys.version.split()[0]}, one core)\n")
     table(
@@ -69,25 +96,66 @@ def main() -> int:
             f"{size / 1024:.1f}",
         )
     print("\nBelow the targets: " + ", ".join(missed) if missed else f"\n{AIMS}")
-    print(f"\n# Scores ({args.seeds} games of the oracle, {len(BLIND_TEST)} of each blind policy)\n")
-    columns = ["id", "oracle sees", "oracle wins", "its mean reward", "its turns"]
-    table(*columns, "best constant", "of the oracle's", "best open-loop")
-    for env_id in ids:
-        games = [play(env_id, s) for s in range(args.seeds)]
-        won = [turns for _, turns, solved, _ in games if solved]
-        constant, sequence = blind(env_id, games)
-        best, mean = mean_of(env_id, [constant], BLIND_TEST), statistics.fmean(total for total, *_ in games)
+
+
+def print_scores(rows: Mapping[str, Baselines]) -> None:
+    print("\n# Scores (games of each player; the oracle's games are counted under Levels)\n")
+    columns = ["id", "games", "oracle sees", "oracle", "wins", "its turns", "random legal", "wins", "not won"]
+    table(*columns, "of the oracle's", "fixed order", "wins", "best sequence", "wins")
+    too_much = []
+    for env_id, scores in rows.items():
+        ratio = scores.random.not_won / scores.oracle.mean
+        if ratio > MOST_RANDOM:
+            too_much.append(env_id)
         row(
             env_id,
+            scores.episodes,
             gem.ENV_REGISTRY[env_id].oracle_sees,
-            f"{len(won) / len(games):.3f}",
-            f"{mean:.3f}",
-            f"{statistics.fmean(won):.2f}" if won else "-",
-            f"{best:.3f}",
-            f"{best / mean:.2f}",
-            f"{mean_of(env_id, sequence, BLIND_TEST):.3f}",
+            f"{scores.oracle.mean:.3f}",
+            f"{scores.oracle.wins:.3f}",
+            f"{scores.oracle.turns:.2f}",
+            f"{scores.random.mean:.3f}",
+            f"{scores.random.wins:.3f}",
+            f"{scores.random.not_won:.3f}",
+            f"{ratio:.2f}",
+            f"{scores.ordered.mean:.3f}",
+            f"{scores.ordered.wins:.3f}",
+            f"{scores.open_loop.mean:.3f}",
+            f"{scores.open_loop.wins:.3f}",
         )
-    return 0
+    print(f"\nRandom legal play earns over {MOST_RANDOM} of the oracle's mean in games that it does not win:")
+    print(", ".join(too_much) or "none")
+
+
+def measure(env_id: str, seeds: int) -> Baselines:
+    sequence, played = players.search_open_loop(env_id), range(seeds)
+    few = range(min(seeds, ORACLE_SEEDS.get(env_id, seeds)))
+    return Baselines(
+        episodes=len(played),
+        oracle_episodes=len(few),
+        oracle=players.score(env_id, players.oracle_player(), few),
+        random=players.score(env_id, players.random_player, played),
+        ordered=players.score(env_id, players.ordered_player, played),
+        open_loop=players.score(env_id, players.open_loop_player(sequence), played),
+        sequence=sequence,
+        noisy_wins=tuple(players.score(env_id, players.oracle_player(e), few).wins for e in EPSILONS),
+    )
+
+
+def print_ladders(rows: Mapping[str, Baselines]) -> int:
+    """Print the win rates of the oracle with random moves by level. Returns the exit status."""
+    print("\n# Levels: games won by the oracle if each action is a random legal one with probability ε\n")
+    table("id", *(f"ε = {epsilon:g}" for epsilon in (0, *EPSILONS, 1)), "games")
+    for levels in families(rows).values():
+        for env_id in levels:
+            row(env_id, *(f"{wins:.3f}" for wins in rows[env_id].ladder.values()), rows[env_id].oracle_episodes)
+    print("\nLevels won less often than the next harder one, beyond the 95 % interval:\n")
+    unexplained = 0
+    for inversion in inversions(rows):
+        reason = INVERTED.get((inversion.easier, inversion.harder))
+        unexplained += reason is None
+        print(f"- {inversion.easier} before {inversion.harder}, ε = {inversion.epsilon:g}: {reason or 'UNEXPLAINED'}")
+    return 1 if unexplained else 0
 
 
 def make_seconds(env_id: str) -> float:
@@ -135,48 +203,6 @@ def bytes_per_env(env_id: str) -> float:
     size = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return size / len(alive)
-
-
-def play(env_id: str, seed: int, act: Act | None = None) -> tuple[float, int, bool, list[str]]:
-    """Play one game, by default with the oracle. Returns total reward, turns, whether it was won, and the actions."""
-    env: Any = gem.make(env_id)
-    observation, _ = env.reset(seed=seed)
-    if act is None:
-        act = oracle(env).act
-    rewards: list[float] = []
-    actions: list[str] = []
-    over, info = False, {}
-    while not over:
-        actions.append(act(observation))
-        observation, reward, terminated, truncated, info = env.step(actions[-1])
-        rewards.append(reward)
-        over = terminated or truncated
-    return math.fsum(rewards), len(rewards), info["stop_reason"] == StopReason.SOLVED, actions
-
-
-def mean_of(env_id: str, sequence: Sequence[str], seeds: Sequence[int]) -> float:
-    """Return the mean reward of repeating the same sequence of actions in every game."""
-    totals = []
-    for seed in seeds:
-        turn = iter(range(1_000_000))
-        totals.append(play(env_id, seed, lambda _, turn=turn: sequence[next(turn) % len(sequence)])[0])
-    return statistics.fmean(totals)
-
-
-def blind(env_id: str, games: Sequence[tuple[float, int, bool, list[str]]]) -> tuple[str, list[str]]:
-    """Return the best constant action and the best fixed sequence among the candidates."""
-    env = gem.make(env_id)
-    candidates: dict[str, None] = {}
-    for seed in range(40):
-        env.reset(seed=seed)
-        candidates.update(dict.fromkeys(env.sample_random_action() for _ in range(3)))
-    candidates.update(dict.fromkeys(actions[0] for *_, actions in games[:20]))
-    quick = BLIND_CHOICE[:10]
-    ranked = sorted(list(candidates)[:120], key=lambda action: -mean_of(env_id, [action], quick))[:6]
-    constant = max(ranked, key=lambda action: mean_of(env_id, [action], BLIND_CHOICE))
-    cycles = [[a, b] for a in ranked[:4] for b in ranked[:4]] + [ranked]
-    replays = [actions for *_, actions in games[:12]]
-    return constant, max(cycles + replays, key=lambda sequence: mean_of(env_id, sequence, BLIND_CHOICE[:20]))
 
 
 def table(*columns: str) -> None:

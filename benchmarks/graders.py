@@ -6,6 +6,7 @@
 Both graders alternate on the same pairs, which are new in each run so that they are not cached. MathGrader is called
 from two threads, one per worker; math-verify from the main thread, the only one in which its timeout works. Then 19
 hostile answers are mixed into a stream of 1,000 correct ones. The exit code is 1 if a target is missed.
+Agreement with labels is measured by graders_labels.py.
 
 Counts use the worst run. The time added by a killed answer uses the fastest run, because other load on the machine only
 adds time. Rates, which are compared with rates of the same run, use the median.

@@ -30,7 +30,7 @@ from gem.sandbox import Case, Limits, Result, Sandbox, Session, make_sandbox
 CORES = 2
 SPAWNING_THREADS = 5  # of the published system
 TRIED_FIRST = 20  # sessions started to estimate the memory per session
-MEMORY_AIM = 8 << 20  # bytes per session
+MEMORY_AIM = 5 << 20  # bytes per session
 CELL = "import time, numpy, sympy; x = sympy.Symbol('x'); print(numpy.arange(3).sum())"
 PROGRAM = """
 import sys
@@ -111,18 +111,18 @@ def all_comparisons(sandbox: Sandbox, session: Session) -> list[Comparison]:
         return Comparison(name, lambda: same(spawn(code), out), lambda: answers(sandbox.run(code), out), repeats, aim)
 
     return [
-        once("print(1)", "1\n", 20, "`print(1)`", 1.3),
-        once("import numpy; print(numpy.arange(3).sum())", "3\n", 6, "`import numpy`", 10),
+        once("print(1)", "1\n", 20, "`print(1)`", 2),
+        once("import numpy; print(numpy.arange(3).sum())", "3\n", 6, "`import numpy`", 12),
         once("import sympy; print(sympy.Symbol('x'))", "x\n", 3, "`import sympy`", 35),
         Comparison(
             "a cell of a session",
             lambda: same(spawn("print(1)"), "1\n"),
             lambda: answers(session.run("print(1)"), "1\n"),
             20,
-            20,
+            40,
         ),
-        program_with_tests(sandbox, 12, repeats=2, aim=4),
-        program_with_tests(sandbox, 100, repeats=1, aim=6),
+        program_with_tests(sandbox, 12, repeats=2, aim=3.5),
+        program_with_tests(sandbox, 100, repeats=1, aim=4.5),
     ]
 
 

@@ -3,7 +3,7 @@
   python benchmarks/train.py --seeds 0 1 2
   python benchmarks/train.py --seeds 0 --env game:GuessTheNumber-v0-hard --steps 1000
 
-Each seed is a new `gem train` run; scores are over the held-out seeds. Run it on an otherwise idle machine.
+Each seed is a new `gem train` run; scores are over the episodes of the evaluation. Run it on an otherwise idle machine.
 """
 
 from __future__ import annotations

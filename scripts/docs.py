@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/reference: the command line, the public API, the environments.
+"""Write the generated pages: docs/reference (command line, public API, environments) and docs/compatibility.md.
 
 python scripts/docs.py           write them
 python scripts/docs.py --check   fail when one is stale
@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import os
 import re
+import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gem.cli import COMMANDS, help_text
@@ -181,10 +182,50 @@ def single_ticks(text: str) -> str:
     return re.sub(r"(?<!`)``(?!`)", "`", text)
 
 
+def compatibility() -> str:
+    tables = runpy.run_path(str(ROOT / "tests" / "compat" / "published.py"))
+    names = tables["NOT_PROVIDED"]
+    parts = [
+        "# Code written for the published package\n",
+        "<!-- Written by scripts/docs.py from tests/compat/published.py. -->\n",
+        "Programs, configurations and trainers written for the published `gem` (`gem-llm`) run unchanged: its ids,",
+        "modules, names and arguments work here, except for those listed below. `tests/compat` compares the two.",
+        "Keyword arguments without an effect here are dropped with one CompatibilityWarning per process.\n",
+        "## What is stricter\n",
+        table(["topic", "published", "here", "why"], tables["STRICTER"]),
+        "## What is different\n",
+        table(["topic", "published", "here", "why"], tables["DIFFERENT"]),
+        "## Switches\n",
+        table(["setting", "use"], tables["SWITCHES"].items()),
+        "## Forwarded modules\n\nThese paths keep working. New code should import from the module on the right.\n",
+        table(["published", "here"], [(f"`{a}`", f"`{b}`") for a, b in tables["FORWARDED"].items()]),
+        "## Arguments that differ\n",
+        table(["name", "why"], quoted(tables["ARGUMENTS_DIFFER"])),
+        f"## Names not provided\n\n{len(names)} names that only served the published implementation.\n",
+        table(["name", "why"], quoted(names)),
+        "## Environments of later versions\n\nTheir ids raise UnknownEnv.\n",
+        table(["module", "environment"], quoted(tables["LATER"])),
+    ]
+    if tables["PENDING"]:
+        pending = [*quoted(tables["PENDING"]), *tables["PENDING_BEHAVIOURS"].items()]
+        parts += ["## Not yet\n", table(["name", "what is missing"], pending)]
+    return "\n".join(parts)
+
+
+def quoted(rows: dict[str, str]) -> list[tuple[str, str]]:
+    return [(f"`{name.replace(':', '.')}`", text) for name, text in sorted(rows.items())]
+
+
+def table(head: list[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": command_line,
     "api.md": public_names,
     "environments.md": environments,
+    "../compatibility.md": compatibility,
 }
 
 if __name__ == "__main__":

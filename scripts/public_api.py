@@ -25,6 +25,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("gem", "make register list_envs print_envs Env EnvWrapper Step StopReason EnvSpec ENV_REGISTRY"),
             ("gem.core", "Optimum"),
+            ("gem.multiagent", "MultiAgentEnv AgentSelector"),
             ("gem.wrappers", ALL),
             ("gem.parsing", "last_boxed last_tagged code_blocks"),
         ],
@@ -43,7 +44,8 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("gem.tools.function_tool", "FunctionTool"),
             ("gem.tools.base_tool", "BaseTool Function"),
             ("gem.messages", "ToolCall ToolResult ToolErrorType Message user assistant tool"),
-            ("gem.tools.search_engine.index", "build_index open_index"),
+            ("gem.tools.search_engine.index", "LexicalIndex build_index open_index"),
+            ("gem.tools.search_engine.ranking", "BM25 pyserini"),
         ],
     ),
     "Policies": (
@@ -76,6 +78,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("gem.graders", "Grade"),
             ("gem.graders.exact", "exact_match"),
             ("gem.graders.math", "grade_math"),
+            ("gem.graders.judge", "Judge"),
             ("gem.datasets", "Stream MissingData"),
         ],
     ),
@@ -84,6 +87,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("gem.testing", ALL),
             ("gem.testing.check_sandbox", "check_sandbox"),
+            ("gem.testing.check_judge", "check_judge judge_pairs JudgePair JudgeReport JudgeError Rate"),
             ("gem.testing.fakes", "FakeEndpoint Answer"),
             ("gem.testing.fake_search", "FakeSearchServer FakeWeb Page"),
         ],
@@ -95,7 +99,14 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
                 "gem.errors",
                 "GemError CallerError BadValue BadAction EpisodeOver UnknownEnv UnknownArgument DuplicateEnv",
             ),
-            ("gem.errors", "MissingDependency InfraError EnvFailed GraderError ToolError SandboxError EndpointError"),
+            (
+                "gem.errors",
+                "CompatibilityWarning",
+            ),
+            (
+                "gem.errors",
+                "MissingDependency InfraError EnvFailed GraderError ToolError SandboxError EndpointError",
+            ),
         ],
     ),
 }

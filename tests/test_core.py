@@ -114,6 +114,38 @@ def test_the_same_seed_gives_the_same_episode():
     assert rolls(DiceEnv(), 3) != rolls(DiceEnv(), 4)
 
 
+@pytest.mark.parametrize("ids", [("game:Wordle-v0", "game:Wordle-v0-hard"), ("game:Hangman-v0", "game:Wordle-v0")])
+def test_ids_that_draw_from_the_same_list_draw_different_words_at_the_same_seed(ids):
+    secrets = []
+    for env in map(gem.make, ids):
+        secrets.append([])
+        for seed in range(50):
+            env.reset(seed)
+            secrets[-1].append(env.secrets())
+    assert sum(one == other for one, other in zip(*secrets, strict=True)) < 5
+
+
+def test_all_ways_of_making_an_id_give_the_same_episode():
+    def word(env, **seed):
+        env.reset(**seed)
+        return env.unwrapped.state.secret
+
+    made = word(gem.make("game:Wordle-v0"), seed=3)
+    assert word(gem.make("game:Wordle-v0", seed=3)) == made
+    assert word(gem.make("game:Wordle-v0", end_on_truncation=True), seed=3) == made
+    assert word(gem.make(gem.ENV_REGISTRY["game:Wordle-v0"]), seed=3) == made
+    assert word(gem.make("game:Wordle-v0").spawn(), seed=3) == made
+    assert word(gem.make("game:Wordle-v0").spawn(max_turns=2), seed=3) == made
+    assert word(pickle.loads(pickle.dumps(gem.make("game:Wordle-v0"))), seed=3) == made
+
+
+def test_a_class_in_main_has_the_same_episodes_in_a_worker_process():
+    class Elsewhere(DiceEnv):
+        __qualname__, __module__ = DiceEnv.__qualname__, "__mp_main__"
+
+    assert rolls(Elsewhere(), 3) == rolls(DiceEnv(), 3)
+
+
 def test_interleaving_environments_does_not_change_their_episodes():
     alone = rolls(DiceEnv(), 3)
     env, other = DiceEnv(), DiceEnv()
@@ -290,6 +322,31 @@ def test_an_environment_without_randomness_can_be_saved():
     assert env.spawn(same_state=True).state is True
 
 
+def test_a_class_attribute_none_stands_for_no_state_before_the_first_reset():
+    class Lamp(Env):
+        state = None
+
+        def reset(self, seed=None):
+            super().reset(seed)
+            self.state = {"on": False}
+            return "", {}
+
+        def step(self, action):
+            self.state = {"on": action == "on"}
+            return Step("")
+
+    env, fresh = Lamp(), Lamp()
+    before = env.get_state()
+    env.reset(seed=1)
+    env.step("on")
+    fresh.set_state(env.get_state())
+    assert fresh.state == {"on": True}
+    fresh.set_state(before)
+    assert fresh.state is None
+    with pytest.raises(BadValue):
+        Lamp().set_state(env.get_state() | {"state": 3})
+
+
 def test_saving_before_the_first_reset_raises_with_advice():
     with pytest.raises(NotImplementedError, match=r"call reset\(\) first"):
         DiceEnv().get_state()
@@ -383,6 +440,12 @@ def test_a_seed_for_spawn_is_used_by_the_first_reset():
 def test_a_misspelled_override_is_rejected_with_a_suggestion():
     with pytest.raises(UnknownArgument, match=r"takes no 'face'; did you mean 'faces'\?.*faces, colour"):
         DiceEnv().spawn(face=20)
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, EndOnTruncation])
+def test_an_unknown_argument_of_reset_is_rejected_with_the_place_for_settings(wrap):
+    with pytest.raises(UnknownArgument, match=r"DiceEnv.reset\(\) takes no 'options', got \{\}; .* gem.make"):
+        wrap(DiceEnv()).reset(options={})
 
 
 def test_a_fork_continues_identically_and_independently():

@@ -2,7 +2,10 @@
 
 import doctest
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,10 @@ def blocks(page: Path, language: str) -> list[str]:
 def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, monkeypatch, tmp_path):
     if any("gem.rl" in block for block in blocks(page, "python")):
         pytest.importorskip("torch")
+    if any('"math:' in block for block in blocks(page, "python")):
+        pytest.importorskip("latex2sympy2_extended")
+    if any("gem.testing.fakes" in block for block in blocks(page, "python")):
+        pytest.importorskip("aiohttp")
     if any("gem.tools.mcp_tool" in block for block in blocks(page, "python")):
         pytest.importorskip("mcp")
     if any("search_engine" in block for block in blocks(page, "python")):
@@ -54,3 +61,21 @@ def test_links_between_pages_lead_somewhere(page: Path):
     links = re.findall(r"\]\(([^)#]+)\)", prose)
     missing = [link for link in links if not link.startswith("http") and not (page.parent / link).exists()]
     assert missing == []
+
+
+def test_the_package_of_the_plug_in_guide_is_found_by_its_entry_point(tmp_path: Path):
+    page = ROOT / "docs" / "plugins.md"
+    (project,), (module,) = blocks(page, "toml"), blocks(page, "python")
+    info = tmp_path / "parity_gym-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: parity-gym\nVersion: 1.0\n")
+    entry_point = re.search(r'^\[project\.entry-points\."(.*)"\]\n(.*?)"(.*)"$', project, re.MULTILINE)
+    assert entry_point is not None
+    (info / "entry_points.txt").write_text("[{}]\n{}{}\n".format(*entry_point.groups()))
+    (tmp_path / "parity_gym.py").write_text(module)
+    command = [sys.executable, "-m", "gem"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")])}
+    for arguments, shown in [(["list", "parity:*"], "parity:Parity  -"), (["check", "parity:Parity"], "parity:Parity")]:
+        run = subprocess.run([*command, *arguments], env=env, capture_output=True, text=True, timeout=300)
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert shown in run.stdout and "plug-in" not in run.stderr

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -55,7 +58,7 @@ def test_require_names_the_library_and_the_pip_command():
     with pytest.raises(MissingDependency) as e:
         require("no_such_library", extra="math")
     assert "no_such_library" in str(e.value)
-    assert "pip install 'gem-llm[math]'" in str(e.value)
+    assert "pip install 'gem-gym[math]'" in str(e.value)
 
 
 def test_require_names_the_missing_dependency_of_a_library(tmp_path, monkeypatch):
@@ -72,8 +75,8 @@ def test_require_keeps_the_pip_command_of_a_module_that_requires_another_extra(t
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(MissingDependency) as e:
         require("needs_data", extra="math")
-    assert "gem-llm[data]" in str(e.value)
-    assert "gem-llm[math]" not in str(e.value)
+    assert "gem-gym[data]" in str(e.value)
+    assert "gem-gym[math]" not in str(e.value)
 
 
 def test_require_does_not_hide_a_bug_in_the_library(tmp_path, monkeypatch):
@@ -96,3 +99,72 @@ def test_the_closest_word_is_suggested():
 def test_nothing_is_suggested_when_nothing_is_close():
     assert did_you_mean("zzz", ["max_turns"]) == ""
     assert did_you_mean("zzz", []) == ""
+
+
+def install(folder: Path, *names: str) -> None:
+    """Make a folder with the package gem and the metadata of distributions that contain it.
+
+    The folder of the sources will not do: it has metadata of its own after an editable installation.
+    """
+    for name in names:
+        info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "top_level.txt").write_text("gem\n")
+    (folder / "gem").symlink_to(Path(errors.__file__).parent)
+
+
+def first_error(folder: Path) -> str:
+    """Return what a process prints for its first errors, in which only this folder is installed."""
+    code = """
+import sys
+import gem
+for _ in range(2):
+    try:
+        gem.make("math:Algebra")
+    except ImportError as e:
+        print(e, file=sys.stderr)
+"""
+    command = [sys.executable, "-S", "-c", code]  # -S: without the packages of this environment
+    run = subprocess.run(command, env={"PYTHONPATH": str(folder)}, capture_output=True, text=True)
+    return run.stderr
+
+
+@pytest.mark.parametrize("name", ["gem-gym", "gem-fork"])
+def test_the_pip_command_names_the_distribution_that_is_installed(tmp_path, name):
+    install(tmp_path, name)
+    shown = first_error(tmp_path).splitlines()
+    assert len(shown) == 2 and shown[0].endswith(f"pip install '{name}[math]'")
+
+
+def test_the_pip_command_never_names_the_published_package(tmp_path):
+    install(tmp_path, "gem-llm")
+    shown = first_error(tmp_path)
+    assert "pip install 'gem-gym[math]'" in shown and "both installed" not in shown
+
+
+def test_two_packages_in_one_folder_are_reported_once_at_the_first_error(tmp_path):
+    install(tmp_path, "gem-gym", "gem-llm")
+    shown = first_error(tmp_path)
+    assert shown.count("gem-gym and gem-llm are both installed and overwrite each other's files") == 1
+    assert "pip uninstall gem-gym gem-llm && pip install gem-gym" in shown
+
+
+def test_every_extra_that_the_code_names_is_declared():
+    root = Path(errors.__file__).parents[2]
+    declared = set(re.findall(r"^(\w+) = \[", (root / "pyproject.toml").read_text(), re.MULTILINE))
+    named = {
+        extra
+        for path in (root / "src").rglob("*.py")
+        for extras in re.findall(r"""extra=["']([\w,]+)["']""", path.read_text())
+        for extra in extras.split(",")
+    }
+    assert {"math", "data", "vision"} <= named - {"none"} <= declared
+
+
+def test_the_extra_all_contains_every_other_extra_for_users():
+    text = (Path(errors.__file__).parents[2] / "pyproject.toml").read_text()
+    extras = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    everything = re.search(r'^all = \["gem-gym\[(.*)\]"\]$', extras, re.MULTILINE)
+    assert everything is not None
+    assert set(everything[1].split(",")) == set(re.findall(r"^(\w+) =", extras, re.MULTILINE)) - {"all", "test", "dev"}

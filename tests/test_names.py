@@ -64,6 +64,10 @@ SAME_NAME: dict[str, str] = {
 }
 
 
+# Modules of the compatibility layer define classes of ours again, with the published arguments.
+PUBLISHED = {"gem.vector.sync_vector_env", "gem.vector.async_vector_env", "gem.wrappers.observation_wrapper"}
+
+
 def module_of(path: Path) -> str:
     return ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
 
@@ -103,7 +107,7 @@ def test_a_public_class_name_is_defined_once():
     modules = defaultdict(set)
     for path in PATHS:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and module_of(path) not in PUBLISHED:
                 modules[node.name].add(module_of(path))
     twice = {name: sorted(where) for name, where in modules.items() if len(where) > 1 and name not in SAME_NAME}
     assert twice == {}

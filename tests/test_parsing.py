@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gem.parsing import boxes, code_blocks, first_tagged, last_boxed, last_boxed_int, last_tagged
+from gem.parsing import boxes, code_blocks, first_tagged, last_boxed, last_boxed_int, last_tagged, tidied
 
 # Text built from the delimiters that the functions look for.
 PIECES = [
@@ -96,7 +96,8 @@ def test_the_last_closed_box_counts(text, content):
 def test_the_shortcut_for_a_plain_last_box_agrees_with_pairing_all_braces(text):
     found = boxes(text)
     assert last_boxed(text) == (found[-1] if found else None)
-    integers = [box for box in found if re.fullmatch(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*", box)]
+    tidy = map(tidied, found)
+    integers = [content for content in tidy if re.fullmatch("[+-]?[0-9]{1,18}", content)]
     assert last_boxed_int(text) == (int(integers[-1]) if integers else None)
 
 

@@ -8,10 +8,12 @@ import logging
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 import gem
@@ -47,11 +49,11 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, *loads: Any) -> None:
 
     def point(loaded: Any) -> SimpleNamespace:
         def load() -> Any:
-            if isinstance(loaded, Exception):
+            if isinstance(loaded, BaseException):
                 raise loaded
             return loaded
 
-        return SimpleNamespace(load=load, value=f"plugin:{getattr(loaded, '__name__', loaded)}")
+        return SimpleNamespace(load=load, value=f"plugin:{getattr(loaded, '__name__', 'broken')}")
 
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point(x) for x in loads])
 
@@ -137,6 +139,78 @@ def test_a_misspelled_argument_is_rejected_with_a_suggestion():
         make("game:GuessTheNumber-v0", max_turn=1)
 
 
+class TypedEnv(EchoEnv):
+    def __init__(
+        self,
+        turns: int,
+        *,
+        rate: float = 1.0,
+        loud: bool = False,
+        mode: Literal["end", "continue"] | None = None,
+        sizes: Sequence[int] = (),
+        note: str = None,  # noqa: RUF013  its default is accepted all the same
+        source: str | EnvSpec = "",
+        pair: tuple[str, int] = ("", 0),
+    ) -> None:
+        super().__init__()
+        self.given = (turns, rate, loud, mode, sizes, note, source, pair)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"turns": "5"}, "turns must be an integer, got '5'"),
+        ({"turns": 2.5}, "turns must be an integer, got 2.5"),
+        ({"turns": True}, "turns must be an integer, got True"),
+        ({"turns": 1, "rate": "x"}, "rate must be a number, got 'x'"),
+        ({"turns": 1, "loud": "false"}, "loud must be True or False, got 'false'"),
+        (
+            {"turns": 1, "mode": "ends"},
+            "mode must be one of 'end', 'continue' or None, got 'ends'; did you mean 'end'?",
+        ),
+        ({"turns": 1, "sizes": [1, "2"]}, "sizes must be a list whose items are each an integer, got [1, '2']"),
+        ({"turns": 1, "sizes": "12"}, "sizes must be a list whose items are each an integer, got '12'"),
+        ({"turns": 1, "note": 3}, "note must be a str"),
+        ({}, "TypedEnv: missing a required argument: 'turns'  (it takes: turns, rate"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_rejected_with_the_expected_type(clean_registry, kwargs, message):
+    register("x", TypedEnv)
+    with pytest.raises(BadValue) as caught:
+        make("x", **kwargs)
+    assert str(caught.value).startswith(message)
+
+
+def test_values_that_match_their_annotation_and_unchecked_types_are_accepted(clean_registry):
+    register("x", TypedEnv, turns=np.int64(3))
+    given = {"rate": 2, "loud": np.True_, "mode": "end", "sizes": range(2), "note": None, "source": 5, "pair": ["a", 1]}
+    assert make("x", **given).given == (3, 2, True, "end", range(2), None, 5, ["a", 1])
+
+
+@pytest.mark.parametrize("annotation", ["no such type!", "NoSuchName", "1 / 0", "list[]"])
+def test_an_annotation_that_cannot_be_evaluated_is_not_checked(clean_registry, annotation):
+    def factory(times: Any) -> Env:
+        return EchoEnv(times=int(times))
+
+    factory.__annotations__["times"] = annotation
+    register("x", factory)
+    assert make("x", times="2").times == 2
+
+
+def test_arguments_of_a_factory_are_checked_too(clean_registry):
+    def factory(times: int) -> Env:
+        return EchoEnv(times=times)
+
+    register("x", factory)
+    with pytest.raises(BadValue, match="times must be an integer, got 'a'"):
+        make("x", times="a")
+
+
+def test_the_id_under_another_name_is_rejected(clean_registry):
+    with pytest.raises(BadValue, match=r"register\('my:Env-v0', MyEnv\), got id='x'"):
+        register(id="x", entry_point=EchoEnv)
+
+
 def test_making_changes_neither_the_spec_nor_the_callers_arguments(clean_registry):
     given = {"times": 3}
     register("x", EchoEnv, times=2)
@@ -174,9 +248,25 @@ def test_a_constructor_with_a_seed_parameter_receives_the_seed(clean_registry):
 
 
 def test_a_missing_optional_library_is_named_with_the_pip_command(clean_registry):
-    register(EnvSpec("x", "no_such_library:Env", extra="reasoning"))
-    with pytest.raises(MissingDependency, match=r"no_such_library.*gem-llm\[reasoning\]"):
+    register(EnvSpec("x", "no_such_library:Env", extra="search"))
+    with pytest.raises(MissingDependency, match=r"no_such_library.*gem-gym\[search\]"):
         make("x")
+
+
+@pytest.mark.parametrize(
+    ("env_id", "library", "extras"),
+    [
+        ("math:Algebra", "latex2sympy2_extended", "math"),
+        ("vision:Charts", "latex2sympy2_extended", "math,vision"),
+        ("vision:Geometry", "PIL", "math,vision"),
+        ("math:GSM8K", "latex2sympy2_extended", "data,math"),
+        ("rg:chain_sum", "reasoning_gym", "reasoning"),
+    ],
+)
+def test_a_missing_extra_is_found_by_make(monkeypatch, env_id, library, extras):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingDependency, match=rf"pip install 'gem-gym\[{extras}\]'"):
+        make(env_id)
 
 
 def test_64_threads_make_256_environments(clean_registry):
@@ -294,11 +384,44 @@ def test_plug_ins_are_loaded_once_and_not_for_a_built_in_environment(clean_regis
 
 
 def test_a_failing_plug_in_is_logged_and_does_not_affect_the_others(clean_registry, monkeypatch, caplog):
-    plug_in(monkeypatch, ImportError("half installed"), lambda: register("plugged:X-v0", EchoEnv))
+    plug_in(monkeypatch, ImportError("half installed"), SystemExit(3), lambda: register("plugged:X-v0", EchoEnv))
     with caplog.at_level(logging.WARNING, logger="gem"):
         assert "plugged:X-v0" in clean_registry
     assert "half installed" in caplog.text
     assert "failed to register" in caplog.text
+
+
+def test_a_broken_plug_in_is_reported_in_one_line(clean_registry, monkeypatch, caplog):
+    plug_in(monkeypatch, ValueError("first line\nsecond line"))
+    list_envs()
+    (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert record.exc_info is None and "\n" not in record.getMessage()
+    assert "failed to register: ValueError: first line second line" in record.getMessage()
+
+
+def test_a_plug_in_that_names_a_class_is_reported_and_the_class_is_not_called(clean_registry, monkeypatch, caplog):
+    class Theirs(EchoEnv):
+        def __init__(self) -> None:
+            raise AssertionError
+
+    plug_in(monkeypatch, Theirs)
+    list_envs()
+    assert "plugin:Theirs names a class; it should name a module or a function" in caplog.text
+
+
+@pytest.mark.parametrize("loaded", [lambda: None, importlib.metadata], ids=["function", "module"])
+def test_a_plug_in_that_registers_nothing_is_reported(clean_registry, monkeypatch, caplog, loaded):
+    plug_in(monkeypatch, loaded)
+    list_envs()
+    assert "registered no environment" in caplog.text
+
+
+def test_a_plug_in_that_was_imported_before_is_not_reported(clean_registry, monkeypatch, caplog):
+    point = SimpleNamespace(load=lambda: importlib.metadata, value="importlib.metadata")
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])
+    register("theirs", EchoEnv)
+    list_envs()
+    assert caplog.text == ""
 
 
 def test_a_lookup_waits_while_another_thread_loads_plug_ins(clean_registry, monkeypatch):

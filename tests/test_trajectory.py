@@ -6,12 +6,14 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gem.core import StopReason
 from gem.errors import BadValue
+from gem.messages import ToolErrorType
 from gem.trajectory import TokenSequence, Trajectory, Turn, read_jsonl, write_jsonl
 
 
@@ -37,7 +39,7 @@ def turns(draw: st.DrawFn) -> list[Turn]:
             Turn(
                 observation=draw(OBSERVATIONS),
                 action=draw(st.text()),
-                prompt_ids=prompt,
+                context=prompt,
                 sampled_ids=sampled,
                 logprobs=[draw(FINITE) for _ in sampled],
                 loss_mask=[draw(st.integers(0, 1)) for _ in sampled],
@@ -88,6 +90,7 @@ def packed_slowly(turns_K: list[Turn]) -> list[list[tuple[int, int, float, int]]
 
 @given(turns())
 def test_packing_agrees_with_packing_token_by_token(made):
+    assume(all(turn.prompt_ids or turn.sampled_ids for turn in made))
     packed = Trajectory(turns=made).sequences()
     rows = [list(zip(s.ids_T, s.loss_mask_T, s.logprobs_T, s.turn_T, strict=True)) for s in packed]
     assert [r for r in rows if r] == [r for r in packed_slowly(made) if r]
@@ -125,8 +128,9 @@ def test_packing_does_not_modify_turns():
     assert trajectory.to_json() == before
 
 
-def test_an_episode_without_tokens_has_no_sequences():
-    assert Trajectory(turns=[Turn("obs", "act"), Turn("obs", "act")]).sequences() == []
+def test_sequences_of_an_episode_without_tokens_are_an_error():
+    with pytest.raises(BadValue, match="turn 1 has no token ids"):
+        Trajectory(turns=[turn([1], [2]), Turn("obs", "act")]).sequences()
     assert Trajectory().sequences() == []
 
 
@@ -232,6 +236,99 @@ def test_a_binary_file_is_reported(tmp_path):
 def test_a_missing_file_raises_file_not_found():
     with pytest.raises(FileNotFoundError):
         list(read_jsonl(Path("no/such/file.jsonl")))
+
+
+NUMPY = [np.float32(0.1), np.int64(3), np.arange(6, dtype=np.int16).reshape(2, 3), np.array([np.nan])]
+VALUES = [
+    ("a", 1),
+    {"a", (1, 2)},
+    frozenset({1}),
+    b"\x00\xff",
+    {"text": "a", 1: {"$tuple": 2}, ("b",): None, "$set": [1.5, True]},
+    [float("inf"), -0.0, 2**70],
+    [[], {}, (), set(), b"", ""],
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_observations_keep_their_types(value, tmp_path):
+    made = Trajectory(turns=[Turn(value, "a"), Turn({"x": [value]}, "b")], final_observation=value, row_id=("a", 1))
+    write_jsonl(tmp_path / "a.jsonl", [made])
+    (read,) = read_jsonl(tmp_path / "a.jsonl")
+    assert read == made and repr(read) == repr(made)  # repr() tells 1 from 1.0 and True
+
+
+@pytest.mark.parametrize("value", NUMPY, ids=repr)
+def test_numpy_values_keep_their_types(value):
+    read = Trajectory.from_json(json.loads(json.dumps(Trajectory(final_observation=value).to_json())))
+    assert type(read.final_observation) is type(value) and read.final_observation.dtype == value.dtype
+    np.testing.assert_array_equal(read.final_observation, value)
+
+
+def test_numpy_scalars_in_rewards_and_log_probabilities_become_numbers():
+    made = Turn("obs", "act", [1], [np.int32(2)], [np.float32(-0.5)], [1], reward=np.float64(0.5))
+    made.reward_parts = {"a": np.float32(0.5)}
+    (read,) = Trajectory.from_json(json.loads(json.dumps(Trajectory(turns=[made]).to_json()))).turns
+    assert (read.reward, read.reward_parts, read.logprobs, read.sampled_ids) == (0.5, {"a": 0.5}, [-0.5], [2])
+    assert type(read.reward) is float and type(read.sampled_ids[0]) is int
+
+
+def test_enums_and_numpy_scalars_in_typed_fields_become_text_and_numbers():
+    made = Trajectory(slot=np.int64(2), seed=np.int64(3), terminated=np.bool_(True), stop_reason=StopReason.LOST)
+    made.turns = [Turn("a", "b", invalid=ToolErrorType.MALFORMED, policy_version=np.int64(1))]
+    read = Trajectory.from_json(json.loads(json.dumps(made.to_json())))
+    assert (read.slot, read.seed, read.terminated, read.stop_reason) == (2, 3, True, "lost")
+    assert (read.turns[0].invalid, read.turns[0].policy_version) == ("malformed", 1)
+    assert {type(v) for v in (read.slot, read.seed, read.turns[0].policy_version)} == {int}
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
+def test_images_keep_every_pixel(mode):
+    image = pytest.importorskip("PIL.Image", reason="needs the extra [vision]")
+    picture = image.effect_noise((7, 5), 90).convert("RGBA").convert(mode)
+    made = Trajectory(turns=[Turn({"text": "what?", "images": [picture]}, "a")])
+    read = Trajectory.from_json(json.loads(json.dumps(made.to_json()))).turns[0].observation["images"][0]
+    assert (read.mode, read.size, read.tobytes()) == (picture.mode, picture.size, picture.tobytes())
+    assert read.getpalette() == picture.getpalette()
+
+
+@pytest.mark.parametrize("value", [object(), {"a": [1j]}, StopReason.LOST, np.array([None]), range(3)])
+def test_a_value_that_cannot_be_kept_is_refused_and_named(value, tmp_path):
+    path = tmp_path / "a.jsonl"
+    with pytest.raises(BadValue, match=r"turns\[0\]\.observation.* cannot be kept"):
+        write_jsonl(path, [Trajectory(turns=[Turn(value, "a")])])
+    assert path.read_bytes() == b""
+    with pytest.raises(BadValue, match=r"turns\[0\] cannot be kept"):
+        Trajectory(turns=[Turn("a", "b", reward="much")]).to_json()  # type: ignore[arg-type]
+
+
+def test_an_image_of_an_unusual_mode_is_refused():
+    image = pytest.importorskip("PIL.Image", reason="needs the extra [vision]")
+    with pytest.raises(BadValue, match="mode 'F'; convert it"):
+        Trajectory(final_observation=image.new("F", (1, 1))).to_json()
+
+
+@pytest.mark.parametrize("data", [{"$none": 1}, {"$numpy": [1]}, {"$image": "!"}, {"$dict": [1]}], ids=str)
+def test_an_unknown_encoding_is_reported(data):
+    if "$image" in data:
+        pytest.importorskip("PIL.Image", reason="needs the extra [vision]")
+    with pytest.raises(BadValue, match="not a trajectory"):
+        Trajectory.from_json({"turns": [], "final_observation": data})
+
+
+def test_where_an_episode_comes_from_is_kept():
+    made = Trajectory(
+        "a", seed=3, row_id=7, group_id=3, model="m", sampling={"temperature": 0.5}, tools=[{"name": "f"}]
+    )
+    assert Trajectory.from_json(json.loads(json.dumps(made.to_json()))) == made
+
+
+def test_contexts_share_their_storage_after_reading():
+    made = []
+    for k in range(100):
+        made.append(turn([*(made[-1].prompt_ids + made[-1].sampled_ids if made else []), *range(1000)], [k]))
+    read = Trajectory.from_json(json.loads(json.dumps(Trajectory(turns=made).to_json())))
+    assert read.turns == made and len({id(t.context._buffer) for t in read.turns}) == 1
 
 
 def test_a_failed_turn_is_written_without_a_reward():

@@ -1,4 +1,4 @@
-"""The environment API: Env, EnvWrapper and Step.
+"""The environment API: Env, EnvWrapper and Step, in one file because a wrapper repeats the whole interface of Env.
 
 An environment is a class with ``reset`` and ``step``. It draws random numbers from ``self.rng``, which
 ``super().reset(seed)`` creates, and keeps the episode in a dataclass ``self.state``. Saving, forking and the random
@@ -28,18 +28,22 @@ from __future__ import annotations
 import inspect
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import wraps
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_type_hints
 
-from gem.errors import BadAction, BadValue, UnknownArgument, did_you_mean
+from gem._internal.annotations import check_types
+from gem._internal.text import short_repr
+from gem.errors import BadAction, BadValue, CompatibilityWarning, UnknownArgument, did_you_mean
 from gem.messages import Observation
 from gem.seeding import check_seed, fresh_seed, stream
 
 Info = dict[str, Any]
 EnvT = TypeVar("EnvT", bound="Env")
+ObsType, ActType = TypeVar("ObsType"), TypeVar("ActType")  # published names, for annotations
 
 # Clients of the gem API merge info into records with these keys, so info must not contain them.
 RESERVED_INFO_KEYS = frozenset(
@@ -54,7 +58,8 @@ _CONVERSION_ERRORS = (LookupError, TypeError, ValueError, AttributeError, Overfl
 class StopReason(str, Enum):
     """Why an episode ended: the value of ``info["stop_reason"]``.
 
-    MAX_TURNS, MAX_TOKENS and FAILED come with truncated, the others with terminated. FAILED means that the
+    MAX_TURNS, MAX_TOKENS, REFUSED and FAILED come with truncated, the others with terminated. REFUSED is set by
+    rollouts: the model refused to reply, or a content filter removed its reply. FAILED means that the
     infrastructure failed (see gem.errors.InfraError); such an episode counts as neither won nor lost.
     """
 
@@ -63,6 +68,7 @@ class StopReason(str, Enum):
     FORMAT = "format"
     MAX_TURNS = "max_turns"
     MAX_TOKENS = "max_tokens"
+    REFUSED = "refused"
     FAILED = "failed"
 
     __str__ = str.__str__
@@ -85,7 +91,8 @@ class Step(_Step):
         terminated: True when the task is over: won, lost, or ended by an unreadable action.
         truncated: True when the episode was cut off: by a turn or token limit, or by an infrastructure failure.
         info: None stands for a new empty dict. Keys: ``stop_reason``, why the episode ended; ``invalid``, why the
-            action was invalid; ``reward_parts``, named components that sum to the reward.
+            action was invalid; ``reward_parts``, named components that sum to the reward; ``revealed``, in the last
+            step only, the secrets of an episode that was not won.
     """
 
     __slots__ = ()
@@ -133,13 +140,41 @@ class _InitSignature:
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
+def _rejecting_unknown_arguments(reset: Callable[..., Any]) -> Callable[..., Any]:
+    """Return reset() with an error that says where the settings of an environment go, such as Gymnasium's options."""
+    parameters = dict(list(inspect.signature(reset).parameters.items())[1:])
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return reset
+
+    @wraps(reset)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for name, value in kwargs.items():
+            if name not in parameters:
+                raise UnknownArgument(
+                    f"{type(self).__name__}.reset() takes no {name!r}, got {short_repr(value)}; it takes: "
+                    f"{', '.join(parameters)}. Settings of an environment are arguments of gem.make"
+                )
+        return reset(self, *args, **kwargs)
+
+    return checked
+
+
 class Env:
     """A single-agent environment with text (and image) observations.
 
     Subclasses define ``reset`` and ``step``; their ``reset`` calls ``super().reset(seed)``, which creates ``self.rng``.
-    They need not call ``super().__init__()``. An episode depends only on the constructor arguments, the seed and the
-    actions: the k-th reset after ``reset(seed=s)`` has its own random stream, independent of earlier episodes.
+    They need not call ``super().__init__()``. An episode depends only on the constructor arguments, the id, the seed
+    and the actions: the k-th reset after ``reset(seed=s)`` has its own random stream, independent of earlier episodes.
+    The id is that of ``make``, or the name of the class if the environment was built from its class.
+
+    Attributes:
+        answers_in_fences: True if the environment reads answers from fenced code blocks. Such blocks are then never
+            tool calls.
     """
+
+    answers_in_fences: bool = False
+    # Keyword arguments of the published class that have no effect here, and why. The constructor drops them.
+    ignored_kwargs: ClassVar[Mapping[str, str]] = {}
 
     env_id: str | None = None
     entry_point: Any = None
@@ -156,11 +191,16 @@ class Env:
 
     def __new__(cls: type[EnvT], *args: Any, **kwargs: Any) -> EnvT:
         env = super().__new__(cls)
-        env._arguments = (
-            args,
-            kwargs,
-        )  # for spawn(); recorded here because subclasses need not call super().__init__()
+        # For spawn(); recorded here because subclasses need not call super().__init__().
+        env._arguments = args, {name: value for name, value in kwargs.items() if name not in cls.ignored_kwargs}
         return env
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.ignored_kwargs and "__init__" in vars(cls):
+            setattr(cls, "__init__", _dropping_ignored(vars(cls)["__init__"]))  # noqa: B010  as below
+        if inspect.isfunction(reset := vars(cls).get("reset")):
+            setattr(cls, "reset", _rejecting_unknown_arguments(reset))  # noqa: B010  mypy refuses to assign to a method
 
     def __init__(self) -> None:
         super().__init__()  # a mixin class may follow in the MRO
@@ -193,8 +233,13 @@ class Env:
             self._seed, self._episode = fresh_seed(), 0
         else:
             self._episode += 1
-        self.rng = stream(self._seed, self._episode, "world")
+        self.rng = self._stream("world")
         self._action_rng = None
+
+    def _stream(self, purpose: str) -> random.Random:
+        """Return a random stream of the current episode, which environments with other ids do not share."""
+        seed = fresh_seed() if self._seed is None else self._seed
+        return stream(seed, self.env_id or type(self).__qualname__, self._episode, purpose)
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, Info]:
         """Take one action. Any text is accepted; an invalid action is reported in the Step and does not raise.
@@ -217,6 +262,13 @@ class Env:
         """Return the best result that any policy can reach, or None if it is not known."""
         return None
 
+    def instances(self) -> int | None:
+        """Return how many different episodes reset() can start, or None if they are many or not counted.
+
+        With few instances, fresh seeds repeat episodes: an evaluation then plays what training has played.
+        """
+        return None
+
     def secrets(self) -> list[str] | None:
         """Return the strings that observations must not reveal in this episode, such as a secret word.
 
@@ -236,8 +288,7 @@ class Env:
     def action_rng(self) -> random.Random:
         """The random stream for sampled actions, separate from ``self.rng``."""
         if self._action_rng is None:
-            seed = self._seed if self._seed is not None else fresh_seed()
-            self._action_rng = stream(seed, self._episode, "action")
+            self._action_rng = self._stream("action")
         return self._action_rng
 
     def get_state(self) -> dict[str, Any]:
@@ -281,16 +332,17 @@ class Env:
     def state_type(self) -> Any:
         """Return the type of ``self.state``: its class annotation or, without one, the type of its value.
 
-        Without an annotation and before the first reset, this calls reset(seed=0).
+        Without an annotation and before the first reset, this calls reset(seed=0). A class attribute ``state = None``
+        means that there is no state before the first reset.
         """
         for cls in type(self).__mro__:
             if cls is Env:
                 break
             if "state" in inspect.get_annotations(cls):
                 return get_type_hints(cls)["state"]
-        if not hasattr(self, "state"):
+        if getattr(self, "state", None) is None:
             self.reset(seed=0)
-        return type(self.state)
+        return type(self.state) | None if getattr(type(self), "state", self) is None else type(self.state)
 
     def spawn(self: EnvT, same_state: bool = False, **overrides: Any) -> EnvT:
         """Build another environment from the same constructor arguments.
@@ -362,6 +414,9 @@ class EnvWrapper(Env):
 
     def optimum(self) -> Optimum | None:
         return cast("Optimum | None", self.env.optimum())
+
+    def instances(self) -> int | None:
+        return cast("int | None", self.env.instances())
 
     def secrets(self) -> list[str] | None:
         return cast("list[str] | None", self.env.secrets())
@@ -458,7 +513,9 @@ def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrid
 
     Raises:
         UnknownArgument: for any other override that the entry does not accept; the message names the closest one.
+        BadValue: for a value whose type is not that of the parameter's annotation, and for a missing argument.
     """
+    overrides = _without_ignored(entry, overrides)
     signature = inspect.signature(entry)
     parameters = signature.parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -470,10 +527,43 @@ def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrid
                 f"{getattr(entry, '__name__', entry)} takes no {name!r}{did_you_mean(name, parameters)}  "
                 f"(it takes: {', '.join(parameters) or 'nothing'})"
             )
-    env = entry(*args, **{**kwargs, **wanted})
+    merged = {**kwargs, **wanted}
+    try:
+        signature.bind(*args, **merged)
+    except TypeError as e:
+        raise BadValue(f"{getattr(entry, '__name__', entry)}: {e}  (it takes: {', '.join(parameters)})") from None
+    types = {name: value for name, value in merged.items() if name != "seed"}  # check_seed() checks the seed
+    check_types(entry, types)
+    env = entry(*args, **merged)
     if first_seed is not None:
         env.unwrapped._first_seed = check_seed(first_seed)
     return env
+
+
+def _dropping_ignored(init: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a constructor so that it accepts the ignored_kwargs of the class."""
+
+    @wraps(init)
+    def construct_without_ignored(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **_without_ignored(type(self), kwargs))
+
+    return construct_without_ignored
+
+
+def _without_ignored(entry: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments without those that have no effect on a class, after one warning per process."""
+    global _warned
+    ignored = getattr(entry, "ignored_kwargs", {})
+    if not _warned and (name := next((name for name in kwargs if name in ignored), None)) is not None:
+        import warnings  # imported late: `import gem` stays light
+
+        _warned = True
+        text = f"{entry.__name__}: {name}={kwargs[name]!r} has no effect: {ignored[name]}  (see docs/compatibility.md)"
+        warnings.warn(text, CompatibilityWarning, stacklevel=4)
+    return {name: value for name, value in kwargs.items() if name not in ignored}
+
+
+_warned = False  # whether a CompatibilityWarning was issued in this process
 
 
 def _by_name(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

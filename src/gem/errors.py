@@ -2,7 +2,7 @@
 
     GemError
     ├── CallerError                 a mistake of the caller; the message names the value and how to fix it
-    │   ├── UnknownEnv              (KeyError)      unknown environment id
+    │   ├── UnknownEnv              (KeyError and ValueError) unknown environment id
     │   ├── DuplicateEnv            (ValueError)    the id is already registered
     │   ├── UnknownArgument         (TypeError)     unknown keyword argument
     │   ├── BadValue                (ValueError)    a value out of range, or a file that cannot be parsed
@@ -16,14 +16,19 @@
         ├── SandboxError            a sandbox could not be started, or crashed while running a program
         └── ToolError               a tool's server was down, crashed, or sent an invalid response, after all retries
 
-A mistake of the agent does not raise. It is reported in the observation, the reward and ``info["invalid"]``.
+The first CallerError also reports whether another package has overwritten files of this one. A mistake of the agent
+does not raise. It is reported in the observation, the reward and ``info["invalid"]``.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
+
+DISTRIBUTION = "gem-gym"  # the name of this distribution, used if its metadata is not installed
+PUBLISHED = "gem-llm"  # another distribution that installs a package called gem
 
 
 class GemError(Exception):
@@ -35,8 +40,12 @@ class GemError(Exception):
 class CallerError(GemError):
     """A mistake of the caller. The message names the offending value and how to fix it."""
 
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        report_shared_folder()
 
-class UnknownEnv(CallerError, KeyError):
+
+class UnknownEnv(CallerError, KeyError, ValueError):
     pass
 
 
@@ -62,6 +71,10 @@ class EpisodeOver(CallerError, RuntimeError):
 
 class MissingDependency(CallerError, ImportError):
     pass
+
+
+class CompatibilityWarning(UserWarning):
+    """A keyword argument of the published package has no effect. Issued once per process."""
 
 
 class InfraError(GemError):
@@ -107,12 +120,56 @@ def require(module: str, *, extra: str) -> Any:
         raise  # the module itself requires another extra
     except ImportError as e:
         raise MissingDependency(
-            f"{module} is required but could not be imported ({e}); pip install 'gem-llm[{extra}]'"
+            f"{module} is required but could not be imported ({e}); {install_command(extra)}"
         ) from e
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs extras of this package; the name of the package is that of its metadata.
+
+    Args:
+        extra: one extra, or several separated by commas.
+
+    >>> install_command("math,vision")
+    "pip install 'gem-gym[math,vision]'"
+    """
+    return f"pip install '{_own_name()}[{extra}]'"
+
+
+@lru_cache(maxsize=1)
+def report_shared_folder() -> None:
+    """Log a warning, once per process, if another distribution also installed files into the folder of this package."""
+    if len(_distributions()) > 1:
+        import logging
+
+        others = sorted(set(_distributions()) - {_own_name()})
+        both = " ".join([_own_name(), *others])
+        logging.getLogger("gem").warning(
+            "%s and %s are both installed and overwrite each other's files in the folder gem; run: "
+            "pip uninstall %s && pip install %s",
+            _own_name(),
+            " and ".join(others),
+            both,
+            _own_name(),
+        )
+
+
+def _own_name() -> str:
+    return next((name for name in _distributions() if name != PUBLISHED), DISTRIBUTION)
+
+
+@lru_cache(maxsize=1)
+def _distributions() -> tuple[str, ...]:
+    """Return the names of the installed distributions that contain a package called gem. Takes about 50 ms."""
+    from importlib.metadata import packages_distributions
+
+    return tuple(dict.fromkeys(packages_distributions().get("gem", ())))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the closest known word, or an empty string if none is close.
+
+    Close means that three quarters of the characters match, in order, regardless of case and leading dashes.
 
     >>> did_you_mean("max_turn", ["max_turns", "min_number"])
     "; did you mean 'max_turns'?"
@@ -121,5 +178,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     import difflib  # takes 5 ms, so it is imported only for an error
 
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    names = {name.casefold().lstrip("-"): name for name in known}
+    close = difflib.get_close_matches(word.casefold().lstrip("-"), names, n=1, cutoff=0.75)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""

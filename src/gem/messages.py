@@ -47,7 +47,7 @@ class ToolCall:
 
     name: str
     arguments: dict[str, Any]
-    id: str | None = None
+    id: str | int | None = None
 
 
 class ToolErrorType(str, Enum):
@@ -77,10 +77,12 @@ class ToolResult:
     Args:
         text: the text shown to the agent.
         error: None for a successful call.
+        images: PIL images, shown to a vision model besides the text.
     """
 
     text: str
     error: ToolErrorType | None = None
+    images: tuple[Any, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -12,6 +12,10 @@ from typing import NamedTuple
 _BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
 _PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box whose content has no braces or commands
 _INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit into 64 bits
+_TEXT_COMMAND = re.compile(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}")  # \text{…}, \mathrm{…}, \textbf{…} and so on
+_ARROW = re.compile(r"\\(?:right|longright)?arrow\b|\\to\b|->|=>|→")
+_DECORATION = re.compile(r"\\[,;:! {}]|\\quad\b|[()\[\]{}\"'`$*]")
+_LONGEST_TIDIED = 200  # characters; limited, so that nested boxes take linear time
 _INTEGER_BOX = re.compile(rf"\\boxed\s*\{{({_INTEGER.pattern})\}}")
 
 
@@ -55,13 +59,27 @@ def _box_spans(text: str) -> list[tuple[int, int]]:
     return sorted(found)
 
 
+def tidied(content: str) -> str:
+    r"""Return the content of a box without text commands, brackets, quotes and a final full stop; arrows become "to".
+
+    >>> [tidied(content) for content in (r"\text{5}", "Up.", "reveal (0, 1)", r"A \to C")]
+    ['5', 'Up', 'reveal  0, 1', 'A  to  C']
+    """
+    while (plain := _TEXT_COMMAND.sub(r"\1", content)) != content:
+        content = plain
+    return _DECORATION.sub(" ", _ARROW.sub(" to ", content)).strip().removesuffix(".").replace("\u2212", "-")
+
+
 def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
     r"""Return the content of the last closed ``\boxed{…}``, or None if there is no such box.
 
-    With a pattern, boxes whose content the pattern does not fully match are ignored.
+    With a pattern, boxes whose content the pattern does not fully match are ignored. The pattern is matched with the
+    content as written and, if it has at most 200 characters, tidied(); the content that matches is returned.
 
     >>> last_boxed(r"not \boxed{up} but \boxed{left}")
     'left'
+    >>> last_boxed(r"\boxed{\text{Up.}}", re.compile("[a-zA-Z]+"))
+    'Up'
     """
     plain = _PLAIN_BOX.match(text, text.rfind(r"\boxed"))
     if plain is not None and (pattern is None or pattern.fullmatch(plain[1])):
@@ -69,15 +87,18 @@ def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
     for start, end in reversed(_box_spans(text)):
         if pattern is None or pattern.fullmatch(text, start, end):
             return text[start:end]
+        if end - start <= _LONGEST_TIDIED and pattern.fullmatch(content := tidied(text[start:end])):
+            return content
     return None
 
 
 def last_boxed_int(text: str) -> int | None:
     r"""Return the integer in the last ``\boxed{…}`` that contains only an integer, or None if there is no such box.
 
-    An integer has at most 18 ASCII digits, and may have a sign and surrounding whitespace.
+    An integer has at most 18 ASCII digits, and may have a sign and surrounding whitespace. See tidied() for what may
+    surround it.
 
-    >>> last_boxed_int(r"\boxed{7} then \boxed{ 0 }"), last_boxed_int("7")
+    >>> last_boxed_int(r"\boxed{7} then \boxed{ \text{0}. }"), last_boxed_int("7")
     (0, None)
     """
     plain = _INTEGER_BOX.match(text, text.rfind(r"\boxed"))

@@ -2,7 +2,7 @@
 
 An id is any string; the built-in ones have the form ``family:Name-v0-variant`` and are listed as data in
 ``gem.envs.catalog``. Other packages add environments with ``register``, or with an entry point in the group
-``gem.envs`` that names a module to import or a function to call.
+``gem.envs`` that names a module to import or a function to call (docs/plugins.md).
 """
 
 from __future__ import annotations
@@ -10,16 +10,22 @@ from __future__ import annotations
 import fnmatch
 import inspect
 import logging
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gem._internal import imports
+from gem._internal.text import shorten
 from gem.core import EndOnTruncation, Env, construct
 from gem.errors import BadValue, DuplicateEnv, MissingDependency, UnknownEnv, did_you_mean, require
 
 _CATALOG = "gem.envs.catalog"  # imported by name, because gem.envs is a layer above this module
+# A library of each extra that grading or drawing needs, so that make() and not the first answer finds it missing.
+# [data] is not here, because a dataset is also read from a local copy.
+_LIBRARIES = {"math": "latex2sympy2_extended", "vision": "PIL", "reasoning": "reasoning_gym"}
 _log = logging.getLogger(__name__)
 
 
@@ -31,7 +37,8 @@ class EnvSpec:
         id: the name for make().
         entry_point: "module:Class" or a callable that returns an Env.
         kwargs: constructor arguments; make() can override each.
-        extra: the extra (optional dependency group) that the environment needs; None if it needs none.
+        extra: the extras (optional dependency groups) that the environment needs, separated by commas, such as
+            "math,vision"; None if it needs none.
         runs: how a vector env should step it: "inline" (takes microseconds), "thread" (waits for I/O) or "process"
             (uses CPU time).
         reward_range: minimum and maximum sum of rewards over an episode.
@@ -42,6 +49,8 @@ class EnvSpec:
             {"constant": 0.25}. ``gem check`` plays five: "silent" sends an empty reply, "echo" repeats the observation,
             "repeat-last" repeats a random first action, "constant" sends the best single action, and "injection"
             sends a prompt injection.
+        stored_scores: "module:function" of the id that returns measured scores of simple players for ``gem info``, as
+            (player, score) rows; None if no scores are stored.
         description: one line.
     """
 
@@ -54,6 +63,7 @@ class EnvSpec:
     oracle: str | None = None
     oracle_sees: Literal["observation", "state"] | None = None
     baseline_scores: Mapping[str, float] = field(default_factory=dict)
+    stored_scores: str | None = None
     description: str = ""
 
     def load(self) -> Callable[..., Any]:
@@ -63,6 +73,9 @@ class EnvSpec:
             MissingDependency: when the environment needs an extra that is not installed.
             BadValue: when the entry point cannot be loaded.
         """
+        for extra in (self.extra or "").split(","):
+            if (library := _LIBRARIES.get(extra)) is not None and not imports.is_installed(library):
+                require(library, extra=self.extra or extra)
         if self.extra is not None and isinstance(self.entry_point, str):
             require(self.entry_point.partition(":")[0], extra=self.extra)
         return self.entry_point if callable(self.entry_point) else resolve(self.entry_point)
@@ -88,8 +101,10 @@ class _Registry(MutableMapping[str, EnvSpec]):
 
     def __getitem__(self, env_id: str) -> EnvSpec:
         if env_id not in self:
+            if str(env_id).startswith(imports.resolve(_CATALOG).NOT_YET):
+                raise UnknownEnv(f"env {env_id!r} of the published package does not exist in this version yet")
             known = len(self)
-            raise UnknownEnv(f"no env {env_id!r}{did_you_mean(str(env_id), self)}  (`gem list` shows all {known})")
+            raise UnknownEnv(f"no env {env_id!r}{near_id(str(env_id))}  (`gem list` shows all {known})")
         return self._specs[env_id]
 
     def __setitem__(self, env_id: str, spec: EnvSpec) -> None:
@@ -131,63 +146,100 @@ class _Registry(MutableMapping[str, EnvSpec]):
 
         for plugin in entry_points(group="gem.envs"):
             try:
-                loaded = plugin.load()
-                if callable(loaded):
-                    loaded()
-            except Exception:  # a broken third-party plug-in must not prevent the others from loading
-                _log.warning("gem.envs plug-in %s failed to register", plugin.value, exc_info=True)
+                problem = self._call_plugin(plugin)
+            except (Exception, SystemExit) as e:  # a broken plug-in must not prevent the others from loading
+                problem = f"failed to register: {type(e).__name__}: {shorten(' '.join(str(e).split()), 300)}"
+                _log.debug("traceback of the plug-in %s", plugin.value, exc_info=True)
+            if problem is not None:
+                _log.warning("the gem.envs plug-in %s %s", plugin.value, problem)
+
+    def _call_plugin(self, plugin: Any) -> str | None:
+        """Import the module or call the function that an entry point names. Returns what is wrong with it, or None."""
+        before, imported_before = dict(self._specs), plugin.value.split()[0] in sys.modules
+        loaded = plugin.load()
+        if isinstance(loaded, type):
+            return "names a class; it should name a module or a function that calls gem.register"
+        if callable(loaded):
+            loaded()
+        elif imported_before:
+            return None  # the module may have registered its environments when it was imported
+        return "registered no environment" if self._specs == before else None
 
 
 # The registered specs by id. Looking up an unknown id raises UnknownEnv.
 ENV_REGISTRY = _Registry()
 
 
-def register(env_id: str | EnvSpec, entry_point: str | Callable[..., Any] | None = None, **kwargs: Any) -> None:
+def register(env_id: str | EnvSpec = "", entry_point: str | Callable[..., Any] | None = None, **kwargs: Any) -> None:
     """Register an environment.
 
     Args:
-        env_id: any string; or an EnvSpec, with no other arguments.
+        env_id: any string that is not empty; or an EnvSpec, with no other arguments.
         entry_point: "module:Class", imported when an environment is made, or a callable that returns an Env.
         kwargs: constructor arguments, which make() can override.
 
     Raises:
         DuplicateEnv: when the id is already registered.
-        BadValue: when the entry point has neither form, or an EnvSpec is given with other arguments.
+        BadValue: when the id is missing or no str, the entry point has neither form, or an EnvSpec is given with other
+            arguments.
     """
     if isinstance(env_id, EnvSpec):
         if entry_point is not None or kwargs:
             raise BadValue(f"register(EnvSpec(...)) takes no other arguments, got {entry_point!r} and {kwargs!r}")
         spec = env_id
     else:
+        if not isinstance(env_id, str) or not env_id:
+            given = f"id={kwargs['id']!r}" if not env_id and "id" in kwargs else repr(env_id)
+            raise BadValue(f"the id must be the first argument, as in register('my:Env-v0', MyEnv), got {given}")
         if not callable(entry_point) and not (isinstance(entry_point, str) and ":" in entry_point):
             raise BadValue(f"entry_point of {env_id!r} must be 'module:Class' or a callable, got {entry_point!r}")
         spec = EnvSpec(env_id, entry_point, kwargs)
     ENV_REGISTRY.add(spec)
 
 
-def make(env_id: str | EnvSpec, *, end_on_truncation: bool = False, **kwargs: Any) -> Env:
+def make(env_id: str | EnvSpec, *, end_on_truncation: bool | None = None, **kwargs: Any) -> Env:
     """Build an environment.
 
     Args:
         env_id: a registered id; or an EnvSpec, registered or not.
-        end_on_truncation: also set terminated whenever truncated is set, for callers that check only terminated.
+        end_on_truncation: also set terminated whenever truncated is set, for callers that check only terminated. None
+            means True if the environment variable GEM_END_ON_TRUNCATION is "1", else False.
         kwargs: constructor arguments, which override those of the spec. ``seed`` works for every environment: if the
             constructor has no such parameter, the first reset() uses it.
 
     Raises:
         UnknownEnv: when the id is not registered; the message names the closest id.
         UnknownArgument: when the constructor does not take an argument; the message names the closest one.
+        BadValue: when a value has not the type that the constructor's annotation names, or an argument is missing.
         MissingDependency: when the environment needs an extra that is not installed.
     """
     spec = env_id if isinstance(env_id, EnvSpec) else ENV_REGISTRY[env_id]
     env = construct(spec.load(), (), dict(spec.kwargs), kwargs)
     env.env_id, env.entry_point = spec.id, spec.entry_point
-    return EndOnTruncation(env) if end_on_truncation else env
+    return EndOnTruncation(env) if ends_on_truncation(end_on_truncation) else env
+
+
+def ends_on_truncation(given: bool | None = None) -> bool:
+    """Return the given value or, for None, whether the environment variable GEM_END_ON_TRUNCATION is "1"."""
+    return os.environ.get("GEM_END_ON_TRUNCATION") == "1" if given is None else given
 
 
 def list_envs(pattern: str = "*") -> list[EnvSpec]:
     """Return the registered specs whose id matches a shell pattern (``game:*``) or starts with it, sorted by id."""
     return [ENV_REGISTRY[i] for i in sorted(ENV_REGISTRY) if fnmatch.fnmatchcase(i, pattern) or i.startswith(pattern)]
+
+
+def near_id(pattern: str) -> str:
+    """Return ``"; did you mean 'x'?"`` for the id that contains a part of an id or is close to it, or an empty string.
+
+    Parts of fewer than three characters are in too many ids to be suggestions.
+    """
+    part = pattern.strip("*").casefold()
+    containing = [i for i in ENV_REGISTRY if len(part) > 2 and part in i.casefold()]
+    if containing:
+        return f"; did you mean {min(containing, key=len)!r}?"
+    families = {f"{i.partition(':')[0]}:*": None for i in ENV_REGISTRY}
+    return did_you_mean(pattern, [*(families if "*" in pattern else ()), *ENV_REGISTRY])
 
 
 def print_envs() -> None:

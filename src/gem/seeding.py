@@ -7,6 +7,7 @@ environment of episode 3 and the random actions sampled in that episode use diff
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 import random
 import secrets
@@ -28,6 +29,25 @@ def derive(*parts: int | str) -> int:
 def stream(*parts: int | str) -> random.Random:
     """Return the random stream identified by these parts."""
     return random.Random(derive(*parts))
+
+
+def permuted(position: int, count: int, *name: int | str) -> int:
+    """Return the image of ``position`` under a pseudorandom permutation of range(count) that depends on ``name``.
+
+    The cost does not depend on count: a Feistel network permutes the smallest square domain that contains the range,
+    and is applied again to results outside the range (cycle walking).
+
+    >>> sorted(permuted(position, 5, "tasks", 0) for position in range(5))
+    [0, 1, 2, 3, 4]
+    """
+    side = math.isqrt(count - 1) + 1
+    while True:
+        left, right = divmod(position, side)
+        for feistel_round in range(4):
+            left, right = right, (left + derive(*name, feistel_round, right)) % side
+        position = left * side + right
+        if position < count:
+            return position
 
 
 def fresh_seed() -> int:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from gem._internal.json_codec import decode, encode
 from gem.core import StopReason
 from gem.errors import BadValue
 from gem.messages import Role
+from gem.token_ids import NO_TOKENS, TokenIds
 
 
 @dataclass(slots=True)
@@ -23,13 +25,18 @@ class Turn:
     """One action of the agent and its result. Rollouts share empty lists and dicts between turns, so do not modify
     them in place.
 
+    ``prompt_ids`` is the whole context as a list, which each access copies. The contexts of an episode share their
+    storage in ``context``.
+
     Args:
         observation: the last observation before the action.
         action: the text sent to the environment.
-        prompt_ids: the whole context, as fed to the model; empty for a text policy.
+        context: token ids of the whole context, as fed to the model, or a list of them; empty for a text policy.
         sampled_ids, logprobs, loss_mask: one entry per sampled token, including the stop token. logprobs are those of
             the sampling distribution (after temperature and top-p); loss_mask is 1 on tokens to train.
-        finish: "stop" if the model ended its reply, "length" at its token limit; None for a text policy.
+        finish: "stop" if the model ended its reply, "length" at its token limit, "refusal" if it refused to reply (the
+            action is then the text of the refusal, which was not sent), or as an endpoint reports it; None for a policy
+            without a model.
         reward: reward of this turn; None if the environment failed in this turn.
         reward_parts: named components that sum to reward; empty if the environment reports none.
         invalid: why the action was invalid; None for a valid action.
@@ -38,11 +45,13 @@ class Turn:
         policy_version: number of policy updates before the action.
         role: role of a text observation: "user", or "tool" for a tool result.
         dropped: number of the oldest turns omitted from the context.
+        usage: token counts that an endpoint reported; empty if none.
+        message: the reply as a message, where an endpoint returned tool calls or reasoning; else None.
     """
 
     observation: Any
     action: str
-    prompt_ids: list[int] = field(default_factory=list)
+    context: TokenIds = NO_TOKENS
     sampled_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     loss_mask: list[int] = field(default_factory=list)
@@ -54,6 +63,16 @@ class Turn:
     policy_version: int = 0
     role: Role = "user"
     dropped: int = 0
+    usage: dict[str, Any] = field(default_factory=dict)
+    message: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.context) is not TokenIds:
+            self.context = TokenIds(self.context)
+
+    @property
+    def prompt_ids(self) -> list[int]:
+        return self.context.tolist()
 
 
 @dataclass(slots=True)
@@ -87,6 +106,11 @@ class Trajectory:
         final_observation: the observation of the last step.
         terminated, truncated, stop_reason: how the episode ended; see gem.core.StopReason.
         failure: the infrastructure failure that ended the episode; None if there was none.
+        row_id: number of the dataset row, from ``info["idx"]`` of the reset; None if info has no such key.
+        group_id: identifies the episodes of one task, for estimators that compare them; play_seeds() uses the seed.
+        model: name of the model that the policy uses; None if it names none.
+        sampling: sampling settings of the policy; empty if it names none.
+        tools: schemas of the tools for native calls, at the end of the episode.
     """
 
     env_id: str | None = None
@@ -99,6 +123,11 @@ class Trajectory:
     truncated: bool = False
     stop_reason: str | None = None
     failure: str | None = None
+    row_id: Any = None
+    group_id: Any = None
+    model: str | None = None
+    sampling: dict[str, Any] = field(default_factory=dict)
+    tools: list[Any] = field(default_factory=list)
 
     @property
     def solved(self) -> bool:
@@ -118,33 +147,50 @@ class Trajectory:
         return sum(self.rewards_K)
 
     def sequences(self) -> list[TokenSequence]:
-        """Pack the episode for training. A context that does not extend the previous one starts a new sequence."""
+        """Pack the episode for training. A context that does not extend the previous one starts a new sequence.
+
+        Raises:
+            BadValue: a turn has no token ids, or not one log-probability per sampled token.
+        """
+        for k, turn in enumerate(self.turns):
+            if not turn.context and not turn.sampled_ids:
+                raise BadValue(
+                    f"turn {k} has no token ids: the policy works with text. EndpointPolicy(tokenizer=…) records them"
+                )
+            if len(turn.logprobs) != len(turn.sampled_ids):
+                raise BadValue(
+                    f"turn {k} has {len(turn.sampled_ids)} tokens and {len(turn.logprobs)} log-probabilities; request "
+                    "them from the endpoint with logprobs=True"
+                )
         packed: list[TokenSequence] = []
         for k, turn in enumerate(self.turns):
-            last = packed[-1] if packed else None
-            keeps = len(last.ids_T) if last is not None else 0
-            if last is None or turn.prompt_ids[:keeps] != last.ids_T:
-                last, keeps = TokenSequence([], [], [], []), 0
-                packed.append(last)
-            fed = turn.prompt_ids[keeps:]
+            previous = self.turns[k - 1]
+            if k == 0 or not turn.context.starts_with(previous.context, previous.sampled_ids):
+                packed.append(TokenSequence([], [], [], []))
+            last = packed[-1]
+            fed = turn.context[len(last.ids_T) :]
             last.ids_T += fed + turn.sampled_ids
             last.loss_mask_T += [0] * len(fed) + turn.loss_mask
             last.logprobs_T += [0.0] * len(fed) + turn.logprobs
             last.turn_T += [-1] * len(fed) + [k] * len(turn.sampled_ids)
-        return [sequence for sequence in packed if sequence.ids_T]  # a text policy leaves a sequence without tokens
+        return packed
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to plain data. Each context is stored as its difference from the preceding tokens."""
-        import msgspec
+        """Convert to plain data, without loss. Each context is stored as its difference from the preceding tokens.
 
-        data: dict[str, Any] = msgspec.to_builtins(self)
-        before: list[int] = []
-        for turn in data["turns"]:
-            prompt = turn["prompt_ids"]
-            keeps = _common_prefix(before, prompt)
-            before = prompt + turn["sampled_ids"]
-            turn["prompt_ids"] = {"keeps": keeps, "adds": prompt[keeps:]}
-        return data
+        Raises:
+            BadValue: for a value that cannot be kept; see gem._internal.json_codec.
+        """
+        data = {name: _plain(getattr(self, name), name) for name in _FIELDS if name != "turns"}
+        before = Turn("", "")
+        turns = []
+        for k, turn in enumerate(self.turns):
+            try:
+                turns.append(_turn_to_json(turn, before, f"turns[{k}]"))
+            except (TypeError, ValueError) as e:  # BadValue is a ValueError
+                raise e if isinstance(e, BadValue) else BadValue(f"turns[{k}] cannot be kept: {e}") from e
+            before = turn
+        return {**data, "turns": turns}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Trajectory:
@@ -152,19 +198,49 @@ class Trajectory:
         import msgspec
 
         try:
-            before: list[int] = []
+            before = Turn("", "")
             turns = []
             for turn in data["turns"]:
-                prompt = before[: turn["prompt_ids"]["keeps"]] + turn["prompt_ids"]["adds"]
-                before = prompt + turn["sampled_ids"]
-                turns.append({**turn, "prompt_ids": prompt})
-            return msgspec.convert({**data, "turns": turns}, cls)
-        except (KeyError, TypeError, ValueError) as e:
+                before = msgspec.convert(_decoded_turn(turn, before), Turn)
+                turns.append(before)
+            rest = {name: decode(value) for name, value in data.items() if name != "turns"}
+            return msgspec.convert({**rest, "turns": turns}, cls)
+        except (KeyError, TypeError, ValueError, AttributeError) as e:
             raise BadValue(f"not a trajectory: {type(e).__name__}: {e}") from e
 
 
+def _turn_to_json(turn: Turn, before: Turn, where: str) -> dict[str, Any]:
+    data = {name: _plain(getattr(turn, name), f"{where}.{name}") for name in _TURN_FIELDS if name not in _NUMBERS}
+    data |= {name: list(map(to_number, getattr(turn, name))) for name, to_number in _NUMBERS.items()}
+    data["reward"] = None if turn.reward is None else float(turn.reward)  # a numpy scalar becomes a number
+    data["reward_parts"] = {name: float(part) for name, part in turn.reward_parts.items()}
+    context = turn.context
+    keeps = len(before.context) + len(before.sampled_ids)
+    if not context.starts_with(before.context, before.sampled_ids):
+        keeps = _common_prefix(before.context + before.sampled_ids, context.tolist())
+    return {**data, "prompt_ids": {"keeps": keeps, "adds": context[keeps:]}}
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Encode the value of a field. Enums and numpy scalars in typed fields become text and numbers."""
+    if name.rpartition(".")[2] in _ANY_FIELDS:
+        return encode(value, name)
+    if isinstance(value, str):
+        return str.__str__(value)
+    return encode(value.item() if hasattr(value, "item") else value, name)
+
+
+def _decoded_turn(data: dict[str, Any], before: Turn) -> dict[str, Any]:
+    keeps, adds = data["prompt_ids"]["keeps"], data["prompt_ids"]["adds"]
+    if keeps == len(before.context) + len(before.sampled_ids):
+        context = before.context.extended(before.sampled_ids, adds)
+    else:
+        context = TokenIds((before.context + before.sampled_ids)[:keeps] + adds)
+    return {"context": context, **{name: decode(value) for name, value in data.items() if name != "prompt_ids"}}
+
+
 def write_jsonl(path: str | os.PathLike[str], trajectories: Iterable[Trajectory]) -> None:
-    """Append trajectories to a JSON Lines file."""
+    """Append trajectories to a JSON Lines file. Raises BadValue for a trajectory that cannot be kept without loss."""
     with open(path, "a", encoding="ascii") as file:
         for trajectory in trajectories:
             file.write(json.dumps(trajectory.to_json()) + "\n")
@@ -185,3 +261,9 @@ def _common_prefix(a: list[int], b: list[int]) -> int:
     if a == b[: len(a)]:  # the common case, compared in C
         return len(a)
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+_ANY_FIELDS = frozenset({"observation", "final_observation", "row_id", "group_id"})  # values keep their types
+_FIELDS = tuple(field.name for field in fields(Trajectory))
+_NUMBERS: dict[str, Callable[[Any], float]] = {"sampled_ids": int, "logprobs": float, "loss_mask": int}
+_TURN_FIELDS = tuple(field.name for field in fields(Turn) if field.name not in ("context", "reward", "reward_parts"))

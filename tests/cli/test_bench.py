@@ -25,7 +25,10 @@ def test_the_table_has_a_line_for_each_backend_with_sync_first(capsys: pytest.Ca
 def test_markdown_output_is_a_table_with_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "vec", *QUICK, "--backends", "sync", "--wrappers", "concat", "--markdown"]) == 0
     title, _, head, rule, *rows = capsys.readouterr().out.splitlines()
-    assert title.startswith("4 × game:GuessTheNumber-v0 with concat, 40 steps, 2 times, ") and "Python 3" in title
+    assert (
+        title.startswith("env-steps per second: 4 × game:GuessTheNumber-v0 with concat, 40 steps, 2 times, ")
+        and "Python 3" in title
+    )
     assert head == "| " + " | ".join(HEADER) + " |" and set(rule) <= set("|- ")
     assert len(rows) == 1 and re.fullmatch(r"\| sync \| [\d,]+ \| [\d,]+ \| [\d,]+ \| 1\.00 \|", rows[0])
 
@@ -59,3 +62,13 @@ def test_the_ratio_is_the_median_of_pairs() -> None:
 )
 def test_a_usage_error_is_one_line(argv: list[str], part: str, usage_error: Callable[..., str]) -> None:
     assert part in usage_error("bench", *argv)
+
+
+def test_no_number_is_cut_in_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("gem.cli.bench.measure", lambda config: {"sync": [123_456.0], "process": [98_765.0]})
+    assert main(["bench", "vec", *QUICK]) == 0
+    out = capsys.readouterr().out
+    assert "…" not in out and out.count("123,456") == 3 and "98,765" in out

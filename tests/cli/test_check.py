@@ -24,6 +24,13 @@ def test_gem_check_prints_one_line_per_env_for_several(capsys):
     assert err == ""
 
 
+def test_gem_check_prints_the_share_of_distinct_rows_for_several_envs(capsys):
+    assert main(["check", "logic:Rules*", "--seeds", "1", "--episodes", "3", "--rows", "7"]) == 0
+    assert "7 of 1,000,000 rows, 7 distinct (100.0%)" in capsys.readouterr().out
+    assert main(["check", "l*", "--seeds", "1", "--episodes", "3", "--rows", "7"]) == 0
+    assert "\n        7 of 1,000,000 rows, 7 distinct (100.0%)\n" in capsys.readouterr().out
+
+
 def test_gem_check_of_a_broken_class_exits_with_1(capsys, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "testing"))
     assert main(["check", "broken_envs:StepsAfterTheEnd", "--json", "--seeds", "1", "--episodes", "5"]) == 1
@@ -58,3 +65,16 @@ def test_a_missing_dataset_is_unchecked(capsys, monkeypatch):
     assert main(["check", "qa:HotpotQA"]) == 0
     out = capsys.readouterr().out
     assert "dataset 'axon-rl/HotpotQA'" in out and out.startswith("unchecked  qa:HotpotQA")
+
+
+@pytest.mark.parametrize("arguments", [["judge", "--model", "m"], ["judge"], ["game:*", "--model", "m"]])
+def test_model_and_url_are_required_for_a_judge_and_for_nothing_else(arguments, usage_error):
+    assert "--model and --base-url" in usage_error("check", *arguments)
+
+
+def test_the_report_fits_the_width_of_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(["check", "game:GuessTheNumber-v0-easy", "--seeds", "1", "--episodes", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60 and any(line.startswith("  passed     seed-determinism") for line in lines)

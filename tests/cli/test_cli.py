@@ -52,8 +52,15 @@ def test_help_of_every_command_prints_and_exits_with_zero(command: str, capsys: 
 
 def test_gem_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
-    out = capsys.readouterr().out
-    assert all(f"  {name}" in out and summary in out for name, (_, summary) in COMMANDS.items())
+    out = " ".join(capsys.readouterr().out.split())
+    assert all(f" {name} {summary}" in out for name, (_, summary) in COMMANDS.items())
+
+
+def test_gem_help_is_the_same_as_the_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, flag in ((["help"], ["--help"]), (["help", "play"], ["play", "--help"])):
+        assert main(command) == main(flag) == 0
+        out = capsys.readouterr().out
+        assert out[: len(out) // 2] == out[len(out) // 2 :]
 
 
 def test_gem_without_a_command_prints_the_help_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,16 +70,28 @@ def test_gem_without_a_command_prints_the_help_to_stderr(capsys: pytest.CaptureF
 
 
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"gem {gem.__version__}\n"
+    for flag in ("--version", "-V"):
+        assert main([flag]) == 0
+        assert capsys.readouterr().out == f"gem {gem.__version__}\n"
 
 
 @pytest.mark.parametrize(
     ("argv", "parts"),
     [
         (["lits"], ["unknown command 'lits'; did you mean 'list'?"]),
+        (["train", "--lr", "3"], ["unknown flag --lr  (see `gem train --help`)"]),
         (["list", "--jsno"], ["unknown flag --jsno; did you mean '--json'?"]),
+        (["version"], ["unknown command 'version'; did you mean '--version'?"]),
+        (["help", "lits"], ["unknown command 'lits'; did you mean 'list'?"]),
+        (["help", "list", "play"], ["unexpected argument 'play'"]),
+        (["serve"], ["unknown command 'serve'  (`gem --help` lists all)"]),
+        (["info", "wordle"], ["no env 'wordle'; did you mean 'game:Wordle-v0'?"]),
+        (["info", "game:Chess-v0"], ["no env 'game:Chess-v0'  (`gem list` shows all"]),
+        (["info", "zz"], ["no env 'zz'  (`gem list` shows all"]),
+        (["list", "o"], ["no env matches 'o'  (`gem list` shows all"]),
         (["info"], ["gem info requires ID"]),
+        (["info", EASY, "--env-kwargs", "max_turns=abc"], ["max_turns must be an integer or None, got 'abc'"]),
+        (["info", EASY, "--env-kwargs", "max_turns=2.5"], ["max_turns must be an integer or None, got 2.5"]),
         (["info", "game:GuessTheNumber-v0-eazy"], ["no env", "did you mean 'game:GuessTheNumber-v0-easy'?"]),
         (["info", EASY, "--env-kwargs", "max_turn=3"], ["takes no 'max_turn'; did you mean 'max_turns'?"]),
         (["info", EASY, "--env-kwargs", "max_turns=0"], ["max_turns must be at least 1, got 0"]),

@@ -96,6 +96,18 @@ def test_repeated_dict_flags_accumulate() -> None:
     assert options("--env-kwargs", "a=1", "b=2", "--env-kwargs", "c=3").env_kwargs == {"a": 1, "b": 2, "c": 3}
 
 
+def test_a_positional_argument_may_follow_pairs() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Named:
+        id: str = flag(REQUIRED, help="which one", positional=True)
+        pairs: dict[str, Any] = flag({}, help="its settings")
+
+    with_id_last = parse(Named, ["--pairs", "a=1", "b=x", "game"])
+    assert with_id_last == Named(id="game", pairs={"a": 1, "b": "x"}) == parse(Named, ["game", "--pairs", "a=1", "b=x"])
+    with pytest.raises(BadValue, match="--pairs takes key=value pairs, got 'other'"):
+        parse(Named, ["game", "--pairs", "a=1", "other"])
+
+
 def test_defaults_are_not_shared_between_configs() -> None:
     one, other = parse(Positionals, ["1"]), parse(Positionals, ["1"])
     assert one.rest == [] and one.rest is not other.rest

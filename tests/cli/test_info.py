@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,3 +86,61 @@ def test_info_samples_actions_without_an_oracle_and_shortens_long_episodes(
 def test_info_reports_that_no_episode_can_be_sampled(counter: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", counter, "--env-kwargs", "samples=false"]) == 0
     assert capsys.readouterr().out.endswith("(stopped: this environment cannot sample random actions)\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "row"),
+    [
+        ("game:TowerofHanoi-v0-easy --env-kwargs random_start=false", "1 episode\n"),
+        ("game:TowerofHanoi-v0-easy", "26 different episodes\n"),
+        ("game:FifteenPuzzle-v0-easy", "9 different episodes\n"),
+        ("game:Sudoku-v0", "many\n"),
+    ],
+)
+def test_info_says_how_many_different_episodes_there_are(
+    capsys: pytest.CaptureFixture[str], arguments: str, row: str
+) -> None:
+    assert main(["info", *arguments.split()]) == 0
+    assert f"Instances       {row}" in capsys.readouterr().out
+
+
+def test_info_works_without_the_data(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert main(["info", "eval:QaOpen", "--data", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "Instances       unknown: dataset 'google-research-datasets/nq_open'" in out
+    assert "split                 'validation'" in out and "Sample episode" not in out
+
+
+def test_info_as_json_has_the_facts_and_the_whole_sample_episode(
+    counter: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["info", counter, "--json", "--env-kwargs", "steps=12"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["id"] == counter and data["parameters"] == {"steps": 12, "samples": True}
+    assert (data["optimum"], data["instances"], data["reward_range"]) == (None, None, [None, None])
+    sample = data["sample"]
+    assert [turn["action"] for turn in sample["turns"]] == [f"go {n}" for n in range(12, 0, -1)]
+    assert (sample["stop_reason"], sample["turns"][-1]) == (
+        "truncated",
+        {"action": "go 1", "observation": "user: left: 0", "reward": 0.5},
+    )
+
+
+def test_info_as_json_says_which_data_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert main(["info", "eval:QaOpen", "--json", "--data", str(tmp_path)]) == 0
+    assert "google-research-datasets/nq_open" in json.loads(capsys.readouterr().out)["missing_data"]
+
+
+def test_text_wraps_to_the_width_of_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["info", "game:Wordle-v0"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60

@@ -30,6 +30,14 @@ def test_list_takes_a_prefix_or_a_pattern(pattern: str, capsys: pytest.CaptureFi
     assert ids == ["game:GuessTheNumber-v0-hard", "game:GuessTheNumber-v0-hard-no-max-turn"]
 
 
+@pytest.mark.parametrize(
+    ("env_id", "extras"), [("vision:Charts", "math,vision"), ("math:GSM8K", "data,math"), ("qa:Facts", "-")]
+)
+def test_list_names_all_extras_of_an_environment(env_id: str, extras: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["list", env_id])
+    assert capsys.readouterr().out.splitlines()[1].split()[1] == extras
+
+
 def test_list_json_writes_unbounded_rewards_as_null(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +74,8 @@ def test_list_cuts_lines_to_the_width_of_the_terminal(
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert main(["list"]) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) == 60
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) == 60 and any(line.endswith("…") for line in lines)
 
 
 def test_list_runs_as_a_module_without_heavy_imports() -> None:

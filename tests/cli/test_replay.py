@@ -1,5 +1,7 @@
 """gem replay."""
 
+import json
+
 import pytest
 
 from gem.cli import main
@@ -41,3 +43,19 @@ def test_gem_replay_shows_changes_and_update_records_them(folder, capsys):
 def test_a_command_line_error_exits_with_2(flags, usage_error, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     usage_error("replay", *flags)
+
+
+def test_json_has_the_differences_of_each_file(folder, capsys):
+    file = folder / file_name(EASY)
+    file.write_text(file.read_text().replace("Guess the secret", "Find a secret"))
+    capsys.readouterr()
+    assert main(["replay", str(folder), "--json"]) == 1
+    results = {result.pop("file"): result for result in json.loads(capsys.readouterr().out)}
+    [difference] = results.pop(str(file))["differences"]
+    assert difference["line"] == 6 and difference["recorded"].startswith("< Find a secret")
+    assert list(results.values()) == [{"differences": [], "recorded": False}] * 3
+
+
+def test_a_file_that_is_no_playthrough_is_named(usage_error, tmp_path):
+    (tmp_path / "notes.txt").write_text("notes")
+    assert f"{tmp_path / 'notes.txt'}: not a playthrough" in usage_error("replay", str(tmp_path))

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 from gem.cli import main
+from gem.errors import BadValue
 
 pytestmark = pytest.mark.train
 
@@ -65,3 +66,37 @@ def test_ctrl_c_finishes_the_update_saves_and_prints_how_to_resume(tmp_path):
     updates = [json.loads(line)["update"] for line in metrics.read_text().splitlines()]
     saved = sorted(p.name for p in (tmp_path / "r" / "checkpoints").iterdir())[-1]
     assert saved == f"update-{updates[-1]:06d}"
+
+
+def test_cheap_mistakes_are_found_before_pytorch_is_imported(tmp_path):
+    mistakes = (
+        ["--env", "game:Wordel-v0"],
+        ["--env-kwargs", "max_turns=abc"],
+        ["--wrappers", "x"],
+        ["--out", "/dev/null/runs"],
+        ["--env", "vision:Charts"],
+    )
+    for flags in mistakes:
+        command = [sys.executable, "-X", "importtime", "-m", "gem", "train", "--out", str(tmp_path), *flags]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 2 and "gem: error: " in done.stderr
+        assert not {"torch", "transformers"} & {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
+
+def test_it_says_that_it_is_starting_before_pytorch_is_imported(tmp_path, capsys, monkeypatch):
+    def stop(module, *, extra):
+        raise BadValue(f"stopped at {module}")
+
+    monkeypatch.setattr("gem.cli.train.require", stop)
+    assert main(["train", "--out", str(tmp_path), "--name", "r", *SMALL]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "Starting: game:GuessTheNumber-v0-easy, 2 updates of 8 episodes.\n"
+    assert "stopped at gem.rl.trainer" in captured.err
+
+
+def test_json_has_the_results_and_progress_goes_to_stderr(tmp_path, capsys):
+    assert main(["train", "--out", str(tmp_path), "--name", "r", *SMALL, "--json"]) == 0
+    captured = capsys.readouterr()
+    data = json.loads(captured.out)
+    assert data["updates"] == 2 and set(data["trained"]) >= {"sampled", "greedy"} <= set(data["untrained"])
+    assert "Starting" in captured.err

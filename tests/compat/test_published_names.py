@@ -269,7 +269,7 @@ def test_info_uses_no_key_that_clients_merge_with_their_own():
     for action in (r"\boxed{99}", r"\boxed{1}"):
         seen |= set(env.step(action).info)
     assert seen.isdisjoint(gem.core.RESERVED_INFO_KEYS)
-    assert seen == {"invalid", "stop_reason"}
+    assert seen == {"invalid", "stop_reason", "revealed"}
 
 
 def test_info_can_be_written_as_json():
@@ -278,6 +278,7 @@ def test_info_can_be_written_as_json():
     assert json.loads(json.dumps(env.step(r"\boxed{99}").info)) == {
         "invalid": "out_of_range",
         "stop_reason": "max_turns",
+        "revealed": env.secrets(),
     }
 
 
@@ -353,7 +354,7 @@ def test_observations_need_not_be_text(theirs):
     gem.register("their_odd_game", Odd)
     try:
         env = gem.make_vec("their_odd_game")
-        assert env.reset() == ([None], [None])
+        assert env.reset() == ([None], [{}])
         step = env.step([{"role": "assistant", "content": "call"}])
         assert step.infos_B[0]["final_obs"] == [{"role": "user", "content": "call"}]
     finally:

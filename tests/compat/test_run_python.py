@@ -70,3 +70,14 @@ def test_infrastructure_failures_raise(monkeypatch, tmp_path):
 
 def test_isolation_is_the_default():
     assert run_python("print(input())", stdin="hi") == (True, "hi\n", "")
+
+
+@pytest.mark.parametrize("code", ["print(math.sqrt(16))", "print(Counter('aab').most_common(1)[0][1] + 2.0)"])
+def test_a_program_that_forgot_a_usual_import_runs_again_with_it(code):
+    assert run_python(code, "none") == (True, "4.0\n", "")
+
+
+@pytest.mark.parametrize("code", ["print(undefined)", "print(math.sqrt(16)); print(undefined)", "math.sqrt('x')"])
+def test_an_error_is_that_of_the_program_as_it_was_written(code):
+    ok, stdout, stderr = run_python(code, "none")
+    assert (ok, stdout) == (False, "") and "NameError" in stderr and "line 1," in stderr

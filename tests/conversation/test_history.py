@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,7 +93,8 @@ def play(
         context = (history or History()).context(chat, turns, as_messages(observation, role), None)
         assert context.exceeded is None
         sampled = ids(reply)
-        turns.append(Turn(observation, chat.decode(sampled), context.ids, sampled, role=role, dropped=context.dropped))
+        turn = Turn(observation, chat.decode(sampled), context.ids, sampled, [0.0] * len(sampled), [1] * len(sampled))
+        turns.append(replace(turn, role=role, dropped=context.dropped))
     return turns
 
 

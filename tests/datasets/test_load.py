@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import gem
 from gem.datasets import load_rows, read_file
 from gem.errors import BadValue
 
@@ -62,7 +65,12 @@ def test_a_modified_file_is_opened_again(tmp_path):
         ("a.jsonl", "\n\n", "no rows"),
         ("a.json", "{}", "must be a JSON list"),
         ("a.json", "[1", "invalid JSON"),
-        ("a.csv", "x", "a dataset file ends in"),
+        ("a.txt", "x", r"formats of dataset files are \.jsonl, \.jsonl\.gz, \.json, \.csv and \.parquet"),
+        ("a.csv", "", "no rows"),
+        ("a.csv", "x,y\n1,2\n3\n", "row 1 must have the columns of the header: x, y"),
+        ("a.csv", "x,y\n1,2,3\n", "row 0 must have the columns of the header: x, y"),
+        ("a.csv", 'x,y\n"1,2\n', "invalid CSV"),
+        ("a.jsonl.gz", "not zipped", "gzip"),
     ],
 )
 def test_an_invalid_file_is_reported_by_name(tmp_path, name, content, message):
@@ -98,8 +106,7 @@ def test_a_folder_in_the_hub_layout_has_splits(tmp_path):
     write_jsonl(tmp_path / "data" / "test-00000-of-00001.jsonl", ROWS[:1])
     assert list(load_rows(tmp_path, "train")) == ROWS
     assert len(load_rows(tmp_path, "test")) == 1
-    with pytest.raises(BadValue, match=r"split must be one of 'test', 'train', got None"):
-        load_rows(tmp_path)
+    assert list(load_rows(tmp_path)) == ROWS
     with pytest.raises(BadValue, match="got 'validation'"):
         load_rows(tmp_path, "validation")
 
@@ -139,3 +146,65 @@ def test_a_dataset_of_the_datasets_library_is_accepted():
     datasets = pytest.importorskip("datasets")
     rows = load_rows(datasets.DatasetDict(train=datasets.Dataset.from_list(ROWS)), "train")
     assert list(rows.skip(5)) == ROWS[5:]
+
+
+def test_zipped_json_lines_are_read(tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl")
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(path.read_bytes() + b"\n[1]\n"))
+    rows = read_file(tmp_path / "b.jsonl.gz")
+    assert list(rows[:7]) == ROWS
+    with pytest.raises(BadValue, match=r"b\.jsonl\.gz, row 7 must be a JSON object"):
+        rows[7]
+    assert list(pickle.loads(pickle.dumps(rows))[:7]) == ROWS
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(path.read_bytes())[:-12])
+    with pytest.raises(BadValue, match=r"cut\.jsonl\.gz: invalid gzip file"):
+        read_file(tmp_path / "cut.jsonl.gz")
+
+
+def test_comma_separated_values_are_read_as_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('\ufeffproblem,answer\n"one, two\nthree",3\n' + "x" * 200_000 + ",4\n", encoding="utf-8")
+    rows = load_rows(str(path))
+    assert rows[0] == {"problem": "one, two\nthree", "answer": "3"} and len(rows[1]["problem"]) == 200_000
+
+
+def test_a_file_of_another_format_is_refused_with_the_formats_that_are_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "rows.xlsx").write_text("x")
+    with pytest.raises(BadValue, match=r"rows\.xlsx: this format is not read; .*\.csv and \.parquet"):
+        load_rows("data/rows.xlsx")
+
+
+def test_the_only_configuration_of_a_folder_is_loaded(tmp_path, monkeypatch):
+    write_jsonl(tmp_path / "google-research-datasets" / "nq_open" / "nq_open" / "validation.jsonl")
+    monkeypatch.setenv("GEM_DATA", str(tmp_path))
+    assert list(load_rows("google-research-datasets/nq_open", "validation")) == ROWS
+    monkeypatch.setattr("gem.envs.qa_env.QaEnv.open", lambda env, row: row["problem"])
+    assert len(gem.make("eval:QaOpen").dataset) == 7
+
+
+def test_numbered_files_belong_to_the_split_that_their_folder_names(tmp_path):
+    write_jsonl(tmp_path / "nq_open" / "train" / "0000.jsonl", ROWS[:3])
+    write_jsonl(tmp_path / "nq_open" / "train" / "0001.jsonl", ROWS[3:])
+    write_jsonl(tmp_path / "nq_open" / "validation" / "0000.jsonl", ROWS[:1])
+    assert list(load_rows(tmp_path, "train")) == ROWS and len(load_rows(tmp_path, "validation")) == 1
+
+
+def test_one_of_several_configurations_must_be_chosen(tmp_path):
+    write_jsonl(tmp_path / "easy" / "test.jsonl", ROWS[:2])
+    write_jsonl(tmp_path / "hard" / "test.jsonl", ROWS[2:])
+    with pytest.raises(BadValue, match=r"has the configurations 'easy', 'hard': pass the folder of one .*easy"):
+        load_rows(tmp_path, "test")
+    assert len(load_rows(tmp_path / "hard", "test")) == 5
+
+
+def test_folders_written_by_save_to_disk_are_loaded(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_list(ROWS)
+    rows.save_to_disk(tmp_path / "one")
+    datasets.DatasetDict({"train": rows, "test": rows.select([0])}).save_to_disk(tmp_path / "two")
+    assert list(load_rows(str(tmp_path / "one"))) == ROWS
+    assert list(load_rows(tmp_path / "two", "train")) == ROWS and len(load_rows(tmp_path / "two", "test")) == 1
+    with pytest.raises(BadValue, match="split must be one of 'train', 'test', got 'dev'"):
+        load_rows(tmp_path / "two", "dev")

@@ -160,6 +160,7 @@ def test_a_program_that_exceeds_its_memory_limit_fails(level):
     assert step.info["correct"] is False and set(step.info["tests"]) <= {"memory", "error", "not_run"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [*SOLUTIONS])
 def test_the_solutions_of_built_in_tasks_are_graded_as_their_headings_say(text, level):
     solution = SOLUTIONS[text]

@@ -18,6 +18,8 @@ from gem.graders.code import CodeGrader
 from gem.graders.code_tests import read_tests
 from gem.sandbox import Limits, get_sandbox
 
+pytestmark = pytest.mark.slow
+
 ROWS = CodeEnv("gem:code/mini.jsonl").dataset
 IDS = [row["id"] for row in ROWS]
 GRADER = CodeGrader(limits=Limits(wall_s=20.0))

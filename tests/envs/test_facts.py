@@ -146,6 +146,7 @@ def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
 
 
+@pytest.mark.slow
 def test_the_script_reproduces_the_files(tmp_path):
     import make_facts
 

@@ -11,6 +11,7 @@ from gem.core import StopReason
 
 IDS = [spec.id for spec in gem.list_envs("game:*")]
 SEEDS = range(75)
+COUNTED = [i for i in IDS if gem.make(i).instances()]
 LONG = 1_000_000
 
 # Actions that no game reads as a move.
@@ -22,7 +23,6 @@ UNREADABLE_IN = {
         r"\boxed{0 0}",
         r"\boxed{0 0 AB}",
         r"\boxed{0 0 1}",
-        r"\boxed{-1 0 A}",
         "\\boxed{0 0 \u212a}",  # the Kelvin sign, which re.IGNORECASE folds to K
         "\\boxed{٠ ٠ A}",
         "\\boxed{0 0" + " " * LONG + "}",
@@ -50,7 +50,6 @@ UNREADABLE_IN = {
         "reveal 0 0",
         r"\boxed{reveal 0}",
         r"\boxed{reveal 0 0 0}",
-        r"\boxed{reveal -1 0}",
         r"\boxed{0 0}",
         "\\boxed{reveal \u0663 0}",  # an Arabic three
         "\\boxed{reveal 0 \u00b2}",
@@ -70,7 +69,6 @@ UNREADABLE_IN = {
         "1 2 3",
         r"\boxed{1 2}",
         r"\boxed{1 2 3 4}",
-        r"\boxed{-1 2 3}",
         r"\boxed{1.0 2 3}",
         r"\boxed{1,,2 3}",
         "\\boxed{١ ٢ ٣}",
@@ -91,7 +89,6 @@ UNREADABLE_IN = {
         "0 0 0 2",
         r"\boxed{0 0 0}",
         r"\boxed{0 0 0 2 4}",
-        r"\boxed{0 0 -1 2}",
         r"\boxed{0,,0 0 2}",
         "\\boxed{٠ ٠ ٠ ٢}",
         "\\boxed{0 0 0" + " " * LONG + "}",
@@ -99,8 +96,52 @@ UNREADABLE_IN = {
     ],
     "Wordle": ["crane", r"\boxed{12345}", "a" * LONG],
 }
-# Every episode of these starts in the same state: Minesweeper places its mines at the first reveal.
-SAME_START = ("game:Minesweeper", "game:TowerofHanoi-v0-easy", "game:TowerofHanoi-v0-hard")
+# Other ways to write the move at the beginning of the list.
+SAME_MOVE = {
+    "Crosswords": ["0 2 E", "(0, 2) e", "0, 2, 'E'.", r"\text{0 2 E}", r"(0,\, 2, \text{E})", r"\mathbf{0 2 e}."],
+    "FifteenPuzzle": ["up", "Up.", r"\text{up}", '"up"', "**UP**", r"$\mathrm{Up}$."],
+    "Game2048": ["left", "Left.", r"\text{LEFT}", "(left)", r"\textbf{left.}"],
+    "GuessTheNumber": ["5", "5.", r"\text{5}", "$5$", "(5)", r"\text{\textbf{5}.}", r"\boxed{5}", "+5", "{5}", r"\ 5"],
+    "Hangman": ["e", "E.", r"\text{E}", '"e"', "'E'."],
+    "Mastermind": ["1 2", "(1, 2)", "[1, 2].", r"\text{1 2}", r"1,\ 2", "1, 2.", r"\{1, 2\}"],
+    "Minesweeper": [
+        "reveal 0 1",
+        "reveal (0, 1)",
+        "Reveal(0,1).",
+        "reveal: 0, 1",
+        r"\text{reveal } 0\ 1",
+        "reveal [0][1]",
+    ],
+    "Sokoban": ["up", "Up.", r"\text{up}", r"\mathtt{up}"],
+    "Sudoku": ["1 3 4", "(1, 3, 4)", "[1, 3, 4].", "(1, 3) 4", r"\text{1 3 4}"],
+    "TowerofHanoi": ["A C", "A to C", "A -> C", r"A \to C", "(A, C).", "a→c", r"\text{A to C}", r"A \rightarrow C"],
+    "WordSearch": [
+        "0 2 0 6",
+        "(0, 2) (0, 6)",
+        "(0, 2) to (0, 6).",
+        "(0,2), (0,6)",
+        "[0, 2] -> [0, 6]",
+        r"\text{0 2 0 6}",
+    ],
+    "Wordle": ["crane", "CRANE.", r"\text{crane}", '"Crane"', "C, R, A, N, E", r"\textbf{CRANE}."],
+}
+# Readable moves that are illegal in every state.
+ILLEGAL = {
+    "Crosswords": ["-1 0 A", "0 -1 A", "99999 0 A"],
+    "FifteenPuzzle": [],
+    "Game2048": [],
+    "GuessTheNumber": ["-3", "99999"],
+    "Hangman": ["abcdefghi"],
+    "Mastermind": ["-1 2", "0 0 0 0", "1 -2 3 4", "1 2 3 99999"],
+    "Minesweeper": ["reveal -1 0", "flag 0 -1", "reveal 99999 0", "open 0 0"],
+    "Sokoban": [],
+    "Sudoku": ["-1 2 3", "1 -2 3", "1 2 -3", "99999 2 3", "1 2 99999"],
+    "TowerofHanoi": ["A A"],
+    "WordSearch": ["0 0 -1 2", "-1 -1 -1 3", "0 0 0 99999"],
+    "Wordle": ["abcdefghi"],
+}
+# Every episode of this game starts in the same state: Minesweeper places its mines at the first reveal.
+SAME_START = "game:Minesweeper"
 
 
 def name(env_id):
@@ -108,7 +149,48 @@ def name(env_id):
 
 
 def test_every_game_lists_unreadable_actions():
-    assert {name(env_id) for env_id in IDS} == set(UNREADABLE_IN)
+    assert {name(env_id) for env_id in IDS} == set(UNREADABLE_IN) == set(SAME_MOVE) == set(ILLEGAL)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_latex_brackets_quotes_arrows_and_a_full_stop_do_not_change_a_move(env_id):
+    env = gem.make(env_id)
+    env.reset(seed=0)
+    moves = {written: env.read(rf"I play \boxed{{{written}}}.") for written in SAME_MOVE[name(env_id)]}
+    first = next(iter(moves.values()))
+    assert first is not None and moves == dict.fromkeys(moves, first)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_a_readable_but_illegal_move_is_invalid_and_the_game_continues(env_id):
+    for written in ILLEGAL[name(env_id)]:
+        env = gem.make(env_id)
+        env.reset(seed=0)
+        state = env.state
+        step = env.step(rf"\boxed{{{written}}}")
+        assert (step.reward, step.terminated, step.truncated) == (0.0, False, False), written
+        assert step.info["invalid"] != "no_action" and env.state == state, written
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_rules_card_states_the_turn_limit(env_id):
+    env = gem.make(env_id)
+    for seed in range(20):
+        card, _ = env.reset(seed=seed)
+        assert f" {env.turn_limit()} turns" in card or f" {env.turn_limit()} guesses" in card
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_secret_of_a_lost_game_is_in_the_info_of_the_last_step_only(env_id):
+    env = gem.make(env_id)
+    for seed in range(10):
+        env.reset(seed=seed)
+        while not env.over:
+            step = env.step(env.sample_random_action())
+            assert env.over or "revealed" not in step.info
+        lost = step.info["stop_reason"] is not StopReason.SOLVED
+        assert step.info.get("revealed", []) == (env.secrets() if lost else [])
+        json.dumps(step.info)
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -120,7 +202,11 @@ def test_an_unreadable_action_costs_a_tenth_and_ends_the_episode_if_requested(en
         step = env.step(action)
         ended = on_unreadable == "end"
         assert (step.reward, step.terminated, step.truncated) == (-0.1, ended, False), action[:40]
-        assert step.info == {"invalid": "no_action", **({"stop_reason": StopReason.FORMAT} if ended else {})}
+        revealed = {"revealed": env.secrets()} if env.secrets() else {}
+        assert step.info == {
+            "invalid": "no_action",
+            **({"stop_reason": StopReason.FORMAT, **revealed} if ended else {}),
+        }
         assert env.move_format in step.observation and env.turn == 1
 
 
@@ -169,3 +255,10 @@ def test_a_restored_episode_continues_identically(env_id, turns):
             break
         assert other.step(action) == env.step(action)
     assert env.reset() == other.reset()
+
+
+@pytest.mark.parametrize("env_id", COUNTED)
+def test_as_many_different_episodes_start_as_the_game_says(env_id):
+    env = gem.make(env_id)
+    starts = {json.dumps(env.get_state()["state"]) for seed in range(20 * env.instances()) if env.reset(seed)}
+    assert len(starts) == env.instances()

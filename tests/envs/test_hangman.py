@@ -35,7 +35,8 @@ def test_a_correct_letter_earns_its_positions_and_a_wrong_one_is_listed():
     env = with_secret("level")
     wrong, right = env.step(box("s")), env.step(box("L"))
     assert (wrong.reward, wrong.observation) == (0.0, "Turn 1: S is not in the word.\n_ _ _ _ _  wrong: S")
-    assert (right.reward, right.observation) == (0.2, "Turn 2: L is in the word.\nL _ _ _ L  wrong: S")
+    assert right.reward == pytest.approx(0.5 * (2 / 5) ** 3)
+    assert right.observation == "Turn 2: L is in the word.\nL _ _ _ L  wrong: S"
 
 
 def test_the_game_ends_as_soon_as_all_letters_are_shown():

@@ -36,9 +36,8 @@ def rows_for(spec: Any) -> list[dict[str, Any]]:
     if entry == "QaEnv":
         listed = spec.id != "qa:HotpotQA" and "RuleTaker" not in spec.id
         golds = [f"Answerville {n}" for n in range(COUNT)]
-        return [
-            {"question": f"Which town has number {n}?", "answer": [g] if listed else g} for n, g in enumerate(golds)
-        ]
+        question = "problem" if spec.id.startswith("qa:") else "question"  # the columns of the datasets
+        return [{question: f"Which town has number {n}?", "answer": [g] if listed else g} for n, g in enumerate(golds)]
     return [{"problem": f"What is ${n} \\cdot 1009$?", "answer": str(n * 1009)} for n in range(COUNT)]
 
 

@@ -59,7 +59,7 @@ def test_only_black_pegs_beyond_the_best_guess_so_far_earn_a_reward():
     env = with_code(1, 2, 3)
     guesses = [r"\boxed{1 3 2}", r"\boxed{3 2 1}", r"\boxed{2 3 1}", r"\boxed{1 2 4}", r"\boxed{1 2 3}"]
     steps = [env.step(guess) for guess in guesses]
-    assert [step.reward for step in steps] == pytest.approx([1 / 3, 0, 0, 1 / 3, 1 / 3])
+    assert [step.reward for step in steps] == pytest.approx([1 / 81, 0, 0, 15 / 81, 65 / 81])
     assert sum(step.reward for step in steps) == 1.0
     assert steps[-1].terminated and steps[-1].info == {"stop_reason": StopReason.SOLVED}
 
@@ -94,8 +94,9 @@ def test_an_invalid_guess_uses_up_the_turn_without_pegs_or_reward(action, reason
         ("1 2 3 4", None),
         ("", None),
         (r"\boxed{}", None),
-        (r"\boxed{1 -2}", None),
-        (r"\boxed{12345}", None),
+        (r"\boxed{1 -2}", (1, -2)),
+        (r"\boxed{12345}", (12345,)),
+        (r"\boxed{1-2}", None),
         (r"\boxed{" + "1 " * 33 + "}", None),
         (r"\boxed{" + "9" * 1_000_000 + "}", None),
         (r"\boxed{1" + " " * 1_000_000 + "x}", None),
@@ -145,10 +146,10 @@ def test_no_constant_guess_earns_more_than_a_quarter(length, numbers):
     assert max(totals) <= 0.25
 
 
-def test_a_constant_guess_earns_its_black_pegs_once(play):
+def test_a_constant_guess_earns_little(play):
     env = MastermindEnv()
     totals = [play(env, lambda _: r"\boxed{1 2 3 4}", seed)[0] for seed in range(300)]
-    assert 0.1 < sum(totals) / 300 <= 0.25
+    assert 0.0 < sum(totals) / 300 <= 0.05
 
 
 def test_random_actions_stay_legal_until_every_code_was_guessed(play):

@@ -65,7 +65,7 @@ def test_a_grader_timeout_raises_and_the_task_stays_open(monkeypatch):
     env = MathEnv(dataset=ROWS)
     env.reset(idx=0)
 
-    def outage(self: Any, answer: Any, gold: Any) -> Any:
+    def outage(self: Any, answer: Any, gold: Any, **options: Any) -> Any:
         raise GraderError("grading timed out after 5 s")
 
     monkeypatch.setattr(MathGrader, "grade", outage)

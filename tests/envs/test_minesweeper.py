@@ -110,7 +110,8 @@ def test_a_mine_loses_without_deducting_rewards(env):
     safe = next(c for c in range(25) if env.state.field[c] != "*" and env.state.shown[c] == ".")
     assert 0 < reveal(env, safe).reward < 1
     step = reveal(env, env.state.field.index("*"))
-    assert step.terminated and step.reward == 0.0 and step.info == {"stop_reason": StopReason.LOST}
+    assert step.terminated and step.reward == 0.0
+    assert step.info == {"stop_reason": StopReason.LOST, "revealed": [env.state.field]}
     assert "*" in step.observation and not env._is_solved()
 
 

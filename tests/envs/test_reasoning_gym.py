@@ -308,7 +308,7 @@ def test_a_missing_package_of_one_generator_is_named_with_the_pip_command():
 
 def test_a_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym.factory", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'gem-llm\[reasoning\]'"):
+    with pytest.raises(MissingDependency, match=r"pip install 'gem-gym\[reasoning\]'"):
         ReasoningGymEnv("chain_sum")
 
 

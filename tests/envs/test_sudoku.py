@@ -6,6 +6,7 @@ import pytest
 from gem.core import StopReason
 from gem.envs.game_env.base import exact_fraction
 from gem.envs.game_env.sudoku import (
+    POWER,
     Oracle,
     State,
     SudokuEnv,
@@ -126,6 +127,8 @@ def test_exact_fractions_sum_without_rounding_in_any_order():
         steps = [exact_fraction(k + 1, total) - exact_fraction(k, total) for k in range(total)]
         assert sum(steps) == sum(reversed(steps)) == sum(sorted(steps)) == 1.0
         assert steps[0] == pytest.approx(1 / total)
+        convex = [exact_fraction(k + 1, total, 3) - exact_fraction(k, total, 3) for k in range(total)]
+        assert sum(convex) == sum(reversed(convex)) == 1.0 and convex == sorted(convex)
 
 
 def test_a_wrong_digit_is_entered_like_a_correct_one_and_earns_nothing():
@@ -133,20 +136,15 @@ def test_a_wrong_digit_is_entered_like_a_correct_one_and_earns_nothing():
     wrong, right = env.step(r"\boxed{1 1 2}"), env.step(r"\boxed{2 1 3}")
     assert wrong.observation.startswith("Turn 1: placed 2 at row 1, column 1.\n1: 2 .")
     assert right.observation.startswith("Turn 2: placed 3 at row 2, column 1.\n1: 2 .")
-    assert (wrong.reward, right.reward) == (0.0, exact_fraction(1, 16))
+    assert (wrong.reward, right.reward) == (0.0, exact_fraction(1, 16, POWER))
     assert wrong.info == right.info == {}
 
 
 def test_changing_a_correct_digit_deducts_its_reward():
     env = at(SudokuEnv(scale=4, max_turns=50), EMPTY)
     rewards = [env.step(rf"\boxed{{1 1 {digit}}}").reward for digit in (1, 2, 1, 0, 1)]
-    assert rewards == [
-        exact_fraction(1, 16),
-        -exact_fraction(1, 16),
-        exact_fraction(1, 16),
-        -exact_fraction(1, 16),
-        exact_fraction(1, 16),
-    ]
+    share = exact_fraction(1, 16, POWER)
+    assert rewards == [share, -share, share, -share, share]
 
 
 def test_the_same_digit_again_is_invalid():

@@ -51,7 +51,7 @@ def test_a_position_earns_once_and_the_word_earns_the_rest():
     env = with_secret("crane")
     words_tried = ["crate", "trace", "brand", "crane"]
     steps = [env.step(box(word)) for word in words_tried]
-    assert [step.reward for step in steps] == pytest.approx([0.4, 0.0, 0.1, 0.5])
+    assert [step.reward for step in steps] == pytest.approx([0.5 * 0.8**4, 0.0, 0.5 * (1 - 0.8**4), 0.5])
     assert sum(step.reward for step in steps) == 1.0
     assert steps[-1].terminated and steps[-1].info == {"stop_reason": StopReason.SOLVED}
 

@@ -2,8 +2,8 @@
 
   python tests/graders/make_math_cases.py > tests/graders/math_cases.jsonl
 
-Every class has as many equal pairs as unequal ones. Pairs are generated from a fixed seed, or listed by hand in
-math_pairs.txt; there the smaller kind is filled up with swapped pairs.
+Every class has as many equal pairs as unequal ones. Pairs are generated from a fixed seed, here and in math_formats.py
+and math_shapes.py, or listed by hand in math_pairs.txt; there the smaller kind is filled up with swapped pairs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
+
+from math_formats import drawn_pair
+from math_shapes import KINDS
 
 Pair = tuple[str, str, bool]
 CLASSES: dict[str, Callable[[random.Random], Iterator[Pair]]] = {}
@@ -469,8 +472,19 @@ def balanced(pairs: list[Pair]) -> list[Pair]:
     return [*pairs, *turned]
 
 
+def in_formats() -> dict[str, list[Pair]]:
+    """Draw 12 equal and 12 unequal pairs of each kind of math_formats and math_shapes."""
+    drawn = {}
+    for name in KINDS:
+        rng = random.Random(name)
+        drawn[f"formats_of_{name}"] = [
+            (*drawn_pair(name, rng, equal), equal) for equal in (True, False) for _ in range(12)
+        ]
+    return drawn
+
+
 def main() -> None:
-    made = {name: list(make(random.Random(name))) for name, make in CLASSES.items()}
+    made = {name: list(make(random.Random(name))) for name, make in CLASSES.items()} | in_formats()
     for name, pairs in (made | written_by_hand()).items():
         for answer, gold, equal in pairs:
             row = {"class": name, "answer": answer, "gold": gold, "equal": equal}

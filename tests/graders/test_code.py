@@ -136,7 +136,21 @@ def test_the_program_and_the_limits_reach_the_sandbox():
     CodeGrader(limits=limits).grade("print('é')", numbered(2), sandbox)
     [asked] = sandbox.asked
     assert asked["program"] == "print('é')".encode() and asked["function"] is None
-    assert (asked["limits"].wall_s, asked["limits"].memory_bytes) == (3, 2**28)
+    assert (asked["limits"].cpu_s, asked["limits"].memory_bytes) == (3, 2**28)
+
+
+@pytest.mark.parametrize(
+    ("limits", "cpu_s", "wall_s"),
+    [
+        (Limits(wall_s=3), 3, 19),
+        (Limits(wall_s=3, cpu_s=2), 2, 13),
+        (Limits(wall_s=100, cpu_s=2), 2, 100),
+    ],
+)
+def test_the_time_limit_is_cpu_time_and_elapsed_time_is_a_multiple(limits, cpu_s, wall_s):
+    sandbox = FakeSandbox(right)
+    CodeGrader(limits=limits).grade("x", numbered(1), sandbox)
+    assert (sandbox.asked[0]["limits"].cpu_s, sandbox.asked[0]["limits"].wall_s) == (cpu_s, wall_s)
 
 
 def test_the_output_limit_is_raised_for_long_correct_outputs():
@@ -145,7 +159,15 @@ def test_the_output_limit_is_raised_for_long_correct_outputs():
     CodeGrader().grade("x", suite, sandbox)
     assert sandbox.asked[0]["limits"].output_bytes > 1_000_000
     CodeGrader().grade("x", numbered(1), sandbox)
-    assert sandbox.asked[1]["limits"] == Limits()
+    assert sandbox.asked[1]["limits"].output_bytes == Limits().output_bytes
+
+
+def test_the_size_of_a_return_value_is_limited_by_the_longest_accepted_value():
+    sandbox = FakeSandbox(lambda _: Result(status=OK, value="[1]"))
+    suite = read_tests({"fn_name": "f", "inputs": [[1], [2]], "outputs": [[1], ["x" * 1_000_000]]})
+    CodeGrader(early_exit=False).grade("x", suite, sandbox)
+    limits = {case.arguments: case.value_bytes for case in sandbox.asked[0]["cases"]}
+    assert limits["[1]"] == 65_536 and 2_000_000 < limits["[2]"] < 20_000_000
 
 
 def test_a_program_with_lone_surrogates_reaches_the_sandbox_as_bytes():

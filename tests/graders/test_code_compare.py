@@ -1,11 +1,13 @@
 import json
 import math
+import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gem.graders.code_compare import same_output, same_value
+from gem.graders.code_compare import same_output, same_value, value_bytes
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -144,6 +146,52 @@ def test_values_are_compared_by_type(returned, expected):
 
 def test_nan_and_infinities_match_only_themselves():
     assert same_value("NaN", math.nan) and same_value("Infinity", math.inf) and not same_value("-Infinity", math.inf)
+
+
+@given(PLAIN)
+def test_a_value_that_matches_is_not_longer_than_the_limit(value):
+    assert len(json.dumps(value, indent=2)) <= value_bytes(value)
+
+
+def test_the_limit_does_not_show_the_length_of_a_short_expected_value():
+    assert len({value_bytes(value) for value in (0, "x" * 1000, list(range(1000)))}) == 1
+    assert value_bytes([0.5] * 10_000) >= len(json.dumps([0.49999999999999994] * 10_000))
+
+
+LARGE = 15 << 20
+
+
+@pytest.mark.parametrize(
+    "returned",
+    ["[" + "0," * (LARGE // 2) + "0]", "[" * LARGE, '"' + "x" * LARGE + '"', "[" + "[]," * (LARGE // 3) + "[]]"],
+    ids=["numbers", "brackets", "text", "lists"],
+)
+@pytest.mark.parametrize("expected", [1, "x", [0], {"a": 1}], ids=repr)
+def test_a_large_value_is_rejected_without_decoding_it(returned, expected):
+    cpu_s, peak_bytes = cost(lambda: same_value(returned, expected))
+    assert cpu_s < 0.05 and peak_bytes < 1 << 20 and not same_value(returned, expected)
+
+
+@pytest.mark.parametrize("line", ["1 ", "1\n", " ", "\n", "1 2.5\n3\n", "9", "1.", "1e", "\x85"], ids=repr)
+def test_the_cost_of_comparing_outputs_grows_at_most_linearly(line):
+    def compare(size):
+        printed = line * (size // len(line))
+        return cost(lambda: same_output(printed, "1 2.5\n3"))
+
+    (short_s, _), (long_s, peak_bytes) = compare(100_000), compare(1_000_000)
+    assert long_s < max(0.05, 30 * short_s) and peak_bytes < 100_000_000
+
+
+def cost(function):
+    """Return the CPU seconds and the peak of additional memory (bytes) of a call."""
+    start = time.process_time()
+    function()
+    seconds = time.process_time() - start
+    tracemalloc.start()
+    function()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return seconds, peak
 
 
 @pytest.mark.parametrize("returned", [None, "", "print", "[" * 100_000, "9" * 100_000, "\ud800"])

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import collections
+import functools
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gem.errors import BadValue, GraderError
-from gem.graders.math import MathGrader, grade_math, quick_grade
+from gem.graders.math import WALL_SECONDS, MathGrader, grade_math, quick_grade
+from gem.graders.math_engine import SameFormula, first_true_within
 from gem.graders.pool import GraderPool
 
 pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "math_cases.jsonl").read_text("utf-8").splitlines()]
 CLASSES = sorted({row["class"] for row in ROWS})
+
+
+def verdict(row: dict[str, Any]) -> bool:
+    return _verdict(row["answer"], row["gold"])
+
+
+@functools.cache
+def _verdict(answer: str, gold: str) -> bool:
+    return grade_math(answer, gold).correct
 
 
 def test_the_corpus_is_large_and_balanced():
@@ -30,13 +45,18 @@ def test_the_corpus_is_large_and_balanced():
 @pytest.mark.parametrize("name", CLASSES)
 def test_a_class_is_graded_as_labeled(name):
     rows = [row for row in ROWS if row["class"] == name]
-    wrong = [row for row in rows if grade_math(row["answer"], row["gold"]).correct is not row["equal"]]
+    wrong = [row for row in rows if verdict(row) is not row["equal"]]
     assert len(wrong) <= 0.05 * len(rows), wrong
 
 
 def test_the_whole_corpus_is_graded_as_labeled():
-    wrong = [row for row in ROWS if grade_math(row["answer"], row["gold"]).correct is not row["equal"]]
+    wrong = [row for row in ROWS if verdict(row) is not row["equal"]]
     assert len(wrong) <= 0.01 * len(ROWS), wrong
+
+
+def test_no_unequal_pair_of_the_corpus_is_accepted():
+    accepted = [row for row in ROWS if not row["equal"] and verdict(row)]
+    assert accepted == []
 
 
 def test_quick_grade_agrees_with_the_labels():
@@ -61,7 +81,23 @@ UNEQUAL = [
     ("1011_2", "1011_3"),
     ("5 cm^2", "5 cm"),
     (r"\sqrt{x^2}", "x"),
-    ("1, 2", "(1, 2)"),
+    ("2, 1", "(1, 2)"),
+    ("f(t)=2t+x", "f(x)=2x+x"),
+    ("f(t)=2t", "g(x)=2x"),
+    ("2 hours and 30 minutes", "30 minutes"),
+    ("March 5", "March 6"),
+    ("March 5, 2020", "5"),
+    ("(c)", "(B)"),
+    ("c", "C"),
+    (r"\mathbb{R}\setminus[-2,1]", r"(-\infty,-2]\cup(1,\infty)"),
+    (r"|x|\le 1", "(-1,1)"),
+    (r"|x|\le 1", "1"),
+    (r"x\ne 2", r"y\ne 2"),
+    (r"x\ne 2", "2"),
+    (r"0<x<36, x\ne 9", "(0,36)"),
+    (r"0<x<36, y\ne 9", r"(0,9)\cup(9,36)"),
+    (r"[0,1]\cup[2,3]", "[0,3]"),
+    (r"\begin{cases}x&x>0\\-x&x\le 0\end{cases}", r"\begin{cases}x&x\le 0\\-x&x>0\end{cases}"),
 ]
 EQUAL = [
     ("50 %", "0.5"),
@@ -77,7 +113,54 @@ EQUAL = [
     (r"\cos 60^\circ", r"\frac12"),
     ("five", "5"),
     (r"\text{5 apples}", "5 apples"),
+    ("1, 2", "(1, 2)"),
+    ("f(t)=2t", "f(x)=2x"),
+    (r"\vec{v}=(1,2)", "(1,2)"),
+    (r"5\mp 2", "3, 7"),
+    ("2 hours and 30 minutes", "150 minutes"),
+    (r"2\text{ hours }30\text{ minutes}", "2.5 hours"),
+    ("DNE", "does not exist"),
+    ("March 5, 2020", "5th of March 2020"),
+    ("(c)", "(C)"),
+    (r"\mathbb{R}\setminus[-2,1]", r"(-\infty,-2)\cup(1,\infty)"),
+    (r"x\in\mathbb{R}\setminus\{2\}", r"x\ne 2"),
+    (r"|x|\le 1", "[-1,1]"),
+    ("|x|>3", r"(-\infty,-3)\cup(3,\infty)"),
+    (r"x\ne 2", r"(-\infty,2)\cup(2,\infty)"),
+    (r"0<x<36, x\ne 9", r"(0,9)\cup(9,36)"),
+    (r"5\ \text{m}\,\text{s}^{-1}", r"5 \text{ m/s}"),
+    (r"9.8 \text{ m s}^{-2}", r"9.8 \text{ m/s}^2"),
 ]
+
+
+def test_the_pieces_of_a_function_have_no_order():
+    pieces = (
+        r"\begin{cases}x&x>0\\-x&x\le 0\end{cases}",
+        r"\begin{cases}-x&\text{if }x\le 0\\x&\text{if }x>0\end{cases}",
+    )
+    assert grade_math(*pieces).correct
+
+
+def test_the_left_side_of_an_equation_is_dropped_if_the_question_asks_for_it():
+    assert grade_math("m+n=771", "771", question="The area is $m/n$. Find $m + n$.").correct
+    assert not grade_math("m+n=772", "771", question="The area is $m/n$. Find $m + n$.").correct
+    for question in ("Find $x$.", "Find $2x+y$.", "Where do $x+y=5$ and $y=0$ meet?", ""):
+        assert not grade_math("x+y=5", "5", question=question).correct
+
+
+def test_a_small_letter_names_a_choice_only_if_the_question_lists_choices():
+    for question in ("Which? (A) 1 (B) 2 (C) 3", "A. one\nB. two\nC. three", r"$\textbf{(A)}\ 1 \textbf{(C)}\ 3$"):
+        assert grade_math("c", "C", question=question).correct and not grade_math("b", "C", question=question).correct
+    for question in ("Find the constant.", "Which? (A) 1 (B) 2", ""):
+        assert not grade_math("c", "C", question=question).correct
+
+
+def test_a_percentage_equals_its_number_if_the_question_asks_for_one():
+    for question in ("What percent is it?", "Give the answer as a percentage.", "By what per cent does it fall?"):
+        assert grade_math("50%", "50", question=question).correct
+        assert grade_math("50", r"50\%", question=question).correct
+    assert not grade_math("50%", "50", question="A price falls by 20 percent. What is it?").correct
+    assert not grade_math("0.5", "50", question="What percent is it?").correct
 
 
 @pytest.mark.parametrize(("answer", "gold"), UNEQUAL)
@@ -212,6 +295,59 @@ def test_a_grader_can_be_shared_by_threads(grader):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+DEGENERATE = {
+    "ones": "1 " * 1499,
+    "bars": "|" * 2999,
+    "fractions": r"\frac12" * 400,
+    "plus": "1+" * 1400 + "1",
+    "roots": r"\sqrt{2}+" * 300 + "1",
+    "powers": "2^{9999}+" * 290 + "1",
+    "power of power": "((2^{999})^{999})^{999}",
+    "nested roots": r"\sqrt{2+" * 45 + "2" + "}" * 45,
+    "fewer ones": "1 " * 499,
+    "fewer bars": "|" * 299,
+    "fewer fractions": r"\frac12" * 250,
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_a_degenerate_answer_is_wrong(grader, name):
+    assert not grader.grade(DEGENERATE[name], r"\sqrt{7}+1").correct
+
+
+def test_degenerate_answers_get_the_same_verdicts_on_a_loaded_machine():
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+    try:
+        with (
+            GraderPool(2, timeout=WALL_SECONDS, modules=["gem.graders.math_warm"]) as pool,
+            ThreadPoolExecutor(2) as two,
+        ):
+            graded = two.map(lambda text: MathGrader(pool).grade(text, r"\sqrt{7}+1").correct, DEGENERATE.values())
+            assert dict(zip(DEGENERATE, graded, strict=True)) == dict.fromkeys(DEGENERATE, False)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize("answer", ["1 " * 1499, "|" * 2999, r"\frac12" * 400, "1+" * 1400 + "1"])
+def test_degenerate_answers_exceed_the_caps(answer):
+    assert quick_grade(answer, r"\sqrt{7}+1") is not None
+
+
+def test_a_gold_answer_that_exceeds_the_limit_on_cpu_time_raises():
+    condition = SameFormula("x+1", r"\sum_{k=1}^{800} \frac{1}{k^{k}}")
+    with pytest.raises(GraderError, match=r"needs over 0\.2 s of CPU"):
+        first_true_within([condition], 0.2)
+    assert first_true_within([SameFormula(condition.gold, "x+1")], 0.2) is None
+
+
+def test_a_slow_comparison_does_not_hide_an_equal_second_gold_answer():
+    slow = SameFormula(r"\sum_{k=1}^{800} \frac{1}{k^{k}}", "x+1")
+    assert first_true_within([slow, SameFormula("x+1", "1+x"), slow], 0.5) == 1
+    assert first_true_within([slow, slow, SameFormula("x+1", "1+x")], 0.5) == 2
 
 
 def test_a_grading_timeout_raises_and_the_pool_recovers():

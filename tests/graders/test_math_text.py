@@ -17,6 +17,8 @@ from gem.graders.math_text import MAX_CHARS, MAX_DEPTH, clean, exceeded_cap, spl
         ("5000!", "factorial"),
         ("x^" * 1000 + "x", "tower"),
         ("**a" * 900, "tower"),
+        ("1 " * 1499, "tokens"),
+        ("x+" * 400 + "1", "operators"),
     ],
 )
 def test_the_reason_names_the_exceeded_cap(answer, reason):

@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
-from gem._internal.http_client import MAX_PAUSE_S
+from gem._internal.http_client import MAX_PAUSE_S, _parse_retry_after
 from gem.errors import BadValue, EndpointError, InfraError
 from gem.policies.endpoint import Completion, Endpoint
 from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
@@ -77,6 +77,7 @@ PASSING = {
     "content of another type": Answer(body='{"choices": [{"message": {"content": 3}}]}'),
     "nesting without end": Answer(body="[" * 100_000),
     "a dropped connection": Answer(drop=True),
+    "a cut body": Answer(text="4", cut=True),
 }
 
 
@@ -139,6 +140,28 @@ def test_retry_after_delays_the_next_attempt(monkeypatch):
     with FakeEndpoint([*answers, "4"]) as fake, client(fake) as endpoint:
         endpoint.complete(ASK)
     assert asked == [(0, 3.0), (1, 0.0)]
+
+
+DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "3"}, 3.0),
+        ({"Retry-After": " 2.5 "}, 2.5),
+        ({"Retry-After": "Sun, 06 Nov 1994 08:49:57 GMT", "Date": DATE}, 20.0),
+        ({"Retry-After": "Sunday, 06-Nov-94 08:49:57 GMT", "Date": DATE}, 20.0),
+        ({"Retry-After": "Sun Nov  6 08:49:57 1994", "Date": "Sun Nov  6 08:49:37 1994"}, 20.0),
+        ({"Retry-After": DATE}, 0.0),  # in the past
+        ({"retry-after-ms": "1500", "Retry-After": "2"}, 1.5),
+        *(({"Retry-After": value}, 0.0) for value in ("", "-1", "soon", "nan", "inf", "٣٣x", "Sun, 99 Nov")),
+        ({}, 0.0),
+    ],
+    ids=str,
+)
+def test_retry_after_is_read_in_all_its_forms(headers, seconds):
+    assert _parse_retry_after(headers) == pytest.approx(seconds)
 
 
 def test_requests_in_flight_are_bounded():

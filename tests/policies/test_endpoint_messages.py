@@ -43,3 +43,8 @@ def test_tool_results_become_user_messages_on_request():
 
 def test_dropped_turns_are_not_sent():
     assert sent(request("4", dropped=2)) == [user("rules"), assistant("c"), user("4")]
+
+
+def test_an_address_is_no_client():
+    with pytest.raises(BadValue, match=r"such as Endpoint\('http://.*', 'model'\), got 'http://localhost:8000'"):
+        EndpointPolicy("http://localhost:8000")

@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
 import gem
-from gem.errors import BadValue, EndpointError
-from gem.policies import Reply, Request
-from gem.policies.endpoint import Endpoint, EndpointPolicy, RequestRefused
+from gem.errors import BadValue
+from gem.policies import Request
+from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, RequestRefused
 from gem.rollout import collect, play_seeds
 from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
 from gem.tools.formats import OpenAIFormat
@@ -41,7 +41,7 @@ def test_a_batch_is_sent_concurrently_and_answered_in_order():
 
     with FakeEndpoint(script) as fake, Endpoint(fake.url, "m") as endpoint:
         replies = EndpointPolicy(endpoint).act([request("a"), request("b"), request("c")])
-    assert replies == [Reply(text, finish="stop") for text in "ABC"]
+    assert [(reply.text, reply.finish, reply.failure) for reply in replies] == [(text, "stop", None) for text in "ABC"]
     assert fake.most_at_once == 3
 
 
@@ -131,12 +131,44 @@ def test_a_failed_request_does_not_affect_the_others():
     assert "400" in str(replies[1].failure) and "503" in str(replies[2].failure)
 
 
-@pytest.mark.parametrize("status", [401, 404, 500])
-def test_an_endpoint_that_answers_no_request_is_an_error(status):
+@pytest.mark.parametrize("status", [401, 403, 404, 405])
+def test_an_endpoint_that_refuses_access_to_the_first_request_is_an_error(status):
     with FakeEndpoint([Answer(status=status)]) as fake, Endpoint(fake.url, "m", retries=0) as endpoint:
         for count in (1, 3):
-            with pytest.raises(EndpointError, match=str(status)):
+            with pytest.raises(AccessRefused, match=str(status)):
                 EndpointPolicy(endpoint).act([request("a")] * count)
+        with (
+            pytest.raises(AccessRefused, match=str(status)),
+            gem.make_vec("game:GuessTheNumber-v0-easy", num_envs=3, autoreset="disabled") as vec_env,
+        ):
+            play_seeds(vec_env, EndpointPolicy(endpoint), seeds=range(5))
+
+
+@pytest.mark.parametrize("fault", [Answer(status=500), Answer(drop=True), Answer(status=401)], ids=str)
+@pytest.mark.parametrize("slots", [1, 4])
+def test_an_endpoint_that_dies_loses_no_finished_episode(fault, slots):
+    """The rest is failed with its cause, and can be played later."""
+
+    def script(asked: ReceivedRequest) -> Answer | str:
+        return bisect(asked) if len(fake.requests) < 20 else fault
+
+    with (
+        FakeEndpoint(script) as fake,
+        Endpoint(fake.url, "m", retries=1, backoff=0.0) as endpoint,
+        gem.make_vec("game:GuessTheNumber-v0-easy", num_envs=slots, autoreset="disabled") as vec_env,
+    ):
+        policy = EndpointPolicy(endpoint)
+        played = play_seeds(vec_env, policy, range(30))
+        assert [episode.seed for episode in played] == list(range(30))
+        finished = [episode for episode in played if episode.failure is None]
+        assert 4 <= len(finished) < 12 and {episode.total_reward for episode in finished} == {1.0}
+        causes = {str(episode.failure) for episode in played if episode not in finished}
+        assert all(cause.split(":")[0] in ("EndpointError", "AccessRefused") for cause in causes)
+        fake.requests.clear()
+        fake._script = bisect
+        again = play_seeds(vec_env, policy, range(30), previous=played)
+    assert [episode.total_reward for episode in again] == [1.0] * 30
+    assert all(again[i] is episode for i, episode in enumerate(played) if episode.failure is None)
 
 
 def test_a_refusal_of_the_only_request_fails_that_request():

@@ -17,6 +17,7 @@ from gem.conversation import ChatFormat
 from gem.core import Env, Step, StopReason
 from gem.errors import BadValue, InfraError
 from gem.policies import RandomPolicy, Reply, Request, ScriptedPolicy
+from gem.registry import make
 from gem.rollout import Collector, collect
 from gem.trajectory import Trajectory, read_jsonl, write_jsonl
 from gem.vector import SyncVectorEnv, make_vec
@@ -212,6 +213,30 @@ def test_each_context_extends_the_previous_one_by_sampled_and_new_ids():
     assert len(trajectory.sequences()) == 1
 
 
+def test_the_contexts_of_a_long_episode_share_their_storage(monkeypatch):
+    checked = []
+    keeps = ChatFormat.keeps
+    monkeypatch.setattr(ChatFormat, "keeps", lambda self, sampled: checked.append(sampled) or keeps(self, sampled))
+    (trajectory,) = collect(walks(slots=1, lengths=(300,)), SpellingPolicy(cut_at=[7]), episodes=1)
+    assert len({id(turn.context._buffer) for turn in trajectory.turns}) == 1
+    assert len(checked) == 299  # each reply once
+    restored = Trajectory.from_json(json.loads(json.dumps(trajectory.to_json())))
+    assert restored == trajectory and restored.sequences() == trajectory.sequences()
+
+
+def test_a_collector_of_images_can_be_saved():
+    image = pytest.importorskip("PIL.Image", reason="needs the extra [vision]")
+    with make_vec("vision:Charts", num_envs=2, seed=0) as env, make_vec("vision:Charts", num_envs=2, seed=0) as other:
+        collector, copy = Collector(env), Collector(other)
+        collector.collect(RandomPolicy(), episodes=2)
+        copy.set_state(json.loads(json.dumps(collector.get_state())))
+        made, again = (each.collect(RandomPolicy(), episodes=2) for each in (collector, copy))
+    for mine, theirs in zip(made, again, strict=True):
+        seen, restored = (t.turns[0].observation["images"][0] for t in (mine, theirs))
+        assert isinstance(restored, image.Image) and seen.tobytes() == restored.tobytes()
+        assert mine.turns[0].observation["text"] == theirs.turns[0].observation["text"]
+
+
 def test_the_context_contains_the_conversation_so_far():
     (trajectory,) = collect(walks(slots=1, lengths=(2,)), SpellingPolicy(), episodes=1)
     shown = text_of(trajectory.turns[1].prompt_ids).replace("\nboard 0", "").replace("\nboard 1", "")
@@ -343,3 +368,24 @@ def test_the_same_seeds_give_the_same_episodes():
         return [without_clocks(t) for t in collect(walks(slots=3), RandomPolicy(), episodes=10)]
 
     assert play() == play()
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [(lambda requests: [], "policy must be an object with act"), (RandomPolicy, "got <class .*RandomPolicy'>")],
+)
+def test_a_function_or_a_class_is_no_policy(policy: Any, message: str) -> None:
+    with pytest.raises(BadValue, match=message):
+        collect(make_vec("game:GuessTheNumber-v0"), policy, episodes=1)
+
+
+def test_one_environment_is_no_vector() -> None:
+    env: Any = make("game:GuessTheNumber-v0")
+    with pytest.raises(BadValue, match=r"vec_env must come from gem.make_vec, got <GuessTheNumberEnv"):
+        collect(env, RandomPolicy(), episodes=1)
+
+
+def test_a_size_must_be_an_integer() -> None:
+    size: Any = "2"
+    with pytest.raises(BadValue, match="got episodes='2'"):
+        collect(make_vec("game:GuessTheNumber-v0"), RandomPolicy(), episodes=size)

@@ -65,6 +65,13 @@ def test_results_do_not_depend_on_the_number_of_slots(policy):
     assert play(1) == play(3) == play(20)
 
 
+def test_trajectories_name_their_row_and_group():
+    with make_vec("qa:Facts", num_envs=2, autoreset="disabled") as vec_env:
+        played = play_seeds(vec_env, ScriptedPolicy(["?"]), [3, 5, 3])
+    assert [t.group_id for t in played] == [3, 5, 3]
+    assert isinstance(played[0].row_id, int) and played[0].row_id == played[2].row_id
+
+
 def test_no_seeds_give_no_episodes():
     assert play_seeds(games(3), ScriptedPolicy(SCRIPT), []) == []
 

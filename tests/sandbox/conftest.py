@@ -1,8 +1,10 @@
 """Shared sandbox fixtures. The attack programs run only with `pytest -m attack`; their scores are printed at the end.
 
 If a level is not available on this machine its tests fail, or are skipped with GEM_ATTACK_MAY_SKIP=1.
+GEM_TEST_LEVELS="ns" runs the tests of all levels at this level only.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,9 +18,13 @@ from gem.errors import SandboxError
 from gem.sandbox import make_sandbox
 
 OUTCOMES = []
+collect_ignore_glob = ["attacks/*", "benign/*"]  # programs of the corpus must not be imported, whatever their names
 
 
-@pytest.fixture(scope="module", params=["ns", "lsm", "basic"])
+LEVELS = os.environ.get("GEM_TEST_LEVELS", "ns lsm basic").split()
+
+
+@pytest.fixture(scope="module", params=LEVELS)
 def level(request):
     """Each level of the zygote."""
     try:
@@ -51,6 +57,6 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    for level in dict.fromkeys(outcome.level for outcome in OUTCOMES):
-        chosen = [outcome for outcome in OUTCOMES if outcome.level == level]
-        terminalreporter.write_line(f"corpus at level {runner.score(level, chosen)}")
+    for setting in dict.fromkeys(outcome.setting for outcome in OUTCOMES):
+        chosen = [outcome for outcome in OUTCOMES if outcome.setting == setting]
+        terminalreporter.write_line(f"corpus: {runner.score(setting, chosen)}")

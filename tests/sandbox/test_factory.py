@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,23 +10,6 @@ import pytest
 
 from gem.errors import BadValue, SandboxError, UnknownArgument
 from gem.sandbox import Limits, factory, get_sandbox, make_sandbox
-
-
-@pytest.fixture
-def levels(monkeypatch):
-    """Levels requested from the zygote backend, recorded by a fake."""
-    requested = []
-
-    class Recorder:
-        def __init__(self, *, limits, level="auto", require=None):
-            requested.append(level)
-
-    module = types.ModuleType("recorder")
-    module.Recorder = Recorder
-    monkeypatch.setitem(sys.modules, "recorder", module)
-    monkeypatch.setitem(factory.BACKENDS, "zygote", "recorder:Recorder")
-    monkeypatch.delenv("GEM_SANDBOX_LEVEL", raising=False)
-    return requested
 
 
 def test_the_limits_are_the_defaults_of_every_run():
@@ -45,13 +27,10 @@ def test_an_unknown_option_is_an_error_that_lists_the_options_of_the_backend():
         make_sandbox("subprocess", level="ns")
 
 
-def test_the_default_level_comes_from_the_environment(levels, monkeypatch):
-    make_sandbox()
-    monkeypatch.setenv("GEM_SANDBOX_LEVEL", "lsm")
-    make_sandbox()
-    make_sandbox("zygote", level="auto")
-    make_sandbox(level="basic")
-    assert levels == ["auto", "lsm", "lsm", "basic"]
+def test_on_windows_the_local_sandbox_is_an_error_that_names_other_backends(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SandboxError, match=r'"docker".*"podman" or "remote"'):
+        make_sandbox()
 
 
 def test_all_threads_share_one_sandbox():

@@ -14,6 +14,7 @@ import pytest
 from gem.errors import BadValue, SandboxError
 from gem.sandbox import Case, Limits, Status, make_sandbox
 from gem.sandbox.base import Result
+from gem.sandbox.remote_protocol import packed_cases, unpacked_cases
 from gem.sandbox.remote_server import SandboxServer
 from gem.testing.check_sandbox import check_sandbox
 
@@ -145,6 +146,11 @@ def test_the_token_may_come_from_the_environment(server, monkeypatch):
 def test_the_limits_of_the_sandbox_are_sent_with_every_call(server):
     with make_sandbox("remote", url=server.url, token="right", limits=Limits(wall_s=0.5)) as remote:
         assert remote.run("while True: pass").status is Status.TIMEOUT
+
+
+def test_all_fields_of_a_case_are_transferred():
+    case = Case(stdin=b"\xff", arguments="[1]", value_bytes=100)
+    assert unpacked_cases(json.loads(json.dumps(packed_cases([case])))) == [case]
 
 
 def test_connections_are_reused_by_all_threads(inner):

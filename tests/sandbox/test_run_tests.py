@@ -1,13 +1,16 @@
 """Sandbox.run_tests(): isolation between the tests of a program, and results that cannot be forged."""
 
 import json
+import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from gem.errors import BadValue
 from gem.sandbox import Case, Limits, Status
+from gem.sandbox.zygote import values
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 LIMITS = Limits(wall_s=20, memory_bytes=512 << 20)
@@ -67,7 +70,7 @@ def test_every_kind_of_exit_is_distinguished(sandbox):
     }
     assert results["message"].stderr == "no luck\n"
     assert "ZeroDivisionError" in results["raise"].stderr
-    assert "1 / 0" in results["raise"].stderr and "tests_driver" not in results["raise"].stderr
+    assert "1 / 0" in results["raise"].stderr and "case_runner" not in results["raise"].stderr
     assert results["signal"].signal == 15
     assert results["sleep"].stdout == "before\n"
 
@@ -304,7 +307,7 @@ def test_a_test_that_kills_everything_it_can_does_not_change_other_results(conta
 import os, signal, time
 if input() == "kill":
     for pid in (os.getppid(), -os.getppid(), 1, -1):
-        for number in (signal.SIGSTOP, signal.SIGKILL):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGRTMAX - 1, signal.SIGSTOP, signal.SIGKILL):
             try:
                 os.kill(pid, number)
             except OSError:
@@ -334,19 +337,27 @@ os._exit(1)
     assert [(r.status, r.exit_code) for r in run(sandbox, program, [""] * 3)] == [(Status.ERROR, 1)] * 3
 
 
-def test_shared_memory_is_removed_before_the_next_test(contained):
+def test_tests_do_not_see_files_of_each_other(contained):
     program = """
-import os
-n = int(input())
-try:
-    found = os.listdir("/dev/shm")
-    open(f"/dev/shm/left{n}", "w").close()
-except OSError:
-    found = []
-print(*[name for name in found if int(name.removeprefix("left")) < n - 8])
+import os, time
+n = input()
+found, folders = [], [".", "/tmp", "/dev/shm", "/var/tmp"]
+for folder in folders:
+    try:
+        found += [name for name in os.listdir(folder) if name.startswith("left")]
+    except OSError:
+        pass
+for folder in folders:
+    try:
+        os.makedirs(f"{folder}/left{n}/deep")
+        open(f"{folder}/left{n}/deep/file", "w").close()
+        os.chmod(f"{folder}/left{n}", 0)
+    except OSError:
+        pass
+time.sleep(0.01)
+print(found)
 """
-    # Earlier tests have ended if more than the maximum number of concurrent tests lie between.
-    assert [result.stdout for result in run(contained, program, [str(n) for n in range(30)])] == ["\n"] * 30
+    assert [result.stdout for result in run(contained, program, map(str, range(30)))] == ["[]\n"] * 30
 
 
 def test_a_fork_bomb_ends_with_its_test(contained):
@@ -357,6 +368,81 @@ def test_a_fork_bomb_ends_with_its_test(contained):
     assert [results[index].stdout for index in (0, 2)] == ["fine\n"] * 2
     assert all(not results[index].ok for index in (1, 3))
     assert run(contained, "print(1)", [""])[0].stdout == "1\n"
+
+
+# --- limits of each test ---
+
+COUNT_PROCESSES = """
+import os, time
+count = 0
+while count < 100:
+    try:
+        pid = os.fork()
+    except OSError:
+        break
+    if pid == 0:
+        time.sleep(600)
+    count += 1
+print(count)
+"""
+
+
+def test_a_test_may_start_exactly_as_many_processes_as_a_run(contained):
+    if contained.report().level == "lsm" and os.getuid() != 0:
+        pytest.skip("the kernel counts all processes of the user, and the monitor acts later")
+    limits = Limits(wall_s=30, processes=12)
+    if "a monitor" in contained.report().guarantees["process_limit"]:
+        pytest.skip("runs share RLIMIT_NPROC; a run with too many processes is killed, see test_limits.py")
+    alone = contained.run(COUNT_PROCESSES, limits=limits).stdout
+    assert 5 < int(alone) <= 12
+    assert [result.stdout for result in run(contained, COUNT_PROCESSES, [""] * 5, limits=limits)] == [alone] * 5
+
+
+def test_a_test_cannot_use_the_processes_of_other_tests(contained):
+    program = COUNT_PROCESSES + "time.sleep(1)"
+    results = run(contained, program, [""] * 4, limits=Limits(wall_s=30, processes=12))
+    assert all(not result.ok or int(result.stdout) <= 12 for result in results)
+
+
+def test_a_test_may_use_exactly_as_much_disk_space_as_a_run(contained):
+    program = """
+import time
+for number in range(int(input())):
+    with open(f"file{number}", "wb") as file:
+        file.write(bytes(1 << 20))
+time.sleep(1)
+print("written")
+"""
+    limits = Limits(wall_s=30, disk_bytes=8 << 20)
+    results = run(contained, program, ["6", "6", "10", "6", "6", "10"], limits=limits)
+    assert [result.ok for result in results] == [True, True, False] * 2
+
+
+def test_the_cpu_time_of_all_processes_of_a_test_counts(sandbox):
+    program = "import os\nfor _ in range(2):\n    os.fork()\nwhile True: pass"
+    result = run(sandbox, program, [""], limits=Limits(wall_s=100, cpu_s=1))[0]
+    assert result.status is Status.TIMEOUT and result.cpu_s < 10
+
+
+def test_the_cpu_time_of_children_that_nobody_waits_for_counts(sandbox):
+    program = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        while time.process_time() < 0.5: pass
+        os._exit(0)
+    time.sleep(0.5)
+"""
+    results = run(sandbox, program, ["", ""], limits=Limits(wall_s=100, cpu_s=2))
+    assert [result.status for result in results] == [Status.TIMEOUT] * 2
+    assert all(result.wall_s < 90 for result in results)
+
+
+def test_the_cpu_time_of_earlier_tests_does_not_count(sandbox):
+    program = "import time\nwhile time.process_time() < 0.6: pass\nprint('done')"
+    results = run(sandbox, program, [""] * 6, limits=Limits(wall_s=100, cpu_s=1.5))
+    assert [result.stdout for result in results] == ["done\n"] * 6
 
 
 # --- functions ---
@@ -408,6 +494,31 @@ def test_the_module_of_a_called_function_is_not_main(sandbox):
 def test_plain_data_is_returned_as_canonical_json(sandbox, expression, value):
     result = call(sandbox, f"def f(): return {expression}", "f", [])[0]
     assert (result.status, result.value, result.stderr) == (Status.OK, value, "")
+
+
+def test_a_value_may_be_as_long_as_the_case_says(sandbox):
+    program = "def f(n): return 'x' * n"
+    cases = [Case(arguments=f"[{n}]", value_bytes=1002) for n in (1000, 1001, 10_000)]
+    results = sandbox.run_tests(program, cases, function="f")
+    assert [result.status for result in results] == [Status.OK, Status.ERROR, Status.ERROR]
+    assert "has 1003 bytes as JSON, the limit is 1002" in results[1].stderr
+
+
+@pytest.mark.parametrize("size", [5_000, 500_000, 15 << 20])
+def test_the_host_does_not_decode_a_value_that_is_too_long(sandbox, monkeypatch, size):
+    decoded = []
+    monkeypatch.setattr(values, "checked", lambda data, limit: decoded.append(data))
+    program = f"""
+import os
+def f():
+    data = b"[" + b"0," * {size // 2} + b"0]"
+    while data:
+        data = data[os.write(4, data):]
+    os._exit(0)
+"""
+    [result] = sandbox.run_tests(program, [Case(arguments="[]", value_bytes=4096)], function="f")
+    assert not result.ok and result.value is None
+    assert decoded == []
 
 
 @pytest.mark.parametrize(
@@ -480,3 +591,37 @@ def test_a_function_needs_arguments(sandbox):
 def test_functions_can_read_stdin(sandbox):
     cases = [Case(stdin="some input", arguments="[]")]
     assert sandbox.run_tests("def f(): return input()", cases, function="f")[0].value == '"some input"'
+
+
+def test_the_callback_can_run_programs_although_all_slots_are_taken(sandbox):
+    def check():
+        return sandbox.run_tests("print(1)", [Case()] * 2, stop=lambda *_: not sandbox.run("print(2)").ok)
+
+    with ThreadPoolExecutor(12) as pool:
+        calls = [pool.submit(check) for _ in range(12)]
+        assert all([result.stdout for result in call.result(120)] == ["1\n"] * 2 for call in calls)
+
+
+def test_tests_do_not_see_attributes_and_times_that_others_set_on_their_folder(sandbox):
+    program = """
+import os
+print(os.stat(".").st_mtime_ns % 1000, [os.getxattr(".", n) for n in os.listxattr(".") if n.startswith("user.")])
+os.utime(".", ns=(7, 7))
+try:
+    os.setxattr(".", "user.gem", b"seen")
+except OSError:
+    pass
+"""
+    _, *rest = (result.stdout for result in sandbox.run_tests(program, [Case()] * 4, limits=LIMITS))
+    assert all("seen" not in out and not out.startswith("7 ") for out in rest)
+
+
+def test_one_runner_runs_many_tests(sandbox):
+    # Process ids count up in a sandbox, and the first test of a runner has the second id of its namespace or more.
+    program = "import os\nprint(os.getppid() if os.getppid() > 1 else os.getpid())"
+    results = sandbox.run_tests(program, [Case()] * 12)
+    numbers = [int(result.stdout) for result in results]
+    if sandbox.level == "ns":
+        assert max(numbers) > 4
+    else:
+        assert len(set(numbers)) <= min(4, len(os.sched_getaffinity(0)))

@@ -2,15 +2,19 @@
 
 import contextlib
 import gc
+import json
 import os
+import socket
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from gem.errors import BadValue, SandboxError
-from gem.sandbox import Limits, Status
+from gem.sandbox import Limits, Status, make_sandbox
+from gem.sandbox.zygote import cells, cgroup
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 LIMITS = Limits(wall_s=20, memory_bytes=512 << 20)
@@ -137,6 +141,40 @@ def test_a_cell_that_ignores_interrupts_loses_the_variables(session, cell):
     after = session.run("x")
     assert "NameError" in after.stderr and not after.state_lost and '"cell 3"' in after.stderr
     assert shown(session.run("y = 1; y")) == "1\n"
+
+
+def test_only_an_interrupt_interrupts_a_cell_and_no_message_that_arrives_while_it_runs():
+    host, interpreter = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in range(3):
+            os.dup2(null, fd)
+        host.close()
+        cells.run({}, (0, 1, 2, interpreter.detach()))
+    interpreter.close()
+    host.settimeout(HANG_S)
+    with host, host.makefile("rb") as answers:
+        sleep = json.dumps({"name": "cell", "code": "import time; time.sleep(0.5)"}).encode()
+        host.sendall((len(sleep).to_bytes(4, "big") + sleep) * 2)
+        time.sleep(0.25)
+        host.sendall((len(sleep).to_bytes(4, "big") + sleep) * 2)
+        assert [json.loads(answers.readline())["exit_code"] for _ in range(5)] == [0] * 5
+    os.waitpid(pid, 0)
+
+
+def test_an_interrupt_that_arrives_before_its_cell_has_started_interrupts_it():
+    host, interpreter = socket.socketpair()
+    host.sendall(bytes(4))
+    channel = cells.CellInterpreter.__new__(cells.CellInterpreter)
+    channel.channel = interpreter
+    with host, interpreter, pytest.raises(KeyboardInterrupt):
+        channel._enable_interrupts()
+
+
+def test_a_thousand_quick_cells_are_not_interrupted(session):
+    for number in range(1000):
+        assert shown(session.run("1")) == "1\n", number
 
 
 def test_a_signal_handler_lasts_for_one_cell(session):
@@ -325,3 +363,158 @@ def test_a_forked_process_cannot_use_a_session_of_its_parent(session):
 def test_the_time_limit_of_a_cell_must_be_a_finite_number_above_zero(session, wall_s):
     with pytest.raises(BadValue, match="wall_s must be a finite number above 0"):
         session.run("1", wall_s=wall_s)
+
+
+LEAVES_SPINNERS = (
+    "import os, signal\npids = []\nfor _ in range({count}):\n    pid = os.fork()\n    if pid == 0:\n"
+    "        signal.signal(signal.SIGINT, signal.SIG_IGN)\n        while True: pass\n    pids.append(pid)\n"
+)
+LEAVES_A_THREAD = (
+    "import threading\ncount = 0\ndef spin():\n    global count\n    while True: count += 1\n"
+    "threading.Thread(target=spin, daemon=True).start()\n"
+)
+
+
+def cpu_ticks(pids):
+    """CPU time of processes in clock ticks; processes that have ended count as 0."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+            total += sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
+    return total
+
+
+def processes_of(sandbox):
+    """Ids of all descendants of the sandbox's fork servers, without those that have ended."""
+    children = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as file:
+            state, parent = file.read().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                children.setdefault(int(parent), []).append(int(name))
+    waiting, found = [zygote.pid for zygote in sandbox._pool.zygotes()], []
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def cpu_used_while_idle(sandbox, seconds=1.0):
+    """CPU seconds that all programs of the sandbox use while no cell runs."""
+    time.sleep(0.2)
+    pids = processes_of(sandbox)
+    before = cpu_ticks(pids)
+    time.sleep(seconds)
+    return (cpu_ticks(pids) - before) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("left", [LEAVES_SPINNERS.format(count=3), LEAVES_A_THREAD])
+def test_what_a_cell_leaves_behind_does_not_compute_between_cells(sandbox, session, left):
+    assert shown(session.run(left)) == ""
+    assert cpu_used_while_idle(sandbox) < 0.3
+    assert shown(session.run("1")) == "1\n"
+    assert cpu_used_while_idle(sandbox) < 0.3
+
+
+def test_without_a_cgroup_nothing_computes_between_cells_either(level, monkeypatch):
+    """A program that continues itself by a timer would compute, so a level that isolates refuses such timers."""
+    monkeypatch.setenv(cgroup.SETTING, "0")
+    timer = (
+        "import ctypes, struct\nlibc, timer = ctypes.CDLL(None), ctypes.c_void_p()\n"
+        "signal.signal(signal.SIGCONT, lambda *_: None)\n"
+        "if libc.timer_create(1, struct.pack('Pii48x', 0, 18, 0), ctypes.byref(timer)) == 0:\n"
+        "    libc.timer_settime(timer, 0, struct.pack('qqqq', 0, 10**8, 0, 10**8), None)\n"
+    )
+    with make_sandbox("zygote", level=level, limits=LIMITS) as sandbox:
+        sandbox.run("")
+        servers = processes_of(sandbox)
+        session = sandbox.session()
+        session.run(LEAVES_SPINNERS.format(count=2) + (timer if level != "basic" else "") + LEAVES_A_THREAD)
+        time.sleep(0.5)
+        for _ in range(20):
+            time.sleep(0.05)
+            states = [Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in processes_of(sandbox)]
+            assert states.count("T") == len(states) - len(servers) == 3
+        result = session.run("while True: pass", wall_s=2)
+        assert (result.status, result.state_lost) == (Status.TIMEOUT, False)
+        assert shown(session.run("{os.waitpid(pid, 0)[1] for pid in pids}")) == "{9}\n"
+
+
+def test_processes_and_threads_go_on_in_the_next_cell(session):
+    session.run(LEAVES_A_THREAD + "import subprocess; child = subprocess.Popen(['sleep', '0.5'])")
+    time.sleep(0.5)
+    before = int(shown(session.run("count")))
+    time.sleep(0.5)
+    assert shown(session.run(f"import time\nwhile count <= {before}: time.sleep(0.01)\nchild.wait()")) == "0\n"
+
+
+def test_a_cell_that_follows_at_once_is_not_stopped(session):
+    """A quick cell is not announced to the server, which is about to stop the processes of the last one."""
+    clock = "import time\nstart = last = time.monotonic(); longest = 0\nwhile last < start + 0.5:\n"
+    clock += "    now = time.monotonic(); longest, last = max(longest, now - last), now\nprint(longest)"
+    for seconds in (0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06):
+        session.run("1")
+        time.sleep(seconds)
+        assert float(shown(session.run(clock))) < 5
+    assert shown(session.run(f"len({'a' * 300_000!r})")) == "300000\n"
+
+
+def test_a_process_pool_made_in_one_cell_works_in_the_next(session):
+    session.run("import multiprocessing, os\npool = multiprocessing.get_context('fork').Pool(2)")
+    for _ in range(3):
+        assert shown(session.run("pool.map(abs, [-1, -2, -3])")) == "[1, 2, 3]\n"
+        time.sleep(0.3)
+    assert shown(session.run("pool.terminate(); pool.join()")) == ""
+
+
+def test_cells_can_start_interpreters_by_multiprocessing(session):
+    session.run("import multiprocessing\ncontext = multiprocessing.get_context('spawn')")
+    assert shown(session.run("pool = context.Pool(1); pool.map(abs, [-1, 2])")) == "[1, 2]\n"
+    assert shown(session.run("pool.map(abs, [-3])")) == "[3]\n"
+
+
+def test_processes_left_by_a_cell_that_timed_out_are_killed(sandbox, session):
+    session.run("x = 1")
+    before = len(processes_of(sandbox))
+    result = session.run(LEAVES_SPINNERS.format(count=19) + "while True: pass", wall_s=5)
+    assert (result.status, result.state_lost) == (Status.TIMEOUT, False)
+    time.sleep(0.5)
+    assert len(processes_of(sandbox)) <= before
+    assert shown(session.run("{os.waitpid(pid, 0)[1] for pid in pids}")) == "{9}\n"
+
+
+def test_children_that_leave_the_interpreter_are_killed_after_a_time_out(sandbox, session):
+    session.run("x = 1")
+    before = len(processes_of(sandbox))
+    orphans = (
+        "import os\nfor _ in range(5):\n    if os.fork() == 0:\n        if os.fork(): os._exit(0)\n"
+        "        while True: pass\n"
+    )
+    result = session.run(orphans + "while True: pass", wall_s=1)
+    assert (result.status, result.state_lost) == (Status.TIMEOUT, False)
+    time.sleep(0.5)
+    assert cpu_used_while_idle(sandbox) < 0.3 and len(processes_of(sandbox)) <= before
+
+
+def test_the_cpu_time_of_a_cell_is_limited(sandbox):
+    with sandbox.session(limits=Limits(wall_s=60, cpu_s=1)) as session:
+        session.run("import os, time; x = 5")
+        for _ in range(3):  # each cell has its own limit
+            assert shown(session.run("end = time.process_time() + 0.5\nwhile time.process_time() < end: pass")) == ""
+        result = session.run("for _ in range(2): os.fork()\nwhile True: pass")
+        assert (result.status, result.state_lost) == (Status.TIMEOUT, False) and result.wall_s < 30
+        assert shown(session.run("x")) == "5\n"
+
+
+def test_a_cell_may_use_the_cpu_for_its_own_wall_time_by_default(sandbox):
+    with sandbox.session(limits=Limits(wall_s=0.5)) as session:
+        busy = "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass"
+        assert shown(session.run(busy, wall_s=60)) == ""
+
+
+def test_idle_sessions_use_no_cpu(sandbox):
+    with contextlib.ExitStack() as stack:
+        for session in [stack.enter_context(sandbox.session()) for _ in range(20)]:
+            session.run("x = 1")
+        assert cpu_used_while_idle(sandbox, seconds=2) < 0.03

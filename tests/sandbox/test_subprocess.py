@@ -83,7 +83,9 @@ def test_a_function_that_exits_has_no_value(sandbox):
 
 
 def test_a_long_value_is_returned_completely(sandbox):
-    [result] = sandbox.run_tests("def f(n): return 'x' * n", [Case(arguments="[3000000]")], function="f")
+    [result] = sandbox.run_tests(
+        "def f(n): return 'x' * n", [Case(arguments="[3000000]", value_bytes=4_000_000)], function="f"
+    )
     assert result.status is Status.OK and result.value == '"' + "x" * 3_000_000 + '"'
 
 

@@ -1,5 +1,6 @@
 """A correct game, and for each check a version of it that fails this check."""
 
+import base64
 import os
 import random
 import re
@@ -283,6 +284,32 @@ class UnknownStopReason(Correct):
         return step._replace(info={"stop_reason": "tired"}) if step.truncated else step
 
 
+class EndsBothWays(Correct):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(terminated=True) if step.truncated else step
+
+
+class EndsWithoutAReason(Correct):
+    def info(self, **more):
+        return {key: value for key, value in more.items() if key != "stop_reason"}
+
+
+# turn-limit
+
+
+class StatesTooManyTurns(Correct):
+    def reset(self, seed=None):
+        observation, info = super().reset(seed)
+        return f"{observation} You have {TURNS + 1} guesses.", info
+
+
+class PlaysMoreTurnsThanStated(Correct):
+    def reset(self, seed=None):
+        observation, info = super().reset(seed)
+        return f"{observation} Turn limit: {TURNS - 1}.", info
+
+
 # episode-over
 
 
@@ -354,6 +381,46 @@ class StepsAtRandom(Correct):
 class IgnoresTheSeed(Correct):
     def draw(self):
         return 1 + os.urandom(1)[0] % 60
+
+
+class ReplacesTheSeed(Correct):
+    def reset(self, seed=None):
+        return super().reset(None if seed is None else 7)
+
+
+class HasOneSecret(Correct):
+    def draw(self):
+        return 17
+
+
+class HasItsOwnGenerator(Correct):
+    def draw(self):
+        return random.Random(7).randint(1, 60)
+
+    def secrets(self):
+        return None
+
+
+class RepeatsItsSeeds(Correct):
+    """The seeds s and s + 9 give the same episode."""
+
+    def reset(self, seed=None):
+        return super().reset(None if seed is None else seed % 9)
+
+
+class CutsItsSeeds(Correct):
+    def reset(self, seed=None):
+        return super().reset(None if seed is None else seed % 2**16)
+
+
+class SharesASeedAmongNeighbours(Correct):
+    def reset(self, seed=None):
+        return super().reset(None if seed is None else seed // 10)
+
+
+class RepeatsItsFirstEpisode(Correct):
+    def reset(self, seed=None):
+        return super().reset(self._seed if seed is None else seed)
 
 
 class UsesGlobalRandom(Correct):
@@ -483,6 +550,15 @@ class DeclaresTooMuch(Correct):
         return Optimum(success=1.0, turns=1.0, name="clairvoyance")
 
 
+# reachable-maximum
+
+
+class PaysLessThanDeclared(Correct):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(reward=min(step.reward, 0.9))
+
+
 # baseline scores
 
 
@@ -559,6 +635,59 @@ class LeaksSometimes(Correct):
         return {"word": self.name(), **more} if self.state.secret % 5 == 0 else more
 
 
+class LeaksEncoded(Correct):
+    """Leaks a word in each observation. Subclasses encode it."""
+
+    def name(self):
+        return "".join("bcdfghjkmn"[int(digit)] for digit in f"{self.state.secret * 7919:06d}")
+
+    def secrets(self):
+        return [self.name()]
+
+    def encode(self, name):
+        return name
+
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(observation=f"({self.encode(self.name())}) {step.observation}")
+
+
+class LeaksInBase64(LeaksEncoded):
+    def encode(self, name):
+        return base64.b64encode(f"the word is {name}".encode()).decode()
+
+
+class LeaksInHexadecimal(LeaksEncoded):
+    def encode(self, name):
+        return name.encode().hex()
+
+
+class LeaksReversed(LeaksEncoded):
+    def encode(self, name):
+        return name[::-1]
+
+
+class LeaksSpaced(LeaksEncoded):
+    def encode(self, name):
+        return " - ".join(name)
+
+
+class LeaksShifted(LeaksEncoded):
+    def encode(self, name):
+        return "".join(chr(ord(letter) + 1) for letter in name)
+
+
+class LeaksTheNextNumber(Correct):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(observation=f"Not {self.state.secret + 1}, no. {step.observation}")
+
+
+class LeaksInItsRepr(Correct):
+    def __repr__(self):
+        return f"LeaksInItsRepr({getattr(self, 'state', None)})"
+
+
 class SecretsAreNotText(Correct):
     def secrets(self):
         return [self.state.secret]
@@ -577,12 +706,25 @@ class Bare(Env):
         if getattr(self, "left", 0) == 0:
             raise EpisodeOver("call reset()")
         self.left -= 1
-        return "Yes.", 0.0, self.left == 0, False, {}
+        return "Yes.", 0.0, self.left == 0, False, {} if self.left else {"stop_reason": "lost"}
 
 
 class Sized(Correct):
     def __init__(self, size):
         self.size = size
+
+
+class HasOneTask(Correct):
+    def draw(self):
+        return 17
+
+    def secrets(self):
+        return None
+
+
+class DeclaresOneTask(HasOneTask):
+    def instances(self):
+        return 1
 
 
 class ServerIsDown(Correct):

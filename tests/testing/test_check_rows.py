@@ -65,9 +65,12 @@ def test_rows_are_spaced_over_the_dataset_and_capped_at_its_size(registered):
     done = []
     rows = [{"question": f"{n}?", "answer": f"word{n}"} for n in range(10)]
     env_id = registered(spec("test:Rows", rows))
-    assert check_rows(env_id, rows=3, progress=lambda *counts: done.append(counts)).detail == "3 of 10 rows"
+    assert (
+        check_rows(env_id, rows=3, progress=lambda *counts: done.append(counts)).detail
+        == "3 of 10 rows, 3 distinct (100.0%)"
+    )
     assert done == [(1, 3), (2, 3), (3, 3)]
-    assert check_rows(env_id, rows=99).detail == check_rows(env_id).detail == "all 10 rows"
+    assert check_rows(env_id, rows=99).detail == check_rows(env_id).detail == "all 10 rows, 10 distinct (100.0%)"
     with pytest.raises(BadValue, match="at least 1"):
         check_rows(env_id, rows=0)
 
@@ -75,7 +78,7 @@ def test_rows_are_spaced_over_the_dataset_and_capped_at_its_size(registered):
 def test_a_rejected_gold_answer_is_reported_with_a_program_that_reproduces_it(registered):
     rows = [{"question": "1?", "answer": "a"}, {"question": "2?", "answer": "</answer>"}]
     result = check_rows(registered(spec("test:Rows", rows)))
-    assert result.status == "failed" and "row 1: the gold answer" in result.detail
+    assert result.status == "failed" and "row 1: the gold answer" in result.items[0]
     exec(compile(result.reproduction, "shown", "exec"), {"print": lambda *shown: None})
 
 
@@ -86,7 +89,7 @@ def test_a_grader_that_accepts_everything_is_reported(registered, monkeypatch):
         qa_env, "exact_match", lambda answer, gold: gem.graders.Grade(reward=1.0, correct=True, reason="")
     )
     result = check_rows(registered(spec("test:Rows", [{"question": "1?", "answer": "a"}])))
-    assert result.status == "failed" and "the wrong answer" in result.detail
+    assert result.status == "failed" and "the wrong answer" in result.items[0]
 
 
 def test_a_malformed_row_is_reported_with_file_and_row(registered, tmp_path):
@@ -94,10 +97,91 @@ def test_a_malformed_row_is_reported_with_file_and_row(registered, tmp_path):
     path.write_text('{"question": "1?", "answer": "a"}\n{"question": "2?", "answer": null}\n')
     one = spec("test:Rows", [], dataset=None, dataset_name=str(path))
     result = check_rows(registered(one))
-    assert result.status == "failed" and "data.jsonl, row 1: the column 'answer'" in result.detail
+    assert result.status == "failed" and "data.jsonl, row 1: the column 'answer'" in result.items[0]
 
 
 def test_an_env_without_dataset_or_oracle_is_unchecked(registered):
     assert check_rows("game:GuessTheNumber-v0").status == "unchecked"
     one = EnvSpec("test:NoOracle", "gem.envs.qa_env:QaEnv", {"dataset": [{"question": "1?", "answer": "a"}]})
     assert check_rows(registered(one)).status == "unchecked"
+
+
+def test_repeated_questions_lower_the_share_of_distinct_rows(registered):
+    rows = [{"question": f"{n % 3}?", "answer": f"word{n % 3}"} for n in range(12)]
+    assert check_rows(registered(spec("test:Rows", rows))).detail == "all 12 rows, 3 distinct (25.0%)"
+
+
+USABLE = ["7", "Monday", r"\frac{1}{2}", "[0, 1]", "{1, 2}", "2 hours and 30 minutes", r"x=2 \text{ or } x=3"]
+USABLE += [
+    "Ann, Bob, Carl, Dan, Eve, Fay, Gus, Hal, Ida, Jim",
+    r"\begin{cases} 1 & \text{if } x<1 \\ 2 & \text{if } x<2 \\ 3 & \text{if } x<3 \\ 4 & \text{otherwise}\end{cases}",
+    "The answer is: $5$",
+    r"\text{all real numbers except 2 and 3}",
+]
+UNUSABLE = {
+    "prose": "We add the two numbers. The result is then divided by the number of apples.",
+    "sentence": "The function grows without any bound because its derivative is positive everywhere",
+    "worked solution": "3 + 4 = 7\n#### 7",
+    "list as text": "['7']",
+    "numpy array as text": "['7' '8']",
+    "dict as text": "{'value': 7}",
+    "NaN as text": "nan",
+    "NaN": float("nan"),
+    "dict": {"value": 7},
+    "nested list": [["7"]],
+    "empty": " ",
+    "missing": None,
+    "unbalanced": r"\frac{1}{2",
+    "unparsable": r"\frac{1}",
+}
+
+
+@pytest.mark.parametrize("module", ["math_env:MathEnv", "qa_env:QaEnv"])
+def test_gold_answers_that_can_never_be_right_are_named_by_row(registered, module):
+    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    faulty = dict(UNUSABLE)
+    if module == "qa_env:QaEnv":  # short answers are compared as words, so these can be right
+        for name in ("prose", "sentence", "unbalanced", "unparsable"):
+            del faulty[name]
+        faulty["long prose"] = " ".join(f"word{chr(97 + n)}" for n in range(26))
+    golds = [*USABLE, *faulty.values()]
+    rows = [{"question": f"Question {n}?", "answer": gold} for n, gold in enumerate(golds)]
+    one = EnvSpec(
+        "test:Golds",
+        f"gem.envs.{module}",
+        {"dataset": rows, "question_key": "question"},
+        oracle="gem.envs.answer_format:AnswerOracle",
+        oracle_sees="state",
+    )
+    result = check_rows(registered(one))
+    assert result.status == "failed"
+    assert [item.partition(":")[0] for item in result.items] == [
+        f"rows, row {n}" for n in range(len(USABLE), len(rows))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tests", "message"),
+    [
+        ({"inputs": ["1", "1"], "outputs": ["2", "3"]}, "another output than test 0 for the same input"),
+        ({"inputs": ["1", "2"], "outputs": ["", "\n"]}, "every expected output is empty"),
+        ('[{"input": [1], "output": NaN, "fn_name": "f"}]', "expects NaN"),
+        ({"inputs": ["1"], "outputs": []}, "lists of the same length"),
+        ([], "no column"),
+    ],
+)
+def test_tests_that_no_program_can_pass_are_named_without_an_oracle(registered, tests, message):
+    rows = [{"problem": "Print it.", "tests": {"inputs": ["1", "1"], "outputs": ["2", "2 "]}}]
+    one = EnvSpec("test:Code", "gem.envs.code_env:CodeEnv", {"dataset": [*rows, {"problem": "Print.", "tests": tests}]})
+    result = check_rows(registered(one))
+    assert result.status == "failed"
+    (item,) = result.items
+    assert item.startswith("rows, row 1: ") and message in item
+
+
+def test_an_environment_with_usable_golds_but_no_oracle_is_unchecked(registered):
+    one = EnvSpec("test:NoOracle", "gem.envs.qa_env:QaEnv", {"dataset": [{"question": "1?", "answer": "a"}]})
+    result = check_rows(registered(one))
+    assert (
+        result.status == "unchecked" and "all 1 rows, 1 distinct (100.0%); no gold answer was played" in result.detail
+    )

@@ -41,8 +41,8 @@ def test_a_playthrough_contains_seed_rules_actions_observations_rewards_and_end(
     lines = record(EASY, seed=0).split("\n")
     assert lines[:3] == [f"playthrough of {EASY}", "seed 0", "actions by the oracle"]
     assert lines[4:6] == ["reset", "< Guess the secret integer between 1 and 10, in at most 4 turns."]
-    assert lines[8:12] == ["turn 1", r"> \boxed{5}", "< Turn 1: 5 is too high.", "reward 0.0"]
-    assert lines[-2:] == ["end terminated (solved) after 3 turns, rewards sum to 1.0", ""]
+    assert lines[8:12] == ["turn 1", r"> \boxed{5}", "< Turn 1: 5 is too low.", "reward 0.0"]
+    assert lines[-2:] == ["end terminated (solved) after 4 turns, rewards sum to 1.0", ""]
 
 
 def test_replaying_a_new_recording_shows_no_difference():

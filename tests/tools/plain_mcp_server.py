@@ -4,18 +4,25 @@
 
 --log: append the process id to FILE, and the name of each call to FILE.calls. --refuse: exit at once with a message on
 stderr. --stay: keep running after stdin has ended. --chatty: also print lines on stdout that are not messages.
+--odd: also list tools with an invalid description, and one that requires tasks.
 """
 
 import argparse
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 NUMBER = {"type": "object", "properties": {"n": {"type": "number"}}}
 TOOLS = {
+    "ask": "Ask the user, and fail without an answer.",
+    "busy": "Respond after n seconds; other calls wait.",
+    "change": "Add the tool 'new' to the list.",
+    "child": "Start a process that ignores the end of the server; return its id.",
     "confide": "Log, report progress, and return the sampling result of the client.",
     "count": "Counts the calls of this process.",
     "die": "Kills the server.",
@@ -34,7 +41,8 @@ TOOLS = {
 
 
 class Server:
-    def __init__(self, names, log):
+    def __init__(self, names, log, odd=False):
+        self.odd = odd
         self.log = log
         self.names, self.calls, self.confided, self.lock = names, 0, None, threading.Lock()
 
@@ -44,6 +52,10 @@ class Server:
 
     def handle(self, message):
         number, params = message.get("id"), message.get("params") or {}
+        if number == "elicited":
+            failed = "result" not in message
+            self.answer(self.confided, str(message.get("error") or message["result"]), isError=failed)
+            return
         if number == "asked":
             said = message.get("error") or message["result"]
             self.answer(self.confided, said.get("message") or said["content"]["text"])
@@ -56,6 +68,9 @@ class Server:
             self.send({"id": number, "result": result})
         elif message["method"] == "tools/list":
             tools = [{"name": name, "description": TOOLS[name], "inputSchema": NUMBER} for name in self.names]
+            if self.odd:
+                tools += [{"name": "odd", "inputSchema": 3}, {"name": 3}, "odd"]
+                tools += [{"name": "task", "inputSchema": NUMBER, "execution": {"taskSupport": "required"}}]
             self.send({"id": number, "result": {"tools": tools}})
         elif message["method"] == "tools/call":
             self.call(number, params)
@@ -75,6 +90,21 @@ class Server:
             question = {"role": "user", "content": {"type": "text", "text": "who?"}}
             params = {"messages": [question], "maxTokens": 10}
             self.send({"id": "asked", "method": "sampling/createMessage", "params": params})
+        elif name == "ask":
+            self.confided = number
+            params = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
+            self.send({"id": "elicited", "method": "elicitation/create", "params": params})
+        elif name == "busy":
+            time.sleep(n)
+            self.answer(number, "done")
+        elif name == "change":
+            TOOLS["new"] = "A new tool."
+            self.names = [*self.names, "new"]
+            self.send({"method": "notifications/tools/list_changed"})
+            self.answer(number, "changed")
+        elif name == "child":
+            child = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            self.answer(number, str(child.pid))
         elif name == "sleep":
             timer = threading.Timer(n, self.answer, (number, "slept"))
             timer.daemon = True
@@ -94,13 +124,14 @@ class Server:
         elif name == "picture":
             link = {"type": "resource_link", "name": "notes", "uri": "file:///notes"}
             resource = {"type": "resource", "resource": {"uri": "file:///a", "text": "inside a"}}
-            image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+            image = {"type": "image", "data": PIXEL if n else "AAAA", "mimeType": "image/png"}
             self.send({"id": number, "result": {"content": [image, link, resource]}})
         elif name == "structured":
             self.send({"id": number, "result": {"content": [], "structuredContent": {"sum": 3}}})
         else:
             self.calls += name == "count"
-            texts = {"count": str(self.calls), "pid": str(os.getpid()), "echo": str(n), "long": "x" * int(n)}
+            texts = {"count": str(self.calls), "pid": str(os.getpid()), "echo": str(n)}
+            texts["long"] = "x" * int(n) if name == "long" else ""
             self.answer(number, texts.get(name, " ".join(sorted(os.environ))))
 
     def answer(self, number, text, **more):
@@ -117,6 +148,7 @@ def main():
     parser.add_argument("--log")
     parser.add_argument("--refuse", action="store_true")
     parser.add_argument("--stay", action="store_true")
+    parser.add_argument("--odd", action="store_true")
     parser.add_argument("--chatty", action="store_true")
     parser.add_argument("--tools", default=",".join(TOOLS))
     args = parser.parse_args()
@@ -124,7 +156,7 @@ def main():
         append(args.log, os.getpid())
     if args.refuse:
         sys.exit("it has no wish to start")
-    server = Server(args.tools.split(","), args.log)
+    server = Server(args.tools.split(","), args.log, args.odd)
     for line in sys.stdin:
         if args.chatty:
             print("got a line\n\n[]", flush=True)

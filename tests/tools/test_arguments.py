@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gem.tools.arguments import make_validator
+from gem.tools.mcp_tool import schema_validator
 
 NULLABLE = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
 NODE = {
@@ -79,6 +80,20 @@ def test_missing_and_unknown_names_are_reported_with_the_closest_name():
     assert "missing argument 'color'; 'colour' looks like a misspelling" in make_validator(schema)({"colour": 1})
     closed = make_validator({**schema, "additionalProperties": False})
     assert closed({"color": 1, "sise": 2}) == "unknown argument 'sise'; did you mean 'size'?  (arguments: color, size)"
+
+
+@pytest.mark.parametrize("validator", [make_validator, schema_validator])
+def test_unknown_names_are_refused_unless_the_schema_allows_them(validator):
+    if validator is schema_validator:
+        pytest.importorskip("jsonschema", reason="needs the extra [mcp]")
+    schema = {"type": "object", "properties": {"timezone": {"type": "string"}}}
+    assert validator(schema)({"time_zone": "Asia/Tokyo"}) == (
+        "unknown argument 'time_zone'; did you mean 'timezone'?  (arguments: timezone)"
+    )
+    assert "unknown argument 'a'" in validator({"type": "object", "properties": {}})({"a": 1})
+    for keyword in ({"additionalProperties": True}, {"patternProperties": {"^t": {}}}, {"allOf": [{}]}):
+        assert validator({**schema, **keyword})({"time_zone": "Asia/Tokyo"}) == ""
+    assert validator({"type": "object"})({"a": 1}) == ""
 
 
 def test_deeply_nested_values_are_refused():

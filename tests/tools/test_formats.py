@@ -50,6 +50,9 @@ class Clock(BaseTool):
 
 
 TOOLS = [Python(), Search(), Clock()]
+XML = "<function=search>\n<parameter=query>\na <b>\n</parameter>\n<parameter=topk>\n2\n</parameter>\n</function>"
+JSON = '{"name": "search", "arguments": {"query": "a <b>", "topk": 2}}'
+CALL = ToolCall("search", {"query": "a <b>", "topk": 2})
 PIECES = [
     *(
         "<python>",
@@ -78,6 +81,8 @@ PIECES = [
     *("Action: search\n", "Action: search\nAction Input: {", '{"content": [', "<pythn></pythn>", "'a\" ", "\n", " "),
     *("“<python>", "“", "<think>“</think>“<python></python>", "'\"“”", "<python>“</python>"),
     *('<search a="', "<search a>", "<x a", "<python >`"),
+    *("<function=a>", "<tool_call><function=a><parameter=b>", "</parameter>x", JSON + "\n", "** Action:", "# \n"),
+    *("<function=now><parameter=b>", "<function=now></function>\n", "action: search\naction input:", "\n \n"),
     *("<a1></a1>", "<python>\n", "<python>'a' </python>x\n", '"<python></python>'),
 ]
 
@@ -234,6 +239,10 @@ class TestTags:
         assert f"did you mean {near!r}?" in call.reason
         assert read(f"I try {text}.").parsed == f"I try {text}"
 
+    @pytest.mark.parametrize("text", ["<path>a</path>", "<research>a</research>", "<answer><serch>a</serch></answer>"])
+    def test_tags_that_only_resemble_a_tool_are_text(self, text):
+        assert calls(f"It is {text}.") == []
+
     def test_an_invalid_call_keeps_its_position(self):
         text = "<search>a</search><tool_call>x</tool_call><search>b</search>"
         first, second, third = calls(text)
@@ -372,8 +381,40 @@ class TestOpenAI:
         assert '"name": "now"' in OpenAIFormat().describe(TOOLS)
         assert OpenAIFormat(prompt=False).describe(TOOLS) == ""
 
+    def test_every_native_call_is_answered(self):
+        entries = [self.entry("now", "{}", number) for number in range(70)]
+        found = calls(self.message(*entries), "openai")
+        assert [call.id for call in found] == list(range(70))
+        assert all(isinstance(call, ToolCall) for call in found[:64])
+        assert {call.error for call in found[64:]} == {ToolErrorType.OVER_BUDGET}
+        answers = get_format("openai").observe(found, ["noon"] * 70)
+        assert [answer["tool_call_id"] for answer in answers] == list(range(70))
+
+    def test_calls_without_an_id_are_answered_next_to_calls_with_one(self):
+        found = calls(self.message(self.entry(call_id=None), self.entry()), "openai")
+        answers = get_format("openai").observe(found, ["x", "y"])
+        assert answers == [{"role": "tool", "content": "x"}, {"role": "tool", "tool_call_id": "c1", "content": "y"}]
+
 
 class TestReAct:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '**Thought:** x\n**Action:** search\n**Action Input:** {"query": "a"}\n**Observation:** made up',
+            '**Action**: `search`\n**Action Input**: {"query": "a"}',
+            '### Action: search\n### Action Input:\n```json\n{"query": "a"}\n```',
+            'action: search\naction input: {"query": "a"}\nobservation: made up',
+            "- Action: search\n- Action_Input: a",
+        ],
+    )
+    def test_fields_in_markdown_and_in_lower_case_are_read(self, text):
+        assert calls(text, "react") == [search("a")]
+        assert "made up" not in read(text, "react").parsed
+
+    @pytest.mark.parametrize("text", ["action: none needed, it is 4", "**Action:** guess 4", "- action: search for it"])
+    def test_other_text_with_such_fields_is_text(self, text):
+        assert calls(text, "react") == []
+
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
@@ -450,3 +491,67 @@ class TestAllFormats:
         code += "  t.get_format(name).read(piece * (200_000 // len(piece)), t.TOOLS)"
         paths = [str(Path(__file__).parent), *filter(None, sys.path)]
         subprocess.run([sys.executable, "-c", code], timeout=120, env={"PYTHONPATH": ":".join(paths)}, check=True)
+
+
+class TestHermesWithoutTags:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            f"<tool_call>\n{XML}\n</tool_call>",
+            f"<tool_call>{XML}",
+            XML,
+            f"I search.\n{XML}",
+            XML.removesuffix("</function>"),
+            JSON,
+            f"<think>{JSON}</think>\n{JSON}\n",
+            f"I search.\n\n{JSON}",
+            f"I search:\n```json\n{JSON}\n```\n",
+            f"```\n{JSON}\n```",
+            f"```tool_call\n{XML}\n```",
+        ],
+    )
+    def test_bare_fenced_and_xml_calls_are_read(self, text):
+        assert calls(text, "hermes") == [CALL]
+
+    def test_several_bare_calls_are_read(self):
+        assert calls(f"{JSON}\n{JSON}", "hermes") == [CALL, CALL]
+        assert calls(f"<tool_call>{XML}</tool_call>\n<tool_call>{JSON}</tool_call>", "hermes") == [CALL, CALL]
+
+    def test_values_in_xml_are_text_unless_the_schema_says_otherwise(self):
+        code = "print('</parameter>')\nprint(2)"
+        written = f"<function=python>\n<parameter=code>\n{code}\n</parameter>\n</function>"
+        assert calls(f"<tool_call>\n{written}\n</tool_call>", "hermes") == [python(code)]
+        assert calls(XML.replace("a <b>", "3"), "hermes") == [ToolCall("search", {"query": "3", "topk": 2})]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            f"A call such as\n{JSON}\nis written as JSON.",
+            f"```json\n{JSON}\n```\nThat is how.",
+            f"<think>{JSON}",
+            f"`{JSON}`",
+            '{"name": "search", "age": 3}',
+            '{"name": "Ada", "arguments": {}}',
+            f"```python\n{JSON}\n```",
+            "<function=eat><parameter=what>a</parameter></function>",
+        ],
+    )
+    def test_other_json_and_xml_is_text(self, text):
+        assert calls(text, "hermes") == []
+
+
+class TestArgumentKeys:
+    @pytest.mark.parametrize(
+        ("name", "written"),
+        [
+            ("hermes", '<tool_call>{"name": "search", "parameters": {"query": "a"}}</tool_call>'),
+            ("openai", '{"tool_calls": [{"function": {"name": "search", "parameters": {"query": "a"}}}]}'),
+            ("tags", '<tool_call><tool_name>search</tool_name><parameters>{"query": "a"}</parameters></tool_call>'),
+        ],
+    )
+    def test_parameters_are_read_as_arguments(self, name, written):
+        assert calls(written, name) == [search("a")]
+
+    def test_a_call_with_another_key_does_not_run_without_its_arguments(self):
+        call = invalid('<tool_call>{"name": "now", "args": {"zone": "UTC"}}</tool_call>', "hermes")
+        assert call.reason == "unknown key 'args'; write the \"arguments\""

@@ -12,6 +12,8 @@ from gem.tools.python_code_tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.wrappers.wrapper_factory import WRAPPER_FACTORY
 
+pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+
 QUESTION = "A farm has 1009 rows of 73 trees. How many trees are there?"
 
 

@@ -61,7 +61,14 @@ def test_only_the_last_line_of_an_error_can_be_shown():
 
 
 def test_an_undefined_name_is_an_error(tool):
-    assert "NameError: name 'math' is not defined" in run(tool, "print(math.pi)").text
+    assert "NameError: name 'maths' is not defined" in run(tool, "print(maths.pi)").text
+    assert "NameError: name 'math' is not defined" in run(tool, "print(math.pi)\nprint(maths.pi)").text
+
+
+def test_a_script_that_forgot_a_usual_import_runs_again_with_it(tool):
+    assert run(tool, "print(math.sqrt(16))").text == "Code execution result: 4.0\n\n"
+    call = ToolCall("python", {"code": "print(Counter('aab')['a'])"})
+    assert asyncio.run(tool.acall(call)).text == "Code execution result: 2\n\n"
 
 
 def test_the_time_limit_is_enforced_and_reported():

@@ -147,23 +147,38 @@ class TestDispatch:
         assert answers[0]["content"] == "ran 1" and "did you mean 'python'" in answers[1]["content"]
         assert "used your only tool call" in answers[1]["content"]
 
+    def test_a_result_does_not_end_the_tag_that_a_template_puts_around_it(self):
+        step = wrapped(format="hermes").step(
+            '<tool_call>{"name": "python", "arguments": {"code": "a</tool_response>b"}}'
+        )
+        assert step.observation == "ran a&lt;/tool_response>b"
+
     def test_an_action_that_is_not_a_message_raises(self):
         with pytest.raises(BadAction):
             wrapped().step(None)
 
 
 class TestBudget:
-    def test_the_end_of_the_budget_is_announced_and_further_calls_are_refused(self):
+    def test_the_end_of_the_budget_is_announced_and_further_messages_go_to_the_environment(self):
         env = wrapped(max_tool_uses=2)
         assert "used all" not in env.step("<python>1</python>").observation
         assert "used all 2 tool calls" in env.step("<python>2</python>").observation
-        step = env.step(r"<python>3</python> \boxed{3}")
-        assert step.observation.startswith("You have used all 2 tool calls")
+        for action in (r"<python>3</python> \boxed{3}", "```python\n3\n```", "<python>cut"):
+            step = env.step(action)
+            assert step.observation == f"heard {action}"
+            assert (step.info["use_tool"], step.info["tool_faults"], step.info["tool_use_counter"]) == (False, {}, 2)
+        assert step.terminated and env.tools[0].ran == ["1", "2"]
+
+    def test_native_calls_after_the_budget_are_answered(self):
+        env = wrapped(format="openai", max_tool_uses=1)
+        function = {"name": "python", "arguments": '{"code": "1"}'}
+        message = {"role": "assistant", "content": "3", "tool_calls": [{"id": "c0", "function": function}]}
+        env.step(message)
+        step = env.step(message)
+        assert step.observation[0]["tool_call_id"] == "c0"
+        assert step.observation[0]["content"].startswith("You have used your only tool call")
         assert step.info["tool_faults"] == {"over_budget": 1}
-        assert step.info["tool_use_counter"] == 2
-        assert env.tools[0].ran == ["1", "2"]
         assert env.state.actions == []
-        assert env.step("3").observation == "heard 3"
 
     def test_calls_of_a_message_run_up_to_the_budget(self):
         env = wrapped(max_tool_uses=2)
@@ -178,9 +193,8 @@ class TestBudget:
             env.step("<python></python>")
         assert env.step("<python>1</python>").observation.startswith("ran 1")
 
-    def test_a_budget_of_zero_refuses_every_call(self):
-        step = wrapped(max_tool_uses=0).step("<python>1</python>")
-        assert step.observation == "No tools may be used here. Give your final answer without calling a tool."
+    def test_a_budget_of_zero_passes_every_message_on(self):
+        assert wrapped(max_tool_uses=0).step("<python>1</python>").observation == "heard <python>1</python>"
 
     def test_an_episode_of_invalid_calls_only_is_truncated(self):
         env = wrapped(max_tool_uses=1)
@@ -273,7 +287,7 @@ class TestRewards:
 
     def test_a_call_over_the_budget_earns_no_reward(self):
         env = wrapped(tool_reward=0.05, tool_success_reward=0.25, max_tool_uses=1)
-        assert [env.step("<python>1</python>").reward for _ in range(3)] == [pytest.approx(0.3), 0.0, 0.0]
+        assert env.step("<python>1</python><python>2</python>").reward == pytest.approx(0.3)
 
 
 class TestResets:
@@ -415,13 +429,11 @@ class TestTextTools:
             assert env.step("answer").observation == "heard answer"
             assert env.state.actions == ["answer"]
 
-    def test_their_calls_over_the_budget_are_refused(self):
+    def test_they_do_not_run_after_the_budget(self):
         env = wrapped(Old(), max_tool_uses=1)
         env.step("<old>x</old>")
-        step = env.step("<old>y</old>")
-        assert "old y" not in step.observation
-        assert step.info["tool_faults"] == {"over_budget": 1}
-        assert env.step("answer").observation == "heard answer"
+        assert env.step("<old>y</old>").observation == "heard <old>y</old>"
+        assert env.tools[0].seen == ["<old>x</old>"]
 
     def test_tools_with_call_also_support_execute_action(self):
         tool = Python()
@@ -490,9 +502,9 @@ class TestState:
         env.step("<python></python>")
         fork = env.spawn(same_state=True)
         assert fork.tools[0].ran == ["1"]
-        for action in ("<python>2</python>", "a", "<python>3</python>", "<python>4</python>", "b"):
+        for action in ("<python>2</python>", "a", "<python>3</python>", "<python>4</python>"):
             assert fork.step(action) == env.step(action)
-        fork.step("c")
+        fork.step("b")
         assert len(env.state.actions) == 2
 
     def test_the_state_is_plain_data_and_restores_everything(self):

@@ -180,6 +180,38 @@ class Waiting(Walker):
         return self.step(action)
 
 
+MALFORMED: dict[str, Any] = {
+    "reward None": ("", None, False, False, {}),
+    "reward '1'": ("", "1", False, False, {}),
+    "reward [1]": ("", [1], False, False, {}),
+    "reward nan": ("", float("nan"), False, False, {}),
+    "reward inf": Step("", float("inf")),
+    "info []": ("", 1.0, False, False, []),
+    "terminated='no'": ("", 1.0, "no", False, {}),
+    "truncated=None": Step("", 1.0, False, None),  # type: ignore[arg-type]
+    "instead of (observation, reward, terminated, truncated, info)": ("", 1.0, False, {}),
+}
+
+
+class Misbehaving(Walker):
+    """A Walker that returns a malformed step for an action of MALFORMED, and raises KeyboardInterrupt on "ctrl-c"."""
+
+    def step(self, action: str) -> Any:
+        if action == "ctrl-c":
+            raise KeyboardInterrupt
+        return MALFORMED[action] if action in MALFORMED else super().step(action)
+
+
+class MisbehavingWaiting(Misbehaving):
+    """The same with coroutines."""
+
+    async def areset(self, seed: int | None = None) -> tuple[str, Info]:
+        return self.reset(seed)
+
+    async def astep(self, action: str) -> Any:
+        return self.step(action)
+
+
 def inject(kind: str, hang: float) -> None:
     if kind == "raise":
         raise ZeroDivisionError("injected")
@@ -216,6 +248,8 @@ SPECS = [
     _spec("Walker-thread", runs="thread"),
     _spec("Walker-process", runs="process"),
     _spec("Waiting", runs="thread"),
+    _spec("Misbehaving"),
+    _spec("MisbehavingWaiting", runs="thread"),
     _spec("Faulty"),
     _spec("Faulty-thread", runs="thread"),
     _spec("Faulty-process", runs="process"),

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixture_envs import HANG
+from fixture_envs import HANG, MALFORMED
 
 from gem.core import Info
+from gem.errors import EnvFailed
 from gem.vector import VectorEnv, make_vec
 
 MISSING_RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is missing")
@@ -242,3 +243,53 @@ def test_closing_an_idle_vector_leaves_no_thread_or_process(backend, caplog):
             env.reset()
             env.step(["a", "a"])
     assert caplog.text == ""
+
+
+ALL = [(name, "fixture:Misbehaving-v0") for name in ("sync", "thread", "process")]
+ALL += [("async", f"fixture:Misbehaving{how}-v0") for how in ("", "Waiting")]
+ALL_BACKENDS = pytest.mark.parametrize(
+    ("backend", "env_id"),
+    [*ALL, pytest.param("ray", "fixture:Misbehaving-v0", marks=[pytest.mark.ray, MISSING_RAY])],
+)
+
+
+@ALL_BACKENDS
+def test_a_malformed_step_fails_its_slot_alone(backend, env_id):
+    with open_vec(backend, [env_id] * 3, autoreset="next_step", longest=50, on_failure="restart") as vec:
+        for action in MALFORMED:
+            vec.reset(seed=0)
+            step = vec.step(["a", action, "a"])
+            assert [math.isnan(reward) for reward in step.rewards_B] == [False, True, False]
+            assert step.truncated_B.tolist() == [False, True, False]
+            assert action.split("=")[0] in step.infos_B[1]["failure"]
+            vec.reset()
+            vec.step(["a"] * 3)  # a slot that fails several times in a row is given up
+
+
+@ALL_BACKENDS
+def test_a_malformed_step_raises_env_failed_and_keeps_the_other_steps(backend, env_id):
+    with open_vec(backend, [env_id] * 3, longest=50) as vec:
+        vec.reset(seed=0)
+        with pytest.raises(EnvFailed, match=r"slot 1 .*step\(\) returned the reward '1', which is not a number"):
+            vec.step(["a", "reward '1'", "a"])
+        assert sorted(vec.recv(min_envs=2).ids_B) == [0, 2]
+
+
+@pytest.mark.parametrize("on_failure", ["raise", "restart"])
+@ALL_BACKENDS
+def test_a_keyboard_interrupt_of_an_environment_is_raised_and_fails_its_slot_alone(backend, env_id, on_failure):
+    with open_vec(backend, [env_id] * 3, autoreset="disabled", longest=50, on_failure=on_failure) as vec:
+        vec.reset(seed=0)
+        with pytest.raises(KeyboardInterrupt):
+            vec.step(["a", "ctrl-c", "a"])
+        if on_failure == "raise":
+            with pytest.raises(EnvFailed, match=r"slot 1 .*interrupted by KeyboardInterrupt"):
+                vec.recv(min_envs=3)
+            assert sorted(vec.recv(min_envs=2).ids_B) == [0, 2]
+        else:
+            received = vec.recv(min_envs=3)
+            assert [
+                slot for slot, info in zip(received.ids_B, received.step.infos_B, strict=True) if "failure" in info
+            ] == [1]
+        assert vec.reset(seed=0)[0] == [f"episode 0 of seed {seed}" for seed in range(3)]
+        assert vec.step(["a"] * 3).truncated_B.tolist() == [False] * 3

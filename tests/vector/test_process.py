@@ -22,6 +22,8 @@ from worker_envs import Obedient, Unbuildable
 from gem.errors import BadAction, BadValue, EnvFailed, MissingDependency, UnknownArgument
 from gem.vector import make_vec, process, worker_engine
 from gem.vector.process import ProcessVectorEnv
+from gem.vector.slots import CallTimeout
+from gem.vector.worker import CallTimer
 from gem.vector.worker_engine import split_slots
 
 HANG_S = 20.0  # seconds after which a test counts as hanging
@@ -174,7 +176,7 @@ def test_a_factory_may_be_a_lambda_or_a_local_class():
 
 def test_without_cloudpickle_a_lambda_is_refused_with_an_install_hint(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    with pytest.raises(MissingDependency, match=r"lambda.*pip install 'gem-llm\[process\]'"):
+    with pytest.raises(MissingDependency, match=r"lambda.*pip install 'gem-gym\[process\]'"):
         ProcessVectorEnv([lambda: Echo()])
 
 
@@ -253,6 +255,28 @@ def test_a_worker_that_cannot_be_interrupted_is_killed(how, monkeypatch):
         assert step.observations_B[1:] == ["episode 1 of seed 1", "episode 1 of seed 2"]
         assert all_gone(*before)
         assert failures(vec.step({1: "", 2: ""})) == [None, None]
+
+
+def test_a_call_that_swallows_its_timeouts_counts_as_alive_once():
+    """So that the parent kills its worker after about twice the limit."""
+    reports: list[float] = []
+    timer = CallTimer(0.05, lambda: reports.append(time.monotonic()))
+    timer.begin()
+    for _ in range(2):
+        with contextlib.suppress(CallTimeout):
+            timer.limit(Obedient().swallow_once)
+    assert len(reports) == 1
+
+
+def test_a_call_that_cannot_be_interrupted_is_noticed_when_its_limit_ends():
+    assert worker_engine.KILL_DELAY <= 1.0  # so that a new worker has a second to start within twice the limit + 2 s
+    with vector(2, timeout=0.3, on_failure="restart") as vec:
+        vec.send(["hang_stubbornly", ""])
+        limit = 0.3 + worker_engine.KILL_DELAY
+        assert 0 < vec.engine.poll_timeout() <= min(limit, worker_engine.POLL_INTERVAL)
+        silent = time.monotonic() - vec.engine._shards[0].last_active
+        assert vec.engine.poll_timeout() <= max(0.0, limit - silent)
+        assert failures(vec.recv(min_envs=1).step) != []
 
 
 # Dying

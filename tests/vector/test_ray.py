@@ -56,7 +56,7 @@ def ends(pid: int) -> bool:
 
 def test_without_ray_the_error_has_an_install_hint(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'gem-llm\[ray\]'"):
+    with pytest.raises(MissingDependency, match=r"pip install 'gem-gym\[ray\]'"):
         make_vec("game:GuessTheNumber-v0", backend="ray")
 
 

@@ -13,7 +13,7 @@ from fixture_envs import Counting, Echo, Faulty, Walker
 from gem.core import Env, Step, StopReason
 from gem.errors import BadAction, BadValue, EnvFailed, InfraError
 from gem.vector import EnvStats, SyncVectorEnv
-from gem.vector.slots import SlotCall, SlotGroup
+from gem.vector.slots import SlotCall, SlotGroup, as_step
 
 
 def faulty(
@@ -198,7 +198,7 @@ def test_a_failure_of_the_reset_within_autoreset_loses_no_episode():
 
 
 def reward_and_solved(seed: int) -> dict[str, Any]:
-    env = Walker(longest=1)
+    env = Faulty({}, longest=1)
     env.reset(seed=seed)
     step = env.step("a")
     return {"reward": step.reward, "solved": int(step.terminated)}
@@ -281,7 +281,7 @@ def test_a_step_that_returns_four_values_is_a_failure():
 
     env = SyncVectorEnv([Four])
     env.reset()
-    with pytest.raises(EnvFailed, match="ValueError"):
+    with pytest.raises(EnvFailed, match=r"step\(\) returned .* instead of \(observation"):
         env.step(["a"])
 
 
@@ -390,3 +390,19 @@ def test_a_step_that_returns_a_plain_tuple_becomes_a_step():
 
     slots = SlotGroup({0: Plain}, same_step=True, on_failure="raise")
     assert isinstance(slots.perform(SlotCall(0, "step", "a")).value, Step)
+
+
+@pytest.mark.parametrize("reward", [1, True, np.float32(1.0), np.int64(1), np.array(1.0)])
+def test_numbers_and_flags_of_numpy_are_converted(reward):
+    step = as_step(("", reward, np.True_, 0, None))
+    assert step == Step("", 1.0, True, False, {})
+    assert [type(value) for value in step[1:]] == [float, bool, bool, dict]
+
+
+def test_a_malformed_info_of_a_reset_fails_its_slot():
+    class Listing(Walker):
+        def reset(self, seed=None):
+            return super().reset(seed)[0], []
+
+    with pytest.raises(EnvFailed, match=r"reset\(\) returned the info \[\], which is not a dict"):
+        SyncVectorEnv([Listing]).reset(seed=0)

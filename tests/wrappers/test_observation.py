@@ -194,12 +194,27 @@ class Special(Template):
 
 
 @pytest.mark.parametrize("mode", ["include_chat_template", "apply_chat_template_on_reset"])
-def test_control_tokens_are_escaped_in_observations_only(mode):
-    shown = tools(Special(), "x<a>", "y", include_action=True, **{mode: True})
-    # ParrotEnv quotes the agent: the quotation is escaped, the action itself is not.
-    assert "x<a>" in shown and "heard x<\u200ba>" in shown
+def test_neither_actions_nor_observations_forge_control_tokens(mode):
+    shown = tools(Special(), "x<a>z <a>\n", "y", include_action=True, **{mode: True})
+    assert "heard x<\u200ba>z" in shown  # ParrotEnv quotes the agent
+    assert "x<\u200ba>z" in shown.replace("heard x", "") and "x<a>" not in shown
+    assert "z <" not in shown.partition("heard")[0]  # the token that ends the action is not shown twice
     plain = tools(Special(), "x<a>", "y", include_action=True)
     assert "heard x<a>" in plain
+
+
+def test_native_calls_are_shown_as_json():
+    class Silent(ParrotEnv):
+        def step(self, action):
+            return Step([{"role": "tool", "tool_call_id": "c1", "content": "2"}])
+
+    env = ObservationWrapper(Silent(), include_action=True, include_chat_template=True, tokenizer=Template())
+    env.reset(seed=1)
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    shown = env.step({"role": "assistant", "content": "I add.", "tool_calls": [call]}).observation
+    written = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
+    assert shown == f"<u>rules</u><a>I add.\n{written}</a><t>2</t><a>"
+    assert "'" not in env.step({"role": "assistant", "content": None, "tool_calls": ["x", 3]}).observation
 
 
 def test_messages_are_rendered_or_joined_by_lines():

@@ -12,11 +12,13 @@ import logging
 import os
 import random
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus, urlsplit
@@ -309,6 +311,19 @@ def check_url(url: str, name: str, example: str, hint: str) -> str:
 
 
 def _parse_retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds in the header Retry-After; 0 if the header is missing or not a number of seconds."""
+    """Return the seconds that the server asks to wait: Retry-After as seconds or as a date, or retry-after-ms.
+
+    Returns 0 without a valid header. A date is compared with the server's own Date, if it sends one.
+    """
     value = headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else 0.0
+    try:
+        if "retry-after-ms" in headers:
+            seconds = float(headers["retry-after-ms"]) / 1000.0
+        elif value[:1].isalpha():
+            now = parsedate_to_datetime(headers["Date"]).timestamp() if "Date" in headers else time.time()
+            seconds = parsedate_to_datetime(value).timestamp() - now
+        else:
+            seconds = float(value)
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    return seconds if 0.0 < seconds < float("inf") else 0.0

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from gem._internal.imports import resolve
+from gem.cli.output import wrap, wrap_for
 from gem.errors import CallerError, InfraError, UnknownArgument, did_you_mean
 
 # name → (module, first line of its docstring, which is its summary in `gem --help`)
@@ -52,7 +53,7 @@ def help_text(command: str | None = None, *, width: int | None = None) -> str:
 
     Args:
         command: name of the command; None for `gem --help`.
-        width: maximum line length in characters; None for the width of the terminal. Ignored for `gem --help`.
+        width: maximum line length in characters; None for the width of the terminal.
     """
     if command is not None:
         from gem.cli import flags
@@ -61,14 +62,15 @@ def help_text(command: str | None = None, *, width: int | None = None) -> str:
         return flags.help_text(module.Config, prog=f"gem {command}", description=_description(module), width=width)
     longest = max(len(name) for name in COMMANDS) + 2
     commands = "\n".join(f"  {name:<{longest}}{summary}" for name, (_, summary) in COMMANDS.items())
-    return (
+    text = (
         "usage: gem COMMAND ...\n\n"
         "gem, the General Experience Maker: a gym for agentic language models.\n\n"
         f"commands:\n{commands}\n\n"
-        "`gem COMMAND --help` describes a command; `gem --version` prints the version.\n"
+        "`gem help COMMAND` or `gem COMMAND --help` describes a command; `gem --version` prints the version.\n\n"
         "Exit codes: 0 success, 1 failure, 2 usage error. Errors are printed as one line;\n"
         "set GEM_TRACEBACK=1 to see the traceback.\n"
     )
+    return wrap(text, width) + "\n"
 
 
 def _dispatch(argv: Sequence[str]) -> int:
@@ -76,13 +78,15 @@ def _dispatch(argv: Sequence[str]) -> int:
         print(help_text(), end="", file=sys.stdout if argv else sys.stderr)
         return 0 if argv else CALLER_ERROR
     command = argv[0]
-    if command == "--version":
+    if command == "help":
+        _print_help(argv[1:])
+        return 0
+    if command in ("--version", "-V"):
         import gem
 
         print(f"gem {gem.__version__}")
         return 0
-    if command not in COMMANDS:
-        raise UnknownArgument(f"unknown command {command!r}{did_you_mean(command, COMMANDS)}  (`gem --help` lists all)")
+    _check_command(command)
     from gem.cli.flags import parse
 
     module = _module(command)
@@ -93,6 +97,20 @@ def _dispatch(argv: Sequence[str]) -> int:
     with config.applied() if hasattr(config, "applied") else nullcontext():  # see gem.cli.data
         code: int = module.run(config)
     return code
+
+
+def _print_help(commands: Sequence[str]) -> None:
+    if len(commands) > 1:
+        raise UnknownArgument(f"unexpected argument {commands[1]!r}  (gem help takes one command)")
+    if commands:
+        _check_command(commands[0])
+    print(help_text(*commands), end="")
+
+
+def _check_command(command: str) -> None:
+    if command not in COMMANDS:
+        near = did_you_mean(command, [*COMMANDS, "help", "--help", "--version"])
+        raise UnknownArgument(f"unknown command {command!r}{near}  (`gem --help` lists all)")
 
 
 def _module(command: str) -> Any:
@@ -116,7 +134,8 @@ def _guarded(command: Callable[[], int]) -> int:
             return PIPE_CLOSED
         if os.environ.get("GEM_TRACEBACK"):
             raise
-        print(f"gem: error: {_one_line(e)}", file=sys.stderr)
+        text = f"gem: error: {_one_line(e)}"
+        print(wrap_for(sys.stderr, text.replace("  (", " (")) if sys.stderr.isatty() else text, file=sys.stderr)
         is_callers = isinstance(e, CallerError) or (isinstance(e, OSError) and e.filename is not None)
         return CALLER_ERROR if is_callers else FAILED
 

@@ -14,24 +14,27 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
+from gem.cli.output import print_json, wrap_for
 from gem.errors import BadValue
 from gem.vector import VectorEnv, make_vec
 from gem.vector.make import BACKENDS
 from gem.wrappers import get_wrapper_fns
 
 DRAWN = 8  # number of actions drawn per slot; they are used cyclically
-HEADER = ("backend", "env-steps/s, median", "min", "max", "of sync")
+HEADER = ("backend", "median", "min", "max", "of sync")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,7 @@ class Config(DataFlags):
     wrappers: str = flag("", help="wrapper names, such as 'concat, episode_tracking'")
     repeats: int = flag(5, help="measurements per backend")
     markdown: bool = flag(False, help="print the table as Markdown, with machine and settings")
+    json: bool = flag(False, help="print a JSON object with the settings, the machine and the rate of every repeat")
 
 
 def run(config: Config) -> int:
@@ -53,11 +57,17 @@ def run(config: Config) -> int:
         if getattr(config, name) < 1:
             raise BadValue(f"--{name.replace('_', '-')} must be at least 1, got {getattr(config, name)}")
     rates = measure(config)
+    if config.json:
+        settings = {"env": config.env, "num_envs": config.num_envs, "wrappers": config.wrappers, "steps": config.steps}
+        print_json({**settings, "machine": _machine(), "steps_per_second": rates})
+        return 0
     rows = [row(name, own, rates["sync"]) for name, own in rates.items()]
     if config.markdown:
         print(markdown(rows, config))
     else:
-        Console().print(_table(rows, config))
+        print(wrap_for(sys.stdout, _title(config)))
+        Console().print(_table(rows))
+        print(_machine())
     return 0
 
 
@@ -121,10 +131,10 @@ def _draw_actions(vec_env: VectorEnv) -> list[list[str]]:
     return [[vec_env.sample_random_action(slot) for slot in range(vec_env.num_envs)] for _ in range(DRAWN)]
 
 
-def _table(rows: Sequence[Sequence[str]], config: Config) -> Table:
-    table = Table(title=_title(config), caption=_machine())
+def _table(rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=SIMPLE, padding=0, pad_edge=False)
     for name in HEADER:
-        table.add_column(name, justify="left" if name == HEADER[0] else "right")
+        table.add_column(name, justify="left" if name == HEADER[0] else "right", overflow="fold")
     for cells in rows:
         table.add_row(*cells)
     return table
@@ -132,7 +142,9 @@ def _table(rows: Sequence[Sequence[str]], config: Config) -> Table:
 
 def _title(config: Config) -> str:
     wrappers = f" with {config.wrappers}" if config.wrappers else ""
-    return f"{config.num_envs} × {config.env}{wrappers}, {config.steps:,} steps, {config.repeats} times"
+    times = "once" if config.repeats == 1 else f"{config.repeats} times"
+    settings = f"{config.num_envs} × {config.env}{wrappers}, {config.steps:,} steps, {times}"
+    return f"env-steps per second: {settings}"
 
 
 def _machine() -> str:

@@ -5,24 +5,34 @@ reproduces it; a check that cannot be decided is "unchecked", with the reason. F
 listed, for several one line each and the failed checks. Exits with 1 if a check failed, otherwise with 0.
 
 For an environment over a dataset, a sample of rows is also answered, once with the gold answer, which must score 1.0,
-and once with a wrong answer, which must score 0.0. --rows sets the number of rows.
+and once with a wrong answer, which must score 0.0. Rows whose gold answer can never be right are named one by one, and
+the share of distinct prompts is shown. --rows sets the number of rows.
+
+--thorough also measures, for about ten seconds per environment, whether memory, file descriptors, threads, processes
+and the time of a step grow.
 
 An environment with slow episodes is checked with fewer of them, to stay within --seconds, and reported as slow.
 
   gem check game:Wordle-v0
   gem check 'game:*'
+  gem check game:Wordle-v0 --thorough
   gem check 'math:*' --rows 1000 --data ./copies
   gem check mypackage.envs:MyEnv        a class, which need not be registered, importable from the current folder
   gem check '*' --json > report.json    machine-readable output
+
+`gem check judge` measures an LLM judge (gem.graders.judge.Judge) instead: how often it accepts wrong answers and
+rejects right ones, on labelled pairs that come with gem, with 95% intervals. It exits with 1 if a pair got no verdict.
+
+  gem check judge --model NAME --base-url http://127.0.0.1:8000/v1 --votes 3
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import re
+import shutil
 import statistics
 import sys
 import time
@@ -31,25 +41,34 @@ from typing import Any, Literal
 
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
+from gem.cli.output import print_json
 from gem.datasets import MissingData
-from gem.errors import BadValue, UnknownEnv, did_you_mean
-from gem.registry import ENV_REGISTRY, list_envs, make, resolve
+from gem.errors import BadValue, UnknownEnv
+from gem.registry import ENV_REGISTRY, list_envs, make, near_id, resolve
 from gem.testing import CheckReport, CheckResult, check_env, check_rows
 
 DEFAULT_ROWS = 20  # takes one or two seconds for answers that are programs
-RESETS_PER_EPISODE, RESETS_PER_SEED = 15, 40  # approximate number of resets that check_env() makes
+RESETS_PER_EPISODE, RESETS_PER_SEED = 21, 45  # approximate number of resets that check_env() makes
 TIMED_EPISODES = 8  # number of episodes started to estimate the time per episode
+ROWS_CHECK = "gold-answers"  # name of the result of check_rows()
 ROWS_BAR_DELAY_S = 2.0  # delay before the progress bar for rows is shown
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags):
-    pattern: str = flag(REQUIRED, help="environment id, prefix or shell pattern, or module:Class", positional=True)
+    pattern: str = flag(
+        REQUIRED, help="environment id, prefix or shell pattern, or module:Class; or judge", positional=True
+    )
     seeds: int = flag(10, help="seeds for checks of single episodes")
     episodes: int = flag(50, help="episodes for estimates of means and rates")
     seconds: float = flag(60.0, help="approximate time limit per environment; slow environments play fewer episodes")
     rows: int | Literal["all"] = flag(DEFAULT_ROWS, help="dataset rows to answer, or all", metavar="N")
+    thorough: bool = flag(False, help="also check that memory, open files, threads, processes and time do not grow")
     json: bool = flag(False, help="print the reports as a JSON array")
+    model: str | None = flag(None, help="for judge: the model at the endpoint")
+    base_url: str | None = flag(None, help="for judge: URL of the endpoint, without /chat/completions")
+    api_key_env: str | None = flag(None, help="for judge: environment variable with the API key")
+    votes: int = flag(1, help="for judge: verdicts per answer, of which the majority counts")
 
 
 def run(config: Config) -> int:
@@ -58,6 +77,10 @@ def run(config: Config) -> int:
     for name, number in (("seeds", config.seeds), ("episodes", config.episodes), ("rows", config.rows)):
         if number != "all" and int(number) < 1:
             raise BadValue(f"--{name} must be an integer of at least 1, got {number}")
+    if config.pattern == "judge":  # an LLM judge instead of environments
+        return _check_judge(config)
+    if config.model is not None or config.base_url is not None:
+        raise BadValue(f"--model and --base-url are for `gem check judge`, got the pattern {config.pattern!r}")
     targets = find(config.pattern)
     reports: list[CheckReport] = []
     with _ProgressBar(len(targets)) as bar:
@@ -68,12 +91,32 @@ def run(config: Config) -> int:
             if not config.json:
                 _show(reports[-1], alone=len(targets) == 1)
     if config.json:
-        print(json.dumps([report.to_json() for report in reports], indent=1))
+        print_json([report.to_json() for report in reports])
     elif len(reports) > 1:
         failed = sum(not report.ok for report in reports)
         seconds = sum(report.seconds for report in reports)
         print(f"{len(reports)} environments, {failed} with failed checks, {seconds:.0f} s")
     return 0 if all(report.ok for report in reports) else 1
+
+
+def _check_judge(config: Config) -> int:
+    if not config.model or not config.base_url:
+        raise BadValue("`gem check judge` requires --model and --base-url")
+    from gem.graders.judge import Judge
+    from gem.policies import Endpoint
+    from gem.testing.check_judge import check_judge
+
+    with (
+        Endpoint(config.base_url, config.model, api_key_env=config.api_key_env) as endpoint,
+        _ProgressBar(1, "pairs") as bar,
+    ):
+        bar.begin("judge")
+        report = check_judge(Judge(endpoint=endpoint, votes=config.votes), progress=bar.rows)
+    if config.json:
+        print_json(report.to_json())
+    else:
+        print(report.to_text())
+    return 1 if report.failed else 0
 
 
 def _check(target: Any, config: Config, bar: _ProgressBar) -> CheckReport:
@@ -82,7 +125,7 @@ def _check(target: Any, config: Config, bar: _ProgressBar) -> CheckReport:
         result = CheckResult("data", "The dataset is available.", "unchecked", missing)
         return CheckReport(str(target), [result], range(0), 0, time.perf_counter() - start)
     seeds, episodes = _affordable(target, config)
-    report = check_env(target, seeds=seeds, episodes=episodes)
+    report = check_env(target, seeds=seeds, episodes=episodes, thorough=config.thorough)
     results = list(report.results)
     if episodes < config.episodes:
         results.append(
@@ -147,12 +190,16 @@ def find(pattern: str) -> list[Any]:
         try:
             return [resolve(pattern)]
         except BadValue as e:
-            raise UnknownEnv(f"no env matches {pattern!r}{did_you_mean(pattern, ENV_REGISTRY)}, and {e}") from e
-    raise UnknownEnv(f"no env matches {pattern!r}{did_you_mean(pattern, ENV_REGISTRY)}  (`gem list` shows all)")
+            raise UnknownEnv(f"no env matches {pattern!r}{near_id(pattern)}, and {e}") from e
+    raise UnknownEnv(f"no env matches {pattern!r}{near_id(pattern)}  (`gem list` shows all)")
 
 
 def _show(report: CheckReport, alone: bool) -> None:
-    print(report.to_text(only_failed=not alone), flush=True)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print(report.to_text(only_failed=not alone, width=width), flush=True)
+    for result in report.results:
+        if not alone and result.name == ROWS_CHECK and result.status == "passed":  # with the share of distinct rows
+            print(f"{'':8}{result.detail}", flush=True)
 
 
 class _ProgressBar:
@@ -160,10 +207,11 @@ class _ProgressBar:
 
     Args:
         count: number of environments.
+        items: what the second bar counts.
     """
 
-    def __init__(self, count: int) -> None:
-        self._count, self._started = count, 0.0
+    def __init__(self, count: int, items: str = "rows") -> None:
+        self._count, self._items, self._started = count, items, 0.0
         self._progress: Any = None
 
     def __enter__(self) -> _ProgressBar:
@@ -178,7 +226,7 @@ class _ProgressBar:
             self._environments = self._progress.add_task(
                 "checking", total=self._count, completed=-1, visible=self._count > 1
             )
-            self._rows = self._progress.add_task("rows", visible=False)
+            self._rows = self._progress.add_task(self._items, visible=False)
             self._progress.start()
         return self
 

@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
+from gem.cli.output import wrap
 from gem.errors import BadValue, UnknownArgument, did_you_mean
 
 REQUIRED: Any = MISSING
@@ -77,6 +78,14 @@ def parse(cls: type[ConfigT], argv: Sequence[str], *, prog: str = "gem", descrip
     if given.pop("help", False):
         print(help_text(cls, prog=prog, description=description), end="")
         raise SystemExit(0)
+    takes_positionals = any(spec.positional for spec in flags)
+    for spec in flags:
+        if (
+            spec.container is dict and takes_positionals and not positionals
+        ):  # a list of pairs may be followed by positional arguments
+            words = given.get(spec.name, [])
+            positionals = [word for word in words if "=" not in word]
+            given |= {spec.name: [word for word in words if "=" in word]} if positionals else {}
     for spec in flags:
         if spec.positional and positionals:
             given[spec.name] = positionals if spec.container else positionals[0]
@@ -152,7 +161,7 @@ class _Flag:
     def _pair(self, text: str) -> tuple[str, Any]:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise BadValue(f"{self.label} takes key=value pairs, got {text!r}  (put other arguments before it)")
+            raise BadValue(f"{self.label} takes key=value pairs, got {text!r}")
         try:
             return key, _PYTHON[value] if value in _PYTHON else json.loads(value)
         except (ValueError, RecursionError):
@@ -240,7 +249,7 @@ def _parser(flags: Sequence[_Flag], prog: str, description: str, width: int | No
     parser = _Parser(
         prog=prog,
         usage=" ".join([prog, *positionals, "[flags]"]),
-        description=description,
+        description=wrap(description, width),
         formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=width, max_help_position=30),
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,

@@ -1,7 +1,8 @@
 """Show an environment's parameters, rewards and a sample episode.
 
 Prints the description, the parameters with their values, the range of episode rewards, the best possible result if it
-is known, and a sample episode. The oracle plays the episode; without an oracle, the actions are random legal ones.
+is known, stored scores of simple players, and a sample episode. The oracle plays the episode; without an oracle, the
+actions are random legal ones. Without the data of a dataset, everything but the episode is shown.
 
   gem info game:GuessTheNumber-v0-easy
   gem info game:GuessTheNumber-v0 --env-kwargs max_number=100 max_turns=7
@@ -11,17 +12,20 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
-from gem.cli.list import table
+from gem.cli.list import record, table
+from gem.cli.output import print_json, wrap_for
 from gem.cli.play import Game, shown
-from gem.core import Optimum
+from gem.core import Env, Optimum
+from gem.datasets import MissingData
+from gem.errors import install_command
 from gem.policies import oracle
-from gem.registry import ENV_REGISTRY, EnvSpec, describe_parameters, make
+from gem.registry import ENV_REGISTRY, EnvSpec, describe_parameters, make, resolve
 
 SAMPLE_SEED = 0
 SAMPLE_TURNS = 8  # number of turns shown of a long episode, in addition to the last turn
@@ -33,18 +37,76 @@ _RUNS = {"inline": "steps take microseconds", "thread": "steps wait for I/O", "p
 class Config(DataFlags):
     id: str = flag(REQUIRED, help="environment id (see `gem list`)", positional=True)
     env_kwargs: dict[str, Any] = flag({}, help="arguments for the environment, e.g. max_turns=5")
+    json: bool = flag(False, help="print a JSON object, whose keys include those of `gem list --json`")
 
 
 def run(config: Config) -> int:
     spec = ENV_REGISTRY[config.id]
-    with make(spec.id, **config.env_kwargs) as env:
+    try:
+        env = make(spec.id, **config.env_kwargs)
+    except MissingData as e:
+        if config.json:
+            print_json({**_record(spec, config.env_kwargs), "missing_data": str(e)})
+        else:
+            _print_facts(spec, config.env_kwargs, summary_rows(spec, None, f"unknown: {e}"))
+        return 0
+    with env:
         game = Game(env, SAMPLE_SEED)
-        print(f"{spec.id}\n\n{about(spec)}\n")
-        print(*table(summary_rows(spec, env.optimum())), sep="\n")
-        print("\nParameters")
-        print(*table(parameters(spec, config.env_kwargs)), sep="\n")
+        if config.json:
+            facts = {"optimum": _optimum(env), "instances": env.instances(), "sample": _sample_record(spec, game)}
+            print_json({**_record(spec, config.env_kwargs), **facts})
+            return 0
+        _print_facts(spec, config.env_kwargs, summary_rows(spec, env.optimum(), _count(env.instances())))
         _sample(spec, game)
     return 0
+
+
+def _print_facts(spec: EnvSpec, given: Mapping[str, Any], summary: list[tuple[str, str]]) -> None:
+    _say(f"{spec.id}\n\n{about(spec)}\n")
+    _say("\n".join(table(summary)))
+    _say("\nParameters")
+    _say("\n".join(table(parameters(spec, given))))
+    if spec.stored_scores is not None and not given:
+        rows = resolve(spec.stored_scores)(spec.id)
+        _say("\n".join(["\nMeasured scores", *table([(f"  {player}", score) for player, score in rows])]))
+
+
+def _say(text: str) -> None:
+    print(wrap_for(sys.stdout, text))
+
+
+def _record(spec: EnvSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+    required = inspect.Parameter.empty
+    values = {**describe_parameters(spec), **given}
+    return {
+        **record(spec),
+        "about": about(spec),
+        "parameters": {name: "required" if value is required else value for name, value in values.items()},
+    }
+
+
+def _optimum(env: Env) -> dict[str, Any] | None:
+    optimum = env.optimum()
+    return None if optimum is None else optimum._asdict()
+
+
+def _sample_record(spec: EnvSpec, game: Game) -> dict[str, Any]:
+    """Play the sample episode and return it as data: the first observation and all turns."""
+    actions = list(_played(spec, game))
+    return {
+        "seed": SAMPLE_SEED,
+        "player": _player_name(spec),
+        "observation": shown(game.moments[0]),
+        "turns": [
+            {"action": action, "observation": shown(moment), "reward": moment.reward}
+            for action, moment in zip(actions, game.moments[1:], strict=True)
+        ],
+        "stop_reason": game.stopped,
+    }
+
+
+def _count(instances: int | None) -> str:
+    return "many" if instances is None else "1 episode" if instances == 1 else f"{instances:,} different episodes"
 
 
 def about(spec: EnvSpec) -> str:
@@ -54,7 +116,7 @@ def about(spec: EnvSpec) -> str:
     return (text or spec.description).partition(">>>")[0].replace("``", "`").strip()
 
 
-def summary_rows(spec: EnvSpec, optimum: Optimum | None) -> list[tuple[str, str]]:
+def summary_rows(spec: EnvSpec, optimum: Optimum | None, instances: str) -> list[tuple[str, str]]:
     least, greatest = spec.reward_range
     best = "unknown"
     if optimum is not None:
@@ -63,10 +125,11 @@ def summary_rows(spec: EnvSpec, optimum: Optimum | None) -> list[tuple[str, str]
     if spec.oracle is not None:
         player = f"{spec.oracle}, reads the {spec.oracle_sees or 'observation'}"
     return [
-        ("Needs", f"pip install 'gem-llm[{spec.extra}]'" if spec.extra else "gem-llm only"),
+        ("Needs", install_command(spec.extra) if spec.extra else "no extra"),
         ("Runs", f"{spec.runs} ({_RUNS[spec.runs]})"),
         ("Episode reward", f"{least:g} to {greatest:g}"),
         ("Best possible", best),
+        ("Instances", instances),
         ("Oracle", player),
     ]
 
@@ -79,21 +142,32 @@ def parameters(spec: EnvSpec, given: Mapping[str, Any]) -> list[tuple[str, str]]
 
 
 def _sample(spec: EnvSpec, game: Game) -> None:
-    player = "random actions" if spec.oracle is None else "the oracle"
-    print(f"\nSample episode, seed {SAMPLE_SEED}, played by {player}\n\n{shown(game.now)}")
+    _say(f"\nSample episode, seed {SAMPLE_SEED}, played by {_player_name(spec)}\n\n{shown(game.now)}")
+    for action in _played(spec, game):
+        if game.turns <= SAMPLE_TURNS or game.stopped is not None:
+            if game.turns > SAMPLE_TURNS + 1:
+                _say(f"\n… {game.turns - SAMPLE_TURNS - 1} turns omitted …")
+            _say(f"\n> {action}\n{shown(game.now)}")
+    if game.stopped is None and game.turns < MAX_SAMPLE_TURNS:
+        _say("\n(stopped: this environment cannot sample random actions)")
+    else:
+        _say(f"\n{game.ending()}")
+
+
+def _player_name(spec: EnvSpec) -> str:
+    return "random actions" if spec.oracle is None else "the oracle"
+
+
+def _played(spec: EnvSpec, game: Game) -> Iterator[str]:
+    """Play an episode and yield each action. Stops early if the environment cannot sample random actions."""
     act = _player(spec, game)
     while game.stopped is None and game.turns < MAX_SAMPLE_TURNS:
         try:
             action = act()
         except NotImplementedError:
-            print("\n(stopped: this environment cannot sample random actions)")
             return
         game.act(action)
-        if game.turns <= SAMPLE_TURNS or game.stopped is not None:
-            if game.turns > SAMPLE_TURNS + 1:
-                print(f"\n… {game.turns - SAMPLE_TURNS - 1} turns omitted …")
-            print(f"\n> {action}\n{shown(game.now)}")
-    print(f"\n{game.ending()}")
+        yield action
 
 
 def _player(spec: EnvSpec, game: Game) -> Callable[[], str]:

@@ -1,10 +1,12 @@
 r"""Play an environment in the terminal.
 
 Shows the observations of an agent. If the rules ask for moves in a box, type the move alone: 5 is sent as \boxed{5}.
-:hint asks the oracle for a move, :undo takes back the last move, :restart restarts the episode and :quit leaves.
-A line that opens a fenced block, such as ```python, starts a move of several lines that ends with the closing fence.
+:hint asks the oracle for a move, :undo takes back the last move, :rules shows the rules and the board again, :restart
+restarts the episode and :quit leaves. A line that opens a fenced block, such as ```python, starts a move of several
+lines that ends with the closing fence. Images are written to files, whose paths are shown.
 
-Without --seed, a random seed is used and shown. Moves can also be piped in, one per line.
+At a terminal, an invalid move that would end the game is taken back. Moves can also be piped in, one per line; they
+count as those of an agent. Without --seed, a random seed is used and shown.
 
   gem play game:GuessTheNumber-v0-easy
   gem play game:GuessTheNumber-v0 --seed 3 --env-kwargs max_number=100
@@ -17,9 +19,11 @@ import io
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
@@ -31,14 +35,29 @@ from gem.policies import oracle
 from gem.registry import make
 from gem.seeding import fresh_seed
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
 COMMANDS = {
     ":hint": "show the oracle's move, if there is an oracle",
     ":undo": "take back the last move",
+    ":rules": "show the rules and the board again",
     ":restart": "restart the episode",
     ":help": "list the commands",
     ":quit": "leave (also at the end of input)",
 }
 _STYLES = {"solved": "bold green", "lost": "bold red", "format": "bold red"}
+# name of a game → (pattern, style) of what a color explains, on its board or, without a board, in what a move returns
+_COLORS: dict[str, list[tuple[str, str]]] = {
+    "Crosswords": [(r"_", "bold yellow"), (r"(?<= )\.(?= |$)", "dim")],
+    "Hangman": [(r"wrong: .*", "red")],
+    "Mastermind": [(r"\d+ black", "bold green"), (r"\d+ white", "bold yellow")],
+    "Minesweeper": [(r"(?<= )[1-8]\b", "cyan"), (r"(?<= )F\b", "bold red"), (r"^Mines: .*|^ [\d ]+$", "dim")],
+    "Sokoban": [(r"#", "dim"), (r"[@+]", "bold cyan"), (r"\$", "bold yellow"), (r"\*", "bold green"), (r"\.", "red")],
+    "Sudoku": [(r"(?<= )\.", "bold yellow"), (r"^\d+:", "dim")],
+    "Wordle": [(r"(?<= )G\b", "bold green"), (r"(?<= )Y\b", "bold yellow"), (r"(?<= )X\b", "dim")],
+}
+_INDEX_BASE = re.compile(r"\b(?:count(?:ed)? from|numbered from|starting at) ([01])\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +98,7 @@ class Game:
         moments: the results of reset() and of every step().
         stopped: the reason why the episode ended; None while the episode is running.
         boxes: whether the first observation mentions boxes, so that moves have to be in a box.
+        index_base: the number of the first row and column of the board; None if moves do not name rows and columns.
     """
 
     def __init__(self, env: Env, seed: int) -> None:
@@ -91,6 +111,18 @@ class Game:
         self.stopped: str | None = None
         self._add(observation, info, 0.0)
         self.boxes = r"\boxed" in shown(self.now)
+        base = _INDEX_BASE.search(shown(self.now)) if self.board() else None
+        self.index_base = None if base is None else int(base[1])
+
+    def board(self) -> str:
+        """Return the current board; empty if the environment has no board."""
+        board = getattr(self.env.unwrapped, "board", None)
+        return str(board()) if callable(board) else ""
+
+    def rules(self) -> str:
+        """Return the rules with the current board or, if the environment has no board, the first observation."""
+        rules = getattr(self.env.unwrapped, "rules", None)
+        return f"{rules()}\n{self.board()}" if callable(rules) and self.board() else shown(self.moments[0])
 
     @property
     def now(self) -> Moment:
@@ -109,6 +141,14 @@ class Game:
         self._add(observation, info, reward)
         if terminated or truncated:
             self.stopped = str(info.get("stop_reason", "terminated" if terminated else "truncated"))
+
+    def undo_fatal_typo(self) -> str | None:
+        """Take back an invalid move that ended the episode and return its observation. Return None for other moves."""
+        last = self.now
+        if self.stopped is None or "invalid" not in last.info or self.moments[-2].state is None:
+            return None
+        self.undo()
+        return shown(last)
 
     def undo(self) -> None:
         """Take back the last move. Raises BadValue without a move, or if the environment cannot save its state."""
@@ -161,7 +201,8 @@ class Screen:
         from rich.console import Console
 
         plain = bool(os.environ.get("NO_COLOR"))
-        self.console = Console(color_system=None if plain else "auto", highlight=False, soft_wrap=True)
+        self.console = Console(color_system=None if plain else "auto", highlight=False)
+        self.images: Path | None = None  # folder, created for the first image
         self.interactive = sys.stdin.isatty()
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")
@@ -169,24 +210,46 @@ class Screen:
     def say(self, text: str, style: str = "") -> None:
         from rich.text import Text  # rich would parse markup and :emoji: in a str
 
-        self.console.print(Text(text, style))
+        self.console.print(Text(text, style), soft_wrap=not self.console.is_terminal)
 
     def open(self, game: Game) -> None:
         """Show the first observation."""
+        self.card(game, self.observed(game))
+        self.say(f"Type a move, or one of {' '.join(COMMANDS)}", "dim")
+
+    def card(self, game: Game, card: str) -> None:
+        """Show the rules in a frame on a terminal, without a frame elsewhere."""
         from rich.panel import Panel
         from rich.text import Text
 
-        title, card = f"{game.env.env_id}, seed {game.seed}", shown(game.now)
+        title = f"{game.env.env_id}, seed {game.seed}"
         if self.console.is_terminal:
-            panel = Panel(Text(card), title=Text(title), border_style="cyan", expand=False)
-            self.console.print(panel, soft_wrap=False)  # wrap long lines inside the frame
+            panel = Panel(_colored(game, card), title=Text(title), border_style="cyan", expand=False)
+            self.console.print(panel)  # wraps long lines inside the frame
         else:
             self.say(f"{title}\n\n{card}\n")
-        self.say(f"Type a move, or one of {' '.join(COMMANDS)}", "dim")
+        self.say_index_base(game)
+
+    def say_index_base(self, game: Game) -> None:
+        if game.index_base is not None:
+            self.say(f"(rows and columns count from {game.index_base})", "dim")
+
+    def observed(self, game: Game) -> str:
+        """Return the observation as text, with the paths of its images, which are written to files."""
+        text, images = _parts(game.now)
+        if not all(hasattr(image, "save") for image in images):  # not PIL images
+            return shown(game.now)
+        for number, image in enumerate(images):
+            self.images = self.images or Path(tempfile.mkdtemp(prefix="gem-play-"))
+            path = self.images / f"seed-{game.seed}-turn-{game.turns}-{number}.png"
+            image.save(path)
+            text += f"\n[image: {path}]"
+        return text
 
     def turn(self, game: Game) -> None:
         """Show the result of the last move."""
-        self.say(shown(game.now))
+        self.console.print(_colored(game, self.observed(game)), soft_wrap=not self.console.is_terminal)
+        self.say_index_base(game)
         if reward := game.now.reward:
             self.say(f"reward {reward:+.6g}", "green" if reward > 0 else "red")
         if game.stopped is not None:
@@ -220,15 +283,44 @@ class Screen:
             return None
 
 
+def _colored(game: Game, text: str) -> Text:
+    from rich.text import Text
+
+    name = (game.env.env_id or "").partition(":")[2].partition("-")[0]
+    board = game.board() or ("" if game.turns == 0 else text)
+    start = len(text) - len(board) if board and text.endswith(board) else len(text)
+    colored = Text(text[start:])
+    for pattern, style in _COLORS.get(name, []):
+        colored.highlight_regex(re.compile(pattern, re.MULTILINE), style)
+    return Text(text[:start]) + colored
+
+
 def shown(moment: Moment) -> str:
     """Return the observation as text. The number of images is appended."""
+    text, images = _parts(moment)
+    return f"{text}\n[images: {len(images)}]" if images else text
+
+
+def _parts(moment: Moment) -> tuple[str, list[Any]]:
+    """Return the text and the images of an observation."""
     observation = moment.observation
     if isinstance(observation, list):
-        return "\n".join(f"{message['role']}: {message['content']}" for message in observation)
-    if isinstance(observation, dict) and observation.get("images"):
-        text = observation_text(observation["text"], moment.info)
-        return f"{text}\n[images: {len(observation['images'])}]"
-    return observation_text(observation, moment.info)
+        images = [part["image"] for message in observation for part in message["content"] if _is_image(part)]
+        return "\n".join(f"{message['role']}: {_text(message['content'])}" for message in observation), images
+    if isinstance(observation, dict):
+        return observation_text(observation["text"], moment.info), list(observation.get("images") or [])
+    return observation_text(observation, moment.info), []
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, dict) and "image" in part
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message's content: a str, or a list of parts."""
+    if not isinstance(content, list):
+        return str(content)
+    return " ".join(str(part.get("text", part)) for part in content if not _is_image(part))
 
 
 def _play(game: Game, screen: Screen) -> bool:
@@ -246,7 +338,14 @@ def _play(game: Game, screen: Screen) -> bool:
             return line == "y"
         elif game.stopped is None and line:
             game.move(line)
-            screen.turn(game)
+            typo = game.undo_fatal_typo() if screen.interactive else None
+            if typo is None:
+                screen.turn(game)
+            else:
+                screen.say(
+                    f"{typo}\nThis move would have ended the game and was taken back (:help lists the commands).",
+                    "yellow",
+                )
     return False
 
 
@@ -256,7 +355,9 @@ def _run_command(command: str, game: Game, screen: Screen) -> None:
             screen.say(f"try {game.hint()}", "cyan")
         elif command == ":undo":
             game.undo()
-            screen.say(shown(game.now))
+            screen.turn(game)
+        elif command == ":rules":
+            screen.card(game, game.rules())
         elif command == ":restart":
             game.restart()
             screen.open(game)

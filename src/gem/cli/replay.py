@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
+from gem.cli.output import print_json
 from gem.errors import BadValue, UnknownEnv
-from gem.registry import list_envs
-from gem.testing.playthroughs import file_name, header, record, replay
+from gem.registry import list_envs, near_id
+from gem.testing.playthroughs import Difference, file_name, header, record, replay
 
 MAX_SHOWN = 20  # maximum number of differences printed per file
 
@@ -31,6 +33,7 @@ class Config(DataFlags):
         "",
         help="with --update: also record environments that match and have no file, in the first folder",
     )
+    json: bool = flag(False, help="print a JSON array with the differences of each file")
 
 
 def run(config: Config) -> int:
@@ -38,11 +41,35 @@ def run(config: Config) -> int:
     new = _missing_files(config)
     if not files and not new:
         raise BadValue(f"no playthroughs in {', '.join(map(str, config.files))}; --update --ids PATTERN records some")
-    changed = [file for file in files if not _is_unchanged(file, config.update)]
+    results = []
+    for file in files:
+        text = _read(file)
+        differences = _replayed(file, text)
+        recorded = bool(differences) and config.update
+        if recorded:
+            env_id, seed, _ = header(text)
+            _write(file, record(env_id, seed))
+        results.append(_Result(str(file), differences, recorded))
+        if not config.json:
+            _show(results[-1])
     for file, env_id in new.items():
         _write(file, record(env_id))
-        print(f"recorded   {file}")
-    return 1 if changed and not config.update else 0
+        results.append(_Result(str(file), [], recorded=True))
+        if not config.json:
+            print(f"recorded   {file}")
+    if config.json:
+        print_json([result.to_json() for result in results])
+    return 1 if any(result.differences and not result.recorded for result in results) else 0
+
+
+@dataclass(frozen=True)
+class _Result:
+    file: str
+    differences: list[Difference]
+    recorded: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {"file": self.file, "differences": [d._asdict() for d in self.differences], "recorded": self.recorded}
 
 
 def _missing_files(config: Config) -> dict[Path, str]:
@@ -53,26 +80,28 @@ def _missing_files(config: Config) -> dict[Path, str]:
     if not config.update or not folders:
         raise BadValue("--ids requires --update and a folder to record in")
     if not (specs := list_envs(config.ids)):
-        raise UnknownEnv(f"no env matches {config.ids!r}  (`gem list` shows all)")
+        raise UnknownEnv(f"no env matches {config.ids!r}{near_id(config.ids)}  (`gem list` shows all)")
     files = {folders[0] / file_name(spec.id): spec.id for spec in specs}
     return {file: env_id for file, env_id in files.items() if not file.exists()}
 
 
-def _is_unchanged(file: Path, update: bool) -> bool:
-    text = _read(file)
-    differences = replay(text)
-    if not differences:
-        print(f"unchanged  {file}")
-        return True
-    print(f"CHANGED    {file}: {len(differences)} lines")
-    print(*differences[:MAX_SHOWN], sep="\n")
-    if len(differences) > MAX_SHOWN:
-        print(f"… and {len(differences) - MAX_SHOWN} more")
-    if update:
-        env_id, seed, _ = header(text)
-        _write(file, record(env_id, seed))
-        print(f"recorded   {file}")
-    return False
+def _replayed(file: Path, text: str) -> list[Difference]:
+    try:
+        return replay(text)
+    except BadValue as e:
+        raise BadValue(f"{file}: {e}") from e
+
+
+def _show(result: _Result) -> None:
+    if not result.differences:
+        print(f"unchanged  {result.file}")
+        return
+    print(f"CHANGED    {result.file}: {len(result.differences)} lines")
+    print(*result.differences[:MAX_SHOWN], sep="\n")
+    if len(result.differences) > MAX_SHOWN:
+        print(f"… and {len(result.differences) - MAX_SHOWN} more")
+    if result.recorded:
+        print(f"recorded   {result.file}")
 
 
 def _read(file: Path) -> str:

@@ -15,11 +15,12 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from gem.cli.flags import REQUIRED, flag
+from gem.cli.output import print_json, wrap_for
 from gem.errors import BadValue
 from gem.sandbox import Limits, Result, Sandbox, Status, make_sandbox
 from gem.sandbox.factory import BACKENDS
@@ -41,7 +42,7 @@ class Config:
     action: Literal["report", "run", "selftest", "serve"] = flag(REQUIRED, help="what to do", positional=True)
     file: str = flag("", help="for run: the program, or - for standard input", positional=True)
     backend: str = flag("auto", help="sandbox backend", choices=["auto", *BACKENDS])
-    level: Literal["auto", "ns", "lsm", "basic"] = flag("auto", help="isolation level of the zygote backend")
+    level: Literal["auto", "ns", "lsm", "basic"] = flag("auto", help="isolation level; basic is used only if named")
     image: str | None = flag(None, help="image for docker and podman")
     url: str | None = flag(None, help="server URL for the remote backend")
     wall_s: float = flag(Limits.wall_s, help="limit in wall-clock seconds")
@@ -53,6 +54,7 @@ class Config:
     network: bool = flag(False, help="allow network access")
     host: str = flag("127.0.0.1", help="for serve: address to listen on")
     port: int = flag(8900, help="for serve: port to listen on")
+    json: bool = flag(False, help="for report and selftest: print JSON")
 
 
 def run(config: Config) -> int:
@@ -65,21 +67,35 @@ def run(config: Config) -> int:
     limits = Limits(**{field.name: getattr(config, field.name) for field in fields(Limits)})
     with make_sandbox(config.backend, limits=limits, **options) as sandbox:
         if config.action == "report":
-            return _report(sandbox)
+            return _report(sandbox, config.json)
         if config.action == "run":
             return _run(sandbox, config.file)
-        return _selftest(sandbox) if config.action == "selftest" else _serve(sandbox, config.host, config.port)
+        return (
+            _selftest(sandbox, config.json)
+            if config.action == "selftest"
+            else _serve(sandbox, config.host, config.port)
+        )
 
 
-def _report(sandbox: Sandbox) -> int:
+def _report(sandbox: Sandbox, as_json: bool) -> int:
     report = sandbox.report()
+    if as_json:
+        print_json(
+            {
+                "backend": report.backend,
+                "level": report.level or None,
+                "guarantees": {name: mechanism or None for name, mechanism in report.guarantees.items()},
+                "notes": report.notes,
+            }
+        )
+        return 0
     print(f"backend  {report.backend}")
     print(f"level    {report.level or 'none'}\n")
     width = max(map(len, report.guarantees))
     for name, mechanism in report.guarantees.items():
-        print(f"  {name:<{width}}  {mechanism or 'NOT ENFORCED'}")
+        print(wrap_for(sys.stdout, f"  {name:<{width}}  {mechanism or 'NOT ENFORCED'}"))
     for number, note in enumerate(report.notes):
-        print(f"{'' if number else chr(10)}- {note}")
+        print(wrap_for(sys.stdout, f"{'' if number else chr(10)}- {note}"))
     return 0
 
 
@@ -101,7 +117,7 @@ def _exit_code(result: Result) -> int:
     return 128 + result.signal if result.exit_code is None and result.signal else result.exit_code or 0
 
 
-def _selftest(sandbox: Sandbox) -> int:
+def _selftest(sandbox: Sandbox, as_json: bool) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -117,7 +133,10 @@ def _selftest(sandbox: Sandbox) -> int:
                 progress.update(task, description=name, advance=1)
 
         results = check_sandbox(sandbox, started=lambda check: show(check.name))
-    _show(results, sandbox)
+    if as_json:
+        print_json([asdict(result) for result in results])
+    else:
+        _show(results, sandbox)
     return 1 if any(result.status == "failed" for result in results) else 0
 
 
@@ -125,7 +144,8 @@ def _show(results: list[CheckResult], sandbox: Sandbox) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console, width = Console(highlight=False, soft_wrap=True), max(len(result.name) for result in results)
+    console, width = Console(highlight=False), max(len(result.name) for result in results)
+    console.soft_wrap = not console.is_terminal
     for result in results:
         word = "FAILED" if result.status == "failed" else result.status
         line = Text.assemble((f"{word:<9}", _COLORS[result.status]), f"  {result.name:<{width}}  {result.description}")

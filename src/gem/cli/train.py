@@ -1,6 +1,8 @@
 """Train a policy with reinforcement learning.
 
-Collects batches of episodes, updates the policy after each batch and evaluates it periodically on held-out seeds.
+Collects batches of episodes, updates the policy after each batch and evaluates it periodically. On a
+data set, the evaluation asks rows that are held back from training (--eval-share), or another split (--eval-split);
+elsewhere it plays fresh seeds.
 Without --model, a tiny language model is built first: a short SFT warm-up on random legal actions teaches the output
 format; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, trajectories.jsonl, curve.png,
 checkpoints/.
@@ -29,9 +31,12 @@ from rich.table import Table
 from rich.text import Text
 
 from gem.cli.data import DataFlags
+from gem.cli.output import print_json
 from gem.core import Optimum
 from gem.errors import BadValue, require
+from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
+from gem.rl.run_folder import RunFolder
 from gem.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -42,19 +47,34 @@ INTERRUPTED = 130  # exit code that shells report for SIGINT
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags, TrainConfig):
-    resume: str | None = field(default=None, metadata={"help": "folder of a run to continue; no other flag is allowed"})
+    resume: str | None = field(
+        default=None, metadata={"help": "folder of a run to continue; only --json is allowed besides"}
+    )
+    json: bool = field(default=False, metadata={"help": "print the results as JSON, and the progress on stderr"})
 
 
 def run(config: Config) -> int:
-    trainer_class = require("gem.rl.trainer", extra="train").Trainer
-    draw_curve = require("gem.rl.metrics", extra="train").draw_curve
-    console = Console()
+    console = Console(stderr=config.json)
     if config.resume is None:
-        trainer = trainer_class.start(_train_config(config))
+        settings = _train_config(config)
+        check_names(settings)
+        RunFolder.free_path(settings)
     else:
-        trainer = trainer_class.resume(_resumable(config))
+        _, settings = RunFolder.open(_resumable(config))
+    console.print(
+        f"Starting: {settings.env}, {settings.steps} updates of {settings.batch} episodes.",
+        soft_wrap=not console.is_terminal,
+    )
+    if config.resume is None:
+        check_trainable(settings)
+    trainer_class = require("gem.rl.trainer", extra="train").Trainer  # imports PyTorch, which takes seconds
+    draw_curve = require("gem.rl.metrics", extra="train").draw_curve
+    trainer = trainer_class.start(settings) if config.resume is None else trainer_class.resume(config.resume)
     with trainer:
         optimum = trainer.optimum
+        console.print(
+            f"evaluation: {trainer.evaluation.description}", soft_wrap=not console.is_terminal, highlight=False
+        )
         with _Display(console, trainer.config.steps, optimum) as display, _StopOnInterrupt(console) as should_stop:
             trainer.run(display.update, display.imitation, display.untrained, should_stop)
         metrics = trainer.folder.read_metrics()
@@ -66,12 +86,30 @@ def run(config: Config) -> int:
                 f"Stopped after update {trainer.update}. Continue with: gem train --resume {folder}", soft_wrap=True
             )
             return INTERRUPTED
-        _report(console, trainer, metrics[-1], optimum)
+        if config.json:
+            print_json(_record(trainer, metrics[-1], optimum))
+        else:
+            _report(console, trainer, metrics[-1], optimum)
     return 0
 
 
+def _record(trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> dict[str, Any]:
+    return {
+        "env": trainer.config.env,
+        "seed": trainer.config.seed,
+        "updates": trainer.update,
+        "episodes": trainer.episodes,
+        "folder": str(trainer.folder.path),
+        "evaluation": trainer.evaluation.description,
+        "untrained": {mode: trainer.untrained[mode] for mode in ("sampled", "greedy")},
+        "trained": last["eval"],
+        "optimum": None if optimum is None else optimum._asdict(),
+        "time": last["time"],
+    }
+
+
 def _report(console: Console, trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> None:
-    console.print(_results(trainer.untrained, last["eval"], optimum))
+    console.print(_results(trainer.evaluation.description, trainer.untrained, last["eval"], optimum))
     console.print(_side_by_side(Trajectory.from_json(trainer.untrained["game"]), trainer.show_game()))
     time = last["time"]
     console.print(
@@ -163,9 +201,9 @@ class _Display:
 
     def untrained(self, scores: dict[str, Any]) -> None:
         self.console.print(
-            f"before learning, held-out: sampled {_score(scores['sampled'], self.optimum)}; "
+            f"before learning, evaluation: sampled {_score(scores['sampled'], self.optimum)}; "
             f"greedy {_score(scores['greedy'], None)}",
-            soft_wrap=True,
+            soft_wrap=not self.console.is_terminal,
         )
 
     def update(self, metrics: dict[str, Any]) -> None:
@@ -180,7 +218,7 @@ class _Display:
             self.console.print(
                 f"update {metrics['update']}  episodes {metrics['episodes']}  {_score(metrics, self.optimum)}  "
                 f"reward {_number(metrics['reward'])}  entropy {metrics['entropy']:.2f}  "
-                f"{metrics['time']['episodes_per_second']:.0f} episodes/s  held-out: {self.evaluation}",
+                f"{metrics['time']['episodes_per_second']:.0f} episodes/s  evaluation: {self.evaluation}",
                 soft_wrap=True,
             )
 
@@ -188,7 +226,7 @@ class _Display:
         rows = Table.grid(padding=(0, 2))
         rows.add_row("episodes", f"{metrics['episodes']}  ({metrics['time']['episodes_per_second']:.0f}/s)")
         rows.add_row("training", _score(metrics, self.optimum))
-        rows.add_row("held-out", self.evaluation)
+        rows.add_row("evaluation", self.evaluation)
         rows.add_row("reward", _number(metrics["reward"]))
         rows.add_row("entropy", f"{metrics['entropy']:.3f} nats per token")
         panel = Table.grid()
@@ -210,8 +248,8 @@ def _score(summary: dict[str, Any], optimum: Optimum | None) -> str:
     return f"success {_number(summary['success'])}, turns when won {won_in}{best}{cut}"
 
 
-def _results(untrained: dict[str, Any], trained: dict[str, Any], optimum: Optimum | None) -> Table:
-    table = Table(title="Held-out seeds", title_justify="left")
+def _results(description: str, untrained: dict[str, Any], trained: dict[str, Any], optimum: Optimum | None) -> Table:
+    table = Table(title=f"Evaluation: {description}", title_justify="left")
     table.add_column("policy")
     table.add_column("success", justify="right")
     table.add_column("turns when won", justify="right")
@@ -230,7 +268,7 @@ def _results(untrained: dict[str, Any], trained: dict[str, Any], optimum: Optimu
 
 def _side_by_side(before: Trajectory, after: Trajectory) -> Table:
     """Build a table with the same game played before and after training."""
-    table = Table(title="The first held-out game", title_justify="left", show_lines=False)
+    table = Table(title="The first game of the evaluation", title_justify="left", show_lines=False)
     table.add_column("untrained")
     table.add_column("trained")
     left, right = _transcript(before), _transcript(after)

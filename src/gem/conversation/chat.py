@@ -69,8 +69,14 @@ class ChatFormat:
     def extend(self, fed: list[int], sampled: list[int], new: str | Sequence[Message]) -> list[int]:
         """Return the previous prompt, extended by a reply, new messages and the header of the next reply.
 
+        ``fed`` contains the ids of the previous prompt. For the other arguments and the errors, see new_ids().
+        """
+        return [*fed, *sampled, *self.new_ids(sampled, new)]
+
+    def new_ids(self, sampled: list[int], new: str | Sequence[Message]) -> list[int]:
+        """Return the ids that follow a reply: its end token if missing, new messages and the header of the next reply.
+
         Args:
-            fed: ids of the previous prompt.
             sampled: ids of the reply. If it does not end with the end token, the token is added.
             new: the new messages; a string is one user message.
 
@@ -80,7 +86,7 @@ class ChatFormat:
         ended = sampled[-1:] == [self.eos_id]
         key = self._key([user(new)] if isinstance(new, str) else new)
         added = self._delta(key) if _is_short(key) else self._encode_delta(key)
-        return fed + sampled + ([] if ended else [self.eos_id]) + list(added)
+        return [*added] if ended else [self.eos_id, *added]
 
     @property
     def can_extend(self) -> bool:

@@ -18,6 +18,7 @@ from gem.conversation.observations import as_messages
 from gem.core import StopReason
 from gem.errors import BadValue
 from gem.messages import Message, assistant
+from gem.token_ids import TokenIds
 from gem.trajectory import Turn
 
 
@@ -62,26 +63,35 @@ class History:
         ends = self.overflow == "end" and self.max_turns is not None and len(turns) > self.max_turns
         return StopReason.MAX_TURNS if ends else None
 
-    def context(self, chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], limit: int | None) -> Context:
+    def context(
+        self,
+        chat: ChatFormat,
+        turns: Sequence[Turn],
+        new: Sequence[Message],
+        limit: int | None,
+        at_risk: RepliesAtRisk | None = None,
+    ) -> Context:
         """Build the next context.
 
         Args:
             turns: the turns of the episode so far.
             new: messages of the latest observation.
             limit: maximum number of tokens that the policy accepts; None for no limit.
+            at_risk: the same object at each turn of an episode, so that the cost does not grow with its turns.
 
         Raises:
             BadValue: if the first prompt is longer than max_tokens. A first prompt longer than ``limit`` is not
                 an error here.
         """
         dropped = self.dropped(turns)
-        ids = context_ids(chat, turns, new, dropped)
+        at_risk = at_risk or RepliesAtRisk()
+        ids = context_ids(chat, turns, new, dropped, at_risk)
         if not turns and self.max_tokens is not None and len(ids) > self.max_tokens:
             raise BadValue(f"the first prompt has {len(ids)} tokens, and max_tokens is {self.max_tokens}")
         most = min((tokens for tokens in (limit, self.max_tokens) if tokens is not None), default=None)
         while self.overflow == "drop_oldest" and most is not None and len(ids) > most and dropped < len(turns) - 1:
             dropped += 1
-            ids = context_ids(chat, turns, new, dropped)
+            ids = context_ids(chat, turns, new, dropped, at_risk)
         fits = not turns or most is None or len(ids) <= most
         return Context(ids, dropped, self.exceeded(turns) or (None if fits else StopReason.MAX_TOKENS))
 
@@ -89,12 +99,28 @@ class History:
 class Context(NamedTuple):
     """The ids of the next prompt, the number of dropped turns, and the limit exceeded (None if none is)."""
 
-    ids: list[int]
+    ids: TokenIds
     dropped: int
     exceeded: StopReason | None
 
 
 FULL_HISTORY = History()
+
+
+class RepliesAtRisk:
+    """Finds the turns whose replies the template may strip. Checks each turn of an episode once."""
+
+    def __init__(self) -> None:
+        self._checked = 0
+        self._found: list[int] = []
+
+    def among(self, chat: ChatFormat, turns: Sequence[Turn], dropped: int) -> list[Turn]:
+        """Return such turns, without the oldest ``dropped`` turns."""
+        for k in range(self._checked, len(turns)):
+            if not chat.keeps(turns[k].sampled_ids):
+                self._found.append(k)
+        self._checked = len(turns)
+        return [turns[k] for k in self._found if k >= dropped]
 
 
 def conversation(
@@ -127,43 +153,42 @@ def turn_messages(turn: Turn) -> list[Message]:
     return as_messages(turn.observation, turn.role)
 
 
-def context_ids(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[int]:
+def context_ids(
+    chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int, at_risk: RepliesAtRisk
+) -> TokenIds:
     """Return the ids of the next context.
 
     The previous context is extended if the template supports extension, no more turns are dropped, and the template
     still shows every reply that it showed before. Otherwise a new context is built.
     """
     if not turns:
-        return chat.prompt(new)
+        return TokenIds(chat.prompt(new))
     last = turns[-1]
-    if not chat.can_extend:
-        return _rendered(chat, turns, new, dropped)
-    if dropped == last.dropped:
-        if _still_shows_replies(chat, turns, new):
-            return chat.extend(last.prompt_ids, last.sampled_ids, new)
-    elif _shows_all_replies(chat, turns, new, dropped):
-        ids = chat.prompt(turn_messages(turns[0]))
-        for k in range(dropped, len(turns)):
-            ids = chat.extend(ids, turns[k].sampled_ids, new if k == len(turns) - 1 else turn_messages(turns[k + 1]))
-        return ids
-    return _rendered(chat, turns, new, dropped)
-
-
-def _rendered(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[int]:
-    return chat.prompt(_messages(chat, turns, new, dropped))
+    if chat.can_extend:
+        risky = at_risk.among(chat, turns, dropped)
+        if dropped == last.dropped:
+            if _still_shows_replies(chat, turns, new, risky):
+                return last.context.extended(last.sampled_ids, chat.new_ids(last.sampled_ids, new))
+        elif _shows_all_replies(chat, turns, new, dropped, risky):
+            ids = TokenIds(chat.prompt(turn_messages(turns[0])))
+            for k in range(dropped, len(turns)):
+                after = new if k == len(turns) - 1 else turn_messages(turns[k + 1])
+                ids = ids.extended(turns[k].sampled_ids, chat.new_ids(turns[k].sampled_ids, after))
+            return ids
+    return last.context.continued(chat.prompt(_messages(chat, turns, new, dropped)))
 
 
 def _messages(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[Message]:
     return conversation(turns, new, dropped, lambda turn: chat.reply(turn.sampled_ids))
 
 
-def _still_shows_replies(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message]) -> bool:
+def _still_shows_replies(
+    chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], at_risk: Sequence[Turn]
+) -> bool:
     """Whether the template still shows the last reply and all replies shown before when the new messages are added."""
-    dropped = turns[-1].dropped
-    at_risk = [turn for turn in turns[dropped:] if not chat.keeps(turn.sampled_ids)]
     if not at_risk:  # the common case, decided without rendering
         return True
-    messages = _messages(chat, turns, new, dropped)
+    messages = _messages(chat, turns, new, turns[-1].dropped)
     before = messages[: -1 - len(new)]
     was, now = chat.template.render(before), chat.template.render(messages)
     if now.startswith(was):
@@ -176,14 +201,16 @@ def _still_shows_replies(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[
     return all(shown.count(text) >= shown_before.count(text) + (text == last) for text in texts)
 
 
-def _shows_all_replies(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> bool:
+def _shows_all_replies(
+    chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int, at_risk: Sequence[Turn]
+) -> bool:
     """Whether the template shows every reply that is not dropped."""
-    at_risk = Counter(_text(chat, turn) for turn in turns[dropped:] if not chat.keeps(turn.sampled_ids))
     if not at_risk:
         return True
+    texts = Counter(_text(chat, turn) for turn in at_risk)
     messages = _messages(chat, turns, new, dropped)
     shown = _ReplyCounter(chat, chat.template.render(messages), messages)
-    return all(shown.count(text) == count for text, count in at_risk.items())
+    return all(shown.count(text) == count for text, count in texts.items())
 
 
 def _text(chat: ChatFormat, turn: Turn) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from gem.core import Info
@@ -75,6 +77,27 @@ def text_messages(observation: Observation, role: Role = "user") -> list[Message
     if not messages or any(not isinstance(message.get("content"), str) for message in messages):
         raise BadValue(f"a text policy needs text observations, got {type(observation).__name__}")
     return messages
+
+
+def action_text(action: Any) -> str:
+    """Return the text of an action. Native ``tool_calls`` of a message follow its content, as JSON in tags."""
+    if not isinstance(action, Mapping):
+        return str(action)
+    content = action.get("content") or ""
+    if isinstance(content, list):
+        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
+    calls = action.get("tool_calls") or []
+    written = [_call_text(call) for call in (calls if isinstance(calls, list) else [calls])]
+    return "\n".join(text for text in (str(content), *written) if text)
+
+
+def _call_text(call: Any) -> str:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    data = dict(function) if isinstance(function, Mapping) else call
+    if isinstance(data, dict) and isinstance(data.get("arguments"), str):
+        with suppress(ValueError):
+            data["arguments"] = json.loads(data["arguments"])
+    return f"<tool_call>\n{json.dumps(data, ensure_ascii=False, default=str)}\n</tool_call>"
 
 
 def join_contents(messages: Sequence[Message]) -> str:

@@ -104,6 +104,15 @@ class Template:
             text = self._find.sub(lambda match: match[0][0] + MARK + match[0][1:], text)
         return SafeText(text)
 
+    def without_end(self, text: str) -> str:
+        """Remove control tokens, and whitespace around them, from the end of a reply."""
+        end = len(text)
+        for match in reversed(list(self._find.finditer(text))):
+            if text[match.end() : end].strip():
+                break
+            end = match.start()
+        return text if end == len(text) else text[:end].rstrip()
+
     def decode_reply(self, ids: Sequence[int]) -> SafeText:
         """Decode sampled ids. Sampled control tokens are kept; other text that looks like a control token is marked."""
         parts: list[str] = []

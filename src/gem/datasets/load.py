@@ -1,14 +1,17 @@
-"""Load datasets: JSON lines, JSON and Parquet files, folders, the Hugging Face hub and its local copies, or objects.
+"""Load datasets: JSON lines, JSON, CSV and Parquet files, folders, the Hugging Face hub and copies of it, or objects.
 
 Only the start of each line of a JSON lines file is kept in memory. Parquet files are read one row group at a time.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 import os
 import re
 import threading
+import zlib
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -17,12 +20,17 @@ from typing import Any
 
 from gem._internal.imports import is_installed
 from gem.datasets.rows import ListRows, Mixed, Row, Rows
-from gem.errors import BadValue, require
+from gem.errors import BadValue, install_command, require
 
 GEM_DATA = "GEM_DATA"  # environment variable: folder of local copies of hub datasets
-SUFFIXES = (".jsonl", ".json", ".parquet")
+SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".csv", ".parquet")
+FORMATS = ", ".join(SUFFIXES[:-1]) + f" and {SUFFIXES[-1]}"
+INFO_FILES = ("dataset_info.json", "dataset_infos.json")  # describe a dataset and have no rows
+SAVED_FILES = ("state.json", "dataset_dict.json")  # one of them is in a folder that save_to_disk wrote
+LONGEST_CSV_FIELD = 1 << 30  # characters
 HUB_TIMEOUT_S = 10.0  # for the first reply of the hub
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_NUMBERED = re.compile(r"\d+\.")
 
 
 class MissingData(BadValue):
@@ -33,11 +41,12 @@ def load_rows(source: Any, split: str | None = None, *, config: str | None = Non
     """Load one split of a dataset, in file order.
 
     Args:
-        source: a .jsonl, .json or .parquet file; a folder in the layout of the hub; the name of a hub dataset
-            (owner/name), whose copy in $GEM_DATA/owner/name takes precedence; a ``datasets.Dataset`` or
-            ``DatasetDict``; a sequence of mappings; or a mapping of splits to any of these.
-        split: None if the dataset has only one.
-        config: subset, for datasets that have several.
+        source: a .jsonl, .jsonl.gz, .json, .csv or .parquet file; a folder in the layout of the hub, or written by
+            ``save_to_disk`` of the datasets library; the name of a hub dataset (owner/name), whose copy in
+            $GEM_DATA/owner/name takes precedence; a ``datasets.Dataset`` or ``DatasetDict``; a sequence of mappings;
+            or a mapping of splits to any of these.
+        split: None for the only one, or for the split "train" of several.
+        config: configuration (subset), for datasets that have several.
 
     Raises:
         BadValue: unknown source or split, with the choices.
@@ -60,10 +69,12 @@ def _load_named(source: str | Path, split: str | None, config: str | None) -> Ro
     path = Path(source)
     if path.is_dir():
         return _load_folder(path, split, config)
-    if path.suffix in SUFFIXES:
+    if path.is_file() or _suffix(path) is not None:
         return read_file(path)
     if not isinstance(source, str) or not _HUB_NAME.fullmatch(source):
-        raise BadValue(f"{str(source)!r} is not a file, a folder or the name of a hub dataset (owner/name)")
+        raise BadValue(
+            f"{str(source)!r} is not a dataset file ({FORMATS}), a folder or the name of a hub dataset (owner/name)"
+        )
     if (copy := local_copy(source)) is not None:
         return _load_folder(copy, split, config)
     return ListRows(hub_rows(source, split, config), source)
@@ -77,22 +88,54 @@ def local_copy(name: str) -> Path | None:
 
 def _load_folder(path: Path, split: str | None, config: str | None) -> Rows:
     """Load a folder in the layout of the hub: [config/][data/]train-00000-of-00002.parquet, train.jsonl, and so on."""
+    if any((path / name).is_file() for name in SAVED_FILES):
+        saved = require("datasets", extra="data").load_from_disk(str(path))
+        return load_rows(saved, split) if isinstance(saved, Mapping) else ListRows(saved, path.name)
     folders = [path / config, path / "data" / config] if config else [path, path / "data", path / "default"]
-    files = sorted(
-        file for folder in folders if folder.is_dir() for file in folder.iterdir() if file.suffix in SUFFIXES
-    )
     splits: dict[str, list[Path]] = {}
-    for file in files:
-        splits.setdefault(re.split(r"[-_.]\d|\.", file.name, maxsplit=1)[0], []).append(file)
+    for file in sorted({file for folder in folders for file in _data_files(folder)}):
+        # The hub's own copies are named by number, in a folder per split: validation/0000.parquet.
+        name = file.parent.name if _NUMBERED.match(file.name) else re.split(r"[-_.]\d|\.", file.name, maxsplit=1)[0]
+        splits.setdefault(name, []).append(file)
     if not splits:
-        raise BadValue(f"{path}: no {', '.join(SUFFIXES)} file in the folder" + (f" of {config!r}" if config else ""))
+        if config is None and (configs := _configurations(path)):
+            return _load_folder(path, split, _only_configuration(path, configs))
+        raise BadValue(f"{path}: no {FORMATS} files in the folder" + (f" of {config!r}" if config else ""))
     parts = [read_file(file) for file in splits[_choose_split(split, list(splits), str(path))]]
     return parts[0] if len(parts) == 1 else Mixed(parts)
 
 
+def _data_files(folder: Path) -> list[Path]:
+    """Return the data files of a folder, including numbered files in a folder per split."""
+    if not folder.is_dir():
+        return []
+    files = [file for file in folder.iterdir() if _suffix(file) is not None and file.name not in INFO_FILES]
+    return files + [file for file in folder.glob("*/*") if _NUMBERED.match(file.name) and _suffix(file) is not None]
+
+
+def _configurations(path: Path) -> list[str]:
+    """Return the names of the subfolders with data, which are the configurations of a dataset."""
+    folders = [folder for parent in (path, path / "data") if parent.is_dir() for folder in parent.iterdir()]
+    return sorted({folder.name for folder in folders if folder.name[0] != "." and _data_files(folder)})
+
+
+def _only_configuration(path: Path, configs: list[str]) -> str:
+    if len(configs) > 1:
+        raise BadValue(
+            f"{path} has the configurations {', '.join(map(repr, configs))}: pass the folder of one of them, such as "
+            f"{str(path / configs[0])!r}, or config= to load_rows"
+        )
+    return configs[0]
+
+
+def _suffix(path: Path) -> str | None:
+    """Return the suffix of a dataset file, or None for other files."""
+    return next((suffix for suffix in SUFFIXES if path.name.endswith(suffix)), None)
+
+
 def _choose_split(split: str | None, splits: list[str], what: str) -> str:
-    if split is None and len(splits) == 1:
-        return splits[0]
+    if split is None and (len(splits) == 1 or "train" in splits):
+        return splits[0] if len(splits) == 1 else "train"
     if split is None or split not in splits:
         raise BadValue(f"{what}: split must be one of {', '.join(map(repr, splits))}, got {split!r}")
     return split
@@ -105,7 +148,7 @@ def hub_rows(name: str, split: str | None, config: str | None, *, streaming: boo
         MissingData: the dataset cannot be loaded; the message lists the ways to provide it.
     """
     installed = is_installed("datasets")
-    first = "connect to the network" if installed else "pip install 'gem-llm[data]'"
+    first = "connect to the network" if installed else install_command("data")
     ways = f"{first} to load it from the hub, put a copy in $GEM_DATA/{name} (or --data), or pass the rows as dataset="
     if not installed:
         raise MissingData(f"dataset {name!r} is not available; {ways}")
@@ -125,15 +168,17 @@ def hub_rows(name: str, split: str | None, config: str | None, *, streaming: boo
 
 
 def read_file(path: str | Path) -> Rows:
-    """Open a .jsonl, .json (a list of objects) or .parquet file. The environments of a process share one opened file.
+    """Open a .jsonl, .jsonl.gz, .json (a list of objects), .csv (with a header) or .parquet file.
+
+    The environments of a process share one opened file.
 
     Raises:
         BadValue: unknown suffix, or a file that is missing, empty or malformed.
         MissingDependency: Parquet without the extra [data].
     """
     path = Path(path)
-    if path.suffix not in SUFFIXES:
-        raise BadValue(f"{path}: a dataset file ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    if _suffix(path) is None:
+        raise BadValue(f"{path}: this format is not read; the formats of dataset files are {FORMATS}")
     try:
         return _read_file(path, path.stat().st_mtime_ns)
     except OSError as e:
@@ -143,7 +188,14 @@ def read_file(path: str | Path) -> Rows:
 @lru_cache(maxsize=32)
 def _read_file(path: Path, mtime_ns: int) -> Rows:
     """Read a file. ``mtime_ns`` is part of the cache key, so that a modified file is read again."""
-    rows = {".jsonl": JsonLines, ".json": _read_json_list, ".parquet": Parquet}[path.suffix](path)
+    readers = {
+        ".jsonl": JsonLines,
+        ".jsonl.gz": ZippedJsonLines,
+        ".json": _read_json_list,
+        ".csv": _read_csv,
+        ".parquet": Parquet,
+    }
+    rows: Rows = readers[_suffix(path) or ""](path)
     if len(rows) == 0:
         raise BadValue(f"{path}: the file has no rows")
     return rows
@@ -162,9 +214,7 @@ class JsonLines(Rows):
                 at += len(line)
 
     def row(self, index: int) -> Row:
-        with self._path.open("rb") as file:
-            file.seek(self._starts[index])
-            line = file.readline()
+        line = self._line(index)
         try:
             row = json.loads(line)
         except ValueError as e:
@@ -173,11 +223,34 @@ class JsonLines(Rows):
             raise BadValue(f"{self.where(index)} must be a JSON object, got {line[:60]!r}")
         return row
 
+    def _line(self, index: int) -> bytes:
+        with self._path.open("rb") as file:
+            file.seek(self._starts[index])
+            return file.readline()
+
     def __reduce__(self) -> tuple[Any, ...]:
         return read_file, (self._path,)
 
     def __len__(self) -> int:
         return len(self._starts)
+
+
+class ZippedJsonLines(JsonLines):
+    """A gzip file of one JSON object per line. Keeps the lines in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path = path.name, path
+        try:
+            with gzip.open(path) as file:
+                self._lines = [line for line in file if line.strip()]
+        except (EOFError, gzip.BadGzipFile, zlib.error) as e:
+            raise BadValue(f"{path}: invalid gzip file: {e}") from e
+
+    def _line(self, index: int) -> bytes:
+        return self._lines[index]
+
+    def __len__(self) -> int:
+        return len(self._lines)
 
 
 class Parquet(Rows):
@@ -225,4 +298,21 @@ def _read_json_list(path: Path) -> Rows:
         raise BadValue(f"{path}: invalid JSON: {e}") from e
     if not isinstance(rows, list):
         raise BadValue(f"{path}: must be a JSON list of objects, got {type(rows).__name__}")
+    return ListRows(rows, path.name)
+
+
+def _read_csv(path: Path) -> Rows:
+    """Read a file of comma-separated values with a header. All values are text."""
+    limit = csv.field_size_limit(LONGEST_CSV_FIELD)  # by default 131,072, less than some programs and passages
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            header, rows = reader.fieldnames or [], list(reader)
+    except (csv.Error, UnicodeDecodeError) as e:
+        raise BadValue(f"{path}: invalid CSV: {e}") from e
+    finally:
+        csv.field_size_limit(limit)
+    for number, row in enumerate(rows):
+        if None in row or None in row.values():
+            raise BadValue(f"{path.name}, row {number} must have the columns of the header: {', '.join(header)}")
     return ListRows(rows, path.name)

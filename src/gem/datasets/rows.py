@@ -6,16 +6,19 @@ import hashlib
 import json
 import logging
 import os
+import random
 import threading
 import weakref
 from abc import abstractmethod
+from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, overload
 
 from gem.errors import BadValue
+from gem.seeding import check_seed, fresh_seed
 
 Row = Mapping[str, Any]
 ID_COLUMNS = ("id", "task_id", "idx", "index", "uid", "unique_id", "question_id")  # in order of preference
@@ -29,9 +32,11 @@ class Rows(Sequence[Row]):
     """A sequence of rows. Each row is read when it is accessed.
 
     name: name of the dataset in messages.
+    generated: whether rows are computed when they are read, from a practically endless supply.
     """
 
     name: str = "rows"
+    generated: bool = False
 
     @abstractmethod
     def row(self, index: int) -> Row:
@@ -45,7 +50,11 @@ class Rows(Sequence[Row]):
     def __getitem__(self, index: int) -> Row: ...
     @overload
     def __getitem__(self, index: slice) -> Rows: ...
-    def __getitem__(self, index: int | slice) -> Row | Rows:
+    @overload
+    def __getitem__(self, index: str) -> list[Any]: ...
+    def __getitem__(self, index: int | slice | str) -> Row | Rows | list[Any]:
+        if isinstance(index, str):
+            return self._column(index)
         if isinstance(index, slice):
             return Selected(self, range(*index.indices(len(self))))
         if not -len(self) <= index < len(self):
@@ -59,6 +68,22 @@ class Rows(Sequence[Row]):
     def skip(self, count: int) -> Rows:
         """Return all but the first count rows. Raises BadValue for a negative count."""
         return self[_non_negative("skip", count) :]
+
+    def select(self, indices: Iterable[int]) -> Rows:
+        """Return the rows at the given indices, in the given order. Raises BadValue for an index out of range."""
+        chosen = list(indices)
+        if wrong := [index for index in chosen if not 0 <= index < len(self)]:
+            raise BadValue(f"{self.name} has {len(self)} rows, so index {wrong[0]!r} is out of range")
+        return Selected(self, chosen)
+
+    def shuffle(self, seed: int | None = None) -> Rows:
+        """Return the rows in a random order that depends only on their number and the seed. None: a random seed."""
+        seed = fresh_seed() if seed is None else check_seed(seed)
+        return Selected(self, random.Random(seed).sample(range(len(self)), len(self)))
+
+    def _column(self, name: str) -> list[Any]:
+        """Return the values of a column. Raises KeyError if a row does not have it."""
+        return [row[name] for row in self]
 
     def shard(self, index: int, count: int) -> Rows:
         """Return every count-th row, starting at index. Raises BadValue unless 0 <= index < count."""
@@ -168,6 +193,71 @@ class Mixed(Rows):
         part = bisect_right(self._ends, index)
         before = self._ends[part - 1] if part else 0
         return part, (index - before) % len(self.parts[part])
+
+
+class Without(Sequence[int]):
+    """The numbers from 0 to count - 1 without some of them; keeps only those in memory.
+
+    >>> list(Without(6, [4, 1]))
+    [0, 2, 3, 5]
+    """
+
+    def __init__(self, count: int, excluded: Sequence[int]) -> None:
+        self._count = count - len(excluded)
+        # The i-th excluded number is preceded by this many numbers that are kept.
+        self._kept_before = array("Q", (number - i for i, number in enumerate(sorted(excluded))))
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return index + bisect_right(self._kept_before, index)
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def hold_back(rows: Rows, share: float) -> Sequence[int]:
+    """Choose rows that are held back from training, for evaluation. All rows are read once.
+
+    The choice depends on the contents of the rows and not on their order or ids, and rows with the same content are
+    either all held back or not at all.
+
+    Args:
+        share: share of the rows, 0 to 1; at least one row is held back.
+
+    Returns:
+        The numbers of the rows, in a random order that depends on their contents.
+
+    Raises:
+        BadValue: all rows have the same content, so nothing would be left for training.
+    """
+    ranked = sorted((_content_hash(row), number) for number, row in enumerate(rows))
+    count = max(1, round(share * len(ranked)))
+    while count < len(ranked) and ranked[count][0] == ranked[count - 1][0]:
+        count += 1
+    if count >= len(ranked):
+        raise BadValue(
+            f"{rows.name}: holding {share:g} of {len(rows)} rows back from training leaves none; "
+            "choose another split for the evaluation"
+        )
+    return array("Q", (number for _, number in ranked[:count]))
+
+
+def _content_hash(row: Row) -> str:
+    content = {column: value for column, value in row.items() if column not in ID_COLUMNS}
+    text = json.dumps(content, sort_keys=True, default=_as_text, ensure_ascii=False)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _as_text(value: Any) -> str:
+    # The repr of an image contains its address, which differs from process to process.
+    return value.tobytes().hex() if hasattr(value, "tobytes") else repr(value)
 
 
 def key_of(row: Row) -> str:

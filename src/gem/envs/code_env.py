@@ -8,6 +8,10 @@ Ends         terminated after one answer.
 Tests        part of the dataset row. gem.graders.code_tests lists the accepted formats, and gem.graders.code_compare
              defines when an output is correct. The tests run in a sandbox, in a random order that changes with each
              episode. Expected outputs never enter the sandbox.
+Imports      a program whose function is called by the tests need not import the modules typing, string, re, datetime,
+             collections, heapq, bisect, copy, math, random, statistics, itertools, functools, operator, io, sys and
+             json, nor names in them such as List, Counter or inf. ListNode and TreeNode are not defined, because
+             arguments and return values are plain data. A program that reads stdin imports what it uses.
 
 ``info["correct"]`` is True if all tests passed. ``info["tests"]`` lists the status of each test, in dataset order.
 
@@ -30,6 +34,7 @@ from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.code import CodeGrader, Reward
 from gem.graders.code_tests import Suite, read_tests
+from gem.graders.gold_audit import suite_error
 from gem.parsing import code_blocks
 from gem.sandbox import Limits, Sandbox, get_sandbox
 from gem.sandbox.factory import backend_of_published_name
@@ -61,13 +66,14 @@ class CodeEnv(DatasetEnv):
         max_tests, reward, early_exit: see CodeGrader. info["tests"] lists only the tests selected by max_tests.
         sandbox_type: a Sandbox, or a backend name for get_sandbox(). "bwrap" means "bubblewrap". "none" means
             "subprocess", which does not isolate programs.
-        timeout: wall-clock seconds per test.
+        timeout: CPU seconds per test; see CodeGrader.limits.
         memory_bytes: memory limit per test.
 
     Raises:
         BadValue: if a value is out of range.
     """
 
+    answers_in_fences = True
     answer_format = "put the program in a fenced code block that starts with ```python and ends with ```."
 
     # Defaults for published-style subclasses that do not call __init__.
@@ -114,7 +120,7 @@ class CodeEnv(DatasetEnv):
         """Return the sandbox that runs the programs.
 
         Raises:
-            SandboxError: if the sandbox is not available on this machine.
+            SandboxError: if the sandbox is not available on this machine, or "auto" finds no isolation on it.
         """
         if isinstance(self.sandbox_type, Sandbox):
             return self.sandbox_type
@@ -139,6 +145,11 @@ class CodeEnv(DatasetEnv):
         seed, episode = position_of(self)
         order = derive(seed or 0, episode, "tests")
         return self.grader().grade(program, read_tests(self.tests), self.sandbox(), seed=order)
+
+    def row_error(self) -> str | None:
+        """Return why no program passes the tests of the open task, or why every program does; otherwise None."""
+        error = suite_error(read_tests(self.tests).longest(self.max_tests))
+        return None if error is None else f"the tests cannot grade a program: {error}"
 
     def corrupted(self, action: str) -> str:
         return fenced(corrupt_program(program_in(action) or "", read_tests(self.tests).function))

@@ -2,18 +2,18 @@
 
 Order: the seed determines a random permutation of the rows. After all rows, a new permutation starts. With
 ``shuffle=False``, episode k of seed s is row (s + k) modulo the number of rows, so the first episodes of the seeds
-0, 1, 2, … cover every row once. ``reset(idx=…)`` selects a row by number. ``info["idx"]`` is the number of the row in
-the dataset.
+0, 1, 2, … cover every row once. The slots of a vector environment divide one order among them, so that together they
+ask each row once per epoch. ``reset(idx=…)`` selects a row by number. ``info["idx"]`` is the number of the row in the
+dataset.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gem._internal.text import short_repr
 from gem.core import Env, Info, Step, StopReason, require_text
@@ -30,10 +30,21 @@ from gem.datasets import (
 from gem.envs.catalog import FORMAT_ERROR
 from gem.errors import BadValue, EpisodeOver
 from gem.graders import Grade
-from gem.seeding import check_seed, derive
+from gem.graders.gold_audit import value_error
+from gem.seeding import check_seed, derive, permuted
 
 BUILTIN = "gem:"  # prefix of the names of built-in datasets
 DATA = Path(__file__).parent / "data"
+
+
+class _SharedOrder(NamedTuple):
+    """A part of an order of rows that several environments divide among them; see DatasetEnv.share_order()."""
+
+    seed: int  # of the episodes, whose numbers are first, first + step, first + 2 * step, …
+    first: int
+    step: int
+    group_size: int
+    first_row: int  # where the order starts without shuffling
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,7 @@ class DatasetEnv(Env, ABC):
         dataset_name: a file, a folder or a dataset on the Hugging Face Hub (see gem.datasets.load_rows), or a built-in
             dataset such as "gem:code/warmup.jsonl".
         split: split of the dataset; None if the dataset has only one split.
-        dataset: rows to use instead of dataset_name: a sequence of mappings, or a mapping from split names to such
+        dataset: rows to use, whatever dataset_name is: a sequence of mappings, or a mapping from split names to such
             sequences.
         seed: seed of the first reset() that is called without a seed. If None, that reset() draws a fresh seed.
         shuffle: see the module docstring.
@@ -68,13 +79,21 @@ class DatasetEnv(Env, ABC):
             constructor reads all rows to find them. If False, reset() raises BadValue with the file and the row number
             when it opens such a row. None means True if the environment variable GEM_SKIP_BAD_ROWS is "1", else False.
 
+    Attributes:
+        dataset: the rows; see gem.datasets.
+        idx: number of the open row.
+        epoch: how often the order of the rows was gone through before the open row.
+
     Raises:
-        BadValue: not exactly one of dataset_name and dataset was given, or the dataset is unreadable or empty.
+        BadValue: neither dataset_name nor dataset was given, or the dataset is unreadable or empty.
     """
 
     state: RowState
     row: Row  # the open row
+    format_error_reward: float = FORMAT_ERROR  # for an answer that cannot be parsed
     answer_format: str  # instruction repeated after an answer that cannot be parsed
+    _asked: Sequence[int] | None = None  # see ask_only()
+    _shared: _SharedOrder | None = None
 
     def __init__(
         self,
@@ -87,8 +106,8 @@ class DatasetEnv(Env, ABC):
         skip_bad_rows: bool | None = None,
         streaming: bool = False,
     ) -> None:
-        if bool(dataset_name) == (dataset is not None):
-            raise BadValue("pass exactly one of dataset_name and dataset")
+        if not dataset_name and dataset is None:
+            raise BadValue("pass dataset_name or dataset")
         source = builtin_path(dataset_name) if dataset is None else dataset
         self._bad: Mapping[int, str] = {}
         skips = skips_by_default() if skip_bad_rows is None else skip_bad_rows
@@ -102,7 +121,7 @@ class DatasetEnv(Env, ABC):
                 self._bad = bad.reasons
         self.seed, self.shuffle = seed, shuffle
         self._first_seed = None if seed is None else check_seed(seed)
-        self.idx = 0
+        self.idx = self.epoch = 0
 
     @property
     def skipped_rows(self) -> int:
@@ -148,11 +167,46 @@ class DatasetEnv(Env, ABC):
         """
         if idx is not None:
             self._check(idx)
+        if seed is None:
+            self._skip_to_own_episode()
         super().reset(seed)
         position = self._next() if idx is None else idx
         self.idx, self.first_obs = self._open(position)
         self.state = RowState(self.idx, position=position if isinstance(self.dataset, Stream) else None)
         return self.first_obs, {"idx": self.idx}
+
+    def ask_only(self, numbers: Sequence[int], *, shuffle: bool = True) -> None:
+        """Ask only the rows with these numbers, except for reset(idx=…), which opens any row.
+
+        Args:
+            numbers: numbers of rows.
+            shuffle: as in the constructor; with False, seed s asks row ``numbers[s]`` first.
+        """
+        self._asked, self.shuffle = numbers, shuffle
+
+    def share_order(self, seed: int, number: int, count: int, group_size: int = 1) -> None:
+        """Ask every count-th row of one order, so that count environments together ask each row once per epoch.
+
+        Holds until reset() is called with a seed. An episode depends only on the seed and its number in the order, not
+        on the environment that plays it.
+
+        Args:
+            seed: the same in all of the environments.
+            number: number of this environment, from 0 to count - 1.
+            group_size: how often a row is asked, by neighbouring environments, before the next one.
+        """
+        # A derived seed cannot be one that a caller passes to reset(), so it shows whether the order is in use.
+        self._shared = _SharedOrder(derive(seed, "shared order"), number, count, group_size, seed)
+        self._first_seed = None
+
+    def _skip_to_own_episode(self) -> None:
+        """Set the number of the episode so that the next one is in this environment's part of the shared order."""
+        if self._shared is not None and self._seed in (None, self._shared.seed):
+            before = self._shared.first - self._shared.step if self._seed is None else self._episode
+            self._seed, self._episode = self._shared.seed, before + self._shared.step - 1
+
+    def instances(self) -> int | None:
+        return None if isinstance(self.dataset, Stream) or self.dataset.generated else len(self.dataset)
 
     def step(self, action: str) -> Step:
         require_text(action)
@@ -163,7 +217,7 @@ class DatasetEnv(Env, ABC):
         info: Info = {"idx": self.idx, "correct": verdict is not None and verdict.correct} | self.answer_info()
         if verdict is None:
             info |= {"invalid": "no_answer", "stop_reason": StopReason.FORMAT}
-            return Step(f"No answer found; {self.answer_format}", FORMAT_ERROR, terminated=True, info=info)
+            return Step(f"No answer found; {self.answer_format}", self.format_error_reward, terminated=True, info=info)
         info |= verdict.details
         info["stop_reason"] = StopReason.SOLVED if verdict.correct else StopReason.LOST
         return Step(verdict.reason, verdict.reward, terminated=True, info=info)
@@ -183,7 +237,7 @@ class DatasetEnv(Env, ABC):
             idx, row = self.dataset.at(position)
         else:
             idx, row = position, self.dataset[position]
-        self.row = row
+        self.row, self.epoch = row, self._epoch()
         try:
             return idx, self.open(row)
         except BadValue as e:
@@ -201,14 +255,24 @@ class DatasetEnv(Env, ABC):
         return repr((type(self), [(k, v) for k, v in plain if k not in ("seed", "shuffle")]))
 
     def _next(self) -> int:
-        seed = self._seed or 0
+        seed, first, number = self._seed or 0, self._seed or 0, self._episode
+        if self._shared is not None and seed == self._shared.seed:
+            first, number = self._shared.first_row, number // self._shared.group_size
         if isinstance(self.dataset, Stream):
-            return seed + self._episode
-        rows = len(self.dataset)
+            return first + number
+        numbers = self._numbers()
         if not self.shuffle:
-            return (seed + self._episode) % rows
-        epoch, position = divmod(self._episode, rows)
-        return permuted(position, rows, seed, epoch)
+            return numbers[(first + number) % len(numbers)]
+        epoch, position = divmod(number, len(numbers))
+        return numbers[permuted(position, len(numbers), seed, epoch)]
+
+    def _epoch(self) -> int:
+        group_size = 1 if self._shared is None else self._shared.group_size
+        return 0 if isinstance(self.dataset, Stream) else self._episode // group_size // len(self._numbers())
+
+    def _numbers(self) -> Sequence[int]:
+        assert not isinstance(self.dataset, Stream)
+        return range(len(self.dataset)) if self._asked is None else self._asked
 
     def _check(self, idx: Any, by_number: bool = True) -> None:
         if isinstance(self.dataset, Stream):
@@ -221,23 +285,25 @@ class DatasetEnv(Env, ABC):
             raise BadValue(f"idx must be a row number from 0 to {len(self.dataset) - 1}, got {idx!r}")
 
 
-def permuted(position: int, count: int, *name: int | str) -> int:
-    """Return the image of ``position`` under a pseudorandom permutation of range(count) that depends on ``name``.
+class AnswerEnv(DatasetEnv):
+    """A DatasetEnv whose rows have a question and one or several gold answers.
 
-    The cost does not depend on count: a Feistel network permutes the smallest square domain that contains the range,
-    and is applied again to results outside the range (cycle walking).
-
-    >>> sorted(permuted(position, 5, "tasks", 0) for position in range(5))
-    [0, 1, 2, 3, 4]
+    Attributes:
+        answer: the gold answer of the open row, or a list of them. Assigning it starts an episode that grades one
+            action against it, as in the published package. Raises BadValue for a blank answer.
     """
-    side = math.isqrt(count - 1) + 1
-    while True:
-        left, right = divmod(position, side)
-        for feistel_round in range(4):
-            left, right = right, (left + derive(*name, feistel_round, right)) % side
-        position = left * side + right
-        if position < count:
-            return position
+
+    question: str = ""
+    _answer: str | list[str]
+
+    @property
+    def answer(self) -> str | list[str]:
+        return self._answer
+
+    @answer.setter
+    def answer(self, value: Any) -> None:
+        self._answer = answers_in({"answer": value}, "answer")
+        self.state = RowState(self.idx)
 
 
 def builtin_path(name: str) -> str:
@@ -256,3 +322,19 @@ def text_in(row: Row, column: str) -> str:
         columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
         raise BadValue(f"the column {column!r} must be text, got {short_repr(value, 80)}{columns}")
     return value.strip()
+
+
+def answers_in(row: Row, column: str) -> str | list[str]:
+    """Return the gold answer of a row, or a list if there are several gold answers.
+
+    Raises:
+        BadValue: the column is missing or empty, or contains an answer that is empty, boolean, NaN, infinite, a dict or
+            a nested list.
+    """
+    value = row.get(column)
+    values = value if isinstance(value, (list, tuple)) else [value]
+    texts = [str(v).strip() for v in values if v is not None and not isinstance(v, bool)]
+    if not texts or len(texts) < len(values) or not all(texts) or any(map(value_error, values)):
+        columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
+        raise BadValue(f"the column {column!r} must hold an answer, got {short_repr(value, 80)}{columns}")
+    return texts[0] if len(texts) == 1 else texts

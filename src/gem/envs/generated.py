@@ -2,24 +2,30 @@
 
 A family is a dataset of a million rows. A row is generated when it is accessed, from a random stream that depends only
 on the family, the level and the row number.
+
+All families have the same option ``level``, an integer from 1 to 5. Each level introduces methods of solution that no
+lower level needs. Half of the rows of a level use one of its new methods, the others a method of a lower level, with
+larger numbers. The columns ``method`` and ``level`` of a row name its method and the level that introduces it.
+
+An answer has to be worked out: ``12+34`` is not an answer to "Compute $12 + 34$."
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
 
 from gem._internal.imports import resolve
 from gem.datasets import Row, Rows
 from gem.envs.answer_format import Kind
-from gem.envs.logic_rules import MAX_DEPTH, draw
+from gem.envs.logic_rules import methods
 from gem.envs.math_env import MathEnv
-from gem.envs.math_families.template import MAX_LEVEL
+from gem.envs.math_families.template import MAX_LEVEL, Methods
 from gem.envs.math_visual_env import MathVisualEnv
 from gem.envs.qa_env import QaEnv
+from gem.envs.worked_out import unfinished
 from gem.errors import BadValue, did_you_mean
-from gem.seeding import derive, stream
+from gem.graders import Grade
+from gem.seeding import stream
 
 ROWS = 1_000_000
 MATH_FAMILIES = {
@@ -33,19 +39,28 @@ class Generated(Rows):
 
     Args:
         name: name of the family.
-        templates: functions of a random.Random and the level that return a named tuple with the columns of a row.
-        level: difficulty, passed to the templates.
+        methods: the templates that each level introduces. A template is a function of a random.Random and the level
+            that returns a named tuple with the columns of a row.
+        level: difficulty; see the module docstring.
         count: number of rows.
+
+    Raises:
+        BadValue: unknown level.
     """
 
-    def __init__(self, name: str, templates: Sequence[Callable[..., Any]], level: int, count: int = ROWS) -> None:
-        self.name, self._templates, self._level, self._count = name, templates, level, count
+    generated = True
+
+    def __init__(self, name: str, methods: Methods, level: int, count: int = ROWS) -> None:
+        self.name, self._level, self._count = name, check_level(level), count
+        self._new = [(level, template) for template in methods[level]]
+        self._earlier = [(lower, template) for lower in range(1, level) for template in methods[lower]]
 
     def row(self, index: int) -> Row:
-        template = self._templates[derive(self.name, index, "template") % len(self._templates)]
+        chance = stream(self.name, index, "method")
+        level, template = chance.choice(self._new if not self._earlier or chance.random() < 0.5 else self._earlier)
         drawn = template(stream(self.name, self._level, index), self._level)
-        kind = getattr(template, "__name__", self.name)
-        return {"id": f"{self.name}-{self._level}-{index}", "kind": kind, **drawn._asdict()}
+        row_id = f"{self.name}-{self._level}-{index}"
+        return {"id": row_id, "method": template.__name__, "level": level, **drawn._asdict()}
 
     def __len__(self) -> int:
         return self._count
@@ -56,6 +71,7 @@ class _Family(MathEnv):
 
     id_prefix: str  # the part of the id before the colon
     families: Mapping[str, str]  # name → module
+    request = "Think step by step, carry out all operations"
 
     def __init__(
         self,
@@ -67,9 +83,20 @@ class _Family(MathEnv):
         timeout: float | None = None,
     ) -> None:
         self.family, self.level = family, level
-        templates = _templates(self.families, family)
-        rows = Generated(f"{self.id_prefix}:{family}", templates, _checked("level", level, MAX_LEVEL))
+        rows = Generated(f"{self.id_prefix}:{family}", _methods(self.families, family), level)
         super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format, timeout=timeout)
+
+    def grade_action(self, action: str) -> Grade | None:
+        grade = super().grade_action(action)
+        answer = self.format.read(action)
+        if (
+            answer is None
+            or grade is None
+            or not grade.correct
+            or (reason := unfinished(answer, self.golds[0])) is None
+        ):
+            return grade
+        return Grade(reward=0.0, correct=False, reason=f"Wrong: {reason}.", parsed=grade.parsed)
 
 
 class MathFamilyEnv(_Family):
@@ -77,7 +104,7 @@ class MathFamilyEnv(_Family):
 
     Args:
         family: "arithmetic", "algebra", "number_theory" or "geometry".
-        level: difficulty, 1 (small numbers, few steps) to 5.
+        level: difficulty, 1 to 5; see the module docstring.
         seed, answer_format, timeout: see MathEnv.
 
     Raises:
@@ -92,7 +119,7 @@ class VisionFamilyEnv(_Family, MathVisualEnv):
 
     Args:
         family: "geometry" or "charts".
-        level: difficulty, 1 to 5.
+        level: difficulty, 1 to 5; see the module docstring.
         seed, answer_format, timeout: see MathEnv.
 
     Raises:
@@ -107,40 +134,56 @@ class LogicRulesEnv(QaEnv):
     """Decide whether a statement follows from facts and rules.
 
     Args:
-        depth: number of rules in the chain that decides the statement, 0 to 8.
+        level: difficulty, 1 to 5; see the module docstring.
+        depth: number of rules in the chain that decides the statement, 0 to 8. All rows then use the method
+            ``conjunction``, whatever the level.
         distractors: number of irrelevant facts; half as many irrelevant rules are added.
         seed, answer_format: see QaEnv.
 
     Raises:
-        BadValue: depth or distractors is out of range.
+        BadValue: unknown level, or depth or distractors is out of range.
     """
 
     def __init__(
-        self, depth: int = 3, distractors: int = 6, *, seed: int | None = None, answer_format: Kind = "tag"
+        self,
+        level: int = 3,
+        *,
+        depth: int | None = None,
+        distractors: int = 6,
+        seed: int | None = None,
+        answer_format: Kind = "tag",
     ) -> None:
-        self.depth, self.distractors = _checked("depth", depth, MAX_DEPTH, least=0), distractors
+        self.level, self.depth, self.distractors = level, depth, distractors
         if isinstance(distractors, bool) or not isinstance(distractors, int) or distractors < 0:
             raise BadValue(f"distractors must be an integer >= 0, got {distractors!r}")
-        rows = Generated(f"logic:Rules-{distractors}", [partial(_statement, distractors)], depth)
+        name = f"logic:Rules-{distractors}" if depth is None else f"logic:Rules-{distractors}-{depth}"
+        rows = Generated(name, methods(distractors, depth), level)
         super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format)
 
     def sample_random_action(self) -> str:
         return self.format.write(self.action_rng.choice(["True", "False"]))
 
 
-def _statement(distractors: int, rng: Any, depth: int) -> Any:
-    return draw(rng, depth, distractors)
+def check_level(level: object) -> int:
+    """Return the level.
+
+    Raises:
+        BadValue: it is not an integer from 1 to 5.
+    """
+    if isinstance(level, int) and not isinstance(level, bool) and 1 <= level <= MAX_LEVEL:
+        return level
+    near = ""
+    if isinstance(level, (int, float, str)) and not isinstance(level, bool):
+        try:
+            near = f"; did you mean {min(max(round(float(level)), 1), MAX_LEVEL)}?"
+        except (ValueError, OverflowError):  # a word, NaN or infinity
+            near = ""
+    raise BadValue(f"level must be an integer from 1 to {MAX_LEVEL}, got {level!r}{near}")
 
 
-def _templates(families: Mapping[str, str], family: str) -> Sequence[Callable[..., Any]]:
+def _methods(families: Mapping[str, str], family: str) -> Methods:
     if family not in families:
         near = did_you_mean(str(family), families)
         raise BadValue(f"unknown family {family!r}{near}  (families: {', '.join(families)})")
-    templates: Sequence[Callable[..., Any]] = resolve(families[family]).TEMPLATES
-    return templates
-
-
-def _checked(name: str, value: int, most: int, *, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadValue(f"{name} must be an integer from {least} to {most}, got {value!r}")
-    return value
+    found: Methods = resolve(families[family]).METHODS
+    return found

@@ -16,25 +16,32 @@ step() raises GraderError if grading times out, since the verdict is then unknow
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from gem._internal.text import short_repr
 from gem.datasets import Row
 from gem.envs.answer_format import AnswerFormat, Kind
+from gem.envs.catalog import FORMAT_ERROR
 from gem.envs.corrupted import corrupt_formula
-from gem.envs.dataset_env import DatasetEnv, text_in
+from gem.envs.dataset_env import AnswerEnv, answers_in, text_in
 from gem.errors import BadValue
 from gem.graders import Grade
+from gem.graders.gold_audit import gold_error
 from gem.graders.math import MathGrader, grade_math, quick_check_gold
 
+verify_fn = grade_math  # published names
+FORMAT_ERROR_REWARD = FORMAT_ERROR
 
-class MathEnv(DatasetEnv):
+
+class MathEnv(AnswerEnv):
     """See the module docstring. The positional arguments are those of the published GEM package.
 
     Args:
         dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
         question_key: column of the question.
         answer_key: column of the gold answer: text, a number, or a list of right answers.
+        use_format_error_reward: if False, an action without an answer earns 0 instead of -0.1.
         use_mp: ignored; expensive comparisons always run in worker processes.
         answer_format: see AnswerFormat.
         timeout: seconds for grading one answer; None uses the default of the grader pool.
@@ -44,6 +51,8 @@ class MathEnv(DatasetEnv):
     """
 
     grader = MathGrader()
+    request = "Think step by step"  # the answer format follows in the prompt
+    ignored_kwargs: ClassVar[Mapping[str, str]] = {"max_turns": "an episode has one turn"}
 
     def __init__(
         self,
@@ -52,6 +61,7 @@ class MathEnv(DatasetEnv):
         dataset: Any = None,
         question_key: str = "problem",
         answer_key: str = "answer",
+        use_format_error_reward: bool = True,
         seed: int | None = None,
         use_mp: bool = True,
         *,
@@ -61,8 +71,10 @@ class MathEnv(DatasetEnv):
         answer_format: Kind = "boxed",
         timeout: float | None = None,
     ) -> None:
+        self.format_error_reward = FORMAT_ERROR if use_format_error_reward else 0.0
         self.question_key, self.answer_key, self.use_mp = question_key, answer_key, use_mp
         self.format = AnswerFormat(answer_format)
+        self.answers_in_fences = self.format.kind == "code"
         self.answer_format = self.format.how
         self.grader = MathGrader(timeout=timeout)
         super().__init__(
@@ -70,13 +82,13 @@ class MathEnv(DatasetEnv):
         )
 
     def open(self, row: Row) -> Any:
-        self.question, self.answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
+        self.question, self._answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
         for gold in self.golds:
             if (error := quick_check_gold(gold)) is not None:
                 raise BadValue(
                     f"the column {self.answer_key!r} has an unreadable answer, {short_repr(gold, 80)}: {error}"
                 )
-        return f"{self.question}\n\nThink step by step, and {self.format.how}"
+        return f"{self.question}\n\n{self.request}, and {self.format.how}"
 
     @property
     def golds(self) -> list[str]:
@@ -85,12 +97,14 @@ class MathEnv(DatasetEnv):
 
     def row_error(self) -> str | None:
         """Return why no answer can equal one of the gold answers, or None. This requires computer algebra."""
-        errors = (self.grader.check_gold(gold) for gold in self.golds)
-        return next((error for error in errors if error is not None), None)
+        for gold in self.golds:
+            if (error := gold_error(gold) or self.grader.check_gold(gold)) is not None:
+                return f"the gold answer {short_repr(gold, 80)} can never be right: {error}"
+        return None
 
     def grade_action(self, action: str) -> Grade | None:
         answer = self.format.read(action)
-        return None if answer is None else self.grader.grade(answer, self.answer)
+        return None if answer is None else self.grader.grade(answer, self.answer, question=self.question)
 
     def answer_info(self) -> dict[str, Any]:
         return {"answer": self.answer}
@@ -99,9 +113,9 @@ class MathEnv(DatasetEnv):
         return self.format.write(corrupt_formula(self.format.read(action) or ""))
 
     @staticmethod
-    def check_correct(model_answer: str, gold: str) -> bool:
+    def check_correct(model_answer: str, gt_answer: str) -> bool:
         """Return whether an answer equals the gold answer. Kept for compatibility with the published package."""
-        return grade_math(model_answer, gold).correct
+        return grade_math(model_answer, gt_answer).correct
 
     def secrets(self) -> list[str]:
         """Return the gold answers of at least 6 characters that do not occur in the question."""
@@ -109,18 +123,3 @@ class MathEnv(DatasetEnv):
 
     def sample_random_action(self) -> str:
         return self.format.write(str(self.action_rng.randint(0, 99)))
-
-
-def answers_in(row: Row, column: str) -> str | list[str]:
-    """Return the gold answer of a row, or a list if there are several gold answers.
-
-    Raises:
-        BadValue: the column is missing or empty, or contains an empty or boolean answer.
-    """
-    value = row.get(column)
-    values = value if isinstance(value, (list, tuple)) else [value]
-    texts = [str(v).strip() for v in values if v is not None and not isinstance(v, bool)]
-    if not texts or len(texts) < len(values) or not all(texts):
-        columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
-        raise BadValue(f"the column {column!r} must hold an answer, got {short_repr(value, 80)}{columns}")
-    return texts[0] if len(texts) == 1 else texts

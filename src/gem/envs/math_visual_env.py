@@ -21,8 +21,8 @@ class MathVisualEnv(MathEnv):
     """See the module docstring.
 
     Args:
-        image_key: column with an image or a list of images. With the default, the column "images" is used if there is
-            no column "image".
+        image_key: column with an image or a list of images. With the default, the column "image" is used if there is
+            no column "images".
         Others: see MathEnv.
 
     Raises:
@@ -34,12 +34,13 @@ class MathVisualEnv(MathEnv):
         dataset_name: str = "",
         split: str | None = None,
         dataset: Any = None,
+        image_key: str = "images",
         question_key: str = "problem",
         answer_key: str = "answer",
         seed: int | None = None,
         use_mp: bool = True,
         *,
-        image_key: str = "image",
+        use_format_error_reward: bool = True,
         shuffle: bool = True,
         skip_bad_rows: bool | None = None,
         streaming: bool = False,
@@ -53,6 +54,7 @@ class MathVisualEnv(MathEnv):
             dataset,
             question_key,
             answer_key,
+            use_format_error_reward,
             seed,
             use_mp,
             shuffle=shuffle,
@@ -64,7 +66,7 @@ class MathVisualEnv(MathEnv):
 
     def open(self, row: Row) -> dict[str, Any]:
         text = super().open(row)
-        column = "images" if self.image_key == "image" and "image" not in row else self.image_key
+        column = "image" if self.image_key == "images" and "images" not in row else self.image_key
         value = row.get(column)
         values = value if isinstance(value, (list, tuple)) else [value]
         return {"text": text, "images": [read_image(image, column) for image in values]}

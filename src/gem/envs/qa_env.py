@@ -16,17 +16,18 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from gem._internal.text import short_repr
 from gem.datasets import Row
 from gem.envs.answer_format import AnswerFormat, Kind
 from gem.envs.corrupted import corrupt_words
-from gem.envs.dataset_env import DatasetEnv, text_in
-from gem.envs.math_env import answers_in
+from gem.envs.dataset_env import AnswerEnv, answers_in, text_in
 from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.exact import exact_match, f1
+from gem.graders.gold_audit import gold_error
 
 
-class QaEnv(DatasetEnv):
+class QaEnv(AnswerEnv):
     """See the module docstring. The positional arguments are those of the published GEM package.
 
     Args:
@@ -36,6 +37,7 @@ class QaEnv(DatasetEnv):
         load_from_cache_file: ignored.
         answer_format: see AnswerFormat. None means "boxed" if extract_boxed is True, else "tag".
         reward: "exact" or "f1".
+        max_turns: at least 1. An episode has one turn, whatever the limit is.
 
     Raises:
         BadValue: unknown reward or answer format, or extract_boxed together with another answer format.
@@ -57,7 +59,11 @@ class QaEnv(DatasetEnv):
         streaming: bool = False,
         answer_format: Kind | None = None,
         reward: Literal["exact", "f1"] = "exact",
+        max_turns: int = 1,
     ) -> None:
+        if max_turns < 1:
+            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        self.max_turns = max_turns
         if extract_boxed and answer_format not in (None, "boxed"):
             raise BadValue(f"extract_boxed=True conflicts with answer_format={answer_format!r}")
         if reward not in ("exact", "f1"):
@@ -65,14 +71,21 @@ class QaEnv(DatasetEnv):
         self.question_key, self.answer_key, self.reward = question_key, answer_key, reward
         self.extract_boxed, self.load_from_cache_file = extract_boxed, load_from_cache_file
         self.format = AnswerFormat(answer_format or ("boxed" if extract_boxed else "tag"))
+        self.answers_in_fences = self.format.kind == "code"
         self.answer_format = self.format.how
         super().__init__(
             dataset_name, split, dataset, seed=seed, shuffle=shuffle, skip_bad_rows=skip_bad_rows, streaming=streaming
         )
 
     def open(self, row: Row) -> str:
-        self.question, self.answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
+        self.question, self._answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
         return f"{self.question}\n\nYou may think first. Then {self.format.how}"
+
+    def row_error(self) -> str | None:
+        """Return why no answer can equal any of the reference answers, or None."""
+        golds = [self.answer] if isinstance(self.answer, str) else self.answer
+        errors = [gold_error(gold, formula=False) for gold in golds]
+        return None if None in errors else f"the gold answer {short_repr(golds[0], 80)} can never be right: {errors[0]}"
 
     def grade_action(self, action: str) -> Grade | None:
         answer = self.extractor(action)
@@ -91,9 +104,9 @@ class QaEnv(DatasetEnv):
         return self.format.read(action)
 
     @staticmethod
-    def check_correct(model_answer: str, gold: str | list[str]) -> bool:
+    def check_correct(model_answer: str, gt_answer: str | list[str]) -> bool:
         """Return whether an answer matches a reference answer. Kept for compatibility with the published package."""
-        return exact_match(model_answer, gold).correct
+        return exact_match(model_answer, gt_answer).correct
 
     def secrets(self) -> list[str]:
         """Return the reference answers of at least 6 characters that do not occur in the question."""

@@ -106,6 +106,7 @@ class ReasoningGymEnv(Env):
             raise BadValue(f"size must be an integer from 1 to {SEEDS - 1}, got {size!r}")
         self.name, self.size, self.seed, self.level, self.config = name, size, seed, level, config
         self.format = AnswerFormat(answer_format)
+        self.answers_in_fences = self.format.kind == "code"
         self._generator = Generator(name, size, level, config)
         self._first_seed = None if seed is None else check_seed(seed)
         self._dataset: DataSet | None = None

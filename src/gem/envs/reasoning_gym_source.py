@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from gem._internal.annotations import check_types
 from gem.errors import BadValue, GraderError, MissingDependency, UnknownArgument, did_you_mean, require
 
 EXTRA = "reasoning"
@@ -186,6 +187,7 @@ def _known_fields(name: str, config_class: type, config: Mapping[str, Any]) -> N
         if word not in known:
             fields = ", ".join(known) or "none"
             raise UnknownArgument(f"rg:{name} has no field {word!r}{did_you_mean(word, known)}  (fields: {fields})")
+    check_types(config_class, config)
 
 
 def _at_level(name: str, curriculum_class: Any, level: int) -> Any:

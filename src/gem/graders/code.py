@@ -2,6 +2,9 @@
 
 Expected outputs never enter the sandbox. A program that exceeds a limit fails the test. A failure of the sandbox itself
 raises SandboxError instead of returning a grade.
+
+If the tests call a function, the program need not import the standard modules that published harnesses import for it,
+such as typing and collections; envs/code_env.py lists them.
 """
 
 from __future__ import annotations
@@ -11,14 +14,15 @@ from typing import Literal, get_args
 
 from gem.errors import BadValue, SandboxError
 from gem.graders.base import Grade
-from gem.graders.code_compare import TOLERANCE, same_output, same_value
+from gem.graders.code_compare import TOLERANCE, same_output, same_value, value_bytes
 from gem.graders.code_tests import ProgramTest, Suite
-from gem.sandbox import Limits, Result, Sandbox, Status
+from gem.sandbox import Case, Limits, Result, Sandbox, Status
 from gem.seeding import stream
 
 Reward = Literal["all", "fraction"]
 
 PASSED, WRONG, NOT_RUN = "passed", "wrong", "not_run"  # statuses of a test, in addition to those in gem.sandbox.Status
+WALL_FACTOR = 6  # seconds that a test may take per CPU second that it may use
 MAX_TIMEOUTS = 3  # number of timeouts after which the remaining tests are skipped; 100 timeouts would take minutes
 
 
@@ -35,7 +39,11 @@ class CodeGrader:
         early_exit: whether to skip the remaining tests after the first failure. None means True if reward is "all",
             else False. The remaining tests are always skipped after three timeouts. Skipped tests count as failed.
         max_tests: maximum number of tests to run. Of a larger suite, the tests with the longest inputs are run.
-        limits: limits of each test. output_bytes is increased if an expected output is longer.
+        limits: limits of each test. The time limit is limits.cpu_s, or limits.wall_s if that is None, in CPU seconds of
+            all processes together, so that a verdict does not depend on what else the machine does. Elapsed time is
+            limited to WALL_FACTOR times as much plus a second, or to limits.wall_s if that is more. output_bytes is
+            increased if an expected output is longer. The size of a return value is limited by that of the expected
+            value, but to no less than 64 KiB.
         tolerance: absolute or relative tolerance for numbers; see code_compare.
 
     Raises:
@@ -66,7 +74,7 @@ class CodeGrader:
         progress = _Progress(self, [tests[index] for index in order])
         results = sandbox.run_tests(
             program.encode("utf-8", "surrogatepass"),  # a lone surrogate is a syntax error of the program
-            [tests[index].case for index in order],
+            [_case(tests[index]) for index in order],
             function=suite.function,
             limits=self._limits_for(tests),
             stop=progress,
@@ -89,13 +97,23 @@ class CodeGrader:
 
     def _limits_for(self, tests: tuple[ProgramTest, ...]) -> Limits:
         longest = max(len(str(accepted)) for test in tests for accepted in test.accepted)
-        return replace(self.limits, output_bytes=max(self.limits.output_bytes, 4 * longest + 1024))
+        cpu_s = self.limits.cpu_s or self.limits.wall_s
+        wall_s = max(WALL_FACTOR * cpu_s + 1, self.limits.wall_s)
+        output_bytes = max(self.limits.output_bytes, 4 * longest + 1024)
+        return replace(self.limits, cpu_s=cpu_s, wall_s=wall_s, output_bytes=output_bytes)
 
     def _verdict(self, statuses: list[str]) -> Grade:
         passed, total = statuses.count(PASSED), len(statuses)
         correct = passed == total
         reward = passed / total if self.reward == "fraction" else float(correct)
         return Grade(reward=reward, correct=correct, reason=_summary(statuses), details={"tests": statuses})
+
+
+def _case(test: ProgramTest) -> Case:
+    """Return the input of a test. Of a call, it limits the size of the return value."""
+    if test.case.arguments is None:
+        return test.case
+    return replace(test.case, value_bytes=max(map(value_bytes, test.accepted)))
 
 
 def _summary(statuses: list[str]) -> str:

@@ -7,6 +7,9 @@ expected "3".
 
 Return values are compared as JSON, and the types must agree: true does not match 1, but a tuple matches a list. An
 expected float matches any int or float within the tolerance. An expected int matches only the same int.
+
+Outputs and values come from untrusted programs. The comparison of an output ends at the first difference, and a value
+longer than value_bytes() is not decoded, so that the cost depends on the size of what is expected.
 """
 
 from __future__ import annotations
@@ -14,12 +17,16 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from decimal import Context, Decimal
+from itertools import repeat, zip_longest
 from typing import Any
 
 TOLERANCE = 1e-6  # absolute; relative if the expected number is above 1 in absolute value
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _MAX_DIGITS = 400  # maximum length of a token that is compared as a number; longer tokens must be equal
+MIN_VALUE_BYTES = 1 << 16
+VALUE_FACTOR = 8  # 0.49999999999999994 matches an expected 0.5
 
 
 def same_output(printed: str, expected: str, tolerance: float = TOLERANCE) -> bool:
@@ -28,27 +35,37 @@ def same_output(printed: str, expected: str, tolerance: float = TOLERANCE) -> bo
     >>> same_output("1  2 \n\n3.14159265\n", "1 2\n3.141593"), same_output("1 2", "1\n2")
     (True, False)
     """
-    if printed == expected:
-        return True
-    lines, others = (_tokens(text) for text in (printed, expected))
-    return len(lines) == len(others) and all(
-        len(line) == len(other) and all(_same_token(a, b, tolerance) for a, b in zip(line, other, strict=True))
-        for line, other in zip(lines, others, strict=True)
+    return printed == expected or all(
+        line is not None and other is not None and _same_line(line, other, tolerance)
+        for line, other in zip_longest(_lines(printed), _lines(expected))
     )
+
+
+def value_bytes(expected: Any) -> int:
+    """Return a number of bytes that JSON text of a value cannot exceed if the value matches the expected one.
+
+    The number is a power of two and at least MIN_VALUE_BYTES, because the program may learn it.
+
+    >>> value_bytes(1), value_bytes("x" * 10_000)
+    (65536, 131072)
+    """
+    longest = VALUE_FACTOR * len(json.dumps(expected))
+    return max(MIN_VALUE_BYTES, 1 << (longest - 1).bit_length())
 
 
 def same_value(returned: str | None, expected: Any, tolerance: float = TOLERANCE) -> bool:
     """Return whether a return value matches the expected value.
 
     Args:
-        returned: the return value as JSON text. None and invalid JSON do not match any value.
+        returned: the return value as JSON text. None, invalid JSON and text longer than value_bytes(expected) do not
+            match any value.
         expected: the expected value as plain data.
         tolerance: tolerance for expected floats: absolute, or relative if the float is above 1 in absolute value.
 
     >>> same_value("[1, 2.0000001]", [1, 2.0]), same_value("1.0", 1), same_value("true", 1)
     (True, False, False)
     """
-    if returned is None:
+    if returned is None or (len(returned) > MIN_VALUE_BYTES and len(returned) > value_bytes(expected)):
         return False
     try:
         value = json.loads(returned)
@@ -57,8 +74,15 @@ def same_value(returned: str | None, expected: Any, tolerance: float = TOLERANCE
     return _same(value, expected, tolerance)
 
 
-def _tokens(text: str) -> list[list[str]]:
-    return [tokens for tokens in map(str.split, text.split("\n")) if tokens]
+def _lines(text: str) -> Iterator[str]:
+    """Return the lines that are not blank."""
+    return filter(str.strip, text.split("\n"))
+
+
+def _same_line(line: str, expected: str, tolerance: float) -> bool:
+    others = expected.split()
+    tokens = line.split(None, len(others))  # at most one more than expected
+    return len(tokens) == len(others) and all(map(_same_token, tokens, others, repeat(tolerance)))
 
 
 def _same_token(token: str, expected: str, tolerance: float) -> bool:

@@ -4,7 +4,8 @@ r"""Grade math answers: does an answer equal the reference answer?
   floating-point rounding, two decimal numbers are equal if their relative difference is at most 1e-12. 50% equals 0.5,
   not 50.
 - If both answers have a unit, the units are converted: 5 km equals 5000 m, but not 5 miles. If only one answer has a
-  unit, the other answer is assumed to have the same unit.
+  unit, the other answer is assumed to have the same unit. A word that is not a common unit is one only if the
+  reference answer or the question has it.
 - An assignment equals its value: x = 5 equals 5. Assignments to different names differ: x = 5 does not equal y = 5.
 - Tuples are ordered; sets and lists are not. (1, 2) equals both the pair and the open interval.
 - Formulas are equal if their values are equal. Equations are equal if they differ only by a constant factor.
@@ -34,19 +35,21 @@ from gem.graders.math_values import Formula
 from gem.graders.pool import GraderPool
 
 
-def grade_math(answer: str, gold: str | Sequence[str]) -> Grade:
+def grade_math(answer: str, gold: str | Sequence[str], *, question: str = "") -> Grade:
     """Grade an answer in this process, without a time limit. Use MathGrader for untrusted answers.
 
     Args:
         answer: LaTeX or plain text, with or without a box or dollar signs. An answer that exceeds a size limit of
             `gem.graders.math_text` is graded wrong without being evaluated.
         gold: a reference answer or a sequence of them. An answer that equals any of them is correct.
+        question: the text of the question. The answer may have units that are not in a list of common units if the
+            reference answer or the question names them ("apples").
 
     Raises:
         BadValue: the answer is not a string, or a reference answer is blank or not a string.
         MissingDependency: formulas have to be compared, and the extra [math] is not installed.
     """
-    grade, pending = _compare_texts(answer, gold)
+    grade, pending = _compare_texts(answer, gold, question)
     return _resolved(grade, pending, first_true(list(pending.values())))
 
 
@@ -62,22 +65,25 @@ class MathGrader:
     pool: GraderPool | None = None
     timeout: float | None = None
 
-    def grade(self, answer: str, gold: str | Sequence[str]) -> Grade:
+    def grade(self, answer: str, gold: str | Sequence[str], *, question: str = "") -> Grade:
         """Grade an answer as grade_math() does, within the time limit.
+
+        A comparison with a reference answer that needs more than `gem.graders.math_engine.CPU_SECONDS` of CPU time
+        decides against the answer; the comparisons with other reference answers have limits of their own.
 
         Raises:
             GraderError: the comparison timed out or its worker failed, so the verdict is unknown.
             MissingDependency: formulas have to be compared, and the extra [math] is not installed.
         """
-        grade, pending = _compare_texts(answer, gold)
+        grade, pending = _compare_texts(answer, gold, question)
         if not pending:
             return grade
         conditions, pool = list(pending.values()), _engine_pool(self.pool)
         return _resolved(grade, pending, pool.run(_FIRST_TRUE, conditions, timeout=self.timeout))
 
-    async def agrade(self, answer: str, gold: str | Sequence[str]) -> Grade:
+    async def agrade(self, answer: str, gold: str | Sequence[str], *, question: str = "") -> Grade:
         """Async version of grade()."""
-        grade, pending = _compare_texts(answer, gold)
+        grade, pending = _compare_texts(answer, gold, question)
         if not pending:
             return grade
         conditions, pool = list(pending.values()), _engine_pool(self.pool)
@@ -102,9 +108,9 @@ class MathGrader:
         return found
 
 
-def quick_grade(answer: str, gold: str | Sequence[str]) -> Grade | None:
+def quick_grade(answer: str, gold: str | Sequence[str], *, question: str = "") -> Grade | None:
     """Grade an answer without computer algebra, in microseconds; return None if computer algebra is required."""
-    grade, pending = _compare_texts(answer, gold)
+    grade, pending = _compare_texts(answer, gold, question)
     return None if pending else grade
 
 
@@ -119,17 +125,18 @@ def quick_check_gold(gold: str) -> str | None:
 def shared_pool() -> GraderPool:
     """Return the pool shared by all graders of this process. Its workers have the math libraries loaded."""
     if not _pool:
-        _pool.append(GraderPool(modules=["gem.graders.math_warm"]))
+        _pool.append(GraderPool(timeout=WALL_SECONDS, modules=["gem.graders.math_warm"]))
     return _pool[0]
 
 
-_FIRST_TRUE = "gem.graders.math_engine:first_true"
+WALL_SECONDS = 30.0  # per answer; many times the limit on CPU time, so that the load of the machine decides no verdict
+_FIRST_TRUE = "gem.graders.math_engine:first_true_within"
 _FIRST_ERROR = "gem.graders.math_engine:first_error"
 _pool: list[GraderPool] = []
 _Pending = dict[str, Condition]  # reference answer → condition under which the answer equals this reference answer
 
 
-def _compare_texts(answer: str, gold: str | Sequence[str]) -> tuple[Grade, _Pending]:
+def _compare_texts(answer: str, gold: str | Sequence[str], question: str = "") -> tuple[Grade, _Pending]:
     """Compare an answer with each reference answer, without computer algebra.
 
     Returns:
@@ -145,7 +152,7 @@ def _compare_texts(answer: str, gold: str | Sequence[str]) -> tuple[Grade, _Pend
         return _wrong("Incorrect: the answer is empty."), {}
     parsed, pending = read(answer), dict[str, Condition]()
     for each in golds:
-        verdict = compare(parsed, read(each))
+        verdict = compare(parsed, read(each), question)
         if verdict is True:
             return _right(each, parsed.clean), {}
         if not isinstance(verdict, bool):

@@ -1,21 +1,33 @@
-"""Compare two parsed math answers by rules over their values.
+"""Compare an answer with a reference answer: choose how both are read, with regard to the question.
 
-The rules are in one file because they are mutually recursive. They decide every comparison that does not require
-computer algebra. Any other comparison returns a Condition on formulas, which `gem.graders.math_engine` evaluates.
+`gem.graders.math_equal` compares the values that are read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
-from gem.graders.math_engine import AllOf, AnyOf, Condition, Matching, SameEquation, SameFormula
-from gem.graders.math_read import ParsedAnswer, read
-from gem.graders.math_units import capital_unit, dimensions_of, unit_as_letter
+from gem.graders.math_engine import AllOf, AnyOf, SameFormula
+from gem.graders.math_equal import ROUNDING, Verdict, all_of, any_of, latex_of, same_step, same_values
+from gem.graders.math_question import (
+    asked_kind,
+    asked_unit,
+    asks_base,
+    asks_for,
+    asks_for_choices,
+    asks_order,
+    asks_percentage,
+    asks_rounding,
+    integers_in,
+    lists_choice,
+)
+from gem.graders.math_read import ParsedAnswer, half_digit, read
+from gem.graders.math_units import is_known_unit, is_listed_unit
 from gem.graders.math_values import (
-    Clock,
-    Congruence,
+    Chain,
     Formula,
     Group,
     InBase,
@@ -25,15 +37,12 @@ from gem.graders.math_values import (
     Relation,
     Value,
     Word,
-    normalize_word,
 )
 
-ROUNDING = Fraction(1, 10**12)
-HALF_DAY = 12 * 3600  # seconds
-Verdict = bool | Condition
-_ORDERED = ("tuple", "matrix", "ratio")
-_LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
-_POINT = re.compile(r"[A-Z]'*(\(.*,.*\))")
+_RESTRICTIONS = {
+    "yes": {"no", "not", "unless", "except", "but", "only", "if", "sometimes"},
+    "no": {"yes", "unless", "except"},
+}
 _LABEL = re.compile(
     r"(?:\\text\s*\{)?\s*(?P<said>(?i:option|choice|answer)\s+)?"
     r"(?:\((?P<round>[A-Z]|[a-e](?=\)\s*\}?$))\)(?=[\s\\}:\d$-]|$)|(?P<dot>[A-Z])[).:](?=[\s\\}]|$)|(?P<alone>[A-Z])(?=\s*\}?$))"
@@ -42,25 +51,211 @@ _LABEL = re.compile(
 )
 
 
-def compare(answer: ParsedAnswer, gold: ParsedAnswer) -> Verdict:
-    """Return whether an answer equals a reference answer, or the condition under which they are equal."""
+_SMALL_LETTER = re.compile(r"\(?([a-e])[).]?")
+_MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?)"
+)
+_DATE = re.compile(
+    rf"(?:(?P<first>{_MONTH})\.?\s+(?P<after>\d{{1,2}})(?:st|nd|rd|th)?|(?P<before>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?"
+    rf"(?P<second>{_MONTH}))(?:,?\s*(?P<year>\d{{4}}))?",
+    re.IGNORECASE,
+)
+_PARAMETER = re.compile(
+    r"(?:,|\(|\\text\{\s*,?\s*(?:for|where)[^{}]*\}|\b(?:for|where)\b)\s*([a-zA-Z])\s*\\in\s*\\mathbb\s*\{?([NZ])\}?\s*\)?$"
+)
+_CONSTANT_AT_END = re.compile(r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^cCkK\\])*)\+[ckK]")
+_INTEGRAL = re.compile(r"(?:\\[a-zA-Z]+(?![a-zA-Z])|[^a-zA-Z\\]|[extuyz])*\+C")
+_OTHER_LABEL = re.compile(  # a second choice after the first, or its negation
+    r"(?<![a-zA-Z\\])\([A-Za-e]\)|(?<![\w\\.])[A-Z][.)](?=[\s}]|$)|^[A-Z]$|^(?:and|or|is|not|nor|wrong|incorrect|false)\b"
+)
+
+
+def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Verdict:
+    """Return whether an answer equals a reference answer, or the condition under which they are equal.
+
+    Args:
+        question: the text of the question; a word in it ("apples") may be a unit of the answer.
+    """
     if _join_units(answer.clean) == _join_units(gold.clean):
         return True
+    if (dates := (_date(answer.clean), _date(gold.clean))) != (None, None):
+        return dates[0] == dates[1]
+    if (
+        (said := _answer_yes_or_no(gold.clean))
+        and gold.value == Word(said)
+        and (found := _answer_yes_or_no(answer.clean))
+    ):
+        return found == said
+    if isinstance(gold.value, InBase) and asks_base(question):
+        written = answer.value
+        return (
+            written.digits == gold.value.digits and written.base == gold.value.base
+            if isinstance(written, InBase)
+            else answer.clean == gold.value.digits
+        )
+    if asks_for_choices(question) and re.fullmatch("A?B?C?D?E?", gold.clean) and len(gold.clean) > 1:
+        letters = re.sub(r"\\text|\band\b|[^a-zA-Z]", "", answer.clean)
+        return "".join(sorted(letters)) == gold.clean
+    if (texts := _same_parameter(answer.clean, gold.clean)) is not None:
+        return compare(read(texts[0]), read(texts[1]), question)
     if (wanted := _choice_of(gold.clean)) is not None:
+        listed = not re.fullmatch("[A-Z]", gold.clean) or lists_choice(question, gold.clean)
+        if listed and (small := _SMALL_LETTER.fullmatch(answer.clean)) is not None:
+            return small.group(1).upper() == wanted[0]
         if (chosen := _choice_of(answer.clean)) is not None:
-            return chosen[0] == wanted[0]
+            return chosen[0] == wanted[0] and not _OTHER_LABEL.search(chosen[1])
         if wanted[1]:
-            return _values(answer.value, read(wanted[1]).value)
-    return _any_of(_values(a, g) for a, g in _interpretations(answer, gold))
+            return same_values(answer.value, read(wanted[1]).value)
+    context = f"{gold.text} {question}"
+    pairs = [(_with_known_units(_asked(a, question), context), g) for a, g in _interpretations(answer, gold)]
+    if noun := asked_kind(question):
+        pairs = [(_without_noun(a, noun), _without_noun(g, noun)) for a, g in pairs]
+    pairs = [(a, _in_asked_unit(a, g, question)) for a, g in pairs]
+    if asks_percentage(question):
+        pairs += [(_without_percent(a), _without_percent(g)) for a, g in pairs]
+    if asks_order(question):
+        pairs = [(_as_ordered(a), _as_ordered(g)) for a, g in pairs]
+    verdicts: list[Verdict] = [same_values(a, g) for a, g in pairs]
+    if asks_rounding(question):
+        verdicts += [_rounded(a, g, gold.clean) for a, g in pairs]
+    letters = integers_in(question)
+    return any_of(_over_integers(verdict, letters) if letters else verdict for verdict in verdicts)
+
+
+def _asked(value: Value, question: str) -> Value:
+    """Return the right side of an equation such as m + n = 5 if the question asks for its left side."""
+    if not isinstance(value, Relation) or value.operator != "=" or not isinstance(value.left, Formula):
+        return value
+    return value.right if asks_for(question, value.left.latex) else value
+
+
+def _in_asked_unit(a: Value, g: Value, question: str) -> Value:
+    """Give a reference answer without a unit the unit that the question asks for, if the answer has a listed unit."""
+    if not isinstance(a, (Number, Formula)) or not isinstance(g, (Number, Formula)) or g.unit or not a.unit:
+        return g
+    unit = asked_unit(question)
+    if unit is None or (unit == "degree" and a.unit != "radian") or not is_listed_unit(a.unit):
+        return g
+    return replace(g, unit=unit)
+
+
+def _without_noun(value: Value, noun: str) -> Value:
+    return Word(value.text.removesuffix(f" {noun}")) if isinstance(value, Word) else value
+
+
+def _as_ordered(value: Value) -> Value:
+    return replace(value, kind="tuple") if isinstance(value, Group) and value.kind == "list" else value
+
+
+def _rounded(a: Value, g: Value, gold: str) -> Verdict:
+    """Return whether an answer, rounded to the digits of a decimal reference answer, equals it."""
+    a = a.value if isinstance(a, Named) else a
+    half = half_digit(gold) if re.search(r"\d\.\d|\de", gold) else Fraction(0)
+    return half > 0 and same_step(a, g, half * (1 - ROUNDING))
+
+
+def _over_integers(verdict: Verdict, letters: str) -> Verdict:
+    """Restrict letters in the formulas of a verdict to integers."""
+    if isinstance(verdict, SameFormula):
+        return replace(verdict, integers=letters)
+    if isinstance(verdict, AllOf):
+        return all_of(_over_integers(each, letters) for each in verdict.conditions)
+    if isinstance(verdict, AnyOf):
+        return any_of(_over_integers(each, letters) for each in verdict.conditions)
+    return verdict
+
+
+def _answer_yes_or_no(text: str) -> str:
+    """Return "yes" or "no" for an answer that begins with this word and does not restrict it; "" for other text."""
+    words = re.findall("[a-z]+", text.replace(r"\text", "").casefold())
+    if not words or words[0] not in ("yes", "no"):
+        return ""
+    return "" if _RESTRICTIONS[words[0]] & set(words[1:]) else words[0]
+
+
+def _parameter(text: str) -> tuple[str, str, str]:
+    r"""Return a text without the declaration of its integer parameter, the parameter and its set.
+
+    >>> _parameter(r"2k\pi, k\in\mathbb{Z}"), _parameter("2k")
+    (('2k\\pi', 'k', 'Z'), ('2k', '', ''))
+    """
+    match = _PARAMETER.search(text)
+    return (text, "", "") if match is None else (text[: match.start()].strip(" ,"), match.group(1), match.group(2))
+
+
+def _same_parameter(answer: str, gold: str) -> tuple[str, str] | None:
+    """Remove the declarations of integer parameters, and rename that of the answer to that of the reference answer.
+
+    A constant of integration at the end, as in x^2 + c, is renamed too. Return None if neither text declares a
+    parameter, or they declare different sets.
+    """
+    (ours, letter, numbers), (theirs, wanted, gold_numbers) = _parameter(answer), _parameter(gold)
+    if (constant := _CONSTANT_AT_END.fullmatch(answer)) is not None and _INTEGRAL.fullmatch(gold) is not None:
+        return constant.group(1) + "+C", gold
+    if not (letter or wanted) or (numbers and gold_numbers and numbers != gold_numbers):
+        return None
+    letters = set(re.findall(r"\\[a-zA-Z]+|[a-zA-Z]", ours))
+    if letter and wanted and letter != wanted and wanted not in letters:
+        ours = re.sub(r"\\[a-zA-Z]+|[a-zA-Z]", lambda m: wanted if m.group() == letter else m.group(), ours)
+    return ours, theirs
+
+
+def _without_percent(value: Value) -> Value:
+    return replace(value, unit="") if isinstance(value, (Number, Formula)) and value.unit == "%" else value
+
+
+def _date(text: str) -> tuple[str, int, str] | None:
+    """Return the month, the day and the year ("" if it is missing) of a date; None for other text.
+
+    >>> _date("March 5, 2020"), _date("5th of march")
+    (('mar', 5, '2020'), ('mar', 5, ''))
+    """
+    if (match := _DATE.fullmatch(re.sub(r"\\text|[{}]", "", text).strip())) is None:
+        return None
+    month, day = match["first"] or match["second"], match["after"] or match["before"]
+    return month[:3].lower(), int(day), match["year"] or ""
+
+
+def _with_known_units(value: Value, context: str) -> Value:
+    """Convert each quantity in a value whose unit is neither listed nor a word of the context to a Word."""
+    if isinstance(value, (Number, Formula)):
+        return value if is_known_unit(value.unit, context) else Word(f"{latex_of(value)} {value.unit}")
+    if isinstance(value, Group):
+        return replace(value, items=tuple(_with_known_units(item, context) for item in value.items))
+    if isinstance(value, Chain):
+        return replace(value, values=tuple(_with_known_units(each, context) for each in value.values))
+    if isinstance(value, Named):
+        return replace(value, value=_with_known_units(value.value, context))
+    if isinstance(value, Interval):
+        low, high = (None if bound is None else _with_known_units(bound, context) for bound in (value.low, value.high))
+        return replace(value, low=low, high=high)
+    if isinstance(value, Relation):
+        return replace(
+            value, left=_with_known_units(value.left, context), right=_with_known_units(value.right, context)
+        )
+    return value
 
 
 def _interpretations(answer: ParsedAnswer, gold: ParsedAnswer) -> Iterator[tuple[Value, Value]]:
-    """Yield the two parsed values. If one of the texts can have a decimal comma (3,14), also yield that reading."""
+    """Yield the two parsed values, and other readings: 3,14 as a decimal number, "2 and 1/3" as a list."""
     yield answer.value, gold.value
+    if (items := _as_list(answer, gold.value)) is not None:
+        yield items, gold.value
+    if (items := _as_list(gold, answer.value)) is not None:
+        yield answer.value, items
     if (number := _decimal_comma(answer, gold.value)) is not None:
         yield number, gold.value
     elif (number := _decimal_comma(gold, answer.value)) is not None:
         yield number, answer.value
+
+
+def _as_list(answer: ParsedAnswer, other: Value) -> Value | None:
+    """Parse a mixed number such as "2 and 1/3" as a list if the other value is a collection; else return None."""
+    if not isinstance(answer.value, Number) or not isinstance(other, (Group, Named)):
+        return None
+    parts, found = re.subn(r"\\text\{\s*and\s*\}|\band\b", ", ", answer.clean)
+    return read(parts).value if found else None
 
 
 def _join_units(cleaned: str) -> str:
@@ -79,313 +274,6 @@ def _choice_of(text: str) -> tuple[str, str] | None:
         return None
     letter = match["round"] or match["dot"] or match["alone"]
     return letter.upper(), match["rest"].strip().rstrip("}")
-
-
-def _all_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return False if any verdict is False, True if all are True, else the conjunction of the undecided verdicts."""
-    undecided = []
-    for verdict in verdicts:
-        if verdict is False:
-            return False
-        if not isinstance(verdict, bool):
-            undecided.append(verdict)
-    if len(undecided) == 1:
-        return undecided[0]
-    return AllOf(tuple(undecided)) if undecided else True
-
-
-def _any_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return True if any verdict is True, False if all are False, else the disjunction of the undecided verdicts."""
-    undecided = []
-    for verdict in verdicts:
-        if verdict is True:
-            return True
-        if not isinstance(verdict, bool):
-            undecided.append(verdict)
-    if len(undecided) == 1:
-        return undecided[0]
-    return AnyOf(tuple(undecided)) if undecided else False
-
-
-def _values(a: Value, g: Value) -> Verdict:
-    """Compare two values of any kind."""
-    if isinstance(a, (Named, Relation)) and isinstance(g, (Named, Relation)):
-        return _equations(a, g)
-    if _has_other_name(a, g) or _has_other_name(g, a):
-        return False
-    if isinstance(a, (Named, Congruence)) and not isinstance(g, (Named, Congruence)):
-        return _values(a.value, g)
-    if isinstance(g, (Named, Congruence)) and not isinstance(a, (Named, Congruence)):
-        return _values(a, g.value)
-    if isinstance(a, Congruence) and isinstance(g, Congruence):
-        return _congruences(a, g)
-    if isinstance(a, Clock) or isinstance(g, Clock):
-        return _clocks(a, g)
-    if isinstance(a, InBase) or isinstance(g, InBase):
-        return _in_bases(a, g)
-    if isinstance(a, Word) or isinstance(g, Word):
-        return _words(a, g)
-    if isinstance(a, (Number, Formula)) and isinstance(g, (Number, Formula)):
-        return _quantities(a, g)
-    return _collections(a, g)
-
-
-def _collections(a: Value, g: Value) -> Verdict:
-    if _is_singleton(a) and not _is_singleton(g) and isinstance(a, Group):
-        return _values(a.items[0], g)
-    if _is_singleton(g) and not _is_singleton(a) and isinstance(g, Group):
-        return _values(a, g.items[0])
-    a, g = _point_as_tuple(a, g), _point_as_tuple(g, a)
-    if isinstance(a, Interval) and isinstance(g, Interval):
-        return _intervals(a, g)
-    if isinstance(a, Group) and isinstance(g, Interval):
-        return _pair_as_interval(a, g)
-    if isinstance(a, Interval) and isinstance(g, Group):
-        return _pair_as_interval(g, a)
-    if isinstance(a, Group) and isinstance(g, Group):
-        return _groups(_assignments_as_tuple(a, g), _assignments_as_tuple(g, a))
-    return False
-
-
-def _quantities(a: Number | Formula, g: Number | Formula) -> Verdict:
-    a, g = _unit_as_variable(_capital_as_unit(a, g), g), _unit_as_variable(_capital_as_unit(g, a), a)
-    factor = _conversion(a.unit, g.unit)
-    if factor is None:
-        return _angles(a, g)
-    if isinstance(a, Number) and isinstance(g, Number):
-        ours, theirs = a.exact * factor, g.exact
-        return ours == theirs or (a.decimal and g.decimal and abs(ours - theirs) <= ROUNDING * abs(theirs))
-    ours_latex, theirs_latex = _latex(a), _latex(g)
-    if factor != 1:
-        ours_latex = rf"\frac{{{factor.numerator}}}{{{factor.denominator}}}\cdot({ours_latex})"
-    if {a.unit, g.unit} == {"", "degree"} and "\\pi" in (theirs_latex if a.unit else ours_latex):
-        return _angles(a, g)
-    return _formulas(ours_latex, theirs_latex)
-
-
-def _angles(a: Number | Formula, g: Number | Formula) -> Verdict:
-    """Compare two angles, of which at least one is in degrees. An angle without a unit is in radians.
-
-    Return False for other units.
-    """
-    units = {a.unit, g.unit}
-    if "degree" not in units or not units <= {"degree", "radian", ""}:
-        return False
-    return _formulas(_as_radians(a), _as_radians(g))
-
-
-def _formulas(a: str, g: str) -> Verdict:
-    return a == g or SameFormula(a, g)
-
-
-def _equations(a: Named | Relation, g: Named | Relation) -> Verdict:
-    if isinstance(a, Named) and isinstance(g, Named) and a.name == g.name:
-        return _values(a.value, g.value)
-    sides, gold_sides = _sides(a), _sides(g)
-    if sides is None or gold_sides is None:
-        return False
-    (left, operator, right), (gold_left, gold_operator, gold_right) = sides, gold_sides
-    if operator != gold_operator:
-        return False
-    if operator != "=":
-        return _all_of((_formulas(left, gold_left), _formulas(right, gold_right)))
-    return SameEquation((left, right), (gold_left, gold_right))
-
-
-def _intervals(a: Interval, g: Interval) -> Verdict:
-    if a.closed != g.closed or (a.variable and g.variable and a.variable != g.variable):
-        return False
-    return _all_of(
-        _values(x, y) if x is not None and y is not None else x is y for x, y in ((a.low, g.low), (a.high, g.high))
-    )
-
-
-def _pair_as_interval(pair: Group, interval: Interval) -> Verdict:
-    if pair.kind != "tuple" or len(pair.items) != 2:
-        return False
-    return _intervals(Interval(*pair.items, (False, False)), interval)
-
-
-def _groups(a: Group, g: Group) -> Verdict:
-    if a.kind != g.kind and (a.kind in _ORDERED or g.kind in _ORDERED or "union" in (a.kind, g.kind)):
-        return False
-    if "set" in (a.kind, g.kind) and (_count_names(a) > 1 or _count_names(g) > 1):
-        return False
-    if a.kind == g.kind == "set":
-        return _all_of(_has_all(*sides) for sides in ((a.items, g.items), (g.items, a.items)))
-    if len(a.items) != len(g.items):
-        return False
-    if a.kind == "ratio":
-        first, gold_first = a.items[0], g.items[0]
-        pairs = zip(a.items, g.items, strict=True)
-        return _all_of(_values(_product(x, gold_first), _product(y, first)) for x, y in pairs)
-    if a.kind in _ORDERED:
-        return _all_of(_values(x, y) for x, y in zip(a.items, g.items, strict=True))
-    return _same_items(a.items, g.items)
-
-
-def _has_all(items: Sequence[Value], others: Sequence[Value]) -> Verdict:
-    """Return whether each value in ``others`` equals a value in ``items``."""
-    return _all_of(_any_of(_values(item, other) for item in items) for other in others)
-
-
-def _same_items(items: Sequence[Value], golds: Sequence[Value]) -> Verdict:
-    """Compare two sequences of equal length, ignoring the order. Each reference item is matched only once."""
-    left = list(golds)
-    for position, item in enumerate(items):
-        index, verdict = next(
-            ((i, verdict) for i, other in enumerate(left) if (verdict := _values(item, other)) is not False), (0, False)
-        )
-        if verdict is False:
-            return False
-        if verdict is not True:
-            return Matching(tuple(tuple(_values(later, other) for other in left) for later in items[position:]))
-        del left[index]
-    return True
-
-
-def _congruences(a: Congruence, g: Congruence) -> Verdict:
-    names = not (a.name and g.name) or _formulas(a.name, g.name)
-    return _all_of((names, _values(a.modulus, g.modulus), _residues(a.value, g.value, g.modulus)))
-
-
-def _residues(a: Value, g: Value, modulus: Value) -> Verdict:
-    if isinstance(a, Number) and isinstance(g, Number) and isinstance(modulus, Number):
-        return modulus.exact != 0 and ((a.exact - g.exact) / modulus.exact).denominator == 1
-    return _values(a, g)
-
-
-def _clocks(a: Value, g: Value) -> Verdict:
-    if not isinstance(a, Clock) or not isinstance(g, Clock):
-        clock, other = (a, g) if isinstance(a, Clock) else (g, a)
-        ratio = clock.ratio if isinstance(clock, Clock) else None
-        return ratio is not None and _values(ratio, other)
-    apart = a.seconds - g.seconds
-    return apart == 0 or (apart % HALF_DAY == 0 and not (a.half and g.half))
-
-
-def _has_other_name(value: Value, group: Value) -> bool:
-    """Return whether ``value`` is an assignment and ``group`` contains an assignment to a different name."""
-    if not isinstance(value, Named) or not isinstance(group, Group):
-        return False
-    return any(isinstance(item, Named) and item.name != value.name for item in group.items)
-
-
-def _count_names(group: Group) -> int:
-    """Count the different names to which a group assigns values."""
-    return len({item.name for item in group.items if isinstance(item, Named)})
-
-
-def _is_singleton(value: Value) -> bool:
-    """Return whether a value is a set whose only item is a tuple or not a Group. Such a set also equals its item."""
-    if not isinstance(value, Group) or value.kind != "set" or len(value.items) != 1:
-        return False
-    return not isinstance(value.items[0], Group) or value.items[0].kind == "tuple"
-
-
-def _point_as_tuple(value: Value, other: Value) -> Value:
-    """Convert a named point such as P(1, 2) to a tuple if the other value is a tuple; else return it unchanged."""
-    if not isinstance(value, Formula) or not isinstance(other, Group) or other.kind != "tuple":
-        return value
-    named = _POINT.fullmatch(value.latex)
-    return value if named is None else read(named.group(1)).value
-
-
-def _assignments_as_tuple(group: Group, other: Group) -> Group:
-    """Convert "x = 1, y = 2" to the tuple (1, 2), sorted by name, if the other group is a tuple.
-
-    Return any other group unchanged.
-    """
-    named = [item for item in group.items if isinstance(item, Named)]
-    if other.kind != "tuple" or group.kind != "list" or len({item.name for item in named}) < max(len(group.items), 2):
-        return group
-    return Group("tuple", tuple(item.value for item in sorted(named, key=lambda item: item.name)))
-
-
-def _capital_as_unit(value: Number | Formula, other: Number | Formula) -> Number | Formula:
-    """Convert a trailing capital letter to a unit (3 N is three newtons) if the other value has a unit.
-
-    Return any other value unchanged.
-    """
-    if not isinstance(value, Formula) or value.unit or not other.unit:
-        return value
-    match = re.fullmatch(r"(.*\S) ([A-Z])", value.latex)
-    unit = None if match is None else capital_unit(match.group(2))
-    if match is None or unit is None:
-        return value
-    number = read(match.group(1)).value
-    if isinstance(number, Number):
-        return Number(number.exact, unit, number.decimal)
-    return Formula(match.group(1), unit)
-
-
-def _unit_as_variable(value: Number | Formula, other: Number | Formula) -> Number | Formula:
-    """Convert a one-letter unit to a variable (3 t is 3 times t) if the other value is a formula with variables.
-
-    Return any other value unchanged.
-    """
-    letter = unit_as_letter(value.unit)
-    if letter is None or not isinstance(other, Formula) or other.unit or not re.search(_LETTER, other.latex):
-        return value
-    return Formula(rf"({_latex(value)})\cdot {letter}")
-
-
-def _conversion(unit: str, gold: str) -> Fraction | None:
-    """Return the factor that converts ``unit`` to ``gold``; None if their dimensions differ."""
-    if unit == gold:
-        return Fraction(1)
-    if "%" in (unit, gold):
-        other = gold if unit == "%" else unit
-        return None if other else Fraction(1, 100) if unit == "%" else Fraction(100)
-    if not unit or not gold:
-        return Fraction(1)
-    (dimensions, factor), (gold_dimensions, gold_factor) = dimensions_of(unit), dimensions_of(gold)
-    return factor / gold_factor if dimensions == gold_dimensions else None
-
-
-def _as_radians(value: Number | Formula) -> str:
-    return rf"({_latex(value)})\cdot\frac{{\pi}}{{180}}" if value.unit == "degree" else _latex(value)
-
-
-def _latex(value: Value) -> str:
-    if isinstance(value, Number):
-        return rf"\frac{{{value.exact.numerator}}}{{{value.exact.denominator}}}"
-    return value.latex if isinstance(value, Formula) else ""
-
-
-def _product(x: Value, y: Value) -> Value:
-    if isinstance(x, Number) and isinstance(y, Number):
-        return Number(x.exact * y.exact)
-    return Formula(rf"({_latex(x)})\cdot({_latex(y)})")
-
-
-def _sides(value: Named | Relation) -> tuple[str, str, str] | None:
-    if isinstance(value, Named):
-        right = _latex(value.value)
-        return (value.name, "=", right) if right else None
-    left, right = _latex(value.left), _latex(value.right)
-    return (left, value.operator, right) if left and right else None
-
-
-def _in_bases(a: Value, g: Value) -> bool:
-    if isinstance(a, InBase) and isinstance(g, InBase):
-        return int(a.digits, a.base) == int(g.digits, g.base)
-    written, other = (a, g) if isinstance(a, InBase) else (g, a)
-    if not isinstance(written, InBase) or not isinstance(other, Number) or other.unit:
-        return False
-    return str(other.exact) == written.digits or other.exact == int(written.digits, written.base)
-
-
-def _words(a: Value, g: Value) -> bool:
-    """Compare two words. A word such as DNE may have been parsed as a Formula, a product of variables."""
-    texts = [
-        normalize_word(value.latex) if isinstance(value, Formula) else value.text
-        for value in (a, g)
-        if isinstance(value, (Word, Formula))
-    ]
-    return (
-        len(texts) == 2 and texts[0].casefold() == texts[1].casefold() and (len(texts[0]) > 1 or texts[0] == texts[1])
-    )
 
 
 def _decimal_comma(answer: ParsedAnswer, other: Value) -> Number | None:

@@ -1,34 +1,64 @@
-"""Evaluate conditions on formulas with computer algebra (latex2sympy2_extended and sympy).
+"""Evaluate conditions on formulas with computer algebra, the only file that uses latex2sympy2_extended and sympy.
 
-Formulas are compared structurally, then numerically (at random points if they have variables). A comparison may not
-terminate on a malicious formula, so MathGrader runs this code in a worker process that can be killed.
+Formulas are compared structurally, then by the value of their difference (at random points if they have variables). A
+rational difference is computed exactly. Any other is computed with a precision that grows with the size of the numbers
+in the formulas, so that e^{-100} is not mistaken for 0. A comparison may not terminate on a malicious formula, so
+MathGrader runs this code in a worker process that can be killed.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import re
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from gem._internal.text import short_repr
-from gem.errors import BadValue, require
+from gem.errors import BadValue, GraderError, require
+from gem.graders.math_sets import formulas_in, same_real_set, with_bounds
+from gem.graders.math_values import Value
 
-DIGITS = 40  # decimal digits of numerical evaluation
-AGREEMENT = 30  # decimal digits that must agree
+DIGITS = 40  # decimal digits of numerical evaluation, in addition to twice the size of the formula
+AGREEMENT = 30  # decimal digits that must agree, in addition to the size of the formula
+CPU_SECONDS = 1.5  # limit on the CPU time of one comparison; typical formulas take milliseconds
+MAX_DIGITS = 100_000  # digits of the integers in a formula, in total
+MAX_SIZE = 10_000  # size of a formula, in decimal digits, above which its value is undecided
 POINTS = 6  # number of random points for expressions with variables; half of the values must be defined
+INTEGER_POINTS = 8  # number of integer points, for formulas that have a function in _STEPS
+UNDEFINED, UNDECIDED = "undefined", "undecided"  # verdicts of _is_zero() besides True and False
+_STEPS = ("floor", "ceiling", "factorial", "binomial")  # functions whose special values are at integers
+_UNREADABLE = (
+    BadValue,
+    ArithmeticError,
+    AttributeError,
+    MemoryError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+)  # of sympy
 _ODD_ROOT = re.compile(r"\\sqrt\[(\d*[13579])\]\{-(\d+(?:\.\d+)?)\}")  # real root of a negative number
+_PRIME = re.compile(r"(?<![\\a-zA-Z])([a-zA-Z])('+)")  # the parser drops primes
+_PRODUCT = re.compile(r"(?:\\pi|(?<![a-zA-Z\\])i)(?=\s*\()")  # the parser reads \pi(2) as a function of 2
 _DEGREES = re.compile(r"\{?(\d+(?:\.\d+)?)\}?\s*\^\\circ")
 
 
 @dataclass(frozen=True)
 class SameFormula:
-    """The condition that two LaTeX expressions are equal wherever both are defined."""
+    """The condition that two LaTeX expressions are equal wherever both are defined.
+
+    Args:
+        integers: letters that stand for positive integers; all others stand for complex numbers.
+    """
 
     answer: str
     gold: str
+    integers: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,6 +67,22 @@ class SameEquation:
 
     answer: tuple[str, str]
     gold: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """The condition that the absolute value of a difference is at most a tolerance."""
+
+    difference: str
+    tolerance: Fraction
+
+
+@dataclass(frozen=True)
+class SameSet:
+    """The condition that two sets of real numbers are equal. Their bounds are numbers or formulas."""
+
+    answer: Value
+    gold: Value
 
 
 @dataclass(frozen=True)
@@ -60,12 +106,75 @@ class Matching:
     rows: tuple[tuple[bool | Condition, ...], ...]
 
 
-Condition = SameFormula | SameEquation | AllOf | AnyOf | Matching
+Condition = SameFormula | SameEquation | SameSet | Rounded | AllOf | AnyOf | Matching
 
 
 def first_true(conditions: Sequence[Condition]) -> int | None:
     """Return the index of the first condition that holds; None if no condition holds."""
     return next((i for i, condition in enumerate(conditions) if holds(condition)), None)
+
+
+def first_true_within(conditions: Sequence[Condition], seconds: float = CPU_SECONDS) -> int | None:
+    """Evaluate first_true() with a limit on the CPU time of each condition, in the main thread of a worker process.
+
+    A condition that exceeds the limit does not hold. CPU time, unlike time, does not depend on the load of the machine.
+
+    Raises:
+        GraderError: no condition holds, one exceeds the limit, and evaluating its reference formula exceeds it too.
+    """
+    exceeded: list[Condition] = []
+    for index, condition in enumerate(conditions):
+        try:
+            with _cpu_limit(seconds):
+                if holds(condition):
+                    return index
+        except _CpuTimeExceeded:
+            exceeded.append(condition)
+    for gold in _golds(exceeded):
+        try:
+            with _cpu_limit(seconds):
+                holds(SameFormula(gold, r"\pi"))
+        except _CpuTimeExceeded:
+            formula = short_repr(gold, 80)
+            raise GraderError(
+                f"the formula {formula} of the reference answer needs over {seconds:g} s of CPU"
+            ) from None
+    return None
+
+
+class _CpuTimeExceeded(BaseException):
+    """The limit on CPU time was exceeded. Not an Exception, so that parse() does not handle it."""
+
+
+@contextmanager
+def _cpu_limit(seconds: float) -> Iterator[None]:
+    """Raise _CpuTimeExceeded in the main thread when this process has used some more seconds of CPU time."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise _CpuTimeExceeded
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _golds(conditions: Iterable[bool | Condition]) -> Iterator[str]:
+    """Yield the reference formulas of conditions."""
+    for condition in conditions:
+        if isinstance(condition, (AllOf, AnyOf)):
+            yield from _golds(condition.conditions)
+        elif isinstance(condition, Matching):
+            yield from _golds(cell for row in condition.rows for cell in row)
+        elif isinstance(condition, SameFormula):
+            yield condition.gold
+        elif isinstance(condition, SameEquation):
+            yield from condition.gold
+        elif isinstance(condition, SameSet):
+            yield from formulas_in(condition.gold)
 
 
 def first_error(formulas: Sequence[str]) -> str | None:
@@ -79,7 +188,7 @@ def first_error(formulas: Sequence[str]) -> str | None:
 
 
 def holds(condition: bool | Condition) -> bool:
-    """Evaluate a condition. A formula that cannot be parsed is not equal to any formula."""
+    """Evaluate a condition. A formula that cannot be parsed or evaluated is not equal to any formula."""
     if isinstance(condition, bool):
         return condition
     if isinstance(condition, AllOf):
@@ -91,8 +200,13 @@ def holds(condition: bool | Condition) -> bool:
     try:
         if isinstance(condition, SameEquation):
             return _same_equation(condition.answer, condition.gold)
-        return _same_formula(condition.answer, condition.gold)
-    except BadValue:
+        if isinstance(condition, SameSet):
+            return _same_set(condition.answer, condition.gold)
+        if isinstance(condition, Rounded):
+            value = _sympy().N(parse(condition.difference), DIGITS)
+            return bool(value.is_Float and abs(value) <= condition.tolerance)
+        return _same_formula(condition.answer, condition.gold, condition.integers)
+    except _UNREADABLE:
         return False
 
 
@@ -110,11 +224,11 @@ def _match(rows: Sequence[Sequence[bool | Condition]]) -> bool:
     return True
 
 
-def _same_formula(answer: str, gold: str) -> bool:
+def _same_formula(answer: str, gold: str, integers: str) -> bool:
     ours, theirs = parse(answer), parse(gold)
     if bool(ours == theirs):
         return True
-    return _is_expression(ours) and _is_expression(theirs) and _vanishes(ours - theirs)
+    return _is_expression(ours) and _is_expression(theirs) and _vanishes(ours - theirs, integers)
 
 
 def _same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
@@ -124,9 +238,38 @@ def _same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
         return False
     if ours == 0 or theirs == 0:
         return bool(ours == theirs)
-    ratio = ours / theirs
-    values = [value for value in map(_value, [ratio] * POINTS, range(POINTS)) if value is not None]
-    return len(values) >= POINTS // 2 and all(_near(value, values[0]) for value in values) and values[0] != 0
+    numerators = [_sympy().numer(_sympy().together(difference)) for difference in (ours, theirs)]
+    return _is_multiple(ours, theirs) or _is_multiple(*numerators)  # xy = 1 and y = 1/x
+
+
+def _same_set(answer: Value, gold: Value) -> bool:
+    """Compare two sets of real numbers. Equal bounds are replaced by the same number, and other bounds by others."""
+    known: list[tuple[Any, Fraction]] = []
+
+    def number(latex: str) -> Fraction:
+        value = parse(latex)
+        for other, exact in known:
+            for sign in (1, -1):
+                if _is_zero(value - sign * other) is True:
+                    return sign * exact
+        if not value.is_real:
+            raise BadValue(f"not a real number: {short_repr(latex, 80)}")
+        exact = Fraction(str(value)) if value.is_Rational else Fraction(str(_sympy().N(value, DIGITS)))
+        if not value.is_Rational and any(abs(exact) == abs(other) for _, other in known):
+            raise BadValue(f"too close to another bound: {short_repr(latex, 80)}")
+        known.append((value, exact))
+        return exact
+
+    return same_real_set(with_bounds(answer, number), with_bounds(gold, number))
+
+
+def _is_multiple(ours: Any, theirs: Any) -> bool:
+    """Return whether the ratio of two expressions is the same at all random points, and not zero."""
+    symbols = _symbols(ours)
+    points = [_random_point(symbols, point) for point in range(POINTS)]
+    pairs = [(ours.subs(at), theirs.subs(at)) for at in points]
+    known = [pair for pair in pairs if all(_is_zero(value) is False for value in pair)]
+    return len(known) >= POINTS // 2 and all(_is_zero(a * known[0][1] - known[0][0] * b) for a, b in known)
 
 
 def _is_expression(value: Any) -> bool:
@@ -138,24 +281,79 @@ def _is_expression(value: Any) -> bool:
 def parse(latex: str) -> Any:
     """Parse normalized LaTeX into a sympy object. Raises BadValue if the text is not a formula.
 
-    Integrals, sums, products, limits and derivatives are evaluated.
+    Arithmetic is evaluated exactly; so are integrals, sums, products, limits and derivatives, if possible.
     """
     sympy = _sympy()
-    latex2sympy = require("latex2sympy2_extended", extra="math").latex2sympy
     text = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}", r"\1", latex)
+    text = _opaque_functions(text).replace(r"\Gamma", "G_{Gamma}")  # the parser reads both gammas as a number
+    text = re.sub(r"\^\{?T\}?(?![a-zA-Z])", r"^{1\\cdot T}", text)  # the parser drops the exponent T
+    text = _PRIME.sub(lambda m: f"{m.group(1)}_{{{'p' * len(m.group(2))}}}", text)
     text = _ODD_ROOT.sub(r"(-\\sqrt[\1]{\2})", text)
+    text = _PRODUCT.sub(r"\g<0>\\cdot ", text)
     text = _DEGREES.sub(r"{\1\\cdot\\frac{\\pi}{180}}", text)
     try:
-        expression = latex2sympy(text, normalization_config=None)  # the default removes units and boxes
+        library = require("latex2sympy2_extended.latex2sympy2", extra="math")
+        cased = library.ConversionConfig(lowercase_symbols=False)
+        expression = library.latex2sympy(
+            text, conversion_config=cased, normalization_config=None
+        )  # keeps units and boxes
         imaginary = [symbol for symbol in expression.free_symbols if symbol.name == "i"]
         expression = expression.subs({symbol: sympy.I for symbol in imaginary})
         expression = expression.subs({s: sympy.Symbol(s.name) for s in expression.free_symbols})  # drop assumptions
-        unfinished = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit, sympy.Derivative, sympy.UnevaluatedExpr)
-        return expression.doit() if expression.has(*unfinished) else expression
+        if _digits(expression) > MAX_DIGITS:
+            raise BadValue(f"a number with more than {MAX_DIGITS} digits")
+        return expression.doit()
     except RecursionError as e:
         raise BadValue(f"not a formula: {short_repr(latex, 80)}") from e
     except Exception as e:  # the parser raises many types on malformed text
         raise BadValue(f"not a formula: {short_repr(latex, 80)} ({type(e).__name__})") from e
+
+
+def _digits(expression: Any) -> float:
+    """Return an upper estimate of the decimal digits of the integers that doit() computes for an expression."""
+    if (
+        not isinstance(expression, _sympy().Basic)
+        or expression.is_Symbol
+        or not (expression.args or expression.is_Rational)
+    ):
+        return 0.0
+    if expression.is_Rational:
+        return math.log10(abs(expression.p) or 1) + math.log10(expression.q)
+    total = sum(map(_digits, expression.args))
+    if expression.is_Pow and expression.exp.is_number:
+        exponent = expression.exp if _digits(expression.exp) < 10 else math.inf
+        return _digits(expression.base) * max(1.0, abs(complex(exponent))) + total
+    if expression.func.__name__ == "factorial" and expression.args[0].is_number:
+        size = abs(complex(expression.args[0])) if total < 10 else math.inf
+        return size * math.log10(size + 1)
+    return total
+
+
+def _opaque_functions(latex: str) -> str:
+    r"""Replace f(…), and g(…) and h(…) of one of the variables n, t, x, y and z, by an unusual function.
+
+    The parser reads f(x+1) as a product.
+    """
+    for match in re.finditer(r"\\[a-zA-Z]+|([fgh])(\^\{-1\}|'*)\(", latex):
+        argument = match.group(1) and _argument(latex[match.end() :])
+        if not argument or "," in argument:
+            continue
+        if match.group(1) != "f" and re.fullmatch(r"[^a-zA-Z\\]*([ntxyz])(?:[^a-zA-Z\\]|\1)*", argument) is None:
+            continue
+        shift = f"{'fgh'.index(match.group(1)) + 17}+{len(match.group(2))}"
+        rest = _opaque_functions(latex[match.end() + len(argument) :])
+        return rf"{latex[: match.start()]}\arctan({_opaque_functions(argument)}+\frac{{{shift}}}{{13}}{rest}"
+    return latex
+
+
+def _argument(text: str) -> str:
+    """Return the text before the bracket that closes an argument; "" if no bracket closes it."""
+    depth = 1
+    for end, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return text[:end]
+    return ""
 
 
 @lru_cache(maxsize=1)
@@ -163,22 +361,66 @@ def _sympy() -> Any:
     return require("sympy", extra="math")
 
 
-def _vanishes(difference: Any) -> bool:
-    """Return whether an expression is numerically zero. An expression with variables is evaluated at random points."""
-    points = POINTS if difference.free_symbols else 1
-    known = [value for value in (_value(difference, point) for point in range(points)) if value is not None]
-    return len(known) >= (points + 1) // 2 and all(abs(value) < 10.0**-AGREEMENT for value in known)
+def _vanishes(difference: Any, integers: str = "") -> bool:
+    """Return whether an expression is zero. An expression with variables is evaluated at random points."""
+    symbols = _symbols(difference)
+    if not symbols:
+        return _is_zero(difference) is True
+    if all(symbol.name in integers for symbol in symbols):
+        values = [difference.subs(_integer_point(symbols, point)) for point in range(3 * INTEGER_POINTS)]
+        known = [verdict for verdict in map(_is_zero, values) if verdict is not UNDEFINED]
+        return len(known) > len(values) // 2 and all(verdict is True for verdict in known)
+    values = [difference.subs(_random_point(symbols, point)) for point in range(POINTS)]
+    known = [verdict for verdict in map(_is_zero, values) if verdict is not UNDEFINED]
+    if len(known) < (POINTS + 1) // 2 or not all(verdict is True for verdict in known):
+        return False
+    if not difference.has(*(getattr(_sympy(), name) for name in _STEPS)):
+        return True
+    values = [difference.subs(_integer_point(symbols, point)) for point in range(INTEGER_POINTS)]
+    return all(verdict in (True, UNDEFINED) for verdict in map(_is_zero, values))
 
 
-def _value(expression: Any, point: int) -> Any:
-    """Evaluate an expression at a random point seeded by ``point``; return None if it is undefined or infinite."""
-    sympy = _sympy()
-    symbols = sorted(expression.free_symbols, key=lambda symbol: symbol.name)
+def _is_zero(value: Any) -> bool | str:
+    """Return whether a constant is zero; UNDEFINED if it is not a finite number; UNDECIDED if it is too large."""
+    if value.is_Rational:
+        return bool(value == 0)
+    if not value.is_number or value.is_finite is False:
+        return UNDEFINED
+    size = _size(value)
+    if size > MAX_SIZE:
+        return UNDECIDED
+    number = _sympy().N(value, DIGITS + 2 * size)
+    if not number.is_number or not number.is_finite:
+        return UNDEFINED
+    return bool(abs(number) < _sympy().Float(10) ** -(AGREEMENT + size))
+
+
+def _size(value: Any) -> int:
+    """Return an upper estimate of the decimal digits that the integers and powers in a constant have in total."""
+    sympy, total = _sympy(), 0.0
+    for part in sympy.preorder_traversal(value):
+        if part.is_Rational:
+            total += math.log10(abs(part.p) or 1) + math.log10(part.q)
+        elif part.args and not part.is_Add and not part.is_Mul and part.is_number:
+            number = abs(sympy.N(part, 5))
+            if number.is_finite and number > 0:
+                total += abs(float(sympy.log(number, 10)))
+        if total > MAX_SIZE:
+            break
+    return math.ceil(total)
+
+
+def _symbols(expression: Any) -> list[Any]:
+    return sorted(expression.free_symbols, key=lambda symbol: symbol.name)
+
+
+def _random_point(symbols: Sequence[Any], point: int) -> dict[Any, Any]:
+    """Return a random rational value of each symbol, seeded by ``point``."""
     chance = random.Random(point)
-    at = {s: sympy.Rational(chance.choice([-1, 1, 1]) * chance.randint(101, 2999), 997) for s in symbols}
-    value = sympy.N(expression.subs(at), DIGITS)
-    return value if value.is_number and value.is_finite else None
+    return {s: _sympy().Rational(chance.choice([-1, 1, 1]) * chance.randint(101, 2999), 997) for s in symbols}
 
 
-def _near(a: Any, b: Any) -> bool:
-    return bool(abs(a - b) <= abs(b) * 10.0**-AGREEMENT)
+def _integer_point(symbols: Sequence[Any], point: int) -> dict[Any, int]:
+    """Return a positive integer value of each symbol; ``point + 1`` for the first symbol."""
+    chance = random.Random(point)
+    return {symbol: point + 1 + chance.randint(0, 6) * (index > 0) for index, symbol in enumerate(symbols)}

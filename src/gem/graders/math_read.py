@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 
 from gem.graders.math_text import clean, closes_early, split, split_with_separators
-from gem.graders.math_units import parse_unit
+from gem.graders.math_units import UNITS, dimensions_of, parse_unit
 from gem.graders.math_values import (
     SCALES,
+    Chain,
     Clock,
     Congruence,
     Formula,
@@ -35,7 +37,7 @@ from gem.graders.math_values import (
 )
 
 _NAME = re.compile(
-    r"(?:m?\\angle\s*\{?[A-Za-z]+\}?|\\overline\{[A-Z]+\}|\\?[a-zA-Z]+|\\text\{[^{}]*\})"
+    r"(?:\\(?:vec|hat|overrightarrow|boldsymbol)\s*\{\\?[A-Za-z]+\}|m?\\angle\s*\{?[A-Za-z]+\}?|\\overline\{[A-Z]+\}|\\?[a-zA-Z]+|\\text\{[^{}]*\})"
     r"(?:_\{?\w+\}?)?(?:\^\{-1\})?(?:\([\w, |=<>\\]*\))?'*"
 )
 _BETWEEN = (
@@ -43,8 +45,16 @@ _BETWEEN = (
     r"|\\lor(?![a-z])|\\land(?![a-z])"
 )
 _TO = r":|\\text\{\s*to\s*\}|(?<=[\d}])\s+to\s+(?=[\d\\])"
-_ORDER = r"\\le(?![a-z])|\\ge(?![a-z])|\\ne(?![a-z])|[=<>]"
-_PM = re.compile(r"\\pm(?![a-zA-Z])")
+_ORDER = r"\\approx(?![a-z])|\\le(?![a-z])|\\ge(?![a-z])|\\ne(?![a-z])|[=<>]"
+_ARITHMETIC = re.compile(
+    r"\\(?:frac|sqrt|cdot|pi|binom|log|ln|sin|cos|tan|circ)(?![a-zA-Z])|\\text\{[^{}]*\}| [a-z]{2,}$"
+)
+_ROUNDED = re.compile(
+    r"[+-]?\s*(?:\\?[$€£¥₹])?(?:\d+|(?=\.\d))(?:\.(?P<places>\d*))?"
+    r"(?:\s*\\cdot\s*10\^(?:\{(?P<power>[+-]?\d+)\}|(?P<digit>\d))|[eE](?P<e>[+-]?\d+))?(?:[^\d^\\]*|\s*\\text\{[^{}\d]*\}|\s*\^\\circ)\s*"
+)
+_PM = re.compile(r"\\(pm|mp)(?![a-zA-Z])")
+_COMPOUND = re.compile(r"(\d+) ?([a-z]+)(?:,? and|,)? (\d+(?:\.\d+)?) ?([a-z]+)")
 _UNIT_TAIL = re.compile(
     r"^(?P<number>.*?[\d}\])]|.*\\pi)\s*"
     r"(?P<unit>\^\\circ|%|[¢€£]|\\text\{\s*[^{}]*\}|(?<=\s)[a-zA-Z$/](?:[a-zA-Z/ .]|\^\{?\d\}?(?=\s*/))*?"
@@ -53,14 +63,19 @@ _UNIT_TAIL = re.compile(
 _SCALED = re.compile(
     rf"(?P<number>.*?[\d}}])\s*(?:\\text\{{)?\s*(?P<scale>{'|'.join(SCALES)})(?![a-z])\s*\}}?(?P<rest>.*)"
 )
+_RAISED = re.compile(r"(?P<number>.*?[\d})])\s*(?:\\text\{)?\s*(?P<power>squared|cubed)\s*\}?")
 _ANGLE_OF = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")  # degrees after such a function belong to its argument
 _CALCULUS = re.compile(r"\\(?:int|lim|sum|prod)(?![a-z])")  # in these formulas, letters after numbers are variables
 _CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?)?\s*(?:\\text\{\s*)?([ap])?(?(4)\.?\s*m\b\.?)\s*\}?", re.I)
 LONGEST_SCALED = 60  # maximum number of characters of a number such as "1.5 million"
 _EVERYTHING = Interval(None, None, (False, False))
 _PHRASES: dict[str, Value] = {
-    **dict.fromkeys(["no solution", "no solutions", "empty set", "the empty set"], Group("set", ())),
+    **dict.fromkeys(
+        ["no solution", "no solutions", "no real solution", "no real solutions", "empty set", "the empty set"],
+        Group("set", ()),
+    ),
     **dict.fromkeys(["all real numbers", "all reals", "all real", "real numbers", "the real numbers"], _EVERYTHING),
+    **dict.fromkeys(["infinitely many", "infinitely many solutions", "infinite"], Formula(r"\infty")),
     "infinity": Formula(r"\infty"),
     "negative infinity": Formula(r"-\infty"),
 }
@@ -119,9 +134,36 @@ def _read_quoted(inner: str) -> Value:
     return Word(normalize_word(inner))
 
 
+def _read_compound(text: str) -> Value | None:
+    """Parse a quantity in two units, such as 2 hours and 30 minutes; return None for other text."""
+    match = _COMPOUND.fullmatch(re.sub(r"\s+", " ", re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)).strip())
+    units = [parse_unit(match.group(i)) for i in (2, 4)] if match is not None else []
+    if match is None or any(unit not in UNITS for unit in units):
+        return None
+    (dimensions, factor), (small_dimensions, small_factor) = (dimensions_of(unit or "") for unit in units)
+    if dimensions != small_dimensions or factor <= small_factor:
+        return None
+    return Number(Fraction(match.group(1)) * factor / small_factor + Fraction(match.group(3)), units[1] or "")
+
+
 def _read_union(text: str) -> Value | None:
     parts = split(text, r"\\cup(?![a-zA-Z])")
     return Group("union", tuple(map(_read, parts))) if len(parts) > 1 else None
+
+
+def _read_difference(text: str) -> Value | None:
+    parts = split(text, r"\\setminus(?![a-zA-Z])")
+    return Group("difference", tuple(map(_read, parts))) if len(parts) == 2 and all(parts) else None
+
+
+def _read_cases(text: str) -> Value | None:
+    """Parse a piecewise function as an unordered list of pairs of a value and its condition."""
+    match = re.fullmatch(r"\\begin\{cases\}(.*)\\end\{cases\}", text)
+    rows = [row.split("&") for row in re.split(r"\\\\", match.group(1)) if row.strip()] if match is not None else []
+    if len(rows) < 2 or any(len(row) != 2 or not all(cell.strip() for cell in row) for row in rows):
+        return None
+    pairs = [(value, re.sub(r"\\text\{\s*(?:if|for|when)\s*\}", "", condition)) for value, condition in rows]
+    return Group("list", tuple(Group("tuple", tuple(_read(cell.strip(" ,")) for cell in pair)) for pair in pairs))
 
 
 def _read_builder(text: str) -> Value | None:
@@ -160,10 +202,13 @@ def _read_list(text: str) -> Value | None:
 
 
 def _signs(part: str) -> list[str]:
-    """Expand a part with exactly one ± into two parts. Return any other part unchanged, as a list of one."""
-    if len(_PM.findall(part)) != 1:
+    """Expand a part with exactly one ±, one ∓ or one of each into two parts. Return any other part in a list of one."""
+    signs = _PM.findall(part)
+    if not signs or len(signs) > len(set(signs)):
         return [part]
-    return [re.sub(r"^\+", "", _PM.sub(sign, part).replace("=+", "=")) for sign in "+-"]
+    first = signs[0]
+    expanded = [_PM.sub(lambda m, s=s: s[m.group(1) != first], part) for s in ("+-", "-+")]  # type: ignore[misc]
+    return [re.sub(r"^\+", "", each.replace("=+", "=")) for each in expanded]
 
 
 def _overlap(values: Sequence[Value]) -> Interval | None:
@@ -186,13 +231,42 @@ def _read_relation(text: str) -> Value | None:
     sides, operators = [side for side, _ in pieces], [operator for _, operator in pieces[:-1]]
     if len(sides) < 2 or not all(sides):
         return None
-    if operators == ["="]:
-        return _equation(*sides)
-    if set(operators) == {"="}:
-        return _equation(sides[0], sides[-1])  # the last side of a chain of equalities is the result
+    if set(operators) <= {"=", r"\approx"}:
+        return _read_chain(sides, operators)
     if operators == [r"\ne"]:
         return Relation(_read(sides[0]), r"\ne", _read(sides[1]))
     return _range(sides, operators)
+
+
+def _read_chain(sides: list[str], operators: list[str]) -> Value:
+    """Parse a chain of equalities. The steps between its constants are kept, because a false step makes it wrong."""
+    ends = {len(sides) - 1} | {i for i, operator in enumerate(operators) if operator != "=" and i > 0}
+    ends |= {0} if operators[0] != "=" and _is_constant(sides[0]) else set()
+    values = [_equation(sides[0], sides[i]) if i else _read(sides[0]) for i in sorted(ends, reverse=True)]
+    constants = [i for i, side in enumerate(sides) if _is_constant(side)]
+    steps = []
+    for i, j in pairwise(constants):
+        rounded = any(operator != "=" for operator in operators[i:j])
+        pair = (sides[i], sides[j]) if not rounded or half_digit(sides[j]) else (sides[j], sides[i])
+        steps.append((_read(pair[0]), _read(pair[1]), half_digit(pair[1]) if rounded else Fraction(0)))
+    return Chain(tuple(values), tuple(steps)) if steps or len(values) > 1 else values[0]
+
+
+def _is_constant(text: str) -> bool:
+    """Return whether a text has numbers and no variables."""
+    return re.search(r"\d|\\pi", text) is not None and re.search(r"[a-zA-Z]", _ARITHMETIC.sub("", text)) is None
+
+
+def half_digit(text: str) -> Fraction:
+    r"""Return half a unit of the last digit of a decimal number; 0 for other text.
+
+    The number may have a sign, a currency, a power of ten and a unit: -\$1.50, 1.4\cdot 10^5, 33.3%, 1.2\text{ cm}.
+    """
+    match = _ROUNDED.fullmatch(text)
+    if match is None:
+        return Fraction(0)
+    power = int(match["power"] or match["digit"] or match["e"] or 0)
+    return Fraction(10) ** (power - len(match["places"] or "")) / 2 if abs(power) <= 1000 else Fraction(0)
 
 
 def _equation(left: str, right: str) -> Value:
@@ -200,7 +274,9 @@ def _equation(left: str, right: str) -> Value:
         return Named(left, _read(right))
     if re.fullmatch(r"[a-zA-Z]", right) and not re.fullmatch(r"[\d.]+[a-zA-Z]|.*[a-zA-Z].*", left):
         return Named(right, _read(left))
-    if re.fullmatch(r"\((?:\s*[a-zA-Z]\s*,)+\s*[a-zA-Z]\s*\)", left) or not re.search("[a-zA-Z]", left):
+    if re.fullmatch(r"\((?:\s*[a-zA-Z]\s*,)+\s*[a-zA-Z]\s*\)", left) or (
+        _is_constant(left) and isinstance(_read(right), Number)
+    ):
         return _read(right)  # (x, y) = (1, 2); 1 + 1 = 2
     return Relation(_read(left), "=", _read(right))
 
@@ -218,9 +294,10 @@ def _range(sides: list[str], operators: list[str]) -> Value | None:
     closed = [operator in (r"\le", r"\ge") for operator in operators]
     if len(sides) == 3:
         return Interval(_bound(sides[0]), _bound(sides[2]), (closed[0], closed[1]), sides[1])
-    if _NAME.fullmatch(sides[0]) and "infty" not in sides[0]:
+    named = [_NAME.fullmatch(side) is not None and "infty" not in side for side in sides]
+    if named[0] and not (named[1] and all(down)):  # of two names, as in x > a, the first is the variable
         return Interval(None, _bound(sides[1]), (False, closed[0]), sides[0])
-    if _NAME.fullmatch(sides[1]) and "infty" not in sides[1]:
+    if named[1]:
         return Interval(_bound(sides[0]), None, (closed[0], False), sides[1])
     return Relation(_read(sides[0]), r"\le" if closed[0] else "<", _read(sides[1]))
 
@@ -349,6 +426,10 @@ def _read_scalar(text: str) -> Value:
         value = _read_scalar(f"{many.group('number')} {many.group('rest').strip()}".strip())
         if isinstance(value, Number):
             return replace(value, exact=value.exact * SCALES[many.group("scale")])
+    if len(text) <= LONGEST_SCALED and (raised := _RAISED.fullmatch(text)) is not None:
+        value = _read_scalar(raised.group("number"))
+        if isinstance(value, Number) and not value.unit:
+            return replace(value, exact=value.exact ** (2 if raised.group("power") == "squared" else 3))
     match = _UNIT_TAIL.fullmatch(text)
     if match is not None and _is_quantity(match.group("number")) and not _CALCULUS.search(text):
         apart = text[match.start("unit") - 1].isspace()
@@ -379,11 +460,14 @@ def _read_reals(text: str) -> Value | None:
 
 _READERS = (
     _read_reals,
+    _read_cases,
     _read_union,
     _read_builder,
     _read_congruence,
+    _read_compound,
     _read_list,
     _read_relation,
+    _read_difference,
     _read_bracketed,
     _read_matrix,
     _read_base,

@@ -15,20 +15,26 @@ import unicodedata
 from gem.parsing import boxes
 
 MAX_CHARS = 3_000  # the longest reference answers in common datasets have a few hundred characters
+MAX_TOKENS = 1_000  # words, numbers, LaTeX commands and other characters without spaces
+MAX_OPERATORS = 300  # LaTeX commands and characters in "+-*/^_!|=<>"
 MAX_DEPTH = 50  # nesting depth of brackets
 MAX_DIGITS = 1_000  # digits of one number
 MAX_EXPONENT = 10_000  # exponent of a number; 2^10000 can still be printed
 MAX_POWER = 1_000  # exponent of any other base, such as a variable
 MAX_TOWER = 5  # number of stacked exponents
 MAX_FACTORIAL = 3_000  # argument of a factorial or binomial coefficient
+_TOKEN = re.compile(r"\\?[a-zA-Z]+|\d+|\S")
+_OPERATOR = re.compile(r"\\[a-zA-Z]+|[-+*/^_!|=<>]")
+_NUMERIC_BASE = re.compile(r"(?:\d|\([\d+*/.{}-]+\))\Z")  # ends in 2 or (2/3)
 _ARITHMETIC = re.compile(r"[\d\s.+*/()-]*")
 
 _PROSE = re.compile(
     r"(?:(?:so|thus|hence|therefore|finally)\b,?\s*)?(?:the|my|our)?\s*(?:final|correct|right)?\s*(?<![a-z])answer"
-    r"\s*(?:is|[:=])\s*:?\s*",
+    r"\s*(?:is|[:=])\s*:?\s*|(?:\\text\s*\{\s*)?there (?:are|is)(?: exactly)?\s*(?:\}|(?=[\s$]))\s*",
     re.IGNORECASE,
 )
 _QUOTES = (("**", "**"), ("__", "__"), ("`", "`"), ('"', '"'), ("“", "”"), ("‘", "’"))
+_BOLD = re.compile(r"(?:^|(?<=[\s:]))\*\*([^\s*](?:[^*]*[^\s*])?)\*\*(?=[\s.,;:]|$)")
 _BOX_ALONE = re.compile(r"(?P<before>[$\s]*(?:\\?[a-zA-Z]\w{0,3}(?:\([a-z]\))?\s*=\s*)?)\\(?:boxed|fbox)\s*\{")
 _UNIT_AFTER = re.compile(
     r"[$\s.]*(?:\\?%|\^.{0,8}|(?:\\[ ,;~])?\s*(?:\\(?:text|mathrm)\s*\{[^{}]{0,30}\}|[a-zA-Z/]{1,12}).{0,6})?[$\s.]*"
@@ -72,6 +78,7 @@ _CHARACTERS = str.maketrans(
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n", strict=True))
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
 _VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+_UNIT_POWER = r"\\text\{\s*([a-zA-Z]+)(?:\s*\}\s*(?:\\cdot\s*)?\\text\{|\s)\s*([a-zA-Z]+)\s*\}\s*\^\{\s*-"
 _SPELLINGS = [
     (re.compile(pattern), replacement)
     for pattern, replacement in [
@@ -101,11 +108,13 @@ _SPELLINGS = [
         (r"\\colon(?![a-zA-Z])", ":"),
         (r"\\lg(?![a-zA-Z])", r"\\log_{10}"),
         (r"\\mathbb\s*R|\\mathbb\s*\{\s*R\s*\}|\\R(?![a-zA-Z])", r"\\mathbb{R}"),
+        (r"(\\mathbb\{R\})\s*(?:-|\\backslash)\s*(?=\\?[\[({])", r"\1\\setminus "),
+        (r"\(\s*\\text\s*\{\s*mod\s*\}\s*(\d+)\s*\)", r"\\pmod{\1}"),
         (r"\\p?mod\s*\{?\s*(\w+)\s*\}?|\bmod\s+(\d+)", r"\\pmod{\1\2}"),
         (r"(?<=\d)\s*[xX]\s*(?=10\s*\^)", r"\\cdot "),
         (r"\^\s*(-?\d{2,}|-\d)", r"^{\1}"),
         (r"(?<=\d)\^\{?[oO]\}?(?![a-zA-Z0-9])", r"^\\circ "),
-        (r"\\(?:approx|simeq|doteq)(?![a-zA-Z])", "="),
+        (r"\\(?:approx|simeq|doteq)(?![a-zA-Z])", r"\\approx "),
         (r"\+/-|\+\\?/\\?-|(?:^|(?<=[=,(]))\s*\+-", r"\\pm "),
         (r"\\(?:lbrace)(?![a-zA-Z])", r"\\{"),
         (r"\\(?:rbrace)(?![a-zA-Z])", r"\\}"),
@@ -120,6 +129,11 @@ _SPELLINGS = [
         (r"\\%", "%"),
         (r"\\cap(?![a-zA-Z])", r"\\cap "),
         (r"~", " "),
+        (r"\\equiv(?![a-zA-Z])(?!.*\\pmod)", "="),
+        (r"\\text\{\s*([a-zA-Z]+)\s+([a-zA-Z]+)\s*\^\{?\s*-1\}?\s*\}", r"\\text{\1/\2}"),
+        (r"\\text\{\s*([a-zA-Z]+)\s+([a-zA-Z]+)\s*\^\{?\s*-([23])\}?\s*\}", r"\\text{\1/\2^\3}"),
+        (_UNIT_POWER + r"1\}", r"\\text{\1/\2}"),  # m s^{-1}
+        (_UNIT_POWER + r"([23])\}", r"\\text{\1/\2^\3}"),
     ]
 ]
 _DMS = re.compile(r"(?<![\d.])(\d{1,3})\s*\^\\circ\s*(\d{1,2})\s*'(?!')(?:\s*(\d{1,2})\s*(?:\"|''))?")
@@ -144,7 +158,7 @@ def exceeded_cap(text: str) -> str | None:
     if re.search(rf"\d{{{MAX_DIGITS + 1}}}", text):
         return f"a number with more than {MAX_DIGITS} digits"
     flat = (
-        re.sub(r"\\[,;:! ]|\s|\\left|\\right", "", text)
+        re.sub(r"\\[,;:! ]|\s|\\left|\\right", "", _BOLD.sub(r"\1", text))
         .replace("**", "^")
         .replace(r"\cdot", "*")
         .replace(r"\times", "*")
@@ -157,13 +171,17 @@ def exceeded_cap(text: str) -> str | None:
         if height > MAX_TOWER:
             return f"a tower of more than {MAX_TOWER} exponents"
         end = match.end() + len(exponent) if height > 1 else 0
-        before = flat[match.start() - 1 : match.start()]
-        limit = MAX_EXPONENT if before.isdigit() else MAX_POWER
+        before = flat[max(0, match.start() - 60) : match.start()].replace(r"\frac", "")
+        limit = MAX_EXPONENT if _NUMERIC_BASE.search(before) else MAX_POWER
         if any(number > limit for number in _magnitudes(exponent)):
             return f"an exponent above {limit}"
     for match in re.finditer(r"(?:\d+|\([^()]*\)|\{[^{}]*\})!|\\[dt]?binom(\{[^{}]*\}+)", flat):
         if any(number > MAX_FACTORIAL for number in _magnitudes(match.group(1) or match.group()[:-1])):
             return f"a factorial or binomial above {MAX_FACTORIAL}"
+    if len(_TOKEN.findall(text)) > MAX_TOKENS:
+        return f"more than {MAX_TOKENS} tokens"
+    if len(_OPERATOR.findall(text)) > MAX_OPERATORS:
+        return f"more than {MAX_OPERATORS} operators"
     return "a factorial of a factorial" if re.search(r"!\)*!", flat) else None
 
 
@@ -176,7 +194,7 @@ def clean(text: str) -> str:
     text = text.strip()
     if _PLAIN.fullmatch(text):
         return text
-    text = _unwrap(strip_surroundings(_ascii(text)))
+    text = _unwrap(strip_surroundings(_ascii(text))).replace(r"\text{,}", "{,}")
     text = _GROUPED.sub(
         lambda m: m.group(1) + re.sub(r"\D", "", m.group(2)) if _is_one_number(m, text) else m.group(), text
     )
@@ -187,6 +205,7 @@ def clean(text: str) -> str:
     text = re.sub(r"\s+", " ", text).strip()
     text = re.sub(r"\s*([,(){}\[\]=<>/^_+])\s*", r"\1", text) if "\\text" not in text else text
     text = re.sub(r",(?=\S)", ", ", text).lstrip("= ")
+    text = re.sub(r"^(?:\\approx(?![a-zA-Z])|(?i:approximately|about|roughly)(?= [\d\\$.-]))\s*", "", text)
     text = re.sub(r"^([a-zA-Z])\)$", r"\1", text)  # the multiple-choice label a)
     return _unwrap(re.sub(r"(?<=\S)[,;]$|(?<![.\d])\.$|(?<=[\d})\]a-zA-Z%])\.$", "", text.strip()))
 
@@ -336,6 +355,7 @@ def _ascii(text: str) -> str:
     """Replace Unicode symbols with ASCII characters or LaTeX commands."""
     if text.isascii():
         return text
+    text = re.sub(r"√\s*(\d+(?:\.\d+)?)", r"\\sqrt{\1}", text)
     text = re.sub(f"[{_VULGAR}]", lambda m: _fraction(unicodedata.normalize("NFKC", m.group())), text)
     text = re.sub(f"[{''.join(_RAISED)}]+", lambda m: f"^{{{''.join(_RAISED[c] for c in m.group())}}}", text)
     text = re.sub(f"[{''.join(_LOWERED)}]+", lambda m: f"_{{{''.join(_LOWERED[c] for c in m.group())}}}", text)
@@ -397,7 +417,8 @@ def _brace_arguments(text: str) -> str:
     text = re.sub(r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
     text = re.sub(r"(?<![\\a-zA-Z])(pi|sin|cos|tan|log|ln|exp|infty)(?![a-zA-Z])", r"\\\1 ", text)
     text = re.sub(r"(?<![\\a-zA-Z])infinity(?![a-zA-Z])", r"\\infty ", text)
-    return re.sub(r"\^\(([^()]*)\)", r"^{\1}", text)
+    text = re.sub(r"\^\(([^()]*)\)", r"^{\1}", text)
+    return re.sub(r"\^(\w)\^(\w|\{[^{}]*\})", r"^{\1^\2}", text)  # powers of powers are right-associative
 
 
 def _is_angle(text: str, i: int) -> int:

@@ -1,7 +1,7 @@
 """Units of measurement: spellings, dimensions and conversion factors.
 
-A unit is a string such as "m", "cm^2" or "km/h", composed of canonical names in UNITS. Any other noun ("apple") is a
-unit with a separate dimension.
+A unit is a string such as "m", "cm^2" or "km/h", composed of canonical names in UNITS. Any other word ("apple") is
+parsed as a unit with a separate dimension. It counts as one only if is_known_unit() knows it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,18 @@ from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math_values import FUNCTIONS
+from gem.graders.math_values import FUNCTIONS, spelled_number
 
 Dimensions = tuple[tuple[str, int], ...]
 # canonical name → (dimensions with their exponents, factor to the base unit)
 UNITS: dict[str, tuple[dict[str, int], Fraction]] = {}
 _SPELLED: dict[str, str] = {}
 _CAPITALS = {"J": "joule", "N": "newton", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "L": "l"}
+_COUNTED = frozenset({"unit", "people", "person", "way", "year old", "years old", "cup"})  # units without a conversion
+_NOT_COUNTED = re.compile(  # words that are not units, even if the question has them
+    "an?|the|and|or|is|are|be|not?|more|less|about|of|to|in|at|by|from|with|for|if|then|but|plus|minus|over|per|wrong"
+    "|false|incorrect|approximately|negative"
+)
 _NAMES_THINGS = re.compile(r"^(?=.*[aeiouy])...|\s")  # matches "apple", but not "xy", a product of variables
 _SPEED, _VOLUME = {"length": 1, "time": -1}, {"length": 3}
 
@@ -75,7 +80,10 @@ for _row in (
     ("power", "1", "watt"),
     ("power", "1000", "kw", "kilowatt"),
     ("voltage", "1", "volt"),
+    ("voltage", "1/1000", "mv", "millivolt"),
+    ("voltage", "1000", "kv", "kilovolt"),
     ("current", "1", "ampere", "amp"),
+    ("current", "1/1000", "ma", "milliampere", "milliamp"),
     ("frequency", "1", "hz", "hertz"),
     ("frequency", "1000", "khz", "kilohertz"),
 ):
@@ -87,12 +95,12 @@ def parse_unit(text: str, power: str | None = None, *, apart: bool = True) -> st
 
     Args:
         power: an exponent written after the unit, such as "^{2}".
-        apart: whether a space separates the unit from its number. If True, any noun ("apples") is a unit. If False,
+        apart: whether a space separates the unit from its number. If True, any word ("apples") is a unit. If False,
             only units in UNITS and units inside \text{…} are recognized.
     """
-    if text.startswith(r"^\circ"):
-        return "degree"
     marked = text.lstrip().startswith(r"\text")
+    if re.match(r"(?:\s*\\text\{\s*)?\^\\circ", text):
+        return "degree"
     words = re.sub(r"\\text\{|[{}]", "", text).strip().rstrip(".") + re.sub(r"[{}]", "", power or "")
     if words.lower() in ("%", "percent", "percents", "per cent"):
         return "%"
@@ -101,6 +109,35 @@ def parse_unit(text: str, power: str | None = None, *, apart: bool = True) -> st
     if not apart and not marked and any(name is not None and name.partition("^")[0] not in UNITS for name in names):
         return None
     return None if None in names else "/".join(name for name in names if name is not None)
+
+
+def is_listed_unit(unit: str) -> bool:
+    """Return whether every part of a canonical unit is in UNITS."""
+    return unit in UNITS or all(part.partition("^")[0] in UNITS for part in unit.split("/"))
+
+
+def is_known_unit(unit: str, context: str) -> bool:
+    """Return whether every part of a canonical unit is in a list of units, or consists of words of a text.
+
+    Args:
+        context: the reference answer and the question, which name the things that are counted.
+    """
+    if unit in UNITS or unit in ("", "%"):
+        return True
+    stems: set[str] | None = None
+    for part in unit.split("/"):
+        name = part.partition("^")[0]
+        if name in UNITS or name in _COUNTED:
+            continue
+        stems = stems if stems is not None else {_stem(word) for word in re.findall(r"[^\W\d_]+", context.casefold())}
+        for word in re.split(r"[^\w]+", name.casefold()):
+            if _NOT_COUNTED.fullmatch(word) or spelled_number(word) is not None or _stem(word) not in stems:
+                return False
+    return True
+
+
+def _stem(word: str) -> str:
+    return re.sub(r"(?:ies|es|s|e|y)$", "", word)
 
 
 def capital_unit(text: str) -> str | None:

@@ -45,7 +45,8 @@ class Group:
     """A collection of values.
 
     Args:
-        kind: "tuple", "ratio" and "matrix" (a tuple of rows) are ordered; "set", "list" and "union" are not.
+        kind: "tuple", "ratio", "matrix" (a tuple of rows) and "difference" (of two sets) are ordered; "set", "list" and
+            "union" are not.
     """
 
     kind: str
@@ -86,6 +87,19 @@ class Named:
 
 
 @dataclass(frozen=True)
+class Chain:
+    r"""A chain of equalities, such as 6 \cdot 7 = 42 or x = \sqrt{2} \approx 1.41.
+
+    Args:
+        values: the results of the chain: its last member, and the members before and after each \approx.
+        steps: pairs of successive constants in the chain, with the tolerance if they are joined by \approx, else 0.
+    """
+
+    values: tuple[Value, ...]
+    steps: tuple[tuple[Value, Value, Fraction], ...]
+
+
+@dataclass(frozen=True)
 class InBase:
     """A number written with its base as a subscript."""
 
@@ -117,7 +131,7 @@ class Congruence:
     modulus: Value
 
 
-Value = Number | Formula | Word | Group | Interval | Relation | Named | InBase | Clock | Congruence
+Value = Number | Formula | Word | Group | Interval | Relation | Named | Chain | InBase | Clock | Congruence
 
 _DIGITS = r"\d+(?:\.\d*)?|\.\d+"
 _PLAIN = re.compile(rf"([+-]?)\s*({_DIGITS})")
@@ -137,6 +151,11 @@ _REPEATING = re.compile(r"([+-]?)(\d*)\.(\d*)(?:\\overline\{(\d+)\}|\\(?:bar|dot
 _SPACED = re.compile(r"([+-]?)(\d{1,3}(?:[ ']\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:_\d{3})+)")
 _DOTS = re.compile(r"([+-]?)(\d*)\.(\d*?)(\d{1,6}?)\4{2,}\.\.\.")
 
+_DAYS = {
+    short: day
+    for day in ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+    for short in (day[:3], day[:4], day[:5] if day[0] == "t" else day[:3])
+}
 _SHORT_WORDS = frozenset({"yes", "no", "true", "false", "all", "both", "none"})
 _ONES = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
@@ -144,7 +163,13 @@ _ONES = (
 )
 _BASES = {"sixteen": 16, **{_ONES[base]: base for base in range(2, 11)}}
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_PARTS = ("halves", "thirds", "fourths", "fifths", "sixths", "sevenths", "eighths", "ninths", "tenths")
+_MULTIPLES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+SCALES: dict[str, Fraction] = {  # words that multiply the number before them
+    **{word: Fraction(size) for word, size in _MULTIPLES.items()},
+    **{word: Fraction(1, size) for size, word in enumerate(_PARTS, 2)},
+    **{"hundredths": Fraction(1, 100), "thousandths": Fraction(1, 1000)},
+}
 
 FUNCTIONS = frozenset(
     "sin cos tan cot sec csc arcsin arccos arctan log ln exp lim max min gcd lcm sqrt pi mod".split()  # noqa: SIM905
@@ -209,7 +234,10 @@ def is_word(text: str) -> bool:
 def normalize_word(text: str) -> str:
     """Convert a word to the form of Word.text."""
     word = re.sub(r"\\text\{|[{}().$]", "", text).strip()
-    return word if len(word) == 1 else re.sub(r"\s+", " ", word).casefold()
+    word = word if len(word) == 1 else re.sub(r"\s+", " ", word).casefold()
+    word = re.sub(r"^(?:an?|the) (?=[a-z])", "", word)
+    word = _DAYS.get(word.rstrip("."), word)
+    return "dne" if re.fullmatch("does ?(?:not|n['’]t) exist|doesn['’]t exist", word) else word
 
 
 def _plain(sign: str, digits: str) -> Fraction:

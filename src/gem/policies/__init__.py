@@ -8,14 +8,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem._internal.imports import resolve
-from gem.policies.base import Oracle, Policy, RandomPolicy, Reply, Request, ScriptedPolicy, oracle
+from gem.policies.base import (
+    AsyncPolicy,
+    Oracle,
+    Policy,
+    RandomPolicy,
+    Reply,
+    Request,
+    ScriptedPolicy,
+    is_async,
+    oracle,
+)
 
 if TYPE_CHECKING:
-    from gem.policies.endpoint import Completion, Endpoint, EndpointPolicy, RequestRefused
+    from gem.policies.completion import Completion
+    from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, RequestRefused
 
-_LAZY = ("Completion", "Endpoint", "EndpointPolicy", "RequestRefused")
+_LAZY = ("AccessRefused", "Completion", "Endpoint", "EndpointPolicy", "RequestRefused")
 
 __all__ = [
+    "AccessRefused",
+    "AsyncPolicy",
     "Completion",
     "Endpoint",
     "EndpointPolicy",
@@ -26,6 +39,7 @@ __all__ = [
     "Request",
     "RequestRefused",
     "ScriptedPolicy",
+    "is_async",
     "oracle",
 ]
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
 from gem.conversation import ChatFormat
 from gem.errors import BadValue
 from gem.messages import Observation, Role
 from gem.registry import ENV_REGISTRY, resolve
 from gem.trajectory import Turn
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 @dataclass(slots=True)
@@ -30,7 +33,7 @@ class Request:
     """
 
     observation: Observation
-    prompt_ids: list[int]
+    prompt_ids: Sequence[int]
     key: tuple[int, int, int]
     sample_random_action: Callable[[], str]
     turns: Sequence[Turn] = ()
@@ -44,6 +47,8 @@ class Reply:
     """A policy's reply to one request. The token fields are empty for a text policy. See gem.trajectory.Turn.
 
     failure: error message if the request failed, else None. A failed request ends the episode as failed.
+    finish: see Turn. "refusal" and "content_filter" end the episode as refused.
+    prompt_ids: the context that a server reports to have fed; empty if it is that of the request.
     """
 
     text: str
@@ -51,10 +56,16 @@ class Reply:
     logprobs: list[float] = field(default_factory=list)
     finish: str | None = None
     failure: str | None = None
+    prompt_ids: Sequence[int] = ()
+    usage: dict[str, Any] | None = None
+    message: dict[str, Any] | None = None
 
 
 class Policy(Protocol):
-    """Replies to batches of requests."""
+    """Replies to batches of requests.
+
+    A policy may also have ``model_name`` (str) and ``settings`` (a dict of sampling settings), which are recorded.
+    """
 
     @property
     def chat(self) -> ChatFormat | None:
@@ -71,6 +82,22 @@ class Policy(Protocol):
     def act(self, requests: Sequence[Request]) -> list[Reply]:
         """Return one reply per request, in order."""
         ...
+
+
+class AsyncPolicy(Policy, Protocol):
+    """A policy whose replies arrive independently of each other, such as a model at an endpoint.
+
+    Rollouts call submit() instead of act(), so that a slot with its reply continues while others wait for theirs.
+    """
+
+    def submit(self, request: Request) -> Future[Reply]:
+        """Start a request and return a future of its reply. Canceling the future aborts the request."""
+        ...
+
+
+def is_async(policy: Policy) -> TypeGuard[AsyncPolicy]:
+    """Return whether a policy has submit()."""
+    return hasattr(policy, "submit")
 
 
 class _TextPolicy:

@@ -1,4 +1,4 @@
-"""Policies for models behind an OpenAI-compatible chat endpoint. Needs the extra [eval].
+"""Policies for models behind an OpenAI-compatible endpoint. Needs the extra [eval].
 
 Endpoint is the HTTP client of one model. EndpointPolicy sends it the conversation of each episode.
 """
@@ -9,54 +9,47 @@ import asyncio
 import base64
 import io
 import json
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
-from typing import Any, Literal, cast
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, cast
 
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, api_key, bearer, check_url, wait_for
-from gem.conversation import as_messages, conversation
+from gem._internal.text import short_repr
+from gem.conversation import ChatFormat, as_messages, conversation
 from gem.errors import BadValue, EndpointError
-from gem.messages import Message, assistant
+from gem.messages import Message, assistant, tool
 from gem.policies.base import Reply, Request
+from gem.policies.completion import REASONING, Completion, parse_completion, with_closing_tag
 from gem.seeding import check_seed, derive
 from gem.trajectory import Turn
 
 TIMEOUT_S = 120.0  # seconds per request; a long answer of a large model takes about a minute
-OUTAGE_STATUSES = frozenset({401, 403, 404, 405, 408, 429})  # errors of the endpoint, not of one request
-_RESERVED = frozenset({"model", "messages", "stream", "n"})  # fields of the body set by Endpoint
+ACCESS_STATUSES = frozenset({401, 403, 404, 405})  # the key, the URL or the model is wrong
+OUTAGE_STATUSES = frozenset({408, 429})  # errors of the endpoint, not of one request
+_RESERVED = frozenset({"model", "messages", "prompt", "stream", "n", "echo"})  # fields of the body set by Endpoint
+
+
+Prompt: TypeAlias = Sequence[Mapping[str, Any]] | Sequence[int]  # messages, or token ids
+
+
+class AccessRefused(EndpointError):
+    """The endpoint refused with status 401, 403, 404 or 405: its key, its URL or the name of the model is wrong."""
 
 
 class RequestRefused(EndpointError):
     """The endpoint refused one request, for example because the prompt is too long, but may accept other requests."""
 
 
-@dataclass(frozen=True)
-class Completion:
-    """A model's reply.
-
-    Args:
-        text: empty if the reply has no content, for example only hidden reasoning.
-        finish: the endpoint's finish_reason, such as "stop" or "length"; None if not given.
-        usage: token counts from the endpoint; empty if not given.
-        tool_calls: native tool calls in OpenAI's format; empty for none.
-    """
-
-    text: str
-    finish: str | None = None
-    usage: dict[str, Any] = field(default_factory=dict)
-    tool_calls: list[Any] = field(default_factory=list)
-
-
 class Endpoint(HttpClient):
-    """Client of one model at one chat endpoint. Opens no connection before the first request.
+    """Client of one model at one endpoint. Opens no connection before the first request.
 
     Thread-safe; one connection pool serves all threads and event loops of a process. API keys appear in no message,
     log, pickle or repr. A pickled or forked client opens its own connections.
 
     Args:
-        base_url: URL of the API without "/chat/completions", such as "http://127.0.0.1:8000/v1".
+        base_url: URL of the API without "/chat/completions" or "/completions", such as "http://127.0.0.1:8000/v1".
         model: the model's name at the endpoint.
         api_key_env: environment variable with the API key, read at each request; None sends no key.
         timeout: seconds per attempt, from sending the request to the last byte of the reply.
@@ -82,71 +75,76 @@ class Endpoint(HttpClient):
         backoff: float = 0.5,
     ) -> None:
         super().__init__(extra="eval", timeout=timeout, concurrency=concurrency, retries=retries, backoff=backoff)
-        base_url = check_url(base_url, "base_url", "http://127.0.0.1:8000/v1", "keys go by api_key_env")
-        self.url = base_url + "/chat/completions"
+        self.url = check_url(base_url, "base_url", "http://127.0.0.1:8000/v1", "keys go by api_key_env")
         self.model, self.api_key_env = model, api_key_env
 
-    def complete(self, messages: Sequence[Mapping[str, Any]], **sampling: Any) -> Completion:
+    def complete(self, prompt: Prompt, **sampling: Any) -> Completion:
         """Return the model's reply to a conversation.
 
         Args:
-            messages: in OpenAI's format, ``{"role": …, "content": …}``.
+            prompt: messages in OpenAI's format, ``{"role": …, "content": …}``, which go to /chat/completions; or token
+                ids, which go to /completions and are continued as they are (vLLM, SGLang).
             sampling: further fields of the request: temperature, max_tokens, stop, seed, …
 
         Raises:
             EndpointError: the last retry failed, an error is not retryable, or the client was closed.
-            RequestRefused: an EndpointError for a status that concerns this request only.
+            AccessRefused, RequestRefused: an EndpointError for a status of the access, or of this request only.
             BadValue: for values that are not JSON, for fields set by this client, and for a missing API key.
         """
-        return wait_for(self.submit(messages, **sampling))
+        return wait_for(self.submit(prompt, **sampling))
 
-    async def acomplete(self, messages: Sequence[Mapping[str, Any]], **sampling: Any) -> Completion:
+    async def acomplete(self, prompt: Prompt, **sampling: Any) -> Completion:
         """Async version of complete()."""
-        return await asyncio.wrap_future(self.submit(messages, **sampling))
+        return await asyncio.wrap_future(self.submit(prompt, **sampling))
 
-    def submit(self, messages: Sequence[Mapping[str, Any]], **sampling: Any) -> Future[Completion]:
+    def submit(self, prompt: Prompt, **sampling: Any) -> Future[Completion]:
         """Send a request and return a future of the reply; see complete(). Canceling the future aborts the request."""
         if reserved := sorted(_RESERVED & set(sampling)):
             raise BadValue(f"{', '.join(reserved)} cannot be set: Endpoint requests one whole reply of {self.model!r}")
+        is_ids = len(prompt) > 0 and isinstance(prompt[0], int)
+        path, field = ("/completions", "prompt") if is_ids else ("/chat/completions", "messages")
         try:
-            body = json.dumps({"model": self.model, "messages": list(messages), **sampling}, allow_nan=False).encode()
+            body = json.dumps({"model": self.model, field: list(prompt), **sampling}, allow_nan=False).encode()
         except (TypeError, ValueError) as e:
             raise BadValue(f"messages and sampling options are sent as JSON: {e}") from e
         key = api_key(self.api_key_env, self.url)
         headers = {"Content-Type": "application/json", **bearer(key)}
-        request = HttpRequest("POST", self.url, body, self.timeout, headers, secret=key)
-        return self.send(request, partial(_parse_completion, request))
+        request = HttpRequest("POST", self.url + path, body, self.timeout, headers, secret=key)
+        return self.send(request, partial(parse_completion, request))
 
     def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> EndpointError:
         times = f"; {attempts} attempts" if attempts > 1 else ""
-        refused = 400 <= error.status < 500 and error.status not in OUTAGE_STATUSES
-        kind = RequestRefused if refused else EndpointError
-        return kind(f"{self.model!r} at {self.url}: {error}{times}")
+        kind = EndpointError
+        if error.status in ACCESS_STATUSES:
+            kind = AccessRefused
+        elif 400 <= error.status < 500 and error.status not in OUTAGE_STATUSES:
+            kind = RequestRefused
+        return kind(f"{self.model!r} at {request.url}: {error}{times}")
 
     def closed_error(self, request: HttpRequest) -> EndpointError:
-        return EndpointError(f"the client of {self.url} was closed while it waited for a reply")
+        return EndpointError(f"the client of {request.url} was closed while it waited for a reply")
 
     def __repr__(self) -> str:
-        return f"Endpoint({self.url.removesuffix('/chat/completions')!r}, {self.model!r})"
-
-
-def _parse_completion(request: HttpRequest, body: bytes) -> Completion:
-    """Parse a response. Raises RequestError for an invalid one, such as a proxy's error page with status 200."""
-    text = body.decode("utf-8", "replace")
-    try:
-        data = json.loads(text)
-        choice = data["choices"][0]
-        content, finish, usage = choice["message"].get("content"), choice.get("finish_reason"), data.get("usage")
-        calls = choice["message"].get("tool_calls")
-        if not (isinstance(content, str | None) and isinstance(finish, str | None) and isinstance(calls, list | None)):
-            raise TypeError
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise RequestError(f"the reply is not a chat completion: {request.redact(text)[:300]!r}") from None
-    return Completion(content or "", finish, usage if isinstance(usage, dict) else {}, calls or [])
+        return f"Endpoint({self.url!r}, {self.model!r})"
 
 
 class EndpointPolicy:
-    """A policy that queries a model at an endpoint. The requests of all slots are sent concurrently.
+    """A policy that queries a model at an endpoint. Each slot continues when its reply arrives (see AsyncPolicy).
+
+    A request that fails after all retries ends its episode as failed; the others go on. Only if the endpoint refuses
+    access before its first reply, AccessRefused is raised.
+
+    With a tokenizer, the contexts of ChatFormat are sent as token ids, and each turn records the sampled ids and their
+    log-probabilities, so that ``Trajectory.sequences()`` is exact. This needs vLLM >= 0.10.2 or an SGLang with
+    ``return_token_ids``. The log-probabilities are those of the server: for vLLM, set ``temperature`` and ``top_p``
+    (the defaults come from the model's generation_config), and unless both are 1, start the server with
+    ``--logprobs-mode processed_logprobs``. Without a tokenizer, the server renders the conversation; if it returns
+    token ids and log-probabilities on request (``return_token_ids=True, logprobs=True``), they are recorded as well.
+
+    A refusal, or a reply that a content filter has cut off, is not sent to the environment: the turn records it, with
+    ``finish`` "refusal" or "content_filter", and the episode is truncated with the stop reason "refused". If a stop
+    string such as ``</tool_call>`` has cut off a closing tag, it is appended to the action. Reasoning that the server
+    returns apart from the reply is recorded in ``Turn.message``, and sent back with the tool results that follow.
 
     If an environment offers tools for native calls (``info["tools"]`` on reset, set by ToolEnvWrapper with the format
     "openai"), the tools are sent with each request. If a reply has ``tool_calls``, the action is the message of the
@@ -155,17 +153,18 @@ class EndpointPolicy:
     Args:
         endpoint: the client. The caller closes it.
         system: content of a system message that opens every conversation; None for no system message.
+        tokenizer: a Hugging Face tokenizer with the chat template of the model, to send token ids; None sends messages.
+        max_prompt_tokens: maximum length of a context in tokens, with a tokenizer; None for no limit.
         seed: derives a "seed" field for each (slot, episode, turn); None sends no seed.
         tool_role: role of messages with tool results. Servers that apply the model's chat template accept "tool".
             Use "user" for servers that reject tool messages without preceding ``tool_calls``.
-        sampling: further fields of the request: temperature, max_tokens, stop, …
+        sampling: further fields of the request: temperature, max_tokens (required with a tokenizer), stop, …
 
     Raises:
-        BadValue: for an invalid seed or tool_role.
+        BadValue: for an invalid endpoint, seed, tool_role or max_prompt_tokens; with a tokenizer, also for a system
+            message or without max_tokens.
     """
 
-    chat = None
-    max_prompt_tokens = None
     version = 0
 
     def __init__(
@@ -173,43 +172,98 @@ class EndpointPolicy:
         endpoint: Endpoint,
         *,
         system: str | None = None,
+        tokenizer: Any = None,
+        max_prompt_tokens: int | None = None,
         seed: int | None = None,
         tool_role: Literal["tool", "user"] = "tool",
         **sampling: Any,
     ) -> None:
+        if not hasattr(endpoint, "submit"):
+            raise BadValue(
+                f"endpoint must be a client, such as Endpoint('http://127.0.0.1:8000/v1', 'model'), got "
+                f"{short_repr(endpoint)}"
+            )
         if tool_role not in ("tool", "user"):
             raise BadValue(f"tool_role must be 'tool' or 'user', got {tool_role!r}")
         self.endpoint, self.system, self.tool_role, self.sampling = endpoint, system, tool_role, sampling
+        if tokenizer is not None and (system is not None or "max_tokens" not in sampling):
+            raise BadValue("with a tokenizer, give max_tokens (servers default to 16) and no system message")
+        if max_prompt_tokens is not None and (tokenizer is None or max_prompt_tokens < 1):
+            raise BadValue(f"max_prompt_tokens must be at least 1, with a tokenizer, got {max_prompt_tokens}")
+        self.chat = None if tokenizer is None else ChatFormat(tokenizer)
+        self.max_prompt_tokens = max_prompt_tokens
         self.seed = None if seed is None else check_seed(seed)
+        self._answered = False
+
+    @property
+    def model_name(self) -> str:
+        return self.endpoint.model
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What trajectories record of the requests: the sampling options, the seed and the system message."""
+        return {**self.sampling, "seed": self.seed, "system": self.system}
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
-        """Return one reply per request, in order. A failed request becomes a Reply with ``failure``.
+        """Send the requests concurrently and return one reply per request, in order. Raises as submit() does."""
+        futures: list[Future[Reply]] = []
+        try:
+            futures += map(self.submit, requests)
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:  # abort the requests if one raised or the wait was interrupted
+                future.cancel()
+
+    def submit(self, request: Request) -> Future[Reply]:
+        """Send a request and return a future of the reply. A failed request becomes a Reply with ``failure``.
 
         Raises:
-            EndpointError: if every request failed with an EndpointError that is not a RequestRefused.
-            BadValue: for an observation that cannot be sent.
+            AccessRefused: as the result of the future, if the endpoint has not answered any request yet.
+            BadValue: for an observation that cannot be sent; and as the result of the future, if a policy with a
+                tokenizer gets no token ids or log-probabilities from the first reply.
         """
-        conversations = [(self.messages(request), self._options(request)) for request in requests]
-        futures = [self.endpoint.submit(messages, **options) for messages, options in conversations]
+        prompt = self.messages(request) if self.chat is None else list(request.prompt_ids)
+        return _then(self.endpoint.submit(prompt, **self._options(request)), self._reply)
+
+    def _reply(self, future: Future[Completion]) -> Reply:
         try:
-            wait(futures)
-            errors = [future.exception() for future in futures]
-        finally:
-            for future in futures:  # abort the requests if the wait was interrupted
-                future.cancel()
-        for error in errors:
-            if error is not None and (not isinstance(error, EndpointError) or all(map(_is_outage, errors))):
-                raise error
-        return [
-            Reply("", failure=str(error)) if error is not None else _to_reply(future.result())
-            for future, error in zip(futures, errors, strict=True)
-        ]
+            completion = future.result()
+        except EndpointError as e:
+            if isinstance(e, AccessRefused) and not self._answered:
+                raise
+            return Reply("", failure=f"{type(e).__name__}: {e}")
+        reply = self._to_reply(completion)
+        if reply.failure and not self._answered:
+            raise BadValue(reply.failure)
+        self._answered = True
+        return reply
+
+    def _to_reply(self, completion: Completion) -> Reply:
+        text, finish, ids, logprobs = completion.text, completion.finish, completion.sampled_ids, completion.logprobs
+        if completion.refusal is not None:
+            text, finish = text or completion.refusal, "refusal"
+        elif self.chat is not None and finish != "content_filter":
+            if not ids or not logprobs:
+                missing = "log-probabilities" if ids else "token ids"
+                return Reply(
+                    "",
+                    failure=f"{self.endpoint} returned no {missing}; EndpointPolicy(tokenizer=…) needs a server that "
+                    "returns them, such as vLLM >= 0.10.2. Without a tokenizer, messages are sent",
+                )
+            text = self.chat.decode(ids)
+        elif completion.tool_calls:
+            calls = {"role": "assistant", "content": text or None, "tool_calls": completion.tool_calls}
+            text = json.dumps(calls, ensure_ascii=False)
+        elif finish == "stop":
+            text = with_closing_tag(text, self.sampling.get("stop"))
+        message = completion.message
+        return Reply(text, ids, logprobs, finish, None, completion.prompt_ids, completion.usage, message)
 
     def messages(self, request: Request) -> list[dict[str, Any]]:
         """Return the conversation sent for a request."""
         new = as_messages(request.observation, request.role)
-        reply = _native_message if request.tools else None
-        messages = [self._format(message) for message in conversation(request.turns, new, request.dropped, reply)]
+        said = conversation(request.turns, new, request.dropped, _reply_message)
+        messages = [self._format(message) for message in _without_reasoning(said)]
         return messages if self.system is None else [{"role": "system", "content": self.system}, *messages]
 
     def _format(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,33 +276,43 @@ class EndpointPolicy:
         return formatted
 
     def _options(self, request: Request) -> dict[str, Any]:
-        options = {**self.sampling, "tools": list(request.tools)} if request.tools else self.sampling
+        options = self.sampling
+        if self.chat is not None:
+            options = {"logprobs": 1, "return_token_ids": True, "stop_token_ids": [self.chat.eos_id], **options}
+        elif request.tools:
+            options = {**options, "tools": list(request.tools)}
         if self.seed is None:
             return options
         return {**options, "seed": derive(self.seed, *request.key) % 2**31}  # the range that every server accepts
 
 
-def _is_outage(error: BaseException | None) -> bool:
-    """Whether the error concerns the endpoint and not one request."""
-    return isinstance(error, EndpointError) and not isinstance(error, RequestRefused)
+def _then(future: Future[Any], convert: Callable[[Future[Any]], Reply]) -> Future[Reply]:
+    """Return a future of convert(future). Canceling it cancels the given future."""
+    converted: Future[Reply] = Future()
+
+    def finish(future: Future[Any]) -> None:
+        if converted.set_running_or_notify_cancel():
+            try:
+                converted.set_result(convert(future))
+            except BaseException as e:
+                converted.set_exception(e)
+
+    converted.add_done_callback(lambda converted: future.cancel())
+    future.add_done_callback(finish)
+    return converted
 
 
-def _to_reply(completion: Completion) -> Reply:
-    text = completion.text
-    if completion.tool_calls:
-        message = {"role": "assistant", "content": text or None, "tool_calls": completion.tool_calls}
-        text = json.dumps(message, ensure_ascii=False)
-    return Reply(text, finish=completion.finish)
+def _reply_message(turn: Turn) -> Message:
+    return assistant(turn.action) if turn.message is None else cast(Message, turn.message)
 
 
-def _native_message(turn: Turn) -> Message:
-    """Return the reply of a turn as a message. An action that is a JSON message with ``tool_calls`` is parsed."""
-    try:
-        message = json.loads(turn.action)
-    except (ValueError, RecursionError):
-        return assistant(turn.action)
-    has_calls = isinstance(message, dict) and message.get("role") == "assistant" and message.get("tool_calls")
-    return cast(Message, message) if has_calls else assistant(turn.action)
+def _without_reasoning(messages: Sequence[Message]) -> Iterator[Mapping[str, Any]]:
+    """Remove the reasoning of replies that no tool result follows: chat templates show it only within tool calls."""
+    for message, after in pairwise((*messages, tool(""))):
+        if message["role"] == "assistant" and after["role"] != "tool":
+            yield {name: value for name, value in message.items() if name not in REASONING}
+        else:
+            yield message
 
 
 def _format_part(part: Any) -> Any:

@@ -14,7 +14,7 @@ def _option(default: Any, help: str) -> Any:
 
 
 _LEAST = {
-    **dict.fromkeys(["steps", "batch", "slots", "epochs", "minibatch", "max_new_tokens", "threads"], 1),
+    **dict.fromkeys(["steps", "batch", "slots", "group_size", "epochs", "minibatch", "max_new_tokens", "threads"], 1),
     **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every"], 1),
     **dict.fromkeys(["seed", "kl", "entropy", "imitation_steps", "keep_trajectories"], 0),
 }
@@ -47,6 +47,7 @@ class TrainConfig:
     steps: int = _option(200, "policy updates")
     batch: int = _option(256, "episodes per update")
     slots: int | None = _option(None, "environments stepped together; default: batch")
+    group_size: int = _option(1, "how often a row of a data set is asked, by neighbouring slots, before the next row")
     backend: Literal["sync", "async", "thread", "process", "ray"] = _option(
         "async", "vector backend; async follows the environment's spec and uses a plain loop for light environments"
     )
@@ -82,8 +83,12 @@ class TrainConfig:
         None,
         "SFT warm-up steps on random legal actions, for the format; default: 200 for the embedded model, else 0",
     )
-    eval_every: int = _option(20, "updates between evaluations on held-out seeds")
-    eval_episodes: int = _option(500, "number of held-out seeds per evaluation")
+    eval_every: int = _option(20, "updates between evaluations")
+    eval_episodes: int = _option(500, "maximum number of episodes per evaluation; of a data set, each row counts once")
+    eval_split: str | None = _option(
+        None, "split of the data set to evaluate on; default: rows held back from training"
+    )
+    eval_share: float = _option(0.1, "share of the rows of a data set that is held back for evaluation, 0 to 1")
     checkpoint_every: int = _option(20, "updates between checkpoints")
     keep_trajectories: int = _option(4, "episodes of each batch written to trajectories.jsonl")
     device: str = _option("cpu", "torch device of the model, e.g. cuda")
@@ -103,6 +108,8 @@ class TrainConfig:
                 raise BadValue(f"{name} must be greater than 0, got {value}")
         if not 0.0 <= self.gamma <= 1.0:
             raise BadValue(f"gamma must be in [0, 1], got {self.gamma}")
+        if not 0.0 < self.eval_share < 1.0:
+            raise BadValue(f"eval_share must be between 0 and 1, got {self.eval_share}")
         if self.baseline not in ("batch", "turn"):
             raise BadValue(f"baseline must be 'batch' or 'turn', got {self.baseline!r}")
         if self.clip is None and self.epochs > 1:

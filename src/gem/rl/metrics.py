@@ -64,7 +64,7 @@ def draw_curve(
         axes.plot([r["episodes"] for r in rows], smooth, label=f"training, mean of {WINDOW} updates")
         scored = [r for r in evaluated if r["eval"]["greedy"][name] is not None]
         points = [r["eval"]["greedy"][name] for r in scored]
-        axes.plot([r["episodes"] for r in scored], points, "o", label="held-out seeds, greedy")
+        axes.plot([r["episodes"] for r in scored], points, "o", label="evaluation, greedy")
         if optimum is not None:
             best = optimum.success if name == "success" else optimum.turns
             axes.axhline(best, linestyle="--", color="black", label=f"{optimum.name}: {best:.3g}")

@@ -18,6 +18,7 @@ from torch import Tensor
 from gem.conversation import ChatFormat
 from gem.errors import BadValue, require
 from gem.policies import Reply, Request
+from gem.rl.checks import check_model_path
 from gem.rl.config import TrainConfig
 from gem.rl.tiny import build_model, build_tokenizer, collect_corpus
 from gem.seeding import derive
@@ -78,6 +79,16 @@ class CausalLMPolicy:
         if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
             raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the model's context")
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
+
+    @property
+    def model_name(self) -> str | None:
+        """The name or folder that the model was loaded from; None for a new model."""
+        return getattr(self.model.config, "_name_or_path", None) or None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The sampling settings, which trajectories record."""
+        return {name: getattr(self, name) for name in ("temperature", "top_p", "max_new_tokens", "seed")}
 
     @property
     def max_prompt_tokens(self) -> int | None:
@@ -219,12 +230,6 @@ def nucleus(logp_BV: Tensor, top_p: float) -> Tensor:
     mass_before_BV = sorted_BV.exp().cumsum(-1) - sorted_BV.exp()
     keep_BV = torch.zeros_like(logp_BV, dtype=torch.bool).scatter(-1, order_BV, mass_before_BV < top_p)
     return torch.log_softmax(logp_BV.masked_fill(~keep_BV, float("-inf")), dim=-1)
-
-
-def check_model_path(model: str | None) -> None:
-    """Raise BadValue unless ``model`` is None, an existing folder, or has the form owner/name of a hub id."""
-    if model is not None and not Path(model).is_dir() and (model.startswith((".", "/", "~")) or model.count("/") != 1):
-        raise BadValue(f"no model folder {model!r}; give a folder with config.json, or a hub id like owner/name")
 
 
 def check_device(device: str) -> None:

@@ -48,10 +48,13 @@ class RunFolder:
 
     @staticmethod
     def free_path(config: TrainConfig) -> Path:
-        """Return the path for a new run. Raises BadValue if the configured name is taken."""
+        """Return the path for a new run. Raises BadValue if the configured name is taken or cannot be created."""
         path = Path(config.out) / (config.name or _free_name(config))
         if path.exists():
             raise BadValue(f"{path} exists; continue it with --resume {path}, or choose another --name")
+        parent = next(folder for folder in path.absolute().parents if folder.exists())
+        if not parent.is_dir() or not os.access(parent, os.W_OK):
+            raise BadValue(f"cannot write the run to {path}: {parent} is not a writable folder; choose another --out")
         return path
 
     @classmethod

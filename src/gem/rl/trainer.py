@@ -13,18 +13,21 @@ import json
 import shlex
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 
 from gem.core import Optimum
-from gem.errors import BadValue, InfraError
+from gem.errors import InfraError
 from gem.registry import make
 from gem.rl.batch import Example, examples, minibatches
+from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
+from gem.rl.evaluation import Wrap, plan_evaluation
 from gem.rl.imitation import BETAS, imitate_random_play
 from gem.rl.losses import kl_penalty, mean_entropy, policy_gradient
 from gem.rl.metrics import Metrics, peak_memory_mib, summarize
@@ -32,7 +35,6 @@ from gem.rl.policy import (
     CausalLMPolicy,
     build_policy,
     check_device,
-    check_model_path,
     load_pretrained,
     save_pretrained,
 )
@@ -65,9 +67,12 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             policy.model.parameters(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
         )
-        self.collector = Collector(self._vec_env("train", config.slots or config.batch))
-        eval_slots = min(config.eval_episodes, config.slots or EVAL_SLOTS)
-        self._eval_env = self._vec_env("held-out", eval_slots, autoreset="disabled")
+        self.evaluation = plan_evaluation(config)
+        self.collector = Collector(self._training_env("train", config.slots or config.batch))
+        eval_slots = min(len(self.evaluation.seeds), config.slots or EVAL_SLOTS)
+        self._eval_env = self._vec_env(
+            "held-out", eval_slots, self.evaluation.held_out_rows, self.evaluation.env_kwargs, autoreset="disabled"
+        )
         self.update, self.episodes, self.turns = 0, 0, 0
         self.untrained: Metrics = {}
         self.reference: CausalLMPolicy | None = None  # the policy at the start of learning; None if config.kl is 0
@@ -79,8 +84,8 @@ class Trainer:
     def start(cls, config: TrainConfig) -> Trainer:
         """Start a new run. Checks the configuration before writing anything. Raises BadValue if it is invalid."""
         started = time.perf_counter()
+        check_names(config)
         check_trainable(config)
-        check_model_path(config.model)
         check_device(config.device)
         RunFolder.free_path(config)
         torch.set_num_threads(config.threads)
@@ -149,7 +154,7 @@ class Trainer:
         Args:
             on_update: called with the metrics of each update after they are written.
             on_imitation: called with the number of warm-up steps done and their total.
-            on_untrained: called with the held-out scores after the warm-up, greedy and sampled.
+            on_untrained: called with the scores of the evaluation after the warm-up, greedy and sampled.
             should_stop: polled between updates and between warm-up steps; True requests a stop.
 
         Raises:
@@ -225,7 +230,7 @@ class Trainer:
         return metrics
 
     def evaluate(self, *, both: bool) -> Metrics:
-        """Play the held-out seeds and return their metrics by mode ("greedy", "sampled"); see summarize().
+        """Play the episodes of self.evaluation and return their metrics by mode ("greedy", "sampled"); see summarize().
 
         Args:
             both: evaluate greedily and with the sampling settings of training. If False, evaluate only greedily.
@@ -233,16 +238,14 @@ class Trainer:
         policies = {"greedy": self.policy.greedy()}
         if both:  # a separate seed, so that evaluation is not correlated with training
             policies["sampled"] = self.policy.variant(seed=derive(self.config.seed, "evaluation"))
-        return {name: summarize(play_seeds(self._eval_env, p, self.held_out_seeds)) for name, p in policies.items()}
+        return {name: summarize(self._play(p)) for name, p in policies.items()}
 
     def show_game(self) -> Trajectory:
-        """Play the first held-out seed greedily with the current policy."""
-        return play_seeds(self._eval_env, self.policy.greedy(), self.held_out_seeds[:1])[0]
+        """Play the first episode of the evaluation greedily with the current policy."""
+        return play_seeds(self._eval_env, self.policy.greedy(), self.evaluation.seeds[:1])[0]
 
-    @property
-    def held_out_seeds(self) -> list[int]:
-        """Seeds of evaluation episodes: the same for every run, never used for training."""
-        return [derive("held-out", i) for i in range(self.config.eval_episodes)]
+    def _play(self, policy: CausalLMPolicy) -> list[Trajectory]:
+        return play_seeds(self._eval_env, policy, self.evaluation.seeds)
 
     @property
     def seconds(self) -> float:
@@ -300,7 +303,7 @@ class Trainer:
                 raise _Stopped
 
         if steps:
-            with self._vec_env("imitation", IMITATION_SLOTS) as vec_env:
+            with self._training_env("imitation", IMITATION_SLOTS) as vec_env:
                 imitate_random_play(self.policy, vec_env, steps, on_step)
         self._keep_reference()
         self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
@@ -372,34 +375,30 @@ class Trainer:
                 scored.append(dataclasses.replace(example, reference_T=row[: len(example.advantage_T)]))
         return scored
 
-    def _vec_env(self, purpose: str, slots: int, autoreset: str = "same_step") -> VectorEnv:
-        slot_kwargs = [{**self.config.env_kwargs, "seed": derive(self.config.seed, purpose, i)} for i in range(slots)]
+    def _training_env(self, purpose: str, slots: int) -> VectorEnv:
+        return self._vec_env(purpose, slots, self.evaluation.training_rows, {}, "same_step", self.config.group_size)
+
+    def _vec_env(
+        self,
+        purpose: str,
+        slots: int,
+        rows: Sequence[Wrap],
+        env_kwargs: Mapping[str, Any],
+        autoreset: str,
+        group_size: int | None = None,
+    ) -> VectorEnv:
+        given = {**self.config.env_kwargs, **env_kwargs}
         wrappers = get_wrapper_fns(self.config.wrappers, tokenizer=self.policy.tokenizer)
         return make_vec(
             self.config.env,
-            wrappers,
-            slot_kwargs,
+            [*rows, *wrappers],
+            [{**given, "seed": derive(self.config.seed, purpose, i)} for i in range(slots)],
             backend=self.config.backend,
             autoreset=autoreset,
             timeout=self.config.timeout,
             on_failure=self.config.on_failure,
+            group_size=group_size,
         )
-
-
-def check_trainable(config: TrainConfig) -> None:
-    """Check that the environment can be checkpointed and samples the random actions that the warm-up needs.
-
-    Raises:
-        BadValue: if the environment does not support this.
-    """
-    with make(config.env, **config.env_kwargs) as env:
-        env.reset(seed=0)
-        try:
-            json.dumps(env.get_state())
-            if config.model is None or config.imitation_steps:
-                env.sample_random_action()
-        except (NotImplementedError, TypeError) as e:
-            raise BadValue(f"cannot train on {config.env}: {e}") from e
 
 
 def rate_factor(update: int, updates: int) -> float:

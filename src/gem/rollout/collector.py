@@ -11,10 +11,13 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from gem._internal.json_codec import decode, encode
+from gem._internal.text import short_repr
 from gem.conversation.history import FULL_HISTORY, History
 from gem.errors import BadValue
 from gem.policies import Policy
-from gem.rollout.scheduler import BATCH_WAIT, ActiveEpisode, RolloutScheduler
+from gem.rollout.episode import ActiveEpisode
+from gem.rollout.scheduler import BATCH_WAIT, RolloutScheduler
 from gem.trajectory import Trajectory
 from gem.vector import Autoreset, VectorEnv
 
@@ -22,20 +25,22 @@ from gem.vector import Autoreset, VectorEnv
 class Collector:
     """Runs a policy in all slots of a vector environment and returns episodes in batches as they end.
 
-    Slots that run inline are stepped in lock-step, so runs with the same seed are bit-identical. With other
-    backends, timing decides which slots form a batch, but each (slot, episode, turn) has its own random stream.
+    Slots that run inline are stepped in lock-step, so runs with the same seed are bit-identical. With other backends
+    and with an AsyncPolicy, timing decides the order, but each (slot, episode, turn) has its own random stream.
 
     Args:
         vec_env: with autoreset "same_step". Its slots are reset at the first collect().
-        batch_wait: seconds to wait for other slots before the policy is queried for the slots that have finished.
+        batch_wait: seconds to wait for other slots before the policy is queried for the slots that have finished. Not
+            used for an AsyncPolicy, such as an endpoint, which is asked for each slot on its own.
         history: limits on the part of an episode shown to the policy. By default the policy is shown all of it, and an
             episode that outgrows the policy's context is truncated.
 
     Raises:
-        BadValue: for another autoreset mode or a negative batch_wait.
+        BadValue: for anything but a VectorEnv, another autoreset mode or a negative batch_wait.
     """
 
     def __init__(self, vec_env: VectorEnv, batch_wait: float = BATCH_WAIT, history: History = FULL_HISTORY) -> None:
+        _check_vector(vec_env)
         if vec_env.autoreset is not Autoreset.SAME_STEP:
             raise BadValue(f"Collector needs autoreset='same_step', got {vec_env.autoreset.value!r}")
         if not batch_wait >= 0:
@@ -53,28 +58,34 @@ class Collector:
 
         Args:
             episodes: number of episodes to return; or
-            transitions: minimum number of turns to return, in whole episodes.
+            transitions: minimum number of turns to return, in whole episodes. An episode that failed before its first
+                turn counts as one.
 
         Raises:
-            BadValue: unless exactly one size >= 1 is given.
+            BadValue: for anything but a policy, and unless exactly one size >= 1 is given.
             Exception: any exception of the policy. No episode is lost, and the next call continues from the same state.
         """
+        if isinstance(policy, type) or not hasattr(policy, "act"):
+            raise BadValue(
+                f"policy must be an object with act(requests), such as RandomPolicy(), got {short_repr(policy)}; "
+                "gem.policies.Policy lists all members"
+            )
         size, unit = (episodes, "episodes") if transitions is None else (transitions, "transitions")
-        if (episodes is None) == (transitions is None) or size is None or size < 1:
+        if (episodes is None) == (transitions is None) or not isinstance(size, int) or size < 1:
             raise BadValue(f"give episodes or transitions, at least 1; got {episodes=}, {transitions=}")
         taken = counted = 0
         while counted < size:
             while len(self._finished) == taken:
                 self._start()
                 self._finished += self._scheduler.step(policy)
-            counted += 1 if unit == "episodes" else len(self._finished[taken].turns)
+            counted += 1 if unit == "episodes" else max(1, len(self._finished[taken].turns))
             taken += 1
         return [self._finished.popleft() for _ in range(taken)]  # last, so that an exception above loses no episode
 
     def get_state(self) -> dict[str, Any]:
         """Return the state of the vector environment and of all episodes that were not returned yet, as plain data.
 
-        Waits until no slot is in flight.
+        Waits until no slot is in flight. Requests that wait for a reply are withdrawn, and sent again later.
         """
         self._start()
         self._finished += self._scheduler.drain()
@@ -83,9 +94,9 @@ class Collector:
             "slots": [
                 {
                     "trajectory": e.trajectory.to_json(),
-                    "observation": e.observation,
-                    "info": e.info,
-                    "tools": list(e.tools),
+                    "observation": encode(e.observation, "observation"),
+                    "info": encode(e.info, "info"),
+                    "tools": encode(list(e.tools), "tools"),
                 }
                 for e in self._scheduler.ready
             ],
@@ -97,7 +108,9 @@ class Collector:
         self._scheduler.drain()
         self.vec_env.set_state(state["vec_env"])
         self._scheduler.ready = [
-            ActiveEpisode(Trajectory.from_json(s["trajectory"]), s["observation"], s["info"], s["tools"])
+            ActiveEpisode(
+                Trajectory.from_json(s["trajectory"]), *(decode(s[k]) for k in ("observation", "info", "tools"))
+            )
             for s in state["slots"]
         ]
         self._finished = deque(Trajectory.from_json(t) for t in state["finished"])
@@ -116,7 +129,13 @@ def collect(
 
     Running episodes are kept in ``vec_env.collector``, and the next call continues them.
     """
+    _check_vector(vec_env)
     if vec_env.collector is None:
         vec_env.collector = Collector(vec_env)
     collector: Collector = vec_env.collector
     return collector.collect(policy, episodes=episodes, transitions=transitions)
+
+
+def _check_vector(vec_env: Any) -> None:
+    if not isinstance(vec_env, VectorEnv):
+        raise BadValue(f"vec_env must come from gem.make_vec, got {short_repr(vec_env)}")

@@ -20,27 +20,34 @@ def play_seeds(
     *,
     batch_wait: float = BATCH_WAIT,
     history: History = FULL_HISTORY,
+    previous: Sequence[Trajectory] = (),
 ) -> list[Trajectory]:
     """Play one episode per seed on any number of slots.
 
     Args:
         vec_env: a vector environment with autoreset "disabled".
-        batch_wait: seconds to wait for other slots before the policy is queried for the slots that have finished.
+        batch_wait: seconds to wait for other slots before the policy is queried for the slots that have finished. Not
+            used for an AsyncPolicy, such as an endpoint.
         history: limits on the part of an episode shown to the policy.
+        previous: results of an earlier call with the same seeds. Only those that failed are played again.
 
     Returns:
         The trajectories in the order of seeds. ``episode`` is the index of the seed, so that sampling does not depend
-        on the number of slots.
+        on the number of slots. An episode that failed has a ``failure``.
 
     Raises:
-        BadValue: autoreset of vec_env is not "disabled".
+        BadValue: autoreset of vec_env is not "disabled", or previous has other seeds.
     """
     if vec_env.autoreset is not Autoreset.DISABLED:
         raise BadValue(f"play_seeds needs autoreset='disabled', got {vec_env.autoreset.value!r}")
-    waiting = deque(Trajectory(None, episode=index, seed=seed) for index, seed in enumerate(seeds))
+    if previous and [trajectory.seed for trajectory in previous] != list(seeds):
+        raise BadValue("previous should hold the results of a call with the same seeds, in the same order")
+    done = {i: trajectory for i, trajectory in enumerate(previous) if trajectory.failure is None}
+    waiting = deque(
+        Trajectory(None, episode=i, seed=seed, group_id=seed) for i, seed in enumerate(map(int, seeds)) if i not in done
+    )
     scheduler = RolloutScheduler(vec_env, batch_wait, history)
     _begin(scheduler, range(vec_env.num_envs), waiting)
-    done: dict[int, Trajectory] = {}
     while not scheduler.empty:
         ended = scheduler.step(policy)
         done |= {trajectory.episode: trajectory for trajectory in ended}

@@ -143,10 +143,13 @@ class Case:
         stdin: the complete standard input.
         arguments: JSON text of the list of positional arguments, for tests that call a function. None means no
             arguments.
+        value_bytes: maximum number of bytes of the return value as JSON text. None means 1 MiB. A longer value is an
+            error of the program, and the host does not decode it.
     """
 
     stdin: str | bytes = ""
     arguments: str | None = None
+    value_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -156,8 +159,9 @@ class Report:
     Args:
         backend: name of the backend.
         level: "ns", "lsm" or "basic"; "" if the backend has no levels.
-        guarantees: maps each of "network", "files", "processes", "memory", "disk", "cpu", "wall", "output" and
-            "kernel" to a description of how it is enforced, or to None if it is not enforced.
+        guarantees: maps each of "network", "files", "processes", "kernel", "memory", "process_limit", "disk", "cpu",
+            "wall" and "output" to what enforces it, or to None if it is not enforced. "processes" means that a program
+            cannot reach other processes and leaves none behind; "process_limit" is Limits.processes.
         notes: sentences that explain why no higher level is available, and describe other limitations.
     """
 
@@ -257,8 +261,8 @@ class Sandbox(ABC):
         """Start an interpreter that keeps its variables between cells.
 
         Args:
-            limits: wall_s and output_bytes apply to each cell; the other limits apply to the interpreter as a whole.
-                None means the limits of the sandbox.
+            limits: wall_s, cpu_s and output_bytes apply to each cell; the other limits apply to the interpreter and
+                to the processes that its cells have started. None means the limits of the sandbox.
         """
 
     @abstractmethod
@@ -280,7 +284,8 @@ class Sandbox(ABC):
     ) -> list[Result | None]:
         """Run a program once per case. The runs are isolated from each other.
 
-        Backends may run several tests at once. Tests that share a CPU get proportionally more wall-clock time.
+        Backends may run several tests at once. The local sandbox runs a test once more if it exceeded wall_s but not
+        the CPU limit, because other programs may have slowed it down; the second result counts.
 
         Args:
             program: Python source.
@@ -289,7 +294,8 @@ class Sandbox(ABC):
                 method on a new instance of the class. A name without a dot is also looked up as a method of the class
                 ``Solution``. None runs the program as a script.
             limits: limits of each test. None means the limits of the sandbox.
-            stop: called with (index, result) after each test; returning True cancels the remaining tests.
+            stop: called with (index, result) after each test; returning True cancels the remaining tests. It may run
+                programs, but must not wait for another thread that does.
 
         Returns:
             One result per case, in the order of the cases. The result is None if stop() cancelled the case.

@@ -48,7 +48,7 @@ class BubblewrapSandbox(CommandSandbox):
         self.run("")  # raises SandboxError if bwrap does not work on this machine
 
     def report(self) -> Report:
-        process_limit = None if os.geteuid() == 0 else ", RLIMIT_NPROC in a user namespace"
+        process_limit = None if os.geteuid() == 0 else "RLIMIT_NPROC in a user namespace"
         notes = [
             "Memory and CPU are limited per process: a program with many processes can use more.",
             "CPU seconds and peak memory are not reported.",
@@ -62,13 +62,14 @@ class BubblewrapSandbox(CommandSandbox):
             {
                 "network": "an empty network namespace",
                 "files": "a separate root: /usr and this Python read-only, /tmp private",
-                "processes": f"a pid namespace that ends with the run{process_limit or ''}",
+                "processes": "a pid namespace that ends with the run",
+                "kernel": f"no capabilities, no new privileges, /proc read-only{', seccomp' if _filter(False) else ''}",
+                "process_limit": process_limit,
                 "memory": "RLIMIT_AS per process",
                 "disk": "tmpfs of limited size; everything else is read-only",
                 "cpu": "RLIMIT_CPU per process",
                 "wall": "the host's clock",
                 "output": "counted as it is read",
-                "kernel": f"no capabilities, no new privileges, /proc read-only{', seccomp' if _filter(False) else ''}",
             },
             notes,
         )

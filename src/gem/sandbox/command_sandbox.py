@@ -23,7 +23,7 @@ from gem.errors import BadValue, SandboxError
 from gem.sandbox.base import Case, Files, Limits, Result, Sandbox, Session, Status
 from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
 from gem.sandbox.output import FLOOD_FACTOR, Capture, Sink
-from gem.sandbox.process import CommandProcess, ProcessExit, ProcessStreams, exit_from_code, status_of
+from gem.sandbox.process import START_S, CommandProcess, ProcessExit, ProcessStreams, exit_from_code, status_of
 
 # -u: output printed before a timeout is not lost in a buffer.
 INTERPRETER_FLAGS = ("-I", "-u", "-X", "utf8", "-c", Path(__file__).with_name("inside.py").read_text("utf-8"))
@@ -36,7 +36,8 @@ MODULE_SOURCES = {  # modules that inside.py can load
 }
 SESSION_CPU_S = 10.0**9  # CPU limit of a session whose limits have no cpu_s; its cells are limited by wall clock
 INTERRUPT_S = 1.0  # seconds to wait for a cell to react to an interrupt
-VALUE_BYTES = 17 << 20  # more than the largest return value of a function, encoded
+VALUE_BYTES = 1 << 20  # default limit of the size of a return value, as in zygote/values.py
+ANSWER_BYTES = 1 << 16  # maximum size of the answers to a function call or a cell, without the return value
 _open: weakref.WeakSet[CommandSandbox] = weakref.WeakSet()
 
 
@@ -109,9 +110,10 @@ class CommandSandbox(Sandbox):
         if function is None:
             return self.run(program, stdin=case.stdin, limits=limits)
         limits = limits or self.limits
+        value_bytes = VALUE_BYTES if case.value_bytes is None else case.value_bytes
         call = {"source": as_base64(program), "function": function, "arguments": case.arguments or "[]"}
-        job = _relay_job("inside_relay", call, case.stdin)
-        relay = RelayOutput(limits.output_bytes)
+        job = _relay_job("inside_relay", call | {"value_bytes": value_bytes}, case.stdin)
+        relay = RelayOutput(limits.output_bytes, value_bytes)
         with contextlib.closing(self._started(limits)) as process:
             run = _supervise(process, self._job(job, limits), relay, relay.relay_errors, limits, last=False)
         run = replace(run, ended=relay.program_exit(run.ended))
@@ -182,6 +184,8 @@ class RelayOutput:
 
     Args:
         limit: maximum number of bytes to keep of stdout, and of stderr.
+        value_bytes: maximum number of bytes of a return value. Answers that are longer, which only a program that
+            tampers with its interpreter can send, are not decoded and count as output.
 
     Attributes:
         out, err: the output of the program.
@@ -190,20 +194,22 @@ class RelayOutput:
         exit_code: exit code of the program; None until the program has ended.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, value_bytes: int = 0) -> None:
         self.relay_errors = Capture(limit)
         self.exit_code: int | None = None
-        self._pending = self._pending_answer = b""
+        self.answer_bytes = ANSWER_BYTES + 2 * value_bytes  # in the answer, the quotes in the value are escaped
+        self._pending, self._pending_answer = b"", bytearray()
         self.reset(limit)
 
     def reset(self, limit: int) -> None:
         """Discard the output and the answers received so far."""
         self.out, self.err = Capture(limit), Capture(limit)
         self.answers: list[dict[str, Any]] = []
+        self._answered_bytes = 0
 
     @property
     def total(self) -> int:
-        return max(self.out.total, self.err.total, len(self._pending), len(self._pending_answer) - VALUE_BYTES)
+        return max(self.out.total, self.err.total, len(self._pending), self._answered_bytes - self.answer_bytes)
 
     def add(self, data: bytes) -> None:
         *lines, self._pending = (self._pending + data).split(b"\n")
@@ -219,10 +225,15 @@ class RelayOutput:
             elif name == "stderr":
                 self.err.add(data)
             elif name == "answer":
-                *lines, self._pending_answer = (self._pending_answer + data).split(b"\n")
-                self.answers += [dict(json.loads(line)) for line in lines]
+                self._read_answer(data)
             elif name == "exit_code":
                 self.exit_code = int(data)
+
+    def _read_answer(self, data: bytes) -> None:
+        self._answered_bytes += len(data)
+        if self._answered_bytes <= self.answer_bytes:
+            *lines, self._pending_answer = (self._pending_answer + data).split(b"\n")
+            self.answers += [dict(json.loads(line)) for line in lines]
 
     def program_exit(self, relay: ProcessExit) -> ProcessExit:
         """Return how the program or its last cell ended. If the relay reported neither, return how the relay ended."""
@@ -267,6 +278,7 @@ class _CommandInterpreter:
         try:
             self.streams.send(job)
             self.streams.wait_until_started()
+            self._serve(START_S)
         except BaseException:
             self.close()
             raise
@@ -274,10 +286,10 @@ class _CommandInterpreter:
     def run(self, name: str, code: str, wall_s: float) -> Result:
         start = time.monotonic()
         self.relay.reset(self.limits.output_bytes)
-        self._send({"name": name, "code": code})
+        self._send(json.dumps({"name": name, "code": code}).encode())
         limit_reached = self._serve(wall_s)
         if limit_reached is not None and not self.relay.answers:
-            self._send({"interrupt": True})
+            self._send(b"")  # an interrupt
             self._serve(INTERRUPT_S, floods=2)
         answered = bool(self.relay.answers)
         ended = self.relay.program_exit(ProcessExit(0, None) if answered else self.process.finish())
@@ -311,8 +323,7 @@ class _CommandInterpreter:
             max_bytes=floods * FLOOD_FACTOR * self.limits.output_bytes,
         )
 
-    def _send(self, message: dict[str, object]) -> None:
-        data = json.dumps(message).encode()
+    def _send(self, data: bytes) -> None:
         self.streams.send(LENGTH.pack(len(data)) + data)
 
 

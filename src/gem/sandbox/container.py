@@ -75,13 +75,14 @@ class _ContainerSandbox(CommandSandbox):
             {
                 "network": "--network none",
                 "files": f"the image {self.image}, read-only",
-                "processes": "a pid namespace, --pids-limit",
+                "processes": "a pid namespace that ends with the run",
+                "kernel": "no capabilities, no new privileges, the engine's seccomp profile",
+                "process_limit": "--pids-limit",
                 "memory": "--memory, without swap",
                 "disk": "tmpfs of limited size; everything else is read-only",
                 "cpu": "RLIMIT_CPU per process",
                 "wall": "timeout inside the container, and the host's clock",
                 "output": "counted as it is read, not logged",
-                "kernel": "no capabilities, no new privileges, the engine's seccomp profile",
             },
             [
                 "CPU seconds and peak memory are not reported.",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import atexit
 import inspect
 import os
+import sys
 import threading
 from collections.abc import Mapping
 from typing import Any
 
 from gem._internal.imports import resolve
-from gem.errors import BadValue, UnknownArgument, did_you_mean
+from gem.errors import BadValue, SandboxError, UnknownArgument, did_you_mean
 from gem.sandbox.base import Limits, Sandbox
 
 # Backend name → "module:class". Each class takes limits= and its own options as keyword arguments.
@@ -48,21 +49,25 @@ def make_sandbox(backend: str = "auto", *, limits: Limits | None = None, **optio
             and is only used if named explicitly.
         limits: default limits of every run. None means Limits().
         options: options of the backend, for example ``level="ns" | "lsm" | "basic"`` and ``require="ns"`` for zygote,
-            ``image=`` for docker and podman, ``url=`` for remote. The environment variable GEM_SANDBOX_LEVEL sets the
-            default level of zygote.
+            ``image=`` for docker and podman, ``url=`` for remote. Without ``level``, zygote uses GEM_SANDBOX_LEVEL, or
+            the highest level that isolates programs on this machine.
 
     Raises:
         BadValue: if the backend is unknown or a required option is missing.
         UnknownArgument: if the backend has no such option.
-        SandboxError: if the backend is not installed or the requested level is not available.
+        SandboxError: if the backend is not installed, or the level is not available. If no level isolates programs on
+            this machine, the message lists what to do; level "basic" is used only if it is named.
     """
     name = "zygote" if backend == "auto" else backend
     if name not in BACKENDS:
         raise BadValue(
             f"no sandbox {backend!r}{did_you_mean(backend, BACKENDS)}  (available: auto, {', '.join(BACKENDS)})"
         )
-    if name == "zygote" and options.get("level", "auto") == "auto":
-        options["level"] = os.environ.get("GEM_SANDBOX_LEVEL") or "auto"
+    if name == "zygote" and sys.platform == "win32":
+        raise SandboxError(
+            'the local sandbox requires Linux; use make_sandbox("docker"), "podman" or "remote". '
+            "GEM_SANDBOX_LEVEL=basic, without isolation, works only on Linux and macOS"
+        )
     backend_class = resolve(BACKENDS[name])
     _check_options(name, backend_class, options)
     sandbox: Sandbox = backend_class(limits=limits or Limits(), **options)
@@ -90,7 +95,10 @@ def get_sandbox(backend: str = "auto", *, level: str = "auto") -> Sandbox:
 
     Args:
         backend: see make_sandbox.
-        level: level of the zygote backend; "auto" means GEM_SANDBOX_LEVEL if set, else the highest available level.
+        level: level of the zygote backend; see make_sandbox.
+
+    Raises:
+        BadValue, SandboxError: see make_sandbox.
     """
     key = (backend, level)
     with _lock:

@@ -49,7 +49,8 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
     The answer is one JSON line on the socket fds[CHANNEL].
 
     Args:
-        options: "source" (base64), "function" (a name) and "arguments" (JSON text of a list).
+        options: "source" (base64), "function" (a name), "arguments" (JSON text of a list) and "value_bytes" (maximum
+            size of the return value).
         fds: descriptors of stdin, stdout, stderr and the socket.
     """
     program: Any = sys.modules["program"]
@@ -58,10 +59,10 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
 
     def call() -> None:
         try:
-            module = program.new_module("program")
+            module = program.new_function_module()
             program.run_in(module, code)
             value = program.find_function(module, options["function"])(*json.loads(options["arguments"]))
-            answer["value"] = values.encode(value)
+            answer["value"] = values.encode_returned(value, options["function"], options["value_bytes"])
         except MemoryError:
             answer["out_of_memory"] = True
             raise
@@ -123,12 +124,16 @@ class Relay:
         os.write(self.died[1], b"0")  # makes report_exit() check once now, because the child may have ended already
 
     def forward_input(self) -> bytes:
-        data = os.read(0, CHUNK)
+        """Forward a message of the host to the interpreter of a session. An empty message interrupts the cell."""
+        size = read(4)
+        message = size + read(int.from_bytes(size, "big"))
         self.control.setblocking(True)
         with contextlib.suppress(OSError):  # the child has ended; report_exit() handles this
-            self.control.sendall(data)
+            self.control.sendall(message)
+            if message == bytes(4):
+                os.killpg(self.child, signal.SIGINT)
         self.control.setblocking(False)
-        return data
+        return message
 
     def forward_output(self, fd: int) -> bytes | None:
         """Forward and return a chunk of output. Returns None if no output is available yet, b"" at the end."""
@@ -175,6 +180,15 @@ class Relay:
         line = json.dumps({name: base64.b64encode(data).decode()}).encode() + b"\n"
         while data and line:
             line = line[os.write(1, line) :]
+
+
+def read(size: int) -> bytes:
+    """Read ``size`` bytes from the host, or fewer if it has closed stdin."""
+    parts = []
+    while size and (part := os.read(0, size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def set_dumpable(value: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import select
+import time
 from typing import Protocol
 
 FLOOD_FACTOR = 32  # a program that writes more than this multiple of output_bytes is killed
@@ -53,3 +56,92 @@ class Capture:
         cut = self.total - len(self.head) - len(self.end)
         head, end = self.head.decode("utf-8", "replace"), self.end.decode("utf-8", "replace")
         return f"{head}\n[... {cut} bytes cut ...]\n{end}"
+
+
+class OutputReader:
+    """Reads pipes into captures and reports when other descriptors are readable.
+
+    ``captures`` maps the read end of each pipe to its capture. ``floods`` holds the read ends of pipes that received
+    more than FLOOD_FACTOR times their limit.
+    """
+
+    def __init__(self) -> None:
+        self.captures: dict[int, Capture] = {}
+        self.floods: set[int] = set()
+        self.watched: set[int] = set()
+        self.poll = select.poll()
+
+    def pipe(self, limit: int) -> tuple[int, int]:
+        """Create a pipe and capture up to ``limit`` bytes of its data.
+
+        Returns:
+            (read end, write end). This object closes the read end; the caller closes the write end.
+        """
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.fchmod(writer, 0o666)  # for programs that run as another user and open /dev/stdout
+        self.captures[reader] = Capture(limit)
+        self.watch(reader)
+        return reader, writer
+
+    def watch(self, fd: int) -> None:
+        self.watched.add(fd)
+        self.poll.register(fd, select.POLLIN)
+
+    def wait(self, deadline: float) -> list[int]:
+        """Wait until a descriptor is readable or the deadline has passed, and read from the readable pipes.
+
+        Args:
+            deadline: value of time.monotonic().
+
+        Returns:
+            The readable descriptors that are not pipes of this object.
+        """
+        left = max(0.0, deadline - time.monotonic())
+        ready = [fd for fd, _ in self.poll.poll(left * 1000)]
+        for fd in ready:
+            if fd in self.captures:
+                self._read(fd)
+        return [fd for fd in ready if fd not in self.captures]
+
+    def renew(self, *fds: int) -> None:
+        """Discard the captured data of these pipes and start new captures."""
+        self.floods.difference_update(fds)
+        for fd in fds:
+            self.captures[fd] = Capture(self.captures[fd].limit)
+
+    def drain(self, *fds: int) -> None:
+        """Read the data that is available in pipes, without waiting for processes that still hold the write ends."""
+        for fd in fds:
+            for _ in range(FLOOD_FACTOR):
+                if not self._read(fd):
+                    break
+
+    def close(self, *fds: int) -> None:
+        """Close the read ends of these pipes. Without arguments, close all of them."""
+        for fd in fds or tuple(self.captures):
+            self.forget(fd)
+            self.floods.discard(fd)
+            del self.captures[fd]
+            os.close(fd)
+
+    def _read(self, fd: int) -> bool:
+        """Read a chunk from a pipe. Returns False if no data is available."""
+        try:
+            data = os.read(fd, CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self.forget(fd)
+            return False
+        capture = self.captures[fd]
+        capture.add(data)
+        if capture.total > FLOOD_FACTOR * capture.limit:
+            self.floods.add(fd)
+        return True
+
+    def forget(self, fd: int) -> None:
+        """Stop polling a descriptor."""
+        if fd in self.watched:
+            self.watched.remove(fd)
+            self.poll.unregister(fd)

@@ -54,11 +54,11 @@ def unpacked_files(files: Mapping[str, str]) -> dict[str, str | bytes]:
 
 
 def packed_cases(cases: Sequence[Case]) -> list[dict[str, Any]]:
-    return [{"stdin": packed(case.stdin), "arguments": case.arguments} for case in cases]
+    return [{**asdict(case), "stdin": packed(case.stdin)} for case in cases]
 
 
 def unpacked_cases(cases: Sequence[Mapping[str, Any]]) -> list[Case]:
-    return [Case(stdin=unpacked(case["stdin"]), arguments=case.get("arguments")) for case in cases]
+    return [Case(**{**case, "stdin": unpacked(case["stdin"])}) for case in cases]
 
 
 def packed_limits(limits: Limits | None) -> dict[str, Any] | None:

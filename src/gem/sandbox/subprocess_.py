@@ -30,7 +30,7 @@ class SubprocessSandbox(CommandSandbox):
 
     def report(self) -> Report:
         guarantees: dict[str, str | None] = dict.fromkeys(
-            ("network", "files", "processes", "memory", "disk", "cpu", "kernel")
+            ("network", "files", "processes", "kernel", "memory", "process_limit", "disk", "cpu")
         )
         return Report(
             "subprocess",

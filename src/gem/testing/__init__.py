@@ -1,7 +1,8 @@
 """Check environments, dataset rows, tools and sandboxes; record and replay playthroughs.
 
 The following need more than the core package, so they have to be imported from their own modules: check_sandbox() from
-gem.testing.check_sandbox, and the fake servers for tests from gem.testing.fakes and gem.testing.fake_search.
+gem.testing.check_sandbox, check_judge() from gem.testing.check_judge, and the fake servers for tests from
+gem.testing.fakes and gem.testing.fake_search.
 """
 
 from gem.testing.check import CheckReport, CheckResult

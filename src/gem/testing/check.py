@@ -22,11 +22,12 @@ class CheckFailed(Exception):
         detail: what was observed.
         script: lines of Python that reproduce the failure; empty if no script was recorded.
         turns: number of steps that the script takes; 0 without a script.
+        items: one text per failed item, if several were checked.
     """
 
-    def __init__(self, detail: str, script: Sequence[str] = ()) -> None:
+    def __init__(self, detail: str, script: Sequence[str] = (), items: Sequence[str] = ()) -> None:
         super().__init__(detail)
-        self.detail, self.script, self.turns = detail, list(script), 0
+        self.detail, self.script, self.turns, self.items = detail, list(script), 0, tuple(items)
 
 
 class Unchecked(Exception):
@@ -75,6 +76,7 @@ class CheckResult:
         status: "unchecked" if the check could neither pass nor fail.
         detail: the failure, the reason for "unchecked", or the note of a check that passed; may be empty.
         reproduction: a short Python program that reproduces the failure; empty if there is no such program.
+        items: one text per failed item, such as a dataset row, if the check examined several.
     """
 
     name: str
@@ -82,6 +84,7 @@ class CheckResult:
     status: Status
     detail: str = ""
     reproduction: str = ""
+    items: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,15 +144,17 @@ class CheckReport:
         verdict = "FAILED" if not self.ok else "unchecked" if len(self.unchecked) == len(self.results) else "ok    "
         return f"{verdict}  {self.target}  {numbers}{names and f' ({names})'}, {self.seconds:.1f} s"
 
-    def to_text(self, *, only_failed: bool = False) -> str:
+    def to_text(self, *, only_failed: bool = False, width: int | None = None) -> str:
         """Return the summary and a table of the checks, with the detail and the reproduction of each check.
 
         Args:
             only_failed: show only the checks that failed.
+            width: maximum line length in characters, except for reproductions; None wraps only details, at 116.
         """
         results = self.failed if only_failed else list(self.results)
-        width = max((len(result.name) for result in results), default=0)
-        return "\n".join([self.summary(), *(_entry(result, width) for result in results)])
+        longest = max((len(result.name) for result in results), default=0)
+        summary = _wrapped(self.summary(), width, "  ")
+        return "\n".join([*summary, *(_entry(result, longest, width) for result in results)])
 
     def __str__(self) -> str:
         return self.to_text()
@@ -206,15 +211,21 @@ def _run(
     except Unchecked as e:
         return CheckResult(check.name, check.description, "unchecked", str(e))
     except CheckFailed as e:
-        return CheckResult(check.name, check.description, "failed", e.detail, "\n".join(e.script))
+        return CheckResult(check.name, check.description, "failed", e.detail, "\n".join(e.script), e.items)
     return CheckResult(check.name, check.description, "passed", note or "")
 
 
-def _entry(result: CheckResult, width: int) -> str:
-    lines = [f"  {_STATUS_LABELS[result.status]:<9}  {result.name:<{width}}  {result.description}"]
+def _entry(result: CheckResult, longest: int, width: int | None) -> str:
     indent = " " * 13
+    line = f"  {_STATUS_LABELS[result.status]:<9}  {result.name:<{longest}}  {result.description}"
+    lines = _wrapped(line, width, indent)
     if result.detail:
-        lines += textwrap.wrap(result.detail, 116, initial_indent=indent, subsequent_indent=indent)
+        lines += textwrap.wrap(result.detail, width or 116, initial_indent=indent, subsequent_indent=indent)
+    lines += [f"{indent}{item}" for item in result.items]
     if result.reproduction:
         lines.append(textwrap.indent(result.reproduction, indent + "    "))
     return "\n".join(lines)
+
+
+def _wrapped(line: str, width: int | None, indent: str) -> list[str]:
+    return [line] if width is None else textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)

@@ -14,10 +14,11 @@ from typing import Any
 
 from gem.errors import BadValue
 from gem.seeding import check_seed
-from gem.testing import env_construction, env_determinism, env_interface, env_scores, env_secrets
+from gem.testing import env_construction, env_determinism, env_interface, env_process, env_scores, env_secrets
 from gem.testing.check import Check, CheckReport, CheckResult, run_checks
-from gem.testing.harness import EnvTarget, Harness, env_target
+from gem.testing.harness import Harness
 from gem.testing.side_effects import GlobalStreams
+from gem.testing.target import EnvTarget, env_target
 
 # A check must come after the checks that it needs.
 CHECKS: tuple[Check[Harness], ...] = (
@@ -31,11 +32,18 @@ CHECKS: tuple[Check[Harness], ...] = (
     env_interface.rewards,
     env_interface.reward_range,
     env_interface.endings,
+    env_interface.stop_reason,
+    env_interface.turn_limit,
     env_interface.episode_over,
     env_interface.any_text,
     env_interface.sampled_legal,
+    env_process.process_state,
+    env_process.stdout,
+    env_process.files,
     env_determinism.step_determinism,
     env_determinism.seed_determinism,
+    env_determinism.seed_diversity,
+    env_process.wall_clock,
     env_determinism.global_streams,
     env_determinism.isolation,
     env_determinism.episode_sequence,
@@ -46,12 +54,17 @@ CHECKS: tuple[Check[Harness], ...] = (
     env_determinism.pickling,
     env_scores.oracle,
     *env_scores.BASELINES.values(),
+    env_scores.reachable_maximum,
     env_secrets.secrets,
 )
 
 
-def check_env(env_or_id: Any, *, seeds: int | Iterable[int] = 10, episodes: int = 50) -> CheckReport:
-    """Run every check on an environment. The state of the global random streams is restored at the end.
+def check_env(
+    env_or_id: Any, *, seeds: int | Iterable[int] = 10, episodes: int = 50, thorough: bool = False
+) -> CheckReport:
+    """Run every check on an environment.
+
+    At the end, the state of the global random streams and the settings of the process are restored.
 
     Args:
         env_or_id: a registered id; an EnvSpec, registered or not; an Env; an Env class that needs no arguments; or a
@@ -60,6 +73,7 @@ def check_env(env_or_id: Any, *, seeds: int | Iterable[int] = 10, episodes: int 
             apply to an EnvSpec than to a class.
         seeds: seeds of the recorded rollouts; an integer n stands for the seeds 0 to n - 1.
         episodes: number of episodes used to estimate means and rates.
+        thorough: also measure for about ten seconds whether memory, file descriptors, threads, processes and time grow.
 
     Returns:
         A report with one result per check. Exceptions raised by the environment are reported as failures.
@@ -73,11 +87,12 @@ def check_env(env_or_id: Any, *, seeds: int | Iterable[int] = 10, episodes: int 
     if operator.index(episodes) < 1:
         raise BadValue(f"episodes must be at least 1, got {episodes}")
     streams, target = GlobalStreams(), env_target(env_or_id)
+    harness = Harness(target, seeds, episodes)
     try:
-        harness = Harness(target, seeds, episodes)
-        results = run_checks(CHECKS, harness, case=harness.case)
+        results = run_checks((*CHECKS, *(env_process.GROWTH if thorough else ())), harness, case=harness.case)
     finally:
         streams.restore()
+        harness.process_state.restore()
     results += _unknown_baselines(target)
     return CheckReport(target.name, results, seeds, episodes, time.perf_counter() - start)
 

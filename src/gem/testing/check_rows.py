@@ -2,13 +2,16 @@
 
 The gold answers come from the oracle that the spec names. The wrong answers come from the environment's ``corrupted``
 method, which changes a gold answer. If this method returns None for a row, only the gold answer of the row is checked.
+Gold answers that no model's answer can equal, such as prose, are found without an oracle by the environment's
+``row_error``.
 
->>> check_rows("math:Arithmetic", rows=5).detail
-'5 of 1,000,000 rows'
+>>> check_rows("logic:Rules", rows=5).detail
+'5 of 1,000,000 rows, 5 distinct (100.0%)'
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -19,8 +22,7 @@ from gem.errors import BadValue
 from gem.policies import Oracle, oracle
 from gem.registry import EnvSpec, make
 from gem.testing.check import Check, CheckFailed, CheckResult, Unchecked, check, run_checks
-
-MAX_SHOWN = 5  # problems shown in the detail of the result
+from gem.testing.plain_data import canonical
 
 ProgressFunction = Callable[[int, int], None]  # called with (rows done, total rows)
 
@@ -46,8 +48,8 @@ def check_rows(
         progress: called with (rows done, total rows) after each row.
 
     Returns:
-        One result for all rows. Malformed rows count as failures. The status is "unchecked" if the environment has no
-        dataset or no oracle.
+        One result for all rows, with the number of distinct prompts. ``items`` names each row that is malformed or
+        fails. The status is "unchecked" if the environment has no dataset, or if it has no oracle and no row is faulty.
 
     Raises:
         UnknownEnv: no environment has this id.
@@ -67,25 +69,32 @@ def gold_answers(target: DatasetTarget) -> str | None:
     dataset = getattr(env, "dataset", None)
     if dataset is None or not hasattr(env, "corrupted"):
         raise Unchecked("the environment has no dataset")
-    try:
-        player = oracle(target.env)
-    except BadValue as e:
-        raise Unchecked(str(e)) from e
+    player = _oracle(target.env)
     chosen = list(_spaced_indices(len(dataset), target.rows))
     problems: dict[int, str] = {}
+    prompts: Counter[int] = Counter()
     for done, idx in enumerate(chosen, 1):
-        if (problem := _problem(target.env, player, idx)) is not None:
+        if (problem := _problem(target.env, player, idx, prompts)) is not None:
             problems[idx] = problem
         target.progress(done, len(chosen))
     count = f"{len(chosen):,} of {len(dataset):,} rows" if len(chosen) < len(dataset) else f"all {len(dataset):,} rows"
+    if prompts:
+        count += f", {len(prompts):,} distinct ({len(prompts) / prompts.total():.1%})"
     if skipped := getattr(env, "skipped_rows", 0):
         count += f", {skipped:,} malformed rows skipped"
     if problems:
-        shown = "; ".join(list(problems.values())[:MAX_SHOWN])
-        more = f"; and {len(problems) - MAX_SHOWN:,} more" if len(problems) > MAX_SHOWN else ""
-        detail = f"{len(problems):,} of {count}: {shown}{more}"
-        raise CheckFailed(detail, _reproduction(target.env.env_id, min(problems)))
+        script = _reproduction(target.env.env_id, min(problems), played=player is not None)
+        raise CheckFailed(f"{len(problems):,} of {count}", script, list(problems.values()))
+    if player is None:
+        raise Unchecked(f"{count}; no gold answer was played, because the environment has no oracle")
     return count
+
+
+def _oracle(env: Any) -> Oracle | None:
+    try:
+        return oracle(env)
+    except BadValue:
+        return None
 
 
 def _propagate(check: Check[Any]) -> AbstractContextManager[None]:
@@ -93,15 +102,19 @@ def _propagate(check: Check[Any]) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _problem(env: Any, player: Oracle, idx: int) -> str | None:
-    """Check one row. Returns a description of the problem, or None if there is no problem."""
+def _problem(env: Any, player: Oracle | None, idx: int, prompts: Counter[int]) -> str | None:
+    """Check one row and count its prompt. Returns a description of the problem, or None if there is no problem."""
     where = env.unwrapped.dataset.where(idx)
     try:
-        gold = player.act(env.reset(seed=0, idx=idx)[0])
+        prompt = env.reset(seed=0, idx=idx)[0]
     except BadValue as e:
         return str(e) if where in str(e) else f"{where}: {e}"
+    prompts[hash(canonical(prompt))] += 1
     if (error := env.unwrapped.row_error()) is not None:
         return f"{where}: {error}"
+    if player is None:
+        return None
+    gold = player.act(prompt)
     if (reward := env.step(gold)[1]) != 1.0:
         return f"{where}: the gold answer {shorten(gold, 60)} scores {reward:g}"
     wrong = env.unwrapped.corrupted(gold)
@@ -113,7 +126,14 @@ def _problem(env: Any, player: Oracle, idx: int) -> str | None:
     return None
 
 
-def _reproduction(env_id: str, idx: int) -> list[str]:
+def _reproduction(env_id: str, idx: int, *, played: bool) -> list[str]:
+    if not played:
+        return [
+            "import gem",
+            f"env = gem.make({env_id!r})",
+            f"env.reset(seed=0, idx={idx})",
+            "print(env.unwrapped.row_error())",
+        ]
     return [
         "import gem",
         "from gem.policies import oracle",

@@ -42,14 +42,14 @@ def construction(harness: Harness) -> str | None:
     needs=("construction", "protocol"),
 )
 def imports(harness: Harness) -> str | None:
-    findings = _probe(harness)
+    findings = probe(harness)
     _require_no_effects("importing it", findings["printed"], findings["connections"])
     return describe_import_cost(findings)
 
 
 @check("other-process", "Another process with another hash seed plays the same episodes.", needs=("seed-determinism",))
 def other_process(harness: Harness) -> str | None:
-    for rollout, outputs in zip(harness.rollouts, _probe(harness)["outputs"], strict=False):
+    for rollout, outputs in zip(harness.rollouts, probe(harness)["outputs"], strict=False):
         harness.new_case()
         harness.script.append("# run with PYTHONHASHSEED=0 and again with PYTHONHASHSEED=1:")
         env = harness.build()
@@ -99,32 +99,41 @@ def _require_no_effects(action: str, printed: str, connections: list[str]) -> No
         raise CheckFailed(f"{action} connects to {', '.join(connections)}")
 
 
-def _probe(harness: Harness) -> Mapping[str, Any]:
+def probe(harness: Harness) -> Mapping[str, Any]:
     """Run side_effects.main() in another process and return its findings, which are cached in the harness.
 
     Raises:
         Unchecked: the other process cannot build or play the environment.
     """
     if harness.probe_findings is None:
-        harness.probe_findings = _run_probe(harness)
+        harness.probe_findings = run_probe(harness)
     return harness.probe_findings
 
 
-def _run_probe(harness: Harness) -> Mapping[str, Any]:
+def run_probe(harness: Harness, *, growth_seconds: float = 0) -> Mapping[str, Any]:
+    """Run side_effects.main() in another process. ``growth_seconds`` > 0 runs growth.measure() instead of a replay."""
     target = harness.target
     if target.entry is None:
         raise Unchecked("another process cannot import it: it is defined in a function or in __main__")
     rollouts = [(rollout.seed, list(rollout.actions)) for rollout in harness.rollouts[:PROBE_ROLLOUTS]]
+    env = target.build()
+    env_id = getattr(env, "env_id", None)  # the entry point alone does not set it, and episodes depend on it
+    env.close()
+    if growth_seconds:
+        longest = max([*harness.rollouts, *harness.long_rollouts], key=lambda rollout: len(rollout.actions))
+        rollouts.append((longest.seed, list(longest.actions)))
     try:
         arguments = pickle.dumps((target.args, dict(target.kwargs)))
     except Exception as e:  # pickle raises whatever the arguments raise
         raise Unchecked(f"its arguments cannot be pickled: {type(e).__name__}: {e}") from e
+    job = {"entry": target.entry, "arguments": arguments, "env_id": env_id}
+    job |= {"rollouts": rollouts, "growth_seconds": growth_seconds}
     hash_seed = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     try:
         process = subprocess.run(
             [sys.executable, str(Path(side_effects.__file__))],
-            input=pickle.dumps({"entry": target.entry, "arguments": arguments, "rollouts": rollouts}),
+            input=pickle.dumps(job),
             capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": paths},
             timeout=PROBE_TIMEOUT_S,

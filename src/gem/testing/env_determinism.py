@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
+import random
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
-from gem.core import Step
+from gem._internal.text import short_repr
+from gem.core import Step, position_of
 from gem.testing.check import CheckFailed, Unchecked, check
-from gem.testing.harness import Harness, TrackedEnv, import_path, literal
+from gem.testing.harness import Harness, TrackedEnv
 from gem.testing.plain_data import canonical, repr_near_difference
 from gem.testing.side_effects import GlobalStreams, seed_global_streams
+from gem.testing.target import import_path, literal
 
+DIVERSITY_TURNS = 10  # number of steps by which episodes with different seeds are compared
+MIN_DIVERSITY_SEEDS = 20
+# Besides neighbouring seeds, pairs with these distances are compared: multiples of all numbers up to 22, of all powers
+# of two up to 2**24, and of all powers of ten up to 10**8.
+SEED_STRIDES = (math.lcm(*range(1, 23)), 2**24, 10**8)
+MAX_CHANCE = 1e-9  # the check fails if so many pairs with equal episodes are less probable than this
 OTHER_GLOBAL_SEED = 123_456  # the global streams are set to this seed between the calls of an episode
 
 
@@ -54,6 +66,45 @@ def seed_determinism(harness: Harness) -> str | None:
 
     harness.for_each_rollout(body)
     return f"{len(starts)} different first observations over {len(harness.seeds)} seeds"
+
+
+@check(
+    "seed-diversity",
+    "Different seeds give different episodes, and so do consecutive resets without a seed.",
+    needs=("protocol", "seed-determinism", "step-determinism"),
+)
+def seed_diversity(harness: Harness) -> str | None:
+    actions = max(harness.rollouts, key=lambda rollout: len(rollout.actions)).actions[:DIVERSITY_TURNS]
+    env = harness.build()
+    count = max(2 * harness.episodes, len(harness.seeds))
+    if count < MIN_DIVERSITY_SEEDS:
+        raise Unchecked(f"{count} seeds are too few to compare; at least {MIN_DIVERSITY_SEEDS} are needed")
+    episodes = {seed: _fingerprint(harness, env, seed, actions) for seed in range(count)}
+    different = len(set(episodes.values()))
+    if different == 1:
+        if env.env.instances() == 1:
+            return "instances() declares a single episode"
+        failure = _same_episodes(harness, env, count)
+        _set_script(harness, 0, 1)
+        raise failure
+    for stride in SEED_STRIDES:
+        for seed in range(count // 4):
+            episodes[seed + stride] = _fingerprint(harness, env, seed + stride, actions)
+    frequency = Counter(map(episodes.__getitem__, range(count)))
+    chance = sum(n * (n - 1) for n in frequency.values()) / (count * (count - 1))  # that two episodes are equal
+    for distance in (*range(1, count // 2 + 1), *SEED_STRIDES):
+        pairs = [(seed, seed + distance) for seed in range(count) if seed + distance in episodes]
+        equal = [pair for pair in pairs if episodes[pair[0]] == episodes[pair[1]]]
+        if _binomial_tail(len(pairs), len(equal), chance or 1 / count**2) < MAX_CHANCE:
+            _set_script(harness, *equal[0])
+            rate = f"{len(equal)} of {len(pairs)} pairs of seeds that differ by {distance:,} give the same episode"
+            raise CheckFailed(f"{rate}; expected by chance: {chance:.1%}")
+    env.reset(0)
+    following = {_fingerprint(harness, env, None, actions) for _ in range(count)}
+    if len(following) == 1 and chance ** (count - 1) < MAX_CHANCE:
+        _set_script(harness, 0, "", "")
+        raise CheckFailed(f"reset() without a seed gives the same episode {count} times in a row")
+    return f"{different} different episodes over {count} seeds"
 
 
 @check(
@@ -215,6 +266,48 @@ def pickling(harness: Harness) -> str | None:
 
     harness.for_each_rollout(body)
     return None
+
+
+def _fingerprint(harness: Harness, env: TrackedEnv, seed: int | None, actions: Sequence[str]) -> str:
+    """Reset the environment and play. Returns everything that the episode shows and hides, as text."""
+    del harness.script[1:]
+    start = env.reset_plain(seed)
+    hidden = harness.call(f"{env.name}.secrets()", env.env.secrets)
+    return canonical([start, hidden, [tuple(step) for step in env.run(actions)]])
+
+
+def _set_script(harness: Harness, *seeds: object) -> None:
+    harness.script[1:] = [line for seed in seeds for line in (f"print(env.reset({seed}))", "print(env.secrets())")]
+
+
+def _same_episodes(harness: Harness, env: TrackedEnv, count: int) -> CheckFailed | Unchecked:
+    """Return a failure if the environment has something to draw; otherwise the task may be the same by design."""
+    same = f"{count} seeds give the same episode"
+    generators: list[random.Random] = []
+    seed_generator = random.Random.seed
+
+    def record(generator: random.Random, *args: Any, **kwargs: Any) -> None:
+        generators.append(generator)
+        seed_generator(generator, *args, **kwargs)
+
+    random.Random.seed = record  # type: ignore[method-assign,assignment]
+    try:
+        env.reset(count)
+    finally:
+        random.Random.seed = seed_generator  # type: ignore[method-assign]
+    inner = env.env.unwrapped
+    if (recorded := position_of(env.env)[0]) not in (count, None):
+        return CheckFailed(f"{same}: reset(seed={count}) starts an episode with the seed {recorded}")
+    if hidden := env.env.secrets():
+        return CheckFailed(f"{same}, with the secret {short_repr(hidden[0])}")
+    if any(generator is not inner.rng and generator is not inner._action_rng for generator in generators):
+        return CheckFailed(f"{same}: reset() draws from a random generator of its own, not from self.rng")
+    return Unchecked(f"{same}; define instances() to return 1 if the environment has a single task")
+
+
+def _binomial_tail(n: int, k: int, p: float) -> float:
+    """Return the probability of at least k successes in n trials."""
+    return sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k, n + 1))
 
 
 def _require_no_draws(harness: Harness, seed: int, actions: Sequence[str], may_seed: bool) -> None:

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gem._internal.text import short_repr
-from gem.core import RESERVED_INFO_KEYS, Env, Step, StopReason
+from gem.core import RESERVED_INFO_KEYS, EndOnTruncation, Env, Step, StopReason
 from gem.errors import EpisodeOver
 from gem.testing.check import CheckFailed, Unchecked, check
 from gem.testing.harness import Harness, Rollout, TrackedEnv
-from gem.testing.plain_data import canonical
+from gem.testing.plain_data import canonical, text_of
 from gem.testing.rollouts import record_rollouts
+from gem.testing.target import layers
 
 # Stop reasons that truncate an episode: limits outside the task and infrastructure failures. All others terminate it.
-TRUNCATING = frozenset({StopReason.MAX_TURNS, StopReason.MAX_TOKENS, StopReason.FAILED})
+TRUNCATING = frozenset({StopReason.MAX_TURNS, StopReason.MAX_TOKENS, StopReason.REFUSED, StopReason.FAILED})
+# The turn limit in the rules of an environment.
+_TURNS = r"(?:turns|guesses|attempts|tries|steps|rounds|actions)\b"
+TURN_LIMIT = re.compile(
+    rf"(?:in|within|at most|up to|more than|maximum of|limit of|have|only) (\d+) {_TURNS}"
+    rf"|(?:turn limit|limit of turns|max(?:imum|\.)? (?:number of )?{_TURNS})(?: is)?[ :=]+(\d+)",
+    re.IGNORECASE,
+)
 TOLERANCE = 1e-9  # allowed rounding error of sums of rewards
 MARK = "added by gem check"
 
-LONG_TEXT_SIZES = (2**12, 2**16, 2**20)  # increasing, to detect quadratic time before memory runs out
+LONG_TEXT_SIZES = (2**12, 2**16, 2**20)  # increasing, to detect quadratic time before memory runs out; CPU time counts
 MAX_EXTRA_SECONDS = 0.5  # maximum difference to the shortest time, except for the largest size
 MAX_EXTRA_SECONDS_LARGEST = 20.0
 LONG_TEXTS: tuple[Callable[[int], str], ...] = (
@@ -158,21 +167,49 @@ def endings(harness: Harness) -> str | None:
 
     def inspect(answer: Any) -> None:
         if isinstance(answer, Step):
-            _require_consistent_ending(answer)
+            _require_consistent_ending(answer, both=end_on_truncation)
             if answer.terminated or answer.truncated:
                 reasons.add(answer.info.get("stop_reason"))
 
-    def require_reason(answer: Any) -> None:
-        if isinstance(answer, Step) and (answer.terminated or answer.truncated) and not answer.info.get("stop_reason"):
-            raise CheckFailed("this episode ends without info['stop_reason'], but others end with one")
-
+    env = harness.build().env
+    end_on_truncation = any(isinstance(layer, EndOnTruncation) for layer in layers(env))
     _inspect_answers(harness, inspect, _all_rollouts(harness))
     if not reasons:
         raise Unchecked("no episode ended")
-    if reasons == {None}:
-        raise Unchecked("info has no 'stop_reason' at the end of an episode")
-    _inspect_answers(harness, require_reason, _all_rollouts(harness))
     return f"observed: {', '.join(sorted(map(str, reasons)))}"
+
+
+@check("stop-reason", "info['stop_reason'] says why an episode ended.", needs=("types", "endings"))
+def stop_reason(harness: Harness) -> str | None:
+    def inspect(answer: Any) -> None:
+        if isinstance(answer, Step) and (answer.terminated or answer.truncated) and not answer.info.get("stop_reason"):
+            raise CheckFailed("the episode ends without info['stop_reason']; gem.StopReason lists the values")
+
+    _inspect_answers(harness, inspect, _all_rollouts(harness))
+    return None
+
+
+@check("turn-limit", "Episodes are truncated at the turn limit that the first observation states.", needs=("endings",))
+def turn_limit(harness: Harness) -> str | None:
+    stated: set[int] = set()
+
+    def body(seed: int, actions: Sequence[str]) -> None:
+        env = harness.build()
+        limits = {int(next(filter(None, match))) for match in TURN_LIMIT.findall(text_of(env.reset(seed)[0]))}
+        stated.update(limits)
+        valid = 0
+        for action in actions if limits else ():
+            if env.over:
+                break
+            step = env.step(action)
+            valid += "invalid" not in step.info
+            cut = step.truncated and step.info.get("stop_reason") in (None, StopReason.MAX_TURNS)
+            if valid > max(limits) or (cut and env.turn < min(limits)):
+                turns = f"truncated after turn {env.turn}" if cut else f"not over after {valid - 1} turns"
+                raise CheckFailed(f"the episode is {turns}, but the first observation states a limit of {max(limits)}")
+
+    harness.for_each_rollout(body, _all_rollouts(harness))
+    return f"stated: {', '.join(map(str, sorted(stated)))}" if stated else "the first observation states no limit"
 
 
 @check(
@@ -269,11 +306,11 @@ def _sums_to(parts: Any, reward: float) -> bool:
     return isinstance(parts, Mapping) and abs(sum(parts.values()) - reward) <= TOLERANCE
 
 
-def _require_consistent_ending(step: Step) -> None:
+def _require_consistent_ending(step: Step, *, both: bool) -> None:
     reason, ended = step.info.get("stop_reason"), step.terminated or step.truncated
+    if step.terminated and step.truncated and not both:
+        raise CheckFailed("both terminated and truncated are set; only gem.make(…, end_on_truncation=True) does this")
     if reason is None:
-        if step.terminated and step.truncated:
-            raise CheckFailed("both terminated and truncated are set, without info['stop_reason']")
         return
     if not ended:
         raise CheckFailed(f"info['stop_reason'] is {short_repr(reason)}, but the episode has not ended")
@@ -311,9 +348,9 @@ def _step_with_growing_text(harness: Harness, make_text: Callable[[int], str]) -
         harness.new_case()
         env = harness.build()
         env.reset(harness.rollouts[0].seed)
-        start = time.perf_counter()
+        start = time.process_time()
         env.step(make_text(size))
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         fastest = min(fastest, seconds)
         if seconds - fastest > (MAX_EXTRA_SECONDS_LARGEST if size == LONG_TEXT_SIZES[-1] else MAX_EXTRA_SECONDS):
             raise CheckFailed(f"a text of {size:,} characters takes {seconds:.1f} s: time grows faster than length")

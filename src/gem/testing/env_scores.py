@@ -10,6 +10,7 @@ from gem._internal.text import shorten
 from gem.testing.check import Check, CheckFailed, Unchecked, check
 from gem.testing.harness import Harness
 from gem.testing.rollouts import (
+    MIN_EPISODES,
     SCORE_STEPS,
     BaselinePolicy,
     ScoreEstimate,
@@ -101,7 +102,7 @@ def _baseline_check(name: str, policy: str, policies: Callable[[Harness], list[B
         return f"{_described(best)}, declared {limit:g}"
 
     description = f"{policy} scores no more than the declared baseline."
-    return check(f"baseline-{name}", description, needs=("rewards",))(function)
+    return check(f"baseline-{name}", description, needs=("rewards", "seed-diversity"))(function)
 
 
 def _constant_policies(harness: Harness) -> list[BaselinePolicy]:
@@ -128,6 +129,20 @@ BASELINES = {
         "injection", "A prompt injection", lambda harness: [*map(constant_policy, INJECTIONS)]
     ),
 }
+
+
+@check("reachable-maximum", "Some episode reaches the highest score that the spec declares.", needs=("rewards",))
+def reachable_maximum(harness: Harness) -> str | None:
+    maximum = math.inf if harness.spec is None else harness.spec.reward_range[1]
+    if not math.isfinite(maximum):
+        raise Unchecked("no maximum is declared; declare one with EnvSpec(reward_range=…)")
+    if harness.best_total >= maximum - TOLERANCE:
+        return None
+    detail = f"the best of all episodes scores {harness.best_total:g}, below the declared maximum of {maximum:g}"
+    if not harness.target.has_oracle:
+        raise Unchecked(f"{detail}; no oracle is known")
+    assert harness.spec is not None and harness.spec.oracle is not None
+    raise _failure(harness, f"{detail}, even with the oracle", oracle_policy(harness.spec.oracle), range(MIN_EPISODES))
 
 
 def _described(estimate: ScoreEstimate) -> str:

@@ -12,19 +12,25 @@ often than chance explains:
    contains the secret number, the secret is a bound of the range more often than an unrelated number is. The odds of a
    chance occurrence are therefore assumed to be eight times as high as estimated.
 4. The check fails if the probability of at least as many occurrences by chance is below one in a million.
+
+The last step is not searched: it may reveal the secrets, in the observation or under ``revealed`` in the info.
+
+The search is repeated in repr(env), and in the text read backwards, decoded or shifted by one: see VIEWS.
 """
 
 from __future__ import annotations
 
+import base64
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from gem._internal.text import short_repr
 from gem.testing.check import CheckFailed, Unchecked, check
-from gem.testing.harness import Harness, Rollout
+from gem.testing.harness import Harness, Rollout, TrackedEnv
 from gem.testing.plain_data import plain
 
 MAX_PROBABILITY = 1e-6  # the check fails if the occurrences are less probable than this by chance
@@ -33,7 +39,18 @@ CONFIRMATION_PROBABILITY = 0.1  # below this, but not below MAX_PROBABILITY, mor
 CONFIRMATION_FACTOR = 4  # the number of episodes is multiplied by this for the second estimate
 FIRST_SEED = 1_000  # the default seeds of the recorded rollouts, whose actions are used, are smaller
 MAX_ROLLOUTS, MAX_TURNS = 2, 30  # number of action lists played per episode, and maximum length of a list
+VIEWED_TURNS = 10  # only these are searched through VIEWS, to save time
 UNRELATED_EPISODES = 10  # each episode is searched for the secrets of this many other episodes
+
+
+class Shown(NamedTuple):
+    """What an environment shows at one turn: the text of observation and info, and repr(env)."""
+
+    text: str
+    repr: str
+
+
+View = Callable[[Shown], str]
 
 
 @dataclass(frozen=True)
@@ -43,12 +60,17 @@ class EpisodeText:
     Args:
         seed: seed of the episode.
         secret: pattern that matches any secret of the episode as a whole word; None if the episode has no secrets.
-        texts: for each list of actions, the texts shown after 0, 1, 2, … actions, casefolded. Empty without secrets.
+        shown: for each list of actions, what is shown after 0, 1, 2, … actions. Empty without secrets.
+        texts: the same through a view, casefolded.
     """
 
     seed: int
     secret: re.Pattern[str] | None
-    texts: list[list[str]]
+    shown: list[list[Shown]]
+    texts: list[list[str]] = field(default_factory=list)
+
+    def through(self, view: View) -> EpisodeText:
+        return replace(self, texts=[[view(shown).casefold() for shown in turns] for turns in self.shown])
 
 
 @dataclass(frozen=True)
@@ -71,12 +93,60 @@ class LeakEstimate:
         return sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(leaks, n + 1))
 
 
+def text_of_shown(shown: Shown) -> str:
+    return shown.text
+
+
+def _decoded(pattern: re.Pattern[str], decode: Callable[[str], bytes]) -> View:
+    """Return a view of the parts of a text that match the pattern, decoded."""
+
+    def view(shown: Shown) -> str:
+        parts = []
+        for encoded in pattern.findall(shown.text):
+            with suppress(ValueError):  # not encoded, or not UTF-8
+                parts.append(decode(encoded).decode())
+        return "\n".join(parts)
+
+    return view
+
+
+def _shifted(by: int) -> View:
+    """Return a view in which each letter and each number is shifted."""
+    table = {
+        ord(a): chr((ord(a) - first + by) % 26 + first)
+        for first in (65, 97)
+        for a in map(chr, range(first, first + 26))
+    }
+
+    def view(shown: Shown) -> str:
+        # Numbers with more digits than int() accepts are no secrets.
+        numbers = re.sub(r"(?<![\w.])\d{1,18}(?![\w.]\w)", lambda match: str(int(match[0]) + by), shown.text)
+        return numbers.translate(table)
+
+    return view
+
+
+# Other places and encodings in which an environment may show a secret.
+VIEWS: Mapping[str, View] = {
+    " in repr(env)": lambda shown: shown.repr,
+    " backwards": lambda shown: shown.text[::-1],
+    " with separators between the letters": lambda shown: re.sub(r"(?<=\b\w)[^\w\n]{1,3}(?=\w\b)", "", shown.text),
+    " in base64": _decoded(
+        re.compile(r"[A-Za-z0-9+/_-]{4,}={0,2}"), lambda text: base64.b64decode(text + "=" * (-len(text) % 4), b"+/")
+    ),
+    " in hexadecimal": _decoded(re.compile(r"\b(?:[0-9a-fA-F]{2}){2,}\b"), bytes.fromhex),
+    " shifted by one": _shifted(-1),
+    " shifted by minus one": _shifted(1),
+}
+
+
 @check("secrets", "Nothing that secrets() names is shown before the end.", needs=("protocol", "types"))
 def secrets(harness: Harness) -> str | None:
     scripts = [list(rollout.actions[:MAX_TURNS]) for rollout in harness.rollouts[:MAX_ROLLOUTS]]
     episodes = _play_episodes(harness, scripts, harness.episodes)
     if all(episode.secret is None for episode in episodes):
         return "secrets() declares that nothing is hidden"
+    _require_no_encoded_leak(harness, episodes, scripts)
     estimate = _estimate_leaks(episodes, scripts)
     if MAX_PROBABILITY <= estimate.probability(len(estimate.leaks)) < CONFIRMATION_PROBABILITY:
         more = _play_episodes(harness, scripts, CONFIRMATION_FACTOR * harness.episodes)
@@ -91,18 +161,32 @@ def secrets(harness: Harness) -> str | None:
     return f"searched {estimate.count} episodes"
 
 
-def _estimate_leaks(episodes: Sequence[EpisodeText], scripts: Sequence[list[str]]) -> LeakEstimate:
-    own = [episode for episode in episodes if episode.secret is not None]
+def _require_no_encoded_leak(harness: Harness, episodes: Sequence[EpisodeText], scripts: Sequence[list[str]]) -> None:
+    scripts = [actions[:VIEWED_TURNS] for actions in scripts[:1]]
+    episodes = [replace(e, shown=[turns[: VIEWED_TURNS + 1] for turns in e.shown[:1]]) for e in episodes]
+    for where, view in VIEWS.items():
+        estimate = _estimate_leaks(episodes, scripts, view)
+        if estimate.probability(len(estimate.leaks)) < MAX_PROBABILITY:
+            raise _leak_failure(harness, estimate, scripts, where, view)
+
+
+def _estimate_leaks(
+    episodes: Sequence[EpisodeText], scripts: Sequence[list[str]], view: View = text_of_shown
+) -> LeakEstimate:
+    own = [episode.through(view) for episode in episodes if episode.secret is not None]
+    seen = [[f"{action}\n{view(Shown(action, ''))}".casefold() for action in actions] for actions in scripts]
     leaks, searched, found = [], 0, 0
     for i, episode in enumerate(own):
         partner = own[(i + 1) % len(own)]
-        if _occurs(episode, episode, partner, scripts):
+        if _occurs(episode, episode, partner, seen):
             leaks.append(episode)
+    for i, episode in enumerate(own if leaks or view is text_of_shown else []):
+        partner = own[(i + 1) % len(own)]
         for j in range(2, min(UNRELATED_EPISODES + 2, len(own))):
             unrelated = own[(i + j) % len(own)]
             if unrelated.secret not in (episode.secret, partner.secret):
                 searched += 1
-                found += _occurs(unrelated, episode, partner, scripts)
+                found += _occurs(unrelated, episode, partner, seen)
     return LeakEstimate(leaks, (found + 1) / (searched + 2), len(own))
 
 
@@ -111,14 +195,16 @@ def _occurs(owner: EpisodeText, episode: EpisodeText, partner: EpisodeText, scri
     assert owner.secret is not None
     for texts, partner_texts, actions in zip(episode.texts, partner.texts, scripts, strict=True):
         for k, (text, partner_text) in enumerate(zip(texts, partner_texts, strict=False)):
-            if k and owner.secret.search(actions[k - 1].casefold()):
+            if k and owner.secret.search(actions[k - 1]):
                 break  # the action contains the secret, so later observations may quote the action
             if set(owner.secret.findall(text)) - set(owner.secret.findall(partner_text)):
                 return True
     return False
 
 
-def _leak_failure(harness: Harness, estimate: LeakEstimate, scripts: Sequence[list[str]]) -> CheckFailed:
+def _leak_failure(
+    harness: Harness, estimate: LeakEstimate, scripts: Sequence[list[str]], where: str = "", view: View = text_of_shown
+) -> CheckFailed:
     """Return a failure with the script of the shortest episode found that shows its secret."""
     rate = f"so do {len(estimate.leaks)} of {estimate.count} episodes; expected by chance: {estimate.chance:.1%}"
 
@@ -126,12 +212,12 @@ def _leak_failure(harness: Harness, estimate: LeakEstimate, scripts: Sequence[li
         partner = _play_episode(harness, seed + 1, [list(actions)])
         harness.new_case()
         episode = _play_episode(harness, seed, [list(actions)])
-        if episode.secret is not None and _occurs(episode, episode, partner, [list(actions)]):
+        if episode.secret is not None and _estimate_leaks([episode, partner], [list(actions)], view).leaks:
             harness.script.append("env.secrets()")
-            text = next(text for text in reversed(episode.texts[0]) if episode.secret.search(text))
+            text = next(t for t in reversed(episode.through(view).texts[0]) if episode.secret.search(t))
             match = episode.secret.search(text)
             assert match is not None
-            raise CheckFailed(f"shows {match[0]!r} before the end, which secrets() names; {rate}")
+            raise CheckFailed(f"shows {match[0]!r}{where} before the end, which secrets() names; {rate}")
 
     rollouts = [Rollout(episode.seed, tuple(script)) for episode in estimate.leaks[:5] for script in scripts]
     try:
@@ -139,7 +225,7 @@ def _leak_failure(harness: Harness, estimate: LeakEstimate, scripts: Sequence[li
     except CheckFailed as failure:
         return failure
     # body() uses the next seed for the partner episode, and no leak was found with this partner.
-    return CheckFailed(f"shows a secret before the end; {rate}")
+    return CheckFailed(f"shows a secret{where} before the end; {rate}")
 
 
 def _play_episodes(harness: Harness, scripts: Sequence[list[str]], count: int) -> list[EpisodeText]:
@@ -149,7 +235,7 @@ def _play_episodes(harness: Harness, scripts: Sequence[list[str]], count: int) -
 def _play_episode(harness: Harness, seed: int, scripts: Sequence[list[str]]) -> EpisodeText:
     names = sorted({name.casefold() for name in _secrets(harness, seed) if name.strip()}, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)") if names else None
-    return EpisodeText(seed, pattern, [_texts(harness, seed, actions) for actions in scripts] if names else [])
+    return EpisodeText(seed, pattern, [_shown(harness, seed, actions) for actions in scripts] if names else [])
 
 
 def _secrets(harness: Harness, seed: int) -> list[str]:
@@ -162,20 +248,23 @@ def _secrets(harness: Harness, seed: int) -> list[str]:
     return names
 
 
-def _texts(harness: Harness, seed: int, actions: Sequence[str]) -> list[str]:
+def _shown(harness: Harness, seed: int, actions: Sequence[str]) -> list[Shown]:
     harness.new_case()
     env = harness.build()
-    texts = [_text(env.reset(seed))]
+    shown = [_look(env, *env.reset(seed))]
     for action in actions:
         step = env.step(action)
         if env.over:
             break
-        texts.append(_text((step.observation, step.info)))
-    return texts
+        shown.append(_look(env, step.observation, step.info))
+    return shown
 
 
-def _text(observation_and_info: tuple[Any, Any]) -> str:
-    return "\n".join(_leaves(plain(observation_and_info))).casefold()
+def _look(env: TrackedEnv, observation: Any, info: Any) -> Shown:
+    code = f"repr({env.name})"
+    text = env.harness.call(code, repr, env.env)
+    env.harness.script.remove(code)
+    return Shown("\n".join(_leaves(plain((observation, info)))), text)
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import random
+import threading
+import zlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -25,6 +29,7 @@ class Answer:
         status, headers: status and headers of the HTTP response.
         body: response body to send instead of a chat completion, e.g. invalid JSON; None sends a chat completion.
         drop: whether to close the connection after the delay without a response.
+        cut: whether to close the connection after half of the body.
     """
 
     text: str = ""
@@ -34,6 +39,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str | None = None
     drop: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,8 @@ class FakeEndpoint:
 
     def __enter__(self) -> FakeEndpoint:
         aiohttp_web = require("aiohttp.web", extra="eval")
-        routes = {("POST", "/v1/chat/completions"): partial(self._handle, aiohttp_web)}
+        handle = partial(self._handle, aiohttp_web)
+        routes = {("POST", path): handle for path in ("/v1/chat/completions", "/v1/completions")}
         self._background = BackgroundLoop(lambda: serving(aiohttp_web, routes))
         return self
 
@@ -116,8 +123,17 @@ class FakeEndpoint:
             if answer.drop:
                 request.transport.abort()
             text = json.dumps(_completion(received, answer)) if answer.body is None else answer.body
-            kind = {"Content-Type": "application/json"}
-            return web.Response(text=text, status=answer.status, headers={**kind, **answer.headers})
+            headers = {"Content-Type": "application/json", **answer.headers}
+            if not answer.cut:
+                return web.Response(text=text, status=answer.status, headers=headers)
+            data = text.encode()
+            response = web.StreamResponse(
+                status=answer.status, headers={**headers, "Content-Length": str(len(data) + 1)}
+            )
+            await response.prepare(request)
+            await response.write(data[: len(data) // 2])
+            request.transport.close()
+            return response
         finally:
             self._open -= 1
 
@@ -131,6 +147,61 @@ class FakeEndpoint:
             self.errors.append(e)
             return Answer(status=500, body=f"the script raised {type(e).__name__}: {e}")
         return Answer(text=answer) if isinstance(answer, str) else answer
+
+
+class FaultyModel:
+    """A script for FakeEndpoint: replies to token prompts as vLLM and SGLang do, with faults and random latencies.
+
+    The reply to a prompt is always the same; see reply(). Each fault comes with the same probability: status 500, no
+    reply before the client's timeout, a cut body, a refusal (status 400 and finish_reason "content_filter" in turn),
+    and a reset connection.
+
+    Args:
+        faults: probability of each of the five faults.
+        latency: median of the log-normal latency, in seconds; its sigma is 1.
+        stalled: seconds of a request that times out.
+        seed: seed of latencies and faults.
+    """
+
+    def __init__(self, *, faults: float = 0.02, latency: float = 0.0, stalled: float = 3600.0, seed: int = 0) -> None:
+        self._rng, self._lock = random.Random(seed), threading.Lock()
+        self._latency = latency
+        refusals = itertools.cycle([Answer(status=400, body="refused"), self._answer([], finish="content_filter")])
+        self._faults: list[tuple[float, Callable[[Answer], Answer]]] = [
+            (faults, lambda answer: Answer(status=500, delay=answer.delay)),
+            (faults, lambda answer: Answer(delay=stalled)),
+            (faults, lambda answer: replace(answer, cut=True)),
+            (faults, lambda answer: replace(next(refusals), delay=answer.delay)),
+            (faults, lambda answer: replace(answer, drop=True)),
+        ]
+
+    def __call__(self, asked: ReceivedRequest) -> Answer:
+        ids, logprobs = self.reply(asked.body["prompt"])
+        with self._lock:
+            delay, draw = self._latency * self._rng.lognormvariate(0.0, 1.0), self._rng.random()
+            answer = self._answer(ids, logprobs, delay)
+            for probability, fault in self._faults:
+                draw -= probability
+                if draw < 0.0:
+                    return fault(answer)
+        return answer
+
+    @staticmethod
+    def reply(prompt: Sequence[int]) -> tuple[list[int], list[float]]:
+        """Return the ids of the reply to a prompt (lower-case letters, then the end token 3) and their log-probs."""
+        rng = random.Random(zlib.crc32(json.dumps(list(prompt)).encode()))
+        ids = [*(rng.randint(ord("a"), ord("z")) for _ in range(rng.randint(1, 12))), 3]
+        return ids, [-rng.random() for _ in ids]
+
+    @staticmethod
+    def _answer(ids: Sequence[int], logprobs: Sequence[float] = (), delay: float = 0.0, finish: str = "stop") -> Answer:
+        choice = {
+            "text": "".join(map(chr, ids[:-1])),
+            "finish_reason": finish,
+            "token_ids": list(ids),
+            "logprobs": {"tokens": list(map(chr, ids)), "token_logprobs": list(logprobs)},
+        }
+        return Answer(body=json.dumps({"choices": [choice], "usage": {"completion_tokens": len(ids)}}), delay=delay)
 
 
 @asynccontextmanager
@@ -150,7 +221,7 @@ async def serving(web: Any, routes: Mapping[tuple[str, str], Any]) -> AsyncItera
 
 def _completion(received: ReceivedRequest, answer: Answer) -> dict[str, Any]:
     """Build a chat completion in the format of the OpenAI API. Its token counts are word counts."""
-    prompt = sum(len(str(message.get("content")).split()) for message in received.body["messages"])
+    prompt = sum(len(str(message.get("content")).split()) for message in received.body.get("messages", ()))
     words = len(answer.text.split())
     return {
         "id": "fake",

@@ -12,8 +12,9 @@ from typing import Any
 
 from gem.core import StopReason
 from gem.testing.check import CheckFailed, Unchecked
-from gem.testing.harness import Harness, Rollout, TrackedEnv, literal
+from gem.testing.harness import Harness, Rollout, TrackedEnv
 from gem.testing.plain_data import text_of
+from gem.testing.target import literal
 
 ROLLOUT_TURNS = 100  # maximum length of a rollout; short, because most checks replay the rollouts
 LONG_ROLLOUT_TURNS = 2_000  # maximum length of a rollout that should reach the end of the episode
@@ -204,6 +205,7 @@ def _play_episode(harness: Harness, policy: BaselinePolicy, seed: int) -> Episod
     while not env.over and env.turn < LONG_ROLLOUT_TURNS:
         observation, reward, _, _, info = env.step(act(observation))
         total, reason = total + reward, info.get("stop_reason")
+    harness.best_total = max(harness.best_total, total)
     return EpisodeScore(total, env.turn, None if reason is None else reason == StopReason.SOLVED)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox import Case, Limits, Result, Sandbox, Status
-from gem.testing.check import Check, CheckFailed, check, require
+from gem.testing.check import Check, CheckFailed, Unchecked, check, require
 
 # Environment variables that may have the same value in the sandbox and on the host.
 SHARED_VARIABLES = {
@@ -35,6 +35,17 @@ def expect(result: Result, status: Status, **fields: Any) -> Result:
             f"expected {expected}, got {str(result.status)!r} with {found} and stderr {result.stderr[-300:]!r}"
         )
     return result
+
+
+def require_guarantee(sandbox: Sandbox, guarantee: str) -> None:
+    """Raise Unchecked if the sandbox does not enforce this guarantee."""
+    if sandbox.report().guarantees.get(guarantee) is None:
+        raise Unchecked(f"the sandbox does not guarantee {guarantee!r}")
+
+
+def mechanism(sandbox: Sandbox, guarantee: str) -> str:
+    """Return how the sandbox enforces a guarantee; an empty string if it does not."""
+    return sandbox.report().guarantees[guarantee] or ""
 
 
 @check("streams", "stdout and stderr are captured separately, and exit code 0 has status ok.")
@@ -164,6 +175,32 @@ def functions(sandbox: Sandbox) -> None:
     )
 
 
+@check("starter-code", "A function may use the names that the starter code of programming tasks relies on.")
+def starter_code(sandbox: Sandbox) -> None:
+    program = "class Solution:\n    def total(self, nums: List[int]) -> int:\n        return Counter(nums).total()\n"
+    [result] = sandbox.run_tests(program, [Case(arguments="[[1, 2, 2]]")], function="total")
+    require(result is not None and result.value == "3", f"starter code without imports gave {result}")
+
+
+@check("tests-apart", "Tests of one program do not see the files of each other.")
+def tests_apart(sandbox: Sandbox) -> None:
+    program = "import os\nprint(os.listdir('.'))\nopen('file', 'w').write('x')"
+    found = sandbox.run_tests(program, [Case() for _ in range(6)])
+    require([r and r.stdout for r in found] == ["[]\n"] * 6, f"the working directories of six tests contained {found}")
+
+
+@check("child-processes", "Programs can use multiprocessing, with the start methods fork and spawn.")
+def child_processes(sandbox: Sandbox) -> None:
+    program = (
+        "import multiprocessing\n"
+        "def double(x): return 2 * x\n"
+        "if __name__ == '__main__':\n"
+        "    for method in ('fork', 'spawn'):\n"
+        "        with multiprocessing.get_context(method).Pool(2) as pool: print(pool.map(double, [1, 2]))\n"
+    )
+    expect(sandbox.run(program, limits=Limits(wall_s=20)), Status.OK, stdout="[2, 4]\n[2, 4]\n")
+
+
 @check("threads", "Several threads can use one sandbox.")
 def threads(sandbox: Sandbox) -> None:
     with ThreadPoolExecutor(8) as pool:
@@ -248,6 +285,9 @@ CHECKS: tuple[Check[Sandbox], ...] = (
     commands,
     tests,
     functions,
+    starter_code,
+    tests_apart,
+    child_processes,
     threads,
     session_state,
     session_isolation,

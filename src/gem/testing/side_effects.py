@@ -1,4 +1,4 @@
-"""Side effects of building an environment: output, connections, imports and draws from global random streams.
+"""Side effects of environments: output, connections, files, imports and draws from global random streams.
 
 The functions of this module observe the current process. env_construction.py also runs this file as a script in a new
 process, which has imported nothing yet and has another hash seed. The script reads a pickled job from stdin, builds the
@@ -9,6 +9,7 @@ the standard library.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import io
 import json
@@ -16,11 +17,12 @@ import os
 import pickle
 import random
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TextIO
 
 
 @dataclass
@@ -110,18 +112,61 @@ class ImportCost:
 
 def main() -> None:
     job = pickle.load(sys.stdin.buffer)
+    with _captured_descriptor(1) as (stdout, output):
+        if job["growth_seconds"]:
+            growth = importlib.import_module("gem.testing.growth")
+            build = functools.partial(_build, job)
+            findings = growth.measure(build, job["rollouts"], job["growth_seconds"])
+        else:
+            findings = {**_replay(job), "output": output()}
+        stdout.write(json.dumps(findings))
+
+
+def _replay(job: dict[str, Any]) -> dict[str, Any]:
     _, gem_cost = _measured(lambda: importlib.import_module("gem"))
     with observe_side_effects() as effects:
-        env, env_cost = _measured(lambda: _build(job["entry"], job["arguments"]))
+        env, env_cost = _measured(lambda: _build(job))
     plain_data = importlib.import_module("gem.testing.plain_data")  # imported late, so that the import is not measured
-    outputs = []
-    with contextlib.redirect_stdout(sys.stderr):  # only the findings are written to stdout
-        for seed, actions in job["rollouts"]:
-            outputs.append(_outputs(env, seed, actions, plain_data.canonical))
-            env.close()
-            env = _build(job["entry"], job["arguments"])
-    findings = {"gem": vars(gem_cost), "env": vars(env_cost), "outputs": outputs}
-    json.dump({**findings, "printed": effects.printed.getvalue(), "connections": effects.connections}, sys.stdout)
+    outputs, written = [], _record_written_paths()
+    for seed, actions in job["rollouts"]:
+        outputs.append(_outputs(env, seed, actions, plain_data.canonical))
+        env.close()
+        env = _build(job)
+    env.close()
+    findings = {"gem": vars(gem_cost), "env": vars(env_cost), "outputs": outputs, "written": sorted(written)}
+    return {**findings, "printed": effects.printed.getvalue(), "connections": effects.connections}
+
+
+@contextlib.contextmanager
+def _captured_descriptor(number: int) -> Iterator[tuple[TextIO, Callable[[], str]]]:
+    """Redirect a file descriptor to a temporary file. Yields the original file and a function that returns the text."""
+    with tempfile.TemporaryFile() as file, os.fdopen(os.dup(number), "w") as original:
+        os.dup2(file.fileno(), number)
+
+        def text() -> str:
+            sys.stdout.flush()
+            file.seek(0)
+            return file.read().decode(errors="replace")
+
+        yield original, text
+
+
+def _record_written_paths() -> set[str]:
+    """Return a set to which every path that this process creates or opens for writing is added from now on."""
+    written: set[str] = set()
+    position_of_path = {"os.mkdir": 0, "sqlite3.connect": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1}
+    writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+    def record(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            position, writes = 0, isinstance(args[2], int) and bool(args[2] & writing)
+        else:
+            position, writes = position_of_path.get(event, 0), event in position_of_path
+        if writes and isinstance(args[position], (str, bytes, os.PathLike)):
+            written.add(os.path.abspath(os.fsdecode(args[position])))
+
+    sys.addaudithook(record)
+    return written
 
 
 def _key(state: Any) -> tuple[Any, ...]:
@@ -136,13 +181,16 @@ def _measured(load: Callable[[], Any]) -> tuple[Any, ImportCost]:
     return loaded, ImportCost(len(new), sorted(packages - set(sys.stdlib_module_names) - {"gem"}), seconds)
 
 
-def _build(entry: str, arguments: bytes) -> Any:
-    module, _, path = entry.partition(":")
+def _build(job: dict[str, Any]) -> Any:
+    module, _, path = job["entry"].partition(":")
     target: Any = importlib.import_module(module)
     for name in path.split("."):
         target = getattr(target, name)
-    args, kwargs = pickle.loads(arguments)
-    return target(*args, **kwargs)
+    args, kwargs = pickle.loads(job["arguments"])
+    env = target(*args, **kwargs)
+    if job["env_id"] is not None:
+        env.env_id = job["env_id"]
+    return env
 
 
 def _outputs(env: Any, seed: int, actions: list[str], canonical: Callable[[Any], str]) -> list[str]:

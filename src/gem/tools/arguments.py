@@ -22,6 +22,11 @@ Validator: TypeAlias = Callable[[Mapping[str, Any]], str]
 
 MAX_DEPTH = 64  # maximum nesting depth of the arguments
 MAX_ERROR_LENGTH = 300
+# Keywords of an object's schema that say which names are allowed besides those in "properties".
+_OPEN_SCHEMA = frozenset(
+    {"additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "dependentSchemas"}
+    | {"allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef"}
+)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _BOUNDS = {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt"}
 
@@ -62,10 +67,13 @@ def names_error(arguments: Mapping[str, Any], schema: Schema) -> str:
     """Check the argument names, the nesting depth, and that no string contains a lone surrogate.
 
     Returns:
-        An error message for the agent, or "" if no error was found. Unknown names are an error only if the schema sets
-        ``additionalProperties`` to false.
+        An error message for the agent, or "" if no error was found. Unknown names are an error if the schema sets
+        ``additionalProperties`` to false, or lists ``properties`` and has no keyword that may allow other names.
+        (JSON Schema allows any names by default; but a misspelled name would then be ignored, and the call succeed.)
     """
     properties, required = schema.get("properties"), schema.get("required")
+    closed = isinstance(properties, Mapping) and _OPEN_SCHEMA.isdisjoint(schema)
+    closed = closed or (schema.get("additionalProperties") is False and "patternProperties" not in schema)
     properties = properties if isinstance(properties, Mapping) else {}
     unknown = [name for name in arguments if name not in properties]
     for name in required if isinstance(required, (list, tuple)) else ():
@@ -73,7 +81,7 @@ def names_error(arguments: Mapping[str, Any], schema: Schema) -> str:
             similar = next((other for other in unknown[:16] if did_you_mean(other[:200], [name])), None)
             hint = "" if similar is None else f"; {shorten(similar, 80)!r} looks like a misspelling of it"
             return f"missing argument {name!r}{hint}"
-    if unknown and schema.get("additionalProperties") is False and "patternProperties" not in schema:
+    if unknown and closed:
         name, known = unknown[0], ", ".join(properties) or "none"
         return f"unknown argument {shorten(name, 80)!r}{did_you_mean(name[:200], properties)}  (arguments: {known})"
     return _data_error(arguments)

@@ -57,7 +57,7 @@ class BaseTool:
         self.num_workers = num_workers
 
     def functions(self) -> list[Function]:
-        """Return the functions of the tool. The list must not change during the lifetime of the tool."""
+        """Return the functions of the tool. The list must not change during an episode."""
         raise NotImplementedError(f"{type(self).__name__} must define functions() and call()")
 
     def argument_validator(self, function: Function) -> Validator:
@@ -126,8 +126,8 @@ class BaseTool:
         return True, not all(result.ok for result in results), text, message.parsed
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy has the same constructor arguments and state. Connections and processes are not copied.
-        return _build, (type(self), *self._arguments, self.own_state())
+        # A copy has the same constructor arguments, fences and state. Connections and processes are not copied.
+        return _build, (type(self), *self._arguments, self.own_state()), {"fences": self.fences}
 
 
 def _build(cls: type[ToolT], args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> ToolT:
@@ -188,6 +188,11 @@ class ToolSet:
         self.text_tools = [tool for tool in tools if parse_own_text and parses_text(tool)]
         self.tools = [tool for tool in tools if tool not in self.text_tools]
         self._all_tools = list(tools)
+
+    def refresh(self) -> None:
+        """Read the functions of the tools again, for example if the tools of a server have changed."""
+        if "_entries" in vars(self) and self.functions != [f for tool in self.tools for f in tool.functions()]:
+            del self._entries
 
     @property
     def functions(self) -> list[Function]:

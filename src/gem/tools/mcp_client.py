@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gem._internal.event_loop import BackgroundLoop
+from gem._internal.text import shorten
 from gem.errors import ToolError
 from gem.messages import ToolErrorType, ToolResult
 from gem.tools.mcp_config import ServerConfig
@@ -46,7 +47,7 @@ class MCPClient:
     Args:
         servers: configurations of the servers.
         options: options of the sessions.
-        stateful: whether the servers keep state between the calls of an episode. If so, a call raises ToolError when
+        stateful: whether the servers keep state between the calls of an episode. If so, a call is not executed when
             the session of an earlier call in the same episode was lost.
     """
 
@@ -73,19 +74,32 @@ class MCPClient:
 
     async def list_tools(self) -> dict[str, list[Any]]:
         """Return the tools (SDK objects) by server name. Raises ToolError if a connection fails."""
-        sessions = await asyncio.gather(*(self._session(name) for name in self._servers), return_exceptions=True)
-        for session in sessions:
-            if isinstance(session, BaseException):
-                raise session
-        return {session.server.name: session.tools for session in sessions if isinstance(session, ServerSession)}
+        opened = await asyncio.gather(*(self._session(name) for name in self._servers), return_exceptions=True)
+        for one in opened:
+            if isinstance(one, BaseException):
+                raise one
+        sessions = [one[0] for one in opened if not isinstance(one, BaseException)]
+        await asyncio.gather(*(session.refresh() for session in sessions))
+        return {session.server.name: session.tools for session in sessions}
+
+    @property
+    def changed(self) -> bool:
+        """Whether a server has announced that its list of tools changed."""
+        return any(session.changed for session in self._sessions.values())
 
     async def call(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call a tool of a server. Raises ToolError if the server fails or its connection is lost."""
+        """Call a tool of a server.
+
+        If the server ended, it is restarted, and the result is an error: an agent may be able to end a server, and must
+        not be able to void an episode with it. Raises ToolError if the server cannot be restarted.
+        """
         if error := _serialization_error(arguments):
             return ToolResult(error, ToolErrorType.BAD_ARGUMENTS)
         has_state = self._stateful and server in self._used
         for _ in range(self._options.max_retries + 1):
-            session = await self._session(server)
+            session, was_lost = await self._session(server)
+            if was_lost:
+                return _lost_state(f"The server ended after the last call ({was_lost})", " The call was not executed.")
             self._used.add(server)
             try:
                 result = await session.call(tool, arguments)
@@ -98,7 +112,9 @@ class MCPClient:
             if session.gone:
                 self._used.discard(server)
             return result
-        raise ToolError(f"MCP server {server!r} was lost during a call of {tool}: {lost.reason}") from lost
+        log.info("MCP server %r ended during a call of %s: %s", server, tool, lost.reason)
+        await self._session(server)
+        return _lost_state(f"The server ended during the call ({shorten(lost.reason, 300)})")
 
     def new_episode(self, fresh: bool) -> None:
         """Start a new episode without blocking. If ``fresh``, end the sessions; the next call opens new sessions."""
@@ -128,19 +144,22 @@ class MCPClient:
         self._used.clear()
         await _end_all(sessions)
 
-    async def _session(self, name: str) -> ServerSession:
+    async def _session(self, name: str) -> tuple[ServerSession, str]:
+        """Return a session, and the reason why an earlier session of the episode with state ended; "" if none did."""
         async with self._locks.setdefault(name, asyncio.Lock()):
             session = self._sessions.get(name)
             if session is not None and not session.gone:
-                return session
+                return session, ""
+            was_lost = ""
             if session is not None and self._stateful and name in self._used:
                 self._used.discard(name)
-                raise ToolError(
-                    f"MCP server {name!r} ended between two calls of an episode and its state is lost: "
-                    f"{session.reason()}"
-                )
+                was_lost = shorten(session.reason(), 300)
             self._sessions[name] = await _connect(self._servers[name], self._options)
-            return self._sessions[name]
+            return self._sessions[name], was_lost
+
+
+def _lost_state(what: str, more: str = "") -> ToolResult:
+    return ToolResult(f"{what} and was restarted. Its state is lost.{more}", ToolErrorType.ERROR)
 
 
 async def _connect(server: ServerConfig, options: ClientOptions) -> ServerSession:

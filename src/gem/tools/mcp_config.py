@@ -14,10 +14,10 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from gem.errors import BadValue, did_you_mean
 
@@ -34,6 +34,7 @@ TRANSPORTS: dict[str, Transport] = {
     "streamablehttp": "http",
     "sse": "sse",
 }
+_SECRET_LENGTH = 4  # shorter values of variables, such as a port, are not replaced in messages
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # group 1: a string literal
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
@@ -50,17 +51,31 @@ class ServerConfig:
             "stdio". The SDK adds ``env`` to its minimal default environment.
         url, headers: URL of the server and headers of every request, for "http" and "sse".
         timeout: seconds per call; None for the timeout of the MCPTool.
+        secrets: (value, variable) of the environment variables that the configuration uses.
+
+    The fields that may contain secrets are not part of the repr, and a ServerConfig cannot be pickled.
     """
 
     name: str
     transport: Transport
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict, hash=False)
+    command: str = field(default="", repr=False)
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     cwd: str | None = None
-    url: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     timeout: float | None = None
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def redact(self, text: str) -> str:
+        """Replace the values of environment variables in a message with the names of the variables."""
+        for value, variable in sorted(self.secrets, key=lambda secret: -len(secret[0])):
+            for written in (value, quote(value, safe=""), quote(value)):
+                text = text.replace(written, f"${{{variable}}}")
+        return text
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a ServerConfig may contain secrets and cannot be pickled; pickle the MCPTool instead")
 
 
 def read_servers(source: Source) -> tuple[ServerConfig, ...]:
@@ -135,6 +150,19 @@ def _from_mapping(config: Mapping[str, Any], folder: Path) -> tuple[ServerConfig
 
 
 def _server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> ServerConfig:
+    secrets: dict[str, str] = {}
+
+    def expand_and_record(text: str) -> str:
+        for match in _VARIABLE.finditer(text) if expand is not str else ():
+            variable = match[1].partition(":-")[0].removeprefix("env:")
+            if len(os.environ.get(variable, "")) >= _SECRET_LENGTH:
+                secrets[os.environ[variable]] = variable
+        return expand(text)
+
+    return replace(_read_server(name, config, expand_and_record), secrets=tuple(secrets.items()))
+
+
+def _read_server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> ServerConfig:
     transport = _transport(name, config)
     timeout = config.get("timeout")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
@@ -142,14 +170,16 @@ def _server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) 
     seconds = None if timeout is None else timeout / 1000
     if transport != "stdio":
         headers = _texts(name, "headers", config, expand)
-        url = _url(name, expand(_text(name, "url", config)))
+        written = _text(name, "url", config)
+        url = _url(name, expand(written), written)
         return ServerConfig(name, transport, url=url, headers=headers, timeout=seconds)
     args = config.get("args") or []
     if isinstance(args, str) or not all(isinstance(word, str) for word in args):
         raise BadValue(f"MCP server {name!r}: args must be a list of strings, got {args!r}")
     env = _env_file(name, config, expand) | _texts(name, "env", config, expand)
     cwd = expand(_text(name, "cwd", config)) if config.get("cwd") else None
-    command = _command(name, expand(_text(name, "command", config)), env, cwd)
+    written = _text(name, "command", config)
+    command = _command(name, expand(written), env, cwd, written)
     return ServerConfig(name, transport, command, tuple(expand(word) for word in args), env, cwd, timeout=seconds)
 
 
@@ -173,13 +203,13 @@ def _text(name: str, key: str, config: Mapping[str, Any]) -> str:
     return value
 
 
-def _url(name: str, url: str) -> str:
+def _url(name: str, url: str, written: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:  # for example, unbalanced brackets in the host name
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadValue(f"MCP server {name!r}: a URL must look like http://localhost:8000/mcp, got {url!r}")
+        raise BadValue(f"MCP server {name!r}: a URL must look like http://localhost:8000/mcp, got {written!r}")
     return url
 
 
@@ -198,18 +228,18 @@ def _env_file(name: str, config: Mapping[str, Any], expand: Callable[[str], str]
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as e:
-        raise BadValue(f"MCP server {name!r}: cannot read the envFile {path}: {e.strerror}") from e
+        raise BadValue(f"MCP server {name!r}: cannot read the envFile {config['envFile']}: {e.strerror}") from e
     pairs = [line.strip().removeprefix("export ").partition("=") for line in lines if not line.strip().startswith("#")]
     return {word.strip(): value.strip().strip("\"'") for word, equals, value in pairs if equals}
 
 
-def _command(name: str, command: str, env: Mapping[str, str], cwd: str | None) -> str:
+def _command(name: str, command: str, env: Mapping[str, str], cwd: str | None, written: str) -> str:
     if os.sep in command:
         found = os.access(os.path.join(cwd or "", command), os.X_OK)
     else:
         found = shutil.which(command, path=env.get("PATH")) is not None
     if not found:
-        raise BadValue(f"MCP server {name!r}: the command {command!r} is not installed")
+        raise BadValue(f"MCP server {name!r}: the command {written!r} is not installed")
     return command
 
 

@@ -10,7 +10,9 @@ This module imports the MCP SDK. MCPTool therefore imports the module only when 
 from __future__ import annotations
 
 import asyncio
+import base64
 import inspect
+import io
 import json
 import logging
 import math
@@ -18,20 +20,24 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio
 import httpx2
-from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp import Client, MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
-from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS
+from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS, Tool
 
-from gem.errors import ToolError
+from gem._internal.text import shorten
+from gem.errors import require
 from gem.messages import ToolErrorType, ToolResult
 from gem.tools.mcp_config import ServerConfig
+from gem.tools.mcp_stdio import MAX_LINE_BYTES, open_stdio
 
 MAX_TOOL_PAGES = 100  # maximum number of pages read from a server's tool list
+MAX_UNANSWERED = 2  # consecutive calls without a response, also to the probe, after which a server is restarted
 PROBE_TIMEOUT_S = 5.0  # after a call timed out, wait this long for the server to respond to a request
 REASON_TIMEOUT_S = 1.0  # wait this long for the exception that ended a connection
 HTTP_TIMEOUT_S = 30.0  # to connect and to send a request; there is no limit on reading a response
@@ -52,12 +58,14 @@ class ClientOptions:
     log_handler: Callable[..., Any] | None = None
     progress_handler: Callable[..., Any] | None = None
     sampling_handler: Callable[..., Any] | None = None
+    elicitation_handler: Callable[..., Any] | None = None
     max_retries: int = 3
     delay: float = 1.0
     timeout: float = 30.0
     connect_timeout: float = 60.0
     protocol: str = "auto"
     max_chars: int = 20_000
+    vision: bool = False
 
 
 @dataclass
@@ -86,6 +94,7 @@ class ServerSession:
 
     Attributes:
         tools: the server's tools (SDK objects).
+        changed: whether the server has announced that its list of tools changed since the list was read.
         gone: whether the connection has ended or is being closed.
         failure: the exception that ended the connection, or None.
     """
@@ -94,7 +103,10 @@ class ServerSession:
         self.server, self.options = server, options
         self._live = live
         self.tools: list[Any] = []
+        self.changed = False
         self.gone = False
+        self._unanswered = 0  # consecutive calls after whose time-out the server did not respond
+        self._asked: set[str] = set()  # capabilities that the server asked for and that have no handler
         self.failure: BaseException | None = None
         self._forgotten = False  # the HTTP server answered 404 because it does not know the session id
         self._client: Client | None = None
@@ -114,34 +126,50 @@ class ServerSession:
         return self._client is not None
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call a tool. A timeout and an error of the tool are returned as results with an error type.
+        """Call a tool. A timeout, an error and an invalid response are returned as results with an error type.
 
         Raises:
             SessionLost: the connection ended.
-            ToolError: the server sent a protocol error or an invalid response.
         """
         if self.gone or self._client is None:
             raise SessionLost(self.reason(), sent=False)
         seconds = self.server.timeout or self.options.timeout
+        self._asked.clear()
         progress = _as_coroutine(self.options.progress_handler)
         try:
             with anyio.move_on_after(seconds):
                 answer = await self._client.call_tool(tool, arguments, progress_callback=progress)
+                self._unanswered = 0
                 text = _result_text(answer.content, answer.structured_content, self.options.max_chars)
-                return ToolResult(text, ToolErrorType.ERROR if answer.is_error else None)
+                images = _images(answer.content) if self.options.vision else ()
+                return self._error(text) if answer.is_error else ToolResult(text, images=images)
         except MCPError as e:
-            if e.code == INVALID_PARAMS and not self._forgotten:
+            if await self._is_lost(e):
+                raise await self._lost() from e
+            if e.code == INVALID_PARAMS:
                 return ToolResult(e.message, ToolErrorType.BAD_ARGUMENTS)
-            raise await self._classify(e) from e
+            return self._error(f"The server refused the call: {e.message} (code {e.code})")
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as e:
             raise await self._lost() from e
         except Exception as e:  # the SDK rejects a response that violates the protocol or the output schema
-            message = f"MCP server {self.server.name!r}: invalid response to {tool}: {_describe(e)}"
-            raise ToolError(message) from e
+            if self.gone:
+                raise await self._lost() from e
+            return self._error(f"The server's response to {tool} is invalid: {shorten(_describe(e), 500)}")
         text = f"The call timed out after {seconds:g} s and was cancelled."
-        if not await self._is_alive():
-            text += " The server does not respond. It will be restarted, and its state is lost."
+        if await self._is_alive():
+            return ToolResult(text, ToolErrorType.TIMEOUT)
+        self._unanswered += 1
+        if self._unanswered < MAX_UNANSWERED:
+            return ToolResult(f"{text} The server is still busy.", ToolErrorType.TIMEOUT)
+        self.end()
+        text += " The server does not respond. It will be restarted, and its state is lost."
         return ToolResult(text, ToolErrorType.TIMEOUT)
+
+    def _error(self, text: str) -> ToolResult:
+        """Return a result with an error, which names the capabilities that the server asked for in vain."""
+        for capability in sorted(self._asked):
+            text += f"\nThe server asked for {capability}, but MCPTool has no {capability}_handler."
+        return ToolResult(self.server.redact(text), ToolErrorType.ERROR)
 
     def end(self) -> None:
         """Start to close the connection and to stop the server process, if any. Returns immediately."""
@@ -160,12 +188,13 @@ class ServerSession:
         else:
             reason = "the connection ended" if self.failure is None else _describe(self.failure)
         stderr = self._stderr.text()
-        return f"{reason}; last output on stderr: {stderr}" if stderr else reason
+        return self.server.redact(f"{reason}; last output on stderr: {stderr}" if stderr else reason)
 
     async def _run(self) -> None:
         client = Client(
             self._transport(),
             sampling_callback=_as_coroutine(self.options.sampling_handler),
+            elicitation_callback=_as_coroutine(self.options.elicitation_handler),
             logging_callback=_as_coroutine(self.options.log_handler),
             log_level="debug" if self.options.log_handler else None,
             mode=self.options.protocol,
@@ -173,13 +202,7 @@ class ServerSession:
         try:
             with anyio.fail_after(self.options.connect_timeout) as self._scope:
                 async with client:
-                    cursor: str | None = None
-                    for _ in range(MAX_TOOL_PAGES):
-                        page = await client.list_tools(cursor=cursor)
-                        self.tools += page.tools
-                        cursor = page.next_cursor
-                        if cursor is None:
-                            break
+                    await self._read_tools(client)
                     self._scope.deadline = math.inf
                     self._client = client
                     self._settled.set()
@@ -193,63 +216,101 @@ class ServerSession:
             self._ended.set()
             self._live.discard(self)
 
-    async def _classify(self, error: MCPError) -> Exception:
-        """Convert a protocol error to SessionLost or ToolError. Errors of the called tool are results instead."""
+    async def refresh(self) -> None:
+        """Read the list of tools again if the server announced a change."""
+        if self.changed and self._client is not None:
+            with anyio.move_on_after(self.options.connect_timeout):
+                await self._read_tools(self._client)
+
+    async def _read_tools(self, client: Client) -> None:
+        self.changed = False
+        tools: list[Any] = []
+        cursor: str | None = None
+        for _ in range(MAX_TOOL_PAGES):
+            page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+            tools += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        self.tools = tools
+
+    async def _is_lost(self, error: MCPError) -> bool:
+        """Return whether a protocol error says that the session ended."""
         # A server may send the code CONNECTION_CLOSED itself, so the message is checked as well. Over HTTP, the SDK's
         # message depends on how the connection ended, so it is not checked.
         closed = self.gone or self.server.transport == "http" or error.message == "Connection closed"
-        if error.code == CONNECTION_CLOSED and closed:
-            return await self._lost()
-        if self._forgotten:
-            self.end()
-            return SessionLost("the server no longer knows the session", sent=False)
-        return ToolError(f"MCP server {self.server.name!r} failed: {error.message} (code {error.code})")
+        return self._forgotten or (error.code == CONNECTION_CLOSED and closed)
 
     async def _lost(self) -> SessionLost:
         self.end()
+        if self._forgotten:
+            return SessionLost("the server no longer knows the session", sent=False)
         with anyio.move_on_after(REASON_TIMEOUT_S):
             await self._ended.wait()
         return SessionLost(self.reason(), not isinstance(self.failure, (httpx2.ConnectError, httpx2.ConnectTimeout)))
 
     async def _is_alive(self) -> bool:
-        """Return whether the server still responds. If not, end the session. Raises SessionLost if it has ended."""
+        """Return whether the server still responds. Raises SessionLost if the session has ended."""
         try:
             with anyio.move_on_after(PROBE_TIMEOUT_S):
                 if self._client is not None and not self.gone:
                     await self._client.list_tools(cache_mode="bypass")
                     return True
         except MCPError as e:
-            error = await self._classify(e)
-            if isinstance(error, SessionLost):
-                raise error from e
+            if await self._is_lost(e):
+                raise await self._lost() from e
             return True
         except Exception as e:
             log.info("MCP server %r does not respond: %s", self.server.name, _describe(e))
         if self.gone:
             raise await self._lost()
-        self.end()
         return False
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
         """Open the SDK's transport. End the session if the server closes the stream, which the SDK does not report."""
         async with self._open_streams() as (read, write):
-            yield _NotifyingStream(read, self.end), write
+            yield _ObservedStream(read, self.end, self._observe), write
+
+    def _observe(self, message: Any) -> None:
+        """Look at a message before the SDK does: note requests and changes, and remove tools that cannot be offered."""
+        method = getattr(message, "method", None)
+        if method == "notifications/tools/list_changed":
+            self.changed = True
+        for capability, handler in (
+            ("sampling", self.options.sampling_handler),
+            ("elicitation", self.options.elicitation_handler),
+        ):
+            if handler is None and method is not None and method.startswith(f"{capability}/"):
+                self._asked.add(capability)
+        result = getattr(message, "result", None)
+        if isinstance(result, dict) and isinstance(result.get("tools"), list):
+            result["tools"] = [tool for tool in result["tools"] if self._can_offer(tool)]
+
+    def _can_offer(self, tool: Any) -> bool:
+        try:
+            parsed = Tool.model_validate(tool, by_name=False)
+        except ValueError as e:
+            log.warning("MCP server %r: a tool is hidden, because its description is invalid: %s", self.server.name, e)
+            return False
+        execution = tool.get("execution")  # a task needs further requests, which MCPTool does not make
+        if isinstance(execution, dict) and execution.get("taskSupport") == "required":
+            log.info("MCP server %r: the tool %r is hidden, because it requires tasks", self.server.name, parsed.name)
+            return False
+        return True
 
     @asynccontextmanager
     async def _open_streams(self) -> AsyncIterator[Any]:
         server = self.server
         if server.transport == "stdio":
-            process = StdioServerParameters(
-                command=server.command, args=list(server.args), env=dict(server.env), cwd=server.cwd
-            )
-            async with stdio_client(process, errlog=self._stderr.open()) as streams:
+            async with open_stdio(server, self._stderr.open()) as streams:
                 yield streams
         elif server.transport == "sse":
             async with sse_client(server.url, httpx_client_factory=self._http_client) as streams:
                 yield streams
         else:
-            async with self._http_client() as client, streamable_http_client(server.url, http_client=client) as streams:
+            connect = partial(streamable_http_client, max_sse_event_size=MAX_LINE_BYTES)
+            async with self._http_client() as client, connect(server.url, http_client=client) as streams:
                 yield streams
 
     def _http_client(self, *_: Any, **__: Any) -> httpx2.AsyncClient:
@@ -309,26 +370,28 @@ class StderrBuffer:
             self._kept = (self._kept + written)[-STDERR_BYTES:]
 
 
-class _NotifyingStream:
-    """Wrap a stream of messages from a server. Call ``on_end`` when the stream ends or fails."""
+class _ObservedStream:
+    """Wrap a stream of messages from a server. Call ``on_message`` with each, and ``on_end`` when the stream ends."""
 
-    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
-        self._stream, self._on_end = stream, on_end
+    def __init__(self, stream: Any, on_end: Callable[[], None], on_message: Callable[[Any], None]) -> None:
+        self._stream, self._on_end, self._on_message = stream, on_end, on_message
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def __aiter__(self) -> _NotifyingStream:
+    def __aiter__(self) -> _ObservedStream:
         return self
 
     async def __anext__(self) -> Any:
         try:
-            return await self._stream.__anext__()
+            received = await self._stream.__anext__()
         except BaseException:
             self._on_end()
             raise
+        self._on_message(getattr(received, "message", None))
+        return received
 
-    async def __aenter__(self) -> _NotifyingStream:
+    async def __aenter__(self) -> _ObservedStream:
         await self._stream.__aenter__()
         return self
 
@@ -359,6 +422,22 @@ def _result_text(content: Sequence[Any], structured: Any, max_chars: int) -> str
     text = "\n".join(parts)
     cut = len(text) - max_chars
     return f"{text[:max_chars]}\n[{cut} more characters omitted]" if cut > 0 else text
+
+
+def _images(content: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the valid images of a result as PIL images."""
+    image_module = require("PIL.Image", extra="vision")
+    images = []
+    for block in content:
+        if block.type == "image":
+            try:
+                image = image_module.open(io.BytesIO(base64.b64decode(block.data)))
+                image.load()
+            except Exception as e:  # of many types, for data from a server; the text describes the image
+                log.info("an image is invalid: %s", _describe(e))
+            else:
+                images.append(image)
+    return tuple(images)
 
 
 def _content_text(block: Any) -> str:

@@ -1,4 +1,4 @@
-"""MCPTool: call the tools of MCP servers. Requires the extra [mcp].
+"""MCPTool: call the tools of MCP servers, one tool over one or several servers. Requires the extra [mcp].
 
 MCPTool("python -m gem.tools.mcp_server.time_mcp")     a command: each MCPTool starts its own server process
 MCPTool("http://localhost:8000/mcp")                   a running server
@@ -8,6 +8,7 @@ MCPTool("mcp.json")                                    a configuration file of C
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import re
 import threading
@@ -25,6 +26,7 @@ from gem.errors import BadValue, ToolError, did_you_mean, require
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.arguments import MAX_ERROR_LENGTH, Schema, Validator, names_error
 from gem.tools.base_tool import BaseTool, Function
+from gem.tools.formats.base import escape_response
 from gem.tools.mcp_config import Source, read_servers
 
 if TYPE_CHECKING:
@@ -49,14 +51,14 @@ class MCPTool(BaseTool):
     """Call the tools of one or several MCP servers.
 
     A session with a server is opened on first use. It ends when close() is called, when the MCPTool is
-    garbage-collected, or when the process exits. If a server dies during a call, the call raises ToolError. Unless
-    ``shared``, the next call also raises ToolError if a server that was called in this episode has died since, because
-    the state of the server is lost. The call after such an error opens a new session.
+    garbage-collected, or when the process exits. If a server dies during a call, it is restarted, and the result of the
+    call is an error. Unless ``shared``, so is the result of the next call if a server that was called in this episode
+    has died since, because the state of the server is lost. ToolError is raised if a server cannot be restarted.
 
     All handlers may be coroutine functions. Handlers that are plain functions run on a thread.
 
     Args:
-        server: a URL (ending in /sse for a server that uses server-sent events), a command as a string or list, a
+        config: a URL (ending in /sse for a server that uses server-sent events), a command as a string or list, a
             configuration dict, or the path of a JSON file with ``mcpServers`` or ``servers``.
         auth: a bearer token or an httpx2.Auth, for servers over HTTP.
         headers: headers to send with every request, for servers over HTTP.
@@ -64,10 +66,13 @@ class MCPTool(BaseTool):
         progress_handler: called with progress, total (or None) and message (or None) for each progress report.
         sampling_handler: called with the SDK's request context and CreateMessageRequestParams; returns a
             CreateMessageResult. None if servers may not request sampling.
+        elicitation_handler: called with the SDK's request context and ElicitRequestParams; returns an ElicitResult.
+            None if servers may not ask for input.
         max_retries: maximum number of further attempts if connecting fails. A call that a server may have executed is
             not sent again.
-        delay: seconds between two attempts to connect.
-        timeout: seconds per call. The ``timeout`` (in milliseconds) of a server in the configuration takes precedence.
+        delay_between_retries: seconds between two attempts to connect.
+        execution_timeout: seconds per call. The ``timeout`` (in milliseconds) of a server in the configuration takes
+            precedence.
         connect_timeout: seconds per attempt to connect, including the start of a server process.
         validate_on_init: connect in the constructor, so that a failing server raises ToolError here and not during an
             episode.
@@ -81,6 +86,7 @@ class MCPTool(BaseTool):
         protocol: "auto" negotiates the protocol version; "legacy" requires a version before 2026, in which servers over
             HTTP have sessions and can keep state.
         max_chars: maximum number of characters of a result; the rest is omitted.
+        vision: whether the model sees images; needs the extra [vision]. If False, images are only described.
 
     Raises:
         BadValue: an argument or the configuration is invalid.
@@ -91,30 +97,33 @@ class MCPTool(BaseTool):
 
     def __init__(
         self,
-        server: Source,
-        *,
+        config: Source,
         auth: Any = None,
         headers: Mapping[str, str] | None = None,
         log_handler: Callable[..., Any] | None = None,
         progress_handler: Callable[..., Any] | None = None,
         sampling_handler: Callable[..., Any] | None = None,
         max_retries: int = 3,
-        delay: float = 1.0,
-        timeout: float = 30.0,
-        connect_timeout: float = 60.0,
+        delay_between_retries: float = 1.0,
+        execution_timeout: float = 30.0,
         validate_on_init: bool = True,
+        num_workers: int = 1,
+        *,
+        elicitation_handler: Callable[..., Any] | None = None,
+        connect_timeout: float = 60.0,
         shared: bool = False,
         fresh_per_episode: bool = False,
         prefix: Prefix = "collision",
         protocol: str = "auto",
         max_chars: int = _MAX_CHARS,
-        num_workers: int = 1,
+        vision: bool = False,
     ) -> None:
         super().__init__(num_workers)
-        if not (max_retries >= 0 <= delay and timeout > 0 < connect_timeout and max_chars > 0):
+        positive = execution_timeout > 0 < connect_timeout and max_chars > 0
+        if not (max_retries >= 0 <= delay_between_retries and positive):
             raise BadValue(
-                "max_retries and delay must not be negative; timeouts and max_chars must be positive; got "
-                f"{max_retries=}, {delay=}, {timeout=}, {connect_timeout=}, {max_chars=}"
+                "max_retries and delay_between_retries must not be negative; timeouts and max_chars must be positive; "
+                f"got {max_retries=}, {delay_between_retries=}, {execution_timeout=}, {connect_timeout=}, {max_chars=}"
             )
         if prefix not in get_args(Prefix):
             raise BadValue(f"prefix must be 'collision' or 'always', got {prefix!r}")
@@ -123,7 +132,7 @@ class MCPTool(BaseTool):
         if shared and fresh_per_episode:
             raise BadValue("fresh_per_episode opens sessions per episode and cannot be combined with shared")
         require("mcp", extra="mcp")
-        self.servers = read_servers(server)
+        self.servers = read_servers(config)
         self.concurrent = shared
         self._shared, self._fresh, self._prefix = shared, fresh_per_episode, prefix
         self._settings = {
@@ -132,12 +141,14 @@ class MCPTool(BaseTool):
             "log_handler": log_handler,
             "progress_handler": progress_handler,
             "sampling_handler": sampling_handler,
+            "elicitation_handler": elicitation_handler,
             "max_retries": max_retries,
-            "delay": delay,
-            "timeout": timeout,
+            "delay": delay_between_retries,
+            "timeout": execution_timeout,
             "connect_timeout": connect_timeout,
             "protocol": protocol,
             "max_chars": max_chars,
+            "vision": vision,
         }
         self._client: MCPClient | None = None
         self._listed: dict[str, ListedTool] | None = None
@@ -145,31 +156,47 @@ class MCPTool(BaseTool):
             self.functions()
 
     @classmethod
-    def from_url(cls, url: str, **settings: Any) -> MCPTool:
+    def from_url(cls, url: str, auth: Any = None, headers: Mapping[str, str] | None = None, **settings: Any) -> MCPTool:
         """Build an MCPTool for a running server."""
-        return cls({"url": url}, **settings)
+        return cls({"url": url}, auth, headers, **settings)
 
     @classmethod
-    def from_config_file(cls, path: str | Path, **settings: Any) -> MCPTool:
+    def from_config_file(cls, config_path: str | Path, **settings: Any) -> MCPTool:
         """Build an MCPTool for the servers in a JSON file."""
-        return cls(Path(path), **settings)
+        return cls(Path(config_path), **settings)
 
     @classmethod
     def from_local_command(
         cls,
-        command: str,
+        server_params: str | Mapping[str, Any],
+        name: str = "default",
         args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         **settings: Any,
     ) -> MCPTool:
-        """Build an MCPTool for a server that is started with a command."""
-        return cls({"command": command, "args": list(args), "env": dict(env or {}), "cwd": cwd}, **settings)
+        """Build an MCPTool for a server that is started with a command.
+
+        Args:
+            server_params: the program; or a dict with "command" and, optionally, "args", "env" and "cwd".
+            name: name of the server.
+            args, env, cwd: used if server_params is a program.
+            settings: further arguments of the constructor.
+        """
+        started = {"command": server_params, "args": list(args), "env": dict(env or {}), "cwd": cwd}
+        return cls({"mcpServers": {name: started if isinstance(server_params, str) else server_params}}, **settings)
 
     @classmethod
     def from_multi_server(cls, servers: Mapping[str, Mapping[str, Any]], **settings: Any) -> MCPTool:
         """Build an MCPTool for several servers, given as a dict from server name to configuration."""
         return cls({"mcpServers": dict(servers)}, **settings)
+
+    def get_available_tools(self) -> list[dict[str, Any]]:
+        """Return the name, description and parameters of each tool."""
+        return [
+            {"name": function.name, "description": function.description, "parameters": function.parameters}
+            for function in self.functions()
+        ]
 
     def functions(self) -> list[Function]:
         """Return the tools of all servers, sorted by name. The first use connects and raises ToolError on failure."""
@@ -197,6 +224,8 @@ class MCPTool(BaseTool):
         return _format(await asyncio.wrap_future(calling))
 
     def reset(self) -> None:
+        if self._client is not None and self._client.changed:
+            self._listed = None
         if self._client is not None and not self._shared:
             self._client.new_episode(self._fresh)
 
@@ -220,11 +249,19 @@ class MCPTool(BaseTool):
         tool._listed = self._listed
         return tool
 
-    def reconfigure(self, server: Source | None = None, **settings: Any) -> None:
-        """End the sessions and change the server and the given settings. If ``server`` is None, the server is kept."""
+    def reconfigure(
+        self,
+        new_config: Source | None = None,
+        auth: Any = None,
+        headers: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        """End the sessions and change the server and the given settings. What is None is kept."""
         args, kwargs = self._arguments
-        if server is not None:
-            args, kwargs = (server, *args[1:]), {name: value for name, value in kwargs.items() if name != "server"}
+        kwargs = dict(zip(inspect.signature(type(self).__init__).parameters, (self, *args), strict=False)) | kwargs
+        args = (kwargs.pop("config") if new_config is None else new_config,)
+        kwargs = {name: value for name, value in kwargs.items() if name not in ("self", "config")}
+        settings |= {name: value for name, value in (("auth", auth), ("headers", headers)) if value is not None}
         self.close()
         self.__init__(*args, **kwargs | settings)  # type: ignore[misc]
         self._arguments = (args, kwargs | settings)
@@ -369,7 +406,7 @@ def _build_json_schema_validator(schema: Schema) -> Validator:
 
 
 def _format(result: ToolResult) -> ToolResult:
-    return replace(result, text=f"<tool_response>{result.text}</tool_response>")
+    return replace(result, text=f"<tool_response>{escape_response(result.text)}</tool_response>")
 
 
 def _rebuild(cls: type[MCPTool], args: tuple[Any, ...], kwargs: dict[str, Any]) -> MCPTool:

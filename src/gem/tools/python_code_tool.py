@@ -12,14 +12,16 @@ from gem.parsing import code_blocks
 from gem.sandbox import Limits, Result, Sandbox, Session, Status, get_sandbox
 from gem.sandbox.factory import backend_of_published_name
 from gem.sandbox.output import Capture
+from gem.sandbox.usual_imports import misses_usual_import, with_usual_imports
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.formats import TAGS
 
 _INSTRUCTION = (
-    "Solve the task step by step. You can run Python: write a {kind} between <python> and </python>, or in a fenced "
-    "block that opens with ```python, and print() what you want to see. {variables} The output is returned to you. "
-    "When you know the final answer, give it without any code{boxed}."
+    "Solve the task step by step. You can run Python: write a {kind} between <python> and </python>{fence}, "
+    "and print() what you want to see. {variables} The output is returned to you. "
+    "When you know the final answer, give it {how}."
 )
+_IN_FENCE = ", or in a fenced block that opens with ```python"
 _KINDS = {False: "complete script, including its imports,", True: "notebook cell"}
 _VARIABLES = {
     False: "Each script runs separately: variables are not kept.",
@@ -33,13 +35,14 @@ _EMPTY = ToolResult("The call to python is empty: nothing was run.", ToolErrorTy
 class PythonCodeTool(BaseTool):
     r"""Run Python code written by the agent in a sandbox; see gem.sandbox.
 
-    All tools of a process with the same sandbox_type share one sandbox. A notebook session belongs to one tool.
+    All tools of a process with the same sandbox_type share one sandbox. A notebook session belongs to one tool. A
+    script that used a module such as math without importing it runs again with the usual imports.
 
     Args:
         timeout: wall-clock limit in seconds per script or cell. If the code exceeds it, the result has the error
             "timeout".
-        sandbox_type: a backend of gem.sandbox, such as "bwrap"; "auto" selects the strongest backend available; "none"
-            disables isolation and warns once.
+        sandbox_type: a backend of gem.sandbox, such as "bwrap"; "auto" selects the local sandbox; "none" disables
+            isolation and warns once.
         keep_error_last_line: if the code fails, show only the last line of stderr.
         stateful: run each call as a notebook cell that keeps variables for the following calls of the episode. The
             variables are lost if the interpreter crashes, or if code that timed out cannot be interrupted. The result
@@ -50,7 +53,7 @@ class PythonCodeTool(BaseTool):
 
     Raises:
         BadValue: sandbox_type is unknown, or a limit is not positive.
-        SandboxError: raised by a call if the sandbox fails.
+        SandboxError: raised by a call if the sandbox fails, or if "auto" finds no isolation on this machine.
 
     >>> PythonCodeTool().execute_action("<python>print(6 * 7)</python> so it is")
     (True, False, 'Code execution result: 42\n\n', '<python>print(6 * 7)</python>')
@@ -59,7 +62,7 @@ class PythonCodeTool(BaseTool):
     tool_type = "python_code"
     tag = "python"
     tag_argument = "code"
-    fences = ("python", "py", "python3")
+    fences: tuple[str, ...] = ("python", "py", "python3")
 
     def __init__(
         self,
@@ -97,7 +100,11 @@ class PythonCodeTool(BaseTool):
         if _is_blank(code):
             return _EMPTY
         if not self.stateful:
-            return self._to_result(self._sandbox().run(code, limits=self.limits))
+            result = self._sandbox().run(code, limits=self.limits)
+            if misses_usual_import(result):
+                again = self._sandbox().run(with_usual_imports(code), limits=self.limits)
+                result = again if again.ok else result
+            return self._to_result(result)
         if self._session is None:
             self._session = self._sandbox().session(limits=self.limits)
         while self._pending_cells:
@@ -110,7 +117,11 @@ class PythonCodeTool(BaseTool):
         code = extract_code(call.arguments["code"])
         if self.stateful or _is_blank(code):
             return await super().acall(call)  # call() on a thread: the cells of a session run one at a time
-        return self._to_result(await self._sandbox().arun(code, limits=self.limits))
+        result = await self._sandbox().arun(code, limits=self.limits)
+        if misses_usual_import(result):
+            again = await self._sandbox().arun(with_usual_imports(code), limits=self.limits)
+            result = again if again.ok else result
+        return self._to_result(result)
 
     def reset(self) -> None:
         self._cells, self._pending_cells = [], []
@@ -132,7 +143,10 @@ class PythonCodeTool(BaseTool):
 
     def instruction_string(self) -> str:
         kind, variables = _KINDS[self.stateful], _VARIABLES[self.stateful]
-        return _INSTRUCTION.format(kind=kind, variables=variables, boxed=r", in \boxed{} if the task asks for it")
+        fence, how = _IN_FENCE, r"without any code, in \boxed{} if the task asks for it"
+        if not self.fences:
+            fence, how = "", "in the form that the task asks for, without a call"
+        return _INSTRUCTION.format(kind=kind, variables=variables, fence=fence, how=how)
 
     def _parse_action(self, action: str) -> tuple[str, str, bool]:
         """Parse the code that a message contains.

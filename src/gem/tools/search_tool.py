@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gem.tools.search_engine.corpus import Hit
     from gem.tools.search_engine.index import Retriever
 
+TIMEOUT = 5.0  # seconds; the published default
 URL_VARIABLE = "SEARCH_URL"
 NO_DOCUMENTS = "No documents found.\n"
 MAX_QUERY_CHARACTERS = 2_000  # a server may refuse a longer query, which would fail the episode
@@ -66,7 +67,7 @@ class SearchTool(BaseTool):
         num_workers: int = 1,
         search_url: str | None = None,
         topk: int = 3,
-        timeout: float = 5,
+        timeout: float = TIMEOUT,
         *,
         index: Retriever | str | Path | None = None,
         protocol: Protocol = "gem",

@@ -15,6 +15,7 @@ from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.registry import ENV_REGISTRY
 from gem.tools.base_tool import BaseTool, PlannedCall, ToolSet
 from gem.tools.formats import CallFormat, ParsedMessage, get_format, openai_schemas
+from gem.tools.formats.base import escape_response
 
 # A tool, or a callable that returns a new tool, such as a class, a function or a functools.partial.
 ToolSource: TypeAlias = BaseTool | Callable[[], BaseTool]
@@ -72,8 +73,9 @@ class ToolEnvWrapper(EnvWrapper):
 
     The wrapper appends instructions for the tools to the first observation. A message with calls is not passed to the
     environment; the observation contains the results of the calls or error messages. This also holds for a message that
-    contains both calls and a final answer, and after max_tool_uses is reached. If env contains another ToolEnvWrapper,
-    calls to functions that this wrapper does not know are passed to the inner wrapper.
+    contains both calls and a final answer. After max_tool_uses is reached, every text is passed to the environment. If
+    env contains another ToolEnvWrapper, calls to functions that this wrapper does not know are passed to the inner
+    wrapper. If the environment reads answers from fenced code blocks (``answers_in_fences``), these are not calls.
 
     Args:
         env: the environment.
@@ -83,7 +85,7 @@ class ToolEnvWrapper(EnvWrapper):
         tool_success_reward: additional reward per executed call without an error.
         tool_execute_error_reward: reward per executed or refused call with an error; at most 0.
         max_tool_uses: maximum number of executed calls per episode. The result of the last allowed call includes a
-            notice that no calls are left. Further calls are refused.
+            notice that no calls are left. Further calls in the same message, and native ``tool_calls``, are refused.
         format: format of the calls: "tags" (the format of the published package), "hermes", "openai", "react", or a
             CallFormat.
         max_messages: maximum number of messages of the agent per episode, with and without calls. The episode is then
@@ -135,6 +137,9 @@ class ToolEnvWrapper(EnvWrapper):
         self.max_tool_uses, self.max_messages = max_tool_uses, max_messages
         self.call_format = get_format(format)
         self.tools = [_claim(tool) for tool in tools]
+        if getattr(getattr(env, "unwrapped", env), "answers_in_fences", False):
+            for tool in self.tools:
+                tool.fences = ()
         self._tool_set = ToolSet(self.tools, self.call_format)
         self.tool_counts = ToolCounts()
         self._inline: bool | None = None
@@ -159,7 +164,8 @@ class ToolEnvWrapper(EnvWrapper):
             return self._first_observation(instructions, *self.env.reset(seed=seed, **kwargs))
         return self._first_observation(instructions, *await asyncio.to_thread(self.env.reset, seed=seed, **kwargs))
 
-    def step(self, action: Any) -> Step:
+    def step(self, action: Any, verbose: bool = False) -> Step:
+        """Take one action. verbose has no effect; the logger of a tool reports its calls."""
         message = self._read(action)
         if message.calls and self._tool_set.names_function_in(message):
             planned = self._plan(message)
@@ -207,6 +213,7 @@ class ToolEnvWrapper(EnvWrapper):
         self._previous, self.tool_counts = self.tool_counts, ToolCounts()
         for tool in self.tools:
             tool.reset()
+        self._tool_set.refresh()
         return self._tool_set.instructions()
 
     def _first_observation(self, instructions: str, observation: Any, info: Info) -> tuple[Any, Info]:
@@ -223,7 +230,13 @@ class ToolEnvWrapper(EnvWrapper):
     def _read(self, action: Any) -> ParsedMessage:
         if self.tool_counts.over:
             raise EpisodeOver("no running episode: call reset() first, and again after each end")
-        return self.call_format.read(action, self._tool_set.tools)
+        message = self.call_format.read(action, self._tool_set.tools)
+        if self._is_spent() and not message.native:
+            return ParsedMessage(message.text, (), message.text)
+        return message
+
+    def _is_spent(self) -> bool:
+        return self.tool_counts.uses >= self.max_tool_uses
 
     def _plan(self, message: ParsedMessage) -> list[PlannedCall]:
         left = self.max_tool_uses - self.tool_counts.uses
@@ -245,16 +258,12 @@ class ToolEnvWrapper(EnvWrapper):
     def _run_text_tools(self, message: ParsedMessage) -> Step | None:
         """Run the tools that parse the text themselves, until one of them finds a call.
 
-        Returns the step for this call, or None if none of the tools finds a call. Parsing and execution cannot be
-        separated in these tools. After max_tool_uses is reached, a call is therefore still executed, but the
-        observation contains a refusal instead of the result.
+        Returns the step for this call, or None if none of the tools finds a call or no calls are left.
         """
-        for tool in self._tool_set.text_tools:
+        for tool in () if self._is_spent() else self._tool_set.text_tools:
             valid, failed, text, parsed = tool.execute_action(message.text)
             if valid:
                 result = ToolResult(str(text), ToolErrorType.ERROR if failed else None)
-                if self.tool_counts.uses >= self.max_tool_uses:
-                    result = ToolResult(self._budget_notice(), ToolErrorType.OVER_BUDGET)
                 planned = PlannedCall(ToolCall(tool.tool_type, {}), tool)
                 return self._tool_step(replace(message, parsed=parsed or message.text), [planned], [result])
         return None
@@ -264,10 +273,16 @@ class ToolEnvWrapper(EnvWrapper):
         before = self.tool_counts
         self.tool_counts = counts = before.add(results)
         errors = [result.error for result in results if result.error is not None]
-        texts = [result.text for result in results]
+        texts = [escape_response(result.text) for result in results]
         if before.uses < self.max_tool_uses <= counts.uses and ToolErrorType.OVER_BUDGET not in errors:
             texts[-1] = f"{texts[-1].rstrip()}\n\n{self._budget_notice()}\n"
         observation = self.call_format.observe([plan.call for plan in planned], texts)
+        images = [image for result in results for image in result.images]
+        if images and isinstance(observation, str):
+            observation = {"text": observation, "images": images}
+        elif images and isinstance(observation, list):  # APIs accept images in the messages of users only
+            shown = [{"type": "image", "image": image} for image in images]
+            observation = [*observation, {"role": "user", "content": shown}]
         parts = {
             "tool": self.tool_reward * (counts.uses - before.uses),
             "tool_success": self.tool_success_reward * (counts.successes - before.successes),

@@ -1,1 +1,1 @@
-"""Import paths of the published package, kept for compatibility."""
+"""Import paths of the published package, kept for compatibility. No other module of gem imports these."""

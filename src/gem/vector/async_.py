@@ -21,7 +21,16 @@ from gem.core import has_coroutines, waits
 from gem.errors import BadValue, EnvFailed
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import Engine, wait_readable
-from gem.vector.slots import Factory, OnFailure, SlotCall, SlotGroup, SlotOutcome, check_vector_options
+from gem.vector.slots import (
+    Factory,
+    MalformedResult,
+    OnFailure,
+    SlotCall,
+    SlotGroup,
+    SlotOutcome,
+    as_step,
+    check_vector_options,
+)
 from gem.vector.sync import InlineEngine
 from gem.vector.thread import ThreadEngine, ThreadPool, ThreadTask
 
@@ -99,6 +108,9 @@ class CompositeEngine(Engine):
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
+    def envs(self) -> dict[int, Any]:
+        return {slot: env for engine in self._engines for slot, env in engine.envs().items()}
+
     def wait(self, timeout: float | None) -> None:
         wait_readable(self.filenos(), self.poll_timeout() if timeout is None else min(timeout, self.poll_timeout()))
 
@@ -126,6 +138,9 @@ class AsyncEngine(ThreadEngine):
         super().__init__(groups, timeout=timeout, num_workers=num_workers, stop=loop.close)
         self._loop = loop
 
+    def envs(self) -> dict[int, Any]:
+        return {slot: env.awaited_env if isinstance(env, AwaitedEnv) else env for slot, env in super().envs().items()}
+
     def _start(self, tasks: Sequence[ThreadTask]) -> None:
         awaited = [task for task in tasks if _is_awaited(task)]
         if awaited:
@@ -149,18 +164,18 @@ class AwaitedEnv:
     """
 
     def __init__(self, env: Any, loop: _EnvLoop) -> None:
-        self._env, self._loop = env, loop
+        self.awaited_env, self._loop = env, loop
         self._answers: deque[tuple[Any, BaseException | None]] = deque()
         self._task: asyncio.Task[Any] | None = None  # the asyncio task that is awaiting the environment
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._env, name)
+        return getattr(self.awaited_env, name)
 
     def reset(self, seed: int | None = None, **kwargs: Any) -> Any:
-        return self._answer(lambda: self._env.areset(seed=seed, **kwargs))
+        return self._answer(lambda: self.awaited_env.areset(seed=seed, **kwargs))
 
     def step(self, action: Any) -> Any:
-        return self._answer(lambda: self._env.astep(action))
+        return self._answer(lambda: self.awaited_env.astep(action))
 
     async def fetch(self, task: ThreadTask) -> bool:
         """Await all results that the task's call needs: of the step or reset, and of the autoreset after a last step.
@@ -172,11 +187,17 @@ class AwaitedEnv:
         slot, method, argument = task.call
         if method == "reset":
             seed, kwargs = argument
-            return await self._fetch(lambda: self._env.areset(seed=seed, **kwargs))
-        sound = await self._fetch(lambda: self._env.astep(argument))
-        if sound and task.group.remember_last_step(slot, self._answers[0][0]):
-            return await self._fetch(lambda: self._env.areset(seed=None))
-        return sound
+            return await self._fetch(lambda: self.awaited_env.areset(seed=seed, **kwargs))
+        if not await self._fetch(lambda: self.awaited_env.astep(argument)):
+            return False
+        try:
+            step = as_step(self._answers[0][0])
+        except MalformedResult as e:
+            self._answers[0] = None, e
+            return False
+        if task.group.remember_last_step(slot, step):
+            return await self._fetch(lambda: self.awaited_env.areset(seed=None))
+        return True
 
     def cancel(self) -> None:
         """Cancel the coroutine in progress, if there is one. May be called from any thread."""
@@ -191,7 +212,7 @@ class AwaitedEnv:
         self._task = asyncio.current_task()
         try:
             return await start(), None
-        except (Exception, SystemExit, asyncio.CancelledError) as e:
+        except (Exception, SystemExit, KeyboardInterrupt, asyncio.CancelledError) as e:
             return None, e
         finally:
             self._task = None

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gem.core import Info, Step
 from gem.errors import BadAction, BadValue, EnvFailed, EpisodeOver
 from gem.seeding import check_seed
-from gem.vector.engine import Engine
+from gem.vector.engine import Engine, wait_readable
 from gem.vector.slots import SlotCall, SlotOutcome
 from gem.vector.stats import EnvStats, SlotStats
 
@@ -92,6 +92,18 @@ class VectorEnv:
         self._broken: set[int] = set()  # slots whose last outcome was EnvFailed
         self._closed = False
         self._stats = SlotStats(self.env_ids)
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments, in the order of their slots.
+
+        Raises:
+            AttributeError: some slots run in other processes.
+        """
+        local = self.engine.envs()
+        if len(local) < self.num_envs:
+            raise AttributeError("envs is only available if all environments are in this process")
+        return [local[slot] for slot in self._all_slots]
 
     def reset(
         self, seed: int | Sequence[int | None] | None = None, *, ids: Sequence[int] | None = None, **env_kwargs: Any
@@ -231,6 +243,13 @@ class VectorEnv:
         slots = list(self._finished)
         return Received(slots, self._take_steps(slots))
 
+    def wait(self, fileno: int) -> None:
+        """Block until recv() may return a result, or until a file descriptor is readable."""
+        if not self._pending:
+            wait_readable([fileno], None)
+        elif not self.is_inline and not self._finished:  # the next recv() runs inline slots
+            self.engine.wait_for(fileno)
+
     @property
     def pending(self) -> list[int]:
         """The slots with a call from send() or send_reset() whose result recv() has not returned."""
@@ -353,13 +372,20 @@ class VectorEnv:
         Args:
             slots: the slots to wait for. None waits for any ``count`` slots.
             timeout: None sets no limit.
+
+        Raises:
+            KeyboardInterrupt: an environment raised it. Its call has failed; all results remain for recv().
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pending, finished = self._pending, self._finished
         while True:
+            interrupted = False
             for outcome in self.engine.collect():
+                interrupted |= outcome.interrupted
                 if outcome.slot in pending:
                     finished[outcome.slot] = outcome
+            if interrupted:
+                raise KeyboardInterrupt
             if len(finished) >= count if slots is None else all(slot in finished for slot in slots):
                 return
             left = None if deadline is None else deadline - time.monotonic()

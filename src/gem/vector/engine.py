@@ -8,11 +8,12 @@ import select
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from gem.core import Step
 from gem.vector.slots import SlotCall, SlotMetadata, SlotOutcome
 
+_POLL_WITHOUT_FILES = 0.02  # seconds; waiting for an engine and a file descriptor at once
 POLL_INTERVAL = 1.0  # seconds between checks for events that make no file descriptor readable
 
 
@@ -54,6 +55,20 @@ class Engine(ABC):
     def wait(self, timeout: float | None) -> None:
         """Block until collect() may return an outcome, or until timeout seconds have passed (None: no limit)."""
 
+    def wait_for(self, fileno: int) -> None:
+        """Block until collect() may return an outcome, or until a file descriptor is readable.
+
+        May return earlier. An engine without file descriptors is polled.
+        """
+        if filenos := self.filenos():
+            wait_readable([fileno, *filenos], self.poll_timeout())
+        else:
+            self.wait(_POLL_WITHOUT_FILES)
+
+    def envs(self) -> dict[int, Any]:
+        """Return slot → environment, for the slots whose environments are in this process."""
+        return {}
+
     def filenos(self) -> list[int]:
         """Return file descriptors. At least one becomes readable when collect() may return an outcome."""
         return []
@@ -67,8 +82,11 @@ class Engine(ABC):
         """Close all environments and stop all threads and workers. Takes a few seconds at most. May be called twice."""
 
 
-class OutcomeQueue:
-    """A queue of outcomes with many producer threads and one consumer thread.
+Item = TypeVar("Item")
+
+
+class OutcomeQueue(Generic[Item]):
+    """A queue with many producer threads and one consumer thread.
 
     Its file descriptor is readable while the queue is not empty.
     """
@@ -76,10 +94,10 @@ class OutcomeQueue:
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
         self._lock = threading.Lock()
-        self._outcomes: list[SlotOutcome] = []
+        self._outcomes: list[Item] = []
         self._closed = False
 
-    def put(self, outcome: SlotOutcome) -> None:
+    def put(self, outcome: Item) -> None:
         """Add an outcome. Does nothing after close()."""
         with self._lock:
             if not self._closed:
@@ -87,7 +105,7 @@ class OutcomeQueue:
                 if len(self._outcomes) == 1:
                     os.write(self._writer, b"!")
 
-    def take(self) -> list[SlotOutcome]:
+    def take(self) -> list[Item]:
         """Remove and return all outcomes in the order in which they were added. Does not wait."""
         if not self._outcomes:
             return []

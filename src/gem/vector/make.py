@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from gem._internal.annotations import check_types
 from gem._internal.imports import resolve
 from gem.errors import BadValue, did_you_mean
-from gem.registry import ENV_REGISTRY, EnvSpec, make
-from gem.seeding import check_seed
+from gem.registry import ENV_REGISTRY, EnvSpec, ends_on_truncation, make
+from gem.seeding import check_seed, fresh_seed
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.slots import OnFailure
 
@@ -45,6 +46,7 @@ def make_vec(
     on_failure: OnFailure = "raise",
     num_workers: int | None = None,
     address: str | None = None,
+    group_size: int | None = None,
     **kwargs: Any,
 ) -> VectorEnv:
     """Build a vector environment from registered ids.
@@ -71,12 +73,17 @@ def make_vec(
             None for "sync".
         address: address of the Ray cluster. None finds a running cluster or starts a local one. Must be None for other
             backends.
+        group_size: for environments over a dataset. Slots with the same id and arguments share one order of rows, so
+            that each row is asked once per epoch over all of them; with a group size G, G times by neighbouring slots.
+            None means 1, but then slots whose seed is in kwargs or vec_kwargs have their own orders. A slot leaves the
+            shared order when it is reset with a seed.
         kwargs: constructor arguments for all environments. Arguments in vec_kwargs take precedence.
 
     Raises:
         BadValue: the arguments give different numbers of slots, or the backend does not support an option.
         Exception: any exception of gem.make.
     """
+    check_types(make_vec, {"num_envs": num_envs})
     if not all(callable(wrap) for wrap in wrappers):
         raise BadValue(
             f"wrappers must be callables, got {wrappers!r}; gem.wrappers.get_wrapper_fns converts names to callables"
@@ -85,25 +92,58 @@ def make_vec(
     options = _options(name, num_workers=num_workers, address=address)
     slots = _slots(env_ids, vec_kwargs, num_envs)
     first = None if seed is None else check_seed(seed)
+    orders = _shared_orders(slots, kwargs, first, group_size)
     env_fns = []
     for i, (env_id, own) in enumerate(slots):
+        # Decided here, because a worker process may not have the environment variable.
+        merged = {"end_on_truncation": ends_on_truncation(), **kwargs, **own}
         seeded = {} if first is None else {"seed": first + i}
-        env_fns.append(partial(build, ENV_REGISTRY[env_id], {**seeded, **kwargs, **own}, tuple(wrappers)))
+        env_fns.append(partial(build, ENV_REGISTRY[env_id], {**seeded, **merged}, tuple(wrappers), orders[i]))
     if name == "async":
         options["runs"] = [ENV_REGISTRY[env_id].runs for env_id, _ in slots]
     vec_env: VectorEnv = resolve(BACKENDS[name])(env_fns, autoreset, timeout=timeout, on_failure=on_failure, **options)
     return vec_env
 
 
-def build(spec: EnvSpec, kwargs: dict[str, Any], wrappers: tuple[Callable[[Any], Any], ...]) -> Any:
+def build(
+    spec: EnvSpec,
+    kwargs: dict[str, Any],
+    wrappers: tuple[Callable[[Any], Any], ...],
+    order: tuple[int, int, int, int] | None = None,
+) -> Any:
     """Build the environment of one slot.
 
     The environment is built from its EnvSpec, because the id may not be registered in a worker process.
+
+    Args:
+        order: arguments of share_order(), for an environment that has it.
     """
     env: Any = make(spec, **kwargs)
+    if order is not None and hasattr(env.unwrapped, "share_order"):
+        env.unwrapped.share_order(*order)
     for wrap in wrappers:
         env = wrap(env)
     return env
+
+
+def _shared_orders(
+    slots: list[tuple[str, Mapping[str, Any]]], kwargs: Mapping[str, Any], seed: int | None, group_size: int | None
+) -> list[tuple[int, int, int, int] | None]:
+    """Return the arguments of share_order() for each slot, or None for slots that have their own order."""
+    if group_size is not None and (type(group_size) is not int or group_size < 1):
+        raise BadValue(f"group_size must be an integer >= 1, got {group_size!r}")
+    sharing: dict[str, list[int]] = {}
+    for slot, (env_id, own) in enumerate(slots):
+        if group_size is not None or ("seed" not in own and "seed" not in kwargs):
+            same = sorted((name, repr(value)) for name, value in own.items() if name != "seed")
+            sharing.setdefault(repr((env_id, same)), []).append(slot)
+    orders: list[tuple[int, int, int, int] | None] = [None] * len(slots)
+    for members in sharing.values():
+        given = {**kwargs, **slots[members[0]][1]}.get("seed", None if seed is None else seed + members[0])
+        first = fresh_seed() if given is None else check_seed(given)
+        for number, slot in enumerate(members):
+            orders[slot] = (first, number, len(members), group_size or 1)
+    return orders
 
 
 def _backend(backend: str | None, async_mode: bool) -> str:

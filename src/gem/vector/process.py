@@ -31,7 +31,8 @@ class ProcessVectorEnv(VectorEnv):
         timeout: seconds for one call of one environment, measured from the start of the call. A call that hangs in
             Python code is interrupted, and only its slot fails. If a call cannot be interrupted (C code that does not
             return), its worker is killed worker_engine.KILL_DELAY seconds after the limit, and the episodes of all
-            slots of that worker fail. None sets no limit.
+            slots of that worker fail. The same happens KILL_DELAY seconds after twice the limit if the interrupted
+            call goes on, or closing and rebuilding its environment take that long. None sets no limit.
         on_failure: see SlotGroup. If a worker dies, all of its environments count as failed.
         num_workers: number of processes, at most one per slot. None uses one per CPU available to this process.
 

@@ -14,7 +14,7 @@ from gem._internal.worker_process import WorkerDied
 from gem.errors import BadValue, require
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_options
-from gem.vector.worker import MAX_STAGES, BuildReport, PackedCall, SlotRunner, WorkerSpec, build, unpack_messages
+from gem.vector.worker import BuildReport, PackedCall, SlotRunner, WorkerSpec, build, unpack_messages
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
 CLOSE_TIMEOUT = 3.0  # seconds that actors have to close their environments; afterwards, they are killed
@@ -32,8 +32,8 @@ class RayVectorEnv(VectorEnv):
         autoreset: see Autoreset.
         timeout: seconds for one call of one environment, measured from the start of the call. A call that hangs in
             Python code is interrupted, and only its slot fails. If a call cannot be interrupted, its actor is killed
-            after worker.MAX_STAGES times the limit plus worker_engine.KILL_DELAY seconds, and the episodes of all slots
-            of that actor fail. None sets no limit.
+            after twice the limit plus worker_engine.KILL_DELAY seconds, and the episodes of all slots of that actor
+            fail. None sets no limit.
         on_failure: see SlotGroup. If an actor dies, all of its environments count as failed.
         num_workers: number of actors, at most one per slot. None uses one per CPU of the cluster.
         address: address of the cluster. None uses an existing connection, or else finds a running cluster or starts
@@ -148,7 +148,8 @@ class RayEngine(WorkerEngine):
 class RayWorker(SlotWorker):
     """A Ray actor and the actor call in progress. There is at most one."""
 
-    stages = MAX_STAGES  # an actor returns nothing before its actor call has ended
+    # An actor returns nothing before its actor call has ended: the call may hang, and closing or rebuilding take long.
+    stages = 2
 
     def __init__(self, ray: Any, spec: WorkerSpec) -> None:
         self._ray = ray

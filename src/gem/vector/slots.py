@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from gem._internal.framing import describe_error
+from gem._internal.text import short_repr
 from gem.core import Info, Step, StopReason, position_of, skip_to
 from gem.errors import BadValue, CallerError, EnvFailed, InfraError
 
@@ -25,6 +27,10 @@ _log = logging.getLogger(__name__)
 
 class CallTimeout(BaseException):
     """Raised in a call that exceeds its time limit. A BaseException, so that ``except Exception`` does not catch it."""
+
+
+class MalformedResult(Exception):
+    """An environment returned something else than a step or an observation with its info."""
 
 
 class SlotCall(NamedTuple):
@@ -49,12 +55,15 @@ class SlotOutcome(NamedTuple):
         error: CallerError if the environment refused the call, EnvFailed if the environment failed, None if the call
             succeeded.
         position: position of the slot if the call started or restored an episode, else None.
+        interrupted: whether the call raised KeyboardInterrupt, which the vector environment raises to its caller. The
+            call then counts as failed.
     """
 
     slot: int
     value: Any
     error: Exception | None = None
     position: Position | None = None
+    interrupted: bool = False
 
 
 class SlotMetadata(NamedTuple):
@@ -98,11 +107,10 @@ class SlotGroup:
         return SlotMetadata(env.env_id, bool(shows_history), bool(shows_prompt))
 
     def perform(self, call: SlotCall) -> SlotOutcome:
-        """Run a call. An Exception or SystemExit is returned in the outcome.
+        """Run a call. An Exception, SystemExit or KeyboardInterrupt is returned in the outcome.
 
         Raises:
             CallTimeout: outside of the environment's step() and reset().
-            KeyboardInterrupt: the user interrupted the call.
         """
         slot, method, argument = call
         value: Any = None
@@ -119,6 +127,8 @@ class SlotGroup:
                 self._set_state(slot, argument)
         except (Exception, SystemExit) as e:
             return self.error_outcome(call, e)
+        except KeyboardInterrupt:
+            return self.abandon(call, "interrupted by KeyboardInterrupt")._replace(interrupted=True)
         return SlotOutcome(slot, value, None, self._new_positions.pop(slot, None))
 
     def step(self, slot: int, action: Any) -> Step:
@@ -134,9 +144,7 @@ class SlotGroup:
             return self._end_failed(slot, self._pending_failures.pop(slot))
         env = self.envs[slot]
         try:
-            step = env.step(action)
-            if type(step) is not Step:
-                step = as_step(step)
+            step = as_step(env.step(action))
         except CallerError:
             raise
         except InfraError as e:
@@ -167,6 +175,7 @@ class SlotGroup:
         env = self.envs[slot]
         try:
             observation, info = env.reset(seed=seed, **kwargs)
+            info = _checked_info(info, "reset()")
         except CallerError:
             raise
         except InfraError as e:
@@ -246,19 +255,12 @@ class SlotGroup:
         """Return whether no earlier failure of the slot has to be handled in its next step or reset."""
         return slot not in self._broken and slot not in self._pending_failures
 
-    def remember_last_step(self, slot: int, answer: Any) -> bool:
+    def remember_last_step(self, slot: int, step: Step) -> bool:
         """Return whether a step ended the episode, so that a same-step autoreset follows.
 
         If so, the step is stored, so that abandon() can return the step even if the autoreset hangs.
-
-        Args:
-            answer: the value that the environment's step returned.
         """
-        try:
-            step = as_step(answer)
-            over = bool(self.same_step and (step.terminated or step.truncated))
-        except (TypeError, ValueError):
-            return False
+        over = self.same_step and (step.terminated or step.truncated)
         if over:
             self._last_steps[slot] = step
         return over
@@ -369,21 +371,60 @@ def _abandoned(slot: int) -> EnvFailed:
 
 
 def describe(error: BaseException) -> str:
-    """Describe an error in one line, with its location in the environment's code unless it is an InfraError."""
-    return str(error) if isinstance(error, CallTimeout) else describe_error(error)
+    """Describe an error in one line, with its location in the environment's code if it was raised there."""
+    return str(error) if isinstance(error, (CallTimeout, MalformedResult)) else describe_error(error)
 
 
 def as_step(answer: Any) -> Step:
-    """Convert the return value of an environment's step() to a Step.
+    """Convert the return value of an environment's step() to a Step with a finite reward, bools and a dict.
+
+    Numbers and bools of numpy and of tensor libraries are accepted, also as arrays without dimensions.
 
     Raises:
-        TypeError: the value cannot be unpacked.
-        ValueError: the value does not have five elements.
+        MalformedResult: the value does not have five elements, one of them has a wrong type, or the reward is not
+            finite.
     """
-    if isinstance(answer, Step):
+    try:
+        observation, reward, terminated, truncated, info = answer
+    except (TypeError, ValueError):
+        wanted = "(observation, reward, terminated, truncated, info)"
+        raise MalformedResult(f"step() returned {short_repr(answer, 80)} instead of {wanted}") from None
+    if (
+        type(reward) is not float
+        or not math.isfinite(reward)
+        or type(terminated) is not bool
+        or type(truncated) is not bool
+        or type(info) is not dict
+    ):
+        reward = _checked_reward(reward)
+        terminated, truncated = _checked_flag(terminated, "terminated"), _checked_flag(truncated, "truncated")
+        info = _checked_info(info, "step()")
+    elif type(answer) is Step:
         return answer
-    observation, reward, terminated, truncated, info = answer
     return Step(observation, reward, terminated, truncated, info)
+
+
+def _checked_reward(reward: Any) -> float:
+    if not hasattr(type(reward), "__float__") or getattr(reward, "ndim", 0) > 0:
+        raise MalformedResult(f"step() returned the reward {short_repr(reward, 80)}, which is not a number")
+    if not math.isfinite(number := float(reward)):
+        raise MalformedResult(f"step() returned the reward {number}, which is not finite")
+    return number
+
+
+def _checked_flag(flag: Any, name: str) -> bool:
+    is_array = "bool" in str(getattr(flag, "dtype", "")) and getattr(flag, "ndim", 1) == 0
+    if is_array or (isinstance(flag, int) and flag in (0, 1)):
+        return bool(flag)
+    raise MalformedResult(f"step() returned {name}={short_repr(flag, 80)}, which is not a bool")
+
+
+def _checked_info(info: Any, method: str) -> Info:
+    if type(info) is dict:
+        return info
+    if info is None or isinstance(info, Mapping):
+        return dict(info or {})
+    raise MalformedResult(f"{method} returned the info {short_repr(info, 80)}, which is not a dict")
 
 
 def failed_step(why: str) -> Step:

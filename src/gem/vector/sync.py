@@ -43,13 +43,8 @@ class SyncVectorEnv(VectorEnv):
         mode = Autoreset.of(autoreset)
         check_vector_options(env_fns, on_failure)
         same_step = mode is Autoreset.SAME_STEP
-        self._group = SlotGroup(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
-        super().__init__(InlineEngine(self._group), mode)
-
-    @property
-    def envs(self) -> list[Any]:
-        """The environments, in the order of their slots."""
-        return list(self._group.envs.values())
+        group = SlotGroup(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
+        super().__init__(InlineEngine(group), mode)
 
 
 class InlineEngine(Engine):
@@ -74,6 +69,8 @@ class InlineEngine(Engine):
             except BaseException as e:
                 self._interrupt(call, e)
                 raise
+            if self._outcomes[-1].interrupted:  # the later calls run in the next collect()
+                break
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
@@ -97,6 +94,9 @@ class InlineEngine(Engine):
             self._outcomes.append(self.group.error_outcome(failed, e))
             return None
         return steps
+
+    def envs(self) -> dict[int, Any]:
+        return dict(self.group.envs)
 
     def wait(self, timeout: float | None) -> None:
         return

@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from gem.errors import EnvFailed, InfraError
 from gem.vector.base import Autoreset, VectorEnv
@@ -95,6 +96,9 @@ class ThreadEngine(Engine):
             )
         return self._pool.outcomes.take()
 
+    def envs(self) -> dict[int, Any]:
+        return {slot: group.envs[slot] for slot, group in self._groups.items()}
+
     def wait(self, timeout: float | None) -> None:
         wait_readable(self.filenos(), self.poll_timeout() if timeout is None else min(timeout, self.poll_timeout()))
 
@@ -162,7 +166,7 @@ class ThreadPool:
     """
 
     def __init__(self, limit: int) -> None:
-        self.outcomes = OutcomeQueue()
+        self.outcomes: OutcomeQueue[SlotOutcome] = OutcomeQueue()
         self.stuck = 0  # number of threads whose task was abandoned and has not returned
         self._limit = limit
         self._lock = threading.Lock()

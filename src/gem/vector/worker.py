@@ -33,7 +33,6 @@ from gem.vector.slots import (
     SlotOutcome,
 )
 
-MAX_STAGES = 4  # a call has up to four stages, each with the full time limit: call, close, rebuild, reset
 FLUSH_BYTES = 1 << 15  # maximum number of bytes sent without waiting; fits in the socket's buffer
 _SLOT = struct.Struct("!i")  # header of a message: the slot, or a negative number for other messages
 _ALIVE = _SLOT.pack(-1)  # message: the worker is alive and still busy
@@ -102,11 +101,12 @@ def unpack_call(packed: PackedCall) -> SlotCall:
 
 def pack_outcome(outcome: SlotOutcome) -> bytes:
     """Serialize an outcome to bytes. Raises the pickling error if the value cannot be pickled."""
-    slot, value, error, position = outcome
+    slot, value, error, position, interrupted = outcome
     is_step = type(value) is Step
     # Pickling a named tuple takes four times as long as pickling a plain tuple.
     plain = tuple(value) if is_step else value
-    return _SLOT.pack(slot) + dumps((is_step, plain, error if error is None else to_picklable(error), position))
+    packed_error = error if error is None else to_picklable(error)
+    return _SLOT.pack(slot) + dumps((is_step, plain, packed_error, position, interrupted))
 
 
 def pack_report(report: BuildReport) -> bytes:
@@ -127,8 +127,8 @@ def unpack_messages(messages: Iterable[bytes]) -> tuple[list[SlotOutcome], Build
             report = pickle.loads(message[_SLOT.size :]) if message.startswith(_REPORT) else report
             continue
         try:
-            is_step, value, error, position = pickle.loads(memoryview(message)[_SLOT.size :])
-            outcomes.append(SlotOutcome(slot, Step(*value) if is_step else value, error, position))
+            is_step, value, error, position, interrupted = pickle.loads(memoryview(message)[_SLOT.size :])
+            outcomes.append(SlotOutcome(slot, Step(*value) if is_step else value, error, position, interrupted))
         except Exception as e:  # custom unpickling code may raise any exception
             why = f"slot {slot}: the result cannot be unpickled here: {describe_error(e)}"
             outcomes.append(SlotOutcome(slot, None, EnvFailed(why)))
@@ -140,8 +140,9 @@ class SlotRunner:
 
     Args:
         spec: the slots and how to run them.
-        report_alive: called each time a call exceeds its time limit and is interrupted, at most MAX_STAGES times per
-            call.
+        report_alive: called when a call exceeds its time limit and is interrupted. Not called again if closing,
+            rebuilding or resetting the environment afterwards also exceeds the limit, so that the parent process kills
+            the worker within about twice the limit.
 
     Raises:
         BadValue: the factories cannot be unpickled in this process.
@@ -184,6 +185,7 @@ class SlotRunner:
 
     def perform(self, call: SlotCall) -> SlotOutcome:
         """Run SlotGroup.perform with the time limit. After a timeout, run SlotGroup.abandon with the same limit."""
+        self._timer.begin()
         try:
             return self._timer.limit(self.group.perform, call)
         except CallTimeout as e:  # raised outside of step() and reset(), for example in get_state() or while rebuilding
@@ -217,13 +219,17 @@ class CallTimer:
 
     Args:
         seconds: the time limit. None sets no limit.
-        report_alive: called each time the limit expires, at most MAX_STAGES times per call.
+        report_alive: called when the limit expires for the first time after begin().
     """
 
     def __init__(self, seconds: float | None, report_alive: Callable[[], None]) -> None:
         self.seconds = seconds if threading.current_thread() is threading.main_thread() else None
         self._report_alive = report_alive
         self._armed = False
+        self._expirations = 0
+
+    def begin(self) -> None:
+        """Begin a new call, which may run several functions with the limit."""
         self._expirations = 0
 
     def limit(self, function: Callable[..., Result], *args: Any) -> Result:
@@ -245,7 +251,7 @@ class CallTimer:
 
     def _arm(self, seconds: float) -> None:
         signal.signal(signal.SIGALRM, self._expire)  # for each call, because an environment may set its own handler
-        self._expirations, self._armed = 0, True
+        self._armed = True
         signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
 
     def _disarm(self) -> None:
@@ -256,7 +262,7 @@ class CallTimer:
         if not self._armed:  # the timer expired while it was being disarmed
             return
         self._expirations += 1
-        if self._expirations <= MAX_STAGES:
+        if self._expirations == 1:
             self._report_alive()
         raise CallTimeout(f"timed out after {self.seconds:g} s")
 

@@ -29,7 +29,7 @@ from gem.vector.slots import (
 from gem.vector.worker import BuildReport, PackedCall, WorkerSpec, pack_call
 
 MAX_DEATHS = 3  # number of workers in a row that die without an outcome before the slots of a shard are disabled
-KILL_DELAY = 5.0  # seconds after the time limit at which a worker that has sent nothing is killed
+KILL_DELAY = 1.0  # seconds after the time limit at which a worker that has sent nothing is killed
 START_TIMEOUT = 60.0  # seconds for a replacement worker to start, in addition to the time limit of each slot
 
 
@@ -216,7 +216,11 @@ class WorkerEngine(Engine):
         self.wait_for_workers(self.poll_timeout() if timeout is None else min(timeout, self.poll_timeout()))
 
     def poll_timeout(self) -> float:
-        return 0.0 if self._outcomes else POLL_INTERVAL
+        if self._outcomes:
+            return 0.0
+        now = time.monotonic()
+        limits = [shard.last_active + limit for shard in self._shards if (limit := self._silence_limit(shard))]
+        return min([POLL_INTERVAL, *(max(0.0, limit - now) for limit in limits)])
 
     def _build(self) -> None:
         """Start all workers and wait until they have built their slots."""
@@ -304,12 +308,20 @@ class WorkerEngine(Engine):
         silent = time.monotonic() - shard.last_active
         if silent >= POLL_INTERVAL:
             worker.check_alive()
-        if self._timeout is None:
+        limit = self._silence_limit(shard)
+        if limit is None or silent < limit:
             return
-        if worker.metadata is None and silent > START_TIMEOUT + self._timeout * len(shard.slots):
+        if worker.metadata is None:
             raise WorkerDied(f"building its environments timed out after {silent:.0f} s")
-        if worker.metadata is not None and shard.running and silent > self._timeout * worker.stages + KILL_DELAY:
-            raise WorkerDied(f"a call timed out after {self._timeout:g} s and could not be interrupted")
+        raise WorkerDied(f"a call timed out after {self._timeout:g} s and could not be interrupted")
+
+    def _silence_limit(self, shard: Shard) -> float | None:
+        """Return after how many seconds a worker that has sent nothing is killed. None sets no limit."""
+        if self._timeout is None or shard.worker is None:
+            return None
+        if shard.worker.metadata is None:
+            return START_TIMEOUT + self._timeout * len(shard.slots)
+        return self._timeout * shard.worker.stages + KILL_DELAY if shard.running else None
 
     def _replace(self, shard: Shard, worker: SlotWorker, why: str) -> None:
         """Replace a dead worker. Running calls fail (on_failure "raise") or are sent again ("restart")."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gem.conversation import role_of
-from gem.conversation.observations import join_contents, text_messages, with_prefix_and_suffix
-from gem.conversation.template import MARK, SafeText, Template
+from gem.conversation.observations import action_text, join_contents, text_messages, with_prefix_and_suffix
+from gem.conversation.template import MARK, Template
 from gem.core import EnvWrapper, Info, Step
 from gem.errors import BadValue
 from gem.messages import Message, Role, assistant
@@ -21,8 +21,9 @@ class ObservationWrapper(EnvWrapper):
     messages do not. Tool results (``info["use_tool"]``) have the role "tool", or "user" if the template does not
     support the role "tool".
 
-    With a chat template, a zero-width space is inserted into observation text that looks like a control token, because
-    the output is plain text. Actions are not changed.
+    With a chat template, a zero-width space is inserted into text that looks like a control token, because the output
+    is plain text. Control tokens at the end of an action are removed; the template adds its own. Native ``tool_calls``
+    of an action are shown as JSON in ``<tool_call>`` tags.
 
     Args:
         include_action: include the agent's actions as well as the observations.
@@ -97,7 +98,7 @@ class ObservationWrapper(EnvWrapper):
         return self._show(observation, info, "user"), _without_prefix_and_suffix(info)
 
     def _add(self, action: str, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
-        self.actions.append(str(action))
+        self.actions.append(self._action_text(action))
         self.observations.append(text_messages(observation, role_of(info)))
         observation = self._show(observation, info, role_of(info))
         return Step(observation, reward, terminated, truncated, _without_prefix_and_suffix(info))
@@ -111,12 +112,17 @@ class ObservationWrapper(EnvWrapper):
         if self.include_chat_template:
             messages = list(first)
             for action, observation in zip(actions, rest, strict=True):
-                messages += [assistant(SafeText(action)), *observation]
+                messages += [assistant(action), *observation]
             return self._render(messages)
         lines = [self._render(first) if self.apply_chat_template_on_reset else join_contents(first)]
         for action, observation in zip(actions, rest, strict=True):
-            lines += [action, self._text(observation)] if self.include_action else [self._text(observation)]
+            shown = [self._safe(action)] if self.include_action else []
+            lines += [*shown, self._text(observation)]
         return "\n".join(lines)
+
+    def _action_text(self, action: Any) -> str:
+        text = action_text(action)
+        return text if self._template is None else self._template.without_end(text)
 
     def _kept(self) -> list[int]:
         """Return the indices of the observations to show: the first, and the newest max_history_length."""
@@ -130,7 +136,9 @@ class ObservationWrapper(EnvWrapper):
         return self._template.render(messages).replace(MARK, _ZERO_WIDTH_SPACE)
 
     def _text(self, messages: list[Message]) -> str:
-        text = join_contents(messages)
+        return self._safe(join_contents(messages))
+
+    def _safe(self, text: str) -> str:
         return text if self._template is None else self._template.safe(text).replace(MARK, _ZERO_WIDTH_SPACE)
 
 

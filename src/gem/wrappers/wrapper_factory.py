@@ -49,7 +49,7 @@ WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
     "episode_tracking": EpisodeTrackingWrapper,
 }
 
-_NEEDS_TOKENIZER = {"concat_chat", "concat_chat_on_reset"}
+TOKENIZER_REQUIRED = ["concat_chat", "concat_chat_on_reset"]
 
 
 def get_wrapper_fns(wrappers: str, tokenizer: Any = None) -> list[Callable[[Any], Any]]:
@@ -74,6 +74,6 @@ def get_wrapper_fns(wrappers: str, tokenizer: Any = None) -> list[Callable[[Any]
             hint = did_you_mean(name, WRAPPER_FACTORY)
             raise UnknownArgument(f"no wrapper {name!r}{hint}  (available: {', '.join(WRAPPER_FACTORY)})")
     return [
-        partial(WRAPPER_FACTORY[name], tokenizer=tokenizer) if name in _NEEDS_TOKENIZER else WRAPPER_FACTORY[name]
+        partial(WRAPPER_FACTORY[name], tokenizer=tokenizer) if name in TOKENIZER_REQUIRED else WRAPPER_FACTORY[name]
         for name in names
     ]

@@ -1,6 +1,8 @@
 """Limits on the memory and processes of a whole envelope, by cgroups version 1 or 2.
 
-Where no cgroup can be written, each process of the envelope has resource limits instead, which do not limit their sum.
+The processes of the envelope are in the folder DELEGATED of its cgroup, which belongs to the envelope's user: the
+sandbox can divide it, but cannot change the limits of the envelope. Where no cgroup can be written, each process of the
+envelope has resource limits instead, which do not limit their sum.
 """
 
 from __future__ import annotations
@@ -13,14 +15,17 @@ from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
 MEMORY_BYTES = 3 << 30
-PROCESSES = 300
-CAPS_V1 = {
+PROCESSES = 800
+CONTROLLERS_V1 = {
     "memory": {"memory.limit_in_bytes": MEMORY_BYTES},
     "pids": {"pids.max": PROCESSES},
-    "cpu": {"cpu.shares": 1024},  # the same share of the processors as other cgroups
+    "cpu": {},
     "cpuacct": {},
+    "freezer": {},
 }
 CAPS_V2 = {"memory.max": MEMORY_BYTES, "memory.swap.max": 0, "pids.max": PROCESSES}
+DELEGATED = "gem"
+SHARES, SHARES_OF_NEIGHBOURS = 1024, 4096  # of the processors; 1024 is the share of each other process of the machine
 
 
 class Caps:
@@ -28,28 +33,45 @@ class Caps:
 
     Args:
         name: name of the cgroup, unused on this machine.
+        uid: user of the envelope, who may divide its cgroup.
+        neighbours: whether honest neighbours run in it, whose answers other work on the machine must not delay.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, uid: int, *, neighbours: bool = False) -> None:
         self.folders: list[Path] = []
+        self.shares = SHARES_OF_NEIGHBOURS if neighbours else SHARES
         with contextlib.suppress(OSError):
-            self._make(name)
+            self._make(name, uid)
 
-    def _make(self, name: str) -> None:
-        if (ROOT / "cgroup.controllers").exists():
+    @property
+    def controllers(self) -> str:
+        """Names of the controllers that the envelope can mount: "v2", names of version 1, or "" if there are none."""
+        if not self.folders:
+            return ""
+        return "v2" if is_v2() else " ".join(CONTROLLERS_V1)
+
+    def _make(self, name: str, uid: int) -> None:
+        if is_v2():
             parent = own_cgroup() if os.getuid() else ROOT
-            (parent / "cgroup.subtree_control").write_text("+memory +pids")
-            self._add(parent / name, CAPS_V2)
+            (parent / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+            self._add(parent / name, CAPS_V2, uid)
+            (parent / name / "cgroup.subtree_control").write_text("+memory +pids +cpu")
         else:
-            for controller, caps in CAPS_V1.items():
-                self._add(ROOT / controller / name, caps)
+            for controller, caps in CONTROLLERS_V1.items():
+                self._add(ROOT / controller / name, caps, uid)
+            (ROOT / "cpu" / name / "cpu.shares").write_text(str(self.shares))
 
-    def _add(self, folder: Path, caps: dict[str, int]) -> None:
+    def _add(self, folder: Path, caps: dict[str, int], uid: int) -> None:
         folder.mkdir()
         self.folders.append(folder)
         for cap, value in caps.items():
             with contextlib.suppress(FileNotFoundError):  # some kernels do not count swap
                 (folder / cap).write_text(str(value))
+        (folder / DELEGATED).mkdir()
+        if os.getuid() == 0:
+            for path in (folder / DELEGATED, *(folder / DELEGATED).glob("cgroup.*"), folder / DELEGATED / "tasks"):
+                with contextlib.suppress(FileNotFoundError):  # version 2 has no file "tasks"
+                    os.chown(path, uid, uid)
 
     def enter(self) -> None:
         """Move this process into the cgroup. Called between fork and exec."""
@@ -57,7 +79,7 @@ class Caps:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             resource.setrlimit(resource.RLIMIT_NPROC, (PROCESSES, PROCESSES))
         for folder in self.folders:
-            (folder / "cgroup.procs").write_text(str(os.getpid()))
+            (folder / DELEGATED / "cgroup.procs").write_text(str(os.getpid()))
 
     def peaks(self) -> dict[str, int]:
         """Peak "bytes" and "processes", and the sum "cpu_ms", as far as the kernel reports them."""
@@ -78,12 +100,23 @@ class Caps:
     def remove(self) -> None:
         """Remove the cgroup of an envelope that has ended. Retries while the kernel still releases its last process."""
         for folder in self.folders:
-            for _ in range(100):
-                try:
-                    folder.rmdir()
-                    break
-                except OSError:
-                    time.sleep(0.05)
+            for inner, _, _ in os.walk(folder, topdown=False):
+                remove_one(Path(inner))
+
+
+def remove_one(folder: Path) -> None:
+    for _ in range(100):
+        try:
+            folder.rmdir()
+            return
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.05)
+
+
+def is_v2() -> bool:
+    return (ROOT / "cgroup.controllers").exists()
 
 
 def own_cgroup() -> Path:

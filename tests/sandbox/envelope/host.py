@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import os
 import re
 import select
 import socket
+import struct
 import subprocess
 import sys
 import termios
@@ -33,7 +35,7 @@ ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "CANARY_ENV_aws3",
 }
 STDIN = "CANARY_STDIN_secret\n"
-CANARY = re.compile(r"CANARY_(?:SSH|AWS|FILE|NETRC|ENV|CMDLINE|NET|STDIN)\w*")
+CANARY = re.compile(r"CANARY_(?:SSH|AWS|FILE|NETRC|ENV|CMDLINE|NET|STDIN|IPC|SESSION|GRADED)\w*")
 
 
 def take_terminal() -> tuple[int, int]:
@@ -71,6 +73,7 @@ class Host:
         write_files()
         os.chdir(WORK)
         self.listeners = listen(self.hits)
+        make_ipc_objects()
         self.neighbour = subprocess.Popen(
             [sys.executable, "-S", "-c", "import time; time.sleep(1000)", "--api-key=CANARY_CMDLINE_1b"],
             stdin=subprocess.DEVNULL,
@@ -80,12 +83,13 @@ class Host:
         """The state that a run must not change."""
         return {
             "files": files(),
-            "SysV IPC": [Path(f"/proc/sysvipc/{kind}").read_text().count("\n") for kind in ("shm", "sem", "msg")],
+            "SysV IPC": ipc_objects(),
             "mounts": Path("/proc/self/mountinfo").read_text(),
             "terminal": (termios.tcgetattr(self.slave), os.tcgetpgrp(self.slave), waiting(self.slave), self._written()),
             "stdin": waiting(0),
             "neighbour": self._neighbour(),
             "limits": limits(),
+            "priorities": [priority(pid) for pid in (0, self.neighbour.pid)],
             "environment": dict(os.environ),
             "working directory": WORK.is_dir() and os.path.samefile(".", WORK),
             "reached": frozenset(self.hits),
@@ -99,6 +103,12 @@ class Host:
         if self.neighbour.poll() is not None:
             return "killed"
         return "stopped" if processes()[self.neighbour.pid].endswith((":T", ":t")) else "running"
+
+
+def cgroups() -> list[str]:
+    """Every cgroup below that of the envelope. Empty if cgroups are hidden."""
+    found = Path("/sys/fs/cgroup").glob("**/cgroup.procs")
+    return sorted(str(path.parent) for path in found if not os.path.ismount(path.parent))
 
 
 def waiting(fd: int) -> int:
@@ -193,4 +203,36 @@ def limits() -> object:
     import resource
 
     names = [name for name in dir(resource) if name.startswith("RLIMIT_")]
-    return {name: resource.getrlimit(getattr(resource, name)) for name in names}, os.getpriority(os.PRIO_PROCESS, 0)
+    return {name: resource.getrlimit(getattr(resource, name)) for name in names}
+
+
+def priority(pid: int) -> tuple[int, int]:
+    """Priorities of a process (0: this one) for the processors and for disks; the second is -1 if it is unknown."""
+    number = {"x86_64": 252, "aarch64": 31}.get(os.uname().machine)
+    return os.getpriority(os.PRIO_PROCESS, pid), -1 if number is None else _libc.syscall(number, 1, pid)
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.shmat.restype = ctypes.c_void_p
+
+
+def make_ipc_objects() -> None:
+    """Create SysV shared memory, a semaphore and a queue with one message. Their namespace ends with the envelope."""
+    secret = b"CANARY_IPC_42"
+    shared = _libc.shmget(0, 4096, 0o1600)
+    ctypes.memmove(_libc.shmat(shared, None, 0), secret, len(secret))
+    _libc.semget(0, 1, 0o1600)
+    message = ctypes.create_string_buffer(struct.pack("l", 1) + secret)
+    _libc.msgsnd(_libc.msgget(0, 0o1600), message, len(secret), 0)
+
+
+def ipc_objects() -> list[list[str]]:
+    """The SysV objects, without the times and the process that used them last; semaphores with their values."""
+    kinds: dict[str, list[int]] = {"shm": [0, 1, 2, 3, 6], "sem": [0, 1, 2, 3], "msg": [0, 1, 2, 3, 4]}
+    found = []
+    for kind, columns in kinds.items():
+        rows = [line.split() for line in Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:]]
+        found.append([" ".join(row[column] for column in columns) for row in rows])
+        if kind == "sem":
+            found.append([str(_libc.semctl(int(row[1]), 0, 12)) for row in rows])  # 12: GETVAL
+    return found

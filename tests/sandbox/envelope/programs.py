@@ -10,6 +10,11 @@ GRADE        expected output or value of a test that the program must fail.
 FUNC         function that tests call; the program is also run as a script.
 STDIN        its input, with \\n for line ends; "big" is 18 MB of numbers.
 TIMEOUT      wall-clock limit in seconds.
+SHARED       name of a file beside this one that the program starts with.
+CPU          limit in CPU seconds. If the program exceeds it, the result must report at least half of it.
+COPIES       number of copies that run at the same time.
+TESTS        number of tests that also run the program with run_tests(); the input of each is its number.
+CELLS        number of cells of a session that also run the program, a second apart; CELL is the number of the cell.
 AFTER        seconds to wait after its end for effects of leftover processes.
 TRANSFORM    transformation of the source: "null", "surrogate", "huge" or "nested".
 """
@@ -31,6 +36,10 @@ TRANSFORMS = {
 }
 
 
+# Classes of programs that take what others need: honest neighbours run beside these programs.
+STARVING = frozenset({"aio", "ipc", "locks", "neighbours", "priority", "starvation"})
+
+
 @dataclass(frozen=True)
 class Program:
     """One program of the corpus. fields: the fields of its first lines."""
@@ -42,6 +51,19 @@ class Program:
     @property
     def benign(self) -> bool:
         return self.fields.get("KIND") == "benign"
+
+    @property
+    def kind(self) -> str:
+        """The class of a hostile program, or "harmless"."""
+        return "harmless" if self.benign else self.fields["CLASS"]
+
+    @property
+    def starving(self) -> bool:
+        return self.kind in STARVING
+
+    @property
+    def copies(self) -> int:
+        return int(self.fields.get("COPIES", 1))
 
     @property
     def stdin(self) -> str:
@@ -63,6 +85,8 @@ def load(path: Path) -> Program:
     comments = "\n".join(line for line in text.splitlines()[:4] if line.startswith("#"))
     fields = dict(FIELD.findall(comments))
     source = text.replace(f"GRADE: {fields['GRADE']}", "GRADE: ?") if "GRADE" in fields else text
+    if "SHARED" in fields:
+        source = Path(__file__).with_name(f"{fields['SHARED']}.py").read_text(encoding="utf-8") + source
     return Program(path.stem, TRANSFORMS.get(fields.get("TRANSFORM", ""), str)(source), fields)
 
 

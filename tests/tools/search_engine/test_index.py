@@ -28,6 +28,7 @@ from gem.tools.search_engine.corpus import QUERY_WORDS, query_words, words
 from gem.tools.search_engine.index import LexicalIndex, build_index, open_corpus, open_index
 from gem.tools.search_engine.numpy_engine import DOCUMENTS, kth_best, rounded_lengths
 from gem.tools.search_engine.numpy_engine import WORDS as WORDS_FILE
+from gem.tools.search_engine.ranking import BM25
 
 HAS_TANTIVY = importlib.util.find_spec("tantivy") is not None
 ENGINES = ["numpy", pytest.param("tantivy", marks=pytest.mark.skipif(not HAS_TANTIVY, reason="needs [search]"))]
@@ -54,7 +55,9 @@ def answers(found: LexicalIndex, queries: list[str], topk: int = 5) -> list[list
     return [[hit.document["id"] for hit in hits] for hits in found.search(queries, topk)]
 
 
-def by_hand(rows: list[dict[str, str]], query: str, topk: int) -> list[tuple[str, float]]:
+def by_hand(
+    rows: list[dict[str, str]], query: str, topk: int, k1: float = 1.2, b: float = 0.75
+) -> list[tuple[str, float]]:
     """BM25 in plain loops over all documents."""
     texts = [Counter(words(f"{row['title']} {row['text']}")) for row in rows]
     lengths = [int(length) for length in rounded_lengths(np.array([sum(text.values()) for text in texts]))]
@@ -65,7 +68,7 @@ def by_hand(rows: list[dict[str, str]], query: str, topk: int) -> list[tuple[str
         idf = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
         for row, text, length in zip(rows, texts, lengths, strict=True):
             if text[word]:
-                scores[row["id"]] += idf * text[word] * 2.2 / (text[word] + 1.2 * (0.25 + 0.75 * length / mean))
+                scores[row["id"]] += idf * text[word] * (k1 + 1) / (text[word] + k1 * (1 - b + b * length / mean))
     best = sorted(scores.items(), key=lambda item: (-round(item[1], 4), item[0]))
     return [(key, round(score, 4)) for key, score in best[:topk]]
 
@@ -105,6 +108,32 @@ def test_scores_and_order_match_the_bm25_formula(engine, tmp_path):
         assert [hit.document["id"] for hit in hits] == [key for key, _ in expected], query
         assert [hit.score for hit in hits] == pytest.approx([score for _, score in expected], abs=2e-4)
     found.close()
+
+
+@pytest.mark.parametrize(("k1", "b"), [(0.9, 0.4), (0, 0), (2, 1)])
+def test_the_numpy_engine_takes_other_constants(k1, b, tmp_path):
+    passages, ranking = rows(100), BM25(k1=k1, b=b)
+    corpus = write(tmp_path / "corpus.jsonl", passages)
+    built = build_index(corpus, tmp_path / "index", ranking=ranking)
+    assert built.engine == "numpy"
+    for found in (LexicalIndex.of(passages, ranking=ranking), built, open_index(tmp_path / "index")):
+        hits = found.search(["amber own17 fjord"], 7)[0]
+        expected = by_hand(passages, "amber own17 fjord", 7, k1, b)
+        assert [(hit.document["id"], pytest.approx(hit.score, abs=2e-4)) for hit in hits] == expected
+    with pytest.raises(BadValue, match=r"holds an index with BM25\(k1="):
+        build_index(corpus, tmp_path / "index")
+
+
+def test_tantivy_refuses_other_constants_and_names_the_numpy_engine(tmp_path):
+    if HAS_TANTIVY:
+        corpus = write(tmp_path / "corpus.jsonl", rows(3))
+        with pytest.raises(BadValue, match="use engine='numpy' for"):
+            build_index(corpus, tmp_path / "index", engine="tantivy", ranking=BM25(k1=0.9))
+
+
+def test_words_of_hangul_are_found_with_and_without_particles():
+    found = LexicalIndex.of([{"contents": "괴테는 파우스트를 썼다"}, {"contents": "오스틴의 소설 엠마"}])
+    assert [ids[0] for ids in answers(found, ["파우스트", "오스틴", "엠마를"])] == ["1", "2", "2"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -409,7 +438,7 @@ def test_damage_beyond_the_checks_raises_tool_error(tmp_path, monkeypatch):
 def test_an_index_of_another_format_version_asks_for_a_rebuild(tmp_path):
     build_index(write(tmp_path / "corpus.jsonl", rows(30)), tmp_path / "index").close()
     file = tmp_path / "index" / index_module.MANIFEST
-    file.write_text(file.read_text().replace('"version":2', '"version":99'))
+    file.write_text(file.read_text().replace(f'"version":{index_module.VERSION}', '"version":99'))
     with pytest.raises(BadValue, match=r"version 99.*rebuild"):
         open_index(tmp_path / "index")
 
@@ -421,7 +450,7 @@ def test_an_index_of_the_first_format_version_asks_for_a_rebuild(name, tmp_path)
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / name).write_text(json.dumps({**plan, "documents": 5, "files": {}}))
     for opening in (lambda: open_index(tmp_path / "index"), lambda: build_index(corpus, tmp_path / "index")):
-        with pytest.raises(BadValue, match=r"version 1, .* version 2; delete the folder and rebuild"):
+        with pytest.raises(BadValue, match=r"version 1, .* version 3; delete the folder and rebuild"):
             opening()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args
@@ -23,6 +23,7 @@ FORMAT_ERROR = -0.1  # LanguageGameReward.format_error_reward of the published p
 
 OnUnreadable = Literal["end", "continue"]
 
+INTEGER = "[+-]?[0-9]{1,9}"  # a number in a move; a number outside the board is a readable but illegal move
 _DIRECTION = re.compile(r"\s*(up|down|left|right)\s*", re.IGNORECASE | re.ASCII)
 
 
@@ -47,6 +48,8 @@ class Outcome:
 
 class GameEnv(Env, ABC):
     r"""Base class of text games with one move per turn, written in ``\boxed{…}``.
+
+    The info of the last step of a game that is not won has the secrets of the episode under ``revealed``.
 
     Args:
         max_turns: maximum number of turns. The game is truncated after turn_limit() turns, which some games set lower.
@@ -91,9 +94,20 @@ class GameEnv(Env, ABC):
         """Return the board shown after the rules card and every turn, or an empty string if the game shows no board."""
         return ""
 
+    def get_task_suffix(self) -> str:
+        """Return board(): the name of the published method."""
+        return self.board()
+
     def reward_at_limit(self) -> float:
         """Return the reward added to the last turn if the turn limit truncates the game."""
         return 0.0
+
+    def ordered_actions(self) -> Iterator[str]:
+        """Yield actions in a fixed order, such as letters by frequency, without regard to what earlier ones revealed.
+
+        Each action is legal in the state in which it is requested. See gem.envs.game_env.baselines.
+        """
+        return iter(())
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
         super().reset(seed)
@@ -121,6 +135,8 @@ class GameEnv(Env, ABC):
         if stop is not None:
             info["stop_reason"] = stop
             self.over = True
+            if stop is not StopReason.SOLVED and (secrets := self.secrets()):
+                info["revealed"] = secrets
         terminated = self.over and not truncated
         return Step(self._show(f"Turn {self.turn}: {outcome.line}"), reward, terminated, truncated, info)
 
@@ -143,12 +159,13 @@ class GameEnv(Env, ABC):
         return f"{line}\n{board}" if board else line
 
 
-def exact_fraction(done: int, total: int) -> float:
-    """Return done / total rounded to a multiple of 2^-40.
+def exact_fraction(done: int, total: int, power: int = 1) -> float:
+    """Return (done / total) ** power, rounded to a multiple of 2^-40: what the progress made so far has earned.
 
+    A power above 1 pays little for the first parts, which random legal moves also make, and most for the last ones.
     Differences of these values can be summed without rounding errors, so the rewards of a won game sum to exactly 1.0.
     """
-    return round(done * 2**40 / total) / 2**40
+    return round((done / total) ** power * 2**40) / 2**40
 
 
 def read_direction(action: str) -> str | None:

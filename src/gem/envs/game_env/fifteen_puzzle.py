@@ -7,6 +7,7 @@ Reward       1.0 for the ordered board; -0.1 for a turn without a readable move,
              Tiles in place earn nothing, because a solution often has to move them again.
 Ends         terminated on the ordered board or an unreadable turn; truncated after ``max_turns`` turns.
 Bound        boards are shuffled by a random walk of bounded length, which is also a bound on the solution.
+Instances    at most 11 boards with 2 rows, 9 of them with 10 turns; many with more rows.
 
 >>> env = FifteenPuzzleEnv(num_rows=2, max_turns=10)
 >>> print(env.reset(seed=1)[0].splitlines()[0])
@@ -18,6 +19,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
@@ -31,6 +33,8 @@ RANDOM_TASKS = ((2, 10), (3, 20), (4, 50))  # (rows, turns) of the published fix
 SHUFFLED = 3 / 4  # longest shuffle as a fraction of max_turns, which leaves turns for detours
 # Moves needed for the hardest board with n rows (single-tile moves; known from exhaustive search).
 FARTHEST = {2: 6, 3: 31, 4: 80}
+SLOW_ROWS = 4  # from this size on, solve() may take seconds
+RING = 12  # boards with 2 rows; a walk that does not turn back goes around them in a circle
 BLANK = 0
 
 OPPOSITE = {"up": "down", "down": "up", "left": "right", "right": "left"}
@@ -124,11 +128,12 @@ class FifteenPuzzleEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        num_rows: rows and columns of the board, 2 to 10.
-        max_turns: number of moves allowed.
+        max_turns: number of moves allowed; None stands for 50.
+        num_rows: rows and columns of the board, 2 to 10; None stands for random_size.
         init_algo: "monte_carlo" shuffles by a random walk from the ordered board; "pure_random" draws uniformly from
             all solvable boards and requires max_turns to cover the hardest board (see FARTHEST), so it supports at
             most 4 rows.
+        mc_rand_moves: the published name of shuffle_moves; reduced to three quarters of max_turns if it is larger.
         shuffle_moves: maximum length of the walk, 1 to max_turns; None stands for three quarters of max_turns. The
             length is drawn for every episode, between a third of the maximum and the maximum.
         random_size: draw rows and turns from RANDOM_TASKS for every episode; max_turns still applies.
@@ -140,17 +145,23 @@ class FifteenPuzzleEnv(GameEnv):
 
     state: State
     move_format = r"\boxed{up}"
+    VALID_INITIALIZATION_ALGOS = get_args(InitAlgo)
 
     def __init__(
         self,
-        num_rows: int = 3,
-        max_turns: int = 20,
+        max_turns: int | None = 20,
+        num_rows: int | None = 3,
         init_algo: InitAlgo = "monte_carlo",
+        mc_rand_moves: int | None = None,
         *,
         shuffle_moves: int | None = None,
         random_size: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        random_size, num_rows = random_size or num_rows is None, 3 if num_rows is None else num_rows
+        max_turns = RANDOM_TASKS[-1][1] if max_turns is None else max_turns
+        if mc_rand_moves is not None and shuffle_moves is None:
+            shuffle_moves = max(1, min(mc_rand_moves, int(max_turns * SHUFFLED)))
         super().__init__(max_turns=max_turns, on_unreadable=on_unreadable)
         if num_rows not in SIZES:
             raise BadValue(f"num_rows must be an integer from {SIZES[0]} to {SIZES[-1]}, got {num_rows!r}")
@@ -169,8 +180,8 @@ class FifteenPuzzleEnv(GameEnv):
         turns = min(turns, self.max_turns)
         if self.init_algo == "pure_random":
             return State(size, permute(self.rng, size), turns, within=FARTHEST[size])
-        longest = min(turns, self.shuffle_moves or max(1, int(turns * SHUFFLED)))
-        moves = self.rng.randint(max(1, longest // 3), longest)
+        lengths = self._walk_lengths(turns)
+        longest, moves = lengths[-1], self.rng.randint(lengths[0], lengths[-1])
         return State(size, walk(self.rng, size, moves), turns, within=min(longest, FARTHEST.get(size, longest)))
 
     def turn_limit(self) -> int:
@@ -203,12 +214,29 @@ class FifteenPuzzleEnv(GameEnv):
             return Outcome(f"you moved {move}; the tiles are in order.", SUCCESS, StopReason.SOLVED)
         return Outcome(f"you moved {move}.")
 
+    def instances(self) -> int | None:
+        if self.random_size or self.num_rows > 2:
+            return None
+        if self.init_algo == "pure_random":
+            return RING - 1
+        ends = {end % RING for moves in self._walk_lengths(self.max_turns) for end in (moves, -moves)}
+        return len((ends | {1, -1 % RING} if 0 in ends else ends) - {0})
+
+    def _walk_lengths(self, turns: int) -> range:
+        longest = min(turns, self.shuffle_moves or max(1, int(turns * SHUFFLED)))
+        return range(max(1, longest // 3), longest + 1)
+
     def secrets(self) -> list[str]:
         return []
 
     def sample_random_action(self) -> str:
         moves = neighbours(self.state.size)[self.state.board.index(BLANK)]
         return rf"\boxed{{{self.action_rng.choice(list(moves))}}}"
+
+    def ordered_actions(self) -> Iterator[str]:
+        for move in OPPOSITE:
+            if move in neighbours(self.state.size)[self.state.board.index(BLANK)]:
+                yield rf"\boxed{{{move}}}"
 
 
 def solve(board: Board) -> list[str]:
@@ -247,10 +275,15 @@ def solve(board: Board) -> list[str]:
 
 
 class Oracle:
-    """Play a shortest solution; uses only observations."""
+    """Play a shortest solution; uses only observations.
+
+    A move of another player is undone if the board has SLOW_ROWS or more rows, where another search may take seconds.
+    """
 
     def __init__(self, env: FifteenPuzzleEnv) -> None:
         self.plan: list[str] = []
+        self.before: Board = ()  # the board at the last call
+        self.move = ""
         self.expected: Board = ()
 
     def act(self, observation: str) -> str:
@@ -258,7 +291,11 @@ class Oracle:
         size = len(lines[-1].split())
         board = tuple(BLANK if tile == "." else int(tile) for line in lines[-size:] for tile in line.split())
         if board != self.expected:
-            self.plan = solve(board)
-        move = self.plan.pop(0)
-        self.expected = slide(board, size, move) or ()
-        return rf"\boxed{{{move}}}"
+            made = [
+                move for move in OPPOSITE if len(self.before) == len(board) and slide(self.before, size, move) == board
+            ]
+            slow = made and size >= SLOW_ROWS
+            self.plan = [OPPOSITE[made[0]], self.move, *self.plan] if slow else solve(board)
+        self.before, self.move = board, self.plan.pop(0)
+        self.expected = slide(board, size, self.move) or ()
+        return rf"\boxed{{{self.move}}}"

@@ -2,9 +2,9 @@ r"""2048: slide and merge the tiles of a 4x4 board until one shows the target.
 
 Action       text containing ``\boxed{up}``, down, left or right, in any case; the last such box counts.
 Observation  the result of the move, then the board, with ``.`` for an empty cell.
-Reward       progress from 8 to the target on a log2 scale, given when a new largest tile appears: for a target of 64,
-             1/3 each for 16, 32 and 64. A won game returns 1.0. -0.1 for a turn without a readable move, which ends
-             the game.
+Reward       given when a new largest tile appears. With d of the n doublings from 8 to the target done, the rewards sum
+             to (d / n)^4: for a target of 64, to 0.01 with 16, 0.2 with 32 and 1.0 with 64. -0.1 for a turn without a
+             readable move, which ends the game.
 Ends         terminated on the target (won), on a full board without a legal move (lost) or on an unreadable turn;
              truncated after ``max_turns`` turns.
 Bound        a move adds 2 or 4 to the sum of the tiles, so a target of T takes at least (T - 8) / 4 moves. The oracle
@@ -19,7 +19,7 @@ Bound        a move adds 2 or 4 to the sum of the tiles, so a target of T takes 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -32,6 +32,7 @@ SIZE = 4
 CELLS = SIZE * SIZE
 FOUR = 0.1  # probability that a new tile is a 4, as in the original game
 UNPAID = 8  # tiles up to 8 earn nothing: repeating one direction reaches 8 in 1 of 4 episodes, 16 in 1 of 30
+POWER = 4  # see exact_fraction(): random moves make half to two thirds of the doublings
 TARGETS = tuple(2**k for k in range(4, 18))  # 131072 is the largest tile possible on a 4x4 board
 RANDOM_TASKS = ((16, 20), (32, 30), (64, 50))  # published (target, turns)
 TURNS_PER_TARGET = (
@@ -107,22 +108,27 @@ def add_tile(rng: random.Random, board: Board) -> Board:
     return (*board[:cell], 4 if rng.random() < FOUR else 2, *board[cell + 1 :])
 
 
-def progress(tile: int, target: int) -> float:
-    """Return the progress of a tile from UNPAID (0.0) to the target (1.0), in equal steps per doubling.
+def paid(tile: int, target: int) -> float:
+    """Return the sum of the rewards with this largest tile.
 
-    >>> [progress(tile, target=128) for tile in (4, 8, 16, 32, 64, 128)]
-    [0.0, 0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> [paid(tile, target=32) for tile in (4, 8, 16, 32)]
+    [0.0, 0.0, 0.0625, 1.0]
     """
-    unpaid = UNPAID.bit_length()
-    return exact_fraction(max(0, tile.bit_length() - unpaid), target.bit_length() - unpaid)
+    return exact_fraction(max(0, doublings(tile)), doublings(target), POWER)
+
+
+def doublings(tile: int) -> int:
+    """Return how many doublings of UNPAID lead to a tile; negative below UNPAID."""
+    return tile.bit_length() - UNPAID.bit_length()
 
 
 class Game2048Env(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        target_tile: the tile that wins, a power of two from 16 to 131072.
+        target_tile: the tile that wins, a power of two from 16 to 131072; None stands for random_target.
         max_turns: number of moves allowed; None stands for 50 / 64 of the target.
+        board_size: rows and columns: only 4, the size of the original game.
         random_target: draw target and turns from RANDOM_TASKS for every episode; max_turns still applies.
         on_unreadable: see GameEnv.
 
@@ -135,12 +141,16 @@ class Game2048Env(GameEnv):
 
     def __init__(
         self,
-        target_tile: int = 64,
+        target_tile: int | None = 64,
         max_turns: int | None = None,
+        board_size: int = SIZE,
         *,
         random_target: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        if board_size != SIZE:
+            raise BadValue(f"board_size must be {SIZE}, got {board_size!r}")
+        random_target, target_tile = random_target or target_tile is None, 64 if target_tile is None else target_tile
         if target_tile not in TARGETS:
             raise BadValue(f"target_tile must be a power of two from 16 to {TARGETS[-1]}, got {target_tile!r}")
         self.target_tile, self.random_target = target_tile, random_target
@@ -164,8 +174,8 @@ class Game2048Env(GameEnv):
             "2 (rarely a 4) appears in an empty cell. A move that changes nothing wastes a turn. The game is lost when "
             "no move would change anything.\n"
             r"Write each move in a box: \boxed{up}, \boxed{down}, \boxed{left} or \boxed{right}."
-            f"\nThe first tile of each size above {UNPAID} earns an equal share of 1. "
-            f"At least {(target - 2 * 4) // 4} moves are needed."
+            f"\nWhen the largest tile is d doublings above {UNPAID}, you have earned (d/{doublings(target)})^{POWER} "
+            f"in total. At least {(target - 2 * 4) // 4} moves are needed."
         )
 
     def board(self) -> str:
@@ -180,7 +190,7 @@ class Game2048Env(GameEnv):
         if board == state.board:
             return Outcome(f"moving {move} changes nothing.", invalid="no_change")
         best = max(state.best, *board)
-        reward = progress(best, state.target) - progress(state.best, state.target)
+        reward = paid(best, state.target) - paid(state.best, state.target)
         if best >= state.target:
             self.state = replace(state, board=board, best=best)
             return Outcome(f"you moved {move} and made {best}.", reward, StopReason.SOLVED)
@@ -195,6 +205,11 @@ class Game2048Env(GameEnv):
 
     def sample_random_action(self) -> str:
         return rf"\boxed{{{self.action_rng.choice(legal_moves(self.state.board) or list(SLIDES))}}}"
+
+    def ordered_actions(self) -> Iterator[str]:
+        for move in ("left", "down", "right", "up"):
+            if slide(self.state.board, move) != self.state.board:
+                yield rf"\boxed{{{move}}}"
 
 
 # The oracle's heuristic rewards empty cells and equal neighbors and penalizes disorder and many tiles. The weights

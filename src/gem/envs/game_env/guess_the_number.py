@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gem.core import Optimum, StopReason
@@ -62,7 +63,7 @@ class GuessTheNumberEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        min_number, max_number: inclusive range of the secret.
+        min_number, max_number: inclusive range of the secret. None for one of them stands for random_range.
         max_turns: number of guesses allowed; None stands for ceil(sqrt(width of the range)) + 1.
         random_range: draw a new range for every episode and ignore min_number and max_number.
         on_unreadable: see GameEnv.
@@ -75,13 +76,15 @@ class GuessTheNumberEnv(GameEnv):
 
     def __init__(
         self,
-        min_number: int = 1,
-        max_number: int = 20,
+        min_number: int | None = 1,
+        max_number: int | None = 20,
         max_turns: int | None = 10,
         *,
         random_range: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        if min_number is None or max_number is None:
+            random_range, min_number, max_number = True, 1, 20
         if min_number > max_number:
             raise BadValue(f"min_number must not exceed max_number, got {min_number} > {max_number}")
         self.min_number, self.max_number = min_number, max_number
@@ -127,11 +130,17 @@ class GuessTheNumberEnv(GameEnv):
             return None
         return balanced_search(self.max_number - self.min_number + 1, self.max_turns)
 
+    def instances(self) -> int | None:
+        return None if self.random_range else self.max_number - self.min_number + 1
+
     def secrets(self) -> list[str]:
         return [str(self.state.secret)]
 
     def sample_random_action(self) -> str:
         return rf"\boxed{{{self.action_rng.randint(self.state.low, self.state.high)}}}"
+
+    def ordered_actions(self) -> Iterator[str]:
+        return (rf"\boxed{{{number}}}" for number in range(self.state.low, self.state.high + 1))
 
 
 class Oracle:

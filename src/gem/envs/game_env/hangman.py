@@ -3,8 +3,8 @@ r"""Hangman: find a secret English word, letter by letter or as a whole.
 Action       text containing ``\boxed{e}`` for a letter or ``\boxed{crane}`` for the word, in either case; the last box
              of letters counts.
 Observation  the rules card on reset, then one line per turn; both with the board: ``_ R A _ E  wrong: S T STARE``.
-Reward       0.5 / length for each position that a letter reveals, and the rest of 1.0 for completing or naming the
-             word; -0.1 for a turn without a readable guess, which ends the game; otherwise 0.0.
+Reward       with r positions revealed, the rewards sum to 0.5 (r / length)^3, and to 1.0 if the word is completed or
+             named; -0.1 for a turn without a readable guess, which ends the game.
 Ends         terminated when all letters are revealed, when the word is named, or on an unreadable turn; truncated at
              the turn limit. An invalid guess (wrong length, or repeated) uses up its turn.
 Bound        words of 3 letters cannot always be found within the limit, because many of these words differ in only
@@ -20,16 +20,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from string import ascii_lowercase
 
 from gem.core import StopReason
 from gem.envs.game_env import words
-from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome
+from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.errors import BadValue
 
 LETTERS = 0.5  # the part of the reward given for letters, as published
+POWER = 3  # see exact_fraction(): random letters reveal half to three quarters of the positions
 RANDOM_LENGTHS = (3, 5, 7)  # published lengths, from which the "-random" variant draws
 
 
@@ -41,13 +43,11 @@ class State:
         secret: the word, in lower case.
         letters: letters guessed so far, in order.
         guesses: whole words guessed so far, in order.
-        paid: sum of the rewards so far.
     """
 
     secret: str
     letters: str = ""
     guesses: tuple[str, ...] = ()
-    paid: float = 0.0
 
 
 def default_turns(length: int) -> int:
@@ -75,23 +75,18 @@ def rejection(guess: str, state: State) -> tuple[str, str] | None:
 
 
 def after(state: State, guess: str) -> State:
-    """Return the state after a valid guess, before its reward is recorded."""
+    """Return the state after a valid guess."""
     if len(guess) == 1:
         return replace(state, letters=state.letters + guess)
     return replace(state, guesses=(*state.guesses, guess))
 
 
-def pay(state: State, guess: str) -> float:
-    """Return the reward of the guess that led to this state.
-
-    Rewards are computed as differences of totals, so that the rewards of a won game sum to exactly 1.0.
-    """
+def paid(state: State) -> float:
+    """Return the sum of the rewards so far."""
     if solved(state):
-        return SUCCESS - state.paid
-    if len(guess) > 1 or guess not in state.secret:
-        return 0.0
-    revealed = sum(letter in state.letters for letter in state.secret)
-    return LETTERS * revealed / len(state.secret) - state.paid
+        return SUCCESS
+    found = sum(letter in state.letters for letter in state.secret)
+    return LETTERS * exact_fraction(found, len(state.secret), POWER)
 
 
 def verdict(guess: str, secret: str) -> str:
@@ -104,7 +99,8 @@ class HangmanEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        word_length: number of letters of the secret, 3 to 8.
+        word_length: number of letters of the secret, 3 to 8; None stands for random_length.
+        hardcore: draw secrets of 3 to 5 letters from all words, including rare ones.
         max_turns: number of guesses allowed, at least 1; None stands for the limit of default_turns().
         random_length: draw a length of 3, 5 or 7 for every episode and ignore word_length.
         on_unreadable: see GameEnv.
@@ -118,12 +114,15 @@ class HangmanEnv(GameEnv):
 
     def __init__(
         self,
-        word_length: int = 5,
+        word_length: int | None = 5,
+        hardcore: bool = False,
         max_turns: int | None = None,
         *,
         random_length: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        random_length, word_length = random_length or word_length is None, 5 if word_length is None else word_length
+        self.hardcore = hardcore
         if word_length not in words.COMMON_LENGTHS:
             raise BadValue(f"word_length must be from 3 to 8, got {word_length}")
         self.lengths = RANDOM_LENGTHS if random_length else (word_length,)
@@ -132,7 +131,8 @@ class HangmanEnv(GameEnv):
         super().__init__(max_turns=longest if max_turns is None else max_turns, on_unreadable=on_unreadable)
 
     def start(self) -> State:
-        return State(self.rng.choice(words.common(self.rng.choice(self.lengths))))
+        length = self.rng.choice(self.lengths)
+        return State(self.rng.choice(sorted(words.accepted(length)) if self.hardcore else words.common(length)))
 
     def turn_limit(self) -> int:
         return default_turns(len(self.state.secret)) if self.turns_from_length else self.max_turns
@@ -145,7 +145,8 @@ class HangmanEnv(GameEnv):
             rf"Write one letter in a box, like {self.move_format}, or the whole word in the same way. "
             "A correct letter is revealed everywhere it occurs. You win when all letters are revealed or you name the "
             "word.\n"
-            f"Each position revealed earns {LETTERS}/{length}, and winning earns the rest of 1. "
+            f"With r positions revealed, you have earned {LETTERS} (r/{length})^{POWER} in total, and winning earns "
+            "the rest of 1. "
             "Repeating a guess wastes a turn."
         )
 
@@ -158,8 +159,8 @@ class HangmanEnv(GameEnv):
             reason, sentence = rejected
             return Outcome(sentence, invalid=reason)
         state = after(self.state, move)
-        reward = pay(state, move)
-        self.state = replace(state, paid=state.paid + reward)
+        reward = paid(state) - paid(self.state)
+        self.state = state
         return Outcome(verdict(move, state.secret), reward, StopReason.SOLVED if solved(state) else None)
 
     def board(self) -> str:
@@ -173,8 +174,19 @@ class HangmanEnv(GameEnv):
         return [self.state.secret.upper()]
 
     def sample_random_action(self) -> str:
+        return rf"\boxed{{{self.sample_random_letter()}}}"
+
+    def sample_random_letter(self) -> str:
+        """Return a random letter that was not guessed yet, drawn from ``self.action_rng``."""
         left = [letter for letter in ascii_lowercase if letter not in self.state.letters]
-        return rf"\boxed{{{self.action_rng.choice(left or ascii_lowercase)}}}"
+        return self.action_rng.choice(left or ascii_lowercase)
+
+    def sample_random_word(self) -> str:
+        """Return a random word as long as the secret, drawn from ``self.action_rng``."""
+        return self.action_rng.choice(words.common(len(self.state.secret)))
+
+    def ordered_actions(self) -> Iterator[str]:
+        return (rf"\boxed{{{letter}}}" for letter in words.letters(len(self.state.secret)))
 
 
 class Oracle:

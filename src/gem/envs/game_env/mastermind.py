@@ -2,8 +2,8 @@ r"""Mastermind: find a secret code of numbers from black and white pegs.
 
 Action       text containing ``\boxed{1 1 2 3}``: numbers separated by spaces or commas; the last box of numbers counts.
 Observation  the rules card on reset, then one line per turn with the pegs of the guess.
-Reward       1 / length for each black peg beyond the best guess so far, so 1.0 in total if the code is found; -0.1 for
-             a turn without a readable guess, which ends the game; otherwise 0.0.
+Reward       with b black pegs in the best guess so far, the rewards sum to (b / length)^4, so 1.0 if the code is found;
+             -0.1 for a turn without a readable guess, which ends the game.
 Ends         terminated on the code or an unreadable turn; truncated at the turn limit. A guess that has the wrong
              length, is out of range or repeats an earlier one uses up its turn and earns nothing.
 Bound        always guessing the first code consistent with all answers takes at most 5 guesses for 2 of 6 numbers, 6
@@ -23,18 +23,19 @@ from itertools import permutations, product
 from operator import eq
 
 from gem.core import StopReason
-from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome
+from gem.envs.game_env.base import INTEGER, GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 Code = tuple[int, ...]
 
 MAX_LENGTH, MAX_NUMBERS = 8, 20
+POWER = 4  # see exact_fraction(): the best of 20 random guesses has 2 or 3 black pegs of 4
 DEFAULT_TURNS = 20  # published limit of the plain id
 # The "-random" variant draws from the published (length, numbers, turns).
 RANDOM_SIZES = ((2, 4, 10), (4, 6, 20), (4, 8, 30))
 
-_GUESS = re.compile(r"[\s,]*[0-9]{1,4}(?:[\s,]+[0-9]{1,4}){0,31}[\s,]*", re.ASCII)
+_GUESS = re.compile(rf"[\s,]*{INTEGER}(?:[\s,]+{INTEGER}){{0,31}}[\s,]*", re.ASCII)
 
 
 @dataclass  # not frozen: each guess creates one, and a frozen dataclass takes six times as long to create
@@ -47,7 +48,6 @@ class State:
         turns: turn limit of the episode.
         guesses: valid guesses so far.
         best: most black pegs of any guess so far.
-        paid: sum of the rewards so far.
     """
 
     code: Code
@@ -55,7 +55,6 @@ class State:
     turns: int
     guesses: tuple[Code, ...] = ()
     best: int = 0
-    paid: float = 0.0
 
 
 def pegs(guess: Code, code: Code) -> tuple[int, int]:
@@ -79,14 +78,6 @@ def rejection(guess: Code, state: State) -> tuple[str, str] | None:
     return None
 
 
-def pay(black: int, state: State) -> float:
-    """Return the reward of a guess.
-
-    Rewards are computed as differences of totals, so that the rewards of a won game sum to exactly 1.0.
-    """
-    return black / len(state.code) - state.paid if black > state.best else 0.0
-
-
 def show(code: Code) -> str:
     return " ".join(map(str, code))
 
@@ -105,7 +96,7 @@ class MastermindEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        code_length: length of the code, 1 to 8.
+        code_length: length of the code, 1 to 8. None for this or the next stands for random_size.
         num_numbers: largest number in the code: 2 to 20, and at least code_length if numbers may not repeat.
         max_turns: number of guesses allowed; None stands for 20 or, with random_size, the limit of the drawn size.
         duplicate_numbers: whether a number may occur twice in the code. Guesses may always repeat numbers.
@@ -121,14 +112,16 @@ class MastermindEnv(GameEnv):
 
     def __init__(
         self,
-        code_length: int = 4,
-        num_numbers: int = 6,
+        code_length: int | None = 4,
+        num_numbers: int | None = 6,
+        duplicate_numbers: bool = False,
         max_turns: int | None = None,
         *,
-        duplicate_numbers: bool = False,
         random_size: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        if code_length is None or num_numbers is None:
+            random_size, code_length, num_numbers = True, 4, 6
         if not 1 <= code_length <= MAX_LENGTH:
             raise BadValue(f"code_length must be from 1 to {MAX_LENGTH}, got {code_length}")
         fewest = 2 if duplicate_numbers else max(2, code_length)
@@ -161,7 +154,8 @@ class MastermindEnv(GameEnv):
             f"Write each guess in a box, like {self.move_format}; {guess} may repeat numbers. I reply with "
             "black pegs (numbers in the right place) and white pegs (other numbers of the secret, in the wrong "
             "place).\n"
-            f"Each black peg beyond your best guess so far earns 1/{length}. Repeating a guess wastes a turn."
+            f"With b black pegs in your best guess, you have earned (b/{length})^{POWER} in total. "
+            "Repeating a guess wastes a turn."
         )
 
     def read(self, action: str) -> Code | None:
@@ -175,14 +169,14 @@ class MastermindEnv(GameEnv):
             reason, sentence = rejected
             return Outcome(sentence, invalid=reason)
         black, white = pegs(move, state.code)
-        reward = pay(black, state)
+        best, length = max(state.best, black), len(state.code)
+        reward = exact_fraction(best, length, POWER) - exact_fraction(state.best, length, POWER)
         self.state = State(
             state.code,
             state.numbers,
             state.turns,
             guesses=(*state.guesses, move),
-            best=max(state.best, black),
-            paid=state.paid + reward,
+            best=best,
         )
         line = f"{show(move)}: {black} black, {white} white."
         return Outcome(line, reward, StopReason.SOLVED if move == state.code else None)
@@ -196,6 +190,10 @@ class MastermindEnv(GameEnv):
         while guess in state.guesses and not self.over:
             guess = self._draw(self.action_rng, len(state.code), state.numbers)
         return rf"\boxed{{{show(guess)}}}"
+
+    def ordered_actions(self) -> Iterator[str]:
+        codes = all_codes(len(self.state.code), self.state.numbers, self.duplicate_numbers)
+        return (rf"\boxed{{{show(code)}}}" for code in codes)
 
     def _draw(self, rng: random.Random, length: int, numbers: int) -> Code:
         pool = range(1, numbers + 1)

@@ -4,8 +4,9 @@ Action       text containing ``\boxed{reveal r c}`` or ``\boxed{flag r c}``, row
              counts. Flagging a flagged cell removes the flag; a flagged cell cannot be revealed.
 Observation  the result of the action, then the board: ``.`` hidden, ``F`` flagged, 0-8 open with the number of adjacent
              mines.
-Reward       the first reveal never hits a mine and earns nothing. The remaining safe cells earn equal shares of 1.0
-             when opened, so a won game returns 1.0. -0.1 for a turn without a readable action, which ends the game.
+Reward       the first reveal never hits a mine and earns nothing. With c of the n remaining safe cells open, the
+             rewards sum to (c / n)^2, so to 1.0 in a won game. -0.1 for a turn without a readable action, which ends
+             the game.
 Ends         terminated when every safe cell is open (won; flags do not matter), on a mine (lost) or on an unreadable
              turn; truncated after ``max_turns`` turns.
 Bound        some boards cannot be won without guessing. Always revealing the cell least likely to be a mine (Oracle,
@@ -22,21 +23,22 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
 from gem.core import StopReason
-from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, exact_fraction
+from gem.envs.game_env.base import INTEGER, GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 HIDDEN, FLAGGED, MINE = ".", "F", "*"
 SIDES = range(2, 31)
+POWER = 2  # see exact_fraction(): random reveals open a quarter of the safe cells on a small board
 RANDOM_SIDES = range(5, 9)  # published: random_size draws a side n, with n*n // 5 mines and n*n turns
 
-_MOVE = re.compile(r"\s*([a-zA-Z]+)[\s,]+([0-9]{1,4})[\s,]+([0-9]{1,4})\s*", re.ASCII)
+_MOVE = re.compile(rf"\s*([a-zA-Z]+)[\s,:]+({INTEGER})[\s,]+({INTEGER})\s*", re.ASCII)
 
 Move = tuple[str, int, int]
 T = TypeVar("T")
@@ -133,7 +135,7 @@ class MinesweeperEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        rows, cols: size of the board, 2 to 30 each.
+        rows, cols: size of the board, 2 to 30 each. None for these or num_mines stands for random_size.
         num_mines: number of mines, from 1 to the number of cells minus 2.
         max_turns: number of actions allowed; None stands for one per cell.
         random_size: draw a square board and its number of mines for every episode and ignore rows, cols and num_mines.
@@ -148,14 +150,16 @@ class MinesweeperEnv(GameEnv):
 
     def __init__(
         self,
-        rows: int = 8,
-        cols: int = 8,
-        num_mines: int = 10,
+        rows: int | None = 8,
+        cols: int | None = 8,
+        num_mines: int | None = 10,
         max_turns: int | None = None,
         *,
         random_size: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        if rows is None or cols is None or num_mines is None:
+            random_size, rows, cols, num_mines = True, 8, 8, 10
         for name, side in (("rows", rows), ("cols", cols)):
             if side not in SIDES:
                 raise BadValue(f"{name} must be an integer from {SIDES[0]} to {SIDES[-1]}, got {side!r}")
@@ -185,7 +189,7 @@ class MinesweeperEnv(GameEnv):
             "cells. Revealing a 0 also opens the cells around it. The first reveal never hits a mine; any later mine "
             "loses the game. A flagged cell cannot be revealed until you flag it again, which removes the flag.\n"
             r"Write each action in a box, row then column, counted from 0: \boxed{reveal 0 1} or \boxed{flag 1 0}."
-            "\nEvery cell opened after the first reveal earns an equal share of 1."
+            f"\nWith a share s of the safe cells left after the first reveal open, you have earned s^{POWER} in total."
         )
 
     def board(self) -> str:
@@ -201,7 +205,7 @@ class MinesweeperEnv(GameEnv):
         content = last_boxed(action, _MOVE)
         if content is None:
             return None
-        word, row, col = content.replace(",", " ").split()
+        word, row, col = content.replace(",", " ").replace(":", " ").split()
         return word.lower(), int(row), int(col)
 
     def play(self, move: Move) -> Outcome:
@@ -209,7 +213,7 @@ class MinesweeperEnv(GameEnv):
         state = self.state
         if word not in ("reveal", "flag"):
             return Outcome(f"unknown action '{word:.20}'; reveal or flag a cell.", invalid="unknown_action")
-        if row >= state.rows or col >= state.cols:
+        if row not in range(state.rows) or col not in range(state.cols):
             return Outcome(f"({row}, {col}) is not on the board.", invalid="out_of_range")
         cell = row * state.cols + col
         if state.shown[cell] not in (HIDDEN, FLAGGED):
@@ -236,17 +240,25 @@ class MinesweeperEnv(GameEnv):
         self.state = replace(state, shown=shown, field=field, unpaid=unpaid)
         line = f"{name} is safe; opened {len(fresh)}."
         paid_for, payable = opened - unpaid, safe - unpaid
-        reward = 0.0 if first else exact_fraction(paid_for, payable) - exact_fraction(paid_for - len(fresh), payable)
+        before = paid_for if first else paid_for - len(fresh)
+        reward = exact_fraction(paid_for, payable, POWER) - exact_fraction(before, payable, POWER)
         return Outcome(line, reward, StopReason.SOLVED if opened == safe else None)
 
     def secrets(self) -> list[str]:
         """Return the field, or an empty list before the first reveal, which places the mines."""
         return [self.state.field] if self.state.field else []
 
-    def sample_random_action(self) -> str:
+    def sample_random_action(self, reveal_or_flag: str | None = None) -> str:
+        """Return a random legal action. reveal_or_flag: the command of the action; None draws it."""
         cell = self.action_rng.choice([c for c, seen in enumerate(self.state.shown) if seen in (HIDDEN, FLAGGED)])
         word = "flag" if self.state.shown[cell] == FLAGGED or self.action_rng.random() < 0.1 else "reveal"
+        word = word if reveal_or_flag is None else reveal_or_flag
         return rf"\boxed{{{word} {cell // self.state.cols} {cell % self.state.cols}}}"
+
+    def ordered_actions(self) -> Iterator[str]:
+        for cell in range(len(self.state.shown)):
+            if self.state.shown[cell] == HIDDEN:
+                yield rf"\boxed{{reveal {cell // self.state.cols} {cell % self.state.cols}}}"
 
     # Attributes of the published class. The grid has -1 for a mine, and is all 0 before the first reveal.
 

@@ -2,8 +2,9 @@ r"""Sudoku: fill the grid so that every row, column and box holds every digit on
 
 Action       text containing ``\boxed{r c d}``: row, column (from 1) and digit, 0 to erase; the last such box counts.
 Observation  the rules card on reset, then one line per turn; both with the grid, "." for an empty cell.
-Reward       1/n for each of the n empty cells filled with its correct digit, so 1.0 in total for the solved grid; the
-             share is deducted if the cell is changed again; -0.1 for an unreadable turn, which ends the game.
+Reward       with c of the n empty cells filled with their correct digits, the rewards sum to (c / n)^3, so to 1.0 for
+             the solved grid; changing a correct cell costs what it earned; -0.1 for an unreadable turn, which ends the
+             game.
 Ends         terminated when solved or on an unreadable turn; truncated after ``max_turns`` turns.
 Bound        one turn for each empty cell.
 
@@ -20,22 +21,24 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 from gem.core import StopReason
-from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, exact_fraction
+from gem.envs.game_env.base import INTEGER, GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 # Scale -> maximum number of cells removed. A unique solution needs at least 4 givens at scale 4 and 17 at scale 9.
 MOST_REMOVED = {4: 12, 9: 64}
 LEVELS = {4: (10, 15), 9: (50, 50)}  # scale -> published (cells removed, turns)
+POWER = 3  # see exact_fraction(): random legal digits fill half of a small grid correctly
 ATTEMPTS = 8  # grids tried before a puzzle with fewer empty cells than requested is accepted
 
-_MOVE = re.compile(r"\s*[0-9]{1,4}(?:\s*,\s*|\s+)[0-9]{1,4}(?:\s*,\s*|\s+)[0-9]{1,4}\s*")
-_NUMBER = re.compile(r"[0-9]+")
+_MOVE = re.compile(rf"\s*{INTEGER}(?:(?:\s*,\s*|\s+){INTEGER}){{2}}\s*")
+_NUMBER = re.compile(INTEGER)
 _ROW_LINE = re.compile(r"^[1-9]: ([1-9. |]+)$", re.MULTILINE)
 
 
@@ -91,7 +94,7 @@ def free_digits(cells: str, index: int, scale: int) -> list[str]:
 def invalid_reason(state: State, row: int, column: int, digit: int) -> str | None:
     """Return a reason code if a digit cannot be entered in a cell (row and column from 1), else None."""
     scale = state.scale
-    if not (1 <= row <= scale and 1 <= column <= scale and digit <= scale):
+    if not (1 <= row <= scale and 1 <= column <= scale and 0 <= digit <= scale):
         return "out_of_range"
     index, entry = (row - 1) * scale + column - 1, str(digit)
     if state.puzzle[index] != "0":
@@ -174,7 +177,7 @@ class SudokuEnv(GameEnv):
             with that many empty cells and a unique solution is found, which is common above 55 at scale 9.
         max_turns: number of turns allowed; None stands for the published limit of the scale or the number of empty
             cells, whichever is larger. With fewer turns than empty cells the puzzle cannot be solved.
-        scale: number of digits, rows and columns: 4 or 9.
+        scale: number of digits, rows and columns: 4 or 9; None stands for random_level.
         random_level: draw one of the two published levels, (scale 4, 10 removed, 15 turns) and (9, 50, 50), for every
             episode and ignore scale and clues; max_turns still applies unless it is None.
         on_unreadable: see GameEnv.
@@ -190,11 +193,12 @@ class SudokuEnv(GameEnv):
         self,
         clues: int | None = None,
         max_turns: int | None = None,
-        scale: int = 9,
+        scale: int | None = 9,
         *,
         random_level: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        random_level, scale = random_level or scale is None, 9 if scale is None else scale
         if scale not in LEVELS:
             raise BadValue(f"scale must be 4 or 9, got {scale!r}")
         if clues is None:
@@ -233,7 +237,8 @@ class SudokuEnv(GameEnv):
             "Rows are numbered from the top and columns from the left, starting at 1; the digit 0 erases your entry.\n"
             "A digit that is already in the same row, column or box is rejected; any other is entered, right or wrong. "
             "There is exactly one solution. "
-            f"Each correct entry earns 1/{empty}; changing a correct entry loses its share.\n"
+            f"With c correct entries, you have earned (c/{empty})^{POWER} in total; changing a correct entry loses "
+            "what it earned.\n"
             "The grid:"
         )
 
@@ -254,7 +259,7 @@ class SudokuEnv(GameEnv):
             return Outcome(self._refusal(reason, move), invalid=reason)
         self.state = after = entered(state, row, column, digit)
         empty = state.puzzle.count("0")
-        reward = exact_fraction(after.correct, empty) - exact_fraction(state.correct, empty)
+        reward = exact_fraction(after.correct, empty, POWER) - exact_fraction(state.correct, empty, POWER)
         line = f"placed {digit} at row {row}, column {column}." if digit else f"erased row {row}, column {column}."
         if after.correct == empty:
             return Outcome(f"{line} Solved.", reward, StopReason.SOLVED)
@@ -282,6 +287,11 @@ class SudokuEnv(GameEnv):
                 return written(index, rng.choice(digits), state.scale)
         own = [i for i, entry in enumerate(state.puzzle) if entry == "0" and state.cells[i] != "0"]
         return written(rng.choice(own), "0", state.scale)
+
+    def ordered_actions(self) -> Iterator[str]:
+        for index in range(self.state.scale**2):
+            if self.state.cells[index] == "0" and (digits := free_digits(self.state.cells, index, self.state.scale)):
+                yield written(index, digits[0], self.state.scale)
 
 
 def default_turns(scale: int, removed: int) -> int:

@@ -6,6 +6,7 @@ Reward       1.0 when every disk is on C. At the turn limit, 1/disks for each di
              settled when it and all larger disks are on C. -0.1 for an unreadable turn, which ends the game.
 Ends         terminated when solved or on an unreadable turn; truncated after ``max_turns`` turns.
 Bound        2^disks - 1 moves from the full stack on A; no legal position needs more moves.
+Instances    one for each number of disks, the full stack on A; 3^disks - 1 with ``random_start``.
 
 >>> env = TowerofHanoiEnv(num_disks=3)
 >>> _ = env.reset(seed=0)
@@ -19,7 +20,9 @@ C: 1
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import permutations
 
 from gem.core import Optimum, StopReason
 from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome
@@ -31,7 +34,7 @@ GOAL = 2  # peg C
 DISKS = range(2, 11)  # with a single disk, always making the same move would solve half of all positions
 TURNS = {3: 10, 4: 20, 5: 35}  # published limits; random_level draws from these sizes
 
-_MOVE = re.compile(r"\s*([ABCabc])\s*(?:,\s*)?([ABCabc])\s*")
+_MOVE = re.compile(r"\s*([ABCabc])\s*(?:,\s*|\bto\b\s*)?([ABCabc])\s*")
 _PEG_LINE = re.compile(r"^([ABC]): (.*)$", re.MULTILINE)
 
 
@@ -108,7 +111,7 @@ class TowerofHanoiEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        num_disks: number of disks, 2 to 10.
+        num_disks: number of disks, 2 to 10; None stands for random_level.
         max_turns: number of moves allowed; None stands for the published limit for 3 to 5 disks, and for
             2^disks - 1 + disks otherwise. With fewer than 2^disks - 1 moves, some positions cannot be solved.
         random_start: start from a uniformly drawn legal position, never the solved one, instead of the stack on A.
@@ -124,13 +127,14 @@ class TowerofHanoiEnv(GameEnv):
 
     def __init__(
         self,
-        num_disks: int = 3,
+        num_disks: int | None = 3,
         max_turns: int | None = None,
         *,
         random_start: bool = False,
         random_level: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        random_level, num_disks = random_level or num_disks is None, 3 if num_disks is None else num_disks
         if num_disks not in DISKS:
             raise BadValue(f"num_disks must be an integer from {DISKS[0]} to {DISKS[-1]}, got {num_disks!r}")
         self.num_disks, self.random_start, self.random_level = num_disks, random_start, random_level
@@ -206,6 +210,10 @@ class TowerofHanoiEnv(GameEnv):
         mean = 2 / 3 * worst * positions / (positions - 1) if self.random_start else worst
         return Optimum(1.0, mean, "shortest solution")
 
+    def instances(self) -> int:
+        sizes = sorted(TURNS) if self.random_level else [self.num_disks]
+        return sum(3**disks - 1 if self.random_start else 1 for disks in sizes)
+
     def secrets(self) -> list[str]:
         return []
 
@@ -213,6 +221,11 @@ class TowerofHanoiEnv(GameEnv):
         where = self.state.where
         moves = [f"{PEGS[a]} {PEGS[b]}" for a in range(3) for b in range(3) if invalid_reason(where, a, b) is None]
         return rf"\boxed{{{self.action_rng.choice(moves)}}}"
+
+    def ordered_actions(self) -> Iterator[str]:
+        for source, target in permutations(range(len(PEGS)), 2):
+            if invalid_reason(self.state.where, source, target) is None:
+                yield rf"\boxed{{{PEGS[source]} {PEGS[target]}}}"
 
 
 def default_turns(num_disks: int) -> int:

@@ -23,7 +23,7 @@ from functools import cache
 from string import ascii_uppercase
 
 from gem.core import Optimum, StopReason
-from gem.envs.game_env.base import GameEnv, OnUnreadable, Outcome, exact_fraction
+from gem.envs.game_env.base import INTEGER, GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.envs.game_env.crosswords import clues
 from gem.errors import BadValue
 from gem.parsing import last_boxed
@@ -38,8 +38,9 @@ BACKWARD = tuple((-row, -column) for row, column in FORWARD)
 ATTEMPTS = 50
 _HEADER = "  " + " ".join(map(str, range(SIZE)))
 
-_MOVE = re.compile(r"\s*[0-9]{1,4}(?:(?:\s*,\s*|\s+)[0-9]{1,4}){3}\s*")
-_NUMBER = re.compile(r"[0-9]+")
+_BETWEEN = r"(?:\s*,\s*|\s+)"
+_MOVE = re.compile(rf"\s*{INTEGER}{_BETWEEN}{INTEGER}{_BETWEEN}(?:to{_BETWEEN})?{INTEGER}{_BETWEEN}{INTEGER}\s*")
+_NUMBER = re.compile(INTEGER)
 _ROW_LINE = re.compile(r"^\d ([A-Z](?: [A-Z])+)$", re.MULTILINE)
 _WORDS_LINE = re.compile(r"^Words left: (.*)$", re.MULTILINE)
 
@@ -139,7 +140,7 @@ def in_rows(words: Sequence[str], rng: random.Random) -> tuple[str, ...]:
 
 def invalid_reason(state: State, spot: Spot) -> str | None:
     """Return a reason code if a pair of ends is not a valid guess, else None."""
-    if max(spot) >= SIZE:
+    if not all(0 <= number < SIZE for number in spot):
         return "out_of_range"
     letters = letters_along(state.grid, spot)
     if not letters:
@@ -153,6 +154,7 @@ class WordSearchEnv(GameEnv):
     Args:
         num_words: number of words to find, 1 to 8.
         hardcore: hide words of 7 to 9 letters, which may also run backwards, instead of words of 4 to 7 letters.
+            None for this or num_words stands for random_level.
         max_turns: number of turns allowed; None stands for 4 per word. At least num_words turns are needed to win.
         random_level: draw 3 to 7 words, and hardcore or not, for every episode and ignore the given values.
         on_unreadable: see GameEnv.
@@ -166,13 +168,15 @@ class WordSearchEnv(GameEnv):
 
     def __init__(
         self,
-        num_words: int = 5,
-        hardcore: bool = False,
+        hardcore: bool | None = False,
         max_turns: int | None = None,
+        num_words: int | None = 5,
         *,
         random_level: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        if hardcore is None or num_words is None:
+            random_level, hardcore, num_words = True, False, 5
         if num_words not in NUM_WORDS:
             raise BadValue(f"num_words must be an integer from {NUM_WORDS[0]} to {NUM_WORDS[-1]}, got {num_words!r}")
         self.num_words, self.hardcore, self.random_level = num_words, hardcore, random_level
@@ -245,6 +249,12 @@ class WordSearchEnv(GameEnv):
             spot = rng.choice(spots(length, FORWARD + BACKWARD))
             if invalid_reason(state, spot) is None:
                 return written(spot)
+
+    def ordered_actions(self) -> Iterator[str]:
+        for word in self.state.words:
+            for spot in spots(len(word), FORWARD):
+                if word not in self.state.found and invalid_reason(self.state, spot) is None:
+                    yield written(spot)
 
 
 def written(spot: Spot) -> str:

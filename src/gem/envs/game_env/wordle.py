@@ -3,8 +3,8 @@ r"""Wordle: find a secret English word; each guess is marked letter by letter.
 Action       text containing ``\boxed{crane}``, in either case, with or without spaces between letters; the last box of
              letters counts.
 Observation  the rules card on reset, then one line per turn: the guess and its marks, as ``CRANE: X G Y X X``.
-Reward       0.5 / length for each position marked G for the first time, and the rest of 1.0 for the word itself;
-             -0.1 for a turn without a readable guess, which ends the game; otherwise 0.0.
+Reward       with g positions marked G so far, the rewards sum to 0.5 (g / length)^4, and to 1.0 with the word itself;
+             -0.1 for a turn without a readable guess, which ends the game.
 Ends         terminated on the word or an unreadable turn; truncated at the turn limit. A guess that has the wrong
              length, is not in the word list or repeats an earlier one uses up its turn without marks or reward.
 Bound        the oracle, which knows the possible secrets, needs at most 12 guesses for any word of 3 letters, 11 for
@@ -18,15 +18,17 @@ Words        secrets are common words; guesses are checked against a longer list
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gem.core import StopReason
 from gem.envs.game_env import words
-from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome
+from gem.envs.game_env.base import SUCCESS, GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.errors import BadValue
 
 GREENS = 0.5  # the part of the reward given for right positions, as published
+POWER = 4  # see exact_fraction(): 15 to 25 random words mark three quarters of the positions
 TURNS_PER_LETTER = 5  # the published limit of the random variant
 # Valid guesses that are never the secret, so that the rules card cannot reveal it.
 EXAMPLES = {3: "eta", 4: "oats", 5: "adieu"}
@@ -40,13 +42,11 @@ class State:
         secret: the word, in lower case.
         greens: one character per position: "G" if a guess had the right letter there, else "X".
         guesses: valid guesses so far.
-        paid: sum of the rewards so far.
     """
 
     secret: str
     greens: str
     guesses: tuple[str, ...] = ()
-    paid: float = 0.0
 
 
 def marks(guess: str, secret: str) -> str:
@@ -89,21 +89,17 @@ def merge(greens: str, found: str) -> str:
     return "".join(["G" if "G" in pair else "X" for pair in zip(greens, found, strict=True)])
 
 
-def pay(greens: str, solved: bool, state: State) -> float:
-    """Return the reward of a guess.
-
-    Rewards are computed as differences of totals, so that the rewards of a won game sum to exactly 1.0.
-    """
-    if solved:
-        return SUCCESS - state.paid
-    return 0.0 if greens == state.greens else GREENS * greens.count("G") / len(greens) - state.paid
+def paid(greens: str) -> float:
+    """Return the sum of the rewards before the word is found."""
+    return GREENS * exact_fraction(greens.count("G"), len(greens), POWER)
 
 
 class WordleEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        word_length: number of letters of the secret, 3 to 5.
+        word_length: number of letters of the secret, 3 to 5; None stands for random_length.
+        only_real_words: whether a guess must be a word.
         max_turns: number of guesses allowed; None stands for 5 per letter.
         random_length: draw a length of 3 to 5 for every episode and ignore word_length.
         on_unreadable: see GameEnv.
@@ -116,12 +112,15 @@ class WordleEnv(GameEnv):
 
     def __init__(
         self,
-        word_length: int = 5,
+        word_length: int | None = 5,
+        only_real_words: bool = True,
         max_turns: int | None = 15,
         *,
         random_length: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        random_length, word_length = random_length or word_length is None, 5 if word_length is None else word_length
+        self.only_real_words = only_real_words
         if word_length not in words.ACCEPTED_LENGTHS:
             raise BadValue(f"word_length must be from 3 to 5, got {word_length}")
         self.lengths = tuple(words.ACCEPTED_LENGTHS) if random_length else (word_length,)
@@ -148,7 +147,8 @@ class WordleEnv(GameEnv):
             f"Write each guess in a box, like {self.move_format}. I mark its letters in order: G for the right letter "
             "in the right position, Y for a letter that occurs in another position, X for a letter that does not occur "
             "(or not that often).\n"
-            f"Each position that gets its first G earns {GREENS}/{length}, and the word earns the rest of 1. "
+            f"With g positions marked G so far, you have earned {GREENS} (g/{length})^{POWER} in total, and the word "
+            "earns the rest of 1. "
             f"A guess that is repeated or is not an English word of {length} letters wastes a turn."
         )
 
@@ -158,13 +158,13 @@ class WordleEnv(GameEnv):
     def play(self, move: str) -> Outcome:
         state = self.state
         rejected = rejection(move, state)
-        if rejected is not None:
+        if rejected is not None and (self.only_real_words or rejected[0] != "not_a_word"):
             reason, sentence = rejected
             return Outcome(sentence, invalid=reason)
         found, solved = marks(move, state.secret), move == state.secret
         greens = merge(state.greens, found)
-        reward = pay(greens, solved, state)
-        self.state = replace(state, greens=greens, guesses=(*state.guesses, move), paid=state.paid + reward)
+        reward = (SUCCESS if solved else paid(greens)) - paid(state.greens)
+        self.state = replace(state, greens=greens, guesses=(*state.guesses, move))
         return Outcome(f"{move.upper()}: {' '.join(found)}", reward, StopReason.SOLVED if solved else None)
 
     def secrets(self) -> list[str]:
@@ -176,6 +176,9 @@ class WordleEnv(GameEnv):
         while guess in self.state.guesses and not self.over:
             guess = self.action_rng.choice(known)
         return rf"\boxed{{{guess}}}"
+
+    def ordered_actions(self) -> Iterator[str]:
+        return (rf"\boxed{{{word}}}" for word in words.by_letters(len(self.state.secret)))
 
 
 class Oracle:

@@ -7,6 +7,7 @@ source and license.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from importlib.resources import files
 
@@ -40,6 +41,20 @@ def boxed(action: str) -> str | None:
     """
     box = last_boxed(action, _WORD)
     return None if box is None else _BETWEEN.sub("", box).lower()
+
+
+@cache
+def letters(length: int) -> tuple[str, ...]:
+    """Return the letters of the common words of this length, those that occur in the most words first."""
+    counts = Counter(letter for word in common(length) for letter in sorted(set(word)))
+    return tuple(letter for letter, _ in counts.most_common())
+
+
+@cache
+def by_letters(length: int) -> tuple[str, ...]:
+    """Return the common words of this length, those with the most frequent letters first."""
+    rank = {letter: -place for place, letter in enumerate(letters(length))}
+    return tuple(sorted(common(length), key=lambda word: -sum(rank[letter] + len(rank) for letter in set(word))))
 
 
 @cache

@@ -1,11 +1,14 @@
-"""Building blocks of generated math questions: the question type and LaTeX formatting."""
+"""Building blocks of generated math questions: the question type, levels and LaTeX formatting."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+MAX_LEVEL = 5
+EXACT = "Give the exact value, as an integer or a fraction."
 
 
 class MathQuestion(NamedTuple):
@@ -21,9 +24,10 @@ class MathQuestion(NamedTuple):
 
 
 Template = Callable[[random.Random, int], MathQuestion]
-"""Function that draws a question of a level from 1 (small numbers, one step) to 5."""
+"""Function that draws a question. The level, 1 to 5, determines only the size of the numbers."""
 
-MAX_LEVEL = 5
+Methods = Mapping[int, Sequence[Callable[[random.Random, int], Any]]]
+"""Templates by the level at which a family introduces them. Each template needs a different method of solution."""
 
 
 def nonzero(rng: random.Random, most: int) -> int:
@@ -43,25 +47,55 @@ def fraction(value: Fraction) -> str:
     return rf"{sign}\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
 
 
-def polynomial(coefficients: list[int], variable: str = "x") -> str:
+def decimal(value: Fraction) -> str:
+    """Format a non-negative decimal of at most six digits after the point, without trailing zeros."""
+    text = f"{value.numerator * 10**6 // value.denominator:07d}"
+    return f"{text[:-6]}.{text[-6:]}".rstrip("0").rstrip(".")
+
+
+def listed(items: Sequence[object]) -> str:
+    """Format numbers as a list in a sentence.
+
+    >>> listed([3, 4, 5])
+    '$3$, $4$ and $5$'
+    """
+    *most, last = (f"${item}$" for item in items)
+    return f"{', '.join(most)} and {last}"
+
+
+def total(terms: Sequence[str]) -> str:
+    """Join terms with their signs; terms that are zero are left out.
+
+    >>> total(["3x", "-y", "0", "2"])
+    '3x-y+2'
+    """
+    signed = [term if term.startswith("-") else f"+{term}" for term in terms if term != "0"]
+    return "".join(signed).removeprefix("+") or "0"
+
+
+def times(factor: int | Fraction, symbol: str) -> str:
+    r"""Format the product of a number and a symbol.
+
+    >>> times(-1, "x"), times(Fraction(3, 2), r"\pi"), times(0, "i")
+    ('-x', '\\frac{3\\pi}{2}', '0')
+    """
+    size = abs(Fraction(factor))
+    top = symbol if size.numerator == 1 else f"{size.numerator}{symbol}"
+    if factor == 0:
+        return "0"
+    text = top if size.denominator == 1 else rf"\frac{{{top}}}{{{size.denominator}}}"
+    return f"-{text}" if factor < 0 else text
+
+
+def polynomial(coefficients: Sequence[int], variable: str = "x") -> str:
     """Format a polynomial as LaTeX, highest power first.
 
     >>> polynomial([1, -2, 0, 3])
     'x^{3}-2x^{2}+3'
     """
-    terms = []
     degree = len(coefficients) - 1
-    for power, factor in zip(range(degree, -1, -1), coefficients, strict=True):
-        if factor:
-            number = "" if abs(factor) == 1 and power else str(abs(factor))
-            power_text = "" if power == 0 else variable if power == 1 else f"{variable}^{{{power}}}"
-            terms.append(("-" if factor < 0 else "+") + number + power_text)
-    return "".join(terms).removeprefix("+") or "0"
-
-
-def signed(value: int) -> str:
-    """Format a number with its sign, so that it can be appended to another term."""
-    return f"+{value}" if value >= 0 else str(value)
+    powers = [variable if power == 1 else f"{variable}^{{{power}}}" for power in range(degree, 0, -1)]
+    return total([*map(times, coefficients, powers), str(coefficients[-1])])
 
 
 def radical(square: int) -> str:
@@ -70,11 +104,17 @@ def radical(square: int) -> str:
     >>> radical(72), radical(9)
     ('6\\sqrt{2}', '3')
     """
-    outside, inside = 1, square
-    for factor in range(2, int(square**0.5) + 1):
+    outside, inside = split_square(square)
+    if inside == 1:
+        return str(outside)
+    return times(outside, rf"\sqrt{{{inside}}}") if square else "0"
+
+
+def split_square(number: int) -> tuple[int, int]:
+    """Return (a, b) such that number = a²b and b has no square factor; (1, 0) for 0."""
+    outside, inside = 1, number
+    for factor in range(2, int(number**0.5) + 1):
         while inside % (factor * factor) == 0:
             inside //= factor * factor
             outside *= factor
-    if inside == 1:
-        return str(outside)
-    return rf"{'' if outside == 1 else outside}\sqrt{{{inside}}}" if square else "0"
+    return outside, inside

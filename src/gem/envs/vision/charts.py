@@ -1,129 +1,232 @@
-"""Charts with questions that combine several of their values."""
+"""Charts that have to be measured: values stand on the axis, not at the bars, points and slices.
+
+Only every fourth step of an axis is labeled. The question says of which number the values are multiples, so that every
+value is determined by the picture.
+"""
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
+from statistics import median
 
-from gem.envs.math_families.template import fraction
-from gem.envs.vision.picture import INK, PALETTE, Canvas, Picture
+from gem.envs.math_families.template import EXACT, Methods, fraction
+from gem.envs.vision.picture import INK, PALETTE, Canvas, Color, Picture
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug"]
-LEFT, TOP, RIGHT, BOTTOM = 56, 28, 430, 290
+LEFT, TOP, RIGHT, BOTTOM = 56, 28, 412, 290
+STEPS = 20  # of an axis, 13 pixels each
+GRID: Color = (225, 228, 235)
 
 
-def bar_chart(rng: random.Random, level: int) -> Picture:
-    labels, values = _series(rng, level)
-    canvas, top = Canvas(), _axes_for(values)
-    _draw_axes(canvas, top)
-    width = (RIGHT - LEFT) / len(values)
-    for index, (label, value) in enumerate(zip(labels, values, strict=True)):
-        x = LEFT + (index + 0.5) * width
-        y = BOTTOM - (BOTTOM - TOP) * value / top
-        canvas.box(x - width * 0.32, y, x + width * 0.32, BOTTOM, PALETTE["blue"])
-        canvas.write(x, y - 12, str(value), 15)
-        canvas.write(x, BOTTOM + 16, label, 15)
-    return Picture(canvas.image, *_question(rng, labels, values))
+def bar_value(rng: random.Random, level: int) -> Picture:
+    unit, values = _unit(rng), _values(rng, 4 + rng.randint(0, 3))
+    canvas = _bars(unit, values, rng.choice(list(PALETTE)))
+    picked = rng.randrange(len(values))
+    text = f"{_multiples(unit)} What is the value for {MONTHS[picked]}?"
+    return Picture(canvas.image, text, str(unit * values[picked]))
 
 
-def line_chart(rng: random.Random, level: int) -> Picture:
-    labels, values = _series(rng, level)
-    canvas, top = Canvas(), _axes_for(values)
-    _draw_axes(canvas, top)
-    width = (RIGHT - LEFT) / len(values)
-    points = [
-        (LEFT + (index + 0.5) * width, BOTTOM - (BOTTOM - TOP) * value / top) for index, value in enumerate(values)
-    ]
-    canvas.line(points, PALETTE["red"])
-    for (x, y), label, value in zip(points, labels, values, strict=True):
-        canvas.circle(x, y, 5, PALETTE["red"])
-        canvas.write(x, y - 16, str(value), 15)
-        canvas.write(x, BOTTOM + 16, label, 15)
-    rises = [(b - a, i) for i, (a, b) in enumerate(pairwise(values))]
-    best = max(rises)
-    if rng.random() < 0.4 and [rise for rise, _ in rises].count(best[0]) == 1:
-        text = "What is the largest increase from one month to the next?"
-        return Picture(canvas.image, text, str(best[0]))
-    return Picture(canvas.image, *_question(rng, labels, values))
+def bar_difference(rng: random.Random, level: int) -> Picture:
+    unit, values = _unit(rng), _values(rng, 4 + rng.randint(0, 3))
+    canvas = _bars(unit, values, rng.choice(list(PALETTE)))
+    text = f"{_multiples(unit)} What is the difference between the largest and the smallest value?"
+    return Picture(canvas.image, text, str(unit * (max(values) - min(values))))
 
 
-def pie_chart(rng: random.Random, level: int) -> Picture:
-    names = rng.sample(list(PALETTE), min(6, 3 + level // 2))
-    cuts = sorted(rng.sample(range(1, 20), len(names) - 1))
-    shares = [5 * (b - a) for a, b in zip([0, *cuts], [*cuts, 20], strict=True)]
-    total = 20 * rng.randint(2, 15 * level)
-    canvas, start = Canvas(), -90.0
+def largest_increase(rng: random.Random, level: int) -> Picture:
+    unit = _unit(rng)
+    while True:
+        values = _values(rng, 5 + rng.randint(0, 3))
+        if (increase := max(b - a for a, b in pairwise(values))) > 0:
+            break
+    canvas = Canvas()
+    _draw_axes(canvas, unit)
+    _draw_labels(canvas, MONTHS[: len(values)])
+    _draw_line(canvas, values, PALETTE[rng.choice(list(PALETTE))])
+    text = f"{_multiples(unit)} What is the largest increase from one month to the next?"
+    return Picture(canvas.image, text, str(unit * increase))
+
+
+def pie_share(rng: random.Random, level: int) -> Picture:
+    names = rng.sample(list(PALETTE), 4 + rng.randint(0, 2))
+    cuts = sorted(rng.sample(range(1, STEPS), len(names) - 1))
+    shares = [b - a for a, b in zip([0, *cuts], [*cuts, STEPS], strict=True)]
+    votes = STEPS * rng.randint(5, 50 * level)
+    canvas, start = Canvas(), rng.choice([-90.0, -45.0, 0.0, 30.0])
     for name, share in zip(names, shares, strict=True):
-        canvas.slice(150, 168, 120, start, start + 3.6 * share, PALETTE[name])
-        start += 3.6 * share
-    for row, (name, share) in enumerate(zip(names, shares, strict=True)):
-        canvas.box(300, 60 + 34 * row, 320, 80 + 34 * row, PALETTE[name])
-        canvas.write(330, 70 + 34 * row, f"{name} {share}%", 17, anchor="lm")
+        canvas.slice(224, 168, 140, start, start + 360 / STEPS * share, PALETTE[name])
+        start += 360 / STEPS * share
     picked = rng.randrange(len(names))
-    text = f"The whole pie represents {total} votes. How many votes are for {names[picked]}?"
-    return Picture(canvas.image, text, fraction(Fraction(total * shares[picked], 100)))
-
-
-def table(rng: random.Random, level: int) -> Picture:
-    rows, columns = rng.sample(MONTHS, 3 + level // 2), rng.sample(["red", "blue", "green", "gray"], 3)
-    cells = {(row, column): rng.randint(1, 20 * level) for row in rows for column in columns}
-    canvas, x0, y0, dx, dy = Canvas(), 40, 30, 95, 46
-    for j, column in enumerate(columns):
-        canvas.write(x0 + (j + 1.5) * dx, y0 + dy / 2, column)
-    for i, row in enumerate(rows):
-        y = y0 + (i + 1) * dy
-        canvas.line([(x0, y), (x0 + 4 * dx, y)], INK, 1)
-        canvas.write(x0 + dx / 2, y + dy / 2, row)
-        for j, column in enumerate(columns):
-            canvas.write(x0 + (j + 1.5) * dx, y + dy / 2, str(cells[row, column]))
-    if rng.random() < 0.5:
-        column = rng.choice(columns)
-        total = sum(cells[row, column] for row in rows)
-        return Picture(canvas.image, f"What is the sum of the {column} column?", str(total))
-    row = rng.choice(rows)
-    return Picture(canvas.image, f"What is the sum of the {row} row?", str(sum(cells[row, c] for c in columns)))
-
-
-def _series(rng: random.Random, level: int) -> tuple[list[str], list[int]]:
-    labels = MONTHS[: 4 + level // 2 + rng.randint(0, 2)]
-    return labels, [rng.randint(2, 10 + 18 * level) for _ in labels]
-
-
-def _axes_for(values: list[int]) -> int:
-    """Return the value at the top of the axis: a round number above all values."""
-    step = 5 if max(values) < 45 else 10
-    return (max(values) // step + 1) * step + step // 5
-
-
-def _draw_axes(canvas: Canvas, top: int) -> None:
-    canvas.line([(LEFT, TOP - 8), (LEFT, BOTTOM), (RIGHT, BOTTOM)], INK, 2)
-    for part in range(5):
-        y = BOTTOM - (BOTTOM - TOP) * part / 4
-        canvas.line([(LEFT - 5, y), (LEFT, y)], INK, 2)
-        canvas.write(LEFT - 9, y, f"{top * part / 4:g}", 13, anchor="rm")
-
-
-def _question(rng: random.Random, labels: list[str], values: list[int]) -> tuple[str, str]:
-    first, second = rng.sample(range(len(values)), 2)
-    return rng.choice(
-        [
-            (
-                f"What is the sum of the values for {labels[first]} and {labels[second]}?",
-                str(values[first] + values[second]),
-            ),
-            ("What is the difference between the largest and the smallest value?", str(max(values) - min(values))),
-            (
-                "What is the mean of all values? Give an integer or a fraction in lowest terms.",
-                fraction(Fraction(sum(values), len(values))),
-            ),
-            (
-                f"In how many months is the value greater than in {labels[first]}?",
-                str(sum(v > values[first] for v in values)),
-            ),
-        ]
+    text = (
+        f"The pie chart shows the shares of parties in {votes} votes. Every share is a multiple of 5%. "
+        f"How many votes are for the {names[picked]} party?"
     )
+    return Picture(canvas.image, text, str(votes // STEPS * shares[picked]))
 
 
-TEMPLATES: tuple[Callable[[random.Random, int], Picture], ...] = (bar_chart, line_chart, pie_chart, table)
+def grouped_bars(rng: random.Random, level: int) -> Picture:
+    unit, months, colors = _unit(rng), 3 + level // 3, rng.sample(list(PALETTE), 2)
+    while True:
+        series = [_values(rng, months) for _ in colors]
+        if sum(series[0]) > sum(series[1]):
+            break
+    canvas, width = Canvas(), (RIGHT - LEFT) / months
+    _draw_axes(canvas, unit)
+    _draw_labels(canvas, MONTHS[:months])
+    for part in rng.sample([0, 1], 2):
+        side = 0 if colors[part] < colors[1 - part] else 1
+        for index, value in enumerate(series[part]):
+            x = LEFT + (index + 0.2 + 0.3 * side) * width
+            canvas.box(x, _y(value), x + 0.3 * width, BOTTOM, PALETTE[colors[part]])
+    text = (
+        f"{_multiples(unit)} By how much is the sum of the {colors[0]} values greater than the sum of the "
+        f"{colors[1]} values?"
+    )
+    return Picture(canvas.image, text, str(unit * (sum(series[0]) - sum(series[1]))))
+
+
+def stacked_bars(rng: random.Random, level: int) -> Picture:
+    unit, months, colors = _unit(rng), 3 + level // 3, rng.sample(list(PALETTE), 3)
+    stacks = [sorted(rng.sample(range(1, STEPS), 3)) for _ in range(months)]
+    canvas, width = Canvas(), (RIGHT - LEFT) / months
+    _draw_axes(canvas, unit)
+    _draw_labels(canvas, MONTHS[:months])
+    for index, tops in enumerate(stacks):
+        x = LEFT + (index + 0.5) * width
+        for color, low, high in zip(colors, [0, *tops], tops, strict=False):
+            canvas.box(x - width * 0.3, _y(high), x + width * 0.3, _y(low), PALETTE[color])
+    part = rng.randint(1, 2)
+    text = (
+        f"Each bar is stacked from three parts. {_multiples(unit, 'part')} "
+        f"What is the sum of the sizes of all {colors[part]} parts?"
+    )
+    return Picture(canvas.image, text, str(unit * sum(tops[part] - tops[part - 1] for tops in stacks)))
+
+
+def scatter_median(rng: random.Random, level: int) -> Picture:
+    unit, across = _unit(rng), rng.sample(range(1, STEPS), rng.choice([5, 7, 9]))
+    values = _values(rng, len(across))
+    canvas = Canvas()
+    _draw_axes(canvas, unit)
+    for x, value in zip(across, values, strict=True):
+        canvas.circle(LEFT + (RIGHT - LEFT) * x / STEPS, _y(value), 5, PALETTE["blue"])
+    text = f"{_multiples(unit, 'height')} What is the median of the heights of the points, as read off the axis?"
+    return Picture(canvas.image, text, str(unit * median(values)))
+
+
+def histogram(rng: random.Random, level: int) -> Picture:
+    counts = _values(rng, 6)
+    canvas, width = Canvas(), (RIGHT - LEFT) / 6
+    _draw_axes(canvas, 1)
+    for index, count in enumerate(counts):
+        canvas.box(LEFT + index * width, _y(count), LEFT + (index + 1) * width, BOTTOM, PALETTE["green"])
+    for index in range(7):
+        canvas.write(LEFT + index * width, BOTTOM + 16, str(10 * index), 13)
+    passed = rng.randint(1, 4)
+    most = f"What percentage of the students scored at least {10 * passed} points? {EXACT}"
+    text = (
+        "The histogram shows how many students scored 0 to 9 points, 10 to 19 points, and so on up to 59. "
+        f"Every count is an integer. {most}"
+    )
+    return Picture(canvas.image, text, fraction(Fraction(100 * sum(counts[passed:]), sum(counts))))
+
+
+def two_axes(rng: random.Random, level: int) -> Picture:
+    units = rng.sample([2, 3, 5, 10], 2)
+    sold, prices = _values(rng, 5), _values(rng, 5)
+    canvas = _bars(units[0], sold, "orange")
+    for step in range(0, STEPS + 1, 4):
+        canvas.write(RIGHT + 6, _y(step), str(units[1] * step), 13, anchor="lm")
+    _draw_line(canvas, prices, PALETTE["blue"])
+    first, second = rng.sample(range(5), 2)
+    text = (
+        f"The bars show how many lamps a shop sold (left axis, multiples of {units[0]}), and the blue line shows the "
+        f"price of a lamp in dollars (right axis, multiples of {units[1]}). How many dollars did the lamps sold in "
+        f"{MONTHS[first]} and {MONTHS[second]} bring in together?"
+    )
+    revenue = sum(units[0] * sold[month] * units[1] * prices[month] for month in (first, second))
+    return Picture(canvas.image, text, str(revenue))
+
+
+def log_axis(rng: random.Random, level: int) -> Picture:
+    while True:
+        values = [rng.choice([1, 2, 5]) * 10 ** rng.randint(0, 3) for _ in range(6)]
+        low, high = sorted(rng.sample(range(6), 2), key=lambda month: values[month])
+        if values[low] < values[high]:
+            break
+    canvas, width = Canvas(), (RIGHT - LEFT) / 6
+    decade = (BOTTOM - TOP) / 4
+    for power in range(5):
+        y = BOTTOM - decade * power
+        canvas.line([(LEFT, y), (RIGHT, y)], GRID, 1)
+        canvas.write(LEFT - 6, y, str(10**power), 13, anchor="rm")
+    for index, value in enumerate(values):
+        canvas.circle(LEFT + (index + 0.5) * width, BOTTOM - decade * math.log10(value), 6, PALETTE["red"])
+    canvas.line([(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)], INK, 2)
+    _draw_labels(canvas, MONTHS[:6])
+    text = (
+        "The axis is logarithmic, and every value is 1, 2 or 5 times a power of ten. "
+        f"The value for {MONTHS[high]} is how many times the value for {MONTHS[low]}? {EXACT}"
+    )
+    return Picture(canvas.image, text, fraction(Fraction(values[high], values[low])))
+
+
+def _unit(rng: random.Random) -> int:
+    return rng.choice([1, 2, 3, 5, 10, 20, 25, 50])
+
+
+def _values(rng: random.Random, count: int) -> list[int]:
+    """Draw values in steps of the axis."""
+    return [rng.randint(1, STEPS - 1) for _ in range(count)]
+
+
+def _multiples(unit: int, what: str = "value") -> str:
+    return f"Every {what} is an integer." if unit == 1 else f"Every {what} is a multiple of {unit}."
+
+
+def _y(step: float) -> float:
+    return BOTTOM - (BOTTOM - TOP) * step / STEPS
+
+
+def _bars(unit: int, values: list[int], color: str) -> Canvas:
+    canvas, width = Canvas(), (RIGHT - LEFT) / len(values)
+    _draw_axes(canvas, unit)
+    _draw_labels(canvas, MONTHS[: len(values)])
+    for index, value in enumerate(values):
+        x = LEFT + (index + 0.5) * width
+        canvas.box(x - width * 0.32, _y(value), x + width * 0.32, BOTTOM, PALETTE[color])
+    return canvas
+
+
+def _draw_axes(canvas: Canvas, unit: int) -> None:
+    """Draw both axes, with a label and a line across the chart at every fourth step."""
+    for step in range(0, STEPS + 1, 4):
+        canvas.line([(LEFT, _y(step)), (RIGHT, _y(step))], GRID, 1)
+        canvas.write(LEFT - 6, _y(step), str(unit * step), 13, anchor="rm")
+    canvas.line([(LEFT, TOP - 8), (LEFT, BOTTOM), (RIGHT, BOTTOM)], INK, 2)
+
+
+def _draw_labels(canvas: Canvas, labels: list[str]) -> None:
+    width = (RIGHT - LEFT) / len(labels)
+    for index, label in enumerate(labels):
+        canvas.write(LEFT + (index + 0.5) * width, BOTTOM + 16, label, 15)
+
+
+def _draw_line(canvas: Canvas, values: list[int], color: Color) -> None:
+    width = (RIGHT - LEFT) / len(values)
+    points = [(LEFT + (index + 0.5) * width, _y(value)) for index, value in enumerate(values)]
+    canvas.line(points, color)
+    for x, y in points:
+        canvas.circle(x, y, 5, color)
+
+
+METHODS: Methods = {
+    1: (bar_value, bar_difference),
+    2: (largest_increase, pie_share),
+    3: (grouped_bars, stacked_bars),
+    4: (scatter_median, histogram),
+    5: (two_axes, log_axis),
+}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from gem.errors import require
 
+Color: TypeAlias = tuple[int, int, int]
 SIZE = (448, 336)  # pixels, multiples of the 14- and 28-pixel patches of common vision encoders
 INK, PAPER = (20, 24, 32), (255, 255, 255)
 PALETTE = {
@@ -41,19 +42,19 @@ class Canvas:
         self.image = require("PIL.Image", extra="vision").new("RGB", SIZE, PAPER)
         self._pen = require("PIL.ImageDraw", extra="vision").Draw(self.image)
 
-    def line(self, points: Sequence[tuple[float, float]], color: tuple[int, int, int] = INK, width: int = 3) -> None:
+    def line(self, points: Sequence[tuple[float, float]], color: Color = INK, width: int = 3) -> None:
         self._pen.line(list(points), fill=color, width=width, joint="curve")
 
-    def polygon(self, points: Sequence[tuple[float, float]], fill: tuple[int, int, int] | None = None) -> None:
+    def polygon(self, points: Sequence[tuple[float, float]], fill: Color | None = None) -> None:
         self._pen.polygon(list(points), fill=fill, outline=INK, width=3)
 
-    def circle(self, x: float, y: float, radius: float, fill: tuple[int, int, int] | None = None) -> None:
+    def circle(self, x: float, y: float, radius: float, fill: Color | None = None) -> None:
         self._pen.ellipse([x - radius, y - radius, x + radius, y + radius], fill=fill, outline=INK, width=3)
 
-    def box(self, left: float, top: float, right: float, bottom: float, fill: tuple[int, int, int]) -> None:
+    def box(self, left: float, top: float, right: float, bottom: float, fill: Color) -> None:
         self._pen.rectangle([left, top, right, bottom], fill=fill, outline=INK, width=2)
 
-    def slice(self, x: float, y: float, radius: float, start: float, end: float, fill: tuple[int, int, int]) -> None:
+    def slice(self, x: float, y: float, radius: float, start: float, end: float, fill: Color) -> None:
         """Draw a pie slice. Angles are in degrees, clockwise from three o'clock."""
         corners = [x - radius, y - radius, x + radius, y + radius]
         self._pen.pieslice(corners, start, end, fill=fill, outline=INK, width=2)

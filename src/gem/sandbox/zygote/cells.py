@@ -1,8 +1,9 @@
 """The interpreter of a session: runs cells one after another in the same namespace.
 
-The host sends cells over a socket and receives an answer for each. The host interrupts a cell by sending another
-message: while a cell runs, the kernel sends SIGINT to the interpreter when data arrives on the socket. The standard
-streams and the SIGINT handler are restored before each cell.
+The host sends cells over a socket and receives an answer for each, and one before the first, when the interpreter is
+ready. A cell is interrupted by SIGINT, which is ignored between cells, and by an empty message, in case the signal
+arrives before the cell has started. The signal is sent before the next cell, so it never reaches a later cell. The
+standard streams and the SIGINT handler are restored before each cell.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import json
 import linecache
 import os
 import resource
-import select
 import signal
 import socket
 import struct
@@ -31,6 +31,7 @@ from gem.sandbox.zygote import program
 CHANNEL = 3  # index of the socket among the descriptors
 FIRST_OWN_FD = 64  # above the descriptors that a cell is likely to use
 LENGTH = struct.Struct(">I")  # as in interpreter_session.py; this file runs without gem
+INTERRUPT = LENGTH.pack(0)  # an empty message
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
@@ -55,12 +56,8 @@ class CellInterpreter:
         self.kept = [_moved(fd) for fd in (0, 1, 2)]  # copies, because a cell can close its streams
         self.channel = socket.socket(fileno=_moved(channel))
         os.close(channel)
-        if os.getpgrp() != self.pid:
+        if os.getpgrp() != self.pid:  # the whole group is interrupted, to interrupt commands that a cell waits for
             os.setpgid(0, 0)
-        fcntl.fcntl(self.channel, fcntl.F_SETSIG, signal.SIGINT)
-        # Signal the whole process group if possible, to interrupt commands that a cell waits for as well.
-        fcntl.fcntl(self.channel, fcntl.F_SETOWN, -self.pid if os.getpgrp() == self.pid else self.pid)
-        self.flags = fcntl.fcntl(self.channel, fcntl.F_GETFL)
         module = types.ModuleType("__main__")
         module.__dict__["__builtins__"] = builtins
         sys.modules["__main__"] = module
@@ -70,12 +67,13 @@ class CellInterpreter:
 
     def serve(self) -> None:
         self._disable_interrupts()
+        self._send(exit_code=0, cpu_s=0.0, out_of_memory=False)
         while (message := self._receive()) is not None:
-            if "code" in message:  # otherwise the message is an interrupt that arrived after its cell had ended
-                self._send(self._answer(message["code"], message["name"]))
+            if message:  # otherwise the message is an interrupt that arrived after its cell had ended
+                self._run(**json.loads(message))
 
-    def _answer(self, code: str, name: str) -> dict[str, Any]:
-        """Run a cell and return the fields of a CellAnswer."""
+    def _run(self, code: str, name: str) -> None:
+        """Run a cell and send the fields of a CellAnswer."""
         self._restore_streams()
         before = _cpu_seconds()
         ending: BaseException | None = None
@@ -90,7 +88,7 @@ class CellInterpreter:
         if os.getpid() != self.pid:  # a child forked by the cell
             os._exit(exit_code)
         out_of_memory = isinstance(ending, MemoryError)
-        return {"exit_code": exit_code, "cpu_s": _cpu_seconds() - before, "out_of_memory": out_of_memory}
+        self._send(exit_code=exit_code, cpu_s=_cpu_seconds() - before, out_of_memory=out_of_memory)
 
     def _restore_streams(self) -> None:
         for fd, kept in enumerate(self.kept):
@@ -103,23 +101,22 @@ class CellInterpreter:
 
     def _enable_interrupts(self) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        fcntl.fcntl(self.channel, fcntl.F_SETFL, self.flags | os.O_ASYNC)
-        if select.select([self.channel], [], [], 0)[0]:  # the interrupt arrived before O_ASYNC was set
-            signal.raise_signal(signal.SIGINT)
+        with contextlib.suppress(BlockingIOError):
+            if self.channel.recv(LENGTH.size, socket.MSG_PEEK | socket.MSG_DONTWAIT) == INTERRUPT:
+                signal.raise_signal(signal.SIGINT)
 
     def _disable_interrupts(self) -> None:
         while True:
             try:
-                fcntl.fcntl(self.channel, fcntl.F_SETFL, self.flags)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 return
             except KeyboardInterrupt:
                 continue
 
-    def _receive(self) -> Any:
+    def _receive(self) -> bytes | None:
         """Return the next message, or None if the host closed its socket."""
         size = self._read(LENGTH.size)
-        return json.loads(self._read(LENGTH.unpack(size)[0])) if size else None
+        return self._read(LENGTH.unpack(size)[0]) if size else None
 
     def _read(self, size: int) -> bytes:
         parts = []
@@ -128,7 +125,7 @@ class CellInterpreter:
             size -= len(part)
         return b"" if size else b"".join(parts)
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, **message: Any) -> None:
         self.channel.sendall(json.dumps(message).encode() + b"\n")
 
 
@@ -155,7 +152,8 @@ def _execute_as_notebook(code: str, name: str, variables: dict[str, Any]) -> Non
     if last and isinstance(last[0], ast.Expr):
         del tree.body[-1]
         shown = compile(ast.Interactive(last), name, "single", dont_inherit=True)
-        exec(compile(tree, name, "exec", dont_inherit=True), variables)
+        if tree.body:
+            exec(compile(tree, name, "exec", dont_inherit=True), variables)
         exec(shown, variables)
     else:
         exec(compile(tree, name, "exec", dont_inherit=True), variables)

@@ -9,9 +9,8 @@ from typing import Any
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Files, Limits, Result, Status
-from gem.sandbox.output import Capture
+from gem.sandbox.output import Capture, OutputReader
 from gem.sandbox.zygote.host import Launch, Launcher, RunExit, Zygote, run_status
-from gem.sandbox.zygote.output_reader import OutputReader
 from gem.sandbox.zygote.protocol import in_memory
 
 DEATH_S = 30.0  # time for a killed run to end, even on a busy machine

@@ -1,4 +1,4 @@
-"""The host side of a fork server: start the server, launch runs, and receive their exit status.
+"""The host side of a fork server, in one file because starting, launching and ending share the state of its sockets.
 
 Each run has its own socket to the server, so threads do not have to dispatch messages. The socket becomes readable when
 the run starts and when it ends, and reaches EOF when the server exits.
@@ -10,7 +10,6 @@ import contextlib
 import errno
 import json
 import os
-import re
 import select
 import socket
 import subprocess
@@ -28,12 +27,13 @@ from gem.errors import SandboxError
 from gem.sandbox.base import Files, Limits, Status
 from gem.sandbox.command_sandbox import checked_files
 from gem.sandbox.process import ProcessExit, status_of
+from gem.sandbox.zygote import cgroup
 from gem.sandbox.zygote.protocol import CONTROL, RunRequest, ServerSettings, job_file
 
 START_S = 120.0  # time for the server to import libraries, even on a busy machine
+ANSWER_S = 30.0  # time for a server to answer, even on a busy machine
 DEATH_S = 10.0  # time for a server to exit after its control socket was closed
-# The last line of a traceback. A program that prints this line itself only changes its failure from ERROR to MEMORY.
-_OUT_OF_MEMORY = re.compile(r"^[\w.]*MemoryError\b.*\n*\Z", re.MULTILINE)
+LAST_LINE = 4096  # characters of stderr that may contain its last line
 _GEM = Path(__file__).resolve().parent.parent.parent
 # Runs server.py without importing any part of gem besides this package.
 _BOOT = """
@@ -76,9 +76,36 @@ def run_status(ended: RunExit, limits: Limits, stderr: str = "") -> Status:
         limits: limits of the run.
         stderr: the program's stderr, to recognize a MemoryError.
     """
-    if ended.exit_code == 1 and _OUT_OF_MEMORY.search(stderr):
+    if ended.exit_code == 1 and _ends_with_memory_error(stderr):
         ended = replace(ended, out_of_memory=True)
     return ended.why or status_of(ended, limits, 0.0)
+
+
+def _ends_with_memory_error(stderr: str) -> bool:
+    """Whether the last line is that of the traceback of a MemoryError or a subclass.
+
+    Programs can write gigabytes, so this looks only at the last line. A program that prints such a line itself only
+    changes its failure from ERROR to MEMORY.
+    """
+    last_line = stderr[-LAST_LINE:].rstrip("\n").rpartition("\n")[2]
+    return last_line.partition(":")[0].endswith("MemoryError")
+
+
+class SetupFailed(SandboxError):
+    """A fork server or a run could not be set up. See server.failure for the argument.
+
+    Attributes:
+        errno: error number if the kernel refused a call, else None.
+        reason: the refused call and the name of the error, or the text of another exception.
+    """
+
+    def __init__(self, message: Mapping[str, Any]) -> None:
+        self.errno: int | None = message["errno"]
+        self.reason: str = message["failed"]
+        if self.errno is not None and message["call"] is not None:
+            name = errno.errorcode.get(self.errno, self.errno)
+            self.reason = f"{message['call']}: {name} ({os.strerror(self.errno)})"
+        super().__init__(f"could not set up a run: {self.reason}")
 
 
 class ServerDied(SandboxError):
@@ -96,7 +123,9 @@ class Launch:
         self.server = server
         self._channel = channel
         self._received = b""
-        self._started = False
+        self._started = self._busy = False
+        self._done = ""
+        self._cells, self._exceeded = 0, -1  # calls of busy(); the one that allowed less CPU time than was used
         self._exit: RunExit | None = None
 
     def fileno(self) -> int:
@@ -105,8 +134,49 @@ class Launch:
 
     def kill(self, why: Status) -> None:
         """Kill every process of the run, giving ``why`` as the reason. Does nothing if the run has ended."""
-        with contextlib.suppress(OSError):
-            self._channel.send(why.encode())
+        self._send(f"kill {why.value}")
+
+    def busy(self, cpu_s: float) -> None:
+        """Continue the processes of the run, which may use ``cpu_s`` CPU seconds until idle() is called."""
+        self._cells, self._busy = self._cells + 1, True
+        self._send(f"busy {cpu_s}")
+
+    def idle(self) -> None:
+        """Stop every process of the run after IDLE_S, until busy() is called."""
+        self._busy = False
+        self._send("idle")
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the run has used more CPU time than the last busy() allowed, as far as the server has said."""
+        return self._busy and self._exceeded == self._cells
+
+    def interrupt(self) -> None:
+        """Send SIGINT to the run. Raises the same exceptions as kill_children()."""
+        self._request("interrupt")
+
+    def kill_children(self) -> None:
+        """Kill every process of the run except its first one.
+
+        Raises:
+            ServerDied: if the server died.
+            SandboxError: if the server does not answer within ANSWER_S.
+        """
+        self._request("kill-children")
+
+    def _request(self, word: str) -> None:
+        """Send a word and wait until the server has done it or the run has ended."""
+        self._done = ""
+        self._send(word)
+        until = time.monotonic() + ANSWER_S
+        while self._done != word and self._exit is None:
+            if not _readable(self._channel, until):
+                raise SandboxError(f"the fork server of the sandbox did not answer {word!r} within {ANSWER_S:g} s")
+            self._receive()
+
+    def _send(self, word: str) -> None:
+        with contextlib.suppress(OSError):  # the run has ended
+            self._channel.sendall(word.encode() + b"\n")
 
     def wait(self, timeout: float | None) -> RunExit | None:
         """Wait until the run has ended.
@@ -153,8 +223,10 @@ class Launch:
 
     def _handle(self, message: Mapping[str, Any]) -> None:
         self._started |= "started" in message
+        self._done = message.get("done", self._done)
+        self._exceeded = message.get("exceeded", self._exceeded)
         if "failed" in message:
-            raise SandboxError(f"could not set up a run: {message['failed']}")
+            raise SetupFailed(message)
         if "ended" in message:
             ended = message["ended"]
             code, why = ended["code"], ended["why"]
@@ -201,6 +273,7 @@ class Zygote:
             path=program_path(),
             folder=tempfile.gettempdir(),
             network=network,
+            cgroups=os.environ.get(cgroup.SETTING) != "0",
         )
         self._control, theirs = socket.socketpair(socket.AF_UNIX, CONTROL)
         try:
@@ -241,7 +314,7 @@ class Zygote:
             raise SandboxError(f"the fork server of level {self.level!r} died during startup")
         message = json.loads(answer)
         if "failed" in message:
-            raise SandboxError(f"level {self.level!r} is not available: {message['failed']}")
+            raise SetupFailed(message)
 
     def launch(
         self, entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
@@ -277,6 +350,7 @@ class Zygote:
         return Launch(ours, self)
 
     def _send(self, data: bytes, fds: Sequence[int]) -> None:
+        until = time.monotonic() + START_S
         while True:
             try:
                 socket.send_fds(self._control, [data], fds)
@@ -284,6 +358,8 @@ class Zygote:
             except OSError as e:
                 if e.errno != errno.ETOOMANYREFS:  # too many descriptors in flight; the server will receive them soon
                     raise ServerDied(f"the fork server of the sandbox has died: {e}", started=False) from e
+                if time.monotonic() > until:
+                    raise SandboxError(f"could not send a run to the fork server: {e}") from e
                 time.sleep(0.001)
 
     def abandon(self) -> None:

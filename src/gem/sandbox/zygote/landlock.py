@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import stat
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gem.sandbox.zygote import linux
-from gem.sandbox.zygote.syscalls import words
+from gem.sandbox.zygote.syscalls import NUMBERS, words
 
 _RULE_BENEATH = 1
 _VERSION = 1  # flag with which the system call returns the ABI version
@@ -19,10 +20,14 @@ _REFER, REFER_SINCE = 1 << 13, 2  # moving files between folders; version 1 alwa
 _ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICE_CONTROL
 _MAKE_DEVICES_AND_SOCKETS = 1 << 6 | 1 << 9 | 1 << 11  # character and block devices, sockets
 _TCP = 3  # bind and connect
-_SCOPES = 3  # abstract sockets and signals
+_SCOPES, SCOPES_SINCE = 3, 6  # abstract sockets and signals
 READ_RIGHTS = _EXECUTE | _READ | _READ_DIR
 # Not all of /proc/self: /proc/self/net, for example, shows the network of the host.
 _OWN_PROC = words("cmdline comm cgroup environ fd fdinfo io limits maps mem oom_score smaps stat statm status")
+# With argtypes, ctypes converts arguments in C. A test does this after a fork, when each page written to is copied.
+_restrict_self = ctypes.CDLL(None, use_errno=True).syscall
+_restrict_self.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long)
+_restrict_self.restype = ctypes.c_long
 
 
 def version() -> int:
@@ -64,6 +69,18 @@ def hide(folder: str) -> None:
         os.close(ruleset)
 
 
+def signal_scope() -> Callable[[], int]:
+    """Return a function that enters a domain whose processes can signal and trace only each other.
+
+    Raises:
+        OSError: if the kernel refuses, for example because its version is older than SCOPES_SINCE.
+    """
+    attributes = struct.pack("QQQ", 0, 0, _SCOPES)
+    ruleset = linux.syscall("landlock_create_ruleset", attributes, len(attributes), 0)
+    number = NUMBERS["landlock_restrict_self"]
+    return lambda: linux.checked(_restrict_self(number, ruleset, 0), "landlock_restrict_self")
+
+
 def _allow(ruleset: int, path: str, rights: int) -> None:
     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
@@ -81,10 +98,13 @@ class LandlockRules:
         readable: files and folders that programs may read; folders recursively. Missing paths are ignored.
         writable: files, mostly devices, that programs may read and write. Missing paths are ignored.
         network: whether TCP is allowed.
+
+    Raises:
+        OSError: if the kernel has no Landlock, or refuses it.
     """
 
     def __init__(self, readable: Iterable[str], writable: Iterable[str], *, network: bool) -> None:
-        self.abi = version()
+        self.abi = linux.syscall("landlock_create_ruleset", None, 0, _VERSION)
         self._all = _all_rights(self.abi)
         self._network = network
         self._rules = [(path, READ_RIGHTS) for path in readable if os.path.exists(path)]
@@ -99,7 +119,7 @@ class LandlockRules:
             OSError: if the kernel refuses.
         """
         attributes = struct.pack("QQQ", self._all, 0 if self._network else _TCP, _SCOPES)
-        size = 24 if self.abi >= 6 else 16 if self.abi >= 4 else 8
+        size = 24 if self.abi >= SCOPES_SINCE else 16 if self.abi >= 4 else 8
         ruleset = linux.syscall("landlock_create_ruleset", attributes[:size], size, 0)
         own = [(f"/proc/self/{name}", READ_RIGHTS) for name in _OWN_PROC]
         for path, rights in (*self._rules, *own, (folder, self._all & ~_MAKE_DEVICES_AND_SOCKETS)):

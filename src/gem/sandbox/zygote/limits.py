@@ -6,13 +6,16 @@ import functools
 import math
 import os
 import resource
+import sys
 import time
 from collections.abc import Mapping
 
-from gem.sandbox.zygote import procfs
+from gem.sandbox.zygote import cgroup, linux, monitor
 from gem.sandbox.zygote.protocol import RunRequest
 
 OPEN_FILES = 256
+PENDING_SIGNALS = 1024  # queued signals and timers, which the kernel counts by user
+_RLIMIT_SIGPENDING = 11  # not in the resource module
 _COUNT_S = 1.0  # seconds for which a count of the user's tasks is reused
 
 
@@ -33,14 +36,44 @@ def set_limits(request: RunRequest, *, processes: int) -> None:
         "RLIMIT_CORE": 0,
         "RLIMIT_RTPRIO": 0,
     }
+    if request.entry == "tests":
+        del limits["RLIMIT_CPU"]  # set for each test
     if image_bytes() == 0:
         del limits["RLIMIT_AS"]  # without /proc the address space in use is unknown
-    for name, value in limits.items():
-        number = getattr(resource, name, None)
-        if number is not None:
-            hard = resource.getrlimit(number)[1]
-            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(number, (value, value))
+    numbers = {getattr(resource, name): value for name, value in limits.items() if hasattr(resource, name)}
+    if sys.platform.startswith("linux"):
+        numbers[_RLIMIT_SIGPENDING] = PENDING_SIGNALS
+    for number, value in numbers.items():
+        hard = resource.getrlimit(number)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(number, (value, value))
+
+
+def enforced_by(level: str) -> dict[str, str]:
+    """Return who enforces each limit of a run on this machine, and what is not enforced.
+
+    Args:
+        level: "ns", "lsm" or "basic".
+
+    Returns:
+        A description for each of "memory", "process_limit", "cpu" and "disk".
+    """
+    groups = cgroup.available()
+    by_proc = {name: f"a monitor of /proc; not enforced: {what}" for name, what in monitor.NOT_HELD.items()}
+    own_user = level == "ns" or (os.getuid() == 0 and linux.has_capability(linux.CAP_SETUID))
+    sees_files = os.getuid() != 0 or linux.has_capability(linux.CAP_SYS_PTRACE)
+    hidden = "" if sees_files else "; not enforced: deleted files that are still open"
+    return {
+        "memory": "cgroup" if "memory" in groups else f"RLIMIT_AS per process; in total {by_proc['memory']}",
+        "process_limit": "cgroup"
+        if "tasks" in groups
+        else "RLIMIT_NPROC of a user of its own"
+        if own_user
+        else "RLIMIT_NPROC of all runs; for each run a monitor of /proc; not enforced: processes started between two "
+        "checks, because of which other runs of the user may fail to start any",
+        "cpu": "a monitor of the cgroup" if "cpu" in groups else f"RLIMIT_CPU per process; in total {by_proc['cpu']}",
+        "disk": "the size of a tmpfs" if level == "ns" else f"RLIMIT_FSIZE per file; a monitor of the folder{hidden}",
+    }
 
 
 @functools.cache
@@ -51,7 +84,7 @@ def image_bytes() -> int:
     """
     try:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[0]) * procfs.PAGE
+            return int(file.read().split()[0]) * monitor.PAGE
     except OSError:
         return 0
 
@@ -72,7 +105,7 @@ class UserTasks:
     def _visible(self) -> int:
         now = time.monotonic()
         if now - self._when > _COUNT_S:
-            self._seen, self._when = procfs.tasks_of_user(os.getuid()), now
+            self._seen, self._when = monitor.tasks_of_user(os.getuid()), now
         return self._seen
 
 

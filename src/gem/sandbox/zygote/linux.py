@@ -19,7 +19,8 @@ READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC, REMOUNT = 1, 2, 4, 8, 32
 BIND, RECURSIVE, PRIVATE = 1 << 12, 1 << 14, 1 << 18
 DETACH = 2
 
-CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID = 0, 1, 2, 6, 7
+CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_KILL = 0, 1, 2, 5
+CAP_SETGID, CAP_SETUID, CAP_SYS_PTRACE = 6, 7, 19
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP = 1, 4, 8, 24
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 36, 38, 47, 2
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -30,10 +31,10 @@ bare_fork = ctypes.PyDLL(None, use_errno=True).fork  # keeps the GIL, like os.fo
 
 
 def checked(result: int, what: str) -> int:
-    """Return the result of a C function. Raises OSError if it is negative."""
+    """Return the result of a C function. Raises OSError, with the call as its filename, if it is negative."""
     if result < 0:
         error = ctypes.get_errno()
-        raise OSError(error, f"{what}: {os.strerror(error)}")
+        raise OSError(error, os.strerror(error), what)
     return result
 
 
@@ -45,7 +46,7 @@ def syscall(name: str, *arguments: object) -> int:
 
 def unshare(flags: int) -> None:
     """Move this process into new namespaces. NEW_PIDS applies only to processes forked later."""
-    checked(_libc.unshare(flags), f"unshare({flags:#x})")
+    checked(_libc.unshare(flags), "unshare")
 
 
 def setns(fd: int, kind: int) -> None:
@@ -133,6 +134,15 @@ def set_dumpable(dumpable: bool = True) -> None:
     If a process is not dumpable, unprivileged processes cannot trace it or read its memory through /proc.
     """
     prctl(_PR_SET_DUMPABLE, int(dumpable))
+
+
+def allow_out_of_memory_kills() -> None:
+    """Undo a setting that keeps the kernel from killing this process and its children when memory runs out."""
+    with open("/proc/self/oom_score_adj") as file:
+        adjusted = int(file.read())
+    if adjusted < 0:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("0")
 
 
 def set_no_new_privileges() -> None:

@@ -8,17 +8,20 @@ the server, isolate() in the child before it runs the program, kill() and clear(
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
+import socket
 import sys
+from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 
-from gem.sandbox.zygote import limits, linux, procfs
+from gem.sandbox.zygote import file_locks, limits, linux, monitor, semaphores
 from gem.sandbox.zygote.landlock import REFER_SINCE, LandlockRules, hide
 from gem.sandbox.zygote.protocol import RunRequest, ServerSettings
 from gem.sandbox.zygote.removal import remove_tree
 from gem.sandbox.zygote.seccomp import Filter
-from gem.sandbox.zygote.semaphores import install
 
 ON_LINUX = sys.platform.startswith("linux")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
@@ -26,8 +29,14 @@ CONFIGURATION = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/et
 NETWORK_CONFIGURATION = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services", "/etc/gai.conf")
 MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/proc/version")
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
-FIRST_SLOT, SLOTS = 60_000, 5_000  # range of user ids for runs if the sandbox runs as root
-NEW_USERS = (linux.CAP_SETUID, linux.CAP_SETGID, linux.CAP_CHOWN)
+NEW_USERS = (linux.CAP_SETUID, linux.CAP_SETGID, linux.CAP_CHOWN, linux.CAP_DAC_OVERRIDE, linux.CAP_KILL)
+# Blocks of user ids for the runs of a server if it runs as root: first id, ids per block, number of blocks. The first
+# ids belong to no user of a machine, but a container may have only 65,536 ids.
+BLOCKS = ((1_900_000_000, 5_000, 1_000), (10_000, 1_000, 50))
+# RLIMIT_NPROC counts all tasks of a user. Where runs share a user, it leaves room for several runs at their limit, and
+# the cgroup or the monitor enforces the limit of each. With less room, a few such runs would keep others from starting
+# a thread; with more, one run could start more processes between two checks.
+ROOM = 8
 TRUSTED = "tests"  # this entry installs a separate filter that keeps each test in its process group
 TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # Landlock ABI versions
 
@@ -44,7 +53,9 @@ class BasicLevel:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.base = ""
-        self.count = os.getpid() % SLOTS
+        self.count = 0
+        self.users: Users | None = None
+        self.sees_files = True
 
     def isolate_server(self) -> None:
         self.base = f"{self.settings.folder}/gem-{os.urandom(8).hex()}"
@@ -61,10 +72,14 @@ class BasicLevel:
         limits.image_bytes()  # before the first run
         self.fork_one = linux.fork if ON_LINUX and linux.only_thread() else os.fork
         self.reads_all = False
-        self.new_users = ON_LINUX and all(map(linux.has_capability, NEW_USERS))
-        if self.new_users and not all(map(_open_to_all, [*self.settings.readable, self.base])):
-            self.reads_all = self.new_users = linux.has_capability(linux.CAP_DAC_READ_SEARCH)
-        self.tasks = limits.UserTasks() if ON_LINUX and not self.new_users else None
+        new_users = ON_LINUX and all(map(linux.has_capability, NEW_USERS))
+        if new_users and not all(map(_open_to_all, [*self.settings.readable, self.base])):
+            self.reads_all = new_users = linux.has_capability(linux.CAP_DAC_READ_SEARCH)
+        if new_users:
+            self.users = reserve_users()
+        if self.users:
+            self.sees_files = linux.has_capability(linux.CAP_SYS_PTRACE)
+        self.tasks = limits.UserTasks() if ON_LINUX and not self.users else None
 
     def new_folder(self) -> str:
         self.count += 1
@@ -86,13 +101,14 @@ class BasicLevel:
         self.others = self.tasks.count() if self.tasks else 0
         return self.fork_one(), None
 
-    def isolate(self, request: RunRequest, folder: str, files: Mapping[str, bytes]) -> None:
+    def isolate(self, request: RunRequest, folder: str, files: Mapping[str, bytes], user: int | None) -> None:
+        """Isolate this process, in a working directory with files, as a user from ``users`` if there are any."""
         os.setsid()
         os.environ.update(HOME=folder, TMPDIR=folder)
         os.chdir(folder)
-        limits.set_limits(request, processes=request.processes + self.others)
-        if self.new_users:
-            self._become_user(FIRST_SLOT + self.count % SLOTS, folder)
+        limits.set_limits(request, processes=self.others + request.processes * (ROOM if self.tasks else 1))
+        if user is not None:
+            self._become_user(user, folder)
         limits.write_files(files)
         if ON_LINUX:
             linux.drop_capabilities(linux.CAP_DAC_READ_SEARCH if self.reads_all else None)
@@ -122,7 +138,7 @@ class BasicLevel:
 
     def clean_up(self) -> None:
         """Kill the remaining processes of all runs and remove their files. Called when the server ends."""
-        while left := procfs.children(os.getpid()):
+        while left := monitor.children(os.getpid()):
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
                     os.kill(pid, signal.SIGKILL)
@@ -135,31 +151,87 @@ class LsmLevel(BasicLevel):
 
     def prepare(self) -> None:
         super().prepare()
+        semaphores.install(Path(semaphores.__file__).read_text("utf-8"))
         readable = readable_paths(self.settings)
         self.rules = LandlockRules([*readable, *MACHINE], DEVICES, network=self.settings.network)
-        if self.rules.abi == 0:
-            raise OSError("the kernel has no Landlock")
         # An older version would prevent this process from moving files; see remove_tree().
         if self.rules.abi >= REFER_SINCE:
             hide(self.settings.hidden)
-        guard = self.rules.abi < SIGNALS_SINCE and not self.new_users
+        # A user of its own cannot signal other runs, and may signal its children. The filter always refuses kill(-1).
+        guard = self.rules.abi < SIGNALS_SINCE and not self.users
         self.filters = {
             trusted: Filter(
                 network=self.settings.network,
                 fake_groups=not trusted,
                 guard_signals=guard and not trusted,
-                fake_attributes=not self.new_users,
+                fake_attributes=not self.users,
                 guard_truncation=self.rules.abi < TRUNCATION_SINCE,
             )
             for trusted in (False, True)
         }
-        install()
+        file_locks.install()
 
     def _confine(self, request: RunRequest, folder: str) -> None:
         if self.rules.abi < REFER_SINCE:
             hide(self.settings.hidden)
         self.rules.restrict(folder)
         self.filters[request.entry == TRUSTED].install()
+
+
+class Users:
+    """User ids for runs, each used by one run at a time. Nothing else on the machine uses them.
+
+    Args:
+        lock: a socket whose name reserves the ids among the servers of a machine. The kernel frees the name when the
+            last process that has the socket ends.
+    """
+
+    def __init__(self, ids: range, lock: socket.socket) -> None:
+        self.ids, self.lock = ids, lock
+        self._free = deque(ids)
+
+    def take(self) -> int:
+        """Return an id. Raises OSError if all are in use."""
+        if not self._free:
+            raise OSError(errno.EAGAIN, f"all {len(self.ids)} user ids of a fork server are in use")
+        return self._free.popleft()
+
+    def give_back(self, user: int) -> None:
+        self._free.append(user)
+
+
+def reserve_users() -> Users | None:
+    """Reserve user ids that no other server uses. Returns None if this process has no ids besides its own.
+
+    Raises:
+        OSError: if other servers have reserved all ids.
+    """
+    maps = [_mapped(f"/proc/self/{kind}_map") for kind in ("uid", "gid")]
+    taken = False
+    for first, size, count in BLOCKS:
+        for start in range(first, first + size * count, size):
+            ids = range(start, start + size)
+            if not all(any(ids[0] in span and ids[-1] in span for span in spans) for spans in maps):
+                break
+            lock = socket.socket(socket.AF_UNIX)
+            try:
+                lock.bind(f"\0gem-users-{start}")
+                return Users(ids, lock)
+            except OSError as e:
+                lock.close()
+                if e.errno != errno.EADDRINUSE:
+                    raise
+                taken = True
+    if taken:
+        raise OSError(errno.EAGAIN, "other fork servers have reserved all user ids")
+    return None
+
+
+def _mapped(path: str) -> list[range]:
+    """Return the ids that exist in this user namespace."""
+    with open(path) as file:
+        spans = [list(map(int, line.split())) for line in file]
+    return [range(inside, inside + count) for inside, _, count in spans]
 
 
 def _open_to_all(path: str) -> bool:

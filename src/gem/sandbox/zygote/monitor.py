@@ -1,33 +1,49 @@
-"""Enforce the limits that the kernel does not enforce for a whole process tree: CPU time, memory, tasks and files.
+"""Enforce the limits that the kernel does not enforce for a whole run: CPU time, files, and without a cgroup memory.
 
-A run is checked every TICK_S, and more often as it approaches its memory limit. If the resident sizes of its processes
-add up to more than the limit, the processes are stopped and their memory is measured exactly, counting shared pages
-once. The processes are stopped because the measurement takes time, during which they could allocate more memory.
+With a cgroup, the kernel limits memory and tasks and counts CPU time; only files are left to check, and only where they
+are not in a tmpfs of the run. Without one, a run is checked every TICK_S through /proc, and more often as it approaches
+its memory limit. If the resident sizes of its processes add up to more than the limit, the processes are stopped and
+their memory is measured exactly, counting shared pages once. The processes are stopped because the measurement takes
+time, during which they could allocate more memory.
+
+A process or file that vanishes during a check counts as gone. One that may not be looked at counts as over the limit.
+NOT_HELD lists what /proc does not show.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import math
 import os
 import signal
+import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from gem.sandbox.zygote import procfs
-from gem.sandbox.zygote.procfs import ProcessInfo
+from gem.sandbox.zygote.cgroup import Cgroup
 from gem.sandbox.zygote.protocol import RunRequest
 
+NOT_HELD = {
+    "memory": "shared memory that no process has mapped any more, buffers of sockets",
+    "cpu": "children that end within 50 ms without being waited for",
+}
 TICK_S, QUICK_S = 0.05, 0.004  # longest and shortest interval between checks of a run
-CHECK_SHARE, URGENT_CHECK_SHARE = (
-    0.1,
-    0.25,
-)  # maximum fraction of time spent on checks: for all runs together, and for a run near its memory limit
+# Maximum fraction of time spent on checks: for all runs together, and for a run near its memory limit.
+CHECK_SHARE, URGENT_CHECK_SHARE = 0.1, 0.25
 FILLED_PER_S = 4 << 30  # bytes of memory that one processor can fill per second
 CALM = 0.25  # below this fraction of its memory limit, a run is not near the limit
 PASSES = 10  # attempts to stop a process tree that keeps forking
-TASK_SLACK = 16  # a run is killed if it has more than twice its task limit plus this number of tasks
+MAX_FILES = 20_000  # in a run's folder
+MAX_CHECKS_IN_FLIGHT = 3  # consecutive checks that may find descriptors in the buffer of a socket
+NICE_STEP = 1.25  # the weights of two processes whose nice values differ by one
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PROCESSORS = os.cpu_count() or 1
+_REFUSED = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
+_GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError)
+TESTS = "tests"  # the entry of test runners, whose process group is trusted and may not be looked at
 
 
 @dataclass
@@ -36,15 +52,43 @@ class RunMonitor:
 
     Args:
         request: limits of the run.
+        pid: the first process of the run.
         folder: working directory of the run; empty if the kernel limits disk usage.
-        roots: ids of the processes from which all other processes of the run descend.
+        group: cgroup of the run, which enforces the limits in its ``holds``; None without cgroups.
+        roots: ids of the processes from which all other processes of the run descend. Only needed without a group.
+        sees_files: whether this process is permitted to see the open files of the run.
+        own_socket: inode of the socket over which the host sends descriptors to the first process, if there is one.
         due: time.monotonic() of the next check.
+        cpu_s: CPU seconds of the run at the last check.
     """
 
     request: RunRequest
+    pid: int
     folder: str
+    group: Cgroup | None = None
     roots: Iterable[int] = ()
+    sees_files: bool = True
+    own_socket: int | None = None
     due: float = field(default_factory=lambda: time.monotonic() + TICK_S / 2)
+    cpu_s: float = 0.0
+    _cell_cpu_s: float = math.inf
+    _cell_start: float | None = None
+    _own_cpu_s: dict[tuple[int, int], float] = field(default_factory=dict)  # by process id and start time
+    _checks_in_flight: int = 0
+
+    def allow(self, cpu_s: float) -> None:
+        """Start to count the CPU time of a cell, which may use ``cpu_s`` seconds."""
+        self._cell_cpu_s, self._cell_start = cpu_s, self.group.cpu_s() if self.group else None
+        self.due = min(self.due, time.monotonic() + TICK_S / 2)
+
+    def cell_exceeded(self) -> bool:
+        """Return whether the cell has used more CPU time than it may, once per cell. Called after check()."""
+        if self._cell_start is None:  # the first check during this cell
+            self._cell_start = self.cpu_s
+        exceeded = self.cpu_s - self._cell_start > self._cell_cpu_s
+        if exceeded:
+            self._cell_cpu_s = math.inf
+        return exceeded
 
     def check(self, runs: int) -> str | None:
         """Check the run and schedule the next check.
@@ -54,38 +98,229 @@ class RunMonitor:
 
         Returns:
             The value of the Status for the exceeded limit, or None if no limit is exceeded.
+
+        Raises:
+            OSError: if the run could not be checked, for example because no descriptors are left.
         """
         start = time.monotonic()
-        processes = list(procfs.tree(self.roots))
-        used = sum(p.rss_bytes for p in processes)
-        if used > self.request.memory_bytes:
-            used = measured(self.roots)
-        why = self._exceeded(processes, used)
-        now = time.monotonic()
-        self.due = now + self._pause(now - start, runs, used, sum(p.tasks for p in processes))
+        if self.group and self.group.holds >= {"memory", "tasks", "cpu"}:
+            why = self._check_group(self.group)
+            pause = self._until_cpu_limit()
+        else:
+            processes = list(tree(self.roots))
+            used = sum(p.rss_bytes for p in processes)
+            if used > self.request.memory_bytes:
+                used = measured(self.roots)
+            why = self._check_processes(processes, used)
+            pause = self._until_memory_limit(time.monotonic() - start, used, sum(p.tasks for p in processes))
+        spent = time.monotonic() - start
+        self.due = start + spent + (pause if pause < TICK_S else max(pause, spent * runs / CHECK_SHARE))
         return why
 
-    def _exceeded(self, processes: list[ProcessInfo], used: int) -> str | None:
-        request = self.request
-        if used > request.memory_bytes:
-            return "memory"
-        if sum(p.cpu_s for p in processes) > request.cpu_s:
-            return "timeout"
-        if sum(p.tasks for p in processes) > 2 * request.processes + TASK_SLACK:
-            return "killed"
-        if self.folder:
-            unlinked = sum(procfs.unlinked_files(p.pid) for p in processes)
-            if unlinked + procfs.files(self.folder, request.disk_bytes) > request.disk_bytes:
-                return "killed"
+    def _check_group(self, group: Cgroup) -> str | None:
+        if self.request.entry != TESTS:  # a test runner checks this for each of its tests
+            if group.killed_for_memory():
+                return "memory"
+            self.cpu_s = group.cpu_s() or 0.0
+            if self.cpu_s > self.request.cpu_s:
+                return "timeout"
+        if self.folder or "weight" not in group.holds:
+            return self._check_files([p for p in map(process, group.pids()) if p])
         return None
 
-    def _pause(self, spent: float, runs: int, used: int, tasks: int) -> float:
-        calm = max(TICK_S, spent * runs / CHECK_SHARE)
+    def _check_processes(self, processes: list[ProcessInfo], used: int) -> str | None:
+        if used > self.request.memory_bytes:
+            return "memory"
+        self.cpu_s = self._total_cpu_s(processes)
+        if self.cpu_s > self.request.cpu_s:
+            return "timeout"
+        # Exceeded only where RLIMIT_NPROC is not exact because the run has no user of its own.
+        if sum(p.tasks for p in processes) > self.request.processes + 1:
+            return "killed"
+        return self._check_files(processes)
+
+    def _total_cpu_s(self, processes: list[ProcessInfo]) -> float:
+        """Return the CPU seconds of a run: of its processes and the children that they waited for, or of all processes
+        that a check has seen, whichever is more. Of a test runner, only the processes of the running test count.
+        """
+        if self.request.entry == TESTS:
+            processes = [p for p in processes if p.pid != self.pid]
+            if not any((p.pid, p.start) in self._own_cpu_s for p in processes):  # another test has started
+                self._own_cpu_s.clear()
+                self.cpu_s = 0.0
+        self._own_cpu_s.update({(p.pid, p.start): p.own_cpu_s for p in processes})
+        return max(self.cpu_s, sum(p.cpu_s for p in processes), sum(self._own_cpu_s.values()))
+
+    def _check_files(self, processes: list[ProcessInfo]) -> str | None:
+        if not (self.group and "weight" in self.group.holds):
+            lower_priority(processes)
+        if not self.folder:
+            return None
+        try:
+            hidden = HiddenFiles(self.folder, self.own_socket)
+            for found in processes if self.sees_files else ():
+                if found.group != self.pid or self.request.entry != TESTS:
+                    hidden.add(found)
+            used = files(self.folder, self.request.disk_bytes) + hidden.total()
+        except OSError as e:
+            if e.errno not in _REFUSED:
+                raise
+            return "killed"
+        self._checks_in_flight = self._checks_in_flight + 1 if hidden.in_flight else 0
+        over = used > self.request.disk_bytes or self._checks_in_flight > MAX_CHECKS_IN_FLIGHT
+        return "killed" if over else None
+
+    def _until_cpu_limit(self) -> float:
+        """Return the seconds until the next check if there is a cgroup: no limit of CPU time is exceeded earlier."""
+        cell_left = self._cell_cpu_s - (self.cpu_s - (self._cell_start or 0.0))
+        left = min(self.request.cpu_s - self.cpu_s, cell_left) / _PROCESSORS
+        return TICK_S if self.folder else min(max(left, TICK_S), 10 * TICK_S)
+
+    def _until_memory_limit(self, spent: float, used: int, tasks: int) -> float:
+        """Return the seconds until the next check if there is no cgroup.
+
+        Args:
+            spent: seconds spent on this check.
+            used: bytes of memory in use.
+            tasks: number of tasks of the run, which may fork before the next check.
+        """
         if used < CALM * self.request.memory_bytes:
-            return calm
-        fillers = min(_PROCESSORS, 2 * tasks)  # the run may fork before the next check
-        until_full = (self.request.memory_bytes - used) / (FILLED_PER_S * fillers)
-        return min(calm, max(QUICK_S, until_full, spent / URGENT_CHECK_SHARE))
+            return TICK_S
+        until_full = (self.request.memory_bytes - used) / (FILLED_PER_S * min(_PROCESSORS, 2 * tasks))
+        return min(TICK_S, max(QUICK_S, until_full, spent / URGENT_CHECK_SHARE))
+
+
+# ---- processes
+
+
+@dataclass(frozen=True)
+class ProcessInfo:
+    """A process.
+
+    Args:
+        group: id of the process group.
+        task: id of a thread that has not ended.
+        tasks: number of threads.
+        start: when it started, in clock ticks since boot.
+        own_cpu_s: CPU seconds of the process itself.
+        cpu_s: CPU seconds, including the children that the process has waited for.
+        rss_bytes: resident memory.
+        stopped: whether it is stopped by a signal.
+        running: whether its main thread is running or waiting for a processor.
+    """
+
+    pid: int
+    group: int
+    task: int
+    tasks: int
+    start: int
+    own_cpu_s: float
+    cpu_s: float
+    rss_bytes: int
+    stopped: bool
+    running: bool
+
+
+def process(pid: int) -> ProcessInfo | None:
+    """Return information about a process, or None if the process does not exist."""
+    fields = _stat(f"/proc/{pid}")
+    if fields is None:
+        return None
+    task, live = pid, fields
+    if fields[0] == b"Z" and int(fields[17]) > 1:  # the main thread has ended: its state and memory are those of none
+        for other in _tasks(pid):
+            found = _stat(f"/proc/{pid}/task/{other}")
+            if found is not None and found[0] not in b"ZX":
+                task, live = other, found
+    own, waited = (sum(map(int, fields[first : first + 2])) / TICKS_PER_S for first in (11, 13))
+    return ProcessInfo(
+        pid=pid,
+        group=int(fields[2]),
+        task=task,
+        tasks=int(fields[17]),
+        start=int(fields[19]),
+        own_cpu_s=own,
+        cpu_s=own + waited,
+        rss_bytes=int(live[21]) * PAGE,
+        stopped=live[0] == b"T",
+        running=live[0] == b"R",
+    )
+
+
+def _stat(folder: str) -> list[bytes] | None:
+    """Return the fields of a stat file from the state on, or None if the process or thread does not exist."""
+    try:
+        with open(f"{folder}/stat", "rb") as file:
+            data = file.read()
+    except _GONE:
+        return None
+    return data[data.rindex(b")") + 2 :].split()
+
+
+def _is_ending(pid: int, task: int) -> bool:
+    """Whether a thread has ended, or has no memory any more because it is about to end. Then it belongs to root."""
+    fields = _stat(f"/proc/{pid}/task/{task}")
+    return fields is None or fields[0] in b"ZX" or fields[20] == b"0"
+
+
+def _tasks(pid: int) -> list[int]:
+    """Return the ids of the threads of a process; empty if it does not exist."""
+    try:
+        return list(map(int, os.listdir(f"/proc/{pid}/task")))
+    except _GONE:
+        return []
+
+
+def children(pid: int, tasks: int = 1) -> list[int]:
+    """Return the ids of the children of a process, including adopted orphans; empty if the process does not exist.
+
+    Args:
+        tasks: number of threads of the process. If it is 1, only the main thread is read.
+    """
+    found: list[int] = []
+    for thread in [pid] if tasks == 1 else _tasks(pid):
+        with contextlib.suppress(*_GONE), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+            found += map(int, file.read().split())
+    return found
+
+
+def tree(roots: Iterable[int]) -> Iterator[ProcessInfo]:
+    """Yield the root processes and all their descendants."""
+    pending = list(roots)
+    while pending:
+        found = process(pending.pop())
+        if found is not None:
+            yield found
+            pending += children(found.pid, found.tasks)
+
+
+def tasks_of_user(uid: int) -> int:
+    """Return the number of threads of a user's processes that are visible in /proc."""
+    total = 0
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(*_GONE):
+            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == uid:
+                found = process(int(name))
+                total += found.tasks if found else 0
+    return total
+
+
+def lower_priority(processes: Iterable[ProcessInfo]) -> None:
+    """Give a run with many busy processes about the weight of one process.
+
+    Priorities are only lowered, because raising them again is not permitted to ordinary users.
+    """
+    processes = list(processes)
+    busy = sum(p.running if p.tasks == 1 else p.tasks for p in processes)
+    nice = min(19, math.ceil(math.log(max(busy, 1), NICE_STEP)))
+    for found in processes if nice else ():
+        for task in [found.pid] if found.tasks == 1 else _tasks(found.pid):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getpriority(os.PRIO_PROCESS, task) < nice:
+                    os.setpriority(os.PRIO_PROCESS, task, nice)
+
+
+# ---- memory
 
 
 def measured(roots: Iterable[int]) -> int:
@@ -94,25 +329,137 @@ def measured(roots: Iterable[int]) -> int:
     The processes are stopped during the measurement.
     """
     roots = list(roots)
-    stopped = _stop(roots)
+    stopped = stop(roots)
     try:
-        return procfs.memory(procfs.tree(roots))
+        return sum(map(_proportional, tree(roots)))
     finally:
-        for pid in stopped:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGCONT)
+        resume(stopped)
 
 
-def _stop(roots: list[int]) -> list[int]:
+def _proportional(found: ProcessInfo) -> int:
+    """Return the proportional set size in bytes of anonymous and shared memory.
+
+    A page mapped by n processes counts as 1/n page for each of them.
+    """
+    try:
+        with open(f"/proc/{found.task}/smaps_rollup") as file:
+            sizes = {key: value for key, _, value in (line.partition(":") for line in file)}
+        return sum(int(sizes[key].split()[0]) << 10 for key in ("Pss_Anon", "Pss_Shmem"))
+    except (OSError, KeyError, ValueError):  # the process has ended, or smaps_rollup is not readable
+        return found.rss_bytes if process(found.pid) else 0
+
+
+# ---- signals
+
+
+def stop(roots: Iterable[int]) -> list[int]:
     """Stop every process of the trees. Returns the ids of the processes that were running before."""
+    roots = list(roots)
     seen: dict[int, bool] = {}
     for _ in range(PASSES):
-        new = [p for p in procfs.tree(roots) if p.pid not in seen]
+        new = [p for p in tree(roots) if p.pid not in seen]
         if not new:
             break
         for found in new:
             seen[found.pid] = not found.stopped
-            # The process may have ended or may belong to another user.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(found.pid, signal.SIGSTOP)
+            _signal(found.pid, signal.SIGSTOP)
     return [pid for pid, running in seen.items() if running]
+
+
+def resume(stopped: Iterable[int]) -> None:
+    """Continue the processes that stop() has returned."""
+    for pid in stopped:
+        _signal(pid, signal.SIGCONT)
+
+
+def kill_all(roots: Iterable[int], *, but: int) -> None:
+    """Kill every process of the trees except one, which is stopped meanwhile so that it cannot fork."""
+    roots = list(roots)
+    stopped = stop(roots)
+    for found in list(tree(roots)):
+        if found.pid != but:
+            _signal(found.pid, signal.SIGKILL)
+    if but in stopped:
+        resume([but])
+
+
+def _signal(pid: int, signum: int) -> None:
+    # The process may have ended or may belong to another user.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signum)
+
+
+# ---- files
+
+
+def files(folder: str, enough: int) -> int:
+    """Return the bytes of disk space used by a folder.
+
+    Returns ``enough + 1`` if the folder uses more than ``enough`` bytes or has more than MAX_FILES entries.
+
+    Raises:
+        OSError: if a subfolder cannot be read, or its path is too long.
+    """
+    total = count = 0
+    pending = [folder]
+    while pending:
+        with contextlib.suppress(*_GONE), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(*_GONE):
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                count += 1
+                if total > enough or count > MAX_FILES:
+                    return enough + 1
+    return total
+
+
+class HiddenFiles:
+    """Files that take disk space but have no name in a folder: deleted files that processes hold open or mapped.
+
+    Descriptors can also be in a message that no process has received yet. Then ``in_flight`` is true.
+
+    Args:
+        folder: the folder in which the files were.
+        own_socket: inode of a socket in which descriptors of the host may be waiting.
+    """
+
+    def __init__(self, folder: str, own_socket: int | None = None) -> None:
+        self._prefix, self._own_socket = f"{folder}/".encode(), own_socket
+        self._found: dict[int, int] = {}  # bytes by inode, because processes share files
+        self.in_flight = False
+
+    def total(self) -> int:
+        """Return their bytes."""
+        return sum(self._found.values())
+
+    def add(self, found: ProcessInfo) -> None:
+        """Add the files of a process. Raises PermissionError if the process may not be looked at."""
+        for task in _tasks(found.pid):  # a thread can have descriptors of its own
+            try:
+                with contextlib.suppress(*_GONE):
+                    self._add_descriptors(f"/proc/{found.pid}/task/{task}")
+                    if task == found.task:
+                        self._add_mappings(f"/proc/{task}")
+            except PermissionError:
+                if not _is_ending(found.pid, task):
+                    raise
+
+    def _add_descriptors(self, task: str) -> None:
+        for fd in os.listdir(f"{task}/fd"):
+            with contextlib.suppress(*_GONE):
+                found = os.stat(f"{task}/fd/{fd}")
+                if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+                    self._found[found.st_ino] = found.st_blocks * 512
+                elif stat.S_ISSOCK(found.st_mode) and found.st_ino != self._own_socket:
+                    with open(f"{task}/fdinfo/{fd}") as file:
+                        self.in_flight |= any(int(line.split()[1]) for line in file if line.startswith("scm_fds:"))
+
+    def _add_mappings(self, task: str) -> None:
+        with open(f"{task}/maps", "rb") as file:
+            deleted = [line.split(maxsplit=5) for line in file.read().splitlines() if line.endswith(b" (deleted)")]
+        for address, *_, inode, path in deleted:
+            if path.startswith(self._prefix) and int(inode) not in self._found:
+                with contextlib.suppress(*_GONE):
+                    self._found[int(inode)] = os.stat(f"{task}/map_files/{address.decode()}").st_blocks * 512

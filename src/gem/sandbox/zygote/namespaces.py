@@ -8,18 +8,18 @@ for which RLIMIT_NPROC is counted separately, and drops its capabilities.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 
-from gem.sandbox.zygote import limits, linux
-from gem.sandbox.zygote.lockdown import DEVICES, readable_paths
-from gem.sandbox.zygote.procfs import MAX_FILES
+from gem.sandbox.zygote import file_locks, limits, linux
+from gem.sandbox.zygote.lockdown import DEVICES, Users, readable_paths, reserve_users
+from gem.sandbox.zygote.monitor import MAX_FILES
 from gem.sandbox.zygote.protocol import RunRequest, ServerSettings
 from gem.sandbox.zygote.seccomp import Filter
 
 USER = 1000  # user id that programs see
-OUTSIDE_USER = 60_000  # the host's id for USER if the sandbox runs as root, because limits do not apply to root
 HOME_CANDIDATES = ("/tmp", "/home", "/var/tmp")  # the first one that contains no readable path is used
 BOX = "/box"  # mount point of the file system that holds all files of a run
 # The first existing folder that contains no readable path is used.
@@ -34,12 +34,16 @@ class NamespaceLevel:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.base = ""
-        self.privileged = os.getuid() == 0 and all(map(linux.has_capability, (linux.CAP_SETUID, linux.CAP_SETGID)))
+        self.users: Users | None = None
+        self.sees_files = True
 
     def isolate_server(self) -> None:
-        users = [(USER, os.getuid(), os.getgid())]
-        if self.privileged:
-            users = [(0, 0, 0), (USER, OUTSIDE_USER, OUTSIDE_USER)]
+        users = [(USER, os.getuid(), os.getgid(), 1)]
+        if os.getuid() == 0 and all(map(linux.has_capability, (linux.CAP_SETUID, linux.CAP_SETGID))):
+            self.users = reserve_users()
+        if self.users:  # each run has a user of its own, because the kernel does not apply some limits to root
+            ids = self.users.ids
+            users = [(0, 0, 0, 1), (ids.start, ids.start, ids.start, len(ids))]
             os.setgroups([])
         flags = NEW_ROOT | linux.NEW_USER | (0 if self.settings.network else linux.NEW_NETWORK)
         with _mapped(users):
@@ -55,6 +59,7 @@ class NamespaceLevel:
         _populate_root(root, visible, hidden=self.settings.hidden, home=self.home)
         linux.mount("proc", f"{root}/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
         linux.change_root(root)
+        os.stat(os.__file__)  # fails if the library is in a folder that the user of this namespace cannot enter
         linux.mount("", "/", flags=linux.REMOUNT | linux.BIND | linux.READ_ONLY | SAFE_MOUNT)
         linux.set_hostname("sandbox")
         os.environ.update(HOME=self.home, TMPDIR=self.home)
@@ -64,6 +69,7 @@ class NamespaceLevel:
         limits.image_bytes()  # before the first run
         self.fork_one = linux.fork if linux.only_thread() else os.fork
         self.filter = Filter(network=self.settings.network, own_pids=True, fake_groups=False)
+        file_locks.install()
 
     def new_folder(self) -> str:
         return ""
@@ -82,7 +88,7 @@ class NamespaceLevel:
             if pid is None and init:
                 os.kill(init, signal.SIGKILL)
 
-    def isolate(self, request: RunRequest, folder: str, files: Mapping[str, bytes]) -> None:
+    def isolate(self, request: RunRequest, folder: str, files: Mapping[str, bytes], user: int | None) -> None:
         os.setsid()
         linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
         linux.mount("tmpfs", BOX, "tmpfs", SAFE_MOUNT, f"size={request.disk_bytes},nr_inodes={MAX_FILES},mode=755")
@@ -93,20 +99,20 @@ class NamespaceLevel:
         linux.mount("proc", "/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
         linux.unmount(BOX)
         os.chdir(self.home)
-        self._become_user()
+        self._become_user(USER if user is None else user)
         limits.write_files(files)
         limits.set_limits(request, processes=request.processes)
         linux.set_no_new_privileges()
         linux.drop_capabilities()
         self.filter.install()
 
-    def _become_user(self) -> None:
-        if self.privileged:
-            os.setresgid(USER, USER, USER)
-            os.setresuid(USER, USER, USER)
+    def _become_user(self, user: int) -> None:
+        if self.users:
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
             linux.set_dumpable()
         linux.unshare(linux.NEW_USER)
-        _write_maps("self", [(USER, USER, USER)])
+        _write_maps("self", [(USER, user, user, 1)])
 
     def kill(self, pid: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -120,24 +126,26 @@ class NamespaceLevel:
 
 
 @contextlib.contextmanager
-def _mapped(users: list[tuple[int, int, int]]) -> Iterator[None]:
+def _mapped(users: list[tuple[int, int, int, int]]) -> Iterator[None]:
     """Context manager in which this process enters a user namespace.
 
     On exit, a helper process in the old namespace writes the user and group maps.
 
     Raises:
-        OSError: if the maps could not be written.
+        OSError: if the maps could not be written; errno is that of the helper process.
     """
     process = os.getpid()
     ready, entered = os.pipe()
     helper = os.fork()
     if helper == 0:
-        exit_code = 1
+        exit_code = errno.EIO
         try:
             os.close(entered)
             if os.read(ready, 1):
                 _write_maps(str(process), users)
                 exit_code = 0
+        except OSError as e:
+            exit_code = e.errno or errno.EIO
         finally:
             os._exit(exit_code)
     os.close(ready)
@@ -148,20 +156,21 @@ def _mapped(users: list[tuple[int, int, int]]) -> Iterator[None]:
         os.close(entered)
         _, status = os.waitpid(helper, 0)
     if status:
-        raise OSError("could not map the users of a new namespace")
+        number = max(0, os.waitstatus_to_exitcode(status)) or errno.EAGAIN  # killed: try again
+        raise OSError(number, os.strerror(number), "uid_map")
 
 
-def _write_maps(process: str, users: list[tuple[int, int, int]]) -> None:
+def _write_maps(process: str, users: list[tuple[int, int, int, int]]) -> None:
     """Write the user and group maps of the user namespace of a process.
 
     Args:
         process: process id, or "self".
-        users: tuples of the id inside the namespace, the user id outside and the group id outside.
+        users: tuples of the first id inside the namespace, the user id and the group id outside, and their number.
     """
     if len(users) == 1:
         _write(f"/proc/{process}/setgroups", "deny")
-    _write(f"/proc/{process}/uid_map", "".join(f"{inside} {uid} 1\n" for inside, uid, _ in users))
-    _write(f"/proc/{process}/gid_map", "".join(f"{inside} {gid} 1\n" for inside, _, gid in users))
+    _write(f"/proc/{process}/uid_map", "".join(f"{inside} {uid} {count}\n" for inside, uid, _, count in users))
+    _write(f"/proc/{process}/gid_map", "".join(f"{inside} {gid} {count}\n" for inside, _, gid, count in users))
 
 
 def _write(path: str, text: str) -> None:

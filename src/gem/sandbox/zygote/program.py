@@ -1,13 +1,16 @@
-"""Execute the source of a program as a script in an isolated process."""
+"""Execute a program or a command in an isolated process."""
 
 from __future__ import annotations
 
 import atexit
 import builtins
 import contextlib
+import functools
+import importlib
 import io
 import linecache
 import os
+import resource
 import signal
 import sys
 import threading
@@ -17,7 +20,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 NAME = "main.py"
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes of a command that cannot be executed, as in a shell
 FLUSH = getattr(signal, "SIGRTMAX", 1) - 1  # 0 if the system has no real-time signals
+TRACEBACK_FRAMES = 1000  # maximum number of frames in a traceback, as in an interpreter without gem
+# If two of these modules have the same name, the later one has precedence: collections.Counter over typing.Counter.
+PRELUDE = (
+    *("typing", "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics"),
+    *("itertools", "functools", "operator", "io", "json"),
+)
+STARTS_PROCESSES = (b"multiprocessing", b"concurrent")  # names in the source of a program that starts processes
+PRELUDE_RECURSION = 50_000  # recursion limit of a program that runs with the prelude
+PRELUDE_STACK = 100 << 20  # bytes of stack that such a recursion may use; Linux leaves room for 128 MiB
+_imported_source = b""  # of the program that was compiled last, if it may start processes that import it
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
@@ -31,6 +45,16 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
     open_streams(unbuffered=options.get("unbuffered", False))
     code = compiled(options["source"])
     os._exit(1 if code is None else execute(lambda: run_in(new_module("__main__"), code)))
+
+
+def run_command(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
+    """Replace this process with the command ``options["command"]``, a list of arguments."""
+    command = options["command"]
+    try:
+        os.execvp(command[0], command)
+    except OSError as e:
+        os.write(2, f"{command[0]}: {e.strerror}\n".encode("utf-8", "replace"))
+        os._exit(NOT_EXECUTABLE if isinstance(e, PermissionError) else NOT_FOUND)
 
 
 def open_streams(*, unbuffered: bool = False) -> None:
@@ -47,6 +71,8 @@ def open_streams(*, unbuffered: bool = False) -> None:
 
 def compiled(source: bytes) -> types.CodeType | None:
     """Compile a program. If that fails, print the error to stderr and return None."""
+    global _imported_source
+    _imported_source = source if any(name in source for name in STARTS_PROCESSES) else b""
     text = source.decode("utf-8", "replace")
     linecache.cache[NAME] = (
         len(text),
@@ -64,10 +90,37 @@ def compiled(source: bytes) -> types.CodeType | None:
 def new_module(name: str) -> types.ModuleType:
     """Create the module in which a program runs, and prepend the working directory to sys.path."""
     module = types.ModuleType(name)
-    module.__dict__.update(__file__=NAME, __builtins__=builtins)
+    module.__dict__.update(__file__=os.path.join(os.getcwd(), NAME), __builtins__=builtins)
     sys.modules[name] = module
+    if "__mp_main__" in sys.modules:  # set when multiprocessing was imported; the name of __main__ in its children
+        sys.modules["__mp_main__"] = module
     sys.argv[:] = [NAME]
     sys.path.insert(0, os.getcwd())
+    return module
+
+
+@functools.cache
+def prelude() -> dict[str, Any]:
+    """Return the names that a program need not import if tests call one of its functions.
+
+    Starter code of programming tasks uses such names, for example List in ``nums: List[int]``. They are the modules of
+    PRELUDE, the public names in these modules except those of builtins, ``sys`` and ``maxsize``.
+    """
+    modules = {name: importlib.import_module(name) for name in PRELUDE}
+    names: dict[str, Any] = {}
+    for module in modules.values():
+        public = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+        names.update((name, getattr(module, name)) for name in public if not hasattr(builtins, name))
+    return {**names, **modules, "sys": sys, "maxsize": sys.maxsize}
+
+
+def new_function_module() -> types.ModuleType:
+    """Create the module of a program whose function is called. It contains the names of the prelude."""
+    module = new_module("program")
+    module.__dict__.update(prelude())
+    sys.setrecursionlimit(PRELUDE_RECURSION)
+    with contextlib.suppress(OSError, ValueError):  # a lower hard limit stays
+        resource.setrlimit(resource.RLIMIT_STACK, (PRELUDE_STACK, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     return module
 
 
@@ -78,20 +131,39 @@ def find_function(module: types.ModuleType, function: str) -> Any:
         SystemExit: if the program has no such function or class; the argument is a message.
     """
     owner, _, name = function.rpartition(".")
-    if not owner and not hasattr(module, name) and hasattr(module, "Solution"):
+    if not owner and not _defines(module, name) and _defines(module, "Solution"):
         owner = "Solution"
-    if owner and not hasattr(module, owner):
+    if owner and not _defines(module, owner):
         raise SystemExit(f"the program has no class {owner}")
     holder = getattr(module, owner)() if owner else module
-    if not hasattr(holder, name):
+    if not (hasattr(holder, name) if owner else _defines(module, name)):
         raise SystemExit(f"the program has no function {function}")
     return getattr(holder, name)
+
+
+def _defines(module: types.ModuleType, name: str) -> bool:
+    """Return whether a program defines a name. A name of the prelude, such as "search", does not count."""
+    return hasattr(module, name) and getattr(module, name) is not prelude().get(name)
 
 
 def run_in(module: types.ModuleType, code: types.CodeType) -> None:
     """Reseed the random generators and execute the code of a program in a module."""
     reseed_random()
+    if _imported_source:
+        allow_spawning(_imported_source)
     exec(code, module.__dict__)
+
+
+def allow_spawning(source: bytes) -> None:
+    """Write the file from which an interpreter that multiprocessing starts imports the program.
+
+    The start method "forkserver" becomes "spawn", which does the same without a Unix socket.
+    """
+    with contextlib.suppress(OSError), open(NAME, "xb") as file:
+        file.write(source)
+    context: Any = importlib.import_module("multiprocessing.context")
+    if hasattr(context, "ForkServerProcess"):
+        context.ForkServerProcess._Popen = staticmethod(context.SpawnProcess._Popen)
 
 
 def execute(main: Callable[[], object]) -> int:
@@ -141,7 +213,7 @@ def show_exception() -> None:
         if sys.excepthook is not sys.__excepthook__ and kind is not None and error is not None:
             sys.excepthook(kind, error, trace)
         else:
-            traceback.print_exception(kind, error, trace)
+            traceback.print_exception(kind, error, trace, limit=-TRACEBACK_FRAMES)
     except BaseException:  # stderr was replaced, or there is not enough memory
         os.write(2, f"{getattr(kind, '__name__', kind)}\n".encode())
 
@@ -152,10 +224,11 @@ def install_flush_handler() -> None:
     Forked processes inherit the handler. The handler does not run while the program is inside a C function.
     """
     if FLUSH:
-        signal.signal(FLUSH, _flush)
+        signal.signal(FLUSH, flush)
 
 
-def _flush(*_: object) -> None:
+def flush(*_: object) -> None:
+    """Flush the standard streams. Errors are ignored."""
     for finish in (_flush_out, _flush_errors):
         # The signal may arrive during a flush, or the program may have replaced the streams.
         with contextlib.suppress(BaseException):

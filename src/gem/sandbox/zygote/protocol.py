@@ -3,7 +3,14 @@
 For each run, the host sends a RunRequest over the control socket. The attached descriptors are a socket for this run,
 the job file, and the descriptors that the child inherits. The server sends JSON lines over the socket of the run:
 ``{"started": true}`` before the fork, then ``{"ended": …}`` with the exit status, or ``{"failed": …}`` if the run could
-not be set up. The host kills a run by sending the reason over this socket or by closing it.
+not be set up. The host sends words over this socket, each followed by a newline:
+
+- ``kill <status>``: kill the run, for this reason. Closing the socket kills it without a reason.
+- ``busy <seconds>``: a cell of a session starts and may use this much CPU time. If it uses more, the server sends
+  ``{"exceeded": n}`` in the n-th cell.
+- ``idle``: the cell has ended. Every process of the run is stopped IDLE_S later, unless the next cell starts earlier.
+- ``interrupt``: send SIGINT to the process group of the run. The server answers ``{"done": "interrupt"}``.
+- ``kill-children``: kill every process of the run except its first one. The server answers as to ``interrupt``.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_FDS = 64
+IDLE_S = 0.05
 CONTROL = socket.SOCK_SEQPACKET if sys.platform.startswith("linux") else socket.SOCK_STREAM
 _REQUEST = struct.Struct("=16sdqqq")
 
@@ -57,6 +65,7 @@ class ServerSettings:
         path: value of PATH for programs.
         folder: folder in which working directories are created; not used at level "ns".
         network: whether programs have network access.
+        cgroups: whether to use cgroups where they can be made.
     """
 
     level: str
@@ -66,6 +75,7 @@ class ServerSettings:
     path: str
     folder: str
     network: bool
+    cgroups: bool
 
 
 def job_file(options: Mapping[str, Any], files: Mapping[str, bytes]) -> int:

@@ -21,7 +21,8 @@ def remove_tree(path: str) -> None:
 
 def empty_folder(path: str) -> None:
     """Remove the contents of a folder as far as possible. Raises OSError if the folder itself cannot be read."""
-    os.chmod(path, 0o700)
+    with contextlib.suppress(PermissionError):  # the folder belongs to another user, who made it world-writable
+        os.chmod(path, 0o700)
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     prefix = os.urandom(8).hex()  # avoids collisions with existing names
     names = (f"{prefix}.{number}" for number in itertools.count())

@@ -1,25 +1,46 @@
-"""The local sandbox, which runs programs in forks of preloaded interpreters at one of three isolation levels."""
+"""The local sandbox, which runs programs in forks of preloaded interpreters at one of three isolation levels.
+
+A sandbox has one fork server for each set of preloaded libraries and network setting. Dead servers are replaced.
+"""
 
 from __future__ import annotations
 
-import logging
+import functools
 import os
+import re
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gem.errors import BadValue, SandboxError, did_you_mean
+from gem._internal.imports import is_installed
+from gem.errors import SandboxError
+from gem.sandbox.admission import admission
 from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session
 from gem.sandbox.command_sandbox import as_bytes, command_arguments
 from gem.sandbox.zygote import probe
 from gem.sandbox.zygote.batch import run_tests
 from gem.sandbox.zygote.execution import execute
-from gem.sandbox.zygote.host import ServerDied
-from gem.sandbox.zygote.server_pool import ServerPool
+from gem.sandbox.zygote.host import Launch, Launcher, ServerDied, Zygote
 from gem.sandbox.zygote.session import ZygoteSession
+from gem.sandbox.zygote.syscalls import words
 
-_logger = logging.getLogger(__name__)
-_warned = False
+# The cost of a fork grows with the number of loaded modules and, above all, shared libraries. Therefore the smallest
+# server preloads only the modules that most programs import.
+COMMON = words(
+    """array bisect collections contextlib copy dataclasses datetime enum functools heapq io itertools json linecache
+    math numbers operator queue random re statistics string struct threading time traceback typing"""
+)
+RARER = words(
+    """ast base64 cmath csv ctypes decimal fractions hashlib inspect pathlib pickle shutil subprocess
+    tempfile textwrap uuid"""
+)
+# Modules to preload for programs that import the module named by the key. The last matching key is used.
+PRELOADS = {"": COMMON, "numpy": [*COMMON, *RARER, "numpy"], "sympy": [*COMMON, *RARER, "numpy", "sympy"]}
+_NEEDS_NUMPY = ("scipy", "pandas", *RARER)
+_IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+([^\n]*)", re.MULTILINE)
+_WORD = re.compile(rb"[a-z_]+")
+_SEARCHED = 1 << 16  # bytes of a program that are searched for imports
 
 
 class ZygoteSandbox(Sandbox):
@@ -27,25 +48,19 @@ class ZygoteSandbox(Sandbox):
 
     Args:
         limits: default limits of each run. None means Limits().
-        level: isolation level, "ns", "lsm" or "basic". "auto" means GEM_SANDBOX_LEVEL if set, else the highest level
-            available.
-        require: lowest acceptable level. None accepts any level.
+        level: isolation level, "ns", "lsm" or "basic". "auto" means GEM_SANDBOX_LEVEL if it is set and not empty, else
+            the highest level available.
+        require: lowest acceptable level. None means the level that is named, or "lsm" if none is named: a program that
+            is not isolated runs only if ``level``, ``require`` or GEM_SANDBOX_LEVEL says "basic".
 
     Raises:
         BadValue: if the level does not exist.
-        SandboxError: if the level is not available on this machine or is lower than ``require``.
+        SandboxError: if no acceptable level holds on this machine, or if that cannot be decided at the moment.
     """
 
     def __init__(self, *, limits: Limits | None = None, level: str = "auto", require: str | None = None) -> None:
         self.limits = limits or Limits()
-        level = os.environ.get("GEM_SANDBOX_LEVEL", "auto") if level == "auto" else level
-        for name in {level, require or "auto"} - {"auto"}:
-            if name not in probe.LEVELS:
-                known = ("auto", *probe.LEVELS)
-                raise BadValue(f"no level {name!r}{did_you_mean(name, known)}  (available: {', '.join(known)})")
-        self.level = _best_level() if level == "auto" else _checked_level(level)
-        if require is not None and probe.LEVELS.index(self.level) > probe.LEVELS.index(require):
-            raise SandboxError(f"level {require!r} is required, got {self.level!r}: {probe.why_not(require)}")
+        self.level = probe.choose(level, require)
         self._pool = ServerPool(self.level)
         weakref.finalize(self, self._pool.close)
 
@@ -110,28 +125,109 @@ class ZygoteSandbox(Sandbox):
         files: Files | None,
     ) -> Result:
         launcher, limits = self._pool.launcher(source), limits or self.limits
+        with admission().slot():
+            try:
+                return execute(launcher, entry, options, as_bytes(stdin), limits, files)
+            except ServerDied as e:
+                if e.started:
+                    raise
+                return execute(launcher, entry, options, as_bytes(stdin), limits, files)
+
+
+def preload_for(source: bytes) -> str:
+    """Return the key of PRELOADS that fits the imports of a program. A wrong guess only affects speed.
+
+    >>> preload_for(b"import math, numpy as np"), preload_for(b"print('import numpy')")
+    ('numpy', '')
+    >>> preload_for(b"from sympy import Symbol")
+    'sympy'
+    """
+    words = {word.decode() for line in _IMPORTS.findall(source[:_SEARCHED]) for word in _WORD.findall(line)}
+    if words.intersection(_NEEDS_NUMPY):
+        words.add("numpy")
+    return next((preload for preload in reversed(PRELOADS) if preload in words), "")
+
+
+class ServerPool:
+    """Starts the fork servers of a sandbox. Thread-safe. A forked process starts new servers when it needs them."""
+
+    def __init__(self, level: str) -> None:
+        self.level = level
+        self._lock, self._closed = threading.Lock(), False
+        self._zygotes: dict[tuple[str, bool], Zygote] = {}
+        _all.add(self)
+
+    def launcher(self, source: bytes) -> Launcher:
+        """Return a function that starts runs on the server that preloads the imports of a program."""
+        preload = preload_for(source)
+
+        def launch(
+            entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
+        ) -> Launch:
+            try:
+                return self._zygote(preload, limits.network).launch(entry, options, fds, limits, files)
+            except ServerDied:  # the program did not start; use the new server that replaces the dead one
+                return self._zygote(preload, limits.network).launch(entry, options, fds, limits, files)
+
+        return launch
+
+    def zygotes(self) -> list[Zygote]:
+        """Return the servers that have been started, including dead servers not yet replaced."""
+        with self._lock:
+            return list(self._zygotes.values())
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            zygotes, self._zygotes = self._zygotes, {}
+        for zygote in zygotes.values():
+            zygote.close()
+
+    def abandon(self) -> None:
+        """Release the parent's servers without stopping them. Called in a forked process."""
+        zygotes, self._zygotes = self._zygotes, {}
+        self._lock = threading.Lock()
+        for zygote in zygotes.values():
+            zygote.abandon()
+
+    def _zygote(self, preload: str, network: bool) -> Zygote:
+        with self._lock:
+            if self._closed:
+                raise SandboxError("this sandbox is closed")
+            self._replace_dead(network)
+            return self._zygotes[preload if (preload, network) in self._zygotes else "", network]
+
+    def _replace_dead(self, network: bool) -> None:
+        """Start all missing or dead servers together and wait for them, so that none starts while a program runs."""
+        started = {}
         try:
-            return execute(launcher, entry, options, as_bytes(stdin), limits, files)
-        except ServerDied as e:
-            if e.started:
-                raise
-            return execute(launcher, entry, options, as_bytes(stdin), limits, files)
+            for preload in filter(_is_available, PRELOADS):
+                zygote = self._zygotes.get((preload, network))
+                if zygote is None or not zygote.alive:
+                    started[preload, network] = Zygote(self.level, modules=PRELOADS[preload], network=network)
+                    if zygote is not None:
+                        zygote.close()
+            for zygote in started.values():
+                zygote.wait_until_ready()
+        except BaseException:
+            for zygote in started.values():
+                zygote.close()
+            raise
+        self._zygotes.update(started)
 
 
-def _best_level() -> str:
-    """Return the highest available level. If that is "basic", log a warning, once per process."""
-    global _warned
-    level = probe.best_level()
-    if level == "basic" and not _warned:
-        _warned = True
-        _logger.warning(
-            "programs have your file and network access: only sandbox level 'basic' is available (gem sandbox report)"
-        )
-    return level
+@functools.cache
+def _is_available(preload: str) -> bool:
+    return not preload or is_installed(preload)
 
 
-def _checked_level(level: str) -> str:
-    reason = probe.why_not(level)
-    if reason:
-        raise SandboxError(reason)
-    return level
+_all: weakref.WeakSet[ServerPool] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for pool in list(_all):
+        pool.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)

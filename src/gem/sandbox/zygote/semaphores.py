@@ -1,6 +1,7 @@
 """Semaphores for multiprocessing that do not need /dev/shm, which level "lsm" does not allow.
 
-The semaphores are stored in memory that is shared with forked processes, so they require the start method "fork".
+A semaphore is stored in memory that is shared with forked processes, or, for other start methods, in a file.
+Interpreters that multiprocessing starts execute this file first, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import importlib
+import os
 import threading
 import time
 from typing import Any
@@ -28,14 +30,21 @@ class SemLock:
     SEM_VALUE_MAX = 2**31 - 1
 
     def __init__(self, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> None:
-        self.kind, self.maxvalue, self.name, self.handle = kind, maxvalue, None, 0
-        import mmap  # imported here, because only level "lsm" needs it
-
-        self._memory = mmap.mmap(-1, mmap.PAGESIZE)
-        self._sem = (ctypes.c_char * _SIZE).from_buffer(self._memory)
-        self._held, self._owner = 0, 0
+        fd, path = (-1, None) if unlink else _new_file(name)
+        self._map(kind, maxvalue, path, fd)
         if _libc.sem_init(self._sem, 1, value) < 0:
             raise OSError(ctypes.get_errno(), "sem_init")
+
+    def _map(self, kind: int, maxvalue: int, name: str | None, fd: int) -> None:
+        """Map the semaphore in a file, and close the file. The descriptor -1 stands for a new anonymous file."""
+        import mmap  # imported here, because only level "lsm" needs it
+
+        self.kind, self.maxvalue, self.name, self.handle = kind, maxvalue, name, 0
+        self._memory = mmap.mmap(fd, mmap.PAGESIZE)
+        self._sem = (ctypes.c_char * _SIZE).from_buffer(self._memory)
+        self._held, self._owner = 0, 0
+        if fd >= 0:
+            os.close(fd)
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
         if self.kind == _RECURSIVE and self._is_mine():
@@ -93,15 +102,42 @@ class SemLock:
     def _after_fork(self) -> None:
         self._held = 0
 
-    @staticmethod
-    def _rebuild(*_: Any) -> SemLock:
-        raise OSError(errno.EPERM, "in this sandbox semaphores can only be shared by forking")
+    @classmethod
+    def _rebuild(cls, _: int, kind: int, maxvalue: int, name: str) -> SemLock:
+        """Open the semaphore of another process."""
+        opened = cls.__new__(cls)
+        opened._map(kind, maxvalue, name, os.open(name, os.O_RDWR | os.O_CLOEXEC))
+        return opened
 
 
-def install() -> None:
-    """Make multiprocessing use SemLock, and use temporary files for shared values. Also applies to forked processes."""
+def _new_file(name: str) -> tuple[int, str]:
+    """Create the file of a semaphore. Returns its descriptor and path. Raises FileExistsError."""
+    util: Any = importlib.import_module("multiprocessing.util")
+    path = os.path.join(util.get_temp_dir(), name.lstrip("/"))
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    os.ftruncate(fd, os.sysconf("SC_PAGE_SIZE"))
+    return fd, path
+
+
+def install(source: str) -> None:
+    """Make multiprocessing use SemLock, and use temporary files for shared values.
+
+    Also applies to forked processes and to the interpreters that multiprocessing starts.
+
+    Args:
+        source: the source of this module.
+    """
     importlib.import_module("mmap")
-    synchronize: Any = importlib.import_module("_multiprocessing")
-    synchronize.SemLock = SemLock
+    c_module: Any = importlib.import_module("_multiprocessing")
+    c_module.SemLock, c_module.sem_unlink = SemLock, os.unlink
     heap: Any = importlib.import_module("multiprocessing.heap")
     heap.Arena._dir_candidates = []
+    util: Any = importlib.import_module("multiprocessing.util")
+    spawn = util.spawnv_passfds
+    install_here = f"import types; m = types.ModuleType({__name__!r}); s = {source!r}; exec(s, vars(m)); m.install(s); "
+
+    def spawn_with_semaphores(path: Any, args: Any, passfds: Any) -> int:
+        code = list(args).index("-c") + 1
+        return int(spawn(path, [*args[:code], install_here + args[code], *args[code + 1 :]], passfds))
+
+    util.spawnv_passfds = spawn_with_semaphores

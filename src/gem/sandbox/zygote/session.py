@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import socket
 import time
@@ -14,17 +15,21 @@ from typing import Annotated, Any
 import msgspec
 
 from gem.errors import SandboxError
+from gem.sandbox.admission import admission
 from gem.sandbox.base import Limits, Result, Status
 from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
-from gem.sandbox.zygote.host import Launch, Launcher, RunExit, run_status
-from gem.sandbox.zygote.output_reader import OutputReader
+from gem.sandbox.output import OutputReader
+from gem.sandbox.zygote.host import START_S, Launch, Launcher, RunExit, run_status
+from gem.sandbox.zygote.protocol import IDLE_S
 
-INTERRUPT_S = 1.0  # time for a cell to end after an interrupt
 SEND_S = 0.1  # time to send an interrupt
+INTERRUPT_S = 1.0  # time for a cell to end after an interrupt
 HANGUP_S = 1.0  # time for an interpreter to exit after it closed its socket
 DEATH_S = 10.0  # time for a killed interpreter to exit
-LIFETIME_CPU_S = 1e6  # default CPU limit of a session; cells have a wall-clock limit
+LIFETIME_CPU_S = 1e6  # CPU limit of an interpreter; its cells have limits of their own
 ANSWER_BYTES = 4096
+QUICK_S = IDLE_S / 2
+QUICK_BYTES = 65536  # a larger cell may not fit in the socket of an interpreter that is stopped
 
 
 class CellAnswer(msgspec.Struct):
@@ -46,7 +51,7 @@ class ZygoteSession(InterpreterSession):
 
     Args:
         launch: starts the interpreter, and a new interpreter if the first one exits or is killed.
-        limits: wall_s and output_bytes apply to each cell; the other limits apply to the lifetime of an interpreter.
+        limits: wall_s, cpu_s and output_bytes apply to each cell; the other limits apply to an interpreter.
     """
 
     def __init__(self, launch: Launcher, limits: Limits) -> None:
@@ -57,7 +62,7 @@ class _Interpreter:
     """A running interpreter with the host's ends of its streams."""
 
     def __init__(self, launch: Launcher, limits: Limits) -> None:
-        self.limits = limits
+        self.limits, self.ready = limits, False
         self.listener = OutputReader()
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             self.channel, channel = socket.socketpair()
@@ -69,8 +74,9 @@ class _Interpreter:
             self.outputs, outputs = zip(*(self.listener.pipe(limits.output_bytes) for _ in range(2)), strict=True)
             for fd in outputs:
                 theirs.callback(os.close, fd)
-            lifetime = replace(limits, cpu_s=limits.cpu_s or LIFETIME_CPU_S)
+            lifetime = replace(limits, cpu_s=LIFETIME_CPU_S)
             self.launch = launch("session", {}, [null, *outputs, channel.fileno()], lifetime, None)
+            self._idle()
             ours.callback(self.launch.close)
             self._finalizer = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
             self._finalizer.atexit = False  # at exit, the sandbox kills the remaining interpreters
@@ -79,16 +85,36 @@ class _Interpreter:
 
     def run(self, name: str, code: str, wall_s: float) -> Result:
         """Run a cell. Raises SandboxError if the fork server died."""
+        with admission().slot():
+            return self._run(name, code, wall_s)
+
+    def _run(self, name: str, code: str, wall_s: float) -> Result:
         self.launch.wait_until_started()
+        limits = self.limits if wall_s == self.limits.wall_s else replace(self.limits, wall_s=wall_s)
+        self.cpu_s = limits.cpu_seconds
         start = time.monotonic()
+        if not self.ready:
+            _, answer = self._answer(start + START_S, limited=False)
+            if answer is None:
+                return self._lost_result(start, None)
+            self.ready, start = True, time.monotonic()
         self.listener.renew(*self.outputs)
-        self._send({"name": name, "code": code}, wall_s)
+        message = json.dumps({"name": name, "code": code}).encode()
+        if len(message) > QUICK_BYTES:
+            self._busy()
+        self._send(message, wall_s)
         why, answer = self._answer(start + wall_s)
         if why is not None:
-            self._send({"interrupt": True}, SEND_S)
-            _, answer = self._answer(time.monotonic() + INTERRUPT_S, floods=False)
+            self._send(b"", SEND_S)  # for a cell that has not started yet
+            self.launch.interrupt()
+            self.launch.kill_children()  # they could keep the interpreter from ending the cell in time
+            _, answer = self._answer(time.monotonic() + INTERRUPT_S, limited=False)
         if answer is None:
             return self._lost_result(start, why)
+        if why is not None:
+            self.launch.kill_children()  # those that it has started since
+        if self.busy_at == math.inf:
+            self._idle()
         return self._result(start, why or answer.status, exit_code=answer.exit_code, cpu_s=answer.cpu_s)
 
     def kill(self) -> None:
@@ -97,27 +123,37 @@ class _Interpreter:
     def close(self) -> None:
         self._finalizer()
 
-    def _send(self, message: dict[str, Any], timeout_s: float) -> None:
+    def _idle(self) -> None:
+        """Announce the end of a cell. A cell that ends within QUICK_S from now need not be announced at all."""
+        self.launch.idle()
+        self.busy_at = time.monotonic() + QUICK_S
+
+    def _busy(self) -> None:
+        self.launch.busy(self.cpu_s)
+        self.busy_at = math.inf
+
+    def _send(self, data: bytes, timeout_s: float) -> None:
         """Send a message. Errors are ignored, because _answer() detects a dead interpreter."""
-        data = json.dumps(message).encode()
         self.channel.settimeout(timeout_s)
         with contextlib.suppress(OSError):
             self.channel.sendall(LENGTH.pack(len(data)) + data)
 
-    def _answer(self, deadline: float, *, floods: bool = True) -> tuple[Status | None, CellAnswer | None]:
+    def _answer(self, deadline: float, *, limited: bool = True) -> tuple[Status | None, CellAnswer | None]:
         """Wait for a cell to end.
 
         Args:
             deadline: value of time.monotonic().
-            floods: whether to stop waiting if the cell writes too much output.
+            limited: whether to stop waiting if the cell uses too much CPU time or writes too much output.
 
         Returns:
             (limit, None) if a limit was reached, (None, answer) if the cell ended, or (None, None) if the interpreter
             died or sent an invalid answer.
         """
         received = b""
-        while time.monotonic() < deadline:
-            ready = self.listener.wait(deadline)
+        while (now := time.monotonic()) < deadline:
+            if now >= self.busy_at:
+                self._busy()
+            ready = self.listener.wait(min(deadline, self.busy_at))
             if self.channel.fileno() in ready or (ready and self.launch.over()):
                 part = self._read()
                 received += part
@@ -125,7 +161,9 @@ class _Interpreter:
                     return None, None
                 if received.endswith(b"\n"):
                     return None, _decoded(received)
-            if floods and not self.listener.floods.isdisjoint(self.outputs):
+            if limited and self.launch.exceeded:
+                return Status.TIMEOUT, None
+            if limited and not self.listener.floods.isdisjoint(self.outputs):
                 return Status.OUTPUT_LIMIT, None
         return Status.TIMEOUT, None
 

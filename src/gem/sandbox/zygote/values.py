@@ -11,15 +11,18 @@ import json
 from typing import Any
 
 DEPTH = 100  # levels of nesting
-VALUE_BYTES = 16 << 20  # size of the JSON text
+VALUE_BYTES = 1 << 20  # default limit of the size of the JSON text
 
 
 class NotPlain(Exception):
     """The value cannot be encoded. The message is a predicate without a subject, such as "contains a dict with …"."""
 
 
-def encode(value: object) -> str:
+def encode(value: object, limit: int = VALUE_BYTES) -> str:
     """Encode a value as canonical JSON: keys sorted, no spaces, ASCII; NaN and infinities as in Python's json.
+
+    Args:
+        limit: maximum number of bytes.
 
     Raises:
         NotPlain: if the value is not plain data or is too large.
@@ -31,17 +34,32 @@ def encode(value: object) -> str:
         text = json.dumps(_plain(value, DEPTH), sort_keys=True, separators=(",", ":"))
     except ValueError as e:  # an int with more digits than Python converts
         raise NotPlain(f"cannot be encoded: {e}") from None
-    if len(text) > VALUE_BYTES:
-        raise NotPlain(f"has {len(text)} bytes as JSON, the limit is {VALUE_BYTES}")
+    if len(text) > limit:
+        raise NotPlain(f"has {len(text)} bytes as JSON, the limit is {limit}")
     return text
 
 
-def checked(data: bytes) -> str | None:
-    """Validate JSON written by a program. Returns it as canonical JSON, or None if it is invalid."""
-    if len(data) > VALUE_BYTES:
+def encode_returned(value: object, function: str, limit: int = VALUE_BYTES) -> str:
+    """Encode the return value of a function of a program.
+
+    Raises:
+        SystemExit: if encode() raises NotPlain. The argument is a message that names the function.
+    """
+    try:
+        return encode(value, limit)
+    except NotPlain as e:
+        raise SystemExit(f"the return value of {function} {e}") from None
+
+
+def checked(data: bytes, limit: int = VALUE_BYTES) -> str | None:
+    """Validate JSON written by a program. Returns it as canonical JSON, or None if it is invalid.
+
+    Data of more than ``limit`` bytes is not decoded.
+    """
+    if len(data) > limit:
         return None
     try:
-        return encode(json.loads(data.decode()))
+        return encode(json.loads(data.decode()), limit)
     except (ValueError, RecursionError, NotPlain):
         return None
 

@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Callable
 
-from gem.sandbox.zygote import program, workspaces
+from gem.sandbox.zygote import case_runner, program
 from gem.sandbox.zygote.protocol import in_memory
 
 TIMES = 30  # runs until the adaptive interpreter of Python 3.11 and later has specialized all instructions
@@ -73,8 +73,8 @@ print(sympy.Eq(x, 1), sympy.pi.evalf(20), sympy.factorint(60), sympy.Matrix([[1,
 
 
 def warm_up() -> None:
-    """Repeatedly run the steps that set up a test process, and typical programs including their shutdown."""
-    workspaces.warm_up(TIMES)
+    """Repeatedly run the steps that set up a test, and typical programs including their shutdown."""
+    case_runner.warm_up(TIMES)
     programs = [PROGRAM, *(source for name, source in LIBRARIES.items() if name in sys.modules)]
     kept = sys.stdin, sys.stdout
     with open(os.devnull, "w") as null, open(in_memory(INPUT), "rb") as text:

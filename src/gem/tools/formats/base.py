@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +12,11 @@ from typing import Any, Protocol
 from gem.errors import BadAction
 from gem.messages import Observation, ToolCall, ToolErrorType
 
-MAX_CALLS = 64  # maximum number of calls per message; further calls are ignored
+MAX_CALLS = 64  # maximum number of calls executed per message; further calls are ignored, or refused if native
+_TOO_MANY = f"a message may have at most {MAX_CALLS} calls"
 MAX_TAGS = 1024  # maximum number of tags examined per message
+_CLOSING = re.compile(r"</(?=\s*tool_response\s*>)", re.IGNORECASE)
+_CALL_KEYS = {"name", "arguments", "parameters", "id", "call_id", "type", "index"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class InvalidCall:
     reason: str
     error: ToolErrorType = ToolErrorType.MALFORMED
     name: str = ""
-    id: str | None = None
+    id: str | int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,13 @@ class ParsedMessage:
         text: text of the message. ToolEnvWrapper passes this text to the environment if the message has no calls.
         calls: valid and invalid calls, in order of appearance.
         parsed: the text up to the end of the last call; the whole text if the message has no calls.
+        native: whether the calls are native ``tool_calls``. APIs require an answer to each of them.
     """
 
     text: str
     calls: tuple[ToolCall | InvalidCall, ...]
     parsed: str
+    native: bool = False
 
 
 class CallFormat(ABC):
@@ -150,8 +156,10 @@ def read_message(message: Mapping[str, Any]) -> ParsedMessage | None:
     if not native:
         return None
     content = content_of(message)
-    entries = native[:MAX_CALLS] if isinstance(native, list) else [native]
-    return ParsedMessage(content, tuple(_native_call(entry) for entry in entries), content)
+    entries = native if isinstance(native, list) else [native]
+    calls = [_native_call(entry) for entry in entries]
+    refused = [InvalidCall(_TOO_MANY, ToolErrorType.OVER_BUDGET, call.name, call.id) for call in calls[MAX_CALLS:]]
+    return ParsedMessage(content, (*calls[:MAX_CALLS], *refused), content, native=True)
 
 
 def _native_call(entry: Any) -> ToolCall | InvalidCall:
@@ -160,20 +168,26 @@ def _native_call(entry: Any) -> ToolCall | InvalidCall:
             'an entry of tool_calls must be {"id": …, "type": "function", "function": {"name": …, "arguments": …}}'
         )
     call_id = entry.get("id")
-    return call_of(entry["function"], call_id=call_id if isinstance(call_id, str) else None)
+    valid = isinstance(call_id, str | int) and not isinstance(call_id, bool)
+    return call_of(entry["function"], call_id=call_id if valid else None)
 
 
-def call_of(data: Any, *, call_id: str | None = None) -> ToolCall | InvalidCall:
+def call_of(data: Any, *, call_id: str | int | None = None) -> ToolCall | InvalidCall:
     """Build a call from ``{"name": …, "arguments": {…}}``. The arguments may also be a JSON-encoded string.
 
-    Returns an InvalidCall if the data does not have this form.
+    Some models write "parameters" instead of "arguments". Returns an InvalidCall if the data does not have this form.
     """
     if not isinstance(data, Mapping):
         return InvalidCall(f'a call must be {{"name": …, "arguments": {{…}}}}, got {_json_type(data)}', id=call_id)
     name, arguments = data.get("name"), data.get("arguments")
+    if arguments is None:
+        arguments = data.get("parameters")
     if not isinstance(name, str) or not name.strip():
         return InvalidCall('the function "name" is missing', id=call_id)
     name = name.strip()
+    other = sorted(map(str, data.keys() - _CALL_KEYS)) if arguments is None else ()
+    if other:
+        return InvalidCall(f'unknown key {quote_from(other[0], 0)}; write the "arguments"', name=name, id=call_id)
     if isinstance(arguments, str) and arguments.strip():
         text = arguments
         arguments, end, error = decode(text, 0)
@@ -205,6 +219,13 @@ def decode(text: str, position: int) -> tuple[Any, int, str]:
     except ValueError as e:  # NaN or Infinity, or an integer with too many digits
         return None, position, str(e).partition(";")[0]
     return value, end, ""
+
+
+def escape_response(text: str) -> str:
+    """Escape ``</tool_response>`` in a result, because MCPTool and many chat templates enclose results in this tag."""
+    if text.startswith("<tool_response>") and text.endswith("</tool_response>"):  # already enclosed, by MCPTool
+        return f"<tool_response>{_CLOSING.sub('&lt;/', text[15:-16])}</tool_response>"
+    return _CLOSING.sub("&lt;/", text)
 
 
 def quote_from(text: str, position: int) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gem.errors import BadAction
 from gem.messages import Observation, ToolCall
+from gem.tools.formats.bare_calls import find_bare_calls, read_xml_call
 from gem.tools.formats.base import (
     MAX_CALLS,
     MAX_TAGS,
@@ -27,9 +29,13 @@ from gem.tools.formats.tag_scanner import TagMatch, TagScanner, in_spans
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _HERMES_CALL = '{"name": <function-name>, "arguments": <args-json-object>}'
 _LOOKS_LIKE_MESSAGE = re.compile(r'\s*\{[^"]{0,100}"(?:role|content|tool_calls)"')
-_ACTION = re.compile(r"^[ \t]*Action[ \t]*:[ \t]*(.*)$", re.MULTILINE)
-_ACTION_INPUT = re.compile(r"\s*^[ \t]*Action[ \t]+Input[ \t]*:[ \t]*(?:```json\b)?", re.MULTILINE)
-_NEXT_FIELD = re.compile(r"^[ \t]*(?:Observation|Thought|Action|Final Answer)[ \t]*:", re.MULTILINE)
+# Models also write the fields in Markdown ("**Action:** search", "### Action: search") and in lower case.
+_FIELD = r"^[ \t#>*_-]*(?:%s)[ \t*_]*:(?:\*\*)?[ \t]*"
+_FLAGS = re.MULTILINE | re.IGNORECASE
+_ACTION = re.compile(_FIELD % "Action" + "(.*)$", _FLAGS)
+_PLAIN_ACTION = re.compile(r"[ \t]*Action[ \t]*:")
+_ACTION_INPUT = re.compile(r"\s*" + _FIELD % r"Action[ \t_]+Input" + r"(?:\s*```json\b)?", _FLAGS)
+_NEXT_FIELD = re.compile(_FIELD % "Observation|Thought|Action|Final Answer", _FLAGS)
 
 
 def openai_schemas(functions: Sequence[Function]) -> list[dict[str, Any]]:
@@ -59,12 +65,19 @@ def listing(functions: Sequence[Function]) -> str:
 class HermesFormat(CallFormat):
     """JSON between ``<tool_call>`` tags, the format that Hermes and Qwen models are trained on.
 
-    All calls of a message are parsed, up to MAX_CALLS.
+    All calls of a message are parsed, up to MAX_CALLS. Calls of known functions at the end of a message are also parsed
+    without the tags, alone or in fenced blocks. Between the tags, or alone at the end, a call may also be written in
+    the XML of Qwen3-Coder: ``<function=name><parameter=key>value</parameter></function>``.
     """
 
     name = "hermes"
 
     def find(self, text: str, tools: Sequence[FormattedTool]) -> tuple[list[ToolCall | InvalidCall], int]:
+        functions = {function.name: function for tool in tools for function in tool.functions()}
+        found, end = self._find_tagged(text, functions)
+        return (found, end) if found else find_bare_calls(text, functions)
+
+    def _find_tagged(self, text: str, functions: Mapping[str, Function]) -> tuple[list[ToolCall | InvalidCall], int]:
         scanner = TagScanner(text, (), structured=["tool_call"])
         found: list[ToolCall | InvalidCall] = []
         end = 0
@@ -72,7 +85,7 @@ class HermesFormat(CallFormat):
         for _ in range(MAX_TAGS):
             if tag is None or len(found) == MAX_CALLS:
                 break
-            call, after = self._read_call(text, scanner, tag)
+            call, after = self._read_call(text, scanner, tag, functions)
             if isinstance(call, InvalidCall) and scanner.is_quoted(tag):
                 after = tag.inner
             else:
@@ -90,18 +103,22 @@ class HermesFormat(CallFormat):
             f"{_OPEN}{_CLOSE} XML tags:\n{_OPEN}\n{_HERMES_CALL}\n{_CLOSE}"
         )
 
-    def _read_call(self, text: str, scanner: TagScanner, tag: TagMatch) -> tuple[ToolCall | InvalidCall, int]:
+    def _read_call(
+        self, text: str, scanner: TagScanner, tag: TagMatch, functions: Mapping[str, Function]
+    ) -> tuple[ToolCall | InvalidCall, int]:
         """Parse the call that starts with ``tag``. Returns the call and its end offset."""
-        data, position, error = decode(text, tag.inner)
+        in_xml = read_xml_call(text, tag.inner, functions)
+        data, position, error = decode(text, tag.inner) if in_xml is None else (None, in_xml[1], "")
         if not error:
+            call = call_of(data) if in_xml is None else in_xml[0]
             rest = position
             while rest < len(text) and text[rest].isspace():
                 rest += 1
             if text.startswith(_CLOSE, rest):
-                return call_of(data), rest + len(_CLOSE)
+                return call, rest + len(_CLOSE)
             if rest == len(text):  # a stop string may have removed the closing tag
-                return call_of(data), rest
-            error = f"{_CLOSE} does not follow the JSON object"
+                return call, rest
+            error = f"{_CLOSE} does not follow the call"
         close = scanner.find(_CLOSE, tag.inner)
         end = len(text) if close is None else close + len(_CLOSE)
         return InvalidCall(f"no valid JSON between {_OPEN} and {_CLOSE}: {error}"), end
@@ -110,7 +127,7 @@ class HermesFormat(CallFormat):
 class OpenAIFormat(CallFormat):
     """Native tool calls: an assistant message with ``tool_calls``, as a mapping or as JSON text.
 
-    Calls are not parsed from any other text. If all calls have ids, the observation is a list with one tool message per
+    Calls are not parsed from any other text. If a call has an id, the observation is a list with one tool message per
     call; otherwise the observation is a text.
 
     Args:
@@ -132,11 +149,10 @@ class OpenAIFormat(CallFormat):
         return f"You can call these functions with tool_calls:\n{openai_schema_lines(functions)}"
 
     def observe(self, calls: Sequence[ToolCall | InvalidCall], texts: Sequence[str]) -> Observation:
-        if any(call.id is None for call in calls):
+        if all(call.id is None for call in calls):
             return self.show(texts)
-        return [
-            {"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(calls, texts, strict=True)
-        ]
+        ids = [{} if call.id is None else {"tool_call_id": call.id} for call in calls]
+        return [{"role": "tool", **key, "content": text} for key, text in zip(ids, texts, strict=True)]
 
     def _read_text(self, text: str, tools: Sequence[FormattedTool]) -> ParsedMessage:
         if not _LOOKS_LIKE_MESSAGE.match(text):
@@ -156,15 +172,16 @@ class OpenAIFormat(CallFormat):
         if message is None:
             content = data.get("content")
             return ParsedMessage(content if isinstance(content, str) else text, (), text)
-        return ParsedMessage(message.text, message.calls, text)
+        return replace(message, parsed=text)
 
 
 class ReActFormat(CallFormat):
     """ReAct: a line ``Action:`` with a function name, then ``Action Input:`` with a JSON object, optionally fenced.
 
     If exactly one argument is required and that argument is a string, the input may also be plain text that does not
-    start with a brace. Only the first call of a message is parsed. The text after this call is ignored, because it may
-    contain an observation that the agent made up.
+    start with a brace. The fields may also be written in lower case or in Markdown, such as ``**Action:**``;
+    then only valid calls are parsed. Only the first call of a message is parsed. The text after this call is ignored,
+    because it may contain an observation that the agent made up.
     """
 
     name = "react"
@@ -174,8 +191,10 @@ class ReActFormat(CallFormat):
             return [], 0
         skipped = TagScanner(text, []).skipped_spans()
         for match in _ACTION.finditer(text):
-            if not in_spans(skipped, match.start()):
-                call, end = _read_action(text, match, tools)
+            if in_spans(skipped, match.start()):
+                continue
+            call, end = _read_action(text, match, tools)
+            if isinstance(call, ToolCall) or _PLAIN_ACTION.match(match[0]):
                 return [call], end
         return [], 0
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from gem.errors import did_you_mean
 from gem.messages import ToolCall, ToolErrorType
 from gem.tools.formats.base import MAX_CALLS, MAX_TAGS, CallFormat, FormattedTool, Function, InvalidCall, decode
 from gem.tools.formats.json_calls import listing
@@ -18,10 +17,11 @@ from gem.tools.formats.tag_scanner import TagMatch, TagScanner, in_spans
 
 _NAMED = "tool_call"  # tag of a call with a function name and JSON arguments
 _FORM = f'A call is <{_NAMED}><tool_name>name</tool_name><arguments>{{"argument": value}}</arguments></{_NAMED}>'
+_ARGUMENTS = re.compile("<(arguments|parameters)>")
 _TOOL_NAME = re.compile(r"\s*<tool_name>([^<>]*)</tool_name>\s*")
 _ANY_TAG = re.compile(r"<([A-Za-z][A-Za-z0-9_-]{2,31})(\s[^<>\n]{0,200})?/?>")
 _MAX_UNKNOWN_TAGS = 16  # maximum number of distinct unknown tags per message that are compared with the known tags
-_ORDINARY_TAGS = {"answer", "think", "code", "table", "strong", "title", "style", "script", "center"}
+_LEAST_NAME = 5  # length of the shortest tag whose misspellings are recognized: <task> is no misspelling of <ask>
 
 # Maps (tag, False) and (fence language, True) to (function name, name of the argument for the content).
 _Targets = dict[tuple[str, bool], tuple[str, str]]
@@ -112,17 +112,17 @@ def _read_named_call(text: str, scanner: TagScanner, tag: TagMatch) -> tuple[Too
     if not name:
         return _malformed(scanner, tag, "the tool name is empty", "")
     arguments: Any = {}
-    if text.startswith("<arguments>", position):
-        position += len("<arguments>")
-        if not text[position : position + 1024].lstrip().startswith("</arguments>"):
+    if opened := _ARGUMENTS.match(text, position):
+        position, closing = opened.end(), f"</{opened[1]}>"
+        if not text[position : position + 1024].lstrip().startswith(closing):
             arguments, position, error = decode(text, position)
             if error:
                 return _malformed(scanner, tag, f"the arguments are not valid JSON: {error}", name)
             if not isinstance(arguments, dict):
                 return _malformed(scanner, tag, "the arguments are not a JSON object", name)
-        position = _skip(text, position, "</arguments>")
+        position = _skip(text, position, closing)
         if position < 0:
-            return _malformed(scanner, tag, "</arguments> does not follow the JSON object", name)
+            return _malformed(scanner, tag, f"{closing} does not follow the JSON object", name)
     position = _skip(text, position, close)
     if position < 0:
         return _malformed(scanner, tag, f"{close} does not follow the arguments", name)
@@ -152,6 +152,9 @@ def _unclosed_reason(tag: TagMatch) -> str:
 def _find_near_miss(text: str, tags: Sequence[str]) -> tuple[list[ToolCall | InvalidCall], int]:
     """Find the first tag that was probably meant as a call: a known tag with attributes, or a misspelled tag.
 
+    A tag is misspelled if one letter is added, missing, wrong or swapped with the next one, or if its case is wrong.
+    Tags that are further away, such as <path> or <research>, and tags in an answer are text.
+
     Returns:
         A list with one InvalidCall, and the end offset of the tag; ([], 0) if there is no such tag.
     """
@@ -164,8 +167,20 @@ def _find_near_miss(text: str, tags: Sequence[str]) -> tuple[list[ToolCall | Inv
         if attributes and name in tags and text[match.start() - 1 : match.start()] not in ('"', "'"):
             return [InvalidCall(f"<{name}> takes no attributes: write <{name}>…</{name}>", name=name)], match.end()
         tried.add(name)
-        near = did_you_mean(name.lower(), [*tags, _NAMED]) if name.lower() not in _ORDINARY_TAGS else ""
-        tag = TagScanner(text, [name]).next(0) if near and f"</{name}>" in text else None
+        near = next((known for known in [*tags, _NAMED] if _is_misspelling(name.lower(), known.lower())), None)
+        in_answer = text.rfind("<answer>", 0, match.start()) > text.rfind("</answer>", 0, match.start())
+        tag = TagScanner(text, [name]).next(0) if near and not in_answer and f"</{name}>" in text else None
         if tag is not None and tag.content is not None:
-            return [InvalidCall(f"there is no tool <{name}>{near}", ToolErrorType.UNKNOWN_TOOL, name)], tag.end
+            reason = f"there is no tool <{name}>; did you mean {near!r}?"
+            return [InvalidCall(reason, ToolErrorType.UNKNOWN_TOOL, name)], tag.end
     return [], 0
+
+
+def _is_misspelling(word: str, known: str) -> bool:
+    """Return whether two words differ by at most one added, missing, wrong or swapped letter."""
+    if len(known) < _LEAST_NAME:
+        return word == known
+    at = next((i for i, (a, b) in enumerate(zip(word, known, strict=False)) if a != b), min(len(word), len(known)))
+    rest, other = word[at:], known[at:]
+    swapped = rest[:2] == other[:2][::-1] and rest[2:] == other[2:]
+    return swapped or rest[1:] == other[1:] or rest[1:] == other or rest == other[1:]

@@ -65,10 +65,10 @@ def get_timestamp(time: str | None = None) -> int:
     return round(_moment(time).timestamp() * 1000)
 
 
-def convert_time(source_timezone: str, target_timezone: str, time: str) -> ConvertedTime:
+def convert_time(sourceTimezone: str, targetTimezone: str, time: str) -> ConvertedTime:
     """Convert a time to another time zone."""
-    source = _moment(time, source_timezone).astimezone(_zone(source_timezone))
-    target = source.astimezone(_zone(target_timezone))
+    source = _moment(time, sourceTimezone).astimezone(_zone(sourceTimezone))
+    target = source.astimezone(_zone(targetTimezone))
     difference = (target.utcoffset() or timedelta()) - (source.utcoffset() or timedelta())
     return {
         "source": source.isoformat(),
@@ -161,14 +161,14 @@ def _moment(text: str | None, zone: str = "UTC") -> datetime:
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--transport", choices=["stdio", "http", "sse"], default="stdio")
+    parser.add_argument("--transport", choices=["stdio", "http", "streamable-http", "sse"], default="stdio")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     args = parser.parse_args(argv)
     if args.transport == "stdio":
         build_server().run("stdio")
     else:
-        transport = {"http": "streamable-http", "sse": "sse"}[args.transport]
+        transport = "sse" if args.transport == "sse" else "streamable-http"
         build_server().run(transport, host=args.host, port=args.port)
 
 

@@ -29,8 +29,8 @@ PROGRESS_STEP = 1000  # documents between two progress reports
 QUERY_CHARACTERS = 20_000  # characters of a query that are used; the rest is ignored
 QUERY_WORDS = 64  # distinct words of a query that are used; the rest are ignored
 
-# Scripts written without spaces: every character counts as a word.
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+# Every character counts as a word in scripts written without spaces, and in Hangul, whose particles are part of words.
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3"
 # Runs of letters and digits, of bounded length because tantivy drops terms of thousands of bytes.
 _WORD = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]{{1,64}}")
 _ASCII_WORD = re.compile("[a-z0-9]{1,64}")  # the same for ASCII text, three times as fast

@@ -24,10 +24,11 @@ import msgspec
 from gem.errors import BadValue, MissingDependency, require
 from gem.tools.search_engine import numpy_engine, tantivy_engine
 from gem.tools.search_engine.corpus import CorpusFile, Document, Hit, Progress, documents_of, query_words
+from gem.tools.search_engine.ranking import BM25, DEFAULT
 
 EngineName: TypeAlias = Literal["tantivy", "numpy"]
 
-VERSION = 2  # increment after any change of words() or of a file format, which invalidates older indexes
+VERSION = 3  # increment after any change of words() or of a file format, which invalidates older indexes
 MANIFEST, LOCK, ENGINE_FOLDER = "manifest.json", "building.lock", "engine"
 CHECKED_BYTES = 1 << 26  # files up to this size are compared with their checksums whenever an index is opened
 _VERSION_1_PLAN = "building.json"  # file of unfinished indexes of format version 1
@@ -88,16 +89,17 @@ class LexicalIndex(DocumentIndex):
         self._engine, self.engine, self.folder = engine, engine.name, folder
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]]) -> LexicalIndex:
+    def of(cls, rows: Iterable[Mapping[str, Any]], *, ranking: BM25 = DEFAULT) -> LexicalIndex:
         """Index up to some thousands of documents in memory with numpy.
 
         Args:
             rows: mappings with the keys of a corpus line; see gem.tools.search_engine.corpus.
+            ranking: constants, stemmer and stop words.
 
         Raises:
             BadValue: a row is malformed, or there are no rows.
         """
-        return cls(numpy_engine.NumpyEngine.of(documents_of(rows)))
+        return cls(numpy_engine.NumpyEngine.of(documents_of(rows), ranking))
 
     def __len__(self) -> int:
         return len(self._engine)
@@ -146,6 +148,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     engine: EngineName
     documents: int | None = None
     files: dict[str, tuple[int, int]] = {}
+    ranking: BM25 = DEFAULT
 
 
 def build_index(
@@ -153,6 +156,7 @@ def build_index(
     folder: str | Path,
     *,
     engine: Literal["auto"] | EngineName = "auto",
+    ranking: BM25 = DEFAULT,
     skip_bad_lines: bool = False,
     progress: Progress | None = None,
 ) -> LexicalIndex:
@@ -163,18 +167,26 @@ def build_index(
     Args:
         corpus: file of JSON lines; see gem.tools.search_engine.corpus.
         folder: a new or empty folder, or a folder with an index of the same corpus.
-        engine: "auto" is tantivy if it is installed, else numpy.
+        engine: "auto" is tantivy if it is installed and the ranking is the default, else numpy.
+        ranking: constants, stemmer and stop words. tantivy supports the default only.
         skip_bad_lines: log and skip malformed lines.
         progress: called with (name of the phase, amount done, total amount).
 
     Raises:
-        BadValue: a malformed line, a folder with other contents, or another process building in the folder.
+        BadValue: a malformed line, a folder with other contents, another process building in the folder, or a ranking
+            that the engine does not support.
         MissingDependency: engine="tantivy", but tantivy is not installed.
     """
     source, path = CorpusFile(Path(corpus), skip_bad_lines), Path(folder)
     wanted = Manifest(
-        format="gem-search-index", version=VERSION, corpus=source.fingerprint(), engine=_resolve_engine(engine)
+        format="gem-search-index",
+        version=VERSION,
+        corpus=source.fingerprint(),
+        engine="numpy" if engine == "auto" and ranking != DEFAULT else _resolve_engine(engine),
+        ranking=ranking,
     )
+    if wanted.engine == "tantivy":
+        tantivy_engine.check_ranking(ranking)
     path.mkdir(parents=True, exist_ok=True)
     with _build_lock(path):
         found = _manifest_to_resume(path)
@@ -182,6 +194,8 @@ def build_index(
             raise BadValue(f"{path}: holds an index of another corpus; delete it or choose another folder")
         if found is not None and engine not in ("auto", found.engine):
             raise BadValue(f"{path}: holds an index of engine {found.engine}; delete it or choose another folder")
+        if found is not None and found.ranking != ranking:
+            raise BadValue(f"{path}: holds an index with {found.ranking!r}; delete it or choose another folder")
         if found is None or found.documents is None:
             _build(source, path, found or wanted, progress)
     return open_index(path)
@@ -190,7 +204,7 @@ def build_index(
 def _build(source: CorpusFile, path: Path, manifest: Manifest, progress: Progress | None) -> None:
     write_atomically(path / MANIFEST, msgspec.json.encode(manifest))
     module = tantivy_engine if manifest.engine == "tantivy" else numpy_engine
-    manifest.documents = module.build(source.documents(progress), path / ENGINE_FOLDER)
+    manifest.documents = module.build(source.documents(progress), path / ENGINE_FOLDER, manifest.ranking)
     for file in sorted((path / ENGINE_FOLDER).iterdir()):
         if file.suffix != ".lock":
             manifest.files[f"{ENGINE_FOLDER}/{file.name}"] = (file.stat().st_size, _checksum(file))
@@ -225,7 +239,7 @@ def open_index(folder: str | Path, *, check: bool = False) -> LexicalIndex:
     if manifest.engine == "tantivy":
         engine = tantivy_engine.TantivyEngine(path / ENGINE_FOLDER, documents)
     else:
-        engine = numpy_engine.NumpyEngine.open(path / ENGINE_FOLDER)
+        engine = numpy_engine.NumpyEngine.open(path / ENGINE_FOLDER, manifest.ranking)
     if len(engine) != documents:
         raise _damaged(path, MANIFEST)
     return LexicalIndex(engine, path)

@@ -1,8 +1,8 @@
 """BM25 ranking with numpy, in memory or on memory-mapped files. Needs no extra dependencies.
 
-The formula is that of Lucene and tantivy: k1 = 1.2, b = 0.75, document lengths rounded to one byte. Both engines
-therefore compute the same scores. Building keeps all words of the corpus in memory, so this engine is suitable for
-up to about 300,000 documents; use tantivy for larger corpora.
+The formula is that of Lucene and tantivy, with document lengths rounded to one byte. With the default constants, both
+engines therefore compute the same scores. Building keeps all words of the corpus in memory, so this engine is suitable
+for up to about 300,000 documents; use tantivy for larger corpora.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from gem.errors import BadValue, ToolError
 from gem.tools.search_engine.corpus import Document, words
+from gem.tools.search_engine.ranking import BM25, DEFAULT
 
-K1, B = 1.2, 0.75
 TIE = 1e-4  # scores that differ by less are tied: the sum of floats depends on the order of the terms
 DOCUMENTS, WORDS = "documents.jsonl", "words.json"
 _ARRAYS = ("ends_D", "starts_W", "numbers_P", "impacts_P")
@@ -51,18 +51,20 @@ class Postings(NamedTuple):
 class PostingsBuilder:
     """Collects the words of documents and computes their postings."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranking: BM25 = DEFAULT) -> None:
+        self._ranking = ranking
         self._words: dict[str, int] = {}
         self._ids, self._lengths = array("i"), array("i")
 
     def add(self, contents: str) -> None:
         known = self._words
-        ids = [known.setdefault(word, len(known)) for word in words(contents)]
+        ids = [known.setdefault(word, len(known)) for word in self._ranking.terms(words(contents))]
         self._ids.extend(ids)
         self._lengths.append(len(ids))
 
     def postings(self) -> Postings:
         """Compute the postings. Raises BadValue if no document contains a word."""
+        k1, b = self._ranking.k1, self._ranking.b
         if not self._ids:
             raise BadValue("no document of the corpus contains a word")
         lengths_D = np.array(self._lengths, dtype=np.int64)
@@ -71,8 +73,8 @@ class PostingsBuilder:
         keys_P, times_P = np.unique(keys, return_counts=True)  # sorted by word, then by document
         words_P, numbers_P = np.divmod(keys_P, size)
         counts_W = np.bincount(words_P, minlength=len(self._words))
-        weights_W = (K1 + 1) * np.log1p((size - counts_W + 0.5) / (counts_W + 0.5))
-        norms_D = K1 * (1 - B + B * rounded_lengths(lengths_D) / lengths_D.mean())
+        weights_W = (k1 + 1) * np.log1p((size - counts_W + 0.5) / (counts_W + 0.5))
+        norms_D = k1 * (1 - b + b * rounded_lengths(lengths_D) / lengths_D.mean())
         impacts_P = weights_W[words_P] * times_P / (times_P + norms_D[numbers_P])
         starts_W = np.concatenate([[0], np.cumsum(counts_W)])
         return Postings(self._words, starts_W, numbers_P.astype(np.int32), impacts_P.astype(np.float32))
@@ -83,21 +85,21 @@ class NumpyEngine:
 
     name = "numpy"
 
-    def __init__(self, documents: Sequence[Document], postings: Postings) -> None:
-        self._documents, self._postings = documents, postings
+    def __init__(self, documents: Sequence[Document], postings: Postings, ranking: BM25 = DEFAULT) -> None:
+        self._documents, self._postings, self._ranking = documents, postings, ranking
         self._urls: dict[str, int] | None = None
 
     @classmethod
-    def of(cls, documents: Sequence[Document]) -> NumpyEngine:
+    def of(cls, documents: Sequence[Document], ranking: BM25 = DEFAULT) -> NumpyEngine:
         """Index documents in memory."""
-        builder = PostingsBuilder()
+        builder = PostingsBuilder(ranking)
         for document in documents:
             builder.add(document["contents"])
-        return cls(documents, builder.postings())
+        return cls(documents, builder.postings(), ranking)
 
     @classmethod
-    def open(cls, folder: Path) -> NumpyEngine:
-        """Open an index written by build(), as memory-mapped files.
+    def open(cls, folder: Path, ranking: BM25 = DEFAULT) -> NumpyEngine:
+        """Open an index written by build() with the same ranking, as memory-mapped files.
 
         Raises:
             BadValue: files are missing, damaged or inconsistent.
@@ -113,7 +115,7 @@ class NumpyEngine:
             raise BadValue(f"{folder}: cannot be opened ({e}); delete the index and rebuild it") from e
         if len(starts_W) != len(known) + 1 or not len(numbers_P) == len(impacts_P) == int(starts_W[-1]):
             raise BadValue(f"{folder}: its files do not match; delete the index and rebuild it")
-        return cls(documents, Postings(known, starts_W, numbers_P, impacts_P))
+        return cls(documents, Postings(known, starts_W, numbers_P, impacts_P), ranking)
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -121,7 +123,8 @@ class NumpyEngine:
     def search(self, query: Sequence[str], topk: int) -> list[tuple[float, Document]]:
         """See LexicalEngine.search."""
         known, starts_W, numbers_P, impacts_P = self._postings
-        spans = [slice(starts_W[w], starts_W[w + 1]) for word in query if (w := known.get(word)) is not None]
+        terms = dict.fromkeys(self._ranking.terms(query))  # several words may have the same stem
+        spans = [slice(starts_W[w], starts_W[w + 1]) for word in terms if (w := known.get(word)) is not None]
         if not spans:
             return []
         found = np.concatenate([numbers_P[span] for span in spans])
@@ -177,10 +180,10 @@ class StoredDocuments(Sequence[Document]):
         self._map.close()
 
 
-def build(documents: Iterable[Document], folder: Path) -> int:
+def build(documents: Iterable[Document], folder: Path, ranking: BM25 = DEFAULT) -> int:
     """Write an index of documents into a folder, overwriting a partial index. Returns the number of documents."""
     folder.mkdir(exist_ok=True)
-    builder, ends_D, size = PostingsBuilder(), array("q"), 0
+    builder, ends_D, size = PostingsBuilder(ranking), array("q"), 0
     with (folder / DOCUMENTS).open("wb") as file:
         for document in documents:
             size += file.write(msgspec.json.encode(document) + b"\n")

@@ -16,6 +16,7 @@ from typing import Any
 from gem.errors import BadValue, CallerError
 from gem.tools.search_engine.dense import EmbeddingsEndpoint, Encoder, HybridIndex, add_vectors, open_dense
 from gem.tools.search_engine.index import MANIFEST, DocumentIndex, build_index, open_index
+from gem.tools.search_engine.ranking import DEFAULT, pyserini
 from gem.tools.search_engine.server import Batcher, Service, add_address, serve
 
 
@@ -57,10 +58,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="retrieval_server", description=__doc__)
-    parser.add_argument("--corpus", type=Path, help="file of JSON lines; not needed where --index is complete")
-    parser.add_argument("--index", type=Path, required=True, help="folder of the index")
+    parser.add_argument(
+        "--corpus", "--corpus_path", type=Path, help="file of JSON lines; not needed where --index is complete"
+    )
+    parser.add_argument("--index", "--index_path", type=Path, required=True, help="folder of the index")
     parser.add_argument("--topk", type=int, default=3, help="documents for a request without topk")
     parser.add_argument("--engine", choices=["auto", "tantivy", "numpy"], default="auto")
+    parser.add_argument(
+        "--ranking", choices=["default", "pyserini"], default="default", help="pyserini: its constants and stemming"
+    )
     parser.add_argument("--skip_bad_lines", action="store_true", help="skip malformed lines of the corpus")
     parser.add_argument("--mode", choices=["lexical", "dense", "hybrid"], default="lexical")
     parser.add_argument(
@@ -98,7 +104,13 @@ def _open(args: argparse.Namespace) -> DocumentIndex:
         if args.corpus is None:
             lexical = open_index(args.index)
         else:
-            options = {"engine": args.engine, "skip_bad_lines": args.skip_bad_lines, "progress": progress}
+            ranking = pyserini() if args.ranking == "pyserini" else DEFAULT
+            options = {
+                "engine": args.engine,
+                "ranking": ranking,
+                "skip_bad_lines": args.skip_bad_lines,
+                "progress": progress,
+            }
             lexical = build_index(args.corpus, args.index, **options)
         if args.mode == "lexical":
             return lexical

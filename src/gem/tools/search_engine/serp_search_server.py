@@ -50,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="serp_search_server", description=__doc__)
     parser.add_argument("--search_url", default=URL)
     parser.add_argument("--serp_api_key", help=f"default: ${KEY_VARIABLE}, hidden from other users")
-    parser.add_argument("--engine", default="google", help="search engine that SerpAPI uses: google, bing, …")
+    parser.add_argument(
+        "--engine", "--serp_engine", default="google", help="search engine that SerpAPI uses: google, bing, …"
+    )
     add_options(parser)
     args = parser.parse_args(argv)
 

@@ -12,6 +12,7 @@ import msgspec
 from gem.errors import BadValue, ToolError, require
 from gem.tools.search_engine.corpus import Document, words
 from gem.tools.search_engine.numpy_engine import TIE
+from gem.tools.search_engine.ranking import BM25, DEFAULT
 
 COMMIT_EVERY = 100_000  # documents; an interrupted build resumes after the last commit
 HEAP_BYTES = 128_000_000  # memory in which the writer buffers documents
@@ -88,8 +89,9 @@ class TantivyEngine:
             raise ToolError(f"{self._folder}: a document is damaged ({e}); rebuild the index") from e
 
 
-def build(documents: Iterable[Document], folder: Path) -> int:
+def build(documents: Iterable[Document], folder: Path, ranking: BM25 = DEFAULT) -> int:
     """Write an index of documents into a folder, or resume after the last commit. Returns the number of documents."""
+    check_ranking(ranking)
     tantivy = require("tantivy", extra="search")
     folder.mkdir(exist_ok=True)
     schema = (
@@ -123,3 +125,9 @@ def build(documents: Iterable[Document], folder: Path) -> int:
         writer.commit()
         writer.wait_merging_threads()
     return count
+
+
+def check_ranking(ranking: BM25) -> None:
+    """Raise BadValue for settings other than the defaults, because tantivy has fixed constants."""
+    if ranking != DEFAULT:
+        raise BadValue(f"tantivy has fixed constants and supports {DEFAULT!r} only; use engine='numpy' for {ranking!r}")

@@ -1,0 +1,103 @@
+r"""Find reference answers that no model's answer can equal: artifacts of data conversion, and prose.
+
+``gem check --rows`` applies these functions to the rows of a dataset. They read the text only; whether a formula can be
+parsed is decided by MathGrader.check_gold().
+
+>>> gold_error("He has 3 + 4 = 7 eggs.\n#### 7"), gold_error("['7']"), gold_error("7")
+("a worked solution; the answer is what follows '####'", 'a list written as text', None)
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from gem.graders.code_compare import same_output, same_value
+from gem.graders.code_tests import ProgramTest, Suite
+
+MAX_PHRASE_WORDS = 8  # words between two commas of a math answer, without LaTeX and words such as "and" or "if"
+MAX_FORMULA_WORDS = 16  # words of a math answer, which may be a list of names
+MAX_WORDS = 20  # words of a short answer; the answers of Natural Questions and TriviaQA have about five
+_WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}")
+_FORMULA_WORD = re.compile(r"\b(?:if|and|or|for|all|any|otherwise|where|when|to|in|is)\b|\\(?:begin|end)\{\w+\*?\}")
+_SENTENCES = re.compile(r"(?:[^\W\d_]{2,}\W+){2}[^\W\d_]{2,}\.\s+[A-Z]")  # text after a sentence
+_MISSING = ("nan", "<NA>", "NaN")
+_NUMPY = re.compile(r"array\(.*\)|\[\s*(['\"]).*?\1(?:\s+\1.*?\1)*\s*\]", re.DOTALL)
+
+
+def gold_error(gold: str, *, formula: bool = True) -> str | None:
+    """Return why no answer can equal a reference answer, or None.
+
+    Args:
+        formula: whether the answer is a math answer; otherwise it is a short answer in words.
+    """
+    text = gold.strip()
+    if not text:
+        return "an empty text"
+    if "####" in text:
+        return "a worked solution; the answer is what follows '####'"
+    if text in (_MISSING if formula else _MISSING[:2]):
+        return "a missing value (NaN)"
+    if (kind := _container(text)) is not None:
+        return f"a {kind} written as text"
+    words = [len(_WORD.findall(part)) for part in re.split("[,;]", _FORMULA_WORD.sub(" ", text) if formula else text)]
+    if formula and (max(words) > MAX_PHRASE_WORDS or sum(words) > MAX_FORMULA_WORDS or _SENTENCES.search(text)):
+        return "prose instead of an answer"
+    return f"prose of {sum(words)} words instead of a short answer" if sum(words) > MAX_WORDS else None
+
+
+def value_error(value: Any) -> str | None:
+    """Return why a value of a dataset row is no reference answer, or None: a mapping, a nested list, bytes or NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "a missing value (NaN)" if math.isnan(value) else "an infinite number"
+    if isinstance(value, (Mapping, list, tuple, set, bytes)):
+        return f"a {type(value).__name__}"
+    return None
+
+
+def suite_error(suite: Suite) -> str | None:
+    """Return why no program can pass tests, or why every program passes them; None if neither was found."""
+    if suite.function is None and not any(test.accepted[0].strip() for test in suite.tests):
+        return "every expected output is empty"
+    first: dict[object, ProgramTest] = {}
+    for number, test in enumerate(suite.tests):
+        if any(isinstance(value, float) and math.isnan(value) for value in test.accepted):
+            return f"test {number} expects NaN, which equals no value"
+        known = first.setdefault((test.case.stdin, test.case.arguments), test)
+        if known is not test and not _compatible(known, test, suite.function):
+            return f"test {number} expects another output than test {suite.tests.index(known)} for the same input"
+    return None
+
+
+def _compatible(one: ProgramTest, other: ProgramTest, function: str | None) -> bool:
+    if function is None:
+        return same_output(one.accepted[0], other.accepted[0]) or same_output(other.accepted[0], one.accepted[0])
+    return any(
+        same_value(json.dumps(a), b) or same_value(json.dumps(b), a) for a in one.accepted for b in other.accepted
+    )
+
+
+def _container(text: str) -> str | None:
+    """Return "list" or "dict" if a text is the repr or JSON of a list of texts or of a dict; otherwise None."""
+    if text[0] not in "[{(a" or text[-1] not in "]})":
+        return None
+    if _NUMPY.fullmatch(text):
+        return "list"
+    value: Any = None
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SyntaxWarning)  # of "\d" in a literal
+                value = parse(text)
+            break
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            continue
+    if isinstance(value, dict):
+        return "dict" if value else None  # {} is an empty set
+    holds_text = isinstance(value, (list, tuple, set)) and any(isinstance(item, (str, dict)) for item in value)
+    return "list" if holds_text else None

@@ -1,0 +1,263 @@
+"""Environments with several agents, which observe and act through dicts from agent to value.
+
+>>> class Count(MultiAgentEnv):
+...     possible_agents = ["ann", "bob"]
+...     def observe(self, agent):
+...         return f"{agent}, say a number"
+...     def _process_actions(self, actions):
+...         for agent, action in actions.items():
+...             self.rewards[agent] = float(action)
+...             self.terminations[agent] = True
+>>> env = Count()
+>>> _ = env.reset(seed=0)
+>>> env.step({"ann": "2"})[1]
+{'ann': 2.0, 'bob': 0.0}
+>>> env.agents, env.get_active_states()["bob"].reward
+(['bob'], 0.0)
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from gem.core import Env, Info, Step
+from gem.errors import BadAction, BadValue, EpisodeOver, did_you_mean
+
+Mode = Literal["sequential", "parallel"]
+# Values per agent that a step returns beside the observations, in the order of the five.
+_PER_AGENT = ("rewards", "terminations", "truncations", "infos")
+
+
+class AgentSelector:
+    """Decides which agents act next: one after another, or all at once.
+
+    Args:
+        agents: the agents in their order.
+        mode: "sequential" or "parallel".
+
+    Raises:
+        BadValue: the mode is unknown, or an agent is named twice.
+    """
+
+    def __init__(self, agents: Sequence[str], mode: Mode = "sequential") -> None:
+        if mode not in get_args(Mode):
+            raise BadValue(f"mode must be 'sequential' or 'parallel', got {mode!r}")
+        self.mode: Mode = mode
+        self.reinit(agents)
+
+    def reinit(self, agents: Sequence[str]) -> None:
+        """Start again with these agents. The first of them acts next."""
+        if len(set(agents)) < len(agents):
+            raise BadValue(f"each agent must be named once, got {list(agents)!r}")
+        self.agents, self.position = list(agents), 0
+
+    def get_active_agents(self) -> list[str]:
+        """Return the agents that act next: one, or all in mode "parallel"; none if there are no agents."""
+        return list(self.agents) if self.mode == "parallel" else self.agents[self.position : self.position + 1]
+
+    def next(self) -> list[str]:
+        """Pass the turn on, and return the agents that act next."""
+        self.position = (self.position + 1) % max(len(self.agents), 1)
+        return self.get_active_agents()
+
+    def is_first(self) -> bool:
+        """Return whether the first agent is among those that act next."""
+        return self.mode == "parallel" or self.position == 0
+
+    def is_last(self) -> bool:
+        """Return whether the last agent is among those that act next."""
+        return self.mode == "parallel" or self.position >= len(self.agents) - 1
+
+    def add_agent(self, agent: str) -> None:
+        """Add an agent after the last one, unless it is there already."""
+        if agent not in self.agents:
+            self.agents.append(agent)
+
+    def remove_agent(self, agent: str) -> None:
+        """Remove an agent, if it is there. If it was to act next, its successor is."""
+        if agent in self.agents:
+            index = self.agents.index(agent)
+            self.agents.remove(agent)
+            self.position = (self.position - (index < self.position)) % max(len(self.agents), 1)
+
+
+class MultiAgentEnv(Env):
+    """An environment with several agents.
+
+    Subclasses set ``possible_agents``, and ``agent_selector`` if the agents do not act one after another. They define
+    ``observe`` and ``_process_actions``, and set up an episode in ``start_episode`` or before they call
+    ``super().reset(seed)``. An agent that is terminated or truncated leaves ``agents``. The episode is over when all
+    have left.
+
+    Attributes:
+        possible_agents: the agents at the start of an episode.
+        agents: the agents that are still playing.
+        agent_selector: decides which agents act next.
+        rewards, terminations, truncations, infos: values of the last step, by agent.
+        shared_memory: the messages that each agent received in this episode, as {"from", "message"}.
+    """
+
+    possible_agents: Sequence[str] = ()
+    agent_selector: AgentSelector | None = None
+    agents: list[str]
+    rewards: dict[str, float]
+    terminations: dict[str, bool]
+    truncations: dict[str, bool]
+    infos: dict[str, Info]
+    shared_memory: dict[str, list[dict[str, Any]]]
+    _cumulative_rewards: dict[str, float]  # sums of the rewards of the episode
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._clear([])
+
+    def observe(self, agent: str) -> Any:
+        """Return what an agent sees."""
+        raise NotImplementedError(f"{type(self).__name__} must define observe(agent)")
+
+    def _process_actions(self, actions: Mapping[str, Any]) -> Any:
+        """Apply the actions of the active agents.
+
+        Either changes ``rewards``, ``terminations``, ``truncations`` and ``infos``, which are zero, false and empty at
+        the start of each step, or returns five dicts like step(), whose values are stored there.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define _process_actions(actions)")
+
+    def start_episode(self) -> None:
+        """Draw the first state of an episode from ``self.rng``. Called by reset()."""
+
+    def reset(self, seed: int | None = None) -> tuple[dict[str, Any], dict[str, Info]]:
+        """Start an episode. Returns the observations and infos of all agents."""
+        super().reset(seed)
+        self._clear(self.possible_agents)
+        if self.agent_selector is None:
+            self.agent_selector = AgentSelector(self.agents)
+        self.agent_selector.reinit(self.agents)
+        self.start_episode()
+        return {agent: self.observe(agent) for agent in self.agents}, {a: self.infos[a] for a in self.agents}
+
+    def step(  # type: ignore[override]  # the values are dicts by agent
+        self, actions: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]:
+        """Apply one action of each active agent.
+
+        Returns:
+            Observations, rewards, terminations, truncations and infos of all agents that were playing.
+
+        Raises:
+            EpisodeOver: no agent is playing.
+            BadAction: actions is not a dict.
+            BadValue: an agent is unknown or not active, or an active agent has no action.
+        """
+        selector = self._check_actions(actions)
+        players = list(self.agents)
+        self._fill(players)
+        observations = self._store(self._process_actions(actions))
+        for agent in players:
+            self._cumulative_rewards[agent] += self.rewards[agent]
+        selector.next()
+        for agent in players:
+            if self.terminations[agent] or self.truncations[agent]:
+                self.remove_agent(agent)
+        seen = {agent: observations[agent] if agent in observations else self.observe(agent) for agent in players}
+        rewards, terminations, truncations, infos = (
+            {agent: getattr(self, name)[agent] for agent in players} for name in _PER_AGENT
+        )
+        return seen, rewards, terminations, truncations, infos
+
+    def get_state(self, agent: str | None = None) -> Any:
+        """Return an agent's observation, sum of rewards, termination, truncation and info as a Step.
+
+        Without an agent, returns the state of the episode like Env.get_state().
+        """
+        if agent is None:
+            own = {name: getattr(self, name) for name in ("agents", "_cumulative_rewards", *_PER_AGENT)}
+            turn = 0 if self.agent_selector is None else self.agent_selector.position
+            own |= {"messages": self.shared_memory, "position": turn}
+            return {**super().get_state(), "multiagent": copy.deepcopy(own)}
+        self._check_agent(agent)
+        values = self.terminations[agent], self.truncations[agent], self.infos[agent]
+        return Step(self.observe(agent), self._cumulative_rewards[agent], *values)
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        own = state.get("multiagent")
+        if not isinstance(own, Mapping):
+            raise BadValue(f"invalid state for {type(self).__name__}: it has no agents")
+        super().set_state(state)
+        own = copy.deepcopy(dict(own))
+        for name in ("agents", "_cumulative_rewards", *_PER_AGENT):
+            setattr(self, name, own[name])
+        self.shared_memory = own["messages"]
+        self.agent_selector = self.agent_selector or AgentSelector(())
+        self.agent_selector.reinit(self.agents)
+        self.agent_selector.position = own["position"]
+
+    def get_active_states(self) -> dict[str, Step]:
+        """Return get_state(agent) of each agent that acts next."""
+        active = [] if self.agent_selector is None else self.agent_selector.get_active_agents()
+        return {agent: self.get_state(agent) for agent in active}
+
+    def add_agent(self, agent_id: str) -> None:
+        """Add an agent to the running episode. It acts after the others."""
+        if agent_id not in self.agents:
+            self.agents.append(agent_id)
+            self._fill([agent_id])
+            self._cumulative_rewards.setdefault(agent_id, 0.0)
+            self.shared_memory.setdefault(agent_id, [])
+            if self.agent_selector is not None:
+                self.agent_selector.add_agent(agent_id)
+
+    def remove_agent(self, agent_id: str) -> None:
+        """Remove an agent from the running episode."""
+        if agent_id in self.agents:
+            self.agents.remove(agent_id)
+        if self.agent_selector is not None:
+            self.agent_selector.remove_agent(agent_id)
+
+    def send_message(self, from_agent: str, to_agent: str, message: Any) -> None:
+        """Append a message to the shared memory of one agent."""
+        self._check_agent(to_agent)
+        self.shared_memory[to_agent].append({"from": from_agent, "message": message})
+
+    def broadcast_message(self, from_agent: str, message: Any) -> None:
+        """Append a message to the shared memory of all other agents."""
+        for agent in self.agents:
+            if agent != from_agent:
+                self.send_message(from_agent, agent, message)
+
+    def _clear(self, agents: Sequence[str]) -> None:
+        self.agents = list(agents)
+        self.rewards, self.terminations, self.truncations, self.infos = {}, {}, {}, {}
+        self._cumulative_rewards = dict.fromkeys(agents, 0.0)
+        self.shared_memory = {agent: [] for agent in agents}
+        self._fill(agents)
+
+    def _fill(self, agents: Sequence[str]) -> None:
+        for agent in agents:
+            self.rewards[agent], self.terminations[agent], self.truncations[agent] = 0.0, False, False
+            self.infos[agent] = {}
+
+    def _check_actions(self, actions: Mapping[str, Any]) -> AgentSelector:
+        if not self.agents or self.agent_selector is None:
+            raise EpisodeOver("no agent is playing; call reset()")
+        if not isinstance(actions, Mapping):
+            raise BadAction(f"actions must be a dict from agent to action, got {type(actions).__name__}")
+        active = self.agent_selector.get_active_agents()
+        if set(actions) != set(active):
+            raise BadValue(f"actions must be those of {active}, got {sorted(map(str, actions))}")
+        return self.agent_selector
+
+    def _store(self, results: Any) -> Mapping[str, Any]:
+        """Store the five dicts that _process_actions() returned, if any, and return its observations."""
+        if results is None:
+            return {}
+        observations, *values = results
+        for name, own in zip(_PER_AGENT, values, strict=True):
+            getattr(self, name).update(own)
+        return observations or {}
+
+    def _check_agent(self, agent: str) -> None:
+        if agent not in self.shared_memory:
+            raise BadValue(f"no agent {agent!r}{did_you_mean(str(agent), self.shared_memory)}")

@@ -1,0 +1,124 @@
+"""Replies of OpenAI-compatible endpoints: chat completions, and completions of token prompts."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gem._internal.http_client import HttpRequest, RequestError
+
+REASONING = ("reasoning_content", "reasoning", "reasoning_details")  # fields of a message; servers differ
+_TOKEN_ID = "token_id:"  # vLLM's prefix of tokens with return_tokens_as_token_ids
+_CLOSING_TAG = re.compile(r"\s*</([\w.-]+)>\s*")
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A model's reply.
+
+    Args:
+        text: empty if the reply has no content, for example only hidden reasoning.
+        finish: the endpoint's finish_reason, such as "stop", "length" or "content_filter"; None if not given.
+        usage: token counts from the endpoint; empty if not given.
+        tool_calls: native tool calls in OpenAI's format; empty for none.
+        reasoning: the reasoning of the reply, under the names that the endpoint uses (``reasoning_content``,
+            ``reasoning``, ``reasoning_details``); empty for none.
+        refusal: why the model refused to reply; None if it did not refuse.
+        prompt_ids, sampled_ids: token ids of the prompt and of the reply; empty if not given. vLLM and SGLang give them
+            on request (``return_token_ids=True``).
+        logprobs: log-probability of each token of the reply; empty if not given.
+    """
+
+    text: str
+    finish: str | None = None
+    usage: dict[str, Any] = field(default_factory=dict)
+    tool_calls: list[Any] = field(default_factory=list)
+    reasoning: dict[str, Any] = field(default_factory=dict)
+    refusal: str | None = None
+    prompt_ids: list[int] = field(default_factory=list)
+    sampled_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+
+    @property
+    def message(self) -> dict[str, Any] | None:
+        """The reply as a message for the next request; None if the text alone is the message."""
+        if not self.tool_calls and not self.reasoning:
+            return None
+        calls = {"tool_calls": self.tool_calls} if self.tool_calls else {}
+        return {"role": "assistant", "content": self.text or None, **calls, **self.reasoning}
+
+
+def parse_completion(request: HttpRequest, body: bytes) -> Completion:
+    """Parse a response. Raises RequestError for an invalid one, such as a proxy's error page with status 200."""
+    text = body.decode("utf-8", "replace")
+    try:
+        return _completion(json.loads(text))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as e:
+        reason = f"{e}: " if isinstance(e, _Invalid) else ""
+        raise RequestError(f"the reply is not a completion: {reason}{request.redact(text)[:300]!r}") from None
+
+
+class _Invalid(ValueError):
+    pass
+
+
+def _completion(data: Any) -> Completion:
+    choice, usage = data["choices"][0], data.get("usage")
+    message = choice["message"] if "message" in choice else {"content": choice["text"]}
+    content, calls, refusal = message.get("content"), message.get("tool_calls"), message.get("refusal")
+    finish = choice.get("finish_reason")
+    if not all(isinstance(value, str | None) for value in (content, finish, refusal)):
+        raise TypeError
+    if not isinstance(calls, list | None):
+        raise TypeError
+    tokens, logprobs = _logprobs(choice.get("logprobs") or {})
+    sampled = choice.get("token_ids") or tokens
+    prompt = choice.get("prompt_token_ids") or data.get("prompt_token_ids") or []
+    if not all(type(id) is int and id >= 0 for ids in (prompt, sampled) for id in ids):
+        raise _Invalid("token ids should be integers")
+    if sampled and logprobs and len(sampled) != len(logprobs):
+        raise _Invalid(f"{len(sampled)} token ids and {len(logprobs)} log-probabilities")
+    return Completion(
+        content or "",
+        finish,
+        usage if isinstance(usage, dict) else {},
+        calls or [],
+        {name: message[name] for name in REASONING if message.get(name)},
+        refusal or None,
+        list(prompt),
+        list(sampled),
+        logprobs,
+    )
+
+
+def _logprobs(data: Mapping[str, Any]) -> tuple[list[int], list[float]]:
+    """Return the token ids, if the tokens are given as ids, and the log-probabilities."""
+    if entries := data.get("content"):  # of a chat completion
+        tokens, logprobs = [entry["token"] for entry in entries], [entry["logprob"] for entry in entries]
+    else:
+        tokens, logprobs = data.get("tokens") or [], data.get("token_logprobs") or []
+    if not all(isinstance(value, int | float) and math.isfinite(value) for value in logprobs):
+        raise _Invalid("log-probabilities should be finite numbers")
+    are_ids = all(isinstance(token, str) and token.startswith(_TOKEN_ID) for token in tokens)
+    return [int(token.removeprefix(_TOKEN_ID)) for token in tokens] if are_ids else [], list(map(float, logprobs))
+
+
+def with_closing_tag(text: str, stop: str | Sequence[str] | None) -> str:
+    """Append the closing tag that a stop string has cut off.
+
+    Args:
+        stop: the stop strings of the request. Those that are closing tags, such as ``</tool_call>``, are appended if
+            the text has opened the tag and not closed it.
+
+    >>> with_closing_tag("<python>1 + 1", ["</python>"])
+    '<python>1 + 1</python>'
+    """
+    for string in [stop] if isinstance(stop, str) else stop or ():
+        tag = _CLOSING_TAG.fullmatch(string)
+        if tag and re.search(rf"<{re.escape(tag[1])}[\s=>]", text[text.rfind(f"</{tag[1]}>") + 1 :]):
+            return text + string
+    return text

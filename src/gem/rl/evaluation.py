@@ -1,0 +1,101 @@
+"""Which episodes an evaluation plays, so that none of them is also trained on where that can be had.
+
+A data set is split by row. Environments that generate their tasks have only seeds, which may give an episode that
+training has played as well; the description says so where that is likely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from gem.datasets import Rows, Stream, Without, hold_back
+from gem.errors import BadValue
+from gem.registry import ENV_REGISTRY, make
+from gem.rl.config import TrainConfig
+from gem.seeding import derive, permuted
+
+Wrap = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """The episodes of an evaluation.
+
+    Args:
+        seeds: one seed per episode, the same in every run.
+        description: what is played, for people.
+        env_kwargs: arguments of the environment, in addition to those of training.
+        training_rows: wraps each training environment; restricts it to the rows that are not held back.
+        held_out_rows: wraps each evaluation environment; seed i then asks the i-th row of the evaluation.
+    """
+
+    seeds: Sequence[int]
+    description: str
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    training_rows: Sequence[Wrap] = ()
+    held_out_rows: Sequence[Wrap] = ()
+
+
+def plan_evaluation(config: TrainConfig) -> Evaluation:
+    """Choose the episodes of the evaluations of a run: another split, rows that are held back, or fresh seeds.
+
+    Raises:
+        BadValue: eval_split does not fit the environment, or no row can be held back.
+    """
+    if config.eval_split is not None:
+        return _other_split(config, config.eval_split)
+    with make(config.env, **config.env_kwargs) as env:
+        rows = _rows(env)
+        if rows is None or rows.generated:
+            return _fresh_seeds(config.eval_episodes, _caution(env))
+    held_back = hold_back(rows, config.eval_share)
+    asked = held_back[: config.eval_episodes]
+    return Evaluation(
+        seeds=range(len(asked)),
+        description=f"{len(asked):,} of {len(rows):,} rows, held back from training",
+        training_rows=[partial(_ask_only, numbers=Without(len(rows), held_back))],
+        held_out_rows=[partial(_ask_only, numbers=asked, shuffle=False)],
+    )
+
+
+def _other_split(config: TrainConfig, split: str) -> Evaluation:
+    if config.env_kwargs.get("split", ENV_REGISTRY[config.env].kwargs.get("split")) == split:
+        raise BadValue(f"eval_split must differ from the split that is trained on, got {split!r}")
+    with make(config.env, **{**config.env_kwargs, "split": split}) as env:
+        rows = _rows(env)
+    if rows is None:
+        raise BadValue(f"eval_split={split!r} needs a data set with random access; {config.env} has none")
+    asked = [permuted(i, len(rows), "evaluation") for i in range(min(config.eval_episodes, len(rows)))]
+    return Evaluation(
+        seeds=range(len(asked)),
+        description=f"{len(asked):,} of {len(rows):,} rows of the split {split!r}",
+        env_kwargs={"split": split},
+        held_out_rows=[partial(_ask_only, numbers=asked, shuffle=False)],
+    )
+
+
+def _fresh_seeds(episodes: int, caution: str) -> Evaluation:
+    seeds = [derive("held-out", i) for i in range(episodes)]
+    return Evaluation(seeds=seeds, description=f"{episodes:,} fresh seeds{caution}")
+
+
+def _caution(env: Any) -> str:
+    """Return why fresh seeds may play what training has played, or nothing."""
+    if isinstance(getattr(env.unwrapped, "dataset", None), Stream):
+        return "; rows of a stream cannot be held back, so training may have asked them"
+    instances = env.instances()
+    return "" if instances is None else f"; there are only {instances:,} different episodes, which training plays too"
+
+
+def _rows(env: Any) -> Rows | None:
+    """Return the rows of an environment over a data set with random access, or None."""
+    rows = getattr(env.unwrapped, "dataset", None)
+    return rows if isinstance(rows, Rows) and hasattr(env.unwrapped, "ask_only") else None
+
+
+def _ask_only(env: Any, *, numbers: Sequence[int], shuffle: bool = True) -> Any:
+    env.unwrapped.ask_only(numbers, shuffle=shuffle)
+    return env

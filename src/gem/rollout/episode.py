@@ -1,0 +1,202 @@
+"""One running episode: its next context, its requests to the policy, and its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gem.conversation.history import History, RepliesAtRisk
+from gem.conversation.observations import role_of, text_messages, with_prefix_and_suffix
+from gem.core import Info, StopReason
+from gem.messages import Observation, Role
+from gem.policies import Policy, Reply, Request
+from gem.token_ids import NO_TOKENS, TokenIds
+from gem.trajectory import Trajectory, Turn
+
+NO_PARTS: dict[str, float] = {}  # shared by the turns whose reward has no parts; never modified
+_NO_ITEMS: list[Any] = []  # likewise for their token fields
+_SHOWN_INFO = frozenset({"prefix", "suffix", "use_tool"})  # the only keys of info that affect what the policy is shown
+
+
+class Batch(NamedTuple):
+    """Data shared by all turns of one act() call.
+
+    Args:
+        version: version of the policy.
+        policy_seconds: duration of the act() call.
+        sent_at: time.perf_counter() when act() returned.
+    """
+
+    version: int
+    policy_seconds: float
+    sent_at: float
+
+
+NO_BATCH = Batch(0, 0.0, 0.0)
+
+
+class ActiveEpisode:
+    """A running episode: its latest observation, the context to feed next, and its record so far.
+
+    Args:
+        trajectory: the record, extended in place.
+        observation, info: the latest observation of the environment and its info.
+        tools: schemas for native tool calls; info["tools"] replaces them.
+
+    Attributes:
+        shown: the observation with its prefix and suffix, as the policy receives it.
+        role: role of the observation if it is text.
+        prompt_ids: tokens of the next context. Empty before prepare(), and always empty for text policies.
+        dropped: number of oldest turns left out of that context.
+        exceeded: the limit that the context exceeds. None if it exceeds no limit.
+        reply: the reply whose action the environment is executing. None during a reset.
+        batch: the batch of that reply.
+    """
+
+    __slots__ = (
+        "at_risk",
+        "batch",
+        "dropped",
+        "exceeded",
+        "info",
+        "key_slot",
+        "observation",
+        "prompt_ids",
+        "reply",
+        "role",
+        "shown",
+        "slot",
+        "tools",
+        "trajectory",
+        "turns",
+    )
+
+    observation: Any
+    info: Info
+    shown: Observation
+    role: Role
+
+    def __init__(
+        self, trajectory: Trajectory, observation: Any, info: Info | None, tools: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self.trajectory, self.turns, self.slot = trajectory, trajectory.turns, trajectory.slot
+        # A seeded episode samples the same tokens on every slot, so its key does not contain the slot.
+        self.key_slot = trajectory.slot if trajectory.seed is None else 0
+        self.tools = tools
+        self.prompt_ids = NO_TOKENS
+        self.at_risk = RepliesAtRisk()
+        self.dropped = self.turns[-1].dropped if self.turns else 0
+        self.exceeded: StopReason | None = None
+        self.reply: Reply | None = None
+        self.batch = NO_BATCH
+        self.observe(observation, info)
+
+    def observe(self, observation: Any, info: Info | None) -> None:
+        """Set the latest observation."""
+        self.observation = observation
+        if info and "tools" in info:
+            self.tools = info["tools"]
+        if info and "idx" in info and not self.turns:
+            self.trajectory.row_id = info["idx"]
+        if not info or _SHOWN_INFO.isdisjoint(info):
+            self.info, self.role = {}, "user"
+            self.shown = observation if type(observation) is str else with_prefix_and_suffix(observation, {})
+        else:
+            self.info = {key: info[key] for key in sorted(_SHOWN_INFO) if key in info}
+            self.role = role_of(self.info)
+            self.shown = with_prefix_and_suffix(observation, self.info)
+
+    def prepare(self, policy: Policy, history: History, *, is_prompt: bool, is_history: bool) -> None:
+        """Compute the next context and check it against the limits.
+
+        Args:
+            is_prompt: the observation is a complete prompt, written with a chat template.
+            is_history: the observation contains the whole history.
+        """
+        if self.prompt_ids:
+            return
+        if policy.chat is None:
+            if not (is_prompt or is_history):
+                self.dropped, self.exceeded = history.dropped(self.turns), history.exceeded(self.turns)
+        elif is_prompt or is_history:
+            self.prompt_ids = TokenIds(
+                policy.chat.raw(self.observation)
+                if is_prompt
+                else policy.chat.prompt(text_messages(self.shown, self.role))
+            )
+            limit = policy.max_prompt_tokens
+            too_long = bool(self.turns) and limit is not None and len(self.prompt_ids) > limit
+            self.dropped, self.exceeded = 0, StopReason.MAX_TOKENS if too_long else None
+        else:
+            new = text_messages(self.shown, self.role)
+            context = history.context(policy.chat, self.turns, new, policy.max_prompt_tokens, self.at_risk)
+            self.prompt_ids, self.dropped, self.exceeded = context
+
+    def request(self, sample_random_action: Callable[[], str], is_history: bool) -> Request:
+        """Build the request for the next action. Policies with a chat template need a prepare() call first."""
+        return Request(
+            self.shown,
+            self.prompt_ids,
+            (self.key_slot, self.trajectory.episode, len(self.turns)),
+            sample_random_action,
+            () if is_history else self.turns,
+            self.role,
+            self.dropped,
+            self.tools,
+        )
+
+    def record(self, reply: Reply, version: int, reward: float, info: Info, seconds: dict[str, float]) -> None:
+        """Append a turn.
+
+        Args:
+            version: version of the policy that replied.
+            reward: reward of the step; ignored if info contains ``failure``.
+            info: of the step that the reply caused (``final_info`` where the slot was reset in the same step).
+            seconds: see Turn.
+        """
+        fed = self.prompt_ids
+        if reply.prompt_ids and fed != reply.prompt_ids:
+            fed = (self.turns[-1].context if self.turns else NO_TOKENS).continued(reply.prompt_ids)
+        sampled: list[Any] = reply.sampled_ids
+        if fed or sampled or reply.logprobs:
+            logprobs, loss_mask, self.prompt_ids = reply.logprobs, [1] * len(sampled), NO_TOKENS
+        else:  # all turns of a text policy share one empty list, which makes garbage collection cheaper
+            sampled = logprobs = loss_mask = _NO_ITEMS
+        turn = Turn(
+            self.shown,
+            reply.text,
+            fed,
+            sampled,
+            logprobs,
+            loss_mask,
+            reply.finish,
+            reward,
+            NO_PARTS,
+            None,
+            seconds,
+            version,
+            self.role,
+            self.dropped,
+            reply.usage or NO_PARTS,
+            reply.message,
+        )
+        if info:
+            turn.reward = None if "failure" in info else reward
+            turn.reward_parts = dict(info["reward_parts"]) if "reward_parts" in info else NO_PARTS
+            turn.invalid = info.get("invalid")
+        self.turns.append(turn)
+
+    def finish(self, observation: Any, info: Info, terminated: bool, truncated: bool) -> Trajectory:
+        """Complete the record with the last observation and the info of the last step."""
+        record = self.trajectory
+        record.final_observation, record.terminated, record.truncated = observation, terminated, truncated
+        reason = info.get("stop_reason")
+        record.stop_reason = None if reason is None else str(reason)
+        record.failure = info.get("failure")
+        record.tools = list(self.tools)
+        return record
+
+    def truncate(self, reason: StopReason, failure: str | None = None) -> Trajectory:
+        """End the episode as truncated after its latest observation, without stepping the environment."""
+        info: Info = {"stop_reason": reason} if failure is None else {"stop_reason": reason, "failure": failure}
+        return self.finish(self.observation, info, False, True)

@@ -1,0 +1,71 @@
+"""Requests that were sent to an AsyncPolicy and wait for their replies."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from gem.policies import AsyncPolicy, Reply, Request
+from gem.rollout.episode import ActiveEpisode, Batch
+from gem.vector.engine import OutcomeQueue
+
+
+class _Sent(NamedTuple):
+    episode: ActiveEpisode
+    future: Future[Reply]
+    version: int
+    sent_at: float
+
+
+class PendingRequests:
+    """The requests in flight at one policy, at most one per slot.
+
+    Attributes:
+        policy: the policy that got the requests. None before the first request.
+    """
+
+    def __init__(self) -> None:
+        self.policy: AsyncPolicy | None = None
+        self._sent: dict[int, _Sent] = {}  # by slot
+        self._done: OutcomeQueue[tuple[int, Future[Reply]]] = OutcomeQueue()
+        weakref.finalize(self, self._done.close)
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    def send(self, policy: AsyncPolicy, episode: ActiveEpisode, request: Request) -> None:
+        """Send the request of an episode. Raises the exceptions of policy.submit()."""
+        self.policy = policy
+        slot, done = episode.slot, self._done
+        future = policy.submit(request)
+        self._sent[slot] = _Sent(episode, future, policy.version, time.perf_counter())
+        future.add_done_callback(lambda future: done.put((slot, future)))  # from any thread
+
+    def take(self) -> list[tuple[ActiveEpisode, Reply]]:
+        """Remove and return the episodes whose replies have arrived, in the order of their slots.
+
+        Sets the batch of each episode. Raises the exception of a request, and removes nothing in this case.
+        """
+        done = {slot for slot, future in self._done.take() if slot in self._sent and self._sent[slot].future is future}
+        replies = {slot: self._sent[slot].future.result() for slot in sorted(done)}
+        now = time.perf_counter()
+        taken = []
+        for slot, reply in replies.items():
+            sent = self._sent.pop(slot)
+            sent.episode.batch = Batch(sent.version, now - sent.sent_at, now)
+            taken.append((sent.episode, reply))
+        return taken
+
+    def withdraw(self) -> Sequence[ActiveEpisode]:
+        """Cancel all requests and return their episodes."""
+        withdrawn, self._sent = list(self._sent.values()), {}
+        for sent in withdrawn:
+            sent.future.cancel()
+        return [sent.episode for sent in withdrawn]
+
+    def fileno(self) -> int:
+        """Return a file descriptor that is readable while there are replies to take."""
+        return self._done.fileno()

@@ -1,0 +1,31 @@
+"""ObservationWrapper with its published defaults. New code should import it from gem.wrappers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gem.wrappers import observation
+
+WrapperObsType = str  # the type of the wrapper's observations
+
+
+class ObservationWrapper(observation.ObservationWrapper):
+    """gem.wrappers.ObservationWrapper with the published defaults, which need a tokenizer."""
+
+    def __init__(
+        self,
+        env: Any,
+        include_action: bool = True,
+        include_chat_template: bool = True,
+        apply_chat_template_on_reset: bool = False,
+        max_history_length: int | None = None,
+        tokenizer: Any = None,
+    ) -> None:
+        super().__init__(
+            env, include_action, include_chat_template, apply_chat_template_on_reset, max_history_length, tokenizer
+        )
+
+
+def maybe_add_new_line(text: str) -> str:
+    """Return a text that ends with a newline, unless it is empty."""
+    return text if not text or text.endswith("\n") else f"{text}\n"

@@ -1,0 +1,105 @@
+"""Every module, name and argument of the published package exists here, or is listed with the reason why not."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+from itertools import zip_longest
+from typing import Any
+
+import pytest
+
+from .published import ARGUMENTS_DIFFER, FORWARDED, LATER, NOT_PROVIDED, PENDING, RECORD
+
+# "module:Class.method(arguments)" for each name, without the parentheses for constants
+LINES = RECORD.read_text(encoding="utf-8").splitlines()
+
+
+def name_of(line: str) -> str:
+    return line.partition("(")[0]
+
+
+def is_listed(line: str, table: dict[str, str]) -> bool:
+    module, _, path = name_of(line).partition(":")
+    return module in table or f"{module}:{path}" in table or f"{module}:{path.split('.')[0]}" in table
+
+
+LISTED = {**LATER, **NOT_PROVIDED, **PENDING}
+EXPECTED = [line for line in LINES if not is_listed(line, LISTED)]
+
+
+def find(line: str) -> Any:
+    module, _, path = name_of(line).partition(":")
+    found = importlib.import_module(module)
+    for part in path.split("."):
+        if dataclasses.is_dataclass(found) and part in {field.name for field in dataclasses.fields(found)}:
+            return None
+        found = getattr(found, part)
+    return found
+
+
+@pytest.mark.parametrize("line", EXPECTED, ids=name_of)
+def test_a_published_name_exists(line):
+    if not is_listed(line, ARGUMENTS_DIFFER) or name_of(line) in ARGUMENTS_DIFFER:
+        find(line)
+
+
+@pytest.mark.parametrize("line", [line for line in EXPECTED if "(" in line], ids=name_of)
+def test_published_arguments_are_accepted_by_position_and_by_name(line):
+    if not is_listed(line, ARGUMENTS_DIFFER):
+        assert missing_arguments(line) == []
+
+
+def missing_arguments(line: str) -> list[str]:
+    """Return the published arguments that are not at their position."""
+    found = find(line)
+    function = ast.parse(f"def f({line.partition('(')[2]}: ...").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    wanted = [argument.arg for argument in function.args.args]
+    parameters = inspect.signature(found.__init__ if inspect.isclass(found) else found).parameters
+    by_position = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"]
+    dropped = getattr(found, "ignored_kwargs", {})
+    kept = [name for name in wanted if name not in dropped]
+    return [name for name, own in zip_longest(kept, by_position[: len(kept)]) if name != own]
+
+
+def test_what_is_pending_is_still_missing():
+    for name in PENDING:
+        lines = [line for line in LINES if is_listed(line, {name: ""})]
+        assert lines, name
+        assert any(is_missing(line) for line in lines), f"{name} is not pending any more"
+
+
+def is_missing(line: str) -> bool:
+    try:
+        return bool("(" in line and missing_arguments(line)) or find(line) is NotImplemented
+    except (ImportError, AttributeError):
+        return True
+
+
+@pytest.mark.parametrize("name", [*NOT_PROVIDED, *ARGUMENTS_DIFFER])
+def test_a_listed_name_is_a_published_one_and_the_list_is_not_stale(name):
+    lines = [line for line in LINES if name_of(line) == name]
+    assert lines, "not in the record"
+    if name in NOT_PROVIDED:
+        with pytest.raises(AttributeError):
+            find(name)
+
+
+@pytest.mark.parametrize("module", LATER)
+def test_the_modules_of_later_environments_do_not_exist_yet(module):
+    with pytest.raises(ImportError):
+        importlib.import_module(module)
+
+
+def test_few_names_are_not_provided_and_each_has_a_reason():
+    assert len(NOT_PROVIDED) <= 40
+    assert all(reason for reason in [*NOT_PROVIDED.values(), *ARGUMENTS_DIFFER.values()])
+
+
+@pytest.mark.parametrize("module", FORWARDED)
+def test_a_forwarded_module_and_its_home_exist(module):
+    assert importlib.import_module(module).__doc__
+    assert importlib.import_module(FORWARDED[module])

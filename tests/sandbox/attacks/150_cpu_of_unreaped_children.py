@@ -1,0 +1,18 @@
+# CLASS: limits   SEVERITY: must   CPU: 2   TIMEOUT: 25
+# EXPECT: the CPU time of children counts although the kernel reaps them for a program that ignores SIGCHLD.
+import os
+import signal
+import time
+
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+read, write = os.pipe()
+done = 0
+while done < 20:
+    for _ in range(2):
+        if os.fork() == 0:
+            while time.process_time() < 0.25:
+                pass
+            os.write(write, b"x")
+            os._exit(0)
+    done += len(os.read(read, 2))
+print("PWNED", done * 0.25, "s of CPU", flush=True)

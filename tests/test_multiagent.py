@@ -1,0 +1,163 @@
+"""Environments with several agents."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gem.errors import BadAction, BadValue, EpisodeOver
+from gem.multiagent import AgentSelector, MultiAgentEnv
+
+
+class Bidding(MultiAgentEnv):
+    """Each agent bids; a bid of 0 ends its game, and one above 9 is cut off."""
+
+    possible_agents = ("ann", "bob", "cat")
+    state: dict
+
+    def __init__(self, mode: str = "sequential") -> None:
+        super().__init__()
+        self.agent_selector = AgentSelector(self.possible_agents, mode=mode)
+
+    def start_episode(self):
+        self.state = {"prize": self.rng.randint(1, 10**6)}
+
+    def observe(self, agent):
+        return f"{agent}: {self.state['prize']}"
+
+    def _process_actions(self, actions):
+        for agent, bid in actions.items():
+            self.rewards[agent] = float(bid)
+            self.terminations[agent] = bid == 0
+            self.truncations[agent] = bid > 9
+            self.infos[agent] = {"bid": bid}
+
+
+class Returning(Bidding):
+    """The same game, whose rules return five dicts instead of changing attributes."""
+
+    def _process_actions(self, actions):
+        return (
+            {agent: "seen" for agent in actions},
+            {agent: float(bid) for agent, bid in actions.items()},
+            {agent: bid == 0 for agent, bid in actions.items()},
+            {agent: bid > 9 for agent, bid in actions.items()},
+            {agent: {"bid": bid} for agent, bid in actions.items()},
+        )
+
+
+def test_the_same_seed_starts_the_same_episode():
+    env, twin = Bidding(), Bidding()
+    first = env.reset(seed=3)
+    assert first == twin.reset(seed=3) and list(first[0]) == ["ann", "bob", "cat"]
+    assert env.reset() == twin.reset() != first
+
+
+def test_sequential_agents_act_in_turn():
+    env = Bidding()
+    env.reset(seed=1)
+    for agent in ("ann", "bob", "cat", "ann"):
+        assert env.agent_selector.get_active_agents() == [agent]
+        assert env.step({agent: 1})[1][agent] == 1.0
+
+
+@pytest.mark.parametrize("cls", [Bidding, Returning])
+def test_parallel_agents_act_at_once_and_terminations_are_stored(cls):
+    env = cls("parallel")
+    env.reset(seed=1)
+    _, rewards, terminated, truncated, infos = env.step({"ann": 3, "bob": 0, "cat": 12})
+    assert rewards == {"ann": 3.0, "bob": 0.0, "cat": 12.0}
+    assert (terminated["bob"], truncated["cat"], infos["ann"]) == (True, True, {"bid": 3})
+    assert env.terminations == {"ann": False, "bob": True, "cat": False}
+    assert env.agents == ["ann"]
+    assert list(env.get_active_states()) == ["ann"]
+
+
+@pytest.mark.parametrize(("ends", "following"), [("ann", "bob"), ("bob", "cat"), ("cat", "ann")])
+def test_no_agent_is_skipped_after_another_has_ended(ends, following):
+    env = Bidding()
+    env.reset(seed=1)
+    while env.agent_selector.get_active_agents() != [ends]:
+        env.step({env.agent_selector.get_active_agents()[0]: 1})
+    env.step({ends: 0})
+    assert env.agent_selector.get_active_agents() == [following]
+
+
+def test_the_episode_is_over_when_all_agents_have_left():
+    env = Bidding("parallel")
+    with pytest.raises(EpisodeOver):
+        env.step({})
+    env.reset(seed=1)
+    env.step(dict.fromkeys(env.agents, 0))
+    with pytest.raises(EpisodeOver):
+        env.step({})
+    env.reset()
+    assert env.agents == ["ann", "bob", "cat"] and not any(env.terminations.values())
+
+
+@pytest.mark.parametrize("actions", [{}, {"bob": 1}, {"ann": 1, "bob": 1}, {"zoe": 1}])
+def test_actions_must_be_those_of_the_active_agents(actions):
+    env = Bidding()
+    env.reset(seed=1)
+    with pytest.raises(BadValue, match="ann"):
+        env.step(actions)
+    with pytest.raises(BadAction):
+        env.step("bid")
+
+
+def test_the_state_of_an_agent_holds_its_sum_of_rewards():
+    env = Bidding("parallel")
+    env.reset(seed=1)
+    for _ in range(2):
+        env.step(dict.fromkeys(env.agents, 2))
+    assert env.get_state("bob")[1:] == (4.0, False, False, {"bid": 2})
+    with pytest.raises(BadValue, match="bob"):
+        env.get_state("bobb")
+
+
+def test_an_episode_can_be_saved_and_forked():
+    env = Bidding()
+    env.reset(seed=5)
+    env.step({"ann": 0})
+    env.send_message("bob", "cat", "hello")
+    saved = json.loads(json.dumps(env.get_state()))
+    fork = env.spawn(same_state=True)
+    assert fork.agents == ["bob", "cat"] and fork.shared_memory == env.shared_memory
+    expected = env.step({"bob": 4})
+    assert fork.step({"bob": 4}) == expected
+    env.set_state(saved)
+    assert env.step({"bob": 4}) == expected
+
+
+def test_messages_reach_one_agent_or_all_others():
+    env = Bidding()
+    env.reset(seed=1)
+    env.broadcast_message("ann", "hi")
+    env.send_message("bob", "ann", "hello")
+    assert env.shared_memory["ann"] == [{"from": "bob", "message": "hello"}]
+    assert env.shared_memory["cat"] == [{"from": "ann", "message": "hi"}]
+    env.reset()
+    assert env.shared_memory["ann"] == []
+
+
+def test_an_agent_can_join_and_leave_a_running_episode():
+    env = Bidding("parallel")
+    env.reset(seed=1)
+    env.add_agent("dan")
+    env.remove_agent("ann")
+    assert list(env.step({"bob": 1, "cat": 1, "dan": 1})[1]) == ["bob", "cat", "dan"]
+
+
+def test_a_selector_rejects_an_unknown_mode_and_repeated_agents():
+    with pytest.raises(BadValue, match="parallel"):
+        AgentSelector(["a"], "both")
+    with pytest.raises(BadValue):
+        AgentSelector(["a", "a"])
+
+
+def test_a_selector_of_no_agents_is_empty():
+    selector = AgentSelector([])
+    assert selector.next() == selector.get_active_agents() == []
+    selector.add_agent("a")
+    assert selector.get_active_agents() == ["a"] and selector.is_first() and selector.is_last()

@@ -1,0 +1,121 @@
+"""Tools take nothing away: with a tool, each oracle reaches the score that it reaches without a tool."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from functools import cache
+
+import pytest
+from fake_tools import Old
+
+import gem
+from gem.errors import MissingDependency
+from gem.policies import oracle
+from gem.registry import ENV_REGISTRY
+from gem.tools.function_tool import FunctionTool
+from gem.tools.mcp_tool import MCPTool
+from gem.tools.python_code_tool import PythonCodeTool
+from gem.tools.search_engine.index import LexicalIndex
+from gem.tools.search_tool import SearchTool
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+# One id per environment class, the first with an oracle that needs no download.
+IDS = (
+    [f"game:{name}-v0" for name in ("GuessTheNumber", "Mastermind", "Wordle", "Hangman", "Sudoku", "TowerofHanoi")]
+    + ["game:Crosswords-v0-easy", "game:WordSearch-v0-easy", "game:Minesweeper-v0", "game:FifteenPuzzle-v0-easy"]
+    + ["game:Game2048-v0-easy", "game:Sokoban-v0-easy", "code:Mini", "qa:Facts", "math:Arithmetic", "logic:Rules"]
+    + ["vision:Geometry", "rg:ab"]
+)
+DATASETS_ONLY = {"gem.envs.math_env:MathEnv", "gem.envs.math_visual_env:MathVisualEnv"}  # need a download
+
+
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+def tagged(name, arguments):
+    return f"<tool_call><tool_name>{name}</tool_name><arguments>{arguments}</arguments></tool_call>"
+
+
+# Maps a name to (a function that builds the tool, a call of the tool).
+TOOLS = {
+    "python": (PythonCodeTool, "<python>print(1)</python>"),
+    "notebook": (lambda: PythonCodeTool(stateful=True), "<python>x = 1</python>"),
+    "search": (lambda: SearchTool(index=LexicalIndex.of([{"id": "1", "contents": "a\nb"}])), "<search>b</search>"),
+    "function": (lambda: FunctionTool(double), tagged("double", '{"number": 2}')),
+    "mcp": (lambda: time_server().spawn(), tagged("days_in_month", '{"date": "2024-02-03"}')),
+    "published": (Old, "<old>x</old>"),
+}
+
+
+@cache
+def time_server():
+    pytest.importorskip("mcp")
+    return MCPTool([sys.executable, "-m", "gem.tools.mcp_server.time_mcp"], shared=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def servers_end():
+    yield
+    if time_server.cache_info().currsize:
+        time_server().close()
+
+
+def play(env_id, tool=None, call=None, uses=0):
+    """Return the oracle's total reward on seed 0, after ``uses`` calls of the tool."""
+    try:
+        env = gem.make(env_id)
+    except MissingDependency as e:
+        pytest.skip(str(e))
+    observation, _ = env.reset(seed=0)  # oracles read the observation without the instructions of a tool
+    if tool is not None:
+        env = ToolEnvWrapper(env, tools=[tool], max_tool_uses=2)
+    with env:
+        env.reset(seed=0)
+        for _ in range(uses):
+            step = env.step(call)
+            assert step.info["use_tool"] and not step.info["tool_faults"], step
+        player, total = oracle(env), 0.0
+        while True:
+            observation, reward, terminated, truncated, _ = env.step(player.act(observation))
+            total += reward
+            if terminated or truncated:
+                return total
+
+
+score_without_tools = cache(play)
+
+
+def test_every_environment_class_is_covered():
+    covered = {ENV_REGISTRY[env_id].entry_point for env_id in IDS}
+    built_in = {spec.entry_point for spec in ENV_REGISTRY.values() if str(spec.entry_point).startswith("gem.envs.")}
+    assert built_in - covered - DATASETS_ONLY == set()
+
+
+@pytest.mark.parametrize("uses", [0, 2], ids=["before", "after-the-budget"])
+@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_oracle_reaches_the_same_score_with_a_tool(env_id, name, uses):
+    build, call = TOOLS[name]
+    alone = score_without_tools(env_id)
+    assert play(env_id, build(), call, uses) == alone
+    assert alone > 0
+
+
+def test_a_copy_of_the_wrapper_reads_the_same_messages():
+    with ToolEnvWrapper(gem.make("code:Mini"), tools=[PythonCodeTool]) as env:
+        env.reset(seed=0)
+        answer = oracle(env).act("")
+        assert copy.deepcopy(env).step(answer).reward == 1.0
+
+
+@pytest.mark.parametrize("kind", ["code", "boxed", "tag", "plain"])
+def test_answers_of_every_format_reach_the_environment(kind):
+    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    with ToolEnvWrapper(gem.make("math:Arithmetic", answer_format=kind), tools=[PythonCodeTool]) as env:
+        prompt, _ = env.reset(seed=0)
+        answer = env.format.write(env.answer)
+        assert env.step(answer.replace("```\n", "```python\n", 1)).reward == 1.0
+    assert ("```python" in prompt) == (kind != "code")
