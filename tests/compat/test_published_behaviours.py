@@ -114,13 +114,6 @@ def test_an_unknown_id_is_a_key_error_and_a_value_error():
             gem.make("game:Wordel-v0")
 
 
-@pytest.mark.parametrize("env_id", ["game:WikiGame-v0-easy", "game:WikiGame-v0-hard", "webshop:train-text_rich"])
-def test_published_ids_that_do_not_exist_yet_say_so(env_id):
-    with pytest.raises(UnknownEnv, match="does not exist in this version yet"):
-        gem.make(env_id)
-    assert env_id not in gem.ENV_REGISTRY
-
-
 @pytest.mark.parametrize("options", [{}, {"async_mode": True}, {"backend": "thread"}])
 @pytest.mark.parametrize("env_id", [GAME, "code:Warmup-v0"])
 def test_the_environments_of_a_vector_can_be_reached(options, env_id):

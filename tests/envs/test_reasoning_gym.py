@@ -23,11 +23,12 @@ from gem.registry import make
 from gem.testing.check_env import check_env
 
 SPECS = {spec.id: spec for spec in reasoning_gym_specs((-0.1, 1.0))}
-TAKES_ANYTHING = {"rg:game_of_life_halting"}  # see docs/design/reasoning_gym.md
+# tests/compat/test_published_ids.py plays every published generator; the first two are newer.
+SOME = ["rg:coin_flip", "rg:path_star", "rg:chain_sum", "rg:list_functions", "rg:rush_hour"]
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "reasoning_gym_names.py"
 
 
-@pytest.mark.parametrize("env_id", SPECS)
+@pytest.mark.parametrize("env_id", SOME)
 def test_the_gold_answer_scores_one_and_a_wrong_answer_less(env_id):
     env = make(SPECS[env_id], seed=3)
     prompt, info = env.reset()
@@ -41,9 +42,8 @@ def test_the_gold_answer_scores_one_and_a_wrong_answer_less(env_id):
     env.reset(seed=3)
     lost = env.step(r"\boxed{no such answer}")
     assert (lost.terminated, lost.truncated) == (True, False)
-    if env_id not in TAKES_ANYTHING:
-        assert 0.0 <= lost.reward < 1.0
-        assert lost.info == {"correct": False, "answer": gold, "stop_reason": "lost"}
+    assert 0.0 <= lost.reward < 1.0
+    assert lost.info == {"correct": False, "answer": gold, "stop_reason": "lost"}
 
 
 @pytest.mark.parametrize("env_id", ["rg:list_functions"])
