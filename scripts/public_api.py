@@ -63,6 +63,13 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("gem.conversation", "ChatFormat History"),
         ],
     ),
+    "Evaluation": (
+        "Score a policy, with intervals.",
+        [
+            ("gem.evaluate.metrics", "Interval mean_interval wilson_interval bootstrap_interval pass_at_k pass_hat_k"),
+            ("gem.evaluate.metrics", "PairedDifference paired_difference expected_half_width tasks_needed"),
+        ],
+    ),
     "Training": (
         "Train a policy from trajectories.",
         [

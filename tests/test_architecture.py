@@ -110,6 +110,7 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "rollout": [("episode",), ("requests",), ("scheduler",), ("collector", "play"), ("__init__",)],
+    "evaluate": [("metrics",), ("__init__",)],
     "rl": [
         ("advantages", "config", "losses", "metrics", "tiny"),
         ("checks",),
@@ -159,7 +160,16 @@ CATALOGS = {"gem.envs.catalog", "gem.envs.reasoning_gym_specs", "gem.registry"}
 ANYWHERE = [""]
 HOMES = {
     # core dependencies
-    "numpy": ["_internal.json_codec", "rl", "vector", "utils", "tools.search_engine", "envs", "testing.process_state"],
+    "numpy": [
+        "_internal.json_codec",
+        "evaluate",
+        "rl",
+        "vector",
+        "utils",
+        "tools.search_engine",
+        "envs",
+        "testing.process_state",
+    ],
     "msgspec": ANYWHERE,
     "rich": ["cli", "tools.search_engine"],
     # extras

@@ -12,7 +12,6 @@ be trusted with harder answers.
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,10 +22,10 @@ from typing import Any
 
 from gem._internal.text import shorten
 from gem.errors import BadValue, InfraError
+from gem.evaluate.metrics import wilson_interval
 from gem.graders.judge import Judge
 
 PAIRS = Path(__file__).parent / "data" / "judge_pairs.jsonl"
-Z = 1.959964  # two-sided 95 %
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,11 +173,8 @@ def rate(count: int, total: int) -> Rate:
     """
     if total == 0:
         return Rate(count=count, total=0, rate=0.0, low=0.0, high=1.0)
-    share, weight = count / total, Z * Z / total
-    center, half = share + weight / 2, Z * math.sqrt(share * (1 - share) / total + weight / (4 * total))
-    low = 0.0 if count == 0 else (center - half) / (1 + weight)
-    high = 1.0 if count == total else (center + half) / (1 + weight)
-    return Rate(count=count, total=total, rate=share, low=low, high=high)
+    found = wilson_interval(count, total)
+    return Rate(count=count, total=total, rate=found.value, low=found.low, high=found.high)
 
 
 def _outcome(judge: Judge, pair: JudgePair) -> Any:

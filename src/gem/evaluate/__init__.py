@@ -1,0 +1,1 @@
+"""Evaluation: score a policy on environments, with intervals."""

@@ -1,0 +1,280 @@
+"""Statistics of evaluations: intervals clustered by task, pass@k, pass^k, and paired differences.
+
+Rollouts of one task resemble each other, so intervals come from the spread between tasks. If rollouts were counted as
+independent samples, a nominal 95 % interval would cover the true score in 57 to 78 % of evaluations
+(benchmarks/results/coverage.md has the coverage of these).
+
+Axes: P tasks, R_p >= 1 rollouts of task p. Scores are ragged: one sequence of numbers per task. Levels are shares such
+as 0.95.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gem.errors import BadValue
+
+Scores: TypeAlias = Sequence[Sequence[float]]
+LEVEL = 0.95
+# Success rates of tasks vary like Beta(.5, .5): most tasks are nearly always or nearly never solved.
+_BETWEEN = _WITHIN = 0.125  # its variance, and the mean variance of one rollout given the task
+_CORRELATION = 0.5  # assumed between the success rates of two models on the same tasks
+
+
+class Interval(NamedTuple):
+    """An estimate with its confidence interval.
+
+    Args:
+        low, high: the bounds; NaN if the data says nothing about them.
+        method: "t" (over tasks), "wilson" or "bootstrap".
+    """
+
+    value: float
+    low: float
+    high: float
+    method: str
+
+    @property
+    def half_width(self) -> float:
+        return (self.high - self.low) / 2
+
+    def __str__(self) -> str:
+        if math.isnan(self.low):
+            return f"{self.value:.3f}"
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+class PairedDifference(NamedTuple):
+    """The difference of two runs on the same tasks.
+
+    Args:
+        difference: mean of the second run minus mean of the first.
+        wins, losses, ties: tasks on which the second run is better, worse, and equal.
+        p: two-sided p-value of the exact sign test on wins and losses.
+    """
+
+    difference: Interval
+    wins: int
+    losses: int
+    ties: int
+    p: float
+
+
+def mean_interval(scores: Scores, *, level: float = LEVEL, bounds: tuple[float, float] | None = None) -> Interval:
+    """Return the mean over tasks of the mean over rollouts, with its interval.
+
+    The interval is Student's t over the P task means. It is Wilson's over tasks for scores of 0 and 1 with one rollout
+    per task; and if all task means are equal, where t would give a width of 0.
+
+    Args:
+        scores: per task, the scores of its rollouts.
+        bounds: lowest and highest possible score; None means 0 and 1 if all scores are 0 or 1, else unknown. The bounds
+            of the interval are NaN if these are unknown and all task means are equal.
+
+    Raises:
+        BadValue: there is no task, or a task without rollouts.
+    """
+    means_P = task_means(scores)
+    is_binary = all(score in (0, 1) for rollouts in scores for score in rollouts)
+    if bounds is None and is_binary:
+        bounds = (0.0, 1.0)
+    if bounds is not None and not (math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] < bounds[1]):
+        bounds = None
+    if (is_binary and all(len(rollouts) == 1 for rollouts in scores)) or float(np.ptp(means_P)) == 0.0:
+        return _wilson_of_means(means_P, level, bounds)
+    return _t_interval(means_P, level, bounds)
+
+
+def task_means(scores: Scores) -> Any:
+    """Return the mean score of each task, a float array of length P. Raises BadValue as mean_interval() does."""
+    if not len(scores) or not all(len(rollouts) for rollouts in scores):
+        raise BadValue("scores need at least one task, and at least one rollout of each task")
+    return np.array([sum(map(float, rollouts)) / len(rollouts) for rollouts in scores])
+
+
+def wilson_interval(successes: float, count: int, *, level: float = LEVEL) -> Interval:
+    """Return the share of successes with Wilson's interval, for independent samples.
+
+    Raises:
+        BadValue: unless 0 <= successes <= count and count >= 1.
+    """
+    if count < 1 or not 0 <= successes <= count:
+        raise BadValue(f"need 0 <= successes <= count and count >= 1, got {successes!r} of {count!r}")
+    z2, share = _z(level) ** 2, successes / count
+    center = (share + z2 / (2 * count)) / (1 + z2 / count)
+    half = math.sqrt(z2 * (share * (1 - share) / count + z2 / (4 * count**2))) / (1 + z2 / count)
+    low = 0.0 if successes == 0 else max(0.0, center - half)
+    return Interval(share, low, 1.0 if successes == count else min(1.0, center + half), "wilson")
+
+
+def bootstrap_interval(
+    groups: Sequence[Any],
+    statistic: Callable[[list[Any]], float],
+    *,
+    level: float = LEVEL,
+    draws: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Return a statistic of tasks with its percentile interval from a bootstrap over whole tasks.
+
+    Args:
+        groups: the data of each task.
+        statistic: maps a list of tasks' data to a number.
+        draws: number of resampled lists.
+    """
+    rng = np.random.default_rng(seed)
+    picks = rng.integers(len(groups), size=(draws, len(groups)))
+    values = [statistic([groups[i] for i in pick]) for pick in picks.tolist()]
+    tail = 50 * (1 - level)
+    low, high = np.percentile(values, [tail, 100 - tail])
+    return Interval(float(statistic(list(groups))), float(low), float(high), "bootstrap")
+
+
+def pass_at_k(rollouts: int, solved: int, k: int) -> float:
+    """Return the probability that at least one of k rollouts solves a task: 1 - C(n-c, k) / C(n, k), as a product.
+
+    Unbiased for independent rollouts (Chen et al. 2021, https://arxiv.org/abs/2107.03374).
+
+    Args:
+        rollouts, solved: n rollouts of the task, and the c of them that solved it.
+
+    Raises:
+        BadValue: unless 1 <= k <= rollouts and 0 <= solved <= rollouts.
+    """
+    _check_counts(rollouts, solved, k)
+    return 1.0 - _all_of(rollouts, rollouts - solved, k)
+
+
+def pass_hat_k(rollouts: int, solved: int, k: int) -> float:
+    """Return the probability that all of k rollouts solve a task, pass^k: C(c, k) / C(n, k).
+
+    From tau-bench (Yao et al. 2024, https://arxiv.org/abs/2406.12045). Arguments and exceptions as for pass_at_k().
+    """
+    _check_counts(rollouts, solved, k)
+    return _all_of(rollouts, solved, k)
+
+
+def paired_difference(first: Scores, second: Scores, *, level: float = LEVEL) -> PairedDifference:
+    """Compare two runs on the same tasks, in the same order.
+
+    The interval is Student's t over the differences of task means. If all of them are 0, it is the Wilson bound of the
+    share of tasks that differ; if all are equal otherwise, Wilson's interval between the largest possible differences.
+
+    Raises:
+        BadValue: the numbers of tasks differ, or as for mean_interval().
+    """
+    if len(first) != len(second):
+        raise BadValue(f"both runs need the same tasks, got {len(first)} and {len(second)}")
+    changes_P = task_means(second) - task_means(first)
+    wins, losses = int((changes_P > 0).sum()), int((changes_P < 0).sum())
+    values = [score for scores in (first, second) for rollouts in scores for score in rollouts]
+    span = max(values) - min(values) or 1.0
+    if not changes_P.any():
+        bound = span * wilson_interval(0, len(changes_P), level=level).high
+        difference = Interval(0.0, -bound, bound, "wilson")
+    elif float(np.ptp(changes_P)) == 0.0:
+        difference = _wilson_of_means(changes_P, level, (-span, span))
+    else:
+        difference = _t_interval(changes_P, level, (-span, span))
+    return PairedDifference(difference, wins, losses, len(changes_P) - wins - losses, sign_test(wins, losses))
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Return the two-sided p-value of the exact sign test. Ties are left out."""
+    count, fewer = wins + losses, min(wins, losses)
+    return min(1.0, 2 * sum(math.comb(count, i) for i in range(fewer + 1)) / 2**count)
+
+
+def expected_half_width(tasks: int, rollouts: int, *, level: float = LEVEL) -> float:
+    """Return the half width of the interval that a run will have, for success rates that vary as Beta(.5, .5)."""
+    return min(0.5, t_quantile((1 + level) / 2, max(1, tasks - 1)) * math.sqrt((_BETWEEN + _WITHIN / rollouts) / tasks))
+
+
+def tasks_needed(difference: float, rollouts: int, *, power: float = 0.8, level: float = LEVEL) -> int:
+    """Return the number of tasks on which two models must be compared to detect a difference in success.
+
+    For paired tasks whose success rates vary as Beta(.5, .5), with correlation 0.5 between the models.
+
+    Args:
+        difference: between the mean success rates, such as 0.05.
+        power: probability of detecting it.
+
+    Raises:
+        BadValue: unless 0 < difference <= 1.
+    """
+    if not 0 < difference <= 1:
+        raise BadValue(f"the difference to detect must be a number in (0, 1], got {difference!r}")
+    variance = 2 * _BETWEEN * (1 - _CORRELATION) + 2 * _WITHIN / rollouts
+    return math.ceil(variance * ((_z(level) + NormalDist().inv_cdf(power)) / difference) ** 2)
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(probability: float, freedom: int) -> float:
+    """Return the quantile of Student's t distribution for a probability of at least 0.5.
+
+    Args:
+        freedom: degrees of freedom, >= 1.
+    """
+    if freedom > 200:  # Cornish-Fisher expansion; its error is below 1e-6 here
+        z = NormalDist().inv_cdf(probability)
+        first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+        third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+        return z + first / freedom + second / freedom**2 + third / freedom**3
+    low, high = 0.0, 1.0
+    while _t_cdf(high, freedom) < probability:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _t_cdf(middle, freedom) < probability else (low, middle)
+    return high
+
+
+def _t_cdf(t: float, freedom: int) -> float:
+    """Exact for whole degrees of freedom; Abramowitz and Stegun, 26.7.3 and 26.7.4."""
+    angle = math.atan(t / math.sqrt(freedom))
+    cos2, odd = math.cos(angle) ** 2, freedom % 2
+    term, total = (math.cos(angle) if odd else 1.0), 0.0
+    for i in range(freedom // 2):
+        total += term
+        term *= cos2 * (2 * i + 1 + odd) / (2 * i + 2 + odd)
+    within = math.sin(angle) * total
+    return 0.5 + ((angle + within) / math.pi if odd else within / 2)
+
+
+def _z(level: float) -> float:
+    if not 0 < level < 1:
+        raise BadValue(f"level must be between 0 and 1, such as 0.95, got {level!r}")
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def _t_interval(means_P: Any, level: float, bounds: tuple[float, float] | None) -> Interval:
+    _z(level)  # checks it
+    half = t_quantile((1 + level) / 2, len(means_P) - 1) * float(means_P.std(ddof=1)) / math.sqrt(len(means_P))
+    value, (least, most) = float(means_P.mean()), bounds or (-math.inf, math.inf)
+    return Interval(value, max(least, value - half), min(most, value + half), "t")
+
+
+def _wilson_of_means(means_P: Any, level: float, bounds: tuple[float, float] | None) -> Interval:
+    """Return Wilson's interval with tasks as samples, scaled to the bounds of the scores."""
+    value = float(means_P.mean())
+    if bounds is None:
+        return Interval(value, math.nan, math.nan, "wilson")
+    least, span = bounds[0], bounds[1] - bounds[0]
+    share = wilson_interval(min(1.0, max(0.0, (value - least) / span)) * len(means_P), len(means_P), level=level)
+    return Interval(value, least + span * share.low, least + span * share.high, "wilson")
+
+
+def _check_counts(rollouts: int, solved: int, k: int) -> None:
+    if not 1 <= k <= rollouts or not 0 <= solved <= rollouts:
+        raise BadValue(f"need 1 <= k <= rollouts and 0 <= solved <= rollouts, got {k=}, {rollouts=}, {solved=}")
+
+
+def _all_of(count: int, marked: int, k: int) -> float:
+    """Return the probability that k of count items, drawn without replacement, are all marked."""
+    return math.prod((marked - i) / (count - i) for i in range(k)) if k <= marked else 0.0
