@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gem.evaluate.metrics import (
-    Interval,
+    Estimate,
     bootstrap_interval,
     mean_interval,
     paired_difference,
@@ -54,7 +54,7 @@ def cell(tasks: int, rollouts: int, shape: float, repeats: int, seed: int) -> di
     at_k, hat_k = moments(shape)
     covered: dict[str, list[bool]] = {}
 
-    def count(name: str, interval: Interval, true: float) -> None:
+    def count(name: str, interval: Estimate, true: float) -> None:
         covered.setdefault(name, []).append(interval.low <= true <= interval.high)
 
     for repeat in range(repeats):

@@ -27,7 +27,7 @@ _BETWEEN = _WITHIN = 0.125  # its variance, and the mean variance of one rollout
 _CORRELATION = 0.5  # assumed between the success rates of two models on the same tasks
 
 
-class Interval(NamedTuple):
+class Estimate(NamedTuple):
     """An estimate with its confidence interval.
 
     Args:
@@ -59,14 +59,14 @@ class PairedDifference(NamedTuple):
         p: two-sided p-value of the exact sign test on wins and losses.
     """
 
-    difference: Interval
+    difference: Estimate
     wins: int
     losses: int
     ties: int
     p: float
 
 
-def mean_interval(scores: Scores, *, level: float = LEVEL, bounds: tuple[float, float] | None = None) -> Interval:
+def mean_interval(scores: Scores, *, level: float = LEVEL, bounds: tuple[float, float] | None = None) -> Estimate:
     """Return the mean over tasks of the mean over rollouts, with its interval.
 
     The interval is Student's t over the P task means. It is Wilson's over tasks for scores of 0 and 1 with one rollout
@@ -98,7 +98,7 @@ def task_means(scores: Scores) -> Any:
     return np.array([sum(map(float, rollouts)) / len(rollouts) for rollouts in scores])
 
 
-def wilson_interval(successes: float, count: int, *, level: float = LEVEL) -> Interval:
+def wilson_interval(successes: float, count: int, *, level: float = LEVEL) -> Estimate:
     """Return the share of successes with Wilson's interval, for independent samples.
 
     Raises:
@@ -110,7 +110,7 @@ def wilson_interval(successes: float, count: int, *, level: float = LEVEL) -> In
     center = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = math.sqrt(z2 * (share * (1 - share) / count + z2 / (4 * count**2))) / (1 + z2 / count)
     low = 0.0 if successes == 0 else max(0.0, center - half)
-    return Interval(share, low, 1.0 if successes == count else min(1.0, center + half), "wilson")
+    return Estimate(share, low, 1.0 if successes == count else min(1.0, center + half), "wilson")
 
 
 def bootstrap_interval(
@@ -120,7 +120,7 @@ def bootstrap_interval(
     level: float = LEVEL,
     draws: int = 2000,
     seed: int = 0,
-) -> Interval:
+) -> Estimate:
     """Return a statistic of tasks with its percentile interval from a bootstrap over whole tasks.
 
     Args:
@@ -133,7 +133,7 @@ def bootstrap_interval(
     values = [statistic([groups[i] for i in pick]) for pick in picks.tolist()]
     tail = 50 * (1 - level)
     low, high = np.percentile(values, [tail, 100 - tail])
-    return Interval(float(statistic(list(groups))), float(low), float(high), "bootstrap")
+    return Estimate(float(statistic(list(groups))), float(low), float(high), "bootstrap")
 
 
 def pass_at_k(rollouts: int, solved: int, k: int) -> float:
@@ -177,7 +177,7 @@ def paired_difference(first: Scores, second: Scores, *, level: float = LEVEL) ->
     span = max(values) - min(values) or 1.0
     if not changes_P.any():
         bound = span * wilson_interval(0, len(changes_P), level=level).high
-        difference = Interval(0.0, -bound, bound, "wilson")
+        difference = Estimate(0.0, -bound, bound, "wilson")
     elif float(np.ptp(changes_P)) == 0.0:
         difference = _wilson_of_means(changes_P, level, (-span, span))
     else:
@@ -188,7 +188,7 @@ def paired_difference(first: Scores, second: Scores, *, level: float = LEVEL) ->
 def sign_test(wins: int, losses: int) -> float:
     """Return the two-sided p-value of the exact sign test. Ties are left out."""
     count, fewer = wins + losses, min(wins, losses)
-    return min(1.0, 2 * sum(math.comb(count, i) for i in range(fewer + 1)) / 2**count)
+    return min(1.0, 2 * sum(math.comb(count, i) for i in range(fewer + 1)) / (1 << count))
 
 
 def expected_half_width(tasks: int, rollouts: int, *, level: float = LEVEL) -> float:
@@ -253,21 +253,21 @@ def _z(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def _t_interval(means_P: Any, level: float, bounds: tuple[float, float] | None) -> Interval:
+def _t_interval(means_P: Any, level: float, bounds: tuple[float, float] | None) -> Estimate:
     _z(level)  # checks it
     half = t_quantile((1 + level) / 2, len(means_P) - 1) * float(means_P.std(ddof=1)) / math.sqrt(len(means_P))
     value, (least, most) = float(means_P.mean()), bounds or (-math.inf, math.inf)
-    return Interval(value, max(least, value - half), min(most, value + half), "t")
+    return Estimate(value, max(least, value - half), min(most, value + half), "t")
 
 
-def _wilson_of_means(means_P: Any, level: float, bounds: tuple[float, float] | None) -> Interval:
+def _wilson_of_means(means_P: Any, level: float, bounds: tuple[float, float] | None) -> Estimate:
     """Return Wilson's interval with tasks as samples, scaled to the bounds of the scores."""
     value = float(means_P.mean())
     if bounds is None:
-        return Interval(value, math.nan, math.nan, "wilson")
+        return Estimate(value, math.nan, math.nan, "wilson")
     least, span = bounds[0], bounds[1] - bounds[0]
     share = wilson_interval(min(1.0, max(0.0, (value - least) / span)) * len(means_P), len(means_P), level=level)
-    return Interval(value, least + span * share.low, least + span * share.high, "wilson")
+    return Estimate(value, least + span * share.low, least + span * share.high, "wilson")
 
 
 def _check_counts(rollouts: int, solved: int, k: int) -> None:
