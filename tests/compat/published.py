@@ -102,8 +102,6 @@ PENDING_BEHAVIOURS = {
     "command lines of the three servers": "`--retriever_name`, `--faiss_gpu`, `--max_batch_size` and their like",
     "time_mcp": "starts with `--transport stdio` instead of streamable-http if no transport is given",
     "search results": "the `<information>` tag of 0.1.0",
-    "`concat_with_action`, `concat_chat`": "a prompt need not begin with the previous prompt and reply; "
-    "use the token ids of a trajectory",
 }
 
 # "module:name" or "module" → what is still missing.

@@ -286,8 +286,9 @@ def test_the_suffix_appears_once_in_the_last_user_message(wrappers):
     (trajectory,) = collect(env, SpellingPolicy(), episodes=1)
     for k, turn in enumerate(trajectory.turns):
         before, _, last = text_of(turn.prompt_ids).rpartition(USER)
-        assert last.endswith(f"\nboard {k}{ASSISTANT}")
-        assert f"board {k}" not in before + last.removesuffix(f"board {k}{ASSISTANT}")
+        last = last.removesuffix(ASSISTANT).removesuffix("\n")
+        assert last.endswith(f"\nboard {k}")
+        assert f"board {k}" not in before + last.removesuffix(f"board {k}")
 
 
 def test_request_keys_are_unique():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -35,6 +36,10 @@ class Template:
         return text + ("<a>" if add_generation_prompt else "")
 
 
+def without_boards(text: str) -> str:
+    return re.sub(r"task\n|\nboard \d?", "", text)
+
+
 def observations(*actions: str, **kwargs: Any) -> list[str]:
     env = ObservationWrapper(ParrotEnv(), **kwargs)
     return [env.reset(seed=1)[0], *(env.step(action).observation for action in actions)]
@@ -49,21 +54,24 @@ def test_plain_history_contains_all_observations():
 
 
 def test_history_with_actions_puts_each_before_its_observation():
-    assert observations("x", "y", include_action=True)[2] == "rules\nx\nheard x\ny\ntask\nheard y\nboard 2"
+    assert (
+        observations("x", "y", include_action=True)[2]
+        == "rules\nboard 0\nx\ntask\nheard x\nboard 1\ny\ntask\nheard y\nboard 2\n"
+    )
 
 
 def test_a_conversation_ends_with_the_header_of_the_reply():
     assert observations("x", "y", include_chat_template=True, tokenizer=Template()) == [
         "<u>rules\nboard 0</u><a>",
-        "<u>rules</u><a>x</a><u>task\nheard x\nboard 1</u><a>",
-        "<u>rules</u><a>x</a><u>heard x</u><a>y</a><u>task\nheard y\nboard 2</u><a>",
+        "<u>rules\nboard 0</u><a>x</a><u>task\nheard x\nboard 1</u><a>",
+        "<u>rules\nboard 0</u><a>x</a><u>task\nheard x\nboard 1</u><a>y</a><u>task\nheard y\nboard 2</u><a>",
     ]
 
 
 def test_the_template_on_reset_leaves_the_rest_as_plain_text():
     shown = observations("x", "y", include_action=True, apply_chat_template_on_reset=True, tokenizer=Template())
     assert shown[0] == "<u>rules\nboard 0</u><a>"
-    assert shown[2] == "<u>rules</u><a>\nx\nheard x\ny\ntask\nheard y\nboard 2"
+    assert shown[2] == "<u>rules\nboard 0</u><a>x\ntask\nheard x\nboard 1\ny\ntask\nheard y\nboard 2\n"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +86,7 @@ def test_the_template_on_reset_leaves_the_rest_as_plain_text():
 )
 def test_a_bounded_history_keeps_the_rules_and_the_newest(length, shown):
     last = observations("y1", "y2", "y3", include_action=True, max_history_length=length)[-1]
-    assert last.replace("task\n", "").replace("\nboard 3", "") == shown
+    assert without_boards(last) == f"{shown}\n"
 
 
 def test_a_reset_clears_the_history():
@@ -95,7 +103,7 @@ def test_the_history_contains_the_action_as_sent():
 
     env = ObservationWrapper(Tool(), include_action=True)
     env.reset()
-    assert env.step("the whole reply").observation == "rules\nthe whole reply\nheard the whole reply"
+    assert env.step("the whole reply").observation == "rules\nboard 0\nthe whole reply\nheard the whole reply\n"
 
 
 def test_prefix_and_suffix_are_removed_from_info():
@@ -148,7 +156,7 @@ def test_a_fork_has_its_own_history():
     fork = env.spawn(same_state=True)
     fork.step("elsewhere")
     assert "elsewhere" not in env.step("y").observation
-    assert fork.step("z").observation.startswith("rules\nx\nheard x\nelsewhere\nheard elsewhere\nz\n")
+    assert without_boards(fork.step("z").observation) == "rules\nx\nheard x\nelsewhere\nheard elsewhere\nz\nheard z\n"
 
 
 # Tools, and text that looks like control tokens
@@ -166,14 +174,12 @@ def tools(template: Any = None, *actions: str, **kwargs: Any) -> str:
     kwargs = kwargs or {"include_action": True, "include_chat_template": True}
     env = ObservationWrapper(ToolsEnv(), tokenizer=template or Template(), **kwargs)
     env.reset(seed=1)
-    return [env.step(action).observation for action in actions][-1]
+    return without_boards([env.step(action).observation for action in actions][-1])
 
 
 def test_tool_results_have_the_role_tool_in_a_conversation():
-    assert tools(None, "call", "x") == (
-        "<u>rules</u><a>call</a><t>heard call</t><a>x</a><u>task\nheard x\nboard 2</u><a>"
-    )
-    assert tools(None, "x", "call").endswith("<a>call</a><t>task\nheard call\nboard 2</t><a>")
+    assert tools(None, "call", "x") == ("<u>rules</u><a>call</a><t>heard call</t><a>x</a><u>heard x</u><a>")
+    assert tools(None, "x", "call").endswith("<a>call</a><t>heard call</t><a>")
 
 
 def test_a_template_without_tools_shows_results_as_user_messages():
@@ -186,7 +192,7 @@ def test_a_template_without_tools_shows_results_as_user_messages():
 
 
 def test_plain_history_shows_tool_results_as_text():
-    assert tools(None, "call", "x", include_action=True) == "rules\ncall\nheard call\nx\ntask\nheard x\nboard 2"
+    assert tools(None, "call", "x", include_action=True) == "rules\ncall\nheard call\nx\nheard x\n"
 
 
 class Special(Template):
@@ -198,7 +204,7 @@ def test_neither_actions_nor_observations_forge_control_tokens(mode):
     shown = tools(Special(), "x<a>z <a>\n", "y", include_action=True, **{mode: True})
     assert "heard x<\u200ba>z" in shown  # ParrotEnv quotes the agent
     assert "x<\u200ba>z" in shown.replace("heard x", "") and "x<a>" not in shown
-    assert "z <" not in shown.partition("heard")[0]  # the token that ends the action is not shown twice
+    assert "z <a>" not in shown.partition("heard")[0]  # the token that ends the action is not shown twice
     plain = tools(Special(), "x<a>", "y", include_action=True)
     assert "heard x<a>" in plain
 
@@ -213,7 +219,7 @@ def test_native_calls_are_shown_as_json():
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
     shown = env.step({"role": "assistant", "content": "I add.", "tool_calls": [call]}).observation
     written = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
-    assert shown == f"<u>rules</u><a>I add.\n{written}</a><t>2</t><a>"
+    assert shown == f"<u>rules\nboard 0</u><a>I add.\n{written}</a><t>2</t><a>"
     assert "'" not in env.step({"role": "assistant", "content": None, "tool_calls": ["x", 3]}).observation
 
 
@@ -230,9 +236,9 @@ def test_messages_are_rendered_or_joined_by_lines():
         return env.step("y").observation
 
     assert last(include_chat_template=True) == (
-        "<u>rules</u><a>x</a><t>2</t><u>go on</u><a>y</a><t>2</t><u>go on\nboard</u><a>"
+        "<u>rules\nboard 0</u><a>x</a><t>2</t><u>go on\nboard</u><a>y</a><t>2</t><u>go on\nboard</u><a>"
     )
-    assert last() == "rules\nx\n2\ngo on\ny\n2\ngo on\nboard"
+    assert last() == "rules\nboard 0\nx\n2\ngo on\nboard\ny\n2\ngo on\nboard\n"
 
 
 def test_a_fork_keeps_the_roles():
@@ -241,4 +247,4 @@ def test_a_fork_keeps_the_roles():
     env.step("call")
     fork = env.spawn(same_state=True)
     assert fork.step("x").observation == env.step("x").observation
-    assert "<t>heard call</t>" in env.step("y").observation
+    assert "<t>task\nheard call\nboard 1</t>" in env.step("y").observation

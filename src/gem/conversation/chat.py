@@ -7,7 +7,7 @@ rendered again, so replies keep the exact tokens that were sampled.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -16,7 +16,6 @@ from gem.conversation.template import SafeText, Template
 from gem.errors import BadValue
 from gem.messages import Message, Role, assistant, user
 
-_QUESTION, _REPLY, _ANSWER = "a-question", "a-reply-to-be-found-again", "an-answer"  # contents of dummy conversations
 # Cache sizes per format. Games repeat few short texts; tool results are long and never repeat.
 _CACHED_TEXTS = 16_384
 _CACHED_CHARS = 2_000  # per conversation; longer ones are not cached
@@ -88,12 +87,32 @@ class ChatFormat:
         added = self._delta(key) if _is_short(key) else self._encode_delta(key)
         return [*added] if ended else [self.eos_id, *added]
 
+    def raw_new_ids(self, before: str, sampled: list[int], prompt: str) -> list[int] | None:
+        """Return the ids that follow a reply in a prompt written as text.
+
+        Args:
+            before: the previous prompt, as text.
+            sampled: ids of the reply.
+            prompt: the next prompt, rendered with the template; see raw().
+
+        Returns:
+            None if the prompt does not begin with the previous prompt and the reply, its end token included.
+        """
+        known = before + self.decode(sampled)
+        if not prompt.startswith(known):
+            return None
+        rest = prompt[len(known) :]
+        if sampled[-1:] != [self.eos_id]:
+            return self.raw(rest)
+        gap, ended, new = rest.partition(self.eos_token)
+        return self._after_end(new, self.raw) if ended and not gap.strip() else None
+
     @property
     def can_extend(self) -> bool:
         """Whether extend() works: the template shows earlier replies and ends them with a token."""
         if self._extends is None:
             try:
-                self._delta(self._key([user(_ANSWER)]))
+                self._delta(self._key([user("x")]))
             except BadValue:
                 self._extends = False
             else:
@@ -136,7 +155,7 @@ class ChatFormat:
 
     def _end_of_reply(self) -> tuple[str, int]:
         """Return the text and id of the control token that the template writes after a reply, else of the eos token."""
-        _, _, rest = self.template.render([user(_QUESTION), assistant(_REPLY)], reply=False).partition(_REPLY)
+        rest = self.template.after_reply([], reply=False) or ""
         for token in sorted(self.template.control, key=len, reverse=True):
             if rest.lstrip().startswith(token):
                 return token, self.template.control[token]
@@ -148,33 +167,24 @@ class ChatFormat:
         return tuple(self.template.encode(self.template.render(_messages(key))))
 
     def _encode_delta(self, key: MessagesKey) -> tuple[int, ...]:
-        # Renders a dummy conversation and takes the part between the end of a reply and the start of the next.
-        # (Comparing with the conversation up to the reply fails where templates render the last reply differently.)
-        rendered = self.template.render([user(_QUESTION), assistant(_REPLY), *_messages(key)])
-        _, found, rest = rendered.partition(_REPLY)
-        gap, ended, new = rest.partition(self.eos_token)
-        if not found or not ended or gap.strip():
+        gap, ended, new = (self.template.after_reply(_messages(key)) or "").partition(self.eos_token)
+        if not ended or gap.strip():
             raise BadValue(
                 "this chat template drops earlier replies or does not end them with the eos token, so contexts cannot "
-                "be extended token by token; use the wrapper concat_chat, which renders every prompt from scratch"
+                "be extended token by token; use the wrapper concat_chat, which then renders every prompt from scratch"
             )
+        return tuple(self._after_end(new, self.template.encode))
+
+    def _after_end(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
         # Encoded with the end token in front: tokenizers may merge whitespace into it or treat the start differently.
-        ids = tuple(self.template.encode(self.eos_token + new))
-        return ids[1:] if ids[:1] == (self.eos_id,) else tuple(self.template.encode(new))
+        ids = encode(self.eos_token + text)
+        return ids[1:] if ids[:1] == [self.eos_id] else encode(text)
 
     def _decode_reply(self, sampled: tuple[int, ...]) -> SafeText:
         return self.template.decode_reply(self._without_end(list(sampled)))
 
     def _find_reply(self, sampled: list[int]) -> bool:
-        text = self.template.decode_reply(self._without_end(sampled))
-        rendered = self.template.render([user(_QUESTION), assistant(text), user(_ANSWER)])
-        between = rendered.partition(_QUESTION)[2].rpartition(_ANSWER)[0]
-        return remove_whitespace(text) in remove_whitespace(between)
-
-
-def remove_whitespace(text: str) -> str:
-    """Remove all whitespace. Used to compare texts, because templates add and trim whitespace."""
-    return "".join(text.split())
+        return self.template.keeps(self.template.decode_reply(self._without_end(sampled)))
 
 
 def _is_short(key: MessagesKey) -> bool:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from gem.conversation.chat import ChatFormat, remove_whitespace
+from gem.conversation.chat import ChatFormat
 from gem.conversation.observations import as_messages
+from gem.conversation.template import remove_whitespace
 from gem.core import StopReason
 from gem.errors import BadValue
 from gem.messages import Message, assistant

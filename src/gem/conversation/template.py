@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gem.errors import BadValue
-from gem.messages import Message, Role
+from gem.messages import Message, Role, assistant, user
 
 MARK = "\ufdd0"  # a Unicode noncharacter, reserved for internal use; removed from message text
+_ZERO_WIDTH_SPACE = "\u200b"
+_QUESTION, _REPLY, _ANSWER = "a-question", "a-reply-to-be-found-again", "an-answer"  # contents of dummy conversations
 
 
 class SafeText(str):
@@ -65,6 +67,23 @@ class Template:
             roles = ", ".join(message["role"] for message in messages)
             raise BadValue(f"the chat template refuses messages of {roles}: {type(e).__name__}: {e}") from e
 
+    def after_reply(self, messages: Sequence[Message], reply: bool = True) -> str | None:
+        """Return what the template writes after a reply: its end, new messages and the header of the next reply.
+
+        Returns None if the template does not show earlier replies. For the arguments and errors, see render().
+        """
+        # Rendered with a dummy reply. (Comparing with the conversation up to the reply fails where templates render the
+        # last reply differently.)
+        rendered = self.render([user(_QUESTION), assistant(_REPLY), *messages], reply)
+        _, found, rest = rendered.partition(_REPLY)
+        return rest if found else None
+
+    def keeps(self, reply: str) -> bool:
+        """Return whether the template still shows a reply in full after a user message, ignoring whitespace."""
+        rendered = self.render([user(_QUESTION), assistant(reply), user(_ANSWER)])
+        between = rendered.partition(_QUESTION)[2].rpartition(_ANSWER)[0]
+        return remove_whitespace(self.safe(reply)) in remove_whitespace(between)
+
     def encode(self, rendered: str) -> list[int]:
         """Encode the output of render(): unmarked control tokens as such, everything else as text."""
         if MARK not in rendered:
@@ -98,20 +117,28 @@ class Template:
             return text
         if not isinstance(text, str):
             raise BadValue(f"a text policy takes messages of text, got content of {type(text).__name__}")
-        if MARK in text:
-            text = text.replace(MARK, "")
-        while self._find.search(text):  # repeated, because control tokens may contain other control tokens
-            text = self._find.sub(lambda match: match[0][0] + MARK + match[0][1:], text)
-        return SafeText(text)
+        return self._split(text.replace(MARK, "") if MARK in text else text, MARK)
+
+    def neutral(self, text: str) -> SafeText:
+        """Insert zero-width spaces into strings that look like control tokens, for prompts that are passed on as text.
+
+        render() then inserts no marks into the text.
+        """
+        return self._split(text, _ZERO_WIDTH_SPACE)
 
     def without_end(self, text: str) -> str:
-        """Remove control tokens, and whitespace around them, from the end of a reply."""
+        """Remove control tokens, and whitespace between and after them, from the end of a reply."""
         end = len(text)
         for match in reversed(list(self._find.finditer(text))):
             if text[match.end() : end].strip():
                 break
             end = match.start()
-        return text if end == len(text) else text[:end].rstrip()
+        return text[:end]
+
+    def _split(self, text: str, separator: str) -> SafeText:
+        while self._find.search(text):  # repeated, because control tokens may contain other control tokens
+            text = self._find.sub(lambda match: match[0][0] + separator + match[0][1:], text)
+        return SafeText(text)
 
     def decode_reply(self, ids: Sequence[int]) -> SafeText:
         """Decode sampled ids. Sampled control tokens are kept; other text that looks like a control token is marked."""
@@ -163,6 +190,11 @@ class Template:
 
     def _apply(self, messages: Sequence[Message], reply: bool) -> str:
         return str(self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=reply))
+
+
+def remove_whitespace(text: str) -> str:
+    """Remove all whitespace. Used to compare texts, because templates add and trim whitespace."""
+    return "".join(text.split())
 
 
 def _without_tools(messages: Sequence[Message]) -> Iterable[Message]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gem.conversation.chat import ChatFormat
 from gem.conversation.history import History, RepliesAtRisk
 from gem.conversation.observations import role_of, text_messages, with_prefix_and_suffix
 from gem.core import Info, StopReason
@@ -119,10 +120,10 @@ class ActiveEpisode:
             if not (is_prompt or is_history):
                 self.dropped, self.exceeded = history.dropped(self.turns), history.exceeded(self.turns)
         elif is_prompt or is_history:
-            self.prompt_ids = TokenIds(
-                policy.chat.raw(self.observation)
+            self.prompt_ids = (
+                self._prompt_context(policy.chat)
                 if is_prompt
-                else policy.chat.prompt(text_messages(self.shown, self.role))
+                else TokenIds(policy.chat.prompt(text_messages(self.shown, self.role)))
             )
             limit = policy.max_prompt_tokens
             too_long = bool(self.turns) and limit is not None and len(self.prompt_ids) > limit
@@ -131,6 +132,15 @@ class ActiveEpisode:
             new = text_messages(self.shown, self.role)
             context = history.context(policy.chat, self.turns, new, policy.max_prompt_tokens, self.at_risk)
             self.prompt_ids, self.dropped, self.exceeded = context
+
+    def _prompt_context(self, chat: ChatFormat) -> TokenIds:
+        """Encode the observation, a complete prompt. It keeps the ids of the previous turn if it begins with its text."""
+        if self.turns:
+            last = self.turns[-1]
+            new = chat.raw_new_ids(str(last.observation), last.sampled_ids, self.observation)
+            if new is not None:
+                return last.context.extended(last.sampled_ids, new)
+        return TokenIds(chat.raw(self.observation))
 
     def request(self, sample_random_action: Callable[[], str], is_history: bool) -> Request:
         """Build the request for the next action. Policies with a chat template need a prepare() call first."""

@@ -7,6 +7,7 @@ from typing import Any
 from gem.wrappers import observation
 
 WrapperObsType = str  # the type of the wrapper's observations
+maybe_add_new_line = observation.end_line
 
 
 class ObservationWrapper(observation.ObservationWrapper):
@@ -24,8 +25,3 @@ class ObservationWrapper(observation.ObservationWrapper):
         super().__init__(
             env, include_action, include_chat_template, apply_chat_template_on_reset, max_history_length, tokenizer
         )
-
-
-def maybe_add_new_line(text: str) -> str:
-    """Return a text that ends with a newline, unless it is empty."""
-    return text if not text or text.endswith("\n") else f"{text}\n"
