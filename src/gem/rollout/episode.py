@@ -134,7 +134,7 @@ class ActiveEpisode:
             self.prompt_ids, self.dropped, self.exceeded = context
 
     def _prompt_context(self, chat: ChatFormat) -> TokenIds:
-        """Encode the observation, a complete prompt. It keeps the ids of the previous turn if it begins with its text."""
+        """Encode the observation, a complete prompt, keeping the ids of the previous turn if it begins with them."""
         if self.turns:
             last = self.turns[-1]
             new = chat.raw_new_ids(str(last.observation), last.sampled_ids, self.observation)

@@ -17,8 +17,8 @@ class ObservationWrapper(EnvWrapper):
     r"""Shows the history of the episode in every observation.
 
     Messages include ``info["prefix"]`` and ``info["suffix"]`` of their step (for example a board); without actions,
-    only the newest message does. Tool results (``info["use_tool"]``) have the role "tool", or "user" if the template does
-    not support the role "tool".
+    only the newest message does. Tool results (``info["use_tool"]``) have the role "tool", or "user" if the template
+    does not support the role "tool".
 
     With actions, each observation begins with the previous observation and the action, except where older observations
     are dropped (max_history_length), where the template no longer shows an earlier action in full (for example because
