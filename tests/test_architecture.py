@@ -61,7 +61,10 @@ SUB_ROWS = {
     "tools": [
         ("arguments", "formats"),
         ("base_tool",),
-        ("search_engine", "mcp_config", "mcp_stdio", "mcp_session", "mcp_client", "mcp_server"),
+        ("search_engine", "mcp_config", "mcp_limits", "mcp_schema", "mcp_server"),
+        ("mcp_content", "mcp_http", "mcp_stdio"),
+        ("mcp_session",),
+        ("mcp_client",),
         ("function_tool", "mcp_tool", "python_code_tool", "search_tool"),
         ("tool_env_wrapper",),
         ("__init__",),

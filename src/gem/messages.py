@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, TypeAlias, TypedDict
@@ -16,7 +17,7 @@ class Message(TypedDict):
     content: str
 
 
-# An environment's observation: text, {"text": …, "images": […]}, or a list of messages.
+# An environment's observation: text, {"text": …, "images": […], "audio": […]}, or a list of messages.
 Observation: TypeAlias = str | dict[str, Any] | list[Any]
 
 
@@ -33,6 +34,12 @@ def assistant(text: str) -> Message:
 def tool(text: str) -> Message:
     """Return a message with the role "tool"."""
     return {"role": "tool", "content": text}
+
+
+def media_parts(images: Iterable[Any] = (), audio: Iterable[Any] = ()) -> list[Any]:
+    """Return images and audio as parts of the content of a message; see ToolResult for their types."""
+    shown = [{"type": "image", "image": image} for image in images]
+    return shown + [{"type": "input_audio", "input_audio": recording} for recording in audio]
 
 
 @dataclass(frozen=True)
@@ -78,11 +85,13 @@ class ToolResult:
         text: the text shown to the agent.
         error: None for a successful call.
         images: PIL images, shown to a vision model besides the text.
+        audio: recordings in OpenAI's format, {"data": base64 text, "format": "wav"}, for a model that hears.
     """
 
     text: str
     error: ToolErrorType | None = None
     images: tuple[Any, ...] = ()
+    audio: tuple[dict[str, str], ...] = ()
 
     @property
     def ok(self) -> bool:

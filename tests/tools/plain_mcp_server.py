@@ -4,7 +4,7 @@
 
 --log: append the process id to FILE, and the name of each call to FILE.calls. --refuse: exit at once with a message on
 stderr. --stay: keep running after stdin has ended. --chatty: also print lines on stdout that are not messages.
---odd: also list tools with an invalid description, and one that requires tasks.
+--odd: also list tools with an invalid description or schema, and one that requires tasks.
 """
 
 import argparse
@@ -22,7 +22,7 @@ TOOLS = {
     "ask": "Ask the user, and fail without an answer.",
     "busy": "Respond after n seconds; other calls wait.",
     "change": "Add the tool 'new' to the list.",
-    "child": "Start a process that ignores the end of the server; return its id.",
+    "child": "Start a process that ignores the end of the server, in a session of its own if n is 1; return its id.",
     "confide": "Log, report progress, and return the sampling result of the client.",
     "count": "Counts the calls of this process.",
     "die": "Kills the server.",
@@ -36,6 +36,7 @@ TOOLS = {
     "pid": "The process id.",
     "refuse": "Reject all arguments.",
     "sleep": "Respond after n seconds; other calls are handled meanwhile.",
+    "sound": "A recording, valid if n is 1.",
     "structured": "Structured content without text.",
 }
 
@@ -70,6 +71,11 @@ class Server:
             tools = [{"name": name, "description": TOOLS[name], "inputSchema": NUMBER} for name in self.names]
             if self.odd:
                 tools += [{"name": "odd", "inputSchema": 3}, {"name": 3}, "odd"]
+                tools += [{"name": "untyped", "inputSchema": {}}]
+                tools += [{"name": "type", "inputSchema": {"type": "object", "properties": {"n": {"type": "numbr"}}}}]
+                tools += [
+                    {"name": "output", "inputSchema": NUMBER, "outputSchema": {"type": "object", "minLength": -1}}
+                ]
                 tools += [{"name": "task", "inputSchema": NUMBER, "execution": {"taskSupport": "required"}}]
             self.send({"id": number, "result": {"tools": tools}})
         elif message["method"] == "tools/call":
@@ -103,7 +109,8 @@ class Server:
             self.send({"method": "notifications/tools/list_changed"})
             self.answer(number, "changed")
         elif name == "child":
-            child = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            null = subprocess.DEVNULL
+            child = subprocess.Popen(["sleep", "60"], stdin=null, stdout=null, stderr=null, start_new_session=n == 1)
             self.answer(number, str(child.pid))
         elif name == "sleep":
             timer = threading.Timer(n, self.answer, (number, "slept"))
@@ -126,6 +133,9 @@ class Server:
             resource = {"type": "resource", "resource": {"uri": "file:///a", "text": "inside a"}}
             image = {"type": "image", "data": PIXEL if n else "AAAA", "mimeType": "image/png"}
             self.send({"id": number, "result": {"content": [image, link, resource]}})
+        elif name == "sound":
+            sound = {"type": "audio", "data": "UklGRg==" if n else "?", "mimeType": "audio/x-wav"}
+            self.send({"id": number, "result": {"content": [sound]}})
         elif name == "structured":
             self.send({"id": number, "result": {"content": [], "structuredContent": {"sum": 3}}})
         else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gem.tools.mcp_tool import schema_validator
+from gem.tools.mcp_schema import schema_validator
 
 pytest.importorskip("jsonschema")
 

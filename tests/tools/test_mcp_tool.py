@@ -23,8 +23,10 @@ import pytest
 pytest.importorskip("mcp")
 
 import gem
+from gem.conversation.observations import role_of
 from gem.errors import BadValue, ToolError
 from gem.messages import ToolCall, ToolErrorType
+from gem.policies import Endpoint, EndpointPolicy, Request
 from gem.tools.mcp_tool import MCPTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
@@ -215,6 +217,31 @@ def test_images_are_content_for_vision_models_and_described_for_others():
 
 def test_an_invalid_image_is_described(own):
     assert ask(own(vision=True), "picture").images == ()
+
+
+@pytest.mark.parametrize("format, id", [("openai", "c"), ("openai", None), ("tags", None)])
+def test_audio_reaches_an_endpoint_as_content_and_never_as_text(own, format, id):
+    call = {"id": id, "function": {"name": "sound", "arguments": '{"n": 1}'}}
+    action = {"role": "assistant", "tool_calls": [call]}
+    if format == "tags":
+        action = '<tool_call><tool_name>sound</tool_name><arguments>{"n": 1}</arguments></tool_call>'
+    tool = own(audio=True)
+    with ToolEnvWrapper(gem.make("game:GuessTheNumber-v0"), tools=[tool], format=format) as env:
+        env.reset(seed=0)
+        step = env.step(action)
+    request = Request(step.observation, [], (0, 0, 1), str, (), role_of(step.info))
+    sent = EndpointPolicy(Endpoint("http://127.0.0.1:9/v1", "m")).messages(request)
+    parts = [part for message in sent if isinstance(message["content"], list) for part in message["content"]]
+    assert {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}} in parts
+    texts = [part["text"] for part in parts if "text" in part] + [str(message["content"]) for message in sent[:-1]]
+    assert any("[audio: audio/x-wav, 6 bytes]" in text for text in texts)
+    assert not any("UklGRg" in text for text in texts)
+
+
+def test_audio_is_described_if_it_is_invalid_or_not_asked_for(own, tool):
+    result = ask(own(audio=True), "sound")
+    assert (result.text, result.audio) == ("[audio: audio/x-wav, 0 bytes]", ())
+    assert ask(tool, "sound", n=1).audio == ()
 
 
 def test_structured_content_without_text_is_json(tool):
@@ -437,7 +464,14 @@ def test_servers_may_ask_for_input(own):
 
 def test_tools_that_cannot_be_offered_hide_no_others(own):
     names = [function.name for function in own("--odd").functions()]
-    assert "echo" in names and not {"odd", "task"} & set(names)
+    assert "echo" in names and not {"odd", "task", "type", "output", "untyped"} & set(names)
+
+
+def test_a_tool_with_an_invalid_schema_is_hidden_with_a_warning(own, caplog):
+    own("--odd")
+    assert "the tool 'type' is hidden: invalid input schema: 'numbr' is not valid" in caplog.text
+    assert "the tool 'output' is hidden: invalid output schema: -1 is less than the minimum" in caplog.text
+    assert "the tool 'untyped' is hidden: invalid description" in caplog.text
 
 
 def test_a_list_that_changes_is_read_again_for_the_next_episode(own):
@@ -460,11 +494,16 @@ def test_a_very_long_answer_is_cut(own, length):
     assert text(tool, "count") == "1"
 
 
-def test_children_of_a_server_end_with_it(own):
+@pytest.mark.parametrize("own_session", [0, 1])
+@pytest.mark.parametrize("how", ["close", "die"])
+def test_children_of_a_server_end_with_it(own, own_session, how):
     tool = own()
-    child = int(text(tool, "child"))
+    child = int(text(tool, "child", n=own_session))
     assert is_alive(child)
-    tool.close()
+    if how == "close":
+        tool.close()
+    else:
+        ask(tool, "die")
     eventually(lambda: not is_alive(child))
 
 

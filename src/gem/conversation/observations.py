@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from gem.core import Info
 from gem.errors import BadValue
-from gem.messages import Message, Observation, Role
+from gem.messages import Message, Observation, Role, media_parts
 
 
 def role_of(info: Info) -> Role:
@@ -50,8 +50,8 @@ def as_messages(observation: Observation, role: Role = "user") -> list[Message]:
 
     A list of messages is copied. Any other observation becomes one message with the given role.
 
-    The content of a message with images is a list of parts, images first: {"type": "image", "image": …} and
-    {"type": "text", "text": …}.
+    The content of a message with images or audio is a list of parts, the text last: {"type": "image", "image": …},
+    {"type": "input_audio", "input_audio": …} and {"type": "text", "text": …}.
 
     Raises:
         BadValue: for a value that is not an observation.
@@ -59,7 +59,7 @@ def as_messages(observation: Observation, role: Role = "user") -> list[Message]:
     if isinstance(observation, str):
         return [{"role": role, "content": observation}]
     if isinstance(observation, Mapping) and isinstance(observation.get("text"), str):
-        parts: list[Any] = [{"type": "image", "image": image} for image in observation.get("images", ())]
+        parts = media_parts(observation.get("images", ()), observation.get("audio", ()))
         content: Any = [*parts, {"type": "text", "text": observation["text"]}] if parts else observation["text"]
         return [{"role": role, "content": content}]
     if isinstance(observation, list) and all(isinstance(message, Mapping) for message in observation):

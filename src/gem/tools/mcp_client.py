@@ -28,8 +28,8 @@ from gem._internal.event_loop import BackgroundLoop
 from gem._internal.text import shorten
 from gem.errors import ToolError
 from gem.messages import ToolErrorType, ToolResult
-from gem.tools.mcp_config import ServerConfig
-from gem.tools.mcp_session import ClientOptions, ServerSession, SessionLost
+from gem.tools.mcp_config import ClientOptions, ServerConfig
+from gem.tools.mcp_session import ServerSession, SessionLost
 
 CLOSE_TIMEOUT_S = 8.0  # the SDK closes a server's stdin, terminates the process after 2 s and kills it after 4 s
 MAX_STARTING = 8  # maximum number of server processes that start at the same time

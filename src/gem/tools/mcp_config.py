@@ -41,6 +41,26 @@ _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 
 
 @dataclass(frozen=True)
+class ClientOptions:
+    """Options of all sessions of an MCPTool. MCPTool documents them."""
+
+    auth: Any = None
+    headers: tuple[tuple[str, str], ...] = ()
+    log_handler: Callable[..., Any] | None = None
+    progress_handler: Callable[..., Any] | None = None
+    sampling_handler: Callable[..., Any] | None = None
+    elicitation_handler: Callable[..., Any] | None = None
+    max_retries: int = 3
+    delay: float = 1.0
+    timeout: float = 30.0
+    connect_timeout: float = 60.0
+    protocol: str = "auto"
+    max_chars: int = 20_000
+    vision: bool = False
+    audio: bool = False
+
+
+@dataclass(frozen=True)
 class ServerConfig:
     """Connection settings of one server.
 

@@ -10,62 +10,35 @@ This module imports the MCP SDK. MCPTool therefore imports the module only when 
 from __future__ import annotations
 
 import asyncio
-import base64
 import inspect
-import io
-import json
 import logging
 import math
-import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import anyio
 import httpx2
 from mcp import Client, MCPError
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
-from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS, Tool
+from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS
+from mcp.types.methods import parse_server_result
 
 from gem._internal.text import shorten
-from gem.errors import require
 from gem.messages import ToolErrorType, ToolResult
-from gem.tools.mcp_config import ServerConfig
-from gem.tools.mcp_stdio import MAX_LINE_BYTES, open_stdio
+from gem.tools.mcp_config import ClientOptions, ServerConfig
+from gem.tools.mcp_content import to_result
+from gem.tools.mcp_http import open_http
+from gem.tools.mcp_stdio import StderrBuffer, open_stdio
 
 MAX_TOOL_PAGES = 100  # maximum number of pages read from a server's tool list
 MAX_UNANSWERED = 2  # consecutive calls without a response, also to the probe, after which a server is restarted
 PROBE_TIMEOUT_S = 5.0  # after a call timed out, wait this long for the server to respond to a request
 REASON_TIMEOUT_S = 1.0  # wait this long for the exception that ended a connection
-HTTP_TIMEOUT_S = 30.0  # to connect and to send a request; there is no limit on reading a response
-STDERR_BYTES = 2000  # number of bytes of a server's stderr kept for error messages
-STDERR_READS = 16  # maximum number of reads from a server's stderr per callback
 
 log = logging.getLogger(__name__)
 # Server errors are reported by the calls. The SDK's tracebacks appear only if the application configures logging.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
-
-
-@dataclass(frozen=True)
-class ClientOptions:
-    """Options of all sessions of an MCPTool. MCPTool documents them."""
-
-    auth: Any = None
-    headers: tuple[tuple[str, str], ...] = ()
-    log_handler: Callable[..., Any] | None = None
-    progress_handler: Callable[..., Any] | None = None
-    sampling_handler: Callable[..., Any] | None = None
-    elicitation_handler: Callable[..., Any] | None = None
-    max_retries: int = 3
-    delay: float = 1.0
-    timeout: float = 30.0
-    connect_timeout: float = 60.0
-    protocol: str = "auto"
-    max_chars: int = 20_000
-    vision: bool = False
 
 
 @dataclass
@@ -108,7 +81,7 @@ class ServerSession:
         self._unanswered = 0  # consecutive calls after whose time-out the server did not respond
         self._asked: set[str] = set()  # capabilities that the server asked for and that have no handler
         self.failure: BaseException | None = None
-        self._forgotten = False  # the HTTP server answered 404 because it does not know the session id
+        self._forgotten = False  # the HTTP server does not know the session id
         self._client: Client | None = None
         self._scope: anyio.CancelScope | None = None
         self._stderr = StderrBuffer(server.name)
@@ -140,9 +113,8 @@ class ServerSession:
             with anyio.move_on_after(seconds):
                 answer = await self._client.call_tool(tool, arguments, progress_callback=progress)
                 self._unanswered = 0
-                text = _result_text(answer.content, answer.structured_content, self.options.max_chars)
-                images = _images(answer.content) if self.options.vision else ()
-                return self._error(text) if answer.is_error else ToolResult(text, images=images)
+                result = to_result(answer, self.options)
+                return self._error(result.text) if answer.is_error else result
         except MCPError as e:
             if await self._is_lost(e):
                 raise await self._lost() from e
@@ -191,7 +163,7 @@ class ServerSession:
         return self.server.redact(f"{reason}; last output on stderr: {stderr}" if stderr else reason)
 
     async def _run(self) -> None:
-        client = Client(
+        self._sdk = client = Client(
             self._transport(),
             sampling_callback=_as_coroutine(self.options.sampling_handler),
             elicitation_callback=_as_coroutine(self.options.elicitation_handler),
@@ -285,17 +257,19 @@ class ServerSession:
                 self._asked.add(capability)
         result = getattr(message, "result", None)
         if isinstance(result, dict) and isinstance(result.get("tools"), list):
-            result["tools"] = [tool for tool in result["tools"] if self._can_offer(tool)]
+            result["tools"] = [tool for tool in result["tools"] if self._can_offer(tool, result)]
 
-    def _can_offer(self, tool: Any) -> bool:
-        try:
-            parsed = Tool.model_validate(tool, by_name=False)
+    def _can_offer(self, tool: Any, result: dict[str, Any]) -> bool:
+        name = shorten(str(tool.get("name") if isinstance(tool, dict) else tool), 80)
+        try:  # the SDK refuses a whole list with a tool that is invalid in the version of the protocol
+            parse_server_result("tools/list", self._sdk.protocol_version, {**result, "tools": [tool]})
         except ValueError as e:
-            log.warning("MCP server %r: a tool is hidden, because its description is invalid: %s", self.server.name, e)
+            why = shorten(" ".join(str(e).split()), 300)
+            log.warning("MCP server %r: the tool %r is hidden: invalid description: %s", self.server.name, name, why)
             return False
         execution = tool.get("execution")  # a task needs further requests, which MCPTool does not make
         if isinstance(execution, dict) and execution.get("taskSupport") == "required":
-            log.info("MCP server %r: the tool %r is hidden, because it requires tasks", self.server.name, parsed.name)
+            log.info("MCP server %r: the tool %r is hidden, because it requires tasks", self.server.name, name)
             return False
         return True
 
@@ -305,69 +279,12 @@ class ServerSession:
         if server.transport == "stdio":
             async with open_stdio(server, self._stderr.open()) as streams:
                 yield streams
-        elif server.transport == "sse":
-            async with sse_client(server.url, httpx_client_factory=self._http_client) as streams:
-                yield streams
         else:
-            connect = partial(streamable_http_client, max_sse_event_size=MAX_LINE_BYTES)
-            async with self._http_client() as client, connect(server.url, http_client=client) as streams:
+            async with open_http(server, self.options, self._forget) as streams:
                 yield streams
 
-    def _http_client(self, *_: Any, **__: Any) -> httpx2.AsyncClient:
-        auth, headers = self.options.auth, dict(self.options.headers) | dict(self.server.headers)
-        if isinstance(auth, str):
-            headers["Authorization"] = f"Bearer {auth}"
-
-        async def check_session(response: httpx2.Response) -> None:
-            if response.status_code == 404 and MCP_SESSION_ID in response.request.headers:
-                self._forgotten = True  # defined by the MCP specification; the response body differs between servers
-
-        return httpx2.AsyncClient(
-            headers=headers,
-            auth=None if isinstance(auth, str) else auth,
-            # No read timeout: each call has its own timeout, and a session may be idle for hours during training.
-            timeout=httpx2.Timeout(HTTP_TIMEOUT_S, read=None),
-            limits=httpx2.Limits(max_connections=None),
-            event_hooks={"response": [check_session]},
-        )
-
-
-class StderrBuffer:
-    """Keep the last STDERR_BYTES bytes of a server's stderr, and log all of the output at debug level."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._kept = name, b""
-        self._reading: int | None = None
-        self._writing: Any = None
-
-    def open(self) -> Any:
-        """Return a file to pass to the server process as its stderr."""
-        self._reading, writing = os.pipe()
-        os.set_blocking(self._reading, False)
-        self._writing = os.fdopen(writing, "w")
-        asyncio.get_running_loop().add_reader(self._reading, self._read)
-        return self._writing
-
-    def text(self) -> str:
-        self._read()
-        return self._kept.decode("utf-8", "replace").strip()
-
-    def close(self) -> None:
-        if self._reading is not None:
-            self._read()
-            asyncio.get_running_loop().remove_reader(self._reading)
-            os.close(self._reading)
-            self._writing.close()
-            self._reading = None
-
-    def _read(self) -> None:
-        for _ in range(STDERR_READS if self._reading is not None else 0):
-            try:
-                written = os.read(self._reading, 1 << 16)  # type: ignore[arg-type]
-            except BlockingIOError:
-                return
-            log.debug("MCP server %r: %s", self._name, written.decode("utf-8", "replace").rstrip())
-            self._kept = (self._kept + written)[-STDERR_BYTES:]
+    def _forget(self) -> None:
+        self._forgotten = True
 
 
 class _ObservedStream:
@@ -409,47 +326,6 @@ def _as_coroutine(handler: Callable[..., Any] | None) -> Any:
         return await answer if inspect.isawaitable(answer) else answer
 
     return called
-
-
-def _result_text(content: Sequence[Any], structured: Any, max_chars: int) -> str:
-    """Convert the content of a result to text, and shorten the text to ``max_chars`` characters.
-
-    If the content has no text block, the text starts with the structured content as JSON.
-    """
-    parts = [_content_text(block) for block in content]
-    if structured is not None and not any(block.type == "text" for block in content):
-        parts.insert(0, json.dumps(structured, ensure_ascii=False))
-    text = "\n".join(parts)
-    cut = len(text) - max_chars
-    return f"{text[:max_chars]}\n[{cut} more characters omitted]" if cut > 0 else text
-
-
-def _images(content: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the valid images of a result as PIL images."""
-    image_module = require("PIL.Image", extra="vision")
-    images = []
-    for block in content:
-        if block.type == "image":
-            try:
-                image = image_module.open(io.BytesIO(base64.b64decode(block.data)))
-                image.load()
-            except Exception as e:  # of many types, for data from a server; the text describes the image
-                log.info("an image is invalid: %s", _describe(e))
-            else:
-                images.append(image)
-    return tuple(images)
-
-
-def _content_text(block: Any) -> str:
-    if block.type == "text":
-        return str(block.text)
-    if block.type in ("image", "audio"):
-        return f"[{block.type}: {block.mime_type}, {3 * len(block.data) // 4} bytes]"
-    if block.type == "resource_link":
-        return f"[resource: {block.name}, {block.uri}]"
-    resource = getattr(block, "resource", None)
-    text = getattr(resource, "text", None)
-    return str(text) if text is not None else f"[{block.type}: {getattr(resource, 'uri', 'no text')}]"
 
 
 def _innermost(error: BaseException) -> BaseException:

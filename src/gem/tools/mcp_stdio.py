@@ -9,14 +9,14 @@ This module imports the MCP SDK. MCPTool therefore imports the module only when 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
-import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import anyio
 from mcp.client.stdio import get_default_environment
@@ -24,17 +24,15 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
 from gem.tools.mcp_config import ServerConfig
+from gem.tools.mcp_limits import MessageBuffer
 
-MAX_LINE_BYTES = 8 << 20  # longer responses are cut; the parser takes about 20 ms for a line of this length
-_KEPT_HEAD, _KEPT_TAIL = 1 << 17, 1 << 10  # bytes kept of a longer line
 _CHUNK_BYTES = 1 << 16
 EXIT_TIMEOUT_S = 2.0  # for a server to exit after its stdin is closed, and again after SIGTERM
+STDERR_BYTES = 2000  # number of bytes of a server's stderr kept for error messages
+STDERR_READS = 16  # maximum number of reads from a server's stderr per callback
 
-_ID = rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,200}")'
-_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID)
-_ID_LAST = re.compile(_ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
-_TEXT = re.compile(rb'"text"\s*:\s*"((?:[^"\\]|\\.)*)')
-_HALF_SURROGATE = re.compile("[\ud800-\udfff]")
+_MARK = "GEM_MCP_SERVER"  # environment variable that the processes of a server inherit
+_MAX_SCANS = 20  # processes may start others while they are killed
 
 log = logging.getLogger(__name__)
 
@@ -43,15 +41,17 @@ log = logging.getLogger(__name__)
 async def open_stdio(server: ServerConfig, stderr: Any) -> AsyncIterator[Any]:
     """Start a server process and yield its streams of messages (read, write), as the transports of the SDK do.
 
-    The process and all processes of its group are ended at the exit.
+    At the exit, the process and the processes of its group are ended; on Linux, also its other descendants that have
+    inherited its environment, such as daemons.
 
     Raises:
         OSError: the process cannot be started.
     """
+    mark = uuid4().hex
     process = await asyncio.create_subprocess_exec(
         server.command,
         *server.args,
-        env=get_default_environment() | dict(server.env),
+        env=get_default_environment() | dict(server.env) | {_MARK: mark},
         cwd=server.cwd,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -74,6 +74,8 @@ async def open_stdio(server: ServerConfig, stderr: Any) -> AsyncIterator[Any]:
                 tasks.cancel_scope.cancel()
     finally:
         _signal_group(process, signal.SIGKILL)
+        with anyio.CancelScope(shield=True):
+            await _kill_marked(mark)
         for stream in (received, read, write, to_send):
             stream.close()
         process._transport.close()  # type: ignore[attr-defined]  # a surviving child may hold the pipe open
@@ -82,48 +84,28 @@ async def open_stdio(server: ServerConfig, stderr: Any) -> AsyncIterator[Any]:
 async def _receive(process: asyncio.subprocess.Process, received: Any) -> None:
     """Parse the lines of a server's stdout. After the session ended, discard them, so that the server can exit."""
     assert process.stdout is not None
-    line, length, discarding = bytearray(), 0, False
+    line, discarding = MessageBuffer(), False
     async with received:
         while chunk := await process.stdout.read(_CHUNK_BYTES):
             *ended, rest = chunk.split(b"\n")
             for part in ended if not discarding else ():
-                message = _parse(line + part, length + len(part))
-                line, length = bytearray(), 0
+                line.add(part)
+                text, _ = line.take()
                 try:
-                    if message is not None:
-                        await received.send(message)
+                    if text:
+                        await received.send(_parse(text))
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     discarding = True
                     break
-            line += rest
-            length += len(rest)
-            if len(line) > MAX_LINE_BYTES:
-                del line[_KEPT_HEAD : len(line) - _KEPT_TAIL]
+            line.add(rest)
 
 
-def _parse(line: bytearray, length: int) -> Any:
-    """Parse a line. Returns a message, an exception for a line that is no message, or None for a cut notification."""
-    if length > MAX_LINE_BYTES:
-        return _cut_response(bytes(line), length)
+def _parse(line: bytes) -> SessionMessage | ValueError:
+    """Parse a line. Returns a message, or an exception for a line that is no message."""
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(bytes(line), by_name=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as e:
         return e
-
-
-def _cut_response(line: bytes, length: int) -> SessionMessage | None:
-    """Build a response with the beginning of a text that is too long; None if the line is no response."""
-    number = _ID_FIRST.match(line[:1024]) or _ID_LAST.search(line[-_KEPT_TAIL:])
-    if number is None:
-        return None
-    text = ""
-    if found := _TEXT.search(line[:_KEPT_HEAD]):
-        with suppress(ValueError):
-            text = json.loads(b'"' + found[1] + b'"')
-    note = f"[the answer of {length} bytes is cut]"
-    content = [{"type": "text", "text": f"{_HALF_SURROGATE.sub('', text)}\n{note}" if text else note}]
-    response = {"jsonrpc": "2.0", "id": json.loads(number[1]), "result": {"content": content}}
-    return SessionMessage(jsonrpc_message_adapter.validate_python(response))
 
 
 async def _send(process: asyncio.subprocess.Process, to_send: Any, received: Any) -> None:
@@ -155,3 +137,57 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 def _signal_group(process: asyncio.subprocess.Process, number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+
+
+async def _kill_marked(mark: str) -> None:
+    """Kill all processes of a server that has ended, until none is found. Needs /proc, that is, Linux."""
+    wanted = f"{_MARK}={mark}".encode()
+    for _ in range(_MAX_SCANS):
+        found = False
+        for number, environ in enumerate(Path("/proc").glob("[0-9]*/environ")):
+            with suppress(OSError):  # the process has ended, or belongs to another user
+                if wanted in environ.read_bytes().split(b"\0"):
+                    found = True
+                    os.kill(int(environ.parent.name), signal.SIGKILL)
+            if number % 50 == 0:
+                await asyncio.sleep(0)  # a scan takes some milliseconds
+        if not found:
+            return
+
+
+class StderrBuffer:
+    """Keep the last STDERR_BYTES bytes of a server's stderr, and log all of the output at debug level."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._kept = name, b""
+        self._reading: int | None = None
+        self._writing: Any = None
+
+    def open(self) -> Any:
+        """Return a file to pass to the server process as its stderr."""
+        self._reading, writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        self._writing = os.fdopen(writing, "w")
+        asyncio.get_running_loop().add_reader(self._reading, self._read)
+        return self._writing
+
+    def text(self) -> str:
+        self._read()
+        return self._kept.decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        if self._reading is not None:
+            self._read()
+            asyncio.get_running_loop().remove_reader(self._reading)
+            os.close(self._reading)
+            self._writing.close()
+            self._reading = None
+
+    def _read(self) -> None:
+        for _ in range(STDERR_READS if self._reading is not None else 0):
+            try:
+                written = os.read(self._reading, 1 << 16)  # type: ignore[arg-type]
+            except BlockingIOError:
+                return
+            log.debug("MCP server %r: %s", self._name, written.decode("utf-8", "replace").rstrip())
+            self._kept = (self._kept + written)[-STDERR_BYTES:]

@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
 import re
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from gem._internal.text import shorten
 from gem.errors import BadValue, ToolError, did_you_mean, require
 from gem.messages import ToolCall, ToolErrorType, ToolResult
-from gem.tools.arguments import MAX_ERROR_LENGTH, Schema, Validator, names_error
+from gem.tools.arguments import Validator
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.formats.base import escape_response
-from gem.tools.mcp_config import Source, read_servers
+from gem.tools.mcp_config import ClientOptions, Source, read_servers
+from gem.tools.mcp_schema import schema_error, schema_validator
 
 if TYPE_CHECKING:
     from gem.tools.mcp_client import MCPClient
@@ -36,7 +36,8 @@ Prefix = Literal["collision", "always"]
 _PROTOCOLS = ("auto", "legacy")
 _MAX_CHARS = 20_000
 _NAME_LENGTH = 64
-_MAX_REFERENCES = 20_000  # maximum number of $ref resolutions per validation
+
+log = logging.getLogger(__name__)
 
 
 class ListedTool(NamedTuple):
@@ -87,6 +88,7 @@ class MCPTool(BaseTool):
             HTTP have sessions and can keep state.
         max_chars: maximum number of characters of a result; the rest is omitted.
         vision: whether the model sees images; needs the extra [vision]. If False, images are only described.
+        audio: whether the model hears audio. If False, audio is only described.
 
     Raises:
         BadValue: an argument or the configuration is invalid.
@@ -117,6 +119,7 @@ class MCPTool(BaseTool):
         protocol: str = "auto",
         max_chars: int = _MAX_CHARS,
         vision: bool = False,
+        audio: bool = False,
     ) -> None:
         super().__init__(num_workers)
         positive = execution_timeout > 0 < connect_timeout and max_chars > 0
@@ -149,6 +152,7 @@ class MCPTool(BaseTool):
             "protocol": protocol,
             "max_chars": max_chars,
             "vision": vision,
+            "audio": audio,
         }
         self._client: MCPClient | None = None
         self._listed: dict[str, ListedTool] | None = None
@@ -290,7 +294,6 @@ class MCPTool(BaseTool):
         with _clients.lock:
             if self._client is None:
                 from gem.tools.mcp_client import MCPClient
-                from gem.tools.mcp_session import ClientOptions
 
                 options = ClientOptions(**self._settings)
                 key = (self.servers, options)
@@ -307,13 +310,14 @@ class MCPTool(BaseTool):
 def list_tools(tools: Mapping[str, Iterable[Any]], prefix: Prefix) -> dict[str, ListedTool]:
     """Return a dict from the name that the agent uses to the tool, sorted by name.
 
-    Characters that model APIs do not accept in names are replaced with ``_``.
+    Characters that model APIs do not accept in names are replaced with ``_``. Tools with an invalid JSON Schema are
+    left out with a warning in the log.
 
     Args:
         tools: a dict from server name to the server's tools (SDK objects).
         prefix: see MCPTool.
     """
-    pairs = [(server, tool) for server, listed in tools.items() for tool in listed]
+    pairs = [(server, tool) for server, listed in tools.items() for tool in listed if _has_valid_schemas(server, tool)]
     count = Counter(clean_name(tool.name) for _, tool in pairs)
     found: dict[str, ListedTool] = {}
     for server, tool in sorted(pairs, key=lambda pair: (pair[0], pair[1].name)):
@@ -328,6 +332,15 @@ def list_tools(tools: Mapping[str, Iterable[Any]], prefix: Prefix) -> dict[str, 
     return dict(sorted(found.items()))
 
 
+def _has_valid_schemas(server: str, tool: Any) -> bool:
+    # The SDK refuses the results of a tool whose output schema is invalid.
+    for name, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
+        if schema is not None and (error := schema_error(schema)):
+            log.warning("MCP server %r: the tool %r is hidden: invalid %s schema: %s", server, tool.name, name, error)
+            return False
+    return True
+
+
 def clean_name(name: str) -> str:
     """Convert a name to 1 to 64 letters, digits, ``_`` and ``-``. Other characters are replaced with ``_``.
 
@@ -335,74 +348,6 @@ def clean_name(name: str) -> str:
     'files_read_text'
     """
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_NAME_LENGTH] or "_"
-
-
-def schema_validator(schema: Schema) -> Validator:
-    """Return a validator for an untrusted JSON Schema from a server.
-
-    The validator ignores ``pattern``, ``patternProperties``, ``unevaluatedProperties``, ``unevaluatedItems``,
-    ``uniqueItems`` and ``$dynamicRef``, because checking these keywords may take very long. It does not check
-    ``format``, and resolves references only within the schema. If the schema is invalid, if a reference cannot be
-    resolved, or if validation resolves more than 20,000 references, the validator accepts the arguments. The server
-    then validates the arguments itself.
-    """
-    build = cache(lambda: _build_json_schema_validator(schema))  # on first use: a server may have many tools
-
-    def validate(arguments: Mapping[str, Any]) -> str:
-        if error := names_error(arguments, schema):
-            return error
-        return build()(arguments)
-
-    return validate
-
-
-def _build_json_schema_validator(schema: Schema) -> Validator:
-    jsonschema = require("jsonschema", extra="mcp")
-    referencing = require("referencing", extra="mcp")
-    base = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    try:
-        base.check_schema(schema)
-    except (jsonschema.SchemaError, RecursionError):
-        return lambda arguments: ""
-    references = 0
-
-    def ignore(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        return iter(())
-
-    def additional(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        if "patternProperties" not in schema:
-            yield from base.VALIDATORS["additionalProperties"](validator, value, instance, schema)
-
-    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        nonlocal references
-        references += 1
-        if references > _MAX_REFERENCES:
-            raise RecursionError
-        yield from base.VALIDATORS["$ref"](validator, value, instance, schema)
-
-    ignored = (
-        "pattern",
-        "patternProperties",
-        "unevaluatedProperties",
-        "unevaluatedItems",
-        "uniqueItems",
-        "$dynamicRef",
-    )
-    keywords = {**dict.fromkeys(ignored, ignore), "additionalProperties": additional, "$ref": counted}
-    validator = jsonschema.validators.extend(base, keywords)(schema, registry=referencing.Registry())
-
-    def validate(arguments: Mapping[str, Any]) -> str:
-        nonlocal references
-        references = 0
-        try:
-            error = jsonschema.exceptions.best_match(islice(validator.iter_errors(arguments), 100))
-        except (referencing.exceptions.Unresolvable, RecursionError):
-            return ""
-        if error is None:
-            return ""
-        return f"{shorten(error.message, MAX_ERROR_LENGTH)} - at `{error.json_path.removeprefix('$.')}`"
-
-    return validate
 
 
 def _format(result: ToolResult) -> ToolResult:

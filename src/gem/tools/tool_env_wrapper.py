@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from gem.core import EndOnTruncation, EnvWrapper, Info, Step, StopReason, has_coroutines
 from gem.errors import BadValue, EpisodeOver
-from gem.messages import ToolCall, ToolErrorType, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult, media_parts
 from gem.registry import ENV_REGISTRY
 from gem.tools.base_tool import BaseTool, PlannedCall, ToolSet
 from gem.tools.formats import CallFormat, ParsedMessage, get_format, openai_schemas
@@ -277,12 +277,7 @@ class ToolEnvWrapper(EnvWrapper):
         if before.uses < self.max_tool_uses <= counts.uses and ToolErrorType.OVER_BUDGET not in errors:
             texts[-1] = f"{texts[-1].rstrip()}\n\n{self._budget_notice()}\n"
         observation = self.call_format.observe([plan.call for plan in planned], texts)
-        images = [image for result in results for image in result.images]
-        if images and isinstance(observation, str):
-            observation = {"text": observation, "images": images}
-        elif images and isinstance(observation, list):  # APIs accept images in the messages of users only
-            shown = [{"type": "image", "image": image} for image in images]
-            observation = [*observation, {"role": "user", "content": shown}]
+        observation = _with_media(observation, results)
         parts = {
             "tool": self.tool_reward * (counts.uses - before.uses),
             "tool_success": self.tool_success_reward * (counts.successes - before.successes),
@@ -378,6 +373,17 @@ def _claim(source: ToolSource) -> BaseTool:
             tool = tool.spawn()
         tool._claimed = True
     return tool
+
+
+def _with_media(observation: Any, results: Sequence[ToolResult]) -> Any:
+    """Add the images and the audio of results to an observation."""
+    images = [image for result in results for image in result.images]
+    audio = [recording for result in results for recording in result.audio]
+    if isinstance(observation, list):  # APIs accept images and audio in the messages of users only
+        parts = media_parts(images, audio)
+        return [*observation, {"role": "user", "content": parts}] if parts else observation
+    media = {name: items for name, items in (("images", images), ("audio", audio)) if items}
+    return {"text": observation, **media} if media else observation
 
 
 def _append_instructions(observation: Any, instructions: str) -> Any:
