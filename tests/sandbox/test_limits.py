@@ -4,6 +4,7 @@ Where a limit is not held without a cgroup, the report must say so.
 """
 
 import contextlib
+import math
 import os
 import socket
 import time
@@ -14,6 +15,7 @@ import pytest
 
 from gem.sandbox import Case, Limits, Status, make_sandbox
 from gem.sandbox.zygote import cgroup, limits, lockdown, monitor
+from gem.sandbox.zygote.protocol import RunRequest
 
 MIB = 1 << 20
 LIMITS = Limits(wall_s=40, memory_bytes=256 * MIB, disk_bytes=8 * MIB, processes=16)
@@ -274,6 +276,58 @@ def test_a_run_with_many_busy_processes_gets_a_low_priority():
         for pid in pids:
             os.kill(pid, 9)
             os.waitpid(pid, 0)
+
+
+@pytest.fixture
+def waking():
+    """A process, in a cgroup if one can be made, and another one that wake each other all the time."""
+    first, second = os.pipe(), os.pipe()
+    pids = []
+    groups = cgroup.open_groups()
+    group = groups.take(memory_bytes=256 * MIB, tasks=10) if groups else None
+    for source, sink in (first[0], second[1]), (second[0], first[1]):
+        pids.append(os.fork())
+        if pids[-1] == 0:
+            try:
+                while True:
+                    os.write(sink, os.read(source, 1))
+            finally:
+                os._exit(1)
+        if group:
+            group.add(pids[-1])
+    os.write(first[1], b"x")
+    yield pids, group
+    for pid in pids:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+    for fd in first + second:
+        os.close(fd)
+    if groups:
+        groups.remove()
+
+
+@pytest.mark.parametrize("grouped", [True, False], ids=["cgroup", "nocgroup"])
+def test_a_run_whose_processes_wake_each_other_all_the_time_loses_its_weight(waking, grouped, monkeypatch):
+    pids, group = waking
+    if (grouped and not group) or (not grouped and len(os.sched_getaffinity(0)) == 1):
+        pytest.skip("needs a cgroup, or else two processors")
+    request = RunRequest("program", memory_bytes=256 * MIB, disk_bytes=MIB, processes=16, cpu_s=1000)
+    watch = monitor.RunMonitor(request, pids[0], "", group if grouped else None, roots=pids)
+
+    def slowed():
+        assert watch.check(1) is None
+        return group.light if grouped else all(len(os.sched_getaffinity(pid)) == 1 for pid in pids)
+
+    monkeypatch.setattr(monitor, "MOST_SWITCHES_PER_S", math.inf)
+    assert not slowed()
+    monkeypatch.setattr(monitor, "MOST_SWITCHES_PER_S", 50)  # few, because the machine may be busy
+    deadline = time.monotonic() + 30
+    while not slowed():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    if grouped:
+        watch.allow(cpu_s=10)  # the next cell of a session
+        assert not group.light
 
 
 def test_the_report_says_what_is_not_held_without_a_cgroup(monkeypatch):

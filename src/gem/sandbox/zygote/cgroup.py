@@ -48,6 +48,7 @@ V2 = {
     "kill": ("", "cgroup.kill"),
 }
 FROZEN = {"freezer.state": ("THAWED", "FROZEN"), "cgroup.freeze": ("0", "1")}
+WEIGHTS = {"cpu.shares": (1024, 102), "cpu.weight": (100, 10)}  # the usual weight, and a tenth of it
 CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "freezer")
 PROCESSES = "cgroup.procs"
 KEPT_BYTES = 16 << 20  # a group is not reused if more memory of its last run remains, for example cached files
@@ -250,7 +251,7 @@ class Cgroup:
         self._folders = groups.folders
         self._limits: tuple[int, int] | None = None
         self._cpu_before, self._kills_before = 0.0, 0
-        self.frozen = False
+        self.frozen = self.light = False
         for parent in self._folders:
             os.mkdir(name, dir_fd=parent)
 
@@ -323,6 +324,12 @@ class Cgroup:
             self._set("freeze", FROZEN[self._table["freeze"][1]][0])
             self.frozen = False
 
+    def weigh(self, *, light: bool) -> None:
+        """Set the share of the processors, relative to other runs: the usual one, or a tenth of it."""
+        if light != self.light and "weight" in self._table:
+            self._set("weight", WEIGHTS[self._table["weight"][1]][light])
+            self.light = light
+
     def kill(self, *, but: int | None = None) -> None:
         """Send SIGKILL to all processes, or to all but one. They may still be ending on return."""
         if but is None and "kill" in self._table:
@@ -355,6 +362,7 @@ class Cgroup:
         if self.pids() or ("memory used" in self._table and int(self._get("memory used")) > KEPT_BYTES):
             return False
         self.thaw()
+        self.weigh(light=False)
         self._cpu_before += self.cpu_s() or 0.0
         self._kills_before = self._kills()
         return True
