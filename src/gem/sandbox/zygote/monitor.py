@@ -37,8 +37,8 @@ CALM = 0.25  # below this fraction of its memory limit, a run is not near the li
 PASSES = 10  # attempts to stop a process tree that keeps forking
 MAX_FILES = 20_000  # in a run's folder
 MAX_CHECKS_IN_FLIGHT = 3  # consecutive checks that may find descriptors in the buffer of a socket
-# More switches between tasks per second than programs with queues and pools reach. Linux 6.18 was seen to give a run with
-# 200,000 switches per second nearly all processors, whatever its weight or priority; with 30,000, only its share.
+# More switches between tasks per second than programs with queues and pools reach. Linux 6.18 gave a run with 200,000
+# switches per second nearly all processors, beside others of equal weight; with 30,000 it got only its share.
 MOST_SWITCHES_PER_S = 20_000
 NICE_STEP = 1.25  # the weights of two processes whose nice values differ by one
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -160,7 +160,7 @@ class RunMonitor:
         return max(self.cpu_s, sum(p.cpu_s for p in processes), sum(self._own_cpu_s.values()))
 
     def _share_processors(self, processes: list[ProcessInfo]) -> None:
-        """Keep a run from taking the processors from others by many busy processes, or by waking its own all the time."""
+        """Keep a run from delaying others by many busy tasks, or by tasks that wake each other all the time."""
         group = self.group if self.group and "weight" in self.group.holds else None
         if group is None:
             lower_priority(processes)
