@@ -31,7 +31,7 @@ from gem.evaluate.metrics import (
 TASKS, ROLLOUTS, SHAPES = (30, 100, 500), (1, 4, 16), (0.5, 2.0)
 LEAST, MOST = 0.92, 0.98
 K = 4
-BOOTSTRAPS = 200  # evaluations per cell for the bootstrap, which is slow
+BOOTSTRAPS = 1000  # evaluations per cell for the bootstrap, which is slower
 
 
 def evaluation(rng: np.random.Generator, rates: Any, rollouts: int) -> list[list[int]]:
@@ -68,7 +68,7 @@ def cell(tasks: int, rollouts: int, shape: float, repeats: int, seed: int) -> di
             count(f"pass^{K}", mean_interval(per_task(pass_hat_k, runs), bounds=(0, 1)), hat_k)
         if repeat < min(BOOTSTRAPS, repeats):
             means = np.array(runs).mean(axis=1).tolist()
-            count("bootstrap", bootstrap_interval(means, lambda m: sum(m) / len(m), draws=1000, seed=repeat), 0.5)
+            count("bootstrap", bootstrap_interval(means, lambda m: sum(m) / len(m), draws=400, seed=repeat), 0.5)
     return {name: (sum(hits) / len(hits), len(hits)) for name, hits in covered.items()}
 
 
@@ -79,7 +79,7 @@ def main() -> int:
     names = ["mean", f"pass@{K}", f"pass^{K}", "paired difference", "bootstrap", "i.i.d."]
     print(f"<!-- Written by `python benchmarks/{' '.join(['coverage.py', *sys.argv[1:]])}` -->\n")
     print(f"# Coverage of nominal 95 % intervals, in % of {repeats:,} simulated evaluations per cell\n")
-    print(f"The bootstrap is from {min(BOOTSTRAPS, repeats)} evaluations per cell. **Bold**: outside 92 to 98 %.\n")
+    print(f"The bootstrap is from {min(BOOTSTRAPS, repeats):,} evaluations per cell. **Bold**: outside 92 to 98 %.\n")
     print("| success rates of tasks | tasks | rollouts | " + " | ".join(names) + " |")
     print("|---" * (3 + len(names)) + "|")
     outside = []

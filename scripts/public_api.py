@@ -66,6 +66,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "Evaluation": (
         "Score a policy, with intervals.",
         [
+            ("gem.evaluate", ALL),
             ("gem.evaluate.metrics", "Estimate mean_interval wilson_interval bootstrap_interval pass_at_k pass_hat_k"),
             ("gem.evaluate.metrics", "PairedDifference paired_difference expected_half_width tasks_needed"),
         ],

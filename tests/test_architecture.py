@@ -113,7 +113,12 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "rollout": [("episode",), ("requests",), ("scheduler",), ("collector", "play"), ("__init__",)],
-    "evaluate": [("metrics",), ("__init__",)],
+    "evaluate": [
+        ("metrics", "records", "tasks"),
+        ("report", "suites"),
+        ("compare", "run"),
+        ("__init__",),
+    ],
     "rl": [
         ("advantages", "config", "losses", "metrics", "tiny"),
         ("checks",),

@@ -35,8 +35,9 @@ class Turn:
         sampled_ids, logprobs, loss_mask: one entry per sampled token, including the stop token. logprobs are those of
             the sampling distribution (after temperature and top-p); loss_mask is 1 on tokens to train.
         finish: "stop" if the model ended its reply, "length" at its token limit, "refusal" if it refused to reply (the
-            action is then the text of the refusal, which was not sent), or as an endpoint reports it; None for a policy
-            without a model.
+            action is then the text of the refusal, which was not sent), "context_overflow" if an endpoint refused the
+            conversation as too long (the action is then empty and was not sent), or as an endpoint reports it; None for
+            a policy without a model.
         reward: reward of this turn; None if the environment failed in this turn.
         reward_parts: named components that sum to reward; empty if the environment reports none.
         invalid: why the action was invalid; None for a valid action.

@@ -113,7 +113,7 @@ def test_an_evaluation_without_tasks_has_no_mean():
 
 def test_the_bootstrap_draws_whole_tasks():
     scores = [[0, 0, 0, 0], [1, 1, 1, 1]] * 20
-    found = bootstrap_interval(scores, lambda tasks: float(np.mean([np.mean(task) for task in tasks])))
+    found = bootstrap_interval(scores, lambda tasks: sum(map(sum, tasks)) / 160)
     expected = mean_interval(scores)
     assert found.value == 0.5 and found[1:3] == pytest.approx(expected[1:3], abs=0.02)
 

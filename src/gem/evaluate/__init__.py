@@ -1,1 +1,26 @@
-"""Evaluation: score a policy on environments, with intervals."""
+"""Evaluation: score a policy on environments, with intervals.
+
+The package itself can be called: ``gem.evaluate(policy, envs)`` is ``gem.evaluate.evaluate(policy, envs)``.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from gem.evaluate.compare import Comparison, compare
+from gem.evaluate.report import EnvScore, EvalReport
+from gem.evaluate.run import evaluate
+from gem.evaluate.suites import load_suite
+from gem.evaluate.tasks import EvalEnv
+
+__all__ = ["Comparison", "EnvScore", "EvalEnv", "EvalReport", "compare", "evaluate", "load_suite"]
+
+
+class _CallableModule(ModuleType):
+    def __call__(self, *args: Any, **kwargs: Any) -> EvalReport:
+        return evaluate(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule

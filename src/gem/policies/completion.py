@@ -13,6 +13,13 @@ from gem._internal.http_client import HttpRequest, RequestError
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")  # fields of a message; servers differ
 _TOKEN_ID = "token_id:"  # vLLM's prefix of tokens with return_tokens_as_token_ids
+# Reasons for status 400: OpenAI's code and message, vLLM, SGLang, llama.cpp; Azure's filter.
+_OVERFLOW = re.compile(
+    r"context_length_exceeded|maximum context length|longer than the model's context|exceed\w* .{0,30}context|"
+    r"prompt is too long|max(imum)? (model|sequence) len",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(r"content_filter|content management policy|content_policy_violation", re.IGNORECASE)
 _CLOSING_TAG = re.compile(r"\s*</([\w.-]+)>\s*")
 
 
@@ -105,6 +112,17 @@ def _logprobs(data: Mapping[str, Any]) -> tuple[list[int], list[float]]:
         raise _Invalid("log-probabilities should be finite numbers")
     are_ids = all(isinstance(token, str) and token.startswith(_TOKEN_ID) for token in tokens)
     return [int(token.removeprefix(_TOKEN_ID)) for token in tokens] if are_ids else [], list(map(float, logprobs))
+
+
+def refusal_finish(error: str) -> str | None:
+    """Return the ``finish`` that a refused request amounts to, or None if the model had no part in it.
+
+    >>> refusal_finish("status 400: This model's maximum context length is 4096 tokens.")
+    'context_overflow'
+    """
+    if _OVERFLOW.search(error):
+        return "context_overflow"
+    return "content_filter" if _FILTERED.search(error) else None
 
 
 def with_closing_tag(text: str, stop: str | Sequence[str] | None) -> str:

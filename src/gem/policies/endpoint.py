@@ -21,7 +21,7 @@ from gem.conversation import ChatFormat, as_messages, conversation
 from gem.errors import BadValue, EndpointError
 from gem.messages import Message, assistant, tool
 from gem.policies.base import Reply, Request
-from gem.policies.completion import REASONING, Completion, parse_completion, with_closing_tag
+from gem.policies.completion import REASONING, Completion, parse_completion, refusal_finish, with_closing_tag
 from gem.seeding import check_seed, derive
 from gem.trajectory import Turn
 
@@ -142,9 +142,11 @@ class EndpointPolicy:
     token ids and log-probabilities on request (``return_token_ids=True, logprobs=True``), they are recorded as well.
 
     A refusal, or a reply that a content filter has cut off, is not sent to the environment: the turn records it, with
-    ``finish`` "refusal" or "content_filter", and the episode is truncated with the stop reason "refused". If a stop
-    string such as ``</tool_call>`` has cut off a closing tag, it is appended to the action. Reasoning that the server
-    returns apart from the reply is recorded in ``Turn.message``, and sent back with the tool results that follow.
+    ``finish`` "refusal" or "content_filter", and the episode is truncated with the stop reason "refused". If the server
+    refuses a conversation that is too long for the model, ``finish`` is "context_overflow" and the stop reason
+    "max_tokens". If a stop string such as ``</tool_call>`` has cut off a closing tag, it is appended to the action.
+    Reasoning that the server returns apart from the reply is recorded in ``Turn.message``, and sent back with the tool
+    results that follow.
 
     If an environment offers tools for native calls (``info["tools"]`` on reset, set by ToolEnvWrapper with the format
     "openai"), the tools are sent with each request. If a reply has ``tool_calls``, the action is the message of the
@@ -231,6 +233,8 @@ class EndpointPolicy:
         except EndpointError as e:
             if isinstance(e, AccessRefused) and not self._answered:
                 raise
+            if isinstance(e, RequestRefused) and (finish := refusal_finish(str(e))) is not None:
+                return Reply("", finish=finish)
             return Reply("", failure=f"{type(e).__name__}: {e}")
         reply = self._to_reply(completion)
         if reply.failure and not self._answered:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from gem.datasets import Rows, Stream, Without, hold_back
+from gem.datasets import Without, hold_back
 from gem.errors import BadValue
+from gem.evaluate.tasks import ask_only, held_out_seeds, repetition, rows_of
 from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import TrainConfig
-from gem.seeding import derive, permuted
+from gem.seeding import permuted
 
 Wrap = Callable[[Any], Any]
 
@@ -48,16 +49,16 @@ def plan_evaluation(config: TrainConfig) -> Evaluation:
     if config.eval_split is not None:
         return _other_split(config, config.eval_split)
     with make(config.env, **config.env_kwargs) as env:
-        rows = _rows(env)
+        rows = rows_of(env)
         if rows is None or rows.generated:
-            return _fresh_seeds(config.eval_episodes, _caution(env))
+            return _fresh_seeds(config.eval_episodes, repetition(env))
     held_back = hold_back(rows, config.eval_share)
     asked = held_back[: config.eval_episodes]
     return Evaluation(
         seeds=range(len(asked)),
         description=f"{len(asked):,} of {len(rows):,} rows, held back from training",
-        training_rows=[partial(_ask_only, numbers=Without(len(rows), held_back))],
-        held_out_rows=[partial(_ask_only, numbers=asked, shuffle=False)],
+        training_rows=[partial(ask_only, numbers=Without(len(rows), held_back))],
+        held_out_rows=[partial(ask_only, numbers=asked, shuffle=False)],
     )
 
 
@@ -65,7 +66,7 @@ def _other_split(config: TrainConfig, split: str) -> Evaluation:
     if config.env_kwargs.get("split", ENV_REGISTRY[config.env].kwargs.get("split")) == split:
         raise BadValue(f"eval_split must differ from the split that is trained on, got {split!r}")
     with make(config.env, **{**config.env_kwargs, "split": split}) as env:
-        rows = _rows(env)
+        rows = rows_of(env)
     if rows is None:
         raise BadValue(f"eval_split={split!r} needs a data set with random access; {config.env} has none")
     asked = [permuted(i, len(rows), "evaluation") for i in range(min(config.eval_episodes, len(rows)))]
@@ -73,29 +74,9 @@ def _other_split(config: TrainConfig, split: str) -> Evaluation:
         seeds=range(len(asked)),
         description=f"{len(asked):,} of {len(rows):,} rows of the split {split!r}",
         env_kwargs={"split": split},
-        held_out_rows=[partial(_ask_only, numbers=asked, shuffle=False)],
+        held_out_rows=[partial(ask_only, numbers=asked, shuffle=False)],
     )
 
 
 def _fresh_seeds(episodes: int, caution: str) -> Evaluation:
-    seeds = [derive("held-out", i) for i in range(episodes)]
-    return Evaluation(seeds=seeds, description=f"{episodes:,} fresh seeds{caution}")
-
-
-def _caution(env: Any) -> str:
-    """Return why fresh seeds may play what training has played, or nothing."""
-    if isinstance(getattr(env.unwrapped, "dataset", None), Stream):
-        return "; rows of a stream cannot be held back, so training may have asked them"
-    instances = env.instances()
-    return "" if instances is None else f"; there are only {instances:,} different episodes, which training plays too"
-
-
-def _rows(env: Any) -> Rows | None:
-    """Return the rows of an environment over a data set with random access, or None."""
-    rows = getattr(env.unwrapped, "dataset", None)
-    return rows if isinstance(rows, Rows) and hasattr(env.unwrapped, "ask_only") else None
-
-
-def _ask_only(env: Any, *, numbers: Sequence[int], shuffle: bool = True) -> Any:
-    env.unwrapped.ask_only(numbers, shuffle=shuffle)
-    return env
+    return Evaluation(seeds=held_out_seeds(episodes), description=f"{episodes:,} fresh seeds{caution}")

@@ -1,9 +1,9 @@
-"""Play each of a list of seeds exactly once, for evaluation."""
+"""Play each of a list of episodes exactly once, for evaluation."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gem.conversation.history import FULL_HISTORY, History
 from gem.errors import BadValue
@@ -38,21 +38,45 @@ def play_seeds(
     Raises:
         BadValue: autoreset of vec_env is not "disabled", or previous has other seeds.
     """
-    if vec_env.autoreset is not Autoreset.DISABLED:
-        raise BadValue(f"play_seeds needs autoreset='disabled', got {vec_env.autoreset.value!r}")
     if previous and [trajectory.seed for trajectory in previous] != list(seeds):
         raise BadValue("previous should hold the results of a call with the same seeds, in the same order")
     done = {i: trajectory for i, trajectory in enumerate(previous) if trajectory.failure is None}
-    waiting = deque(
+    waiting = (
         Trajectory(None, episode=i, seed=seed, group_id=seed) for i, seed in enumerate(map(int, seeds)) if i not in done
     )
+    for trajectory in play_each(vec_env, policy, waiting, batch_wait=batch_wait, history=history):
+        done[trajectory.episode] = trajectory
+    return [done[i] for i in range(len(seeds))]
+
+
+def play_each(
+    vec_env: VectorEnv,
+    policy: Policy,
+    episodes: Iterable[Trajectory],
+    *,
+    batch_wait: float = BATCH_WAIT,
+    history: History = FULL_HISTORY,
+) -> Iterator[Trajectory]:
+    """Play each episode once, on any number of slots, and yield it when it ends.
+
+    Args:
+        vec_env: a vector environment with autoreset "disabled".
+        episodes: empty trajectories with a seed, and with an ``episode`` that identifies them, from which the policy's
+            sampling stream is derived.
+        batch_wait, history: as for play_seeds().
+
+    Raises:
+        BadValue: autoreset of vec_env is not "disabled".
+    """
+    if vec_env.autoreset is not Autoreset.DISABLED:
+        raise BadValue(f"play_seeds needs autoreset='disabled', got {vec_env.autoreset.value!r}")
+    waiting = deque(episodes)
     scheduler = RolloutScheduler(vec_env, batch_wait, history)
     _begin(scheduler, range(vec_env.num_envs), waiting)
     while not scheduler.empty:
         ended = scheduler.step(policy)
-        done |= {trajectory.episode: trajectory for trajectory in ended}
+        yield from ended
         _begin(scheduler, [trajectory.slot for trajectory in ended], waiting)
-    return [done[i] for i in range(len(seeds))]
 
 
 def _begin(scheduler: RolloutScheduler, free: Sequence[int], waiting: deque[Trajectory]) -> None:

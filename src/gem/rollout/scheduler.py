@@ -22,7 +22,12 @@ from gem.rollout.requests import PendingRequests
 from gem.trajectory import Trajectory
 from gem.vector import Autoreset, VecStep, VectorEnv
 
-_REFUSALS = frozenset({"refusal", "content_filter"})
+# Replies that are not sent to the environment: finish → stop reason. They are outcomes of the model, not failures.
+_ENDINGS = {
+    "refusal": StopReason.REFUSED,
+    "content_filter": StopReason.REFUSED,
+    "context_overflow": StopReason.MAX_TOKENS,
+}
 BATCH_WAIT = 0.02  # seconds; a few times the cost of sampling one turn, so that most slots are back by then
 
 
@@ -163,10 +168,10 @@ class RolloutScheduler:
             episode.reply = reply
             if reply.failure:
                 ended[episode.slot] = episode.truncate(StopReason.FAILED, reply.failure)
-            elif reply.finish is not None and reply.finish in _REFUSALS:
+            elif reply.finish in _ENDINGS:
                 seconds = {"policy": episode.batch.policy_seconds, "env": 0.0}
                 episode.record(reply, episode.batch.version, 0.0, {}, seconds)
-                ended[episode.slot] = episode.truncate(StopReason.REFUSED)
+                ended[episode.slot] = episode.truncate(_ENDINGS[reply.finish])
         if ended:
             replies = [reply for e, reply in zip(episodes, replies, strict=True) if e.slot not in ended]
             episodes = [e for e in episodes if e.slot not in ended]

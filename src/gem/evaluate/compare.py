@@ -1,0 +1,154 @@
+"""Compare evaluations: models by environments, with paired differences on the tasks that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gem.errors import BadValue
+from gem.evaluate.metrics import PairedDifference, paired_difference
+from gem.evaluate.report import read_report
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedEnv:
+    """One environment of a comparison.
+
+    Args:
+        name: of the environment.
+        scores: mean score of each run; None where the run has none.
+        differences: for each run after the first, its paired difference to the first on the shared tasks; None without
+            shared tasks.
+        shared: for each run after the first, the number of shared tasks.
+    """
+
+    name: str
+    scores: Sequence[float | None]
+    differences: Sequence[PairedDifference | None]
+    shared: Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Several evaluations side by side.
+
+    Args:
+        runs: name of each run.
+        envs: the environments that all runs have.
+        warnings: what differs between the runs besides the model.
+    """
+
+    runs: Sequence[str]
+    envs: Sequence[ComparedEnv]
+    warnings: Sequence[str]
+
+    @property
+    def columns(self) -> list[str]:
+        return ["environment", *self.runs, *(f"{run} − {self.runs[0]}" for run in self.runs[1:])]
+
+    def rows(self) -> list[list[tuple[str, bool]]]:
+        """Return the cells of a table, each with whether it is the best score of its row."""
+        rows = []
+        for env in self.envs:
+            best = max((score for score in env.scores if score is not None), default=None)
+            cells = [(env.name, False)]
+            cells += [("" if score is None else f"{score:.3f}", score == best) for score in env.scores]
+            cells += [(_shown(pair, n), False) for pair, n in zip(env.differences, env.shared, strict=True)]
+            rows.append(cells)
+        return rows
+
+    def to_markdown(self) -> str:
+        """Return a table with the best score of each row in bold, and the warnings."""
+        rows = [self.columns, ["---"] * len(self.columns)]
+        rows += [[f"**{text}**" if is_best else text for text, is_best in row] for row in self.rows()]
+        table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+        return "\n".join([table, "", *(f"- {warning}" for warning in self.warnings)]).rstrip() + "\n"
+
+
+def compare(paths: Sequence[str | Path]) -> Comparison:
+    """Compare the reports of at least two evaluations.
+
+    Environments are matched by name, or by id if the runs share no name, as with and without a tool. Differences are
+    over the tasks that both runs have finished.
+
+    Args:
+        paths: folders of evaluations, or their report.json. Differences are to the first.
+
+    Raises:
+        BadValue: fewer than two paths, a path without a report, or reports without a common environment.
+    """
+    if len(paths) < 2:
+        raise BadValue(f"compare needs at least two evaluations, got {len(paths)}")
+    reports = [read_report(path) for path in paths]
+    runs = [str(report.get("model")) for report in reports]
+    if len(set(runs)) < len(runs):
+        runs = [str(path).rstrip("/") for path in paths]
+    by_name = [{env["name"]: env for env in report["envs"]} for report in reports]
+    common = [name for name in by_name[0] if all(name in envs for envs in by_name)]
+    if not common:
+        by_name = [{env["id"]: env for env in report["envs"]} for report in reports]
+        common = [name for name in by_name[0] if all(name in envs for envs in by_name)]
+    if not common:
+        raise BadValue(f"the evaluations have no environment in common: {', '.join(map(str, paths))}")
+    matched = {name: [envs[name] for envs in by_name] for name in common}
+    warnings = _setting_warnings(runs, reports)
+    warnings += [warning for name, envs in matched.items() for warning in _env_warnings(name, runs, envs)]
+    return Comparison(runs=runs, envs=[_compared(name, envs) for name, envs in matched.items()], warnings=warnings)
+
+
+def _compared(name: str, envs: Sequence[Mapping[str, Any]]) -> ComparedEnv:
+    first, *others = envs
+    differences: list[PairedDifference | None] = []
+    shared_counts = []
+    for other in others:
+        shared = [task for task in first["tasks"] if task in other["tasks"]]
+        scores = [[env["tasks"][task]["scores"] for task in shared] for env in (first, other)]
+        differences.append(paired_difference(*scores) if shared else None)
+        shared_counts.append(len(shared))
+    return ComparedEnv(
+        name=name, scores=[env["score"]["value"] for env in envs], differences=differences, shared=shared_counts
+    )
+
+
+def _shown(pair: PairedDifference | None, shared: int) -> str:
+    if pair is None:
+        return "no shared task"
+    value, low, high, _ = pair.difference
+    return f"{value:+.3f} [{low:+.3f}, {high:+.3f}] p={pair.p:.2g}, {shared} tasks"
+
+
+def _setting_warnings(runs: Sequence[str], reports: Sequence[Mapping[str, Any]]) -> list[str]:
+    warnings = []
+    first = _comparable(reports[0])
+    for run, report in zip(runs[1:], reports[1:], strict=True):
+        facts = _comparable(report)
+        for key in {**first, **facts}:
+            if first.get(key) != facts.get(key):
+                warnings.append(f"{key} differs: {first.get(key)!r} in {runs[0]}, {facts.get(key)!r} in {run}")
+    for run, report in zip(runs, reports, strict=True):
+        if failed := sum(env["failed"] for env in report["envs"]):
+            warnings.append(f"{run}: {failed} failed samples are in no score")
+        if not report.get("complete", True):
+            warnings.append(f"{run} is not complete")
+    return warnings
+
+
+def _comparable(report: Mapping[str, Any]) -> dict[str, Any]:
+    settings = report.get("settings", {})
+    sampling = settings.get("policy", {}).get("sampling", {})
+    return {"gem": settings.get("gem"), "rollouts": settings.get("rollouts"), **sampling}
+
+
+def _env_warnings(name: str, runs: Sequence[str], envs: Sequence[Mapping[str, Any]]) -> list[str]:
+    warnings = []
+    for run, env in zip(runs[1:], envs[1:], strict=True):
+        if env["wrappers"] != envs[0]["wrappers"]:
+            before, now = (repr(e["wrappers"]) for e in (envs[0], env))
+            warnings.append(f"{name}: wrappers differ: {before} in {runs[0]}, {now} in {run}")
+        if envs[0]["tasks"].keys().isdisjoint(env["tasks"]):
+            warnings.append(
+                f"{name}: {run} has no task of {runs[0]}; the arguments of the environment or its data differ"
+            )
+    return warnings

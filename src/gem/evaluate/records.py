@@ -1,0 +1,162 @@
+"""The folder of an evaluation: its settings, one line per finished sample, and the failures.
+
+  eval.json            settings, task ids and versions
+  trajectories.jsonl   one trajectory per finished sample: ``episode`` is its number, ``group_id`` its task
+  failures.jsonl       failed attempts, which a later attempt may have repaired
+  report.json, report.md
+
+Each record is one write() to a file opened for appending, so a process killed at any moment leaves at most one torn
+line at the end, which is cut when the folder is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gem.errors import BadValue, InfraError
+from gem.trajectory import Trajectory, read_jsonl
+
+SETTINGS, TRAJECTORIES, FAILURES = "eval.json", "trajectories.jsonl", "failures.jsonl"
+
+
+class EvalFolder:
+    """The folder of one evaluation. A new folder is made at the first record.
+
+    Args:
+        path: the folder.
+        settings: JSON data, written to eval.json.
+        resume: continue the evaluation in the folder; otherwise the folder must be new or empty.
+
+    Raises:
+        BadValue: the folder cannot be written, holds something else, or holds an evaluation with other settings.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], *, resume: bool = False) -> None:
+        self.path = Path(path)
+        self._settings = json.loads(json.dumps(settings))
+        self._files: dict[str, int] = {}
+        if resume:
+            _check_same(self.path, read_settings(self.path), self._settings)
+            for name in (TRAJECTORIES, FAILURES):
+                cut_torn_line(self.path / name)
+        else:
+            check_free(self.path)
+
+    def __enter__(self) -> EvalFolder:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for descriptor in self._files.values():
+            os.close(descriptor)
+        self._files = {}
+
+    def append(self, trajectory: Trajectory) -> None:
+        """Write a record. Raises InfraError if it cannot be written; the complete lines are kept."""
+        name = TRAJECTORIES if trajectory.failure is None else FAILURES
+        line = (json.dumps(trajectory.to_json()) + "\n").encode()
+        file = self.path / name
+        try:
+            if not self._files:
+                self._create()
+            before = os.fstat(self._files[name]).st_size
+            if os.write(self._files[name], line) < len(line):  # the disk is full
+                os.truncate(file, before)
+                raise OSError(0, "only part of the record was written")
+        except OSError as e:
+            raise InfraError(f"cannot write {file}: {e.strerror}; free some space and resume the evaluation") from e
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file next to the records, if there are records."""
+        if name == SETTINGS or (self.path / SETTINGS).exists():
+            draft = self.path / f".{name}"
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(self.path / name)
+
+    def finished(self) -> Iterator[Trajectory]:
+        """Yield the recorded trajectories, without the failures."""
+        return read_records(self.path)
+
+    def _create(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not (self.path / SETTINGS).exists():
+            self.write(SETTINGS, json.dumps(self._settings, indent=1) + "\n")
+        for name in (TRAJECTORIES, FAILURES):
+            self._files[name] = os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+
+def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the settings of an evaluation. Raises BadValue if the folder holds none."""
+    file = Path(path) / SETTINGS
+    try:
+        settings: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return settings
+    except OSError as e:
+        raise BadValue(f"{path} is not an evaluation: cannot read {SETTINGS} ({e.strerror})") from e
+    except ValueError as e:
+        raise BadValue(f"{file} is damaged: {e}") from e
+
+
+def read_records(path: str | os.PathLike[str]) -> Iterator[Trajectory]:
+    """Yield the finished trajectories of an evaluation."""
+    file = Path(path) / TRAJECTORIES
+    return read_jsonl(file) if file.exists() else iter(())
+
+
+def cut_torn_line(file: Path) -> None:
+    """Cut what follows the last newline of a file."""
+    if not file.exists():
+        return
+    with file.open("r+b") as opened:
+        end = opened.seek(0, os.SEEK_END)
+        block = 1 << 16
+        while end:
+            start = max(0, end - block)
+            opened.seek(start)
+            found = opened.read(end - start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+            end = start
+        opened.truncate(end)
+
+
+def check_free(path: Path) -> None:
+    """Raise BadValue unless a new evaluation can be written to the folder."""
+    if (path / SETTINGS).exists():
+        raise BadValue(f"{path} holds an evaluation; continue it with --resume {path}, or choose another folder")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise BadValue(f"{path} exists and is not an empty folder; choose another one")
+    parent = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise BadValue(f"cannot write the evaluation to {path}: {parent} is not a writable folder")
+
+
+def _check_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise BadValue naming the first settings that differ. Those under "notes" may differ."""
+    changes = [
+        f"{name} was {_short(old)}, now {_short(new)}"
+        for name, old, new in _differences("", before, now)
+        if name.partition(".")[0] != "notes"
+    ]
+    if changes:
+        raise BadValue(f"{path} was run with other settings: {'; '.join(changes[:3])}. Start a new evaluation for them")
+
+
+def _differences(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in [*before, *(key for key in now if key not in before)]:
+            yield from _differences(f"{name}.{key}".lstrip("."), before.get(key), now.get(key))
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for i, (old, new) in enumerate(zip(before, now, strict=True)):
+            yield from _differences(f"{name}[{i}]", old, new)
+    elif before != now:
+        yield name, before, now
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "…"

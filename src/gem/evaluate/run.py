@@ -1,0 +1,279 @@
+"""Run an evaluation: every task times every rollout exactly once, recorded as it ends, resumable at any point."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from gem._internal.text import short_repr
+from gem.errors import BadValue, GemError, InfraError
+from gem.evaluate.records import EvalFolder
+from gem.evaluate.report import MARKDOWN, REPORT, EnvScore, EvalReport, Sample, env_score
+from gem.evaluate.tasks import EvalEnv, OracleActions, TaskSet, plan_tasks
+from gem.policies import Policy, RandomPolicy, ScriptedPolicy
+from gem.registry import ENV_REGISTRY
+from gem.rollout import play_each
+from gem.trajectory import Trajectory
+from gem.vector import make_vec
+
+CONSTANT = "constant:"
+FIRST_FAILURES = 8  # the run stops if so many samples fail before any other has ended
+PROGRESS_S = 1.0  # least seconds between two calls of progress()
+_PROGRESS_SHARE = 20  # summarizing takes at most this fraction of the time, 1/20
+
+
+def evaluate(
+    policy: Policy | str,
+    envs: str | EvalEnv | Sequence[str | EvalEnv],
+    *,
+    limit: int = 100,
+    rollouts: int = 1,
+    concurrency: int = 32,
+    wrappers: str = "",
+    out: str | None = None,
+    resume: bool = False,
+    retries: int = 2,
+    backoff: float = 1.0,
+    timeout: float | None = None,
+    notes: Mapping[str, Any] | None = None,
+    progress: Callable[[EvalReport], None] | None = None,
+) -> EvalReport:
+    """Score a policy on environments.
+
+    Each rollout of each task is played until it has one outcome. A reply cut at its token limit, a full context and a
+    refusal are outcomes with a score. Only failures of the machinery have none: they are played again at the end, and
+    those that remain are counted apart.
+
+    Args:
+        policy: a policy; or "oracle", "random" or "constant:TEXT".
+        envs: ids of environments, or EvalEnv for one with its own limit, wrappers or arguments.
+        limit: maximum number of tasks per environment.
+        rollouts: number of times that each task is played.
+        concurrency: maximum number of episodes at once.
+        wrappers: comma-separated names of wrappers for the environments that name none.
+        out: folder for the records and the report; None keeps nothing.
+        resume: continue the evaluation in ``out``, and play only what it lacks.
+        retries: how often failed samples are played again.
+        backoff: seconds to wait before failed samples are played again; doubles each time. Retries of single requests
+            are those of Endpoint, which honor Retry-After.
+        timeout: seconds for one call of an environment; None sets no limit.
+        notes: further facts to record, as JSON data, such as the versions of a server. A resumed run may change them.
+        progress: called with the scores so far, at most once per second, and at the end.
+
+    Raises:
+        BadValue: for arguments out of range, an occupied folder, or a resumed run with other settings.
+        InfraError: all of the first samples failed, so nothing was scored or written. BadValue if the endpoint refused
+            each of these requests.
+        AccessRefused: the endpoint refused access before it answered any request. Nothing was written.
+        Exception: any exception of gem.make.
+    """
+    for name, value, least in (("rollouts", rollouts, 1), ("concurrency", concurrency, 1), ("retries", retries, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise BadValue(f"{name} must be an integer >= {least}, got {value!r}")
+    if resume and out is None:
+        raise BadValue("resume needs the folder of the evaluation as out=")
+    player, innermost = _player(policy)
+    plan = [plan_tasks(env, limit, innermost=innermost) for env in _eval_envs(envs, wrappers)]
+    settings = _settings(player, policy, plan, rollouts)
+    run = _Run(player, plan, rollouts, settings, out, progress)
+    folder = None if out is None else EvalFolder(out, {**settings, "notes": dict(notes or {})}, resume=resume)
+    if folder is None:
+        return run.finish(None, concurrency, timeout, retries, backoff)
+    with folder:
+        if resume:
+            run.restore(folder)
+        return run.finish(folder, concurrency, timeout, retries, backoff)
+
+
+class _Run:
+    """The samples of an evaluation, numbered by environment, then task, then rollout."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        plan: Sequence[TaskSet],
+        rollouts: int,
+        settings: Mapping[str, Any],
+        out: str | None,
+        progress: Callable[[EvalReport], None] | None,
+    ) -> None:
+        self.policy, self.plan, self.rollouts = policy, plan, rollouts
+        self.settings, self.out, self.progress = settings, out, progress
+        self.samples: dict[int, Sample] = {}
+        self.unwritten: list[Trajectory] | None = []  # failures before the first outcome; None after it
+        self.started = time.monotonic()
+        self.next_progress = self.started + PROGRESS_S
+        self.first: list[int] = []  # the number of the first sample of each environment
+        count = 0
+        for task_set in plan:
+            self.first.append(count)
+            count += len(task_set.tasks) * rollouts
+
+    def restore(self, folder: EvalFolder) -> None:
+        """Take the samples that the folder holds."""
+        tasks = [task.id for task_set in self.plan for task in task_set.tasks]
+        for trajectory in folder.finished():
+            number = trajectory.episode
+            if not 0 <= number < len(tasks) * self.rollouts or tasks[number // self.rollouts] != trajectory.group_id:
+                raise BadValue(f"{folder.path}: the record of sample {number} is of another task")
+            if number in self.samples:
+                raise BadValue(f"{folder.path}: sample {number} is recorded twice")
+            self.samples[number] = Sample.of(trajectory)
+        if self.samples:
+            self.unwritten = None
+
+    def finish(
+        self, folder: EvalFolder | None, concurrency: int, timeout: float | None, retries: int, backoff: float
+    ) -> EvalReport:
+        """Play the missing samples, and the failed ones again, and return the report."""
+        try:
+            for attempt in range(retries + 1):
+                missing = [self.missing(i) for i in range(len(self.plan))]
+                if attempt and any(missing):
+                    time.sleep(backoff * 2 ** (attempt - 1))
+                for i, numbers in enumerate(missing):
+                    self.play(i, numbers, folder, concurrency, timeout)
+            if self.unwritten:
+                raise self.all_failed(self.unwritten)
+        finally:
+            report = self.report()
+            if folder is not None:
+                folder.write(REPORT, json.dumps(report.to_json(), indent=1) + "\n")
+                folder.write(MARKDOWN, report.to_markdown())
+        if self.progress is not None:
+            self.progress(report)
+        return report
+
+    def missing(self, i: int) -> list[int]:
+        """Return the numbers of an environment's samples without an outcome."""
+        numbers = range(self.first[i], self.first[i] + len(self.plan[i].tasks) * self.rollouts)
+        return [n for n in numbers if n not in self.samples or self.samples[n].failure is not None]
+
+    def play(
+        self, i: int, numbers: Sequence[int], folder: EvalFolder | None, concurrency: int, timeout: float | None
+    ) -> None:
+        if not numbers:
+            return
+        task_set = self.plan[i]
+        # A wrapper may wait, as a tool does, whatever the environment does.
+        backend = "thread" if task_set.env.wrappers or timeout is not None else "async"
+        tasks = [task_set.tasks[(number - self.first[i]) // self.rollouts] for number in numbers]
+        episodes = [
+            Trajectory(task_set.env.id, episode=number, seed=task.seed, group_id=task.id)
+            for number, task in zip(numbers, tasks, strict=True)
+        ]
+        with make_vec(
+            task_set.env.id,
+            task_set.wraps,
+            num_envs=min(concurrency, len(numbers)),
+            backend=backend,
+            autoreset="disabled",
+            on_failure="restart",
+            timeout=timeout,
+            **task_set.kwargs,
+        ) as vec_env:
+            for trajectory in play_each(vec_env, self.policy, episodes):
+                self.take(trajectory, folder)
+
+    def take(self, trajectory: Trajectory, folder: EvalFolder | None) -> None:
+        """Record an ended episode."""
+        self.samples[trajectory.episode] = Sample.of(trajectory)
+        records = [trajectory]
+        if self.unwritten is not None:  # nothing is written before the first outcome
+            records = [*self.unwritten, trajectory]
+            if trajectory.failure is None:
+                self.unwritten = None
+            else:
+                self.unwritten, records = records, []
+                if len(self.unwritten) >= FIRST_FAILURES:
+                    raise self.all_failed(self.unwritten)
+        if folder is not None:
+            for record in records:
+                folder.append(record)
+        now = time.monotonic()
+        if self.progress is not None and now >= self.next_progress:
+            self.progress(self.report())
+            took = time.monotonic() - now
+            self.next_progress = now + took + max(PROGRESS_S, _PROGRESS_SHARE * took)
+
+    def all_failed(self, failed: Sequence[Trajectory]) -> GemError:
+        """Return the exception for a run whose samples all failed. A refused request is a mistake of the caller."""
+        refused = all(str(trajectory.failure).startswith("RequestRefused") for trajectory in failed)
+        kind = BadValue if refused else InfraError
+        return kind(f"all of the first {len(failed)} samples failed: {failed[-1].failure}")
+
+    def report(self) -> EvalReport:
+        return EvalReport(
+            model=str(self.settings["policy"]["model"]),
+            envs=[self._env_score(i) for i in range(len(self.plan))],
+            settings=self.settings,
+            seconds=time.monotonic() - self.started,
+            folder=self.out,
+        )
+
+    def _env_score(self, i: int) -> EnvScore:
+        task_set, first, rollouts = self.plan[i], self.first[i], self.rollouts
+        env = task_set.env
+        return env_score(
+            {
+                task.id: [self.samples.get(first + k * rollouts + rollout) for rollout in range(rollouts)]
+                for k, task in enumerate(task_set.tasks)
+            },
+            name=env.label,
+            id=env.id,
+            wrappers=env.wrappers,
+            description=task_set.description,
+            bounds=None if env.wrappers else ENV_REGISTRY[env.id].reward_range,  # a tool may add rewards
+        )
+
+
+def _player(policy: Policy | str) -> tuple[Policy, list[Callable[[Any], Any]]]:
+    """Return a policy, and the wrappers that it needs below all others."""
+    if policy == "random":
+        return RandomPolicy(), []
+    if policy == "oracle":
+        return RandomPolicy(), [OracleActions]
+    if isinstance(policy, str) and policy.startswith(CONSTANT):
+        return ScriptedPolicy([policy.removeprefix(CONSTANT)]), []
+    if isinstance(policy, (str, type)) or not hasattr(policy, "act"):
+        raise BadValue(
+            f"policy must be an object with act(requests), 'oracle', 'random' or 'constant:TEXT', got "
+            f"{short_repr(policy)}"
+        )
+    return policy, []
+
+
+def _eval_envs(envs: str | EvalEnv | Sequence[str | EvalEnv], wrappers: str) -> list[EvalEnv]:
+    listed = [envs] if isinstance(envs, (str, EvalEnv)) else list(envs)
+    made = [env if isinstance(env, EvalEnv) else EvalEnv(id=env) for env in listed]
+    made = [env if env.wrappers else replace(env, wrappers=wrappers) for env in made]
+    labels = [env.label for env in made]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if not made or twice:
+        raise BadValue(f"environments must have different names, got {twice[0]!r} twice" if twice else "no environment")
+    return made
+
+
+def _settings(player: Policy, policy: Policy | str, plan: Sequence[TaskSet], rollouts: int) -> dict[str, Any]:
+    """Return what a resumed run may not change, as JSON data."""
+    from gem import __version__
+
+    name = policy if isinstance(policy, str) else getattr(player, "model_name", None) or type(player).__name__
+    settings = {
+        "gem": __version__,
+        "policy": {"model": name, "sampling": dict(getattr(player, "settings", {}))},
+        "rollouts": rollouts,
+        "envs": [asdict(task_set.env) | {"tasks": len(task_set.tasks), "hash": _hash(task_set)} for task_set in plan],
+    }
+    try:
+        return dict(json.loads(json.dumps(settings)))
+    except (TypeError, ValueError) as e:
+        raise BadValue(f"arguments of environments and sampling options must be JSON data: {e}") from e
+
+
+def _hash(task_set: TaskSet) -> str:
+    return hashlib.blake2b("".join(task.id for task in task_set.tasks).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,186 @@
+"""Which tasks an evaluation asks: rows of a data set, or seeds of an environment that generates its tasks.
+
+A task has an id that is a hash of its environment, its arguments and its content, so that two runs can be compared task
+by task and a resumed run notices changed data. The seeds of generated tasks are hashes, which training does not use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from gem._internal.json_codec import encode
+from gem.core import EnvWrapper, Info
+from gem.datasets import MissingData, Rows, Stream
+from gem.errors import BadValue
+from gem.policies import oracle
+from gem.registry import ENV_REGISTRY, make
+from gem.seeding import derive, permuted
+from gem.wrappers import get_wrapper_fns
+
+Wrap = Callable[[Any], Any]
+HELD_OUT_SPLITS = ("test", "validation")  # used instead of the split "train" where they exist
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalEnv:
+    """One environment of an evaluation, in one setting.
+
+    Args:
+        id: registered id.
+        name: name in reports; None for the id, followed by the wrappers.
+        limit: maximum number of tasks; None for the limit of the evaluation.
+        wrappers: comma-separated names of WRAPPER_FACTORY, innermost first.
+        kwargs: constructor arguments, as JSON has them.
+    """
+
+    id: str
+    name: str | None = None
+    limit: int | None = None
+    wrappers: str = ""
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return self.name or "+".join([self.id, *filter(None, (part.strip() for part in self.wrappers.split(",")))])
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task: its id, and the seed of the reset that asks it."""
+
+    id: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class TaskSet:
+    """The tasks of one environment.
+
+    Args:
+        kwargs: constructor arguments of the environment that asks them.
+        wraps: wrappers, innermost first.
+        description: what is asked, for people.
+    """
+
+    env: EvalEnv
+    tasks: Sequence[Task]
+    kwargs: Mapping[str, Any]
+    wraps: Sequence[Wrap]
+    description: str
+
+
+def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = ()) -> TaskSet:
+    """Choose the tasks of an environment.
+
+    A data set is asked in a random order that is the same in every run, so that a limit takes a random sample. It is
+    its split "test" or "validation" if the environment would take "train" and no split is given.
+
+    Args:
+        limit: maximum number of tasks, if env has none of its own.
+        innermost: wrappers to put below those of env.
+
+    Raises:
+        BadValue: for a limit below 1.
+        Exception: any exception of gem.make and get_wrapper_fns.
+    """
+    limit = limit if env.limit is None else env.limit
+    if limit < 1:
+        raise BadValue(f"limit must be at least 1, got {limit}")
+    wraps = [*innermost, *get_wrapper_fns(env.wrappers)]
+    kwargs = {**env.kwargs, **_held_out_split(env)}
+    with make(env.id, **kwargs) as made:
+        rows, caution = rows_of(made), repetition(made)
+        is_stream = isinstance(getattr(made.unwrapped, "dataset", None), Stream)
+    if rows is None or rows.generated:
+        seeds = list(range(limit)) if is_stream else held_out_seeds(limit)
+        tasks = _identified(env, [(seed, {"seed": seed}) for seed in seeds])
+        return TaskSet(env, tasks, kwargs, wraps, f"{limit:,} fresh seeds{caution}")
+    numbers = [permuted(i, len(rows), "evaluation") for i in range(min(limit, len(rows)))]
+    tasks = _identified(env, [(i, _content(rows[number], number)) for i, number in enumerate(numbers)])
+    split = f" of the split {kwargs['split']!r}" if "split" in kwargs else ""
+    asked = partial(ask_only, numbers=numbers, shuffle=False)
+    return TaskSet(env, tasks, kwargs, [asked, *wraps], f"{len(tasks):,} of {len(rows):,} rows{split}")
+
+
+def held_out_seeds(count: int) -> list[int]:
+    """Return seeds for evaluation, the same in every run."""
+    return [derive("held-out", i) for i in range(count)]
+
+
+def rows_of(env: Any) -> Rows | None:
+    """Return the rows of an environment over a data set with random access, or None."""
+    rows = getattr(env.unwrapped, "dataset", None)
+    return rows if isinstance(rows, Rows) and hasattr(env.unwrapped, "ask_only") else None
+
+
+def repetition(env: Any) -> str:
+    """Return why fresh seeds may play what training has played, or nothing."""
+    if isinstance(getattr(env.unwrapped, "dataset", None), Stream):
+        return "; rows of a stream cannot be held back, so training may have asked them"
+    instances = env.instances()
+    return "" if instances is None else f"; there are only {instances:,} different episodes, which training plays too"
+
+
+def ask_only(env: Any, *, numbers: Sequence[int], shuffle: bool = True) -> Any:
+    """Restrict an environment over a data set to these rows, and return it."""
+    env.unwrapped.ask_only(numbers, shuffle=shuffle)
+    return env
+
+
+class OracleActions(EnvWrapper):
+    """Makes sample_random_action() return the action of the environment's oracle."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._oracle, self._observation = oracle(env), ""
+
+    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        self._observation, info = super().reset(seed, **kwargs)
+        return self._observation, info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
+        step = super().step(action)
+        self._observation = step[0]
+        return step
+
+    def sample_random_action(self) -> str:
+        return self._oracle.act(self._observation)
+
+
+def _held_out_split(env: EvalEnv) -> dict[str, str]:
+    """Return the split to ask instead of "train", or nothing."""
+    if "split" in env.kwargs or ENV_REGISTRY[env.id].kwargs.get("split") != "train":
+        return {}
+    for split in HELD_OUT_SPLITS:
+        try:
+            with make(env.id, **{**env.kwargs, "split": split}):
+                return {"split": split}
+        except MissingData:
+            return {}  # the whole data set is missing; make() without a split says so
+        except BadValue:
+            continue
+    return {}
+
+
+def _identified(env: EvalEnv, contents: Sequence[tuple[int, Any]]) -> list[Task]:
+    """Return tasks with ids. Equal rows get different ids by their count."""
+    tasks, seen = [], Counter[str]()
+    for seed, content in contents:
+        text = json.dumps([env.id, dict(env.kwargs), content], sort_keys=True)
+        seen[text] += 1
+        digest = hashlib.blake2b(f"{text}{seen[text]}".encode(), digest_size=8).hexdigest()
+        tasks.append(Task(digest, seed))
+    return tasks
+
+
+def _content(row: Any, number: int) -> Any:
+    try:
+        return encode(dict(row))
+    except BadValue:  # a value that is no plain data
+        return {"row": number}
