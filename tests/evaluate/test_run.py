@@ -197,10 +197,10 @@ def test_bad_arguments_are_refused(arguments, message):
         evaluate(**{"policy": "constant:yes", "envs": "test:Coin", **arguments})
 
 
-def test_progress_ends_with_the_report():
+def test_progress_begins_with_what_was_done_before_and_ends_with_the_report():
     seen: list[EvalReport] = []
     report = evaluate("constant:yes", "test:Coin", limit=3, progress=seen.append)
-    assert seen[-1] is report
+    assert seen[0]["test:Coin"].done == 0 and seen[-1] is report
 
 
 def test_a_server_that_finds_the_conversation_too_long_ends_the_episode_and_does_not_fail():

@@ -22,7 +22,20 @@ from gem.trajectory import Trajectory
 REPORT, MARKDOWN = "report.json", "report.md"
 MAX_FAILED_SHARE = 0.02  # of the samples; above it the score is not to be trusted
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan, "t")
-_COLUMNS = ("environment", "done", "score", "solved", "turns", "cut", "overflow", "refused", "invalid", "failed")
+_COLUMNS = (
+    "environment",
+    "done",
+    "score",
+    "solved",
+    "turns",
+    "cut",
+    "overflow",
+    "refused",
+    "invalid",
+    "failed",
+    "tokens in",
+    "tokens out",
+)
 
 
 @dataclass(frozen=True)
@@ -115,10 +128,10 @@ class EnvScore:
 
     def cells(self) -> list[str]:
         """Return the cells of a table, in the order of EvalReport.columns."""
-        counts = (self.cut, self.overflowed, self.refused, self.invalid, self.failed)
+        counts = (self.cut, self.overflowed, self.refused, self.invalid, self.failed, self.tokens_in, self.tokens_out)
         turns = "" if math.isnan(self.turns) else f"{self.turns:.1f}"
         shown = ["" if math.isnan(found.value) else str(found) for found in (self.score, self.solved)]
-        return [self.name, f"{self.done}/{self.planned}", *shown, turns, *map(str, counts)]
+        return [self.name, f"{self.done}/{self.planned}", *shown, turns, *(f"{count:,}" for count in counts)]
 
 
 def env_score(

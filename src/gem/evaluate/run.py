@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -62,7 +63,7 @@ def evaluate(
             are those of Endpoint, which honor Retry-After.
         timeout: seconds for one call of an environment; None sets no limit.
         notes: further facts to record, as JSON data, such as the versions of a server. A resumed run may change them.
-        progress: called with the scores so far, at most once per second, and at the end.
+        progress: called with the scores so far: at the start, then at most once per second, and at the end.
 
     Raises:
         BadValue: for arguments out of range, an occupied folder, or a resumed run with other settings.
@@ -130,6 +131,8 @@ class _Run:
         self, folder: EvalFolder | None, concurrency: int, timeout: float | None, retries: int, backoff: float
     ) -> EvalReport:
         """Play the missing samples, and the failed ones again, and return the report."""
+        if self.progress is not None:
+            self.progress(self.report())
         try:
             for attempt in range(retries + 1):
                 missing = [self.missing(i) for i in range(len(self.plan))]
@@ -260,11 +263,9 @@ def _eval_envs(envs: str | EvalEnv | Sequence[str | EvalEnv], wrappers: str) -> 
 
 def _settings(player: Policy, policy: Policy | str, plan: Sequence[TaskSet], rollouts: int) -> dict[str, Any]:
     """Return what a resumed run may not change, as JSON data."""
-    from gem import __version__
-
     name = policy if isinstance(policy, str) else getattr(player, "model_name", None) or type(player).__name__
     settings = {
-        "gem": __version__,
+        "gem": sys.modules["gem"].__version__,
         "policy": {"model": name, "sampling": dict(getattr(player, "settings", {}))},
         "rollouts": rollouts,
         "envs": [asdict(task_set.env) | {"tasks": len(task_set.tasks), "hash": _hash(task_set)} for task_set in plan],
