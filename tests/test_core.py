@@ -16,6 +16,7 @@ import gem
 from gem.core import RESERVED_INFO_KEYS, EndOnTruncation, Env, EnvWrapper, Step, StopReason, require_text
 from gem.envs.game_env.guess_the_number import GuessTheNumberEnv
 from gem.errors import BadAction, BadValue, EpisodeOver, UnknownArgument
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper
 
 
@@ -503,6 +504,20 @@ def test_arguments_of_any_subclass_are_recorded():
 def test_the_signature_of_a_class_is_that_of_its_constructor():
     assert list(inspect.signature(DiceEnv).parameters) == ["faces", "colour"]
     assert list(inspect.signature(Env).parameters) == []
+
+
+@pytest.mark.parametrize(
+    "build, said",
+    [
+        (lambda: GuessTheNumberEnv(max_turns="5"), "max_turns must be an integer or None, got '5'"),
+        (lambda: GuessTheNumberEnv(1, 8.5), "max_number must be an integer or None, got 8.5"),
+        (lambda: DiceEnv(faces=True), "faces must be an integer, got True"),
+        (lambda: ToolEnvWrapper(DiceEnv(), ["python"], "0.5"), "tool_reward must be a number, got '0.5'"),
+    ],
+)
+def test_constructors_name_an_argument_of_a_wrong_type(build, said):
+    with pytest.raises(BadValue, match=said):
+        build()
 
 
 def test_unknown_constructor_arguments_are_rejected():

@@ -167,6 +167,8 @@ class Env:
     and the actions: the k-th reset after ``reset(seed=s)`` has its own random stream, independent of earlier episodes.
     The id is that of ``make``, or the name of the class if the environment was built from its class.
 
+    The constructor raises BadValue for an argument whose type is not that of its annotation.
+
     Attributes:
         answers_in_fences: True if the environment reads answers from fenced code blocks. Such blocks are then never
             tool calls.
@@ -191,8 +193,10 @@ class Env:
 
     def __new__(cls: type[EnvT], *args: Any, **kwargs: Any) -> EnvT:
         env = super().__new__(cls)
-        # For spawn(); recorded here because subclasses need not call super().__init__().
+        # Here, because subclasses need not call super().__init__(). The arguments are kept for spawn().
         env._arguments = args, {name: value for name, value in kwargs.items() if name not in cls.ignored_kwargs}
+        by_name = dict(zip(cls.__signature__.parameters, args, strict=False)) if args else {}
+        check_types(cls, {**by_name, **env._arguments[1]})
         return env
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -532,8 +536,8 @@ def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrid
         signature.bind(*args, **merged)
     except TypeError as e:
         raise BadValue(f"{getattr(entry, '__name__', entry)}: {e}  (it takes: {', '.join(parameters)})") from None
-    types = {name: value for name, value in merged.items() if name != "seed"}  # check_seed() checks the seed
-    check_types(entry, types)
+    if not (isinstance(entry, type) and issubclass(entry, Env)):  # these check their arguments themselves
+        check_types(entry, {name: value for name, value in merged.items() if name != "seed"})
     env = entry(*args, **merged)
     if first_seed is not None:
         env.unwrapped._first_seed = check_seed(first_seed)

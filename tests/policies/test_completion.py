@@ -19,6 +19,7 @@ from gem.rollout import Collector, play_seeds
 from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
 from gem.tools.formats import OpenAIFormat
 from gem.tools.function_tool import FunctionTool
+from gem.tools.python_code_tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.trajectory import Trajectory, Turn
 from gem.vector import SyncVectorEnv
@@ -222,10 +223,32 @@ def test_reasoning_goes_back_with_tool_results_of_any_role():
         ("<python>1</python> <python>2", ["</python>"], "<python>1</python> <python>2</python>"),
         ("Action: add", ["Observation:"], "Action: add"),
         ("text", None, "text"),
+        ("```python\nprint(1)\n", ["```"], "```python\nprint(1)\n```"),
+        ("```python\nprint(1)", ["</python>", "\n```\n"], "```python\nprint(1)\n```\n"),
+        ("```python print(1)", "```", "```python print(1)```"),
+        ("~~~py\nx = '~~~'\n", "~~~", "~~~py\nx = '~~~'\n~~~"),
+        ("Action: add\nAction Input: ```json\n{}\n", "```", "Action: add\nAction Input: ```json\n{}\n```"),
+        ("```python\nprint(1)\n```\nDone.", "```", "```python\nprint(1)\n```\nDone."),
+        ("Here it is:\n", "```", "Here it is:\n"),
     ],
 )
 def test_a_closing_tag_that_a_stop_string_cut_off_is_appended(text, stop, whole):
     assert with_closing_tag(text, stop) == whole
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("tags", "```python\nprint(1 + 1)\n"),
+        ("hermes", '```json\n{"name": "python", "arguments": {"code": "print(1 + 1)"}}\n'),
+        ("react", 'Action: python\nAction Input: ```json\n{"code": "print(1 + 1)"}\n'),
+    ],
+)
+def test_a_call_whose_code_fence_a_stop_string_cut_off_is_executed(format, text):
+    with ToolEnvWrapper(WalkEnv(), tools=[PythonCodeTool], format=format) as env:
+        env.reset(seed=0)
+        step = env.step(with_closing_tag(text, ["```"]))
+        assert step.info["tool_success_counter"] == 1 and "2" in step.observation
 
 
 def test_a_reply_cut_by_its_token_limit_gets_no_closing_tag():

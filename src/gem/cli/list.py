@@ -2,7 +2,7 @@
 
 Prints one line per environment: its id, the extras that it needs (- for none), its execution mode in a vector
 environment (inline: steps take microseconds; thread: steps wait for I/O; process: steps use the CPU) and its
-description. On a terminal, lines are cut to the terminal's width.
+description, which is wrapped to the width of a terminal.
 
   gem list                  all environments
   gem list game:Wordle      ids with this prefix
@@ -12,15 +12,13 @@ description. On a terminal, lines are cut to the terminal's width.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gem._internal.text import shorten
 from gem.cli.flags import flag
-from gem.cli.output import print_json
+from gem.cli.output import print_json, wrap_for
 from gem.errors import UnknownEnv
 from gem.registry import ENV_REGISTRY, EnvSpec, list_envs, near_id
 
@@ -41,9 +39,8 @@ def run(config: Config) -> int:
     if config.json:
         print_json([record(spec) for spec in specs])
         return 0
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in table([_HEADER, *((s.id, s.extra or "-", s.runs, s.description) for s in specs)]):
-        print(line if width is None else shorten(line, width))
+    lines = table([_HEADER, *((s.id, s.extra or "-", s.runs, s.description) for s in specs)])
+    print(wrap_for(sys.stdout, "\n".join(lines), column=lines[0].index(_HEADER[-1])))
     return 0
 
 

@@ -39,12 +39,17 @@ def wrap(text: str, width: int | None = None) -> str:
     return "\n".join(line for block in blocks for line in _wrapped(block, width))
 
 
-def wrap_for(stream: TextIO, text: str) -> str:
-    """Wrap each line of a text if the stream is a terminal."""
+def wrap_for(stream: TextIO, text: str, column: int | None = None) -> str:
+    """Wrap each line of a text if the stream is a terminal.
+
+    Args:
+        column: where the last column of a table begins, which is wrapped; None for the text after the first gap of two
+            spaces in each line.
+    """
     if not stream.isatty():
         return text
     width = shutil.get_terminal_size().columns
-    return "\n".join(part for line in text.splitlines() for part in _wrapped(line, width))
+    return "\n".join(part for line in text.splitlines() for part in _wrapped(line, width, column))
 
 
 def print_json(data: Any) -> None:
@@ -52,17 +57,18 @@ def print_json(data: Any) -> None:
     print(json.dumps(_finite(data), indent=1, default=repr))
 
 
-def _wrapped(line: str, width: int) -> list[str]:
+def _wrapped(line: str, width: int, column: int | None = None) -> list[str]:
     if len(line) <= width:
         return [line]
     indent = len(line) - len(line.lstrip())
-    gap = re.search(r"\S {2,}(?=\S)", line)
-    if gap is None:
+    if column is None and (gap := re.search(r"\S {2,}(?=\S)", line)):
+        column = gap.end()
+    if column is None:
         return _fill(line, width, " " * indent, indent)
-    if width - gap.end() >= _MIN_COLUMN:
-        return _fill(line, width, "", gap.end())
+    if width - column >= _MIN_COLUMN:
+        return _fill(line, width, "", column)
     below = indent + 4
-    return [*_wrapped(line[: gap.start() + 1], width), *_fill(line[gap.end() :], width, " " * below, below)]
+    return [*_wrapped(line[:column].rstrip(), width), *_fill(line[column:], width, " " * below, below)]
 
 
 def _fill(line: str, width: int, first: str, hanging: int) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gem._internal.http_client import HttpRequest, RequestError
+from gem.parsing import code_blocks
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")  # fields of a message; servers differ
 _TOKEN_ID = "token_id:"  # vLLM's prefix of tokens with return_tokens_as_token_ids
@@ -21,6 +22,7 @@ _OVERFLOW = re.compile(
 )
 _FILTERED = re.compile(r"content_filter|content management policy|content_policy_violation", re.IGNORECASE)
 _CLOSING_TAG = re.compile(r"\s*</([\w.-]+)>\s*")
+_CODE_FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*")
 
 
 @dataclass(frozen=True)
@@ -126,17 +128,23 @@ def refusal_finish(error: str) -> str | None:
 
 
 def with_closing_tag(text: str, stop: str | Sequence[str] | None) -> str:
-    """Append the closing tag that a stop string has cut off.
+    """Append the closing tag or code fence that a stop string has cut off.
 
     Args:
-        stop: the stop strings of the request. Those that are closing tags, such as ``</tool_call>``, are appended if
-            the text has opened the tag and not closed it.
+        stop: the stop strings of the request. A closing tag, such as ``</tool_call>``, is appended if the text has
+            opened the tag and not closed it, and a code fence if the text has opened a block and not closed it.
 
     >>> with_closing_tag("<python>1 + 1", ["</python>"])
     '<python>1 + 1</python>'
     """
     for string in [stop] if isinstance(stop, str) else stop or ():
-        tag = _CLOSING_TAG.fullmatch(string)
-        if tag and re.search(rf"<{re.escape(tag[1])}[\s=>]", text[text.rfind(f"</{tag[1]}>") + 1 :]):
+        if tag := _CLOSING_TAG.fullmatch(string):
+            is_open = re.search(rf"<{re.escape(tag[1])}[\s=>]", text[text.rfind(f"</{tag[1]}>") + 1 :]) is not None
+        elif _CODE_FENCE.fullmatch(string):
+            closes_block = len(code_blocks(text + string)) > len(code_blocks(text))
+            is_open = closes_block or text.count(string.strip()) % 2 == 1  # models also write blocks of one line
+        else:
+            is_open = False
+        if is_open:
             return text + string
     return text
