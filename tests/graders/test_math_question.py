@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gem.graders.math import grade_math
@@ -69,7 +71,7 @@ UNEQUAL = [
     ("5", "101_2", "Write five in binary."),
     ("A, B", "ACD", "Select all the correct statements."),
     ("A, C", "AC", "Find the product."),
-    (r"\lfloor\frac{n+1}{2}\rfloor", r"\lceil\frac n2\rceil", ""),
+    (r"\lfloor\frac{x+1}{2}\rfloor", r"\lceil\frac x2\rceil", ""),
     (r"\lfloor\frac{n-1}{2}\rfloor", r"\lceil\frac n2\rceil", N),
     (r"\cos(x\pi)", "(-1)^x", N),
     ("isosceles", "equilateral triangle", "What type of triangle is it?"),
@@ -100,3 +102,11 @@ def test_an_answer_in_other_words_is_right(answer, gold, question):
 @pytest.mark.parametrize(("answer", "gold", "question"), UNEQUAL)
 def test_an_answer_with_another_meaning_is_wrong(answer, gold, question):
     assert not grade_math(answer, gold, question=question).correct
+
+
+def test_the_listed_pairs_are_graded_as_labeled():
+    lines = (Path(__file__).parent / "math_questions.txt").read_text("utf-8").splitlines()
+    rows = [(line[0] == "=", *line[2:].split(" || ")) for line in lines if not line.startswith("#")]
+    assert len(rows) > 150
+    wrong = [row for row in rows if grade_math(row[1], row[2], question=row[3]).correct is not row[0]]
+    assert wrong == []

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
+from gem.graders.math_choices import choice_of, listed_choices, names_another, small_choice
 from gem.graders.math_engine import AllOf, AnyOf, SameFormula
 from gem.graders.math_equal import ROUNDING, Verdict, all_of, any_of, latex_of, same_step, same_values
+from gem.graders.math_form import has_asked_form
 from gem.graders.math_question import (
     asked_kind,
     asked_unit,
@@ -22,9 +23,9 @@ from gem.graders.math_question import (
     asks_percentage,
     asks_rounding,
     integers_in,
-    lists_choice,
 )
 from gem.graders.math_read import ParsedAnswer, half_digit, read
+from gem.graders.math_readings import interpretations
 from gem.graders.math_units import is_known_unit, is_listed_unit
 from gem.graders.math_values import (
     Chain,
@@ -43,15 +44,10 @@ _RESTRICTIONS = {
     "yes": {"no", "not", "unless", "except", "but", "only", "if", "sometimes"},
     "no": {"yes", "unless", "except"},
 }
-_LABEL = re.compile(
-    r"(?:\\text\s*\{)?\s*(?P<said>(?i:option|choice|answer)\s+)?"
-    r"(?:\((?P<round>[A-Z]|[a-e](?=\)\s*\}?$))\)(?=[\s\\}:\d$-]|$)|(?P<dot>[A-Z])[).:](?=[\s\\}]|$)|(?P<alone>[A-Z])(?=\s*\}?$))"
-    r"\s*\}?[.:]?\s*(?P<rest>.*)",
-    re.DOTALL,
+_POSSIBLE = re.compile(
+    r"(?:(?:it|this) is )?(?:(?P<no>not possible|impossible)|possible)"
+    r"|(?:(?:it|this) )?(?:(?P<never>cannot|can't)|can) be done"
 )
-
-
-_SMALL_LETTER = re.compile(r"\(?([a-e])[).]?")
 _MONTH = (
     "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     "|nov(?:ember)?|dec(?:ember)?)"
@@ -62,13 +58,16 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _PARAMETER = re.compile(
-    r"(?:,|\(|\\text\{\s*,?\s*(?:for|where)[^{}]*\}|\b(?:for|where)\b)\s*([a-zA-Z])\s*\\in\s*\\mathbb\s*\{?([NZ])\}?\s*\)?$"
+    r"(?:,|\(|\\text\{\s*,?\s*(?:for|where)[^{}]*\}|\b(?:for|where)\b)\s*(?P<letter>[a-zA-Z])\s*\\in\s*"
+    r"\\mathbb\s*\{?(?P<set>[NZR])\}?\s*\)?$"
 )
+_CONSTANT = re.compile(
+    r"[\s,(]*(?:\\text\{\s*,?\s*)?\b(?:for (?:some|any) (?:real )?constant|where)\s*\}?\s*(?P<letter>[a-zA-Z])\b"
+    r"\s*(?:(?<=[ }]\w)|(?:\\text\{\s*)?\s*is (?:a|any|an arbitrary)(?: real)? (?:constant|number)\s*\}?)\s*[)}]?$"
+)
+_LETTERS = re.compile(r"\\[a-zA-Z]+|[a-zA-Z]")
 _CONSTANT_AT_END = re.compile(r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^cCkK\\])*)\+[ckK]")
 _INTEGRAL = re.compile(r"(?:\\[a-zA-Z]+(?![a-zA-Z])|[^a-zA-Z\\]|[extuyz])*\+C")
-_OTHER_LABEL = re.compile(  # a second choice after the first, or its negation
-    r"(?<![a-zA-Z\\])\([A-Za-e]\)|(?<![\w\\.])[A-Z][.)](?=[\s}]|$)|^[A-Z]$|^(?:and|or|is|not|nor|wrong|incorrect|false)\b"
-)
 
 
 def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Verdict:
@@ -84,7 +83,7 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
     if (
         (said := _answer_yes_or_no(gold.clean))
         and gold.value == Word(said)
-        and (found := _answer_yes_or_no(answer.clean))
+        and (found := _answer_yes_or_no(answer.clean) or _says_possible(answer.clean, question))
     ):
         return found == said
     if isinstance(gold.value, InBase) and asks_base(question):
@@ -99,16 +98,12 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
         return "".join(sorted(letters)) == gold.clean
     if (texts := _same_parameter(answer.clean, gold.clean)) is not None:
         return compare(read(texts[0]), read(texts[1]), question)
-    if (wanted := _choice_of(gold.clean)) is not None:
-        listed = not re.fullmatch("[A-Z]", gold.clean) or lists_choice(question, gold.clean)
-        if listed and (small := _SMALL_LETTER.fullmatch(answer.clean)) is not None:
-            return small.group(1).upper() == wanted[0]
-        if (chosen := _choice_of(answer.clean)) is not None:
-            return chosen[0] == wanted[0] and not _OTHER_LABEL.search(chosen[1])
-        if wanted[1]:
-            return same_values(answer.value, read(wanted[1]).value)
+    if (chosen := _same_choice(answer, gold, question)) is not None:
+        return chosen
+    if not has_asked_form(answer.clean, gold.clean, question):
+        return False
     context = f"{gold.text} {question}"
-    pairs = [(_with_known_units(_asked(a, question), context), g) for a, g in _interpretations(answer, gold)]
+    pairs = [(_with_known_units(_asked(a, question), context), g) for a, g in interpretations(answer, gold, question)]
     if noun := asked_kind(question):
         pairs = [(_without_noun(a, noun), _without_noun(g, noun)) for a, g in pairs]
     pairs = [(a, _in_asked_unit(a, g, question)) for a, g in pairs]
@@ -121,6 +116,27 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
         verdicts += [_rounded(a, g, gold.clean) for a, g in pairs]
     letters = integers_in(question)
     return any_of(_over_integers(verdict, letters) if letters else verdict for verdict in verdicts)
+
+
+def _same_choice(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Verdict | None:
+    """Compare two answers of which at least one names a choice; return None if neither does.
+
+    The text of a choice that the question lists stands for its letter.
+    """
+    listed, wanted = listed_choices(question), choice_of(gold.clean)
+    chosen = choice_of(answer.value.text if isinstance(answer.value, Word) else answer.clean) or choice_of(answer.clean)
+    if wanted is None:
+        text = listed.get(chosen[0]) if chosen is not None and not chosen[1] else None
+        return compare(read(text), gold) if text and len(gold.clean) > 1 else None
+    letter, text = wanted[0], listed.get(wanted[0], wanted[1])
+    if (not re.fullmatch("[A-Z]", gold.clean) or letter in listed) and (small := small_choice(answer.clean)):
+        return small == letter
+    if chosen is not None:
+        value = read(chosen[1]).value if chosen[1] and text else None
+        if chosen[0] != letter or names_another(chosen[1]):
+            return False
+        return compare(read(chosen[1]), read(text)) if isinstance(value, Number) else True
+    return compare(answer, read(text)) if text else None
 
 
 def _asked(value: Value, question: str) -> Value:
@@ -174,30 +190,48 @@ def _answer_yes_or_no(text: str) -> str:
     return "" if _RESTRICTIONS[words[0]] & set(words[1:]) else words[0]
 
 
-def _parameter(text: str) -> tuple[str, str, str]:
-    r"""Return a text without the declaration of its integer parameter, the parameter and its set.
+def _says_possible(text: str, question: str) -> str:
+    """Return "yes" or "no" for "it is possible" and "impossible" if the question asks about it; else ""."""
+    match = _POSSIBLE.fullmatch(re.sub(r"\\text|[{}.]", "", text).strip().casefold())
+    if match is None or not re.search(r"\b(?:is it possible|can|could)\b", question, re.IGNORECASE):
+        return ""
+    return "no" if match["no"] or match["never"] else "yes"
 
-    >>> _parameter(r"2k\pi, k\in\mathbb{Z}"), _parameter("2k")
-    (('2k\\pi', 'k', 'Z'), ('2k', '', ''))
+
+def _parameter(text: str) -> tuple[str, str, str]:
+    r"""Return a text without the declaration of its parameter, the parameter and its set ("R" for a constant).
+
+    >>> _parameter(r"2k\pi, k\in\mathbb{Z}"), _parameter(r"ax\text{ for some constant }a"), _parameter("2k")
+    (('2k\\pi', 'k', 'Z'), ('ax', 'a', 'R'), ('2k', '', ''))
     """
-    match = _PARAMETER.search(text)
-    return (text, "", "") if match is None else (text[: match.start()].strip(" ,"), match.group(1), match.group(2))
+    match = _PARAMETER.search(text) or _CONSTANT.search(text)
+    if match is None:
+        return text, "", ""
+    groups = match.groupdict()
+    return text[: match.start()].strip(" ,"), match["letter"], groups.get("set") or "R"
 
 
 def _same_parameter(answer: str, gold: str) -> tuple[str, str] | None:
-    """Remove the declarations of integer parameters, and rename that of the answer to that of the reference answer.
+    """Remove the declarations of parameters, and rename that of the answer to that of the reference answer.
 
-    A constant of integration at the end, as in x^2 + c, is renamed too. Return None if neither text declares a
-    parameter, or they declare different sets.
+    A constant of integration at the end, as in x^2 + c, is renamed too, and so is the k of the angles x + 2kπ. Return
+    None if there is no parameter, or the declared sets differ.
     """
     (ours, letter, numbers), (theirs, wanted, gold_numbers) = _parameter(answer), _parameter(gold)
     if (constant := _CONSTANT_AT_END.fullmatch(answer)) is not None and _INTEGRAL.fullmatch(gold) is not None:
         return constant.group(1) + "+C", gold
-    if not (letter or wanted) or (numbers and gold_numbers and numbers != gold_numbers):
+    letters, gold_letters = (set(_LETTERS.findall(text)) for text in (ours, theirs))
+    periodic = r"\pi" in letters & gold_letters
+    only, gold_only = letters - gold_letters, gold_letters - letters
+    if len(only) == len(gold_only) == 1 and periodic and only | gold_only <= set("kmn"):
+        letter, wanted = letter or min(only), wanted or min(gold_only)
+    elif not (letter or wanted):
         return None
-    letters = set(re.findall(r"\\[a-zA-Z]+|[a-zA-Z]", ours))
+    if numbers and gold_numbers and numbers != gold_numbers:
+        return None
+    wanted = wanted or (min(gold_only) if len(gold_only) == 1 else "")
     if letter and wanted and letter != wanted and wanted not in letters:
-        ours = re.sub(r"\\[a-zA-Z]+|[a-zA-Z]", lambda m: wanted if m.group() == letter else m.group(), ours)
+        ours = _LETTERS.sub(lambda m: wanted if m.group() == letter else m.group(), ours)
     return ours, theirs
 
 
@@ -237,50 +271,6 @@ def _with_known_units(value: Value, context: str) -> Value:
     return value
 
 
-def _interpretations(answer: ParsedAnswer, gold: ParsedAnswer) -> Iterator[tuple[Value, Value]]:
-    """Yield the two parsed values, and other readings: 3,14 as a decimal number, "2 and 1/3" as a list."""
-    yield answer.value, gold.value
-    if (items := _as_list(answer, gold.value)) is not None:
-        yield items, gold.value
-    if (items := _as_list(gold, answer.value)) is not None:
-        yield answer.value, items
-    if (number := _decimal_comma(answer, gold.value)) is not None:
-        yield number, gold.value
-    elif (number := _decimal_comma(gold, answer.value)) is not None:
-        yield number, answer.value
-
-
-def _as_list(answer: ParsedAnswer, other: Value) -> Value | None:
-    """Parse a mixed number such as "2 and 1/3" as a list if the other value is a collection; else return None."""
-    if not isinstance(answer.value, Number) or not isinstance(other, (Group, Named)):
-        return None
-    parts, found = re.subn(r"\\text\{\s*and\s*\}|\band\b", ", ", answer.clean)
-    return read(parts).value if found else None
-
-
 def _join_units(cleaned: str) -> str:
     """Remove the space between a number and its unit."""
     return re.sub(r"(?<=\d) (?=[a-zA-Z])", "", cleaned)
-
-
-def _choice_of(text: str) -> tuple[str, str] | None:
-    """Return the multiple-choice letter in an answer and the text after the letter; None if there is no letter.
-
-    >>> _choice_of("(C) 12"), _choice_of("Option B"), _choice_of("12")
-    (('C', '12'), ('B', ''), None)
-    """
-    match = _LABEL.fullmatch(text.strip())
-    if match is None:
-        return None
-    letter = match["round"] or match["dot"] or match["alone"]
-    return letter.upper(), match["rest"].strip().rstrip("}")
-
-
-def _decimal_comma(answer: ParsedAnswer, other: Value) -> Number | None:
-    """Parse 3,14 as a decimal number if the other value is a number that is not an integer; else return None."""
-    if re.search(r",\s", answer.text):
-        return None
-    match = re.fullmatch(r"([+-]?\d+),(\d{1,2}|\d{4,})", answer.clean.replace(" ", ""))
-    if match is None or not isinstance(other, Number) or other.exact.denominator == 1:
-        return None
-    return Number(Fraction(f"{match.group(1)}.{match.group(2)}"), decimal=True)

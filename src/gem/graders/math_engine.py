@@ -53,7 +53,8 @@ class SameFormula:
     """The condition that two LaTeX expressions are equal wherever both are defined.
 
     Args:
-        integers: letters that stand for positive integers; all others stand for complex numbers.
+        integers: letters that stand for positive integers, as k, m and n always do in floors and factorials; all others
+            stand for complex numbers.
     """
 
     answer: str
@@ -287,6 +288,8 @@ def parse(latex: str) -> Any:
     text = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}", r"\1", latex)
     text = _opaque_functions(text).replace(r"\Gamma", "G_{Gamma}")  # the parser reads both gammas as a number
     text = re.sub(r"\^\{?T\}?(?![a-zA-Z])", r"^{1\\cdot T}", text)  # the parser drops the exponent T
+    if re.search(r"\d'", text):
+        raise BadValue(f"not a formula: {short_repr(latex, 80)}")
     text = _PRIME.sub(lambda m: f"{m.group(1)}_{{{'p' * len(m.group(2))}}}", text)
     text = _ODD_ROOT.sub(r"(-\\sqrt[\1]{\2})", text)
     text = _PRODUCT.sub(r"\g<0>\\cdot ", text)
@@ -366,7 +369,8 @@ def _vanishes(difference: Any, integers: str = "") -> bool:
     symbols = _symbols(difference)
     if not symbols:
         return _is_zero(difference) is True
-    if all(symbol.name in integers for symbol in symbols):
+    steps = difference.has(*(getattr(_sympy(), name) for name in _STEPS))
+    if all(symbol.name in integers or (steps and symbol.name in "kmn") for symbol in symbols):
         values = [difference.subs(_integer_point(symbols, point)) for point in range(3 * INTEGER_POINTS)]
         known = [verdict for verdict in map(_is_zero, values) if verdict is not UNDEFINED]
         return len(known) > len(values) // 2 and all(verdict is True for verdict in known)
@@ -374,7 +378,7 @@ def _vanishes(difference: Any, integers: str = "") -> bool:
     known = [verdict for verdict in map(_is_zero, values) if verdict is not UNDEFINED]
     if len(known) < (POINTS + 1) // 2 or not all(verdict is True for verdict in known):
         return False
-    if not difference.has(*(getattr(_sympy(), name) for name in _STEPS)):
+    if not steps:
         return True
     values = [difference.subs(_integer_point(symbols, point)) for point in range(INTEGER_POINTS)]
     return all(verdict in (True, UNDEFINED) for verdict in map(_is_zero, values))

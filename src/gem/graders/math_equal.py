@@ -151,8 +151,8 @@ def _equations(a: Named | Relation, g: Named | Relation) -> Verdict:
 def _renamed(a: Named, name: str) -> Named:
     """Rename the variable of a function: f(t) = 2t is f(x) = 2x. Return any other assignment unchanged."""
     ours, theirs = _CALL.fullmatch(a.name), _CALL.fullmatch(name)
-    if (theirs is not None and a.name == theirs.group(1)) or (ours is not None and name == ours.group(1)):
-        return replace(a, name=name)  # f = 0 is f(x) = 0
+    if (theirs is not None and a.name in (theirs.group(1), "y")) or (ours is not None and name in (ours.group(1), "y")):
+        return replace(a, name=name)  # f = 0 and y = 0 are f(x) = 0
     if ours is None or theirs is None or ours.group(1) != theirs.group(1) or not isinstance(a.value, (Formula, Number)):
         return a
     letters = re.findall(r"\\[a-zA-Z]+|[a-zA-Z]", latex_of(a.value))
@@ -285,7 +285,7 @@ def _capital_as_unit(value: Number | Formula, other: Number | Formula) -> Number
     """
     if not isinstance(value, Formula) or value.unit or not other.unit:
         return value
-    match = re.fullmatch(r"(.*\S) ([A-Z])", value.latex)
+    match = re.fullmatch(r"(.*\S)(?: |(?<=\}))([A-Z])", value.latex)
     unit = None if match is None else capital_unit(match.group(2))
     if match is None or unit is None:
         return value

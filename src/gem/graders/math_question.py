@@ -9,7 +9,6 @@ from gem.graders.math_units import is_listed_unit, parse_unit
 _PERCENT = re.compile(
     r"(?:(?:what|which|how many|as an?|nearest|find the)(?: [a-z]+)?|in)\s+per ?cent", re.IGNORECASE
 )  # matches "what percent" and "as a percentage", but not "20 percent"
-_CHOICE = re.compile(r"(?<![\w\\])\(?([A-E])[).:](?=[\s}~\\$]|$)")
 _SEVERAL_CHOICES = re.compile(
     r"\bselect\b|multiple.choice|which of the following|all (?:the )?(?:correct|true)", re.IGNORECASE
 )
@@ -41,12 +40,6 @@ _KIND = re.compile(r"\b(?:what|which) (?:type|kind|sort) of ([a-z]+)", re.IGNORE
 
 def asks_percentage(question: str) -> bool:
     return _PERCENT.search(question) is not None
-
-
-def lists_choice(question: str, letter: str) -> bool:
-    """Return whether a question lists choices such as (A) and (B), or A. and B., and a letter is one of them."""
-    letters = set(_CHOICE.findall(question))
-    return letter in letters and len(letters) > 1
 
 
 def asks_for_choices(question: str) -> bool:

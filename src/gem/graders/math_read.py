@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from gem.graders.math_text import clean, closes_early, split, split_with_separators
-from gem.graders.math_units import UNITS, dimensions_of, parse_unit
+from gem.graders.math_units import UNITS, dimensions_of, parse_product, parse_unit
 from gem.graders.math_values import (
     SCALES,
     Chain,
@@ -34,6 +34,7 @@ from gem.graders.math_values import (
     parse_in_base,
     parse_number,
     spelled_number,
+    spelled_value,
 )
 
 _NAME = re.compile(
@@ -60,6 +61,9 @@ _UNIT_TAIL = re.compile(
     r"(?P<unit>\^\\circ|%|[¢€£]|\\text\{\s*[^{}]*\}|(?<=\s)[a-zA-Z$/](?:[a-zA-Z/ .]|\^\{?\d\}?(?=\s*/))*?"
     r"|[a-zA-Z]{2,}[a-zA-Z/ .]*?)(?P<power>\^\{?[23]\}?)?\s*$"
 )
+_PRODUCT_TAIL = re.compile(r"(?P<number>.*?[\d}\])])(?:\s|\\cdot(?![a-z]))*(?P<unit>(?:\\text\s*\{|[a-zA-Z]).*)")
+_SPELLED_QUANTITY = re.compile(r"([a-z]+(?:[- ][a-z]+)?) (?!solution)([a-z]{3,})")  # twenty-five apples
+_VECTOR_NAME = re.compile(r"^\\(?:vec|overrightarrow|boldsymbol)\s*\{([A-Za-z]+)\}")
 _SCALED = re.compile(
     rf"(?P<number>.*?[\d}}])\s*(?:\\text\{{)?\s*(?P<scale>{'|'.join(SCALES)})(?![a-z])\s*\}}?(?P<rest>.*)"
 )
@@ -69,16 +73,21 @@ _CALCULUS = re.compile(r"\\(?:int|lim|sum|prod)(?![a-z])")  # in these formulas,
 _CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?)?\s*(?:\\text\{\s*)?([ap])?(?(4)\.?\s*m\b\.?)\s*\}?", re.I)
 LONGEST_SCALED = 60  # maximum number of characters of a number such as "1.5 million"
 _EVERYTHING = Interval(None, None, (False, False))
-_PHRASES: dict[str, Value] = {
-    **dict.fromkeys(
-        ["no solution", "no solutions", "no real solution", "no real solutions", "empty set", "the empty set"],
-        Group("set", ()),
-    ),
-    **dict.fromkeys(["all real numbers", "all reals", "all real", "real numbers", "the real numbers"], _EVERYTHING),
-    **dict.fromkeys(["infinitely many", "infinitely many solutions", "infinite"], Formula(r"\infty")),
-    "infinity": Formula(r"\infty"),
-    "negative infinity": Formula(r"-\infty"),
-}
+_DIVERGES = r"(?:(?:it|the \w+) )?(?:diverges|tends|goes|grows) to "
+_PHRASES: tuple[tuple[re.Pattern[str], Value], ...] = tuple(
+    (re.compile(pattern), value)
+    for pattern, value in (
+        (
+            r"(?:there (?:are|is) )?no (?:such |real )?(?:solutions?|roots?|numbers?|values?|[xyn])(?: exists?)?"
+            r"|(?:the )?empty set",
+            Group("set", ()),
+        ),
+        (r"(?:all|the|all of the)? ?real(?: numbers)?|(?:all|the) reals", _EVERYTHING),
+        (r"infinite(?:ly many(?: solutions)?)?", Formula(r"\infty")),
+        (rf"(?:{_DIVERGES})?(?:positive |\+)?(?:infinity|\\infty)", Formula(r"\infty")),
+        (rf"(?:{_DIVERGES})?(?:negative |minus |-)(?:infinity|\\infty)", Formula(r"-\infty")),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -100,10 +109,14 @@ def read(text: str) -> ParsedAnswer:
 def _read_words(text: str) -> Value | None:
     """Return the value of a phrase or a spelled-out number; None for anything else."""
     phrase = re.sub(r"\s+", " ", text).strip(" .").casefold()
-    if phrase in _PHRASES:
-        return _PHRASES[phrase]
-    count = spelled_number(phrase)
-    return None if count is None else Number(Fraction(count))
+    for pattern, value in _PHRASES:
+        if pattern.fullmatch(phrase):
+            return value
+    if (number := spelled_value(phrase)) is not None:
+        return Number(number)
+    counted = _SPELLED_QUANTITY.fullmatch(phrase)
+    count = None if counted is None else spelled_number(counted.group(1))
+    return None if counted is None or count is None else _read_scalar(f"{count} {counted.group(2)}")
 
 
 def _read(text: str) -> Value:
@@ -187,6 +200,8 @@ def _read_list(text: str) -> Value | None:
 
     "x = 1, 2" and "x = 1 or x = 2" give the same result.
     """
+    if spelled_value(text) is not None:
+        return None  # three and a half
     pieces = [(part, separator) for part, separator in split_with_separators(text, _BETWEEN) if part]
     parts = [signed for part, _ in pieces for signed in _signs(part)]
     if len(parts) < 2:
@@ -271,7 +286,7 @@ def half_digit(text: str) -> Fraction:
 
 def _equation(left: str, right: str) -> Value:
     if _NAME.fullmatch(left):
-        return Named(left, _read(right))
+        return Named(_VECTOR_NAME.sub(r"\1", left), _read(right))
     if re.fullmatch(r"[a-zA-Z]", right) and not re.fullmatch(r"[\d.]+[a-zA-Z]|.*[a-zA-Z].*", left):
         return Named(right, _read(left))
     if re.fullmatch(r"\((?:\s*[a-zA-Z]\s*,)+\s*[a-zA-Z]\s*\)", left) or (
@@ -382,7 +397,8 @@ def _read_base(text: str) -> Value | None:
 
 
 def _read_clock(text: str) -> Value | None:
-    match = _CLOCK.fullmatch(text)
+    spelled = {"noon": "12 pm", "midnight": "12 am"}.get(re.sub(r"^(?:12 |at )", "", text.casefold()), text)
+    match = _CLOCK.fullmatch(spelled)
     if match is None or (match.group(2) is None and match.group(4) is None):
         return None
     hours, minutes, seconds = (int(part or 0) for part in match.groups()[:3])
@@ -414,9 +430,11 @@ def _read_ratio(text: str) -> Value | None:
 
 
 def _read_scalar(text: str) -> Value:
-    if (currency := re.fullmatch(r"([+-]?)\s*\\?([$€£¥₹])\s*([+-]?)\s*([^\s\\$€£¥₹].*)", text)) is not None:
-        value = _read_scalar(currency.group(1) + currency.group(3) + currency.group(4))
-        unit = currency.group(2)
+    if (
+        currency := re.fullmatch(r"([+-]?)\s*(?:\\?([$€£¥₹])|(USD|EUR|GBP)\b)\s*([+-]?)\s*([^\s\\$€£¥₹].*)", text)
+    ) is not None:
+        value = _read_scalar(currency.group(1) + currency.group(4) + currency.group(5))
+        unit = currency.group(2) or parse_unit(currency.group(3)) or ""
         return replace(value, unit=unit) if isinstance(value, (Number, Formula)) and not value.unit else value
     if (number := _read_number(text)) is not None:
         return number
@@ -430,6 +448,8 @@ def _read_scalar(text: str) -> Value:
         value = _read_scalar(raised.group("number"))
         if isinstance(value, Number) and not value.unit:
             return replace(value, exact=value.exact ** (2 if raised.group("power") == "squared" else 3))
+    if (quantity := _read_quantity(text)) is not None:
+        return quantity
     match = _UNIT_TAIL.fullmatch(text)
     if match is not None and _is_quantity(match.group("number")) and not _CALCULUS.search(text):
         apart = text[match.start("unit") - 1].isspace()
@@ -439,6 +459,16 @@ def _read_scalar(text: str) -> Value:
             if isinstance(value, (Number, Formula)) and not value.unit:
                 return replace(value, unit=unit)
     return Word(normalize_word(text)) if is_word(text) else Formula(text)
+
+
+def _read_quantity(text: str) -> Value | None:
+    """Parse a number with a product of units, such as 5 kg m s^{-2}; return None for other text."""
+    match = _PRODUCT_TAIL.fullmatch(text)
+    unit = None if match is None or not _is_quantity(match["number"]) else parse_product(match["unit"])
+    if match is None or unit is None:
+        return None
+    value = _read_scalar(match["number"].strip())
+    return replace(value, unit=unit) if isinstance(value, (Number, Formula)) and not value.unit else None
 
 
 def _is_quantity(number: str) -> bool:

@@ -78,7 +78,10 @@ _CHARACTERS = str.maketrans(
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n", strict=True))
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
 _VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
-_UNIT_POWER = r"\\text\{\s*([a-zA-Z]+)(?:\s*\}\s*(?:\\cdot\s*)?\\text\{|\s)\s*([a-zA-Z]+)\s*\}\s*\^\{\s*-"
+_FOR_ALL = (  # for all real x, at the end
+    r"(?<=\S)[\s,]*(?:\\forall|(?:\\text\s*\{\s*)?for (?:all|any|every)(?: real)?(?: numbers?)?\s*\}?)"
+    r"\s*(?<![a-z])[a-z](?:\s*\\in\s*(?:\\mathbb\s*\{?R\}?|\\R))?\s*\}?$"
+)
 _SPELLINGS = [
     (re.compile(pattern), replacement)
     for pattern, replacement in [
@@ -91,6 +94,7 @@ _SPELLINGS = [
         (r"\\neq(?![a-zA-Z])|!=", r"\\ne "),
         (r"\\lt(?![a-zA-Z])", "<"),
         (r"\\gt(?![a-zA-Z])", ">"),
+        (r"\\(?:mathbf|boldsymbol|bm)\s*\{\s*([a-hl-z])\s*\}", r"\1"),  # not the vectors i, j, k
         (r"\\(?:mathrm|text(?:rm|bf|it|sf|tt|normal)|mathbf|mathit|mbox|mathsf|operatorname|rm)(?=\s*\{)", r"\\text"),
         (r"\\text\{\s*([^a-zA-Z{}\\]*)\s*\}", r"\1"),
         (r"\^\\circ\s*(?:\\text\{\s*([CF])\s*\}|([CF])(?![a-zA-Z]))", r"\\text{ degrees \1\2}"),
@@ -104,6 +108,7 @@ _SPELLINGS = [
         (r"\\[dt]binom(?![a-zA-Z])", r"\\binom"),
         (r"\\(?:text)?color\s*\{\w+\}", ""),
         (r"\\underline(?=\s*\{)", ""),
+        (_FOR_ALL, ""),
         (r"\\text\{\s*(?:for )?(?:all|any|every)(?: real)?\s*\}(?=\s*\w)", ""),
         (r"\\colon(?![a-zA-Z])", ":"),
         (r"\\lg(?![a-zA-Z])", r"\\log_{10}"),
@@ -130,10 +135,6 @@ _SPELLINGS = [
         (r"\\cap(?![a-zA-Z])", r"\\cap "),
         (r"~", " "),
         (r"\\equiv(?![a-zA-Z])(?!.*\\pmod)", "="),
-        (r"\\text\{\s*([a-zA-Z]+)\s+([a-zA-Z]+)\s*\^\{?\s*-1\}?\s*\}", r"\\text{\1/\2}"),
-        (r"\\text\{\s*([a-zA-Z]+)\s+([a-zA-Z]+)\s*\^\{?\s*-([23])\}?\s*\}", r"\\text{\1/\2^\3}"),
-        (_UNIT_POWER + r"1\}", r"\\text{\1/\2}"),  # m s^{-1}
-        (_UNIT_POWER + r"([23])\}", r"\\text{\1/\2^\3}"),
     ]
 ]
 _DMS = re.compile(r"(?<![\d.])(\d{1,3})\s*\^\\circ\s*(\d{1,2})\s*'(?!')(?:\s*(\d{1,2})\s*(?:\"|''))?")
@@ -329,6 +330,7 @@ def strip_surroundings(text: str) -> str:
     text = _unbox(re.sub(r"\\(boxed|fbox)\s+([^\s{])", r"\\\1{\2}", text).strip())
     if (prose := _PROSE.match(text)) is not None:
         text = text[prose.end() :]
+        text = rf"\text{{{text}" if text.count("}") > text.count("{") else text  # \text{There are no solutions}
     while True:
         text = text.strip()
         for opening, closing in _QUOTES:
@@ -408,15 +410,17 @@ def _unwrap(text: str) -> str:
 
 def _brace_arguments(text: str) -> str:
     r"""Add optional braces (in \frac12 and \sqrt2) and the missing backslashes of function names (such as sin)."""
-    text = re.sub(r"\\frac\s*([0-9a-zA-Z])\s*([0-9a-zA-Z])", r"\\frac{\1}{\2}", text)
-    text = re.sub(r"\\frac\s*([0-9a-zA-Z])\s*\{", r"\\frac{\1}{", text)
-    text = re.sub(r"(\\frac\{[^{}]*\})\s*([0-9a-zA-Z])", r"\1{\2}", text)
+    letter = r"([0-9a-zA-Z]|\\(?:pi|theta|alpha|beta|phi|lambda|mu|omega)(?![a-z]))"
+    text = re.sub(rf"\\frac\s*{letter}\s*{letter}", r"\\frac{\1}{\2}", text)
+    text = re.sub(rf"\\frac\s*{letter}\s*\{{", r"\\frac{\1}{", text)
+    text = re.sub(rf"(\\frac\{{[^{{}}]*\}})\s*{letter}", r"\1{\2}", text)
     text = re.sub(r"\\sqrt\s*(\[\d\])?\s*([0-9a-zA-Z])", r"\\sqrt\1{\2}", text)
     text = re.sub(r"([_^])\{(\w)\}", r"\1\2", text)
     text = re.sub(r"\\sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
     text = re.sub(r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
     text = re.sub(r"(?<![\\a-zA-Z])(pi|sin|cos|tan|log|ln|exp|infty)(?![a-zA-Z])", r"\\\1 ", text)
     text = re.sub(r"(?<![\\a-zA-Z])infinity(?![a-zA-Z])", r"\\infty ", text)
+    text = re.sub(r"(\\arc(?:sin|cos|tan))\s+(\d+|[a-z])(?![\w^])", r"\1(\2)", text)
     text = re.sub(r"\^\(([^()]*)\)", r"^{\1}", text)
     return re.sub(r"\^(\w)\^(\w|\{[^{}]*\})", r"^{\1^\2}", text)  # powers of powers are right-associative
 

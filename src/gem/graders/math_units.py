@@ -17,7 +17,16 @@ Dimensions = tuple[tuple[str, int], ...]
 # canonical name → (dimensions with their exponents, factor to the base unit)
 UNITS: dict[str, tuple[dict[str, int], Fraction]] = {}
 _SPELLED: dict[str, str] = {}
-_CAPITALS = {"J": "joule", "N": "newton", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "L": "l"}
+_CAPITALS = {
+    "J": "joule",
+    "N": "newton",
+    "W": "watt",
+    "V": "volt",
+    "A": "ampere",
+    "K": "kelvin",
+    "L": "l",
+    "C": "coulomb",
+}
 _COUNTED = frozenset({"unit", "people", "person", "way", "year old", "years old", "cup"})  # units without a conversion
 _NOT_COUNTED = re.compile(  # words that are not units, even if the question has them
     "an?|the|and|or|is|are|be|not?|more|less|about|of|to|in|at|by|from|with|for|if|then|but|plus|minus|over|per|wrong"
@@ -25,6 +34,9 @@ _NOT_COUNTED = re.compile(  # words that are not units, even if the question has
 )
 _NAMES_THINGS = re.compile(r"^(?=.*[aeiouy])...|\s")  # matches "apple", but not "xy", a product of variables
 _SPEED, _VOLUME = {"length": 1, "time": -1}, {"length": 3}
+_FORCE, _ENERGY = {"mass": 1, "length": 1, "time": -2}, {"mass": 1, "length": 2, "time": -2}
+_POWER, _PRESSURE = {"mass": 1, "length": 2, "time": -3}, {"mass": 1, "length": -1, "time": -2}
+_FACTOR = re.compile(r"([a-zA-Z]+) ?(?:\^(-?[1-9])|([23]))?")
 
 
 def _unit(dimensions: str | dict[str, int], factor: str, *spellings: str) -> None:
@@ -74,11 +86,15 @@ for _row in (
     ("celsius", "1", "celsius", "degree celsius"),
     ("fahrenheit", "1", "fahrenheit", "degree fahrenheit"),
     ("temperature", "1", "kelvin"),
-    ("energy", "1", "joule"),
-    ("energy", "1000", "kj", "kilojoule"),
-    ("force", "1", "newton"),
-    ("power", "1", "watt"),
-    ("power", "1000", "kw", "kilowatt"),
+    (_ENERGY, "1000", "joule"),  # the base unit of mass is the gram
+    (_ENERGY, "1000000", "kj", "kilojoule"),
+    (_FORCE, "1000", "newton"),
+    (_PRESSURE, "1000", "pa", "pascal"),
+    (_PRESSURE, "1000000", "kpa", "kilopascal"),
+    (_POWER, "1000", "watt"),
+    (_POWER, "1000000", "kw", "kilowatt"),
+    ("amount", "1", "mol", "mole"),
+    ("charge", "1", "coulomb"),
     ("voltage", "1", "volt"),
     ("voltage", "1/1000", "mv", "millivolt"),
     ("voltage", "1000", "kv", "kilovolt"),
@@ -111,9 +127,39 @@ def parse_unit(text: str, power: str | None = None, *, apart: bool = True) -> st
     return None if None in names else "/".join(name for name in names if name is not None)
 
 
+def parse_product(text: str) -> str | None:
+    r"""Return the canonical form of a product of listed units, such as "kg*m/s^2"; None for other text.
+
+    >>> parse_product(r"\text{g cm}^{-3}"), parse_product(r"N\cdot m"), parse_product("x y")
+    ('g/cm^3', 'newton*m', None)
+    """
+    marked = r"\text" in text
+    flat = re.sub(r"(?:\\cdot|\\text|[{}\s])+", " ", re.sub(r"\s*\^\s*\{?\s*", "^", text)).strip()
+    over, _, under = flat.partition("/")
+    under = under.strip().removeprefix("(").removesuffix(")").strip()
+    found: list[tuple[str, int]] = []
+    for side, sign in ((over, 1), (under, -1)):
+        if re.sub(rf"{_FACTOR.pattern}| ", "", side):
+            return None
+        for word, raised, digit in _FACTOR.findall(side):
+            name = _CAPITALS.get(word) or _part(word, marked)
+            if name is None or (name not in UNITS and not (marked and "^-" in flat)):
+                return None
+            found.append((name, sign * int(raised or digit or 1)))
+    if not (marked or under or any(power < 0 for _, power in found) or re.search("[A-Z]|[a-z]{2}", over)):
+        return None  # 2 g h is a product of variables
+    ordered = sorted(found, key=lambda factor: factor[1] < 0)
+    if len(found) < 2 or ordered[0][1] < 0:
+        return None
+    parts = [
+        ("/" if power < 0 else "*") + name + (f"^{abs(power)}" if abs(power) > 1 else "") for name, power in ordered
+    ]
+    return "".join(parts)[1:]
+
+
 def is_listed_unit(unit: str) -> bool:
     """Return whether every part of a canonical unit is in UNITS."""
-    return unit in UNITS or all(part.partition("^")[0] in UNITS for part in unit.split("/"))
+    return unit in UNITS or all(part.partition("^")[0] in UNITS for part in re.split("[*/]", unit))
 
 
 def is_known_unit(unit: str, context: str) -> bool:
@@ -125,7 +171,7 @@ def is_known_unit(unit: str, context: str) -> bool:
     if unit in UNITS or unit in ("", "%"):
         return True
     stems: set[str] | None = None
-    for part in unit.split("/"):
+    for part in re.split("[*/]", unit):
         name = part.partition("^")[0]
         if name in UNITS or name in _COUNTED:
             continue
@@ -155,10 +201,10 @@ def dimensions_of(unit: str) -> tuple[Dimensions, Fraction]:
     """Return the dimensions of a canonical unit and its factor to the base unit."""
     dimensions: Counter[str] = Counter()
     factor = Fraction(1)
-    factors = [unit] if unit in UNITS else unit.split("/")
-    for position, part in enumerate(factors):
+    factors = [("", unit)] if unit in UNITS else re.findall(r"(^|[*/])([^*/]+)", unit)
+    for operator, part in factors:
         name, _, power = part.partition("^")
-        exponent = int(power or 1) * (1 if position == 0 else -1)
+        exponent = int(power or 1) * (-1 if operator == "/" else 1)
         measures, size = UNITS.get(name, ({name: 1}, Fraction(1)))
         for dimension, times in measures.items():
             dimensions[dimension] += times * exponent

@@ -165,6 +165,11 @@ _BASES = {"sixteen": 16, **{_ONES[base]: base for base in range(2, 11)}}
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _PARTS = ("halves", "thirds", "fourths", "fifths", "sixths", "sevenths", "eighths", "ninths", "tenths")
 _MULTIPLES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SIZES = {name: size for size, word in enumerate(_PARTS, 2) for name in (word, word.removesuffix("s"))}
+_LARGE = re.compile(
+    r"(?P<above>[a-z ]+?) (?P<size>dozen|thousand|million|billion|trillion)(?:,? (?:and )?(?P<below>[a-z ]+))?"
+)
+_PART = re.compile(r"(?:(?P<whole>[a-z ]+|\d+) and )?(?:(?P<top>[a-z]+) )?(?P<part>half|quarters?|[a-z]+)")
 SCALES: dict[str, Fraction] = {  # words that multiply the number before them
     **{word: Fraction(size) for word, size in _MULTIPLES.items()},
     **{word: Fraction(1, size) for size, word in enumerate(_PARTS, 2)},
@@ -206,6 +211,7 @@ def spelled_number(text: str) -> int | None:
     (21, 105, None)
     """
     words = re.sub(r"\band\b|-", " ", text.lower()).split()
+    words = ["one", *words[1:]] if len(words) > 1 and words[0] == "a" else words
     if not 1 <= len(words) <= 5:
         return None
     if "hundred" in words:
@@ -219,6 +225,32 @@ def spelled_number(text: str) -> int | None:
         ones = _ONES.index(words[1]) if len(words) == 2 and words[1] in _ONES[1:10] else 0 if len(words) == 1 else None
         return None if ones is None else 10 * (_TENS.index(words[0]) + 2) + ones
     return None
+
+
+def spelled_value(text: str) -> Fraction | None:
+    """Return the number that a text spells out in words, with thousands and fractions; None for other text.
+
+    >>> spelled_value("two thousand"), spelled_value("three-quarters"), spelled_value("3 and a half")
+    (Fraction(2000, 1), Fraction(3, 4), Fraction(7, 2))
+    """
+    if len(text) > 60 or not re.search("[a-z]{3}", text):
+        return None
+    words = " ".join(text.lower().replace("-", " ").split())
+    if (count := spelled_number(words)) is not None:
+        return Fraction(count)
+    if words in ("a dozen", "half a dozen"):
+        return Fraction(6 if words[0] == "h" else 12)
+    if (large := _LARGE.fullmatch(words)) is not None:
+        above, below = spelled_value(large["above"]), spelled_value(large["below"]) if large["below"] else Fraction(0)
+        return None if above is None or below is None else above * _MULTIPLES[large["size"]] + below
+    if (part := _PART.fullmatch(words)) is None:
+        return None
+    whole = Fraction(0) if part["whole"] is None else spelled_value(part["whole"])
+    if part["whole"] is not None and part["whole"].isdigit():
+        whole = Fraction(part["whole"])
+    top = 1 if part["top"] in (None, "a", "an") else spelled_number(part["top"])
+    size = {"half": 2, "quarter": 4, "quarters": 4}.get(part["part"]) or _SIZES.get(part["part"])
+    return None if whole is None or top is None or size is None else whole + Fraction(top, size)
 
 
 def is_word(text: str) -> bool:
@@ -235,9 +267,9 @@ def normalize_word(text: str) -> str:
     """Convert a word to the form of Word.text."""
     word = re.sub(r"\\text\{|[{}().$]", "", text).strip()
     word = word if len(word) == 1 else re.sub(r"\s+", " ", word).casefold()
-    word = re.sub(r"^(?:an?|the) (?=[a-z])", "", word)
+    word = re.sub(r"^(?:an?|the|on) (?=[a-z])", "", word)
     word = _DAYS.get(word.rstrip("."), word)
-    return "dne" if re.fullmatch("does ?(?:not|n['’]t) exist|doesn['’]t exist", word) else word
+    return "dne" if re.fullmatch("(?:(?:it|limit) )?(?:does ?(?:not|n['’]t) exist|doesn['’]t exist)", word) else word
 
 
 def _plain(sign: str, digits: str) -> Fraction:

@@ -1,0 +1,59 @@
+"""Multiple-choice answers: the letter in an answer, and the choices that a question lists."""
+
+from __future__ import annotations
+
+import re
+
+_LABEL = re.compile(
+    r"(?:\\text\s*\{)?\s*(?P<said>(?i:option|choice|answer)\s+)?"
+    r"(?:\((?P<round>[A-Z]|[a-e](?=\)\s*\}?$))\)(?=[\s\\}:\d$-]|$)|(?P<dot>[A-Z])[).:](?=[\s\\}]|$)|(?P<alone>[A-Z])(?=\s*\}?$))"
+    r"\s*\}?[.:]?\s*(?P<rest>.*)",
+    re.DOTALL,
+)
+_SMALL_LETTER = re.compile(r"\(?([a-e])[).]?")
+_OTHER_LABEL = re.compile(  # a second choice after the first, or its negation
+    r"(?<![a-zA-Z\\])\([A-Za-e]\)|(?<![\w\\.])[A-Z][.)](?=[\s}]|$)|^[A-Z]$|^(?:and|or|is|not|nor|wrong|incorrect|false)\b"
+)
+_LISTED = re.compile(r"(?:\\text(?:bf)?\s*\{)?(?<![\w\\])\(?([A-F])[).:](?=[\s}~\\$]|$)\s*\}?")
+_AROUND = re.compile(r"^(?:\\q?quad|\\[ ,;~\\]|[\s$~])+|(?:\\q?quad|\\[ ,;~\\]|[\s$~.,;])+$")
+
+
+def choice_of(text: str) -> tuple[str, str] | None:
+    """Return the multiple-choice letter in an answer and the text after the letter; None if there is no letter.
+
+    >>> choice_of("(C) 12"), choice_of("Option B"), choice_of("12")
+    (('C', '12'), ('B', ''), None)
+    """
+    match = _LABEL.fullmatch(text.strip())
+    if match is None:
+        return None
+    letter = match["round"] or match["dot"] or match["alone"]
+    return letter.upper(), match["rest"].strip().rstrip("}")
+
+
+def small_choice(text: str) -> str:
+    """Return the letter of an answer such as "c" or "(c)" as a capital; "" for other text."""
+    match = _SMALL_LETTER.fullmatch(text)
+    return "" if match is None else match.group(1).upper()
+
+
+def names_another(rest: str) -> bool:
+    """Return whether the text after a choice names a second choice or takes the first back."""
+    return _OTHER_LABEL.search(rest) is not None
+
+
+def listed_choices(question: str) -> dict[str, str]:
+    """Return the text of each choice that a question lists by letter, from A on; empty if it lists none.
+
+    >>> listed_choices("What is 3*4? (A) 11 (B) $12$"), listed_choices("Find A. Then rest.")
+    ({'A': '11', 'B': '12'}, {})
+    """
+    labels = list(_LISTED.finditer(question))
+    starts = [i for i, label in enumerate(labels) if label.group(1) == "A"]
+    labels = labels[starts[-1] :] if starts else []
+    letters = [label.group(1) for label in labels]
+    if len(labels) < 2 or letters != sorted(set(letters)):
+        return {}
+    ends = [label.start() for label in labels[1:]] + [len(question)]
+    texts = [question[label.end() : end] for label, end in zip(labels, ends, strict=True)]
+    return {label.group(1): _AROUND.sub("", text) for label, text in zip(labels, texts, strict=True)}
