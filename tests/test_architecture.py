@@ -103,10 +103,10 @@ SUB_ROWS = {
     ],
     "graders": [
         ("base", "pool", "code_compare", "code_tests"),
-        ("math_text", "math_values"),
+        ("math_text", "math_values", "math_form", "math_choices"),
         ("math_units", "math_sets"),
         ("math_engine", "math_question", "math_read"),
-        ("math_warm",),
+        ("math_warm", "math_readings"),
         ("math_equal",),
         ("math_compare",),
         ("exact", "gold_audit", "judge", "rubric", "code", "math"),

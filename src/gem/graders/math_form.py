@@ -59,7 +59,7 @@ def count_factors(text: str) -> int:
 
 def _repeats(text: str, question: str) -> bool:
     """Return whether a text with an operation is part of the question, as the formula that is to be simplified is."""
-    asked, short = (re.sub(r"[\s{}]|\\left|\\right", "", each.replace(r"\dfrac", r"\frac")) for each in (question, text))
+    asked, short = (re.sub(r"[\s{}]|\\left|\\right|(?<=\\)d(?=frac)", "", each) for each in (question, text))
     return re.search(r"[-+^*/]|\\(?:sqrt|frac)", short) is not None and short in asked
 
 
