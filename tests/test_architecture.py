@@ -130,7 +130,7 @@ SUB_ROWS = {
     "cli": [
         ("output",),
         ("flags", "data"),
-        ("bench", "check", "list", "play", "replay", "sandbox", "train"),
+        ("bench", "check", "eval", "list", "play", "replay", "sandbox", "train"),
         ("info",),
         ("__init__",),
     ],

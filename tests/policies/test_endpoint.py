@@ -232,6 +232,25 @@ def test_a_garbage_collected_client_leaves_no_thread():
         assert len(workers()) == 1  # the server's
 
 
+def test_closing_after_cancelling_a_request_logs_nothing(caplog):
+    with FakeEndpoint([Answer(delay=3600)]) as fake, client(fake) as endpoint:
+        future, busy = endpoint.submit(ASK), threading.Event()
+        while not fake.requests:
+            time.sleep(0.001)
+        background = endpoint._background
+        background.call_soon(lambda: busy.wait(30))  # the loop handles the cancellation after close() has begun
+        future.cancel()
+        closing = threading.Thread(target=endpoint.close)
+        closing.start()
+        while not background.closing:
+            time.sleep(0.001)
+        busy.set()
+        closing.join()
+        del future  # the last reference to the task
+        gc.collect()
+    assert caplog.records == []
+
+
 def test_cancelling_a_request_aborts_it():
     with FakeEndpoint([Answer(delay=3600), "4"]) as fake, client(fake, concurrency=1) as endpoint:
         stuck = endpoint.submit(ASK)

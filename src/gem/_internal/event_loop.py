@@ -55,7 +55,7 @@ class BackgroundLoop(Generic[Resource]):
         """Start a coroutine on the loop and return a future of its result. Raises RuntimeError after close()."""
         with self._lock:
             if not self.closing:
-                return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+                return asyncio.run_coroutine_threadsafe(_retrieved(coroutine), self._loop)
         coroutine.close()
         raise RuntimeError("the event loop is closed")
 
@@ -116,3 +116,11 @@ class BackgroundLoop(Generic[Resource]):
             if running:
                 await asyncio.wait(running, timeout=CANCEL_TIMEOUT)
         await asyncio.sleep(0.01)  # let the transports of closed connections finish
+
+
+async def _retrieved(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Await a coroutine whose exception is not logged if its future was cancelled before."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.add_done_callback(lambda task: task.cancelled() or task.exception())
+    return await coroutine

@@ -23,6 +23,7 @@ COMMANDS = {
     "info": ("gem.cli.info", "Show an environment's parameters, rewards and a sample episode."),
     "play": ("gem.cli.play", "Play an environment in the terminal."),
     "check": ("gem.cli.check", "Check environments against the gem.Env contract."),
+    "eval": ("gem.cli.eval", "Score a model on environments, with intervals."),
     "replay": ("gem.cli.replay", "Replay recorded episodes and show what changed."),
     "bench": ("gem.cli.bench", "Measure how fast environments step."),
     "sandbox": (

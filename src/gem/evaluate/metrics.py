@@ -1,8 +1,8 @@
 """Statistics of evaluations: intervals clustered by task, pass@k, pass^k, and paired differences.
 
-Rollouts of one task resemble each other, so intervals come from the spread between tasks. If rollouts were counted as
-independent samples, a nominal 95 % interval would cover the true score in 57 to 78 % of evaluations
-(benchmarks/results/coverage.md has the coverage of these).
+Rollouts of one task resemble each other, so intervals come from the spread between tasks. If 4 or 16 rollouts per task
+were counted as independent samples, a nominal 95 % interval would cover the true score in 48 to 88 % of evaluations
+(benchmarks/results/coverage.md).
 
 Axes: P tasks, R_p >= 1 rollouts of task p. Scores are ragged: one sequence of numbers per task. Levels are shares such
 as 0.95.

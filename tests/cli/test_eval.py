@@ -1,0 +1,169 @@
+"""gem eval."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from gem.cli import main
+from gem.trajectory import read_jsonl
+
+GAME = "game:GuessTheNumber-v0-easy"
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_policy_is_scored_and_the_records_and_reports_are_written(capsys, tmp_path):
+    flags = ["--policy", "oracle", "--env", GAME, "qa:Facts", "--limit", "5", "--rollouts", "2", "--detect", "0.05"]
+    assert main(["eval", *flags]) == 0
+    out = capsys.readouterr().out
+    assert "Expected 95 % interval" in out and "785 tasks" in out and "20/20 done" in out and f"{GAME}: pass^2" in out
+    folder = tmp_path / "evals" / "oracle"
+    assert {p.name for p in folder.iterdir()} == {
+        "eval.json",
+        "failures.jsonl",
+        "report.json",
+        "report.md",
+        "trajectories.jsonl",
+    }
+    assert len(list(read_jsonl(folder / "trajectories.jsonl"))) == 20
+    assert json.loads((folder / "report.json").read_text())["envs"][0]["solved"]["value"] == 1.0
+    assert main(["eval", *flags, "--json"]) == 0  # in the next free folder
+    assert json.loads(capsys.readouterr().out)["folder"] == "evals/oracle-2"
+
+
+def test_two_evaluations_are_compared(capsys):
+    for policy in ("oracle", "random"):
+        assert main(["eval", "--policy", policy, "--env", GAME, "--limit", "5", "--out", policy]) == 0
+    capsys.readouterr()
+    assert main(["eval", "compare", "oracle", "random"]) == 0
+    assert "random − oracle" in " ".join(capsys.readouterr().out.split())
+    assert main(["eval", "compare", "oracle", "random", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["envs"][0]["shared"] == [5]
+
+
+def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(capsys):
+    flags = ["--policy", "constant:\\boxed{5}", "--env", GAME, "--limit", "6", "--out", "run"]
+    assert main(["eval", *flags]) == 0
+    records = Path("run/trajectories.jsonl")
+    lines = records.read_bytes().splitlines(keepends=True)
+    records.write_bytes(b"".join(lines[:4]) + lines[4][:50])
+    assert main(["eval", "--resume", "run", "--concurrency", "2"]) == 0
+    assert "6/6" in capsys.readouterr().out
+    assert sorted(t.episode for t in read_jsonl(records)) == list(range(6))
+    assert main(["eval", "--resume", "run", "--rollouts", "3"]) == 2
+    assert "rollouts was 1, now 3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([], "needs --model and --base-url, or --policy"),
+        (["--model", "m"], "--model needs --base-url"),
+        (["--model", "m", "--base-url", "nonsense"], "should be like http://127.0.0.1:8000/v1, got 'nonsense'"),
+        (["--policy", "orcale", "--env", GAME], "got 'orcale'"),
+        (["--policy", "oracle", "--env", "game:GuessTheNumber-v0-esy"], f"did you mean '{GAME}'"),
+        (["--policy", "oracle", "--env", GAME, "--wrappers", "concatt"], "did you mean 'concat'"),
+        (["--policy", "oracle", "--env", GAME, "--env-kwargs", "max_turn=3"], "did you mean 'max_turns'"),
+        (["--policy", "oracle", "--env", GAME, "--limit", "0"], "limit must be at least 1, got 0"),
+        (["--policy", "oracle", "--env", GAME, "--suite", "games"], "--env or --suite, not both"),
+        (["--policy", "oracle", "--env", GAME, "--detect", "5"], "got 5"),
+        (["--resume", "nothing"], "nothing is not an evaluation"),
+        (["compare", "nothing"], "at least two evaluations"),
+        (["compaer", "a", "b"], "unexpected argument 'compaer'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(flags, message, usage_error, tmp_path):
+    assert message in usage_error("eval", *flags)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_suite_with_a_misspelt_key_is_one_line(usage_error):
+    pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    Path("suite.toml").write_text('[[env]]\nid = "qa:Facts"\nlimti = 3\n')
+    assert "unknown key 'limti'; did you mean 'limit'" in usage_error(
+        "eval", "--policy", "oracle", "--suite", "suite.toml"
+    )
+
+
+def test_an_occupied_folder_is_one_line(usage_error, tmp_path):
+    Path("other").mkdir()
+    Path("other/notes.txt").touch()
+    assert "not an empty folder" in usage_error("eval", "--policy", "oracle", "--env", GAME, "--out", "other")
+
+
+class TestEndpoints:
+    @pytest.fixture(autouse=True)
+    def _needs_aiohttp(self):
+        pytest.importorskip("aiohttp")
+
+    def serve(self, script):
+        from gem.testing.fakes import FakeEndpoint
+
+        return FakeEndpoint(script)
+
+    def test_a_model_is_scored_and_its_key_is_in_no_file(self, monkeypatch, capsys, tmp_path):
+        monkeypatch.setenv("MY_KEY", "sesame-1234")
+        with self.serve(lambda request: "\\boxed{5}") as server:
+            flags = [
+                "--model",
+                "m/1",
+                "--base-url",
+                server.url,
+                "--api-key-env",
+                "MY_KEY",
+                "--env",
+                GAME,
+                "--limit",
+                "4",
+            ]
+            assert main(["eval", *flags, "--temperature", "0.5", "--extra-body", "top_k=3", "--system", "Hi"]) == 0
+            body, headers = server.requests[0].body, server.requests[0].headers
+        assert (body["temperature"], body["top_k"], body["messages"][0]["content"]) == (0.5, 3, "Hi")
+        assert headers["authorization"] == "Bearer sesame-1234"
+        written = [file for file in tmp_path.rglob("*") if file.is_file()]
+        assert written and not any("sesame" in file.read_text() for file in written)
+        assert "sesame" not in capsys.readouterr().out
+        settings = json.loads((tmp_path / "evals/m-1/eval.json").read_text())
+        assert settings["policy"]["sampling"]["temperature"] == 0.5
+
+    @pytest.mark.parametrize(
+        ("answer", "path", "message"),
+        [
+            ({"status": 404, "body": "no model 'm'"}, "", "no model 'm'"),
+            ({"status": 401, "body": "wrong key"}, "", "wrong key"),
+            ({}, "/..", "a base URL usually ends with /v1"),
+        ],
+    )
+    def test_an_endpoint_that_refuses_access_is_one_line_and_nothing_is_written(
+        self, answer, path, message, capsys, tmp_path
+    ):
+        from gem.testing.fakes import Answer
+
+        with self.serve([Answer(**answer)]) as server:
+            url = server.url.removesuffix("/v1") if path else server.url
+            assert main(["eval", "--model", "m", "--base-url", url, "--env", GAME]) == 2
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1 and list(tmp_path.iterdir()) == []
+
+    def test_over_two_percent_of_failures_exit_with_1_unless_they_are_allowed(self, capsys):
+        from gem.testing.fakes import Answer
+
+        count = itertools.count(1)
+
+        def answer(request):
+            return Answer(status=400, body="bad request") if next(count) % 20 == 0 else "\\boxed{5}"
+
+        with self.serve(answer) as server:
+            flags = ["--model", "m", "--base-url", server.url, "--env", GAME, "--limit", "40", "--retries", "0"]
+            assert main(["eval", *flags]) == 1
+            captured = capsys.readouterr()
+            assert "of the samples failed, more than 2%" in captured.err and "scored 0 or 1" in captured.out
+            assert main(["eval", *flags, "--allow-failures"]) == 0
