@@ -25,7 +25,7 @@ fuzz: $(VENV)/.train $(VENV)/.dev  ## grade math answers with fresh seeds, besid
 attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, in two settings
 	$(bin)/pytest -m attack
 
-attack-all: $(VENV)/.train $(VENV)/.dev  ## the same in every setting (an hour); updates benchmarks/results/attacks.md
+attack-all: $(VENV)/.train $(VENV)/.dev  ## the same in every setting (an hour; repeat it to continue); updates benchmarks/results/attacks.md
 	cd tests/sandbox && $(CURDIR)/$(bin)/python -m envelope all --table $(CURDIR)/benchmarks/results/attacks.md
 
 check: $(VENV)/.train $(VENV)/.dev  ## ruff, mypy, architecture, imports, documents, recorded games

@@ -49,18 +49,21 @@ def futures(request):
         fail_or_skip(reason)
     envelopes = runner.Runner()
     calls = [item.callspec.params for item in request.session.items if "futures" in getattr(item, "fixturenames", ())]
-    pairs = sorted(((call["setting"], call["path"]) for call in calls), key=expected_s, reverse=True)
-    yield {pair: envelopes.start(*reversed(pair)) for pair in pairs}  # longest first, to finish early
+    pairs = [(call["setting"], call["path"]) for call in calls]
+    # Those that need several slots first, so that no slots stay empty until there are enough; and the longest first.
+    pairs.sort(key=lambda pair: (runner.weight(*reversed(pair)), expected_s(pair)), reverse=True)
+    yield {pair: envelopes.start(*reversed(pair)) for pair in pairs}
     envelopes.close()
 
 
 def expected_s(pair):
-    """Estimated duration of a program in a setting, in seconds."""
+    """Longest duration of a program in a setting, in seconds."""
     setting, path = pair
     if "hung" in known.miss(path.stem, setting):
         return runner.HUNG_S
     program = programs.load(path)
-    return program.wall_s(trial.WALL_S) + float(program.fields.get("AFTER", trial.SETTLE_S))
+    repeats = 1 + sum(int(program.fields.get(what, 0)) for what in ("TESTS", "CELLS"))
+    return repeats * program.wall_s(trial.WALL_S) + float(program.fields.get("AFTER", trial.SETTLE_S))
 
 
 @pytest.mark.parametrize(("setting", "path"), CASES, ids=name)

@@ -5,6 +5,10 @@
   python -m envelope ns-neighbours --only 01 b03
   python -m envelope all --table FILE           every setting, with neighbours beside the programs that may starve them;
                                                 writes a table in Markdown (make attack-all)
+  python -m envelope lsm ns --table FILE        the same for these settings; the others stay in the table
+
+With --table, a setting that was completed with the same code is not run again, so that an interrupted command continues
+if it is repeated. The outcomes of complete settings are beside FILE, with the suffix .json.
 
 An envelope protects the machine from programs that escape the sandbox. It needs Linux, util-linux, iproute2, and root
 or user namespaces.
@@ -26,17 +30,20 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from envelope import cgroups, host, known, programs, table
 from envelope.invariants import Invariant
 from envelope.setting import Setting, matrix
+from envelope.table import Outcome
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[2]
 AT_ONCE = 8  # a run uses a processor for a fifth of its time or less
-NEIGHBOURS_WEIGHT = 4  # envelopes without neighbours that one with neighbours counts as; its answers must be in time
+# Envelopes without neighbours that one with neighbours counts as, because its answers must be in time: beside a program
+# that keeps the processors busy, and beside others.
+STARVING_WEIGHT, NEIGHBOURS_WEIGHT = 4, 2
 HUNG_S = 90  # time limit of an envelope
 FIRST_UID = 61_000  # of envelopes started as root: one each, because the kernel counts processes by user
 # Bytes: the sandbox's limit of 1 GiB; half a GiB for the host, the fork servers and the files that they read; and the
@@ -44,28 +51,6 @@ FIRST_UID = 61_000  # of envelopes started as root: one each, because the kernel
 MEMORY_PEAK = 2600 << 20
 MEMORY_PEAK_CGROUP = 1800 << 20  # the kernel limits the memory of a run exactly
 PROCESSES_PEAK = 600  # without users of their own, all runs together can have about 520
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Result of a program in a setting.
-
-    Args:
-        misses: the violated invariants.
-        unavailable: why the setting is not available.
-        host_cpu_s: CPU seconds of the host during the program, and its neighbours.
-        slowdowns: "cell" and "grade" → slowest answer of the neighbours as a multiple of the answer alone.
-    """
-
-    name: str
-    setting: Setting
-    misses: list[str] = field(default_factory=list)
-    unavailable: str = ""
-    seconds: float = 0.0
-    peaks: dict[str, int] = field(default_factory=dict)
-    output: str = ""
-    host_cpu_s: float = 0.0
-    slowdowns: dict[str, float] | None = None
 
 
 class Slots:
@@ -108,7 +93,7 @@ class Runner:
         self.pool.shutdown(cancel_futures=True)
 
     def _run(self, path: Path, setting: Setting) -> Outcome:
-        with self.slots.taken(NEIGHBOURS_WEIGHT if setting.neighbours else 1):
+        with self.slots.taken(weight(path, setting)):
             uid, start = self.uids.get(), time.monotonic()
             user = 0 if setting.root else uid
             name = f"gem-envelope-{os.getpid()}-{next(self.counter)}"
@@ -120,6 +105,13 @@ class Runner:
                 self.uids.put(uid)
         answer.setdefault("misses", []).extend(excesses(peaks, setting, programs.load(path).copies))
         return Outcome(path.stem, setting, seconds=time.monotonic() - start, peaks=peaks, **answer)
+
+
+def weight(path: Path, setting: Setting) -> int:
+    """How many slots a program takes in a setting."""
+    if not setting.neighbours:
+        return 1
+    return STARVING_WEIGHT if programs.load(path).kind == "starvation" else NEIGHBOURS_WEIGHT
 
 
 def run_in_envelope(path: Path, setting: Setting, uid: int, caps: cgroups.Caps) -> tuple[dict, dict[str, int]]:
@@ -208,23 +200,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if reason := cannot_run():
         print(reason, file=sys.stderr)
         return 2
+    if args.table and args.only != [""]:
+        parser.error("a table is about all programs: leave out --only")
     given = matrix() if args.settings == ["all"] else [Setting.parse(text) for text in args.settings]
     chosen = [path for path in programs.paths() if path.name.startswith(tuple(args.only))]
-    runner, start = Runner(args.at_once), time.monotonic()
-    outcomes: list[Outcome] = []
-    futures = [
-        runner.start(path, in_setting(setting, path) if args.settings == ["all"] else setting)
+    record = table.Record(args.table) if args.table else None
+    runner = Runner(args.at_once)
+    started = {
+        setting: [runner.start(path, in_setting(setting, path) if record else setting) for path in chosen]
         for setting in given
-        for path in chosen
-    ]
-    for future in futures:
-        outcomes.append(future.result())
-        show(outcomes[-1])
-        if args.table:  # complete after each program, because all of them take long
-            args.table.write_text(table.markdown(outcomes, time.monotonic() - start))
-    for setting in dict.fromkeys(outcome.setting for outcome in outcomes):
-        print(score(setting, [outcome for outcome in outcomes if outcome.setting == setting]))
-    return int(any(outcome.misses and not known.miss(outcome.name, outcome.setting) for outcome in outcomes))
+        if not (record and record.has(setting))
+    }
+    unexpected = False
+    for setting, futures in started.items():
+        outcomes = []
+        for future in futures:
+            outcomes.append(future.result())
+            show(outcomes[-1])
+        print(score(setting, outcomes))
+        unexpected |= any(outcome.misses and not known.miss(outcome.name, outcome.setting) for outcome in outcomes)
+        if record:
+            record.add(setting, outcomes)
+    return int(unexpected)
 
 
 def in_setting(setting: Setting, path: Path) -> Setting:

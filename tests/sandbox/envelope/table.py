@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 from envelope import known, programs
+from envelope.setting import Setting, matrix
 
-if TYPE_CHECKING:
-    from envelope.runner import Outcome
+PROJECT = Path(__file__).resolve().parents[3]
+CODE = ("src/gem", "tests/sandbox")  # a change of these may change an outcome
 
 INTRODUCTION = """# Hostile programs
 
@@ -24,9 +29,84 @@ invariant, and the number of programs. The invariants are in `tests/sandbox/enve
 """
 
 
-def markdown(outcomes: Sequence[Outcome], seconds: float) -> str:
-    """The table of all outcomes, the misses, and the slowdown of neighbours."""
-    lines = [INTRODUCTION, f"{len(outcomes)} trials in {seconds / 60:.0f} minutes.\n", *scores(outcomes)]
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a program in a setting.
+
+    Args:
+        misses: the violated invariants.
+        unavailable: why the setting is not available.
+        host_cpu_s: CPU seconds of the host during the program, and its neighbours.
+        slowdowns: "cell" and "grade" → slowest answer of the neighbours as a multiple of the answer alone.
+    """
+
+    name: str
+    setting: Setting
+    misses: list[str] = field(default_factory=list)
+    unavailable: str = ""
+    seconds: float = 0.0
+    peaks: dict[str, int] = field(default_factory=dict)
+    output: str = ""
+    host_cpu_s: float = 0.0
+    slowdowns: dict[str, float] | None = None
+
+
+class Record:
+    """The outcomes of complete settings, in a JSON file beside the table.
+
+    Args:
+        path: the table. It is written when a setting is added.
+        commit: the commit of the code that runs; None asks git.
+    """
+
+    def __init__(self, path: Path, commit: str | None = None) -> None:
+        self.path, self.file = path, path.with_suffix(".json")
+        self.commit = current_commit() if commit is None else commit
+        self.runs: dict[str, dict[str, Any]] = json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def has(self, setting: Setting) -> bool:
+        """Whether the setting is complete with the code of this commit. Never true if there are uncommitted changes."""
+        run = self.runs.get(str(setting), {"commit": "", "outcomes": {}})
+        available = not any("unavailable" in found for found in run["outcomes"].values())
+        return available and run["commit"] == self.commit != ""
+
+    def add(self, setting: Setting, outcomes: Sequence[Outcome]) -> None:
+        """Add the outcomes of all programs in a setting, and write both files."""
+        fields = ("misses", "unavailable", "slowdowns")
+        kept = {o.name: {name: value for name in fields if (value := getattr(o, name))} for o in outcomes}
+        today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+        self.runs[str(setting)] = {"commit": self.commit, "date": today, "outcomes": kept}
+        self.file.write_text(
+            "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in self.runs.items()) + "\n}\n"
+        )
+        self.path.write_text(markdown(self.runs))
+
+
+def current_commit() -> str:
+    """The last commit that changed the code; "" if the code has uncommitted changes."""
+    changed, commit = (
+        subprocess.run(["git", *command, "--", *CODE], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+        for command in (("status", "--porcelain"), ("log", "-1", "--format=%h"))
+    )
+    return "" if changed else commit.strip()
+
+
+def markdown(runs: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table of the outcomes in Record.runs, when they were found, the misses, and the slowdown of neighbours."""
+    order = [setting for setting in map(str, matrix()) if setting in runs]
+    order += [setting for setting in runs if setting not in order]
+    starving = {path.stem: programs.load(path).starving for path in programs.paths()}
+    outcomes = [
+        Outcome(name, replace(Setting.parse(setting), neighbours=starving[name]), **found)
+        for setting in order
+        for name, found in runs[setting]["outcomes"].items()
+        if name in starving  # others have been removed since then
+    ]
+    lines = [INTRODUCTION, row(["setting", "programs", "commit", "date"]), row(["---"] * 4)]
+    for setting in order:
+        run = runs[setting]
+        lines.append(row([setting, str(len(run["outcomes"])), run["commit"] or "uncommitted", run["date"]]))
+    lines += ["", *scores(outcomes)]
     lines += ["\n## Misses\n", *misses(outcomes)]
     lines += ["\n## Slowest answer of the neighbours, as a multiple of the answer alone\n", *slowdowns(outcomes)]
     return "\n".join(lines) + "\n"
