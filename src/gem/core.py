@@ -499,6 +499,8 @@ class EnvWrapper(Env):
 class EndOnTruncation(EnvWrapper):
     """Set terminated whenever truncated is set, for callers that check only terminated."""
 
+    ends_on_truncation = True  # vector environments then do the same for episodes that fail
+
     def step(self, action: Any) -> Step:
         return self._end(*self.env.step(action))
 

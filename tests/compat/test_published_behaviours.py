@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -15,6 +16,7 @@ from gem.envs.qa_env import QaEnv
 from gem.errors import BadValue, CompatibilityWarning, EpisodeOver, UnknownArgument, UnknownEnv
 from gem.tools.function_tool import FunctionTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
+from gem.vector.process import ProcessVectorEnv
 
 MATH = [{"problem": f"What is {i}+1?", "answer": str(i + 1)} for i in range(5)]
 QA = [{"question": f"Which number follows {i}?", "answer": [str(i + 1)]} for i in range(5)]
@@ -156,11 +158,9 @@ def test_an_environment_variable_ends_episodes_on_truncation(monkeypatch):
     assert ends(gem.make(GAME, max_turns=1, end_on_truncation=False)) == [False, True]
 
 
-@pytest.mark.parametrize("backend", ["sync", "async", "process"])
-def test_an_environment_variable_ends_the_episodes_of_a_vector(monkeypatch, backend):
+def test_workers_inherit_the_environment_variable(monkeypatch):
     monkeypatch.setenv("GEM_END_ON_TRUNCATION", "1")
-    vector = gem.make_vec(GAME, num_envs=2, backend=backend, max_turns=1)
-    monkeypatch.delenv("GEM_END_ON_TRUNCATION")
+    vector = ProcessVectorEnv([partial(gem.make, GAME, max_turns=1)] * 2)
     try:
         vector.reset(seed=1)
         assert vector.step([r"\boxed{99}"] * 2).terminated_B.tolist() == [True, True]

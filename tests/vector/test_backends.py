@@ -293,3 +293,19 @@ def test_a_keyboard_interrupt_of_an_environment_is_raised_and_fails_its_slot_alo
             ] == [1]
         assert vec.reset(seed=0)[0] == [f"episode 0 of seed {seed}" for seed in range(3)]
         assert vec.step(["a"] * 3).truncated_B.tolist() == [False] * 3
+
+
+@pytest.mark.parametrize("backend", ["sync", "async", "thread", "process"])
+def test_an_environment_variable_sets_terminated_at_limits_and_after_failures(backend, monkeypatch):
+    ids, arguments = (
+        ["game:GuessTheNumber-v0-easy", "fixture:Faulty-v0"],
+        [{"max_turns": 1}, {"faults": {(0, 1): "infra"}}],
+    )
+    monkeypatch.setenv("GEM_END_ON_TRUNCATION", "1")
+    env = make_vec(ids, vec_kwargs=arguments, backend=backend)
+    monkeypatch.delenv("GEM_END_ON_TRUNCATION")  # make_vec has read it
+    with env:
+        env.reset(seed=1)
+        step = env.step([r"\boxed{99}", "x"])
+        assert step.terminated_B.tolist() == step.truncated_B.tolist() == [True, True]
+        assert [info["final_info"]["stop_reason"] for info in step.infos_B] == ["max_turns", "failed"]

@@ -68,6 +68,13 @@ def test_slots_share_actors_and_large_results_are_returned(ray):
         assert vec.step([action, "megabytes", action]).observations_B == [action, b"x" * 5_000_000, action]
 
 
+def test_an_environment_variable_ends_episodes_in_actors(ray, monkeypatch):
+    monkeypatch.setenv("GEM_END_ON_TRUNCATION", "1")
+    with make_vec("game:GuessTheNumber-v0-easy", num_envs=2, backend="ray", max_turns=1) as vec:
+        vec.reset()
+        assert vec.step([r"\boxed{99}"] * 2).terminated_B.tolist() == [True, True]
+
+
 def test_a_long_call_does_not_delay_earlier_outcomes(ray):
     with vector(3) as vec:
         vec.reset()

@@ -91,6 +91,7 @@ class VectorEnv:
         self._finished: dict[int, SlotOutcome] = {}  # pending slots whose calls have finished, in order of completion
         self._broken: set[int] = set()  # slots whose last outcome was EnvFailed
         self._closed = False
+        self._ends_on_truncation = [i for i in range(self.num_envs) if engine.metadata[i].ends_on_truncation]
         self._stats = SlotStats(self.env_ids)
 
     @property
@@ -436,6 +437,8 @@ class VectorEnv:
         rewards_B = np.array(rewards, dtype=np.float64)
         terminated_B = np.array(terminated, dtype=np.bool_)
         truncated_B = np.array(truncated, dtype=np.bool_)
+        if self._ends_on_truncation:  # failed episodes too, which the environment has not reported
+            terminated_B |= truncated_B & np.isin(slots, self._ends_on_truncation)
         self._stats.step(slots, rewards_B)
         if self._broken:
             self._broken.difference_update(slots)

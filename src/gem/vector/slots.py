@@ -72,6 +72,7 @@ class SlotMetadata(NamedTuple):
     env_id: str | None
     shows_history: bool
     shows_prompt: bool
+    ends_on_truncation: bool
 
 
 class SlotGroup:
@@ -103,8 +104,7 @@ class SlotGroup:
 
     def metadata(self, slot: int) -> SlotMetadata:
         env = self.envs[slot]
-        shows_history, shows_prompt = getattr(env, "shows_history", False), getattr(env, "shows_prompt", False)
-        return SlotMetadata(env.env_id, bool(shows_history), bool(shows_prompt))
+        return SlotMetadata(env.env_id, *(bool(getattr(env, name, False)) for name in SlotMetadata._fields[1:]))
 
     def perform(self, call: SlotCall) -> SlotOutcome:
         """Run a call. An Exception, SystemExit or KeyboardInterrupt is returned in the outcome.

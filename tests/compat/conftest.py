@@ -1,0 +1,21 @@
+"""The tasks that the loops of clients play."""
+
+from __future__ import annotations
+
+import pytest
+
+from .client_tasks import TASKS, write_stub_data
+
+
+@pytest.fixture
+def stub_data(tmp_path, monkeypatch):
+    write_stub_data(tmp_path)
+    monkeypatch.setenv("GEM_DATA", str(tmp_path))
+
+
+@pytest.fixture(params=TASKS)
+def task(request, stub_data):
+    """The id of an environment and the names of its wrappers."""
+    if request.param == "mathematics":
+        pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    return TASKS[request.param]
