@@ -1,7 +1,7 @@
 """The loops of training frameworks around gem, without the frameworks: each stub makes the calls that its client makes.
 
 Oat, verl, Tinker, RL2 and OpenRLHF play a game, questions of a stub dataset, and a game with the Python tool. The
-tests check what the client then computes: rewards, returns, masks, lengths and success. ROLL is in test_clients_roll.py.
+tests check what the client then computes: rewards, returns, masks, lengths, success. ROLL is in test_clients_roll.py.
 """
 
 from __future__ import annotations
