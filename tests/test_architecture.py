@@ -112,7 +112,7 @@ SUB_ROWS = {
         ("exact", "gold_audit", "judge", "rubric", "code", "math"),
         ("__init__",),
     ],
-    "rollout": [("episode",), ("requests",), ("scheduler",), ("collector", "play"), ("__init__",)],
+    "rollout": [("episode",), ("requests",), ("scheduler",), ("collector", "groups", "play"), ("__init__",)],
     "evaluate": [
         ("metrics", "records", "tasks"),
         ("report", "suites"),
@@ -120,10 +120,12 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "rl": [
-        ("advantages", "config", "losses", "metrics", "tiny"),
+        ("advantages", "losses", "metrics", "tiny"),
+        ("config",),
         ("checks",),
         ("batch", "evaluation", "policy", "run_folder"),
         ("imitation",),
+        ("learner",),
         ("trainer",),
         ("__init__",),
     ],

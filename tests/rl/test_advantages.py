@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gem.errors import BadValue
-from gem.rl.advantages import discounted_returns, normalize_batch
+from gem.rl.advantages import EpisodeRewards, Estimator, center, discounted_returns, normalize_batch
 
 REWARDS = st.lists(st.floats(-10, 10), max_size=12)
 RETURNS = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=1, max_size=30)
@@ -127,3 +127,94 @@ def test_a_small_difference_between_large_returns_is_kept():
 
 def test_an_empty_batch_gives_no_advantages():
     assert normalize_batch([]).shape == (0,)
+
+
+EPISODES = [  # two groups of three; states named by letters
+    EpisodeRewards([0.0, 1.0], "g", ["a", "b"]),
+    EpisodeRewards([0.0, 0.0, 0.5], "g", ["a", "c", "b"]),
+    EpisodeRewards([-0.5], "g", ["a"]),
+    EpisodeRewards([1.0], "h", ["a"]),
+    EpisodeRewards([1.0], "h", ["a"]),
+    EpisodeRewards([0.0, 1.0], "h", ["a", "b"]),
+]
+
+
+def others(values: list[float], own: int) -> float:
+    rest = [v for i, v in enumerate(values) if i != own]
+    return sum(rest) / len(rest) if rest else 0.0
+
+
+def advantages_slowly(name: str, gamma: float, **options: object) -> list[list[float]]:
+    returns = [returns_slowly(list(e.rewards_K), gamma) for e in EPISODES]
+    result = []
+    for p, episode in enumerate(EPISODES):
+        group = [q for q, other in enumerate(EPISODES) if other.group == episode.group]
+        totals = [sum(EPISODES[q].rewards_K) for q in group]
+        own = group.index(p)
+        mean = others(totals, own) if name == "rloo" or options.get("leave_one_out") else sum(totals) / len(totals)
+        deviation = math.sqrt(sum((t - sum(totals) / len(totals)) ** 2 for t in totals) / len(totals))
+        scaled = name != "rloo" and options.get("group_scale") != "none"
+        whole = (totals[own] - mean) / ((deviation or math.inf) if scaled else 1.0)
+        row = []
+        for k, value in enumerate(returns[p]):
+            if name == "returns":
+                row.append(value)
+            elif name == "turn":
+                same = [r[k] for r in returns if len(r) > k]
+                row.append(value - others(same, same.index(value)))
+            elif name == "gigpo":
+                pairs = [(q, j) for q in group for j, s in enumerate(EPISODES[q].states_K) if s == episode.states_K[k]]
+                same = [returns[q][j] for q, j in pairs]
+                center_ = sum(same) / len(same)
+                spread = math.sqrt(sum((x - center_) ** 2 for x in same) / len(same))
+                step = (value - center_) / ((spread or math.inf) if scaled else 1.0)
+                row.append(whole + float(options.get("step_weight", 1.0)) * step)  # type: ignore[arg-type]
+            else:
+                row.append(whole)
+        result.append(row)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("name", "gamma", "options"),
+    [
+        ("returns", 0.5, {}),
+        ("turn", 0.5, {"leave_one_out": True, "batch_scale": "none"}),
+        ("rloo", 1.0, {}),
+        ("grpo", 1.0, {}),
+        ("grpo", 1.0, {"group_scale": "none"}),
+        ("grpo", 1.0, {"group_scale": "none", "leave_one_out": True}),
+        ("gigpo", 0.5, {}),
+        ("gigpo", 0.5, {"group_scale": "none", "step_weight": 0.3}),
+    ],
+    ids=str,
+)
+def test_each_estimator_agrees_with_the_plain_loop(name, gamma, options):
+    found = Estimator(name=name, gamma=gamma, **options)(EPISODES)
+    for advantage_K, expected_K in zip(found, advantages_slowly(name, gamma, **options), strict=True):
+        assert advantage_K.tolist() == pytest.approx(expected_K, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["rebn", "turn"])
+def test_rebn_and_turn_normalize_over_the_batch(name):
+    returns = [discounted_returns(e.rewards_K, 0.8) for e in EPISODES]
+    turns = np.concatenate([np.arange(len(r)) for r in returns])
+    expected = normalize_batch(np.concatenate(returns), turns if name == "turn" else None)
+    assert np.concatenate(Estimator(name=name)(EPISODES)).tolist() == expected.tolist()
+
+
+def test_a_group_with_equal_returns_contributes_nothing():
+    equal = [EpisodeRewards([0.1, 0.2], "g", ["a", "b"]), EpisodeRewards([0.1, 0.2], "g", ["a", "b"])]
+    for name in ("grpo", "rloo", "gigpo"):
+        assert not np.concatenate(Estimator(name=name)(equal)).any()
+
+
+def test_leaving_one_out_subtracts_nothing_where_there_are_no_others():
+    assert center(np.array([3.0, 1.0, 2.0]), np.array([0, 1, 1]), leave_one_out=True).tolist() == [3.0, -1.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ["returns", "rebn", "turn", "grpo", "rloo", "gigpo"])
+def test_every_estimator_refuses_rewards_that_are_not_finite(name):
+    with pytest.raises(BadValue, match="rewards must be finite"):
+        Estimator(name=name)([EpisodeRewards([0.0, math.nan], "g", ["a", "b"])])
+    assert Estimator(name=name)([]) == []

@@ -7,6 +7,8 @@ import pytest
 from gem.errors import BadValue
 from gem.rl.config import TrainConfig
 
+GROUPS = {"group_size": 4}
+
 
 def test_every_field_has_a_help_text():
     assert [field.name for field in fields(TrainConfig) if not field.metadata.get("help")] == []
@@ -19,7 +21,10 @@ def test_every_field_has_a_help_text():
         ("batch", 0),
         ("gamma", 1.5),
         ("learning_rate", 0.0),
-        ("baseline", "median"),
+        ("advantage", "median"),
+        ("clip_high", 0.0),
+        ("aggregation", "mean"),
+        ("truncated_is", 0.0),
         ("clip", -0.1),
         ("minibatch", 1000),
         ("kl", float("nan")),
@@ -42,3 +47,53 @@ def test_plain_reinforce_is_limited_to_one_epoch():
     assert TrainConfig(clip=None, epochs=1).clip is None
     with pytest.raises(BadValue, match="epochs=2 needs a clip range"):
         TrainConfig(clip=None, epochs=2)
+    with pytest.raises(BadValue, match="epochs=2 needs a clip range"):
+        TrainConfig(loss="cispo", clip_high=None, epochs=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "bounds"),
+    [
+        ({}, (0.2, 0.2)),
+        ({"clip": 0.3}, (0.3, 0.3)),
+        ({"clip": 0.2, "clip_high": 0.28}, (0.2, 0.28)),
+        ({"clip_high": None}, (0.2, None)),
+        ({"loss": "gspo"}, (3e-4, 4e-4)),
+        ({"loss": "gspo", "clip": 0.01}, (0.01, 0.01)),
+        ({"loss": "cispo"}, (None, 4.0)),
+    ],
+)
+def test_each_loss_has_its_own_default_bounds(given: dict[str, object], bounds: tuple[object, object]):
+    assert TrainConfig(**given).clip_bounds == bounds
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"advantage": "turns"}, "did you mean 'turn'"),
+        ({"aggregation": "token_mean"}, "did you mean 'token-mean'"),
+        ({"group_scale": "std"}, "group_scale needs advantage='grpo' or 'gigpo', got 'turn'"),
+        (
+            {"advantage": "grpo", "batch_scale": "std", **GROUPS},
+            "group_scale='std' and batch_scale='std' would normalize twice",
+        ),
+        (
+            {"advantage": "rloo", "leave_one_out": True, **GROUPS},
+            "'rloo' and leave_one_out would leave the episode out twice",
+        ),
+        ({"advantage": "rebn", "leave_one_out": True}, "leave_one_out needs advantage='turn' or 'grpo'"),
+        ({"advantage": "grpo", "gamma": 0.9, **GROUPS}, "gamma=0.9 has no effect with advantage='grpo'"),
+        ({"advantage": "rloo"}, "'rloo' compares episodes of a group and needs group_size of at least 2"),
+        ({"group_size": 3}, "batch must be a multiple of group_size, got 256 and 3"),
+        ({"refill_groups": True}, "refill_groups needs groups"),
+        ({"step_weight": 1.0}, "step_weight needs advantage='gigpo'"),
+        ({"loss": "cispo", "dual_clip": 3.0}, "dual_clip needs a loss that clips"),
+        ({"dual_clip": 1.0}, "dual_clip needs a loss that clips and a value > 1"),
+        ({"loss_constant": 10.0}, "loss_constant needs aggregation='constant'"),
+        ({"kl": 0.0, "kl_in": "reward"}, "no effect with kl=0"),
+        ({"kl_in": "reward", "kl_estimator": "k3"}, "kl_in='reward' needs kl_estimator='k1'"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused(given: dict[str, object], message: str):
+    with pytest.raises(BadValue, match=message):
+        TrainConfig(**given)

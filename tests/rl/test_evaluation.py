@@ -11,7 +11,7 @@ from gem.datasets import ListRows, Stream, Without, hold_back
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY
 from gem.rl.config import TrainConfig
-from gem.rl.evaluation import Evaluation, plan_evaluation
+from gem.rl.evaluation import Evaluation, group_order, plan_evaluation
 from gem.seeding import derive
 from gem.vector import make_vec
 
@@ -122,3 +122,28 @@ def test_numbers_without_some_of_them():
     assert Without(3, [])[1:] == [1, 2] and len(Without(3, [1])) == 2
     with pytest.raises(IndexError):
         Without(3, [1])[2]
+
+
+@pytest.mark.parametrize("split", [None, "test"])
+def test_each_row_of_training_is_asked_by_one_group_per_epoch(two_splits, split):
+    config = TrainConfig(env=two_splits, eval_split=split, eval_share=0.2, group_size=2)
+    plan = plan_evaluation(config)
+    wrappers, seed_of = group_order(config, plan)
+    with make_vec(config.env, wrappers, num_envs=1, autoreset="disabled") as vec:
+        epochs = [
+            [vec.reset([seed_of(e * len(plan.trained) + i)])[1][0]["idx"] for i in range(len(plan.trained))]
+            for e in range(4)
+        ]
+    assert len(plan.trained) == (5 if split is None else 6)
+    assert all(sorted(epoch) == sorted(plan.trained) for epoch in epochs)
+    assert len(set(map(tuple, epochs))) > 1
+
+
+def test_groups_on_a_stream_are_refused():
+    gem.register("test:Streamed", "gem.envs.qa_env:QaEnv", dataset=Stream(lambda: questions(*"abc")), shuffle=False)
+    config = TrainConfig(env="test:Streamed", group_size=2)
+    try:
+        with pytest.raises(BadValue, match="group_size=2 needs rows with random access"):
+            group_order(config, plan_evaluation(config))
+    finally:
+        del ENV_REGISTRY["test:Streamed"]

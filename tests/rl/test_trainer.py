@@ -17,10 +17,11 @@ from gem.core import Env
 from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
 from gem.rl import run_folder
 from gem.rl.config import TrainConfig
+from gem.rl.learner import rate_factor
 from gem.rl.policy import load_pretrained
 from gem.rl.run_folder import RunFolder
 from gem.rl.tiny import build_model, build_tokenizer
-from gem.rl.trainer import Trainer, rate_factor
+from gem.rl.trainer import Trainer
 from gem.trajectory import read_jsonl
 
 pytestmark = pytest.mark.train
@@ -128,6 +129,21 @@ def test_a_run_with_wrappers_or_other_slots_resumes_bit_identically(more: dict[s
     assert stopped.update == 3
     Trainer.resume(str(stopped.folder.path)).run()
     assert timeless(stopped.folder.path) == timeless(whole.folder.path)
+
+
+def test_a_run_with_groups_resumes_bit_identically(tmp_path: Path):
+    few = SMALL | {"steps": 2, "checkpoint_every": 1, "imitation_steps": 5, "slots": 6, "group_size": 4}
+    algorithm = {"advantage": "gigpo", "refill_groups": True, "loss": "gspo", "aggregation": "sequence-mean"}
+    correction = {"truncated_is": 2.0, "kl_in": "reward"}
+    whole = Trainer.start(TrainConfig(out=str(tmp_path), name="whole", **few, **algorithm, **correction))
+    whole.run()
+    stopped = Trainer.start(TrainConfig(out=str(tmp_path), name="stopped", **few, **algorithm, **correction))
+    stopped.run(should_stop=stop_after(5 + 1))
+    assert stopped.update == 1
+    Trainer.resume(str(stopped.folder.path)).run()
+    rows = timeless(whole.folder.path)
+    assert timeless(stopped.folder.path) == rows
+    assert {"groups_dropped", "groups_equal"} <= rows[0].keys()
 
 
 def test_resuming_a_finished_run_changes_nothing(finished: Path):

@@ -1,18 +1,147 @@
 """Turn-level returns and advantages, in numpy.
 
-Axes: K turns of one episode, N turns of a whole batch.
+``Estimator`` computes the advantages of a batch of episodes, as `gem train --advantage` does. The functions are its
+parts.
+
+Axes: P episodes, K turns of one episode, N turns of a whole batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from gem.errors import BadValue
+from gem.errors import BadValue, did_you_mean
 
 Floats = npt.NDArray[np.float64]
+Advantage = Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo"]
+Scale = Literal["std", "none"]
+GROUPED = ("grpo", "rloo", "gigpo")  # compare episodes that start from the same state
+_GAMMA = 0.8  # default of the estimators that discount
+
+
+class EpisodeRewards(NamedTuple):
+    """The data of an episode that its advantages depend on.
+
+    Args:
+        rewards_K: finite rewards, one per turn.
+        group: identifies the episodes that start from the same state; None outside groups.
+        states_K: for each turn, a key that equal states share, such as the observation before the turn.
+    """
+
+    rewards_K: Sequence[float]
+    group: Hashable = None
+    states_K: Sequence[Hashable] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimator:
+    """Computes one advantage per turn.
+
+    With G the discounted return from a turn on, and R the sum of the rewards of an episode:
+
+    - "returns": G, as in REINFORCE.
+    - "rebn": G minus its mean over the batch, divided by its standard deviation (arXiv 2510.01051, eq. 4).
+    - "turn": the same with the mean over the turns that have the same index.
+    - "grpo": R minus its mean over the group, divided by its standard deviation in the group; the same for all turns
+      (arXiv 2510.01051, eq. 2). With group_scale="none" and a constant divisor of the loss this is Dr. GRPO
+      (arXiv 2503.20783).
+    - "rloo": R minus the mean of the others in the group (arXiv 2402.14740).
+    - "gigpo": "grpo", plus step_weight times G compared in the same way among the turns of the group that start from
+      equal states (arXiv 2505.10978, eq. 3 to 8).
+
+    Args:
+        gamma: discount per turn, 0 to 1. None for 0.8, or 1 for "grpo" and "rloo", which do not discount.
+        group_scale: whether "grpo" and "gigpo" divide by the standard deviation of each group; None for "std".
+        leave_one_out: whether "turn" and "grpo" leave the episode itself out of the mean that is subtracted. Without
+            others, nothing is subtracted.
+        batch_scale: whether all advantages are divided by their root mean square over the batch. None for "std" with
+            "rebn" and "turn", else "none".
+        step_weight: weight of the comparison of turns in "gigpo"; None for 1.
+
+    Raises:
+        BadValue: for a value out of range, an option that has no effect, or two that normalize the same twice.
+    """
+
+    name: Advantage = "turn"
+    gamma: float | None = None
+    group_scale: Scale | None = None
+    leave_one_out: bool = False
+    batch_scale: Scale | None = None
+    step_weight: float | None = None
+
+    def __post_init__(self) -> None:
+        name = self.name
+        _check_choice("advantage", name, get_args(Advantage))
+        for option in ("group_scale", "batch_scale"):
+            if getattr(self, option) is not None:
+                _check_choice(option, getattr(self, option), get_args(Scale))
+        if self.gamma is not None and not 0.0 <= self.gamma <= 1.0:
+            raise BadValue(f"gamma must be in [0, 1], got {self.gamma}")
+        if name in ("grpo", "rloo") and self.gamma not in (None, 1.0):
+            raise BadValue(f"gamma={self.gamma} has no effect with advantage={name!r}, which compares sums of rewards")
+        if self.group_scale is not None and name not in ("grpo", "gigpo"):
+            raise BadValue(f"group_scale needs advantage='grpo' or 'gigpo', got {name!r}")
+        if self.leave_one_out and name == "rloo":
+            raise BadValue("advantage='rloo' and leave_one_out would leave the episode out twice; drop one of them")
+        if self.leave_one_out and name not in ("turn", "grpo"):
+            raise BadValue(f"leave_one_out needs advantage='turn' or 'grpo', got {name!r}")
+        if name in ("grpo", "gigpo") and self.group_scale != "none" and self.batch_scale == "std":
+            raise BadValue("group_scale='std' and batch_scale='std' would normalize twice; set one of them to 'none'")
+        if self.step_weight is not None and name != "gigpo":
+            raise BadValue(f"step_weight needs advantage='gigpo', got {name!r}")
+        if self.step_weight is not None and not (np.isfinite(self.step_weight) and self.step_weight >= 0):
+            raise BadValue(f"step_weight must be finite and at least 0, got {self.step_weight}")
+
+    @property
+    def discount(self) -> float:
+        """The discount per turn that is used."""
+        return self.gamma if self.gamma is not None else 1.0 if self.name in ("grpo", "rloo") else _GAMMA
+
+    def __call__(self, episodes: Sequence[EpisodeRewards]) -> list[Floats]:
+        """Compute the advantages of a batch: for each episode, one per turn.
+
+        Raises:
+            BadValue: for a reward that is not finite.
+        """
+        if not episodes:
+            return []
+        returns = [discounted_returns(e.rewards_K, self.discount) for e in episodes]
+        ends = np.cumsum([len(returns_K) for returns_K in returns])[:-1]
+        advantages_N = self._of_turns(episodes, returns)
+        scale = self.batch_scale or ("std" if self.name in ("rebn", "turn") else "none")
+        if scale == "std":
+            advantages_N = _divide_by_rms(advantages_N, np.abs(np.concatenate(returns)).max(initial=0.0))
+        return np.split(advantages_N, ends)
+
+    def _of_turns(self, episodes: Sequence[EpisodeRewards], returns: Sequence[Floats]) -> Floats:
+        """Compute the advantages of all turns before division by their scale over the batch."""
+        returns_N = np.concatenate(returns)
+        if self.name == "returns":
+            return returns_N
+        if self.name == "rebn":
+            return center(returns_N, np.zeros(len(returns_N), dtype=np.int64))
+        if self.name == "turn":
+            return center(returns_N, np.concatenate([np.arange(len(r)) for r in returns]), self.leave_one_out)
+        totals_P = np.array([sum(e.rewards_K) for e in episodes], dtype=np.float64)
+        groups_P = _numbered([e.group for e in episodes])
+        compared_P = self._within(totals_P, groups_P, leave_one_out=self.leave_one_out or self.name == "rloo")
+        advantages_N = np.repeat(compared_P, [len(r) for r in returns])
+        if self.name == "gigpo":
+            states_N = _numbered([(e.group, state) for e in episodes for state in e.states_K])
+            weight = 1.0 if self.step_weight is None else self.step_weight
+            advantages_N = advantages_N + weight * self._within(returns_N, states_N, leave_one_out=False)
+        return advantages_N
+
+    def _within(self, values_N: Floats, groups_N: npt.NDArray[np.int64], *, leave_one_out: bool) -> Floats:
+        centered_N = center(values_N, groups_N, leave_one_out)
+        if self.name == "rloo" or self.group_scale == "none":
+            return centered_N
+        return _divide_by_std(centered_N, values_N, groups_N)
 
 
 def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:
@@ -64,15 +193,56 @@ def normalize_batch(
     ([-1.0, 1.0], [0.0, 0.0, 0.0])
     """
     returns = np.asarray(returns_N, dtype=np.float64)
-    if returns.size == 0:
-        return returns
     groups = np.zeros(returns.size, dtype=np.int64) if groups_N is None else np.asarray(groups_N)
-    centered = np.empty_like(returns)
-    for group in np.unique(groups):
-        members = groups == group
-        centered[members] = returns[members] - returns[members].mean()
-    std = np.sqrt(np.mean(centered**2))
-    if std <= 1e-12 * np.abs(returns).max():
-        return np.zeros_like(returns)
-    advantages: Floats = centered / std
-    return advantages
+    return _divide_by_rms(center(returns, groups), np.abs(returns).max(initial=0.0))
+
+
+def center(values_N: Floats, groups_N: npt.NDArray[np.int64], leave_one_out: bool = False) -> Floats:
+    """Subtract from each value the mean of its group.
+
+    Args:
+        leave_one_out: subtract the mean of the others in the group, or nothing from the only member of a group. The
+            baseline of an episode then does not depend on it, so the gradient stays unbiased.
+
+    >>> center(np.array([1.0, 2.0, 6.0]), np.array([0, 0, 0]), leave_one_out=True).tolist()
+    [-3.0, -1.5, 4.5]
+    """
+    centered_N = np.empty_like(values_N)
+    for group in np.unique(groups_N):
+        members = groups_N == group
+        count = np.count_nonzero(members)
+        if leave_one_out and count == 1:
+            centered_N[members] = values_N[members]
+        else:
+            centered_N[members] = values_N[members] - values_N[members].mean()
+            if leave_one_out:
+                centered_N[members] *= count / (count - 1)
+    return centered_N
+
+
+def _divide_by_rms(values_N: Floats, largest: float) -> Floats:
+    """Divide by the root mean square; return zeros if it is at most 1e-12 of the largest absolute return."""
+    rms = np.sqrt(np.mean(values_N**2)) if values_N.size else 0.0
+    return np.zeros_like(values_N) if rms <= 1e-12 * largest else values_N / rms
+
+
+def _divide_by_std(centered_N: Floats, values_N: Floats, groups_N: npt.NDArray[np.int64]) -> Floats:
+    """Divide by the population standard deviation of each group; a group of equal values gets zeros."""
+    scaled_N = np.zeros_like(centered_N)
+    for group in np.unique(groups_N):
+        members = groups_N == group
+        std = values_N[members].std()
+        if std > 1e-12 * np.abs(values_N[members]).max():
+            scaled_N[members] = centered_N[members] / std
+    return scaled_N
+
+
+def _numbered(keys: Sequence[Hashable]) -> npt.NDArray[np.int64]:
+    """Number the distinct keys in the order in which they appear first."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def _check_choice(option: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise BadValue(f"{option} must be one of {', '.join(choices)}, got {value!r}{did_you_mean(value, choices)}")

@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from random import Random
-from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from gem.rl.advantages import discounted_returns, normalize_batch
+from gem.rl.advantages import EpisodeRewards, Estimator
 from gem.trajectory import TokenSequence, Trajectory
 
 
 @dataclass(frozen=True)
 class Example:
-    """A packed sequence with per-token advantages.
+    """A packed sequence with what the loss of its tokens needs.
 
     Args:
         sequence: the packed tokens.
+        episode: index of the episode in the batch.
         advantage_T: one advantage per token; 0 on fed tokens.
         reference_T: log-probabilities under a reference model; None if there is no reference model.
+        old_T: log-probabilities under the policy before the update; None for those of the sampler.
+        weight_T: factor of the loss of each token; None for the loss mask.
     """
 
     sequence: TokenSequence
-    advantage_T: list[float]
-    reference_T: list[float] | None = None
+    episode: int
+    advantage_T: Sequence[float] = ()
+    reference_T: Sequence[float] | None = None
+    old_T: Sequence[float] | None = None
+    weight_T: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)
 class Minibatch:
-    """Right-padded tensors: int64 ids and attention mask, the others float32. mask_BT is 1 on trained tokens."""
+    """Right-padded tensors: int64 ids, attention mask and turns (-1 on fed tokens), the others of torch's default type.
+
+    mask_BT is 1 on trained tokens. weight_BT is the factor of each token's loss, and 0 where mask_BT is.
+    """
 
     ids_BT: Tensor
     attend_BT: Tensor
+    turn_BT: Tensor
     mask_BT: Tensor
+    weight_BT: Tensor
     logp_old_BT: Tensor
     advantage_BT: Tensor
     reference_BT: Tensor
@@ -45,25 +56,60 @@ class Minibatch:
         return Minibatch(*(getattr(self, f.name).to(device) for f in fields(self)))
 
 
-def examples(trajectories: Sequence[Trajectory], gamma: float, baseline: Literal["batch", "turn"]) -> list[Example]:
-    """Pack episodes into sequences with advantages, normalized over all turns of the batch.
+def pack(trajectories: Sequence[Trajectory]) -> list[Example]:
+    """Pack episodes into sequences, without advantages."""
+    return [Example(sequence, i) for i, t in enumerate(trajectories) for sequence in t.sequences()]
+
+
+def with_advantages(
+    batch: Sequence[Example], trajectories: Sequence[Trajectory], estimator: Estimator, kl: float = 0.0
+) -> list[Example]:
+    """Give each token the advantage of its turn.
 
     Args:
-        trajectories: completed episodes. A failed episode raises BadValue.
-        gamma: discount per turn.
-        baseline: "batch" subtracts the mean return of the batch, "turn" the mean return of the turns with the same
-            index in the batch.
+        batch: the result of pack() for the same episodes.
+        trajectories: completed episodes, with ``group_id`` for an estimator that compares groups. A failed episode
+            raises BadValue. Turns with the same observation are in the same state.
+        kl: weight of a penalty in the reward: each turn pays kl times the sum of log p - log p_reference of its trained
+            tokens. Needs reference_T in the batch unless it is 0.
     """
-    returns = [discounted_returns(t.rewards_K, gamma) for t in trajectories]
-    turns = np.concatenate([np.arange(len(returns_K)) for returns_K in returns])
-    advantages_N = normalize_batch(np.concatenate(returns), turns if baseline == "turn" else None)
-    packed, start = [], 0
-    for trajectory, returns_K in zip(trajectories, returns, strict=True):
-        advantage_K = advantages_N[start : start + len(returns_K)].tolist()
-        start += len(returns_K)
-        for sequence in trajectory.sequences():
-            packed.append(Example(sequence, [0.0 if k < 0 else advantage_K[k] for k in sequence.turn_T]))
-    return packed
+    rewards = [list(t.rewards_K) for t in trajectories]
+    if kl:
+        for example in batch:
+            assert example.reference_T is not None
+            s = example.sequence
+            for turn, trained, logp, reference in zip(
+                s.turn_T, s.loss_mask_T, s.logprobs_T, example.reference_T, strict=True
+            ):
+                rewards[example.episode][turn] -= kl * (logp - reference) if trained else 0.0
+    advantages = estimator(
+        [
+            EpisodeRewards(rewards_K, t.group_id, [json.dumps(turn.observation, default=str) for turn in t.turns])
+            for rewards_K, t in zip(rewards, trajectories, strict=True)
+        ]
+    )
+    lists = [advantage_K.tolist() for advantage_K in advantages]
+    return [replace(e, advantage_T=[0.0 if k < 0 else lists[e.episode][k] for k in e.sequence.turn_T]) for e in batch]
+
+
+def replies(batch: Sequence[Example]) -> int:
+    """Return the number of replies with trained tokens."""
+    return sum(len(_reply_lengths(e)) for e in batch)
+
+
+def with_equal_replies(batch: Sequence[Example]) -> list[Example]:
+    """Weight each trained token by 1 / the number of trained tokens of its reply."""
+    weighted = []
+    for e in batch:
+        lengths, weight_T = _reply_lengths(e), e.weight_T or e.sequence.loss_mask_T
+        shares_T = [w / lengths[k] if w else 0.0 for w, k in zip(weight_T, e.sequence.turn_T, strict=True)]
+        weighted.append(replace(e, weight_T=shares_T))
+    return weighted
+
+
+def _reply_lengths(example: Example) -> Counter[int]:
+    sequence = example.sequence
+    return Counter(k for k, trained in zip(sequence.turn_T, sequence.loss_mask_T, strict=True) if trained)
 
 
 def minibatches(batch: Sequence[Example], size: int, pad_id: int, rng: Random | None = None) -> Iterator[Minibatch]:
@@ -83,13 +129,17 @@ def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:
     return Minibatch(
         ids_BT=ids_BT,
         attend_BT=(torch.arange(ids_BT.shape[1])[None] < lengths_B[:, None]).long(),
-        mask_BT=_padded([s.loss_mask_T for s in sequences], 0, torch.float32),
-        logp_old_BT=_padded([s.logprobs_T for s in sequences], 0, torch.float32),
-        advantage_BT=_padded([e.advantage_T for e in chosen], 0, torch.float32),
-        reference_BT=_padded([e.reference_T or [0.0] * len(e.advantage_T) for e in chosen], 0, torch.float32),
+        turn_BT=_padded([s.turn_T for s in sequences], -1, torch.long),
+        mask_BT=_padded([s.loss_mask_T for s in sequences], 0),
+        weight_BT=_padded([e.weight_T or e.sequence.loss_mask_T for e in chosen], 0),
+        logp_old_BT=_padded([e.old_T or e.sequence.logprobs_T for e in chosen], 0),
+        advantage_BT=_padded([e.advantage_T or [0.0] * len(e.sequence.ids_T) for e in chosen], 0),
+        reference_BT=_padded([e.reference_T or [0.0] * len(e.sequence.ids_T) for e in chosen], 0),
     )
 
 
-def _padded(rows: Sequence[Sequence[float]], fill: float, dtype: torch.dtype) -> Tensor:
+def _padded(rows: Sequence[Sequence[float]], fill: float, dtype: torch.dtype | None = None) -> Tensor:
     width = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], dtype=dtype)
+    return torch.tensor(
+        [[*row, *[fill] * (width - len(row))] for row in rows], dtype=dtype or torch.get_default_dtype()
+    )

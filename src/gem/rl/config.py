@@ -6,13 +6,20 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from gem.errors import BadValue
+from gem.errors import BadValue, did_you_mean
+from gem.rl.advantages import GROUPED, Estimator
 
 
 def _option(default: Any, help: str) -> Any:
     return field(default=default, metadata={"help": help})
 
 
+_CLIP: dict[str, tuple[float | None, float | None]] = {
+    "ppo": (0.2, 0.2),
+    "gspo": (3e-4, 4e-4),  # arXiv 2507.18071, section 5.1
+    "cispo": (None, 4.0),  # weights of at most 5, as in arXiv 2510.13786
+}
+_POSITIVE = ("learning_rate", "max_grad_norm", "temperature", "clip", "clip_high", "loss_constant", "truncated_is")
 _LEAST = {
     **dict.fromkeys(["steps", "batch", "slots", "group_size", "epochs", "minibatch", "max_new_tokens", "threads"], 1),
     **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every"], 1),
@@ -22,14 +29,14 @@ _LEAST = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """Configuration of a training run: turn-level REINFORCE with normalized returns and optional PPO clipping.
+    """Configuration of a training run: advantages of turns, the loss of their tokens, and the training loop.
 
     The defaults were tuned on game:GuessTheNumber-v0-easy with the embedded model.
 
     Raises:
         BadValue: for a value out of range.
 
-    Source: arXiv 2510.01051.
+    Sources: arXiv 2510.01051; those of each algorithm are in gem.rl.advantages and gem.rl.losses.
     """
 
     env: str = _option("game:GuessTheNumber-v0-easy", "environment id (see `gem list`)")
@@ -47,7 +54,13 @@ class TrainConfig:
     steps: int = _option(200, "policy updates")
     batch: int = _option(256, "episodes per update")
     slots: int | None = _option(None, "environments stepped together; default: batch")
-    group_size: int = _option(1, "how often a row of a data set is asked, by neighbouring slots, before the next row")
+    group_size: int = _option(
+        1,
+        "episodes that start from one state: a row of a data set, or a seed; grpo, rloo and gigpo compare them",
+    )
+    refill_groups: bool = _option(
+        False, "replace groups whose episodes have equal returns, which teach nothing, by other groups"
+    )
     backend: Literal["sync", "async", "thread", "process", "ray"] = _option(
         "async", "vector backend; async follows the environment's spec and uses a plain loop for light environments"
     )
@@ -55,13 +68,54 @@ class TrainConfig:
     on_failure: Literal["raise", "restart"] = _option(
         "raise", "when an environment crashes or hangs: stop the run, or drop its episode and rebuild it"
     )
-    gamma: float = _option(0.8, "discount per turn, 0 to 1")
-    baseline: Literal["batch", "turn"] = _option(
+    advantage: Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo"] = _option(
         "turn",
-        "baseline of returns: the mean of the batch (ReBN), or of the turns with the same index in the batch",
+        "advantages of turns: returns (REINFORCE), rebn (normalized over the batch), turn (the same, with the mean of "
+        "the turns with the same index), or, within groups of episodes, grpo, rloo, gigpo",
     )
-    clip: float | None = _option(
-        0.2, "PPO clip range of the probability ratio; none selects plain REINFORCE, which needs --epochs 1"
+    gamma: float | None = _option(None, "discount per turn, 0 to 1; default: 0.8, or 1 for grpo and rloo")
+    group_scale: Literal["std", "none"] | None = _option(
+        None, "whether grpo and gigpo divide by the standard deviation of each group; default: std"
+    )
+    leave_one_out: bool = _option(False, "leave the episode itself out of the baseline of turn or grpo")
+    batch_scale: Literal["std", "none"] | None = _option(
+        None,
+        "whether advantages are divided by their root mean square over the batch; default: std with rebn and turn, "
+        "else none",
+    )
+    step_weight: float | None = _option(
+        None, "gigpo: weight of comparing turns with the same observation; default: 1, beside that of episodes"
+    )
+    loss: Literal["ppo", "gspo", "cispo"] = _option(
+        "ppo",
+        "ppo clips the probability ratio of each token, gspo that of each reply; cispo clips the weight of each token, "
+        "which keeps its gradient",
+    )
+    clip: Literal["default"] | float | None = _option(
+        "default",
+        "lower bound of the ratio, as a distance from 1, and the upper one without --clip-high; none: no bound. "
+        "Default: 0.2 for ppo, 3e-4 for gspo, none for cispo. Without any bound, the gradient is that of plain "
+        "REINFORCE, which needs --epochs 1",
+    )
+    clip_high: Literal["default"] | float | None = _option(
+        "default",
+        "upper bound of the ratio. Default: --clip, or without it 0.2 for ppo, 4e-4 for gspo, 4 for cispo",
+    )
+    dual_clip: float | None = _option(
+        None, "maximum loss of a token with a negative advantage, as a multiple of that at ratio 1; default: no limit"
+    )
+    aggregation: Literal["constant", "token-mean", "sequence-mean"] = _option(
+        "token-mean",
+        "divisor of the summed token losses: --loss-constant per episode, the trained tokens of the batch, or the "
+        "length of each reply and the number of replies",
+    )
+    loss_constant: float | None = _option(
+        None, "tokens per episode of --aggregation constant; default: --max-new-tokens"
+    )
+    truncated_is: float | None = _option(
+        None,
+        "score the sampled tokens again before each update, and weight them by the ratio to the sampler's probability, "
+        "at most this; default: off",
     )
     epochs: int = _option(3, "passes over each batch")
     minibatch: int = _option(
@@ -71,7 +125,13 @@ class TrainConfig:
         1.5e-3, "peak learning rate of AdamW: 10 updates of linear warm-up, then linear decay to a tenth"
     )
     kl: float = _option(
-        0.03, "weight of the KL penalty toward the initial policy, in nats; preserves format and exploration"
+        0.01, "weight of the KL penalty toward the initial policy, in nats; preserves format and exploration"
+    )
+    kl_in: Literal["loss", "reward"] = _option(
+        "loss", "whether the KL penalty is part of the loss, or of each turn's reward"
+    )
+    kl_estimator: Literal["k1", "k2", "k3"] | None = _option(
+        None, "estimator of the KL; in the loss, all have the same gradient; default: k3 in the loss, k1 in the reward"
     )
     entropy: float = _option(0.0, "weight of an entropy bonus, in nats")
     max_grad_norm: float = _option(1.0, "maximum gradient norm; larger gradients are scaled down")
@@ -102,19 +162,69 @@ class TrainConfig:
             least = _LEAST.get(field_.name)
             if least is not None and value is not None and value < least:
                 raise BadValue(f"{field_.name} must be at least {least}, got {value}")
-        for name in ("learning_rate", "max_grad_norm", "temperature", "clip"):
+        for name in _POSITIVE:
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if isinstance(value, (int, float)) and not value > 0:
                 raise BadValue(f"{name} must be greater than 0, got {value}")
-        if not 0.0 <= self.gamma <= 1.0:
-            raise BadValue(f"gamma must be in [0, 1], got {self.gamma}")
         if not 0.0 < self.eval_share < 1.0:
             raise BadValue(f"eval_share must be between 0 and 1, got {self.eval_share}")
-        if self.baseline not in ("batch", "turn"):
-            raise BadValue(f"baseline must be 'batch' or 'turn', got {self.baseline!r}")
-        if self.clip is None and self.epochs > 1:
-            raise BadValue(f"epochs={self.epochs} needs a clip range: plain REINFORCE is on-policy for one epoch only")
+        if self.estimator.name in GROUPED and self.group_size < 2:
+            raise BadValue(
+                f"advantage={self.advantage!r} compares episodes of a group and needs group_size of at least 2"
+            )
+        if self.batch % self.group_size:
+            raise BadValue(f"batch must be a multiple of group_size, got {self.batch} and {self.group_size}")
+        if self.refill_groups and self.group_size < 2:
+            raise BadValue("refill_groups needs groups: set group_size to at least 2")
+        self._check_loss()
         if "seed" in self.env_kwargs:
             raise BadValue("env_kwargs must not contain seed: each slot derives its seed from that of the run")
         if self.minibatch > self.batch:
             raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")
+
+    @property
+    def estimator(self) -> Estimator:
+        """The estimator of advantages. Raises BadValue if its options do not fit together."""
+        return Estimator(
+            name=self.advantage,
+            gamma=self.gamma,
+            group_scale=self.group_scale,
+            leave_one_out=self.leave_one_out,
+            batch_scale=self.batch_scale,
+            step_weight=self.step_weight,
+        )
+
+    @property
+    def clip_bounds(self) -> tuple[float | None, float | None]:
+        """The lower and upper bound of the probability ratio, as distances from 1; None for no bound."""
+        low, high = _CLIP[self.loss]
+        if self.clip != "default":
+            low = high = self.clip
+        return low, high if self.clip_high == "default" else self.clip_high
+
+    def _check_loss(self) -> None:
+        for name, choices in (
+            ("loss", tuple(_CLIP)),
+            ("aggregation", ("constant", "token-mean", "sequence-mean")),
+            ("kl_in", ("loss", "reward")),
+        ):
+            value = getattr(self, name)
+            if value not in choices:
+                raise BadValue(
+                    f"{name} must be one of {', '.join(choices)}, got {value!r}{did_you_mean(value, choices)}"
+                )
+        if self.clip_bounds == (None, None) and self.epochs > 1:
+            raise BadValue(f"epochs={self.epochs} needs a clip range: plain REINFORCE is on-policy for one epoch only")
+        if self.dual_clip is not None and (self.loss == "cispo" or not self.dual_clip > 1):
+            raise BadValue(
+                f"dual_clip needs a loss that clips and a value > 1, got {self.dual_clip} with {self.loss!r}"
+            )
+        if self.loss_constant is not None and self.aggregation != "constant":
+            raise BadValue(f"loss_constant needs aggregation='constant', got {self.aggregation!r}")
+        if not self.kl and (self.kl_in != "loss" or self.kl_estimator is not None):
+            raise BadValue("kl_in and kl_estimator have no effect with kl=0")
+        if self.kl_in == "reward" and self.kl_estimator not in (None, "k1"):
+            raise BadValue(
+                f"kl_in='reward' needs kl_estimator='k1', got {self.kl_estimator!r}, whose gradient as a reward is not "
+                "that of the KL"
+            )

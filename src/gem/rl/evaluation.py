@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from gem.datasets import Without, hold_back
+from gem.datasets import Stream, Without, hold_back
 from gem.errors import BadValue
 from gem.evaluate.tasks import ask_only, held_out_seeds, repetition, rows_of
 from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import TrainConfig
-from gem.seeding import permuted
+from gem.seeding import derive, permuted
 
 Wrap = Callable[[Any], Any]
 
@@ -30,6 +30,7 @@ class Evaluation:
         description: what is played, for people.
         env_kwargs: arguments of the environment, in addition to those of training.
         training_rows: wraps each training environment; restricts it to the rows that are not held back.
+        trained: numbers of the rows that training asks; None if tasks are generated or read from a stream.
         held_out_rows: wraps each evaluation environment; seed i then asks the i-th row of the evaluation.
     """
 
@@ -37,6 +38,7 @@ class Evaluation:
     description: str
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     training_rows: Sequence[Wrap] = ()
+    trained: Sequence[int] | None = None
     held_out_rows: Sequence[Wrap] = ()
 
 
@@ -53,11 +55,12 @@ def plan_evaluation(config: TrainConfig) -> Evaluation:
         if rows is None or rows.generated:
             return _fresh_seeds(config.eval_episodes, repetition(env))
     held_back = hold_back(rows, config.eval_share)
-    asked = held_back[: config.eval_episodes]
+    asked, trained = held_back[: config.eval_episodes], Without(len(rows), held_back)
     return Evaluation(
         seeds=range(len(asked)),
         description=f"{len(asked):,} of {len(rows):,} rows, held back from training",
-        training_rows=[partial(ask_only, numbers=Without(len(rows), held_back))],
+        training_rows=[partial(ask_only, numbers=trained)],
+        trained=trained,
         held_out_rows=[partial(ask_only, numbers=asked, shuffle=False)],
     )
 
@@ -67,6 +70,8 @@ def _other_split(config: TrainConfig, split: str) -> Evaluation:
         raise BadValue(f"eval_split must differ from the split that is trained on, got {split!r}")
     with make(config.env, **{**config.env_kwargs, "split": split}) as env:
         rows = rows_of(env)
+    with make(config.env, **config.env_kwargs) as env:
+        trained = None if (training := rows_of(env)) is None or training.generated else range(len(training))
     if rows is None:
         raise BadValue(f"eval_split={split!r} needs a data set with random access; {config.env} has none")
     asked = [permuted(i, len(rows), "evaluation") for i in range(min(config.eval_episodes, len(rows)))]
@@ -74,8 +79,28 @@ def _other_split(config: TrainConfig, split: str) -> Evaluation:
         seeds=range(len(asked)),
         description=f"{len(asked):,} of {len(rows):,} rows of the split {split!r}",
         env_kwargs={"split": split},
+        trained=trained,
         held_out_rows=[partial(ask_only, numbers=asked, shuffle=False)],
     )
+
+
+def group_order(config: TrainConfig, evaluation: Evaluation) -> tuple[Sequence[Wrap], Callable[[int], int]]:
+    """Return what wraps the training environments if groups are compared, and a function from a group to its seed.
+
+    Each row of a data set is asked by one group per epoch, in a random order.
+
+    Raises:
+        BadValue: the rows are read from a stream, which cannot ask a row again.
+    """
+    numbers = evaluation.trained
+    if numbers is not None:
+        count = len(numbers)
+        wrap = partial(ask_only, numbers=numbers, shuffle=False)
+        return [wrap], lambda group: permuted(group % count, count, config.seed, "groups", group // count)
+    with make(config.env, **config.env_kwargs) as env:
+        if isinstance(getattr(env.unwrapped, "dataset", None), Stream):
+            raise BadValue(f"group_size={config.group_size} needs rows with random access; {config.env} reads a stream")
+    return (), lambda group: derive(config.seed, "group", group)
 
 
 def _fresh_seeds(episodes: int, caution: str) -> Evaluation:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from gem.policies import RandomPolicy, Reply, Request
-from gem.rl.batch import Example, collate
+from gem.rl.batch import collate, pack
 from gem.rl.losses import cross_entropy
 from gem.rl.policy import CausalLMPolicy
 from gem.rollout import collect
@@ -55,8 +55,7 @@ def imitate_random_play(
     random_text = RandomTextPolicy(policy)
     for step in range(1, steps + 1):
         trajectories = collect(vec_env, random_text, episodes=EPISODES_PER_STEP)
-        packed = [Example(s, [0.0] * len(s.ids_T)) for t in trajectories for s in t.sequences()]
-        minibatch = collate(packed, policy.pad_id)
+        minibatch = collate(pack(trajectories), policy.pad_id)
         device = policy.model.device
         scores = policy.score(minibatch.ids_BT.to(device), minibatch.attend_BT.to(device))
         loss = cross_entropy(scores.logp_BT, minibatch.mask_BT.to(device))

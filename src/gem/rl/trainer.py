@@ -7,11 +7,8 @@ bit-identical to an uninterrupted one.
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import json
 import shlex
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,12 +21,11 @@ from safetensors import SafetensorError
 from gem.core import Optimum
 from gem.errors import InfraError
 from gem.registry import make
-from gem.rl.batch import Example, examples, minibatches
 from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
-from gem.rl.evaluation import Wrap, plan_evaluation
-from gem.rl.imitation import BETAS, imitate_random_play
-from gem.rl.losses import kl_penalty, mean_entropy, policy_gradient
+from gem.rl.evaluation import Wrap, group_order, plan_evaluation
+from gem.rl.imitation import imitate_random_play
+from gem.rl.learner import Learner
 from gem.rl.metrics import Metrics, peak_memory_mib, summarize
 from gem.rl.policy import (
     CausalLMPolicy,
@@ -39,14 +35,12 @@ from gem.rl.policy import (
     save_pretrained,
 )
 from gem.rl.run_folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint
-from gem.rollout import Collector, play_seeds
-from gem.seeding import derive, stream
+from gem.rollout import Collector, GroupCollector, play_seeds
+from gem.seeding import derive
 from gem.trajectory import Trajectory
 from gem.vector import VectorEnv, make_vec
 from gem.wrappers import get_wrapper_fns
 
-WARMUP_UPDATES = 10  # updates of linear learning-rate warm-up, because Adam's first steps are as large as later steps
-FINAL_RATE = 0.1  # of the peak learning rate
 IMITATION_STEPS = 200  # default for the embedded model
 IMITATION_SLOTS = 32
 EVAL_SLOTS = 512
@@ -64,18 +58,21 @@ class Trainer:
 
     def __init__(self, config: TrainConfig, folder: RunFolder, policy: CausalLMPolicy, started: float) -> None:
         self.config, self.folder, self.policy = config, folder, policy
-        self.optimizer = torch.optim.AdamW(
-            policy.model.parameters(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
-        )
+        self.learner = Learner(config, policy)
         self.evaluation = plan_evaluation(config)
-        self.collector = Collector(self._training_env("train", config.slots or config.batch))
+        self.collector: Collector | GroupCollector
+        if config.group_size == 1:
+            self.collector = Collector(self._training_env("train", config.slots or config.batch))
+        else:
+            rows, seed_of = group_order(config, self.evaluation)
+            vec_env = self._vec_env("train", config.slots or config.batch, rows, {}, "disabled")
+            self.collector = GroupCollector(vec_env, config.group_size, seed_of)
         eval_slots = min(len(self.evaluation.seeds), config.slots or EVAL_SLOTS)
         self._eval_env = self._vec_env(
             "held-out", eval_slots, self.evaluation.held_out_rows, self.evaluation.env_kwargs, autoreset="disabled"
         )
         self.update, self.episodes, self.turns = 0, 0, 0
         self.untrained: Metrics = {}
-        self.reference: CausalLMPolicy | None = None  # the policy at the start of learning; None if config.kl is 0
         self._saved: int | None = None  # the update of the newest checkpoint
         self._seconds_before = self._cpu_before = 0.0
         self._started, self._cpu_started = started, 0.0  # counted from the start of the process
@@ -117,10 +114,7 @@ class Trainer:
             seed=config.seed,
         )
         trainer = cls(config, folder, policy, started)
-        trainer.optimizer.load_state_dict(torch.load(source / "optimizer.pt", weights_only=True))
-        trainer._keep_reference()
-        if trainer.reference is not None:
-            trainer.reference.model.load_state_dict(torch.load(source / "reference.pt", weights_only=True))
+        trainer.learner.load(source)
         trainer.collector.set_state(state["collector"])
         trainer.update, trainer.episodes, trainer.turns = state["update"], state["episodes"], state["turns"]
         trainer.policy.version = trainer._saved = trainer.update
@@ -195,12 +189,12 @@ class Trainer:
         Appends to metrics.jsonl and trajectories.jsonl, and returns the row of metrics.
         """
         started = time.perf_counter()
-        batch = self.collector.collect(self.policy, episodes=self.config.batch)
+        batch, counts = self._collect()
         collected = time.perf_counter()
         completed = [t for t in batch if t.failure is None]
         if not completed:
             raise InfraError(f"all {len(batch)} episodes of the batch failed, the last with: {batch[-1].failure}")
-        learned = self._learn(examples(completed, self.config.gamma, self.config.baseline))
+        learned = self.learner.learn(completed, self.update)
         self.update += 1
         self.policy.version = self.update
         self.episodes += len(batch)
@@ -210,6 +204,7 @@ class Trainer:
             "episodes": self.episodes,
             "turns": self.turns,
             **summarize(batch),
+            **counts,
             **learned,
         }
         finished = time.perf_counter()
@@ -228,6 +223,15 @@ class Trainer:
         self.folder.append_trajectories(batch[: self.config.keep_trajectories])
         self.folder.append_metrics(metrics)
         return metrics
+
+    def _collect(self) -> tuple[list[Trajectory], Metrics]:
+        """Collect the next batch. Returns it, and metrics of its groups."""
+        config, collector = self.config, self.collector
+        if isinstance(collector, Collector):
+            return collector.collect(self.policy, episodes=config.batch), {}
+        found = collector.collect(self.policy, groups=config.batch // config.group_size, refill=config.refill_groups)
+        counts = {"failed": found.failed, "groups_dropped": found.dropped, "groups_equal": found.equal}
+        return found.trajectories, counts
 
     def evaluate(self, *, both: bool) -> Metrics:
         """Play the episodes of self.evaluation and return their metrics by mode ("greedy", "sampled"); see summarize().
@@ -276,9 +280,7 @@ class Trainer:
 
     def _write_checkpoint(self, draft: Path) -> None:
         save_pretrained(self.policy, draft)
-        torch.save(self.optimizer.state_dict(), draft / "optimizer.pt")
-        if self.reference is not None:
-            torch.save(self.reference.model.state_dict(), draft / "reference.pt")
+        self.learner.save(draft)
         state = {
             "update": self.update,
             "episodes": self.episodes,
@@ -305,78 +307,11 @@ class Trainer:
         if steps:
             with self._training_env("imitation", IMITATION_SLOTS) as vec_env:
                 imitate_random_play(self.policy, vec_env, steps, on_step)
-        self._keep_reference()
+        self.learner.keep_reference()
         self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
 
-    def _keep_reference(self) -> None:
-        if self.config.kl:
-            model = copy.deepcopy(self.policy.model).requires_grad_(False)
-            self.reference = CausalLMPolicy(
-                model,
-                self.policy.tokenizer,
-                temperature=self.config.temperature,
-                max_new_tokens=self.policy.max_new_tokens,
-            )
-
-    def _learn(self, batch: Sequence[Example]) -> Metrics:
-        """Run config.epochs epochs of clipped policy gradient over one batch. Returns the mean metrics."""
-        config, model = self.config, self.policy.model
-        rate = config.learning_rate * rate_factor(self.update, config.steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        if self.reference is not None:
-            batch = self._with_reference(batch, self.reference)
-        # Computed once per batch, so that tokens in minibatches of long episodes do not get smaller weights.
-        tokens_per_example = sum(sum(e.sequence.loss_mask_T) for e in batch) / len(batch)
-        logs: list[dict[str, float]] = []
-        for epoch in range(config.epochs):
-            order = stream(config.seed, "minibatches", self.update, epoch)
-            for minibatch in minibatches(batch, config.minibatch, self.policy.pad_id, order):
-                mb = minibatch.to(model.device)
-                normalizer = tokens_per_example * len(mb.ids_BT)
-                scores = self.policy.score(mb.ids_BT, mb.attend_BT)
-                objective = policy_gradient(
-                    scores.logp_BT,
-                    mb.logp_old_BT,
-                    mb.advantage_BT,
-                    mb.mask_BT,
-                    clip=config.clip,
-                    normalizer=normalizer,
-                )
-                entropy = mean_entropy(scores.entropy_BT, mb.mask_BT)
-                loss = objective.loss
-                log = {"clipped": objective.clipped, "kl": objective.kl}
-                if config.entropy:
-                    loss = loss - config.entropy * entropy
-                if self.reference is not None:
-                    divergence = kl_penalty(scores.logp_BT, mb.reference_BT, mb.mask_BT, normalizer=normalizer)
-                    loss = loss + config.kl * divergence
-                    log["kl_to_start"] = float(divergence.detach())
-                self.optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
-                if not torch.isfinite(norm):
-                    raise InfraError(
-                        f"the gradient of update {self.update + 1} is {float(norm)}; the last checkpoint is intact, "
-                        "but a new run needs a lower --learning-rate"
-                    )
-                self.optimizer.step()
-                log |= {"loss": float(loss.detach()), "entropy": float(entropy.detach()), "grad_norm": float(norm)}
-                logs.append(log)
-        return {"learning_rate": rate, **{name: statistics.fmean(log[name] for log in logs) for name in logs[0]}}
-
-    @torch.no_grad()
-    def _with_reference(self, batch: Sequence[Example], reference: CausalLMPolicy) -> list[Example]:
-        scored: list[Example] = []
-        for minibatch in minibatches(batch, reference.max_batch, reference.pad_id):
-            mb = minibatch.to(reference.model.device)
-            for row in reference.score(mb.ids_BT, mb.attend_BT).logp_BT.tolist():
-                example = batch[len(scored)]
-                scored.append(dataclasses.replace(example, reference_T=row[: len(example.advantage_T)]))
-        return scored
-
     def _training_env(self, purpose: str, slots: int) -> VectorEnv:
-        return self._vec_env(purpose, slots, self.evaluation.training_rows, {}, "same_step", self.config.group_size)
+        return self._vec_env(purpose, slots, self.evaluation.training_rows, {}, "same_step", group_size=1)
 
     def _vec_env(
         self,
@@ -399,9 +334,3 @@ class Trainer:
             on_failure=self.config.on_failure,
             group_size=group_size,
         )
-
-
-def rate_factor(update: int, updates: int) -> float:
-    """Return the learning rate of an update as a fraction of the peak: linear warm-up and decay to FINAL_RATE."""
-    warmup = min(1.0, (update + 1) / WARMUP_UPDATES)
-    return warmup * (1.0 - (1.0 - FINAL_RATE) * update / updates)

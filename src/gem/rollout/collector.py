@@ -11,12 +11,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from gem._internal.json_codec import decode, encode
 from gem._internal.text import short_repr
 from gem.conversation.history import FULL_HISTORY, History
 from gem.errors import BadValue
 from gem.policies import Policy
-from gem.rollout.episode import ActiveEpisode
 from gem.rollout.scheduler import BATCH_WAIT, RolloutScheduler
 from gem.trajectory import Trajectory
 from gem.vector import Autoreset, VectorEnv
@@ -89,30 +87,11 @@ class Collector:
         """
         self._start()
         self._finished += self._scheduler.drain()
-        return {
-            "vec_env": self.vec_env.get_state(),
-            "slots": [
-                {
-                    "trajectory": e.trajectory.to_json(),
-                    "observation": encode(e.observation, "observation"),
-                    "info": encode(e.info, "info"),
-                    "tools": encode(list(e.tools), "tools"),
-                }
-                for e in self._scheduler.ready
-            ],
-            "finished": [t.to_json() for t in self._finished],
-        }
+        return {**self._scheduler.get_state(), "finished": [t.to_json() for t in self._finished]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state that get_state() returned."""
-        self._scheduler.drain()
-        self.vec_env.set_state(state["vec_env"])
-        self._scheduler.ready = [
-            ActiveEpisode(
-                Trajectory.from_json(s["trajectory"]), *(decode(s[k]) for k in ("observation", "info", "tools"))
-            )
-            for s in state["slots"]
-        ]
+        self._scheduler.set_state(state)
         self._finished = deque(Trajectory.from_json(t) for t in state["finished"])
 
     def _start(self) -> None:

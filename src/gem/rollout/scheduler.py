@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
+from gem._internal.json_codec import decode, encode
 from gem.conversation.history import FULL_HISTORY, History
 from gem.core import Info, StopReason
 from gem.errors import GemError
@@ -101,6 +103,32 @@ class RolloutScheduler:
         while self._in_flight:
             self._receive(None)
         return self._take_ended()
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the state of the vector environment and of the ready episodes. Call drain() before."""
+        return {
+            "vec_env": self.vec_env.get_state(),
+            "slots": [
+                {
+                    "trajectory": e.trajectory.to_json(),
+                    "observation": encode(e.observation, "observation"),
+                    "info": encode(e.info, "info"),
+                    "tools": encode(list(e.tools), "tools"),
+                }
+                for e in self.ready
+            ],
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Replace the running episodes by those of a state that get_state() returned."""
+        self.drain()
+        self.vec_env.set_state(state["vec_env"])
+        self.ready = [
+            ActiveEpisode(
+                Trajectory.from_json(s["trajectory"]), *(decode(s[k]) for k in ("observation", "info", "tools"))
+            )
+            for s in state["slots"]
+        ]
 
     def _take_ended(self) -> list[Trajectory]:
         ended, self._ended = self._ended, []

@@ -1,0 +1,188 @@
+"""One policy update: from a batch of episodes to optimizer steps."""
+
+from __future__ import annotations
+
+import copy
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from gem.errors import InfraError
+from gem.rl.batch import Example, Minibatch, minibatches, pack, replies, with_advantages, with_equal_replies
+from gem.rl.config import TrainConfig
+from gem.rl.imitation import BETAS
+from gem.rl.losses import ClipRange, kl_penalty, mean_entropy, policy_gradient
+from gem.rl.metrics import Metrics
+from gem.rl.policy import CausalLMPolicy
+from gem.seeding import stream
+from gem.trajectory import Trajectory
+
+WARMUP_UPDATES = 10  # updates of linear learning-rate warm-up, because Adam's first steps are as large as later steps
+FINAL_RATE = 0.1  # of the peak learning rate
+
+
+class Learner:
+    """Trains a policy on batches of episodes.
+
+    Args:
+        config: the settings of advantages, loss and optimizer.
+        policy: the policy to train.
+
+    Attributes:
+        reference: the policy at the start of learning. None before keep_reference(), and if config.kl is 0.
+    """
+
+    def __init__(self, config: TrainConfig, policy: CausalLMPolicy) -> None:
+        self.config, self.policy = config, policy
+        self.optimizer = torch.optim.AdamW(
+            policy.model.parameters(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
+        )
+        self.reference: CausalLMPolicy | None = None
+        self._clip = ClipRange(*config.clip_bounds, config.dual_clip)
+
+    def keep_reference(self) -> None:
+        """Copy the policy as the reference of the KL penalty, if there is a penalty."""
+        if self.config.kl:
+            model = copy.deepcopy(self.policy.model).requires_grad_(False)
+            self.reference = CausalLMPolicy(
+                model,
+                self.policy.tokenizer,
+                temperature=self.config.temperature,
+                max_new_tokens=self.policy.max_new_tokens,
+            )
+
+    def save(self, folder: Path) -> None:
+        """Write the states of the optimizer and of the reference to a folder."""
+        torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
+        if self.reference is not None:
+            torch.save(self.reference.model.state_dict(), folder / "reference.pt")
+
+    def load(self, folder: Path) -> None:
+        """Restore the states that save() wrote."""
+        self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
+        self.keep_reference()
+        if self.reference is not None:
+            self.reference.model.load_state_dict(torch.load(folder / "reference.pt", weights_only=True))
+
+    def learn(self, trajectories: Sequence[Trajectory], update: int) -> Metrics:
+        """Run config.epochs epochs over one batch of completed episodes. Returns the mean metrics of its steps.
+
+        Args:
+            update: number of updates before this one; determines the learning rate and the order of minibatches.
+
+        Raises:
+            InfraError: if the gradient is not finite.
+        """
+        config, model = self.config, self.policy.model
+        rate = config.learning_rate * rate_factor(update, config.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        batch = self.prepare(trajectories)
+        # Computed once per batch, so that tokens in minibatches of long episodes do not get smaller weights.
+        divisor = self.divisor(batch, len(trajectories))
+        logs: list[dict[str, float]] = []
+        for epoch in range(config.epochs):
+            order = stream(config.seed, "minibatches", update, epoch)
+            for minibatch in minibatches(batch, config.minibatch, self.policy.pad_id, order):
+                mb = minibatch.to(model.device)
+                loss, log = self.loss(mb, divisor * len(mb.ids_BT))
+                self.optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
+                if not torch.isfinite(norm):
+                    raise InfraError(
+                        f"the gradient of update {update + 1} is {float(norm)}; the last checkpoint is intact, "
+                        "but a new run needs a lower --learning-rate"
+                    )
+                self.optimizer.step()
+                logs.append({**log, "grad_norm": float(norm)})
+        return {"learning_rate": rate, **{name: statistics.fmean(log[name] for log in logs) for name in logs[0]}}
+
+    def prepare(self, trajectories: Sequence[Trajectory]) -> list[Example]:
+        """Pack completed episodes, with advantages, and with reference and current log-probabilities where needed."""
+        config = self.config
+        batch = pack(trajectories)
+        if self.reference is not None:
+            batch = _scored(batch, self.reference, lambda example, logp_T: replace(example, reference_T=logp_T))
+        if config.truncated_is is not None:
+            batch = _scored(batch, self.policy, self._truncate_importance)
+        if config.aggregation == "sequence-mean":
+            batch = with_equal_replies(batch)
+        return with_advantages(batch, trajectories, config.estimator, config.kl if config.kl_in == "reward" else 0.0)
+
+    def divisor(self, batch: Sequence[Example], episodes: int) -> float:
+        """Return the divisor of the summed loss of a minibatch, per example in it."""
+        if self.config.aggregation == "constant":
+            constant = self.config.loss_constant or self.policy.max_new_tokens
+            return constant * episodes / len(batch)
+        if self.config.aggregation == "sequence-mean":
+            return replies(batch) / len(batch)
+        return sum(sum(e.sequence.loss_mask_T) for e in batch) / len(batch)
+
+    def loss(self, mb: Minibatch, normalizer: float) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of a minibatch. Returns it and its metrics."""
+        config = self.config
+        scores = self.policy.score(mb.ids_BT, mb.attend_BT)
+        objective = policy_gradient(
+            scores.logp_BT,
+            mb.logp_old_BT,
+            mb.advantage_BT,
+            mb.mask_BT,
+            loss=config.loss,
+            clip=self._clip,
+            normalizer=normalizer,
+            turn_BT=mb.turn_BT,
+            weight_BT=mb.weight_BT,
+        )
+        entropy = mean_entropy(scores.entropy_BT, mb.mask_BT)
+        loss = objective.loss
+        log = {"clipped": objective.clipped, "kl": objective.kl}
+        if config.entropy:
+            loss = loss - config.entropy * entropy
+        if self.reference is not None:
+            penalty = kl_penalty(
+                scores.logp_BT,
+                mb.logp_old_BT,
+                mb.reference_BT,
+                mb.weight_BT,
+                normalizer=normalizer,
+                estimator=config.kl_estimator or ("k3" if config.kl_in == "loss" else "k1"),
+            )
+            if config.kl_in == "loss":
+                loss = loss + config.kl * penalty
+            log["kl_to_start"] = float(penalty.detach())
+        return loss, {**log, "loss": float(loss.detach()), "entropy": float(entropy.detach())}
+
+    def _truncate_importance(self, example: Example, logp_T: Sequence[float]) -> Example:
+        limit, sequence = self.config.truncated_is, example.sequence
+        assert limit is not None
+        ratios_T = [
+            mask and min(math.exp(min(logp - sampled, 20.0)), limit)
+            for mask, logp, sampled in zip(sequence.loss_mask_T, logp_T, sequence.logprobs_T, strict=True)
+        ]
+        return replace(example, old_T=logp_T, weight_T=ratios_T)
+
+
+@torch.no_grad()
+def _scored(
+    batch: Sequence[Example], policy: CausalLMPolicy, add: Callable[[Example, Sequence[float]], Example]
+) -> list[Example]:
+    """Add the log-probabilities under a policy to each example."""
+    scored: list[Example] = []
+    for minibatch in minibatches(batch, policy.max_batch, policy.pad_id):
+        mb = minibatch.to(policy.model.device)
+        for row in policy.score(mb.ids_BT, mb.attend_BT).logp_BT.tolist():
+            example = batch[len(scored)]
+            scored.append(add(example, row[: len(example.sequence.ids_T)]))
+    return scored
+
+
+def rate_factor(update: int, updates: int) -> float:
+    """Return the learning rate of an update as a fraction of the peak: linear warm-up and decay to FINAL_RATE."""
+    warmup = min(1.0, (update + 1) / WARMUP_UPDATES)
+    return warmup * (1.0 - (1.0 - FINAL_RATE) * update / updates)
