@@ -52,8 +52,8 @@ class Reply:
     """
 
     text: str
-    sampled_ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
+    sampled_ids: Sequence[int] = ()
+    logprobs: Sequence[float] = ()
     finish: str | None = None
     failure: str | None = None
     prompt_ids: Sequence[int] = ()

@@ -16,6 +16,7 @@ from gem.trajectory import Trajectory, Turn
 
 NO_PARTS: dict[str, float] = {}  # shared by the turns whose reward has no parts; never modified
 _NO_ITEMS: list[Any] = []  # likewise for their token fields
+_NO_INFO: Info = {}
 _SHOWN_INFO = frozenset({"prefix", "suffix", "use_tool"})  # the only keys of info that affect what the policy is shown
 
 
@@ -94,18 +95,17 @@ class ActiveEpisode:
 
     def observe(self, observation: Any, info: Info | None) -> None:
         """Set the latest observation."""
-        self.observation = observation
-        if info and "tools" in info:
-            self.tools = info["tools"]
-        if info and "idx" in info and not self.turns:
-            self.trajectory.row_id = info["idx"]
-        if not info or _SHOWN_INFO.isdisjoint(info):
-            self.info, self.role = {}, "user"
-            self.shown = observation if type(observation) is str else with_prefix_and_suffix(observation, {})
-        else:
-            self.info = {key: info[key] for key in sorted(_SHOWN_INFO) if key in info}
-            self.role = role_of(self.info)
-            self.shown = with_prefix_and_suffix(observation, self.info)
+        self.observation, self.info, self.role = observation, _NO_INFO, "user"
+        self.shown = observation if type(observation) is str else with_prefix_and_suffix(observation, {})
+        if info:
+            if "tools" in info:
+                self.tools = info["tools"]
+            if "idx" in info and not self.turns:
+                self.trajectory.row_id = info["idx"]
+            if not _SHOWN_INFO.isdisjoint(info):
+                self.info = {key: info[key] for key in sorted(_SHOWN_INFO) if key in info}
+                self.role = role_of(self.info)
+                self.shown = with_prefix_and_suffix(observation, self.info)
 
     def prepare(self, policy: Policy, history: History, *, is_prompt: bool, is_history: bool) -> None:
         """Compute the next context and check it against the limits.
@@ -167,11 +167,10 @@ class ActiveEpisode:
         fed = self.prompt_ids
         if reply.prompt_ids and fed != reply.prompt_ids:
             fed = (self.turns[-1].context if self.turns else NO_TOKENS).continued(reply.prompt_ids)
-        sampled: list[Any] = reply.sampled_ids
-        if fed or sampled or reply.logprobs:
-            logprobs, loss_mask, self.prompt_ids = reply.logprobs, [1] * len(sampled), NO_TOKENS
-        else:  # all turns of a text policy share one empty list, which makes garbage collection cheaper
-            sampled = logprobs = loss_mask = _NO_ITEMS
+        sampled = logprobs = loss_mask = _NO_ITEMS  # turns share one list, which makes garbage collection cheaper
+        if fed or reply.sampled_ids or reply.logprobs:
+            sampled, logprobs = list(reply.sampled_ids), list(reply.logprobs)
+            loss_mask, self.prompt_ids = [1] * len(sampled), NO_TOKENS
         turn = Turn(
             self.shown,
             reply.text,
