@@ -175,7 +175,8 @@ class Env:
     """
 
     answers_in_fences: bool = False
-    # Keyword arguments of the published class that have no effect here, and why. The constructor drops them.
+    # Keyword arguments of the published class that have no effect here, and why. The constructor drops them. In a
+    # subclass, parameters of its own constructor are not among them.
     ignored_kwargs: ClassVar[Mapping[str, str]] = {}
 
     env_id: str | None = None
@@ -201,8 +202,11 @@ class Env:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.ignored_kwargs and "__init__" in vars(cls):
-            setattr(cls, "__init__", _dropping_ignored(vars(cls)["__init__"]))  # noqa: B010  as below
+        if cls.ignored_kwargs and (init := vars(cls).get("__init__")) is not None:
+            if "ignored_kwargs" not in vars(cls):
+                own = inspect.signature(init).parameters
+                cls.ignored_kwargs = {name: why for name, why in cls.ignored_kwargs.items() if name not in own}
+            setattr(cls, "__init__", _dropping_ignored(cls, init))  # noqa: B010  as below
         if inspect.isfunction(reset := vars(cls).get("reset")):
             setattr(cls, "reset", _rejecting_unknown_arguments(reset))  # noqa: B010  mypy refuses to assign to a method
 
@@ -546,27 +550,33 @@ def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrid
     return env
 
 
-def _dropping_ignored(init: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a constructor so that it accepts the ignored_kwargs of the class."""
+def _dropping_ignored(cls: type[Env], init: Callable[..., None]) -> Callable[..., None]:
+    """Wrap the constructor of a class so that it accepts the ignored_kwargs of the class."""
 
     @wraps(init)
     def construct_without_ignored(self: Any, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **_without_ignored(type(self), kwargs))
+        init(self, *args, **_without_ignored(cls, kwargs))
 
     return construct_without_ignored
 
 
 def _without_ignored(entry: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return keyword arguments without those that have no effect on a class, after one warning per process."""
-    global _warned
     ignored = getattr(entry, "ignored_kwargs", {})
-    if not _warned and (name := next((name for name in kwargs if name in ignored), None)) is not None:
+    if (name := next((name for name in kwargs if name in ignored), None)) is not None:
+        warn_without_effect(f"{entry.__name__}: {name}={kwargs[name]!r}", ignored[name], stacklevel=5)
+    return {name: value for name, value in kwargs.items() if name not in ignored}
+
+
+def warn_without_effect(argument: str, reason: str, stacklevel: int = 3) -> None:
+    """Issue a CompatibilityWarning for an argument of the published package, once per process."""
+    global _warned
+    if not _warned:
         import warnings  # imported late: `import gem` stays light
 
         _warned = True
-        text = f"{entry.__name__}: {name}={kwargs[name]!r} has no effect: {ignored[name]}  (see docs/compatibility.md)"
-        warnings.warn(text, CompatibilityWarning, stacklevel=4)
-    return {name: value for name, value in kwargs.items() if name not in ignored}
+        text = f"{argument} has no effect: {reason}  (see docs/compatibility.md)"
+        warnings.warn(text, CompatibilityWarning, stacklevel=stacklevel)
 
 
 _warned = False  # whether a CompatibilityWarning was issued in this process

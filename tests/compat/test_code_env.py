@@ -37,7 +37,8 @@ class PublishedStyleEnv(CodeEnv):
         return "", float(correct), True, True, {"metrics": {"correct": correct}}
 
 
-def test_the_published_arguments_work_by_position_and_by_name():
+def test_the_published_arguments_work_by_position_and_by_name(monkeypatch):
+    monkeypatch.setattr("gem.core._warned", True)
     env = CodeEnv("", None, ROWS, "problem", "tests", 3, 5, 12, False, "auto")
     twin = CodeEnv(
         dataset_name="",

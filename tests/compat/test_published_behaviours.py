@@ -103,6 +103,37 @@ def test_a_keyword_without_effect_is_dropped_with_one_warning_per_process(monkey
         MathEnv(dataset=MATH, max_turn=4)
 
 
+@pytest.mark.parametrize(
+    ("cls", "arguments"),
+    [
+        (MathEnv, {"use_mp": False}),
+        (MathVisualEnv, {"use_mp": True}),
+        (CodeEnv, {"verbose": True}),
+        (CodeEnv, {"max_workers": 2}),
+        (QaEnv, {"load_from_cache_file": False}),
+    ],
+)
+def test_a_published_keyword_without_effect_is_named(cls, arguments, monkeypatch):
+    monkeypatch.setattr("gem.core._warned", False)
+    with pytest.warns(CompatibilityWarning, match=f"{cls.__name__}: {next(iter(arguments))}=.* has no effect"):
+        cls(dataset=MATH, **arguments)
+
+
+def test_a_parameter_of_a_subclass_has_its_own_meaning():
+    class Their(MathEnv):
+        def __init__(self, max_turns=3, **kwargs):
+            super().__init__(**kwargs)
+            self.max_turns = max_turns
+
+    assert Their(dataset=MATH, max_turns=7).max_turns == 7
+    assert Their(dataset=MATH, max_turns=7).spawn().max_turns == 7
+
+
+def test_the_rows_of_an_evaluation_come_in_their_order():
+    env = MathEnv(dataset=MATH, eval=True)
+    assert [env.reset(seed=seed)[1]["idx"] for seed in range(5)] == [0, 1, 2, 3, 4]
+
+
 def test_make_accepts_the_keywords_that_direct_calls_accept(monkeypatch):
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
     monkeypatch.setattr("gem.core._warned", True)
@@ -177,7 +208,8 @@ def test_a_published_style_script_runs_in_a_new_process():
     assert "reward" in run.stdout and run.stderr == ""
 
 
-def test_code_environments_take_the_published_arguments():
+def test_code_environments_take_the_published_arguments(monkeypatch):
+    monkeypatch.setattr("gem.core._warned", True)
     rows = [{"problem": "Print 1.", "tests": {"inputs": [""], "outputs": ["1"]}}]
     assert CodeEnv("axon-rl/CodeContest", "test", rows, verbose=True, max_workers=2).reset(seed=1)[0]
 

@@ -60,9 +60,7 @@ def missing_arguments(line: str) -> list[str]:
     wanted = [argument.arg for argument in function.args.args]
     parameters = inspect.signature(found.__init__ if inspect.isclass(found) else found).parameters
     by_position = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"]
-    dropped = getattr(found, "ignored_kwargs", {})
-    kept = [name for name in wanted if name not in dropped]
-    return [name for name, own in zip_longest(kept, by_position[: len(kept)]) if name != own]
+    return [name for name, own in zip_longest(wanted, by_position[: len(wanted)]) if name != own]
 
 
 def test_what_is_pending_is_still_missing():

@@ -121,9 +121,7 @@ def test_the_state_survives_a_json_round_trip():
 
 
 def test_the_published_constructor_and_static_grader_work():
-    env = MathEnv(
-        dataset={"train": ROWS}, split="train", question_key="problem", answer_key="answer", seed=3, use_mp=False
-    )
+    env = MathEnv(dataset={"train": ROWS}, split="train", question_key="problem", answer_key="answer", seed=3)
     assert env.reset()[0] == MathEnv(dataset=ROWS, seed=3).reset()[0]
     assert MathEnv.check_correct("1/2", "0.5") and not MathEnv.check_correct("1", "2")
 

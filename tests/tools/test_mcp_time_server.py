@@ -32,8 +32,9 @@ def free_port():
 
 
 @contextlib.contextmanager
-def running(transport, port):
-    process = subprocess.Popen([*SERVER, "--transport", transport, "--port", str(port)], stderr=subprocess.DEVNULL)
+def running(transport, port, *options):
+    command = [*SERVER, "--transport", transport, "--port", str(port), *options]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 60
         while True:
@@ -62,10 +63,10 @@ def inside(text):
     return re.fullmatch("<tool_response>(.*)</tool_response>", text, re.DOTALL)[1]
 
 
-@pytest.mark.parametrize("transport, path", [("http", "mcp"), ("sse", "sse")])
-def test_the_server_is_reached_over_each_transport(transport, path):
+@pytest.mark.parametrize("transport, path, options", [("http", "time", ["--path", "/time"]), ("sse", "sse", [])])
+def test_the_server_is_reached_over_each_transport(transport, path, options):
     port = free_port()
-    with running(transport, port):
+    with running(transport, port, "--host", "127.0.0.1", "--log-level", "info", *options):
         tool = MCPTool(f"http://127.0.0.1:{port}/{path}", headers={"X-Env": "1"}, auth="token")
         with contextlib.closing(tool):
             assert [function.name for function in tool.functions()] == NAMES
@@ -172,6 +173,17 @@ def test_the_current_time_is_returned():
     before = datetime.now(tz=timezone.utc).replace(microsecond=0)
     told = datetime.fromisoformat(time_mcp.current_time()["utc"]).replace(tzinfo=timezone.utc)
     assert before <= told <= before + timedelta(seconds=60)
+
+
+def test_the_published_format_of_a_time_and_that_of_strftime_are_accepted():
+    assert re.fullmatch(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", time_mcp.current_time("YYYY/MM/DD HH:mm:ss")["utc"])
+    told = time_mcp.current_time("%H:%M", "Asia/Tokyo")
+    assert re.fullmatch(r"\d\d:\d\d", told["local"]) and told["timezone"] == "Asia/Tokyo"
+
+
+def test_the_published_name_of_the_server_is_app():
+    assert time_mcp.app is time_mcp.app and time_mcp.app.name == "time_mcp"
+    assert not hasattr(time_mcp, "ap")
 
 
 @pytest.mark.parametrize(

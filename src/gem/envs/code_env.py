@@ -24,7 +24,8 @@ Imports      a program whose function is called by the tests need not import the
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from gem.core import position_of
 from gem.datasets import Row
@@ -62,7 +63,7 @@ class CodeEnv(DatasetEnv):
             "problem_statement".
         test_key: column of the tests. The default also finds "input_output", "verification_info", "test_cases", and
             "public_tests" together with "private_tests" and "generated_tests".
-        max_workers, verbose: ignored; accepted for compatibility. The sandbox decides how many tests run at once.
+        max_workers, verbose: have no effect. The sandbox decides how many tests run at once.
         max_tests, reward, early_exit: see CodeGrader. info["tests"] lists only the tests selected by max_tests.
         sandbox_type: a Sandbox, or a backend name for get_sandbox(). "bwrap" means "bubblewrap". "none" means
             "subprocess", which does not isolate programs.
@@ -73,6 +74,10 @@ class CodeEnv(DatasetEnv):
         BadValue: if a value is out of range.
     """
 
+    ignored_kwargs: ClassVar[Mapping[str, str]] = {
+        "max_workers": "the sandbox decides how many tests run at once",
+        "verbose": "info['tests'] has the results",
+    }
     answers_in_fences = True
     answer_format = "put the program in a fenced code block that starts with ```python and ends with ```."
 

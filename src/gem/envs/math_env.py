@@ -42,7 +42,8 @@ class MathEnv(AnswerEnv):
         question_key: column of the question.
         answer_key: column of the gold answer: text, a number, or a list of right answers.
         use_format_error_reward: if False, an action without an answer earns 0 instead of -0.1.
-        use_mp: ignored; expensive comparisons always run in worker processes.
+        use_mp: has no effect; expensive comparisons always run in worker processes.
+        eval: published name of shuffle=False.
         answer_format: see AnswerFormat.
         timeout: seconds for grading one answer; None uses the default of the grader pool.
 
@@ -52,7 +53,10 @@ class MathEnv(AnswerEnv):
 
     grader = MathGrader()
     request = "Think step by step"  # the answer format follows in the prompt
-    ignored_kwargs: ClassVar[Mapping[str, str]] = {"max_turns": "an episode has one turn"}
+    ignored_kwargs: ClassVar[Mapping[str, str]] = {
+        "max_turns": "an episode has one turn",
+        "use_mp": "expensive comparisons always run in worker processes",
+    }
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class MathEnv(AnswerEnv):
         use_mp: bool = True,
         *,
         shuffle: bool = True,
+        eval: bool = False,
         skip_bad_rows: bool | None = None,
         streaming: bool = False,
         answer_format: Kind = "boxed",
@@ -78,7 +83,13 @@ class MathEnv(AnswerEnv):
         self.answer_format = self.format.how
         self.grader = MathGrader(timeout=timeout)
         super().__init__(
-            dataset_name, split, dataset, seed=seed, shuffle=shuffle, skip_bad_rows=skip_bad_rows, streaming=streaming
+            dataset_name,
+            split,
+            dataset,
+            seed=seed,
+            shuffle=shuffle and not eval,
+            skip_bad_rows=skip_bad_rows,
+            streaming=streaming,
         )
 
     def open(self, row: Row) -> Any:

@@ -29,6 +29,8 @@ class MathVisualEnv(MathEnv):
         BadValue: a value is out of range.
     """
 
+    ignored_kwargs = MathEnv.ignored_kwargs
+
     def __init__(
         self,
         dataset_name: str = "",
@@ -42,6 +44,7 @@ class MathVisualEnv(MathEnv):
         *,
         use_format_error_reward: bool = True,
         shuffle: bool = True,
+        eval: bool = False,
         skip_bad_rows: bool | None = None,
         streaming: bool = False,
         answer_format: Kind = "boxed",
@@ -58,6 +61,7 @@ class MathVisualEnv(MathEnv):
             seed,
             use_mp,
             shuffle=shuffle,
+            eval=eval,
             skip_bad_rows=skip_bad_rows,
             streaming=streaming,
             answer_format=answer_format,

@@ -14,7 +14,8 @@ Ends         terminated after the first action.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from gem._internal.text import short_repr
 from gem.datasets import Row
@@ -34,7 +35,7 @@ class QaEnv(AnswerEnv):
         dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
         question_key, answer_key: columns of the question and of its reference answer or list of reference answers.
         extract_boxed: same as answer_format="boxed".
-        load_from_cache_file: ignored.
+        load_from_cache_file: has no effect.
         answer_format: see AnswerFormat. None means "boxed" if extract_boxed is True, else "tag".
         reward: "exact" or "f1".
         max_turns: at least 1. An episode has one turn, whatever the limit is.
@@ -42,6 +43,8 @@ class QaEnv(AnswerEnv):
     Raises:
         BadValue: unknown reward or answer format, or extract_boxed together with another answer format.
     """
+
+    ignored_kwargs: ClassVar[Mapping[str, str]] = {"load_from_cache_file": "rows are read without a cache of prompts"}
 
     def __init__(
         self,

@@ -4,13 +4,14 @@ r"""SearchTool: search for passages with a search server or an index in this pro
 >>> from gem.tools.search_engine.index import LexicalIndex
 >>> index = LexicalIndex.of([{"id": "1", "title": "Faust", "text": "A play by Goethe."}])
 >>> SearchTool(index=index).call(ToolCall("search", {"query": "who wrote Faust?"})).text
-'Doc 1(Title: "Faust") A play by Goethe.\n'
+'<information>\nDoc 1(Title: "Faust") A play by Goethe.\n</information>\n'
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ URL_VARIABLE = "SEARCH_URL"
 NO_DOCUMENTS = "No documents found.\n"
 MAX_QUERY_CHARACTERS = 2_000  # a server may refuse a longer query, which would fail the episode
 
+_CLOSING = re.compile(r"</(?=\s*information\s*>)", re.IGNORECASE)
 _EMPTY = ToolResult("The search query is empty. Write what to search for.\n", ToolErrorType.EMPTY)
 
 
@@ -140,7 +142,8 @@ class SearchTool(BaseTool):
         return (
             "You can search for passages by writing a query between <search> and </search>, for example\n"
             "<search>capital of France</search>\n"
-            f"You will receive up to {self.topk} passages. You may search several times before you answer."
+            f"You will receive up to {self.topk} passages between <information> and </information>. You may search "
+            "several times before you answer."
         )
 
     def _send(self, query: str) -> Future[list[Hit]]:
@@ -166,12 +169,16 @@ class SearchTool(BaseTool):
 
 
 def format_hits(hits: list[Hit]) -> str:
-    """Format passages for the agent. The first line of a passage's contents is its title."""
+    """Format passages for the agent, in one ``<information>`` element, whose closing tag is escaped within it.
+
+    The first line of a passage's contents is its title.
+    """
     lines = []
     for number, hit in enumerate(hits, start=1):
         title, _, text = hit.document["contents"].partition("\n")
         lines.append(f"Doc {number}(Title: {title}) {text}\n")
-    return "".join(lines) or NO_DOCUMENTS
+    passages = _CLOSING.sub("&lt;/", "".join(lines) or NO_DOCUMENTS)
+    return f"<information>\n{passages}</information>\n"
 
 
 _OPEN_INDEXES: WeakValueDictionary[tuple[Path, int], Retriever] = WeakValueDictionary()

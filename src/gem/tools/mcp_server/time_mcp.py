@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import calendar
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import wraps
@@ -22,6 +23,9 @@ from gem.errors import require
 INSTRUCTIONS = (
     "Times are written as ISO 8601, like 2025-03-23T12:30:00. Time zones are names like Asia/Shanghai, or UTC."
 )
+_LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+_DIRECTIVES = {"YYYY": "%Y", "MM": "%m", "DD": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_LETTERS = re.compile("|".join(_DIRECTIVES))
 UNITS = [("year", 31_536_000), ("month", 2_592_000), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)]
 
 
@@ -43,10 +47,13 @@ class Week(TypedDict):
     iso_year: int
 
 
-def current_time(format: str = "%Y-%m-%d %H:%M:%S", timezone: str = "UTC") -> CurrentTime:
-    """Get the current date and time in UTC and in a time zone, in a strftime format."""
-    now, zone = datetime.now(tz=_zone("UTC")), _zone(timezone)
-    return {"utc": now.strftime(format), "local": now.astimezone(zone).strftime(format), "timezone": timezone}
+def current_time(format: str = "YYYY-MM-DD HH:mm:ss", timezone: str | None = None) -> CurrentTime:
+    """Get the current date and time in UTC and in a time zone, in a format of YYYY, MM, DD, HH, mm and ss, or of
+    strftime.
+    """
+    now, zone = datetime.now(tz=_zone("UTC")), timezone or "UTC"
+    pattern = _LETTERS.sub(lambda found: _DIRECTIVES[found[0]], format)
+    return {"utc": now.strftime(pattern), "local": now.astimezone(_zone(zone)).strftime(pattern), "timezone": zone}
 
 
 def relative_time(time: str) -> str:
@@ -113,13 +120,21 @@ def say_distance(distance: timedelta) -> str:
     return f"in {amount}" if seconds > 0 else f"{amount} ago"
 
 
-def build_server() -> Any:
+def build_server(log_level: str = "WARNING") -> Any:
     """Build the server, an MCPServer of the SDK."""
     server = require("mcp.server.mcpserver", extra="mcp").MCPServer(
-        "time_mcp", instructions=INSTRUCTIONS, log_level="WARNING"
+        "time_mcp", instructions=INSTRUCTIONS, log_level=log_level
     )
     for function in TOOLS:
         server.add_tool(_with_tool_errors(function))
+    return server
+
+
+def __getattr__(name: str) -> Any:
+    """Build the server on the first use of ``app``, its published name."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()["app"] = server = build_server()
     return server
 
 
@@ -164,12 +179,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--transport", choices=["stdio", "http", "streamable-http", "sse"], default="stdio")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--path", help="path of the URL; default: /mcp, or /sse with --transport sse")
+    parser.add_argument("--log-level", "--log_level", type=str.upper, choices=_LOG_LEVELS, default="WARNING")
     args = parser.parse_args(argv)
+    server = build_server(args.log_level)
     if args.transport == "stdio":
-        build_server().run("stdio")
+        server.run("stdio")
+    elif args.transport == "sse":
+        server.run("sse", host=args.host, port=args.port, sse_path=args.path or "/sse")
     else:
-        transport = "sse" if args.transport == "sse" else "streamable-http"
-        build_server().run(transport, host=args.host, port=args.port)
+        server.run("streamable-http", host=args.host, port=args.port, streamable_http_path=args.path or "/mcp")
 
 
 if __name__ == "__main__":

@@ -187,6 +187,8 @@ def build_index(
     )
     if wanted.engine == "tantivy":
         tantivy_engine.check_ranking(ranking)
+    if path.is_file():
+        raise BadValue(f"{path}: is a file; an index is a folder  (indexes of faiss and Pyserini cannot be read)")
     path.mkdir(parents=True, exist_ok=True)
     with _build_lock(path):
         found = _manifest_to_resume(path)

@@ -17,7 +17,7 @@ from gem.errors import BadValue, CallerError
 from gem.tools.search_engine.dense import EmbeddingsEndpoint, Encoder, HybridIndex, add_vectors, open_dense
 from gem.tools.search_engine.index import MANIFEST, DocumentIndex, build_index, open_index
 from gem.tools.search_engine.ranking import DEFAULT, pyserini
-from gem.tools.search_engine.server import Batcher, Service, add_address, serve
+from gem.tools.search_engine.server import Batcher, Service, WithoutEffect, add_address, serve
 
 
 def service_of(index: DocumentIndex, *, topk: int, workers: int, batch: int) -> Service:
@@ -68,19 +68,32 @@ def _parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
         "--ranking", choices=["default", "pyserini"], default="default", help="pyserini: its constants and stemming"
     )
     parser.add_argument("--skip_bad_lines", action="store_true", help="skip malformed lines of the corpus")
-    parser.add_argument("--mode", choices=["lexical", "dense", "hybrid"], default="lexical")
+    parser.add_argument("--mode", choices=["lexical", "dense", "hybrid"], help="default: lexical")
+    parser.add_argument(
+        "--retriever_name", help="of published scripts: bm25 means --mode lexical, any other name --mode dense"
+    )
     parser.add_argument(
         "--embeddings_url", help='endpoint of --mode dense and hybrid, to which "/embeddings" is appended'
     )
-    parser.add_argument("--embeddings_model", help="name of the model at that endpoint")
+    parser.add_argument("--embeddings_model", "--retriever_model", help="name of the model at that endpoint")
     parser.add_argument("--embeddings_key_env", help="environment variable with the API key of the endpoint")
-    parser.add_argument("--query_prefix", default="", help='prepended to each query, for example "query: "')
-    parser.add_argument("--passage_prefix", default="", help='prepended to each passage, for example "passage: "')
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="batches searched at the same time")
-    parser.add_argument("--batch", type=int, default=64, help="maximum number of queries per batch")
+    for text, reader in (("query", "each query"), ("passage", "each passage")):
+        written = f'prepended to {reader}; default: "{text}: " with --retriever_name e5, else nothing'
+        parser.add_argument(f"--{text}_prefix", help=written)
+    parser.add_argument(
+        "--workers", "--num_workers", type=int, default=os.cpu_count() or 1, help="batches searched at the same time"
+    )
+    parser.add_argument("--batch", "--max_batch_size", type=int, default=64, help="maximum number of queries per batch")
     parser.add_argument("--build_only", action="store_true", help="build the index and exit")
+    parser.add_argument("--faiss_gpu", action=WithoutEffect, reason="indexes are searched on the CPU")
+    parser.add_argument("--max_wait_time", action=WithoutEffect, reason="a batch starts as soon as a worker is idle")
     add_address(parser)
     args = parser.parse_args(argv)
+    name = (args.retriever_name or "bm25").lower()
+    args.mode = args.mode or ("lexical" if name == "bm25" else "dense")
+    for text in ("query", "passage"):
+        if getattr(args, f"{text}_prefix") is None:
+            setattr(args, f"{text}_prefix", f"{text}: " if name.startswith("e5") else "")
     if args.topk < 1 or args.workers < 1 or args.batch < 1:
         parser.error("--topk, --workers and --batch must be at least 1")
     if args.corpus is None and not (args.index / MANIFEST).exists():

@@ -39,6 +39,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from gem._internal.http_server import BACKLOG, bind_socket
+from gem.core import warn_without_effect
 from gem.errors import ToolError, require
 from gem.tools.search_engine.corpus import Hit
 from gem.tools.search_engine.index import Retriever
@@ -348,6 +349,21 @@ async def _read_body(request: Any) -> bytes:
 def add_address(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 admits other machines")
     parser.add_argument("--port", type=int, default=8000, help="0 chooses a free port")
+
+
+class WithoutEffect(argparse.Action):
+    """An option of the published servers that has no effect here. It may have a value.
+
+    Args:
+        reason: why it has no effect.
+    """
+
+    def __init__(self, option_strings: Sequence[str], dest: str, reason: str) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs="?", help=f"has no effect: {reason}")
+        self.reason = reason
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        warn_without_effect(f"{parser.prog}: {self.option_strings[0]}", self.reason)
 
 
 def serve(service: Service, host: str, port: int) -> None:

@@ -25,7 +25,7 @@ import msgspec
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, check_url
 from gem.errors import BadValue, CallerError, ToolError, require
 from gem.tools.search_engine.corpus import Hit, words
-from gem.tools.search_engine.server import Service, UpstreamTimeout, add_address, serve
+from gem.tools.search_engine.server import Service, UpstreamTimeout, WithoutEffect, add_address, serve
 
 MAX_PAGE_BYTES = 1 << 21  # maximum number of bytes read per page
 MAX_REDIRECTS = 5
@@ -303,6 +303,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topk", type=int, default=3, help="results for a request without topk")
     parser.add_argument("--timeout", type=float, default=10.0, help="seconds per attempt")
     parser.add_argument("--cache", type=Path, help="SQLite file in which results are kept and looked up first")
+    for option in ("--max_batch_size", "--num_workers", "--max_wait_time"):
+        parser.add_argument(option, action=WithoutEffect, reason="each query is sent at once, from one event loop")
     add_address(parser)
 
 
