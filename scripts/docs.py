@@ -199,6 +199,8 @@ def compatibility() -> str:
         table(["setting", "use"], tables["SWITCHES"].items()),
         "## Forwarded modules\n\nThese paths keep working. New code should import from the module on the right.\n",
         table(["published", "here"], [(f"`{a}`", f"`{b}`") for a, b in tables["FORWARDED"].items()]),
+        "## Arguments and options without effect\n",
+        table(["argument or option", "why"], tables["IGNORED"].items()),
         "## Arguments that differ\n",
         table(["name", "why"], quoted(tables["ARGUMENTS_DIFFER"])),
         f"## Names not provided\n\n{len(names)} names that only served the published implementation.\n",
@@ -206,9 +208,6 @@ def compatibility() -> str:
         "## Environments of later versions\n\nTheir ids raise UnknownEnv.\n",
         table(["module", "environment"], quoted(tables["LATER"])),
     ]
-    if tables["PENDING"]:
-        pending = [*quoted(tables["PENDING"]), *tables["PENDING_BEHAVIOURS"].items()]
-        parts += ["## Not yet\n", table(["name", "what is missing"], pending)]
     return "\n".join(parts)
 
 

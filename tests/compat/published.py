@@ -97,18 +97,18 @@ ARGUMENTS_DIFFER = {
     "gem.vector.vector_env:VectorEnv": "the base class of all backends; SyncVectorEnv and AsyncVectorEnv take them",
 }
 
-# What clients may notice, and this version does not do yet.
-PENDING_BEHAVIOURS = {
-    "command lines of the three servers": "`--retriever_name`, `--faiss_gpu`, `--max_batch_size` and their like",
-    "time_mcp": "starts with `--transport stdio` instead of streamable-http if no transport is given",
-    "search results": "the `<information>` tag of 0.1.0",
-}
-
-# "module:name" or "module" → what is still missing.
-PENDING = {
-    "gem.tools.mcp_tool:is_timeout_error": "the name",
-    "gem.tools.mcp_server.time_mcp:app": "the name; build_server() returns it",
-    "gem.wrappers.observation_wrapper:ObservationWrapper.observation": "the method",
+# Arguments and options without effect → why. Of classes, they are their ignored_kwargs.
+IGNORED = {
+    "`MathEnv(use_mp=…)`, `MathVisualEnv(use_mp=…)`": "expensive comparisons always run in worker processes",
+    "`MathEnv(max_turns=…)`, `QaEnv(max_turns=…)`": "an episode has one turn",
+    "`QaEnv(load_from_cache_file=…)`": "rows are read without a cache of prompts",
+    "`CodeEnv(max_workers=…)`": "the sandbox decides how many tests run at once",
+    "`CodeEnv(verbose=…)`": "`info['tests']` has the results",
+    "`ToolEnvWrapper.step(verbose=…)`": "the logger of a tool reports its calls",
+    "`BaseTool(num_workers=…)`": "the vector environment decides how many calls run at once",
+    "`retrieval_server --faiss_gpu`": "indexes are searched on the CPU",
+    "`retrieval_server --max_wait_time`": "a batch starts as soon as a worker is idle",
+    "`serp_search_server --max_batch_size --num_workers --max_wait_time`": "each query is sent at once",
 }
 
 # (topic, published, here, why)

@@ -90,7 +90,8 @@ def test_wrappers_have_their_published_defaults():
         ObservationWrapper(gem.make(GAME))
     env = EpisodeTrackingWrapper(ObservationWrapper(gem.make(GAME), include_chat_template=False))
     env.reset(seed=1)
-    assert "hello" in env.step("hello").observation
+    shown, *_, info = env.step("hello")
+    assert "hello" in shown and env.observation(info) == shown
     assert [maybe_add_new_line(text) for text in ("a", "a\n", "")] == ["a\n", "a\n", ""]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .published import ARGUMENTS_DIFFER, FORWARDED, LATER, NOT_PROVIDED, PENDING, RECORD
+from .published import ARGUMENTS_DIFFER, FORWARDED, LATER, NOT_PROVIDED, RECORD
 
 # "module:Class.method(arguments)" for each name, without the parentheses for constants
 LINES = RECORD.read_text(encoding="utf-8").splitlines()
@@ -26,7 +26,7 @@ def is_listed(line: str, table: dict[str, str]) -> bool:
     return module in table or f"{module}:{path}" in table or f"{module}:{path.split('.')[0]}" in table
 
 
-LISTED = {**LATER, **NOT_PROVIDED, **PENDING}
+LISTED = {**LATER, **NOT_PROVIDED}
 EXPECTED = [line for line in LINES if not is_listed(line, LISTED)]
 
 
@@ -61,20 +61,6 @@ def missing_arguments(line: str) -> list[str]:
     parameters = inspect.signature(found.__init__ if inspect.isclass(found) else found).parameters
     by_position = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"]
     return [name for name, own in zip_longest(wanted, by_position[: len(wanted)]) if name != own]
-
-
-def test_what_is_pending_is_still_missing():
-    for name in PENDING:
-        lines = [line for line in LINES if is_listed(line, {name: ""})]
-        assert lines, name
-        assert any(is_missing(line) for line in lines), f"{name} is not pending any more"
-
-
-def is_missing(line: str) -> bool:
-    try:
-        return bool("(" in line and missing_arguments(line)) or find(line) is NotImplemented
-    except (ImportError, AttributeError):
-        return True
 
 
 @pytest.mark.parametrize("name", [*NOT_PROVIDED, *ARGUMENTS_DIFFER])

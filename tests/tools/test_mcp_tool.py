@@ -22,12 +22,14 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from mcp import StdioServerParameters
+
 import gem
 from gem.conversation.observations import role_of
 from gem.errors import BadValue, ToolError
 from gem.messages import ToolCall, ToolErrorType
 from gem.policies import Endpoint, EndpointPolicy, Request
-from gem.tools.mcp_tool import MCPTool
+from gem.tools.mcp_tool import MCPTool, is_timeout_error
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 SERVER = Path(__file__).parent / "plain_mcp_server.py"
@@ -108,11 +110,14 @@ def test_the_instructions_list_each_function_as_a_line_of_json(tool):
     ]
 
 
-def test_only_names_shared_by_two_servers_are_prefixed(own):
+def test_names_are_prefixed_as_requested(own):
     def server(tools):
         return {"command": sys.executable, "args": [str(SERVER), "--tools", tools]}
 
-    tool = own.closing(MCPTool.from_multi_server({"a": server("count,echo"), "b": server("count,pid")}, **FAST))
+    servers = {"a": server("count,echo"), "b": server("count,pid")}
+    published = own.closing(MCPTool.from_multi_server(servers, **FAST))
+    assert [function.name for function in published.functions()] == ["a_count", "a_echo", "b_count", "b_pid"]
+    tool = own.closing(MCPTool.from_multi_server(servers, prefix="collision", **FAST))
     assert [function.name for function in tool.functions()] == ["a_count", "b_count", "echo", "pid"]
     assert [text(tool, name) for name in ("a_count", "a_count", "b_count")] == ["1", "2", "1"]
     always = own.closing(MCPTool.from_multi_server({"a": server("echo")}, prefix="always", **FAST))
@@ -723,6 +728,26 @@ def test_a_server_receives_only_the_configured_environment(own, monkeypatch):
 def test_importing_the_tool_does_not_import_the_sdk():
     script = "import sys, gem.tools.mcp_tool; assert not {'mcp', 'anyio', 'pydantic'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    "error, expected",
+    [
+        (TimeoutError(), True),
+        (ConnectionError("request timed out"), True),
+        (RuntimeError("Timeout of 30 s"), True),
+        (ConnectionError("refused"), False),
+    ],
+)
+def test_timeouts_are_recognized_by_class_or_message(error, expected):
+    assert is_timeout_error(error) is expected
+
+
+def test_a_server_is_started_from_parameters_of_the_sdk(own):
+    params = StdioServerParameters(command=sys.executable, args=[str(SERVER)], env={"TOKEN": "1"})
+    tool = own.closing(MCPTool.from_local_command(params, validate_on_init=False))
+    assert (tool.servers[0].name, tool.servers[0].args) == ("default", (str(SERVER),))
+    assert tool.servers[0].env["TOKEN"] == "1"
 
 
 def test_the_published_arguments_of_the_constructors_work(own):

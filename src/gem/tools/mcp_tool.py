@@ -30,9 +30,11 @@ from gem.tools.mcp_config import ClientOptions, Source, read_servers
 from gem.tools.mcp_schema import schema_error, schema_validator
 
 if TYPE_CHECKING:
+    from mcp import StdioServerParameters
+
     from gem.tools.mcp_client import MCPClient
 
-Prefix = Literal["collision", "always"]
+Prefix = Literal["several", "collision", "always"]
 _PROTOCOLS = ("auto", "legacy")
 _MAX_CHARS = 20_000
 _NAME_LENGTH = 64
@@ -82,8 +84,8 @@ class MCPTool(BaseTool):
             sessions.
         fresh_per_episode: open new sessions for each episode. If False, a server may keep state from one episode to
             the next.
-        prefix: "collision" adds the server's name to a tool's name if another tool has the same name; "always" adds
-            the server's name to all names.
+        prefix: when a tool's name begins with the server's: with "several" if there are several servers, with
+            "collision" if another tool has the same name, or "always".
         protocol: "auto" negotiates the protocol version; "legacy" requires a version before 2026, in which servers over
             HTTP have sessions and can keep state.
         max_chars: maximum number of characters of a result; the rest is omitted.
@@ -115,7 +117,7 @@ class MCPTool(BaseTool):
         connect_timeout: float = 60.0,
         shared: bool = False,
         fresh_per_episode: bool = False,
-        prefix: Prefix = "collision",
+        prefix: Prefix = "several",
         protocol: str = "auto",
         max_chars: int = _MAX_CHARS,
         vision: bool = False,
@@ -129,7 +131,7 @@ class MCPTool(BaseTool):
                 f"got {max_retries=}, {delay_between_retries=}, {execution_timeout=}, {connect_timeout=}, {max_chars=}"
             )
         if prefix not in get_args(Prefix):
-            raise BadValue(f"prefix must be 'collision' or 'always', got {prefix!r}")
+            raise BadValue(f"prefix must be 'several', 'collision' or 'always', got {prefix!r}")
         if protocol not in _PROTOCOLS:
             raise BadValue(f"protocol must be 'auto' or 'legacy', got {protocol!r}")
         if shared and fresh_per_episode:
@@ -172,7 +174,7 @@ class MCPTool(BaseTool):
     @classmethod
     def from_local_command(
         cls,
-        server_params: str | Mapping[str, Any],
+        server_params: str | Mapping[str, Any] | StdioServerParameters,
         name: str = "default",
         args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
@@ -182,13 +184,18 @@ class MCPTool(BaseTool):
         """Build an MCPTool for a server that is started with a command.
 
         Args:
-            server_params: the program; or a dict with "command" and, optionally, "args", "env" and "cwd".
+            server_params: the program; or a dict or the SDK's StdioServerParameters with "command" and, optionally,
+                "args", "env" and "cwd".
             name: name of the server.
             args, env, cwd: used if server_params is a program.
             settings: further arguments of the constructor.
         """
-        started = {"command": server_params, "args": list(args), "env": dict(env or {}), "cwd": cwd}
-        return cls({"mcpServers": {name: started if isinstance(server_params, str) else server_params}}, **settings)
+        started: Any = server_params
+        if isinstance(server_params, str):
+            started = {"command": server_params, "args": list(args), "env": dict(env or {}), "cwd": cwd}
+        elif not isinstance(server_params, Mapping):
+            started = {key: getattr(server_params, key) for key in ("command", "args", "env", "cwd")}
+        return cls({"mcpServers": {name: started}}, **settings)
 
     @classmethod
     def from_multi_server(cls, servers: Mapping[str, Mapping[str, Any]], **settings: Any) -> MCPTool:
@@ -322,7 +329,7 @@ def list_tools(tools: Mapping[str, Iterable[Any]], prefix: Prefix) -> dict[str, 
     found: dict[str, ListedTool] = {}
     for server, tool in sorted(pairs, key=lambda pair: (pair[0], pair[1].name)):
         name = clean_name(tool.name)
-        if prefix == "always" or (count[name] > 1 and len(tools) > 1):
+        if prefix == "always" or (len(tools) > 1 and (prefix == "several" or count[name] > 1)):
             name = clean_name(f"{server}_{tool.name}")
         number, unique = 1, name
         while unique in found:
@@ -348,6 +355,11 @@ def clean_name(name: str) -> str:
     'files_read_text'
     """
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_NAME_LENGTH] or "_"
+
+
+def is_timeout_error(error: BaseException) -> bool:
+    """Return whether an exception is a timeout, by its class or its message. Kept for compatibility."""
+    return re.search("time(d ?)?out", f"{type(error).__name__}: {error}", re.IGNORECASE) is not None
 
 
 def _format(result: ToolResult) -> ToolResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gem.core import Info
 from gem.wrappers import observation
 
 WrapperObsType = str  # the type of the wrapper's observations
@@ -25,3 +26,7 @@ class ObservationWrapper(observation.ObservationWrapper):
         super().__init__(
             env, include_action, include_chat_template, apply_chat_template_on_reset, max_history_length, tokenizer
         )
+
+    def observation(self, info: Info) -> str:
+        """Return the latest observation, which already contains the prefix and suffix of the info."""
+        return self.prompt
