@@ -275,6 +275,9 @@ def named(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 def dynamic(tree: ast.AST) -> Iterator[int]:
     """Lines that import by name, run source text or change sys.modules."""
+    arguments = {
+        id(name) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) for name in arguments_in(node)
+    }
     for node in ast.walk(tree):
         found = False
         if isinstance(node, ast.Import):
@@ -286,13 +289,19 @@ def dynamic(tree: ast.AST) -> Iterator[int]:
             found = module not in HARMLESS and module.split(".")[0] in DYNAMIC_LIBRARIES
             found |= module == "sys" and any(alias.name == "modules" for alias in node.names)
         elif isinstance(node, ast.Name):
-            found = node.id in ("exec", "eval", "__import__")
+            found = node.id in ("exec", "eval", "__import__") and id(node) not in arguments
         elif isinstance(node, ast.Subscript):
             found = not isinstance(node.ctx, ast.Load) and is_sys_modules(node.value)
         elif isinstance(node, ast.Attribute):
             found = node.attr not in ("get", "items", "keys") and is_sys_modules(node.value)
         if found:
             yield node.lineno
+
+
+def arguments_in(function: ast.FunctionDef) -> Iterator[ast.Name]:
+    """Names in a function that are its arguments, such as MathEnv's ``eval``."""
+    own = {argument.arg for argument in [*function.args.args, *function.args.kwonlyargs]}
+    return (node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id in own)
 
 
 def is_sys_modules(node: ast.AST) -> bool:
