@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
 from gem.cli import main
+from gem.cli.eval import Config
+from gem.cli.flags import parse
+from gem.evaluate import load_suite
 from gem.trajectory import read_jsonl
 
 GAME = "game:GuessTheNumber-v0-easy"
@@ -97,6 +102,17 @@ def test_an_occupied_folder_is_one_line(usage_error, tmp_path):
     Path("other").mkdir()
     Path("other/notes.txt").touch()
     assert "not an empty folder" in usage_error("eval", "--policy", "oracle", "--env", GAME, "--out", "other")
+
+
+def test_the_commands_and_the_suite_of_the_page_are_valid(tmp_path):
+    pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^gem eval (.*)$", page, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        parse(Config, shlex.split(command), prog="gem eval")
+    (tmp_path / "suite.toml").write_text(re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1])
+    assert len(load_suite(str(tmp_path / "suite.toml"))) == 4
 
 
 class TestEndpoints:

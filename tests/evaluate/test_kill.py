@@ -17,6 +17,7 @@ from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
 from gem.trajectory import read_jsonl
 
 GAME = "game:GuessTheNumber-v0-easy"
+pytestmark = pytest.mark.slow
 
 
 class FaultyServer:

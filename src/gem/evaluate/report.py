@@ -239,7 +239,8 @@ class EvalReport:
         for env in self.envs:
             lines.append(f"{env.name}: {env.description}.")
             for symbol, values in (("pass@", env.pass_at), ("pass^", env.pass_hat)):
-                lines += [f"{env.name}: {symbol}{k} {value}" for k, value in values.items() if value.value >= 0]
+                if values and env.done:
+                    lines.append(f"{env.name}: " + ", ".join(f"{symbol}{k} {value}" for k, value in values.items()))
             if env.failed:
                 low, high = env.if_failures_scored
                 cause = next(iter(env.causes))
