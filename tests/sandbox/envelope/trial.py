@@ -30,6 +30,7 @@ from gem.sandbox import Case, Limits, Result, Sandbox, Status, make_sandbox
 
 WALL_S = 3.0  # limit of a program without TIMEOUT
 GRADED_S = 1.0  # time limit of a test if the program is graded; a test that waits takes 14 times as long
+ATTEMPTS = 2  # a test that exceeds its wall-clock limit but not its CPU limit runs twice
 BENIGN_WALL_S = 20.0  # of a harmless program; longer, because several share the machine
 GRACE_S = 5.0  # allowed delay of a call beyond its limit, on a machine with other work
 SETTLE_S = 0.7  # wait for effects of leftover processes
@@ -149,7 +150,7 @@ class Trial:
             )
         if "TESTS" in self.program.fields:
             cases = [Case(stdin=f"{index}\n") for index in range(int(self.program.fields["TESTS"]))]
-            self.timed(sandbox.run_tests, self.program.source, cases, limits=limits, runs=len(cases))
+            self.timed(sandbox.run_tests, self.program.source, cases, limits=limits, runs=len(cases), attempts=ATTEMPTS)
         if "CELLS" in self.program.fields:
             self.run_cells(sandbox, limits)
         if "GRADE" in self.program.fields:
@@ -160,7 +161,9 @@ class Trial:
         cpu_s = self.program.fields.get("CPU")
         return Limits(wall_s=wall_s, cpu_s=None if cpu_s is None else float(cpu_s))
 
-    def timed(self, call: Any, *arguments: Any, limits: Limits, runs: int = 1, **options: Any) -> Any:
+    def timed(
+        self, call: Any, *arguments: Any, limits: Limits, runs: int = 1, attempts: int = 1, **options: Any
+    ) -> Any:
         """Call the sandbox, which must neither raise nor be late. Returns its result, or None if it raised."""
         self.calls += runs
         start, value = time.monotonic(), None
@@ -168,7 +171,7 @@ class Trial:
             value = call(*arguments, limits=limits, **options)
         except Exception as e:
             self.expect(False, Invariant.NO_EXCEPTION, f"{call.__name__}(): {type(e).__name__}: {str(e)[:200]}")
-        late = time.monotonic() - start - runs * limits.wall_s
+        late = time.monotonic() - start - runs * attempts * limits.wall_s
         self.expect(late < GRACE_S, Invariant.IN_TIME, f"{call.__name__}() was {late:.1f} s late")
         for result in value if isinstance(value, list) else [value]:
             if isinstance(result, Result):
@@ -201,8 +204,7 @@ class Trial:
             limits = replace(limits, wall_s=min(limits.wall_s, GRADED_S))
             grader = CodeGrader(limits=limits, reward="fraction")
 
-            # Each of two tests may time out twice.
-            elapsed = replace(limits, wall_s=2 * (WALL_FACTOR * (limits.cpu_s or limits.wall_s) + 1))
+            elapsed = replace(limits, wall_s=ATTEMPTS * (WALL_FACTOR * (limits.cpu_s or limits.wall_s) + 1))
 
             def graded(program: str, *, limits: Limits, grader: CodeGrader = grader, suite: Any = suite) -> Any:
                 return grader.grade(program, suite, sandbox)
