@@ -25,7 +25,7 @@ ROWS = [
     "graders",
     *("envs", "wrappers"),
     "rollout",
-    *("evaluate", "rl", "serve", "testing"),
+    *("evaluate", "rl", "serve", "testing", "viewer"),
     *("integrations", "utils", "cli"),
 ]
 
@@ -129,10 +129,11 @@ SUB_ROWS = {
         ("trainer",),
         ("__init__",),
     ],
+    "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
     "cli": [
         ("output",),
         ("flags", "data"),
-        ("bench", "check", "eval", "list", "play", "replay", "sandbox", "train"),
+        ("bench", "check", "eval", "list", "play", "replay", "sandbox", "train", "view"),
         ("info",),
         ("__init__",),
     ],
@@ -205,7 +206,7 @@ HOMES = {
     "sympy": ["graders", "envs"],
     "tantivy": ["tools.search_engine"],
     "snowballstemmer": ["tools.search_engine"],
-    "tokenizers": ["rl", "conversation"],
+    "tokenizers": ["rl", "conversation", "viewer"],
     "torch": ["rl"],
     "transformers": ["rl", "conversation"],
     "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],

@@ -30,6 +30,7 @@ COMMANDS = {
         "gem.cli.sandbox",
         "Run untrusted programs in a sandbox, and check which isolation this machine supports.",
     ),
+    "view": ("gem.cli.view", "Write recorded episodes as one HTML file, to read in a browser and to share."),
     "train": ("gem.cli.train", "Train a policy with reinforcement learning."),
 }
 CALLER_ERROR, FAILED, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141  # shells report SIGINT as 130 and SIGPIPE as 141

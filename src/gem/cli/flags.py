@@ -42,6 +42,7 @@ def flag(
     positional: bool = False,
     choices: Sequence[Any] | None = None,
     metavar: str | None = None,
+    short: str | None = None,
 ) -> Any:
     """Return a dataclass field with metadata for the command line.
 
@@ -51,8 +52,9 @@ def flag(
         positional: whether the field is a positional argument. A list takes all remaining positional arguments.
         choices: the allowed values; None if the type determines them.
         metavar: placeholder for the value in the help text; None for a placeholder derived from the type.
+        short: a letter for a second, short name, such as "o" for -o.
     """
-    metadata = {"help": help, "positional": positional, "choices": choices, "metavar": metavar}
+    metadata = {"help": help, "positional": positional, "choices": choices, "metavar": metavar, "short": short}
     if isinstance(default, (list, dict)):
         return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -124,6 +126,7 @@ class _Flag:
     help: str
     positional: bool
     metavar: str
+    short: str | None
 
     @property
     def label(self) -> str:
@@ -186,7 +189,7 @@ def _flag_of(f: Field[Any], hint: Any) -> _Flag:
     positional = f.metadata.get("positional", False)
     metavar = f.metadata.get("metavar") or (f.name.upper() if positional else _metavar(kinds[-1], container))
     help = _with_default(f.metadata.get("help", ""), default)
-    return _Flag(f.name, kinds, container, default, help, positional, metavar)
+    return _Flag(f.name, kinds, container, default, help, positional, metavar, f.metadata.get("short"))
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
@@ -263,7 +266,8 @@ def _parser(flags: Sequence[_Flag], prog: str, description: str, width: int | No
         elif spec.container is not None:
             how |= {"nargs": "+", "action": "extend"}
         if not spec.positional:
-            parser.add_argument(spec.label, dest=spec.name, help=spec.help.replace("%", "%%"), **how)
+            names = [f"-{spec.short}", spec.label] if spec.short else [spec.label]
+            parser.add_argument(*names, dest=spec.name, help=spec.help.replace("%", "%%"), **how)
     return parser
 
 

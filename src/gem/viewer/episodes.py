@@ -1,0 +1,237 @@
+"""What the viewer shows of an episode: a row of the list, and the conversation.
+
+Both are read from the JSON of a trajectory (see gem.trajectory) without rebuilding it, so images and arrays need no
+extras. Results hold only what JavaScript can represent: numbers that JSON lacks and seeds are text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+from gem.errors import BadValue
+from gem.messages import ToolErrorType
+
+Json = dict[str, Any]
+
+_IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
+_TOOL_ERRORS = frozenset(member.value for member in ToolErrorType)
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+
+
+def parse(line: bytes) -> Json:
+    """Parse one line of a JSON Lines file. Raises BadValue if it is not a trajectory."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as e:
+        raise BadValue(f"not JSON: {e}") from e
+    if not isinstance(data, dict) or not isinstance(data.get("turns"), list):
+        raise BadValue("not a trajectory: an object with the key 'turns' is expected")
+    return data
+
+
+def row_of(data: Json, line: bytes) -> Json:
+    """Return the row of an episode in the list.
+
+    ``key`` identifies the episode by its content. ``reward`` is None for a failed episode. ``task`` is equal for
+    rollouts of one task, and None if it is unknown. ``forks`` counts the contexts that do not extend the previous one.
+
+    Raises:
+        BadValue: the data is not a trajectory.
+    """
+    try:
+        turns, failure = data["turns"], data.get("failure")
+        rewards = [turn.get("reward") for turn in turns]
+        failed = failure is not None or None in rewards
+        return {
+            "key": hashlib.blake2b(line, digest_size=8).hexdigest(),
+            "env": _optional(data.get("env_id")),
+            "model": _optional(data.get("model")),
+            "task": _task(data),
+            "update": turns[0].get("policy_version", 0) if turns else 0,
+            "outcome": _outcome(data),
+            "failure": None if failure is None else str(failure).partition(":")[0].strip()[:60],
+            "reward": None if failed else _number(sum(rewards)),
+            "turns": len(turns),
+            "invalid": sum(turn.get("invalid") is not None for turn in turns),
+            "tool_errors": sum(map(_tool_errors, turns)),
+            "forks": sum(_forks(turns)),
+            "tokens": sum(len(turn.get("sampled_ids", ())) for turn in turns),
+            "seconds": _number(sum(sum(turn.get("seconds", {}).values()) for turn in turns)),
+        }
+    except _MALFORMED as e:
+        raise BadValue(f"not a trajectory: {type(e).__name__}: {e}") from e
+
+
+def body_of(data: Json) -> Json:
+    """Return an episode as facts and turns of messages. Raises BadValue if the data is not a trajectory."""
+    try:
+        facts = {name: _shown(data[name]) for name in _FACTS if data.get(name) not in (None, {}, [])}
+        turns = [{**_turn(turn), "fork": fork} for turn, fork in zip(data["turns"], _forks(data["turns"]), strict=True)]
+        final = messages(data.get("final_observation"), "user") if data.get("final_observation") is not None else []
+        return {"facts": facts, "tools": data.get("tools") or [], "turns": turns, "final": final}
+    except _MALFORMED as e:
+        raise BadValue(f"not a trajectory: {type(e).__name__}: {e}") from e
+
+
+_FACTS = ("seed", "row_id", "group_id", "slot", "episode", "stop_reason", "failure", "model", "sampling")
+
+
+def messages(observation: Any, role: str) -> list[Json]:
+    """Return an encoded observation as messages: "role", "text" and, if there are any, "images", "calls", "reasoning".
+
+    Args:
+        role: role of an observation that is not a list of messages.
+    """
+    if isinstance(observation, str):
+        return [{"role": role, "text": observation}]
+    if isinstance(observation, dict) and isinstance(observation.get("text"), str):
+        images, links = _images(_items(observation.get("images")))
+        return [_message(role, "\n".join([observation["text"], *links]), images=images)]
+    if isinstance(observation, list) and observation and all(isinstance(item, dict) for item in observation):
+        return [_chat_message(item, role) for item in observation]
+    return [{"role": role, "text": _shown(observation)}]
+
+
+def searchable(body: Any) -> Iterator[str]:
+    """Yield every text of a body, without names of keys and images."""
+    if isinstance(body, str):
+        if not body.startswith("data:image/"):
+            yield body
+    elif isinstance(body, dict | list):
+        for item in body.values() if isinstance(body, dict) else body:
+            yield from searchable(item)
+
+
+def dump(data: Any) -> str:
+    """Return compact ASCII JSON that is safe inside a <script> element."""
+    try:
+        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    except ValueError:  # infinite or undefined numbers, for example in usage or in arguments of tools
+        text = json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _turn(turn: Json) -> Json:
+    reply = turn.get("message")
+    said = {"role": "assistant", "text": str(turn["action"])}
+    if isinstance(reply, dict):
+        said = _chat_message(reply, "assistant")
+        said["text"] = said["text"] or ("" if said.get("calls") else str(turn["action"]))
+    shown = {
+        "observation": messages(turn["observation"], str(turn.get("role", "user"))),
+        "reply": said,
+        "reward": _number(turn.get("reward")),
+        "context": turn["prompt_ids"]["keeps"] + len(turn["prompt_ids"]["adds"]),
+        "fed": list(map(int, turn["prompt_ids"]["adds"])),
+        "ids": list(map(int, turn.get("sampled_ids", []))),
+        "logprobs": [_number(logprob) for logprob in turn.get("logprobs", [])],
+        "mask": list(map(int, turn.get("loss_mask", []))),
+    }
+    return shown | {name: _finite(turn[name]) for name in _TURN_FACTS if turn.get(name) not in (None, {}, [], 0)}
+
+
+_TURN_FACTS = ("reward_parts", "invalid", "finish", "seconds", "policy_version", "dropped", "usage")
+
+
+def _forks(turns: list[Json]) -> list[bool]:
+    lengths = [(turn["prompt_ids"]["keeps"], len(turn["prompt_ids"]["adds"])) for turn in turns]
+    ends = [keeps + adds + len(turn.get("sampled_ids", ())) for (keeps, adds), turn in zip(lengths, turns, strict=True)]
+    pairs = pairwise(zip(lengths, ends, strict=True))
+    return [False] * bool(turns) + [sum(now) > 0 and now[0] < end for (_, end), (now, _) in pairs]
+
+
+def _tool_errors(turn: Json) -> int:
+    """Return 1 if a tool call of the turn failed or was refused, as far as the trajectory records it."""
+    return int(turn.get("invalid") in _TOOL_ERRORS or bool(turn.get("reward_parts", {}).get("tool_error")))
+
+
+def _outcome(data: Json) -> str:
+    if data.get("failure") is not None:
+        return "failed"
+    if data.get("stop_reason"):
+        return str(data["stop_reason"])
+    return "terminated" if data.get("terminated") else "truncated" if data.get("truncated") else "unfinished"
+
+
+def _task(data: Json) -> str | None:
+    for name, label in (("group_id", "task"), ("row_id", "row"), ("seed", "seed")):
+        if data.get(name) is not None:
+            return f"{label} {_shown(data[name])}"
+    return None
+
+
+def _chat_message(message: Json, role: str) -> Json:
+    content = message.get("content")
+    parts = _items(content) if not isinstance(content, str) else [content]
+    images, links = _images([part for part in parts if _is_image(part)])
+    texts = [_part_text(part) for part in parts if not _is_image(part)]
+    calls = [_call(call) for call in _items(message.get("tool_calls"))]
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    role = str(message.get("role", role))
+    return _message(role, "\n".join([*texts, *links]), images=images, calls=calls, reasoning=reasoning)
+
+
+def _message(role: str, text: str, **parts: Any) -> Json:
+    return {"role": role, "text": text, **{name: part for name, part in parts.items() if part}}
+
+
+def _call(call: Any) -> Json:
+    function = call.get("function", call) if isinstance(call, dict) else {"name": "", "arguments": call}
+    return {"name": str(function.get("name", "")), "arguments": _shown(function.get("arguments"))}
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in ("image", "image_url")
+
+
+def _part_text(part: Any) -> str:
+    return part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else _shown(part)
+
+
+def _images(parts: Iterable[Any]) -> tuple[list[str], list[str]]:
+    """Return the embedded images as data URLs, and a line of text for each other image: nothing is downloaded."""
+    images: list[str] = []
+    links: list[str] = []
+    for part in parts:
+        value = part.get("image", part.get("image_url", part)) if isinstance(part, dict) else part
+        if isinstance(value, dict):
+            value = f"data:image/png;base64,{value['$image']}" if "$image" in value else value.get("url", value)
+        if isinstance(value, str) and _IMAGE.fullmatch(value):
+            images.append(value)
+        else:
+            links.append(f"[image: {_shown(value)[:200]}]")
+    return images, links
+
+
+def _items(value: Any) -> list[Any]:
+    """Return the items of an encoded list or tuple; any other value is the only item, and None is no item."""
+    if isinstance(value, dict) and isinstance(value.get("$tuple"), list):
+        value = value["$tuple"]
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
+
+
+def _optional(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: Any) -> Any:
+    """Return a finite number or None as it is, and any other value as text."""
+    return value if value is None or (isinstance(value, int | float) and math.isfinite(value)) else str(value)
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _finite(item) for name, item in data.items()}
+    if isinstance(data, list):
+        return [_finite(item) for item in data]
+    return str(data) if isinstance(data, float) and not math.isfinite(data) else data

@@ -1,0 +1,143 @@
+"""The episodes of JSON Lines files and run folders, by number. Only their rows stay in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from gem.errors import BadValue
+from gem.rl.run_folder import RunFolder, complete_checkpoints
+from gem.viewer.episodes import Json, body_of, parse, row_of
+
+_CURVE = ("success", "reward", "turns_when_won")
+
+
+class _Place(NamedTuple):
+    """Where an episode is: number of the file, offset and length in bytes."""
+
+    file: int
+    offset: int
+    length: int
+
+
+class Recordings:
+    """The episodes of files and folders, in the order of the files. Thread-safe.
+
+    Args:
+        paths: JSON Lines files of trajectories, or folders of training runs or evaluations.
+
+    Attributes:
+        files: the JSON Lines files.
+        rows: one row per episode; see gem.viewer.episodes. ``file`` and ``line`` say where the episode is.
+        curve: points of the learning curves, with the name of the run; see _curve().
+
+    Raises:
+        BadValue: a path does not exist or has no trajectories, or a line is not a trajectory.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = list(paths)
+        self.files = list(dict.fromkeys(file for path in paths for file in _files(path)))
+        self.rows: list[Json] = []
+        self._places: list[_Place] = []
+        self._read, self._lines = [0] * len(self.files), [0] * len(self.files)  # bytes and lines read, by file
+        self._lock = Lock()
+        self.update()
+        if not self.rows:
+            raise BadValue(f"no complete episode in {', '.join(map(str, self.files))}")
+
+    @property
+    def curve(self) -> list[Json]:
+        return [point for path in self.paths for point in _curve(path)]
+
+    def update(self) -> None:
+        """Read the lines that were appended. A last line without its newline is left for the next call."""
+        with self._lock:
+            for number in range(len(self.files)):
+                self._update_file(number)
+
+    def body(self, number: int) -> Json:
+        """Read an episode; the first one has the number 0. Raises BadValue if its file was changed."""
+        return body_of(parse(self.line(number)))
+
+    def line(self, number: int) -> bytes:
+        place = self._places[number]
+        with self.files[place.file].open("rb") as file:
+            file.seek(place.offset)
+            return file.read(place.length)
+
+    def tokenizer(self) -> Path | None:
+        """Return the tokenizer of the newest checkpoint of the first run that has one."""
+        for path in self.paths:
+            for checkpoint in reversed(complete_checkpoints(RunFolder(path).checkpoints)):
+                if (checkpoint / "tokenizer.json").is_file():
+                    return checkpoint / "tokenizer.json"
+        return None
+
+    def _update_file(self, number: int) -> None:
+        path = self.files[number]
+        with path.open("rb") as file:
+            file.seek(self._read[number])
+            for line in file:
+                if not line.endswith(b"\n"):
+                    if _is_json(line):  # the last line of a file that another program wrote
+                        line += b"\n"
+                    else:  # a write in progress, or one that was interrupted
+                        break
+                self._lines[number] += 1
+                if line.strip():
+                    try:
+                        row = row_of(parse(line), line)
+                    except BadValue as e:
+                        raise BadValue(f"{path}, line {self._lines[number]}: {e}") from e
+                    self._places.append(_Place(number, self._read[number], len(line)))
+                    self.rows.append({**row, "file": number, "line": self._lines[number]})
+                self._read[number] += len(line)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise BadValue(f"{path} does not exist")
+    if not path.is_dir():
+        return [path]
+    run = RunFolder(path)
+    files = [run.trajectories] if run.trajectories.is_file() else sorted(path.glob("*.jsonl"))
+    files = [file for file in files if file != run.metrics]
+    if not files:
+        raise BadValue(f"{path} has no JSON Lines file of trajectories (*.jsonl)")
+    return files
+
+
+def _curve(path: Path) -> list[Json]:
+    """Return the points of a run's learning curve: {"run", "episodes", "train": {…}, "eval": {…} or None}."""
+    run = RunFolder(path)
+    if not run.metrics.is_file():
+        return []
+    points = []
+    for number, line in enumerate(run.metrics.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            points.append(_point(path.resolve().name, json.loads(line)))
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise BadValue(f"{run.metrics}, line {number}: not metrics of a run: {type(e).__name__}: {e}") from e
+    return points
+
+
+def _point(run: str, metrics: dict[str, Any]) -> Json:
+    evaluated = metrics["eval"]["greedy"] if "eval" in metrics else None
+    return {
+        "run": run,
+        "episodes": metrics["episodes"],
+        "train": {name: metrics.get(name) for name in _CURVE},
+        "eval": None if evaluated is None else {name: evaluated.get(name) for name in _CURVE},
+    }
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True

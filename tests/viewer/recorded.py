@@ -1,0 +1,103 @@
+"""Recorded episodes for the tests of the viewer."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from gem.trajectory import Trajectory, Turn, write_jsonl
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+WORDS = ["the", "secret", "lies", "above", "a", "low", "guess", "below", "high", "one", "so", "take", "middle"]
+
+
+def guessing(number: int, turns: int = 3, *, solved: bool = True, **fields: Any) -> Trajectory:
+    """An episode of GuessTheNumber with token ids. Episodes whose numbers differ by 7 have the same seed."""
+    rng = random.Random(number)
+    played, context = [], [1, 2, 3]
+    for k in range(turns):
+        reply = [rng.randrange(10, 300) for _ in range(6)]
+        played.append(
+            Turn(
+                f"Turn {k}: too low." if k else "Guess the secret integer between 1 and 10.",
+                f"{' '.join(rng.choices(WORDS, k=12))} \\boxed{{{rng.randint(1, 10)}}}",
+                context,
+                reply,
+                [-rng.expovariate(2.0) for _ in reply],
+                [0, 1, 1, 1, 1, 1],
+                "stop",
+                float(solved and k == turns - 1),
+                seconds={"policy": 0.25, "env": 0.001},
+                policy_version=number // 4,
+            )
+        )
+        context = [*context, *reply, 4, 5, 6]
+    reason = "solved" if solved else "max_turns"
+    ends = {"terminated": solved, "truncated": not solved, "stop_reason": reason, "final_observation": "Done."}
+    return Trajectory("game:GuessTheNumber-v0-easy", seed=number % 7, turns=played, **{**ends, **fields})
+
+
+def with_tools() -> Trajectory:
+    """An episode with a system message, native calls, a tool error, an image, parts of a reward and a fork."""
+    call = {"id": "c1", "type": "function", "function": {"name": "python", "arguments": '{"code": "print(6 * 7)"}'}}
+    first = Turn(
+        [{"role": "system", "content": "Use the tool."}, {"role": "user", "content": "What is 6 times 7?"}],
+        '<tool_call>\n{"name": "python"}\n</tool_call>',
+        context=[1, 2, 3],
+        sampled_ids=[4],
+        logprobs=[-0.5],
+        loss_mask=[1],
+        message={"role": "assistant", "content": None, "reasoning_content": "Multiply.", "tool_calls": [call]},
+        usage={"prompt_tokens": 31},
+    )
+    second = Turn("[timeout]", "again", context=[1, 2, 3, 4, 5], role="tool", invalid="malformed")
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    picture = [image, {"type": "text", "text": "Look."}]
+    third = Turn(
+        [{"role": "user", "content": picture}],
+        "\\boxed{42}",
+        context=[9, 9],
+        reward=1.0,
+        reward_parts={"answer": 0.9, "format": 0.1},
+        dropped=1,
+    )
+    return Trajectory(
+        "math:Sample",
+        row_id=7,
+        turns=[first, second, third],
+        terminated=True,
+        stop_reason="solved",
+        model="served-model",
+        sampling={"temperature": 0.7},
+        tools=[{"type": "function", "function": {"name": "python"}}],
+    )
+
+
+def failed() -> Trajectory:
+    turn = Turn("Sort the list.", "def f(x): ...", reward=None)
+    why = "SandboxError: the fork server died"
+    return Trajectory("code:Sample", seed=1, turns=[turn], truncated=True, stop_reason="failed", failure=why)
+
+
+def varied(count: int = 40) -> list[Trajectory]:
+    """Episodes of three environments: won, lost, failed, with tools."""
+    plain = [guessing(n, 2 + n % 4, solved=n % 3 > 0) for n in range(count - 2)]
+    return [*plain, with_tools(), failed()]
+
+
+def write_run(folder: Path, trajectories: list[Trajectory], updates: int = 30) -> Path:
+    """A folder like that of a training run."""
+    folder.mkdir(parents=True)
+    write_jsonl(folder / "trajectories.jsonl", trajectories)
+    rng, lines = random.Random(0), []
+    for update in range(1, updates + 1):
+        share = min(1.0, 0.2 + 0.7 * update / updates + rng.uniform(-0.08, 0.08))
+        scores = {"success": share, "reward": share - 0.05, "turns_when_won": 4 - share}
+        row: dict[str, Any] = {"episodes": 256 * update, **scores}
+        if update % 10 == 0:
+            row["eval"] = {"greedy": {"success": share + 0.03, "reward": share, "turns_when_won": 3.2}}
+        lines.append(json.dumps({"update": update, **row}))
+    (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
