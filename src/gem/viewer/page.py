@@ -44,9 +44,7 @@ def _page(data: Json, bodies: list[str] | None = None, *, connects: bool = False
         f"connect-src {allowed}; base-uri 'none'; form-action 'none'"
     )
     parts = {"policy": policy, "style": style, "data": dump(data), "bodies": "\n".join(bodies or []), "script": script}
-    head, *rest = _read("viewer.html").split(
-        "{{"
-    )  # what replaces a {{name}} is not searched
+    head, *rest = _read("viewer.html").split("{{")  # what replaces a {{name}} is not searched
     return head + "".join(parts[name] + tail for name, tail in (part.split("}}", 1) for part in rest))
 
 
