@@ -37,7 +37,7 @@ def test_a_row_counts_forks_invalid_actions_and_tool_errors():
 def test_a_failed_episode_has_a_kind_of_failure_and_no_reward():
     shown = row(failed())
     assert (shown["outcome"], shown["failure"], shown["reward"]) == ("failed", "SandboxError", None)
-    assert body(failed())["facts"]["failure"] == "SandboxError: the fork server died"
+    assert body(failed())["details"]["failure"] == "SandboxError: the fork server died"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_the_episodes_of_several_files_are_numbered_in_order(tmp_path: Path):
     write_jsonl(tmp_path / "b.jsonl", [guessing(3)])
     recordings = Recordings([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
     assert [(row["file"], row["line"]) for row in recordings.rows] == [(0, 1), (0, 2), (1, 1)]
-    assert recordings.body(2)["facts"]["seed"] == "3"
+    assert recordings.body(2)["details"]["seed"] == "3"
 
 
 def test_a_run_folder_has_trajectories_and_a_learning_curve(tmp_path: Path):
@@ -34,6 +34,12 @@ def test_a_folder_without_trajectories_jsonl_shows_its_other_files(tmp_path: Pat
     assert [file.name for file in Recordings([tmp_path]).files] == ["samples.jsonl"]
 
 
+def test_the_failures_of_an_evaluation_follow_its_trajectories(tmp_path: Path):
+    for name in ("failures.jsonl", "trajectories.jsonl", "traces.jsonl"):
+        write_jsonl(tmp_path / name, [guessing(1)])
+    assert [file.name for file in Recordings([tmp_path]).files] == ["trajectories.jsonl", "failures.jsonl"]
+
+
 def test_appended_lines_are_read_by_update_and_a_torn_line_when_it_is_complete(tmp_path: Path):
     file = tmp_path / "a.jsonl"
     write_jsonl(file, [guessing(1), guessing(2)])
@@ -45,7 +51,7 @@ def test_appended_lines_are_read_by_update_and_a_torn_line_when_it_is_complete(t
     write_jsonl(file, [guessing(3)])
     recordings.update()
     assert [row["line"] for row in recordings.rows] == [1, 2, 3]
-    assert recordings.body(2)["facts"]["seed"] == "3"
+    assert recordings.body(2)["details"]["seed"] == "3"
 
 
 def test_empty_lines_and_a_missing_last_newline_are_accepted(tmp_path: Path):

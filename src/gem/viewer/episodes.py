@@ -69,17 +69,17 @@ def row_of(data: Json, line: bytes) -> Json:
 
 
 def body_of(data: Json) -> Json:
-    """Return an episode as facts and turns of messages. Raises BadValue if the data is not a trajectory."""
+    """Return an episode as details and turns of messages. Raises BadValue if the data is not a trajectory."""
     try:
-        facts = {name: _shown(data[name]) for name in _FACTS if data.get(name) not in (None, {}, [])}
+        details = {name: _shown(data[name]) for name in _DETAILS if data.get(name) not in (None, {}, [])}
         turns = [{**_turn(turn), "fork": fork} for turn, fork in zip(data["turns"], _forks(data["turns"]), strict=True)]
         final = messages(data.get("final_observation"), "user") if data.get("final_observation") is not None else []
-        return {"facts": facts, "tools": data.get("tools") or [], "turns": turns, "final": final}
+        return {"details": details, "tools": data.get("tools") or [], "turns": turns, "final": final}
     except _MALFORMED as e:
         raise BadValue(f"not a trajectory: {type(e).__name__}: {e}") from e
 
 
-_FACTS = ("seed", "row_id", "group_id", "slot", "episode", "stop_reason", "failure", "model", "sampling")
+_DETAILS = ("seed", "row_id", "group_id", "slot", "episode", "stop_reason", "failure", "model", "sampling")
 
 
 def messages(observation: Any, role: str) -> list[Json]:
@@ -133,10 +133,10 @@ def _turn(turn: Json) -> Json:
         "logprobs": [_number(logprob) for logprob in turn.get("logprobs", [])],
         "mask": list(map(int, turn.get("loss_mask", []))),
     }
-    return shown | {name: _finite(turn[name]) for name in _TURN_FACTS if turn.get(name) not in (None, {}, [], 0)}
+    return shown | {name: _finite(turn[name]) for name in _TURN_DETAILS if turn.get(name) not in (None, {}, [], 0)}
 
 
-_TURN_FACTS = ("reward_parts", "invalid", "finish", "seconds", "policy_version", "dropped", "usage")
+_TURN_DETAILS = ("reward_parts", "invalid", "finish", "seconds", "policy_version", "dropped", "usage")
 
 
 def _forks(turns: list[Json]) -> list[bool]:

@@ -12,10 +12,11 @@ from gem.errors import BadValue
 from gem.rl.run_folder import RunFolder, complete_checkpoints
 from gem.viewer.episodes import Json, body_of, parse, row_of
 
+_FILES = ("trajectories.jsonl", "failures.jsonl")  # of runs and evaluations; of other folders, all JSON Lines files
 _CURVE = ("success", "reward", "turns_when_won")
 
 
-class _Place(NamedTuple):
+class _Location(NamedTuple):
     """Where an episode is: number of the file, offset and length in bytes."""
 
     file: int
@@ -42,7 +43,7 @@ class Recordings:
         self.paths = list(paths)
         self.files = list(dict.fromkeys(file for path in paths for file in _files(path)))
         self.rows: list[Json] = []
-        self._places: list[_Place] = []
+        self._locations: list[_Place] = []
         self._read, self._lines = [0] * len(self.files), [0] * len(self.files)  # bytes and lines read, by file
         self._lock = Lock()
         self.update()
@@ -64,10 +65,10 @@ class Recordings:
         return body_of(parse(self.line(number)))
 
     def line(self, number: int) -> bytes:
-        place = self._places[number]
-        with self.files[place.file].open("rb") as file:
-            file.seek(place.offset)
-            return file.read(place.length)
+        location = self._locations[number]
+        with self.files[location.file].open("rb") as file:
+            file.seek(location.offset)
+            return file.read(location.length)
 
     def tokenizer(self) -> Path | None:
         """Return the tokenizer of the newest checkpoint of the first run that has one."""
@@ -93,7 +94,7 @@ class Recordings:
                         row = row_of(parse(line), line)
                     except BadValue as e:
                         raise BadValue(f"{path}, line {self._lines[number]}: {e}") from e
-                    self._places.append(_Place(number, self._read[number], len(line)))
+                    self._locations.append(_Location(number, self._read[number], len(line)))
                     self.rows.append({**row, "file": number, "line": self._lines[number]})
                 self._read[number] += len(line)
 
@@ -103,9 +104,8 @@ def _files(path: Path) -> list[Path]:
         raise BadValue(f"{path} does not exist")
     if not path.is_dir():
         return [path]
-    run = RunFolder(path)
-    files = [run.trajectories] if run.trajectories.is_file() else sorted(path.glob("*.jsonl"))
-    files = [file for file in files if file != run.metrics]
+    known = [path / name for name in _FILES if (path / name).is_file()]
+    files = known or sorted(file for file in path.glob("*.jsonl") if file != RunFolder(path).metrics)
     if not files:
         raise BadValue(f"{path} has no JSON Lines file of trajectories (*.jsonl)")
     return files

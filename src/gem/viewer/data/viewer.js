@@ -224,19 +224,19 @@ const several = {}; // field → whether the episodes differ in it
 
 function episode(n, body) {
   const row = rows[n];
-  const facts = { environment: row.env, file: `${data.files[row.file]}, line ${row.line}`, ...body.facts,
+  const details = { environment: row.env, file: `${data.files[row.file]}, line ${row.line}`, ...body.details,
     seconds: row.seconds, "tokens sampled": row.tokens || null };
-  const list = Object.entries(facts).filter(([, value]) => value != null)
+  const list = Object.entries(details).filter(([, value]) => value != null)
     .flatMap(([name, value]) => [el("dt", {}, name.replace("_id", "")), el("dd", {}, number(value))]);
   return el("article", { class: "episode", "aria-label": `Episode ${n + 1}` },
     el("h2", { tabindex: "-1" }, `Episode ${n + 1}: `, el("span", { class: tone(row) }, row.outcome),
       `, reward ${number(row.reward)}, ${plural(row.turns, "turn")}`),
-    el("details", {}, el("summary", {}, "Facts"), el("dl", { class: "facts" }, list),
+    el("details", {}, el("summary", {}, "Details"), el("dl", { class: "details" }, list),
       body.tools.length > 0 && el("pre", {}, JSON.stringify(body.tools, null, 1))),
     noteFields(row),
     body.turns.map((turn, k) => turnSection(n, turn, k, body.turns[k - 1])),
     el("section", { class: "turn", "aria-label": "End" }, el("h3", {}, `End: ${row.outcome}`),
-      body.facts.failure && el("div", { class: "message bad" }, longText(body.facts.failure)),
+      body.details.failure && el("div", { class: "message bad" }, longText(body.details.failure)),
       body.final.map(messageCard)));
 }
 
