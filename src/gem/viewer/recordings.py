@@ -43,7 +43,7 @@ class Recordings:
         self.paths = list(paths)
         self.files = list(dict.fromkeys(file for path in paths for file in _files(path)))
         self.rows: list[Json] = []
-        self._locations: list[_Place] = []
+        self._locations: list[_Location] = []
         self._read, self._lines = [0] * len(self.files), [0] * len(self.files)  # bytes and lines read, by file
         self._lock = Lock()
         self.update()
