@@ -26,10 +26,10 @@ def in_an_empty_folder(monkeypatch, tmp_path):
 
 
 def test_a_policy_is_scored_and_the_records_and_reports_are_written(capsys, tmp_path):
-    flags = ["--policy", "oracle", "--env", GAME, "qa:Facts", "--limit", "5", "--rollouts", "2", "--detect", "0.05"]
+    flags = ["--policy", "oracle", "--env", GAME, "qa:Facts", "--limit", "5", "--detect", "0.05"]
     assert main(["eval", *flags]) == 0
     out = capsys.readouterr().out
-    assert "Expected 95 % interval" in out and "785 tasks" in out and "20/20 done" in out and f"{GAME}: pass^2" in out
+    assert "Expected 95 % interval" in out and "1,178 tasks" in out and "10/10 done" in out
     folder = tmp_path / "evals" / "oracle"
     assert {p.name for p in folder.iterdir()} == {
         "eval.json",
@@ -38,7 +38,7 @@ def test_a_policy_is_scored_and_the_records_and_reports_are_written(capsys, tmp_
         "report.md",
         "trajectories.jsonl",
     }
-    assert len(list(read_jsonl(folder / "trajectories.jsonl"))) == 20
+    assert len(list(read_jsonl(folder / "trajectories.jsonl"))) == 10
     assert json.loads((folder / "report.json").read_text())["envs"][0]["solved"]["value"] == 1.0
     assert main(["eval", *flags, "--json"]) == 0  # in the next free folder
     assert json.loads(capsys.readouterr().out)["folder"] == "evals/oracle-2"
@@ -63,8 +63,8 @@ def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(caps
     assert main(["eval", "--resume", "run", "--concurrency", "2"]) == 0
     assert "6/6" in capsys.readouterr().out
     assert sorted(t.episode for t in read_jsonl(records)) == list(range(6))
-    assert main(["eval", "--resume", "run", "--rollouts", "3"]) == 2
-    assert "rollouts was 1, now 3" in capsys.readouterr().err
+    assert main(["eval", "--resume", "run", "--limit", "7"]) == 2
+    assert "tasks was 6, now 7" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,11 @@ def test_equal_scores_other_than_0_and_1_have_an_interval_within_known_bounds_on
     assert math.isnan(mean_interval([[0.3]], bounds=(-math.inf, math.inf)).high)
 
 
+def test_scores_of_0_and_1_have_the_same_interval_whatever_else_was_possible():
+    scores = [[0], [1], [1], [0]]
+    assert mean_interval(scores, bounds=(-0.1, 1.0)) == mean_interval(scores)
+
+
 def test_an_evaluation_without_tasks_has_no_mean():
     with pytest.raises(BadValue, match="at least one task"):
         mean_interval([])

@@ -149,12 +149,13 @@ def test_a_resumed_run_asks_only_what_is_missing(tmp_path):
     [
         ({"rollouts": 2}, "rollouts was 1, now 2"),
         ({"limit": 5}, r"envs\[0\].tasks was 4, now 5"),
-        ({"policy": "constant:no"}, 'policy.model was "constant:yes", now "constant:no"'),
+        ({"policy": "constant:no"}, 'policy.model was "Scripted", now "constant:no"'),
         ({"wrappers": "concat"}, r'envs\[0\].wrappers was "", now "concat"'),
     ],
 )
 def test_a_resumed_run_refuses_changed_settings_and_names_them(change, difference, tmp_path):
-    settings = {"policy": "constant:yes", "envs": "test:Coin", "limit": 4, "out": str(tmp_path / "run")}
+    policy = Scripted(lambda episode, attempt: "yes")
+    settings = {"policy": policy, "envs": "test:Coin", "limit": 4, "out": str(tmp_path / "run")}
     evaluate(**settings)
     with pytest.raises(BadValue, match=difference):
         evaluate(**{**settings, **change}, resume=True)
@@ -184,6 +185,7 @@ def test_an_occupied_folder_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"rollouts": 2}, "2 rollouts of 'constant:yes' would be equal"),
         ({"rollouts": 0}, "rollouts must be an integer >= 1, got 0"),
         ({"limit": 0}, "limit must be at least 1, got 0"),
         ({"policy": "orcale"}, "'oracle', 'random' or 'constant:TEXT', got 'orcale'"),

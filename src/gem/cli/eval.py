@@ -45,6 +45,7 @@ from gem.evaluate.report import MAX_FAILED_SHARE
 from gem.evaluate.suites import DEFAULT
 from gem.policies import Policy
 
+PLAIN_WIDTH = 160  # characters of a table that is not shown on a terminal
 INTERRUPTED = 130  # exit code that shells report for SIGINT
 LIMIT, ROLLOUTS, CONCURRENCY, RETRIES, TIMEOUT_S = 100, 1, 128, 2, 600.0
 SAMPLING = ("temperature", "max_tokens", "top_p", "reasoning_effort")
@@ -85,7 +86,7 @@ class Config(DataFlags):
 def run(config: Config) -> int:
     if config.words:
         return _compare(config)
-    console = Console(stderr=config.json, highlight=False)
+    console = _console(stderr=config.json)
     settings = _settings(config)
     name = settings.get("policy") or settings.get("model")
     if name is None:
@@ -269,11 +270,20 @@ def _total(report: EvalReport, name: str) -> int:
 
 def _table(report: EvalReport) -> Table:
     table = Table(title=f"Evaluation of {report.model}", title_justify="left")
-    for number, column in enumerate(report.columns):
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
-    for env in report.envs:
-        table.add_row(*map(Text, env.cells()))
+    rows = [env.cells() for env in report.envs]
+    shown = [i for i in range(len(report.columns)) if any(row[i] != "0" for row in rows)]  # leaves out empty counts
+    for i in shown:
+        table.add_column(report.columns[i], justify="right" if i else "left", overflow="fold", no_wrap=i > 0)
+    for row in rows:
+        table.add_row(*(Text(row[i]) for i in shown))
     return table
+
+
+def _console(stderr: bool = False) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    return console
 
 
 def _compare(config: Config) -> int:
@@ -284,7 +294,7 @@ def _compare(config: Config) -> int:
     if config.json:
         print_json(asdict(found))
         return 0
-    console = Console(highlight=False)
+    console = _console()
     table = Table()
     for number, column in enumerate(found.columns):
         table.add_column(Text(column), justify="right" if number else "left", overflow="fold")

@@ -74,17 +74,17 @@ def mean_interval(scores: Scores, *, level: float = LEVEL, bounds: tuple[float, 
 
     Args:
         scores: per task, the scores of its rollouts.
-        bounds: lowest and highest possible score; None means 0 and 1 if all scores are 0 or 1, else unknown. The bounds
-            of the interval are NaN if these are unknown and all task means are equal.
+        bounds: lowest and highest possible score; None if they are unknown. For scores of 0 and 1 they are 0 and 1. The
+            bounds of the interval are NaN if these are unknown and all task means are equal.
 
     Raises:
         BadValue: there is no task, or a task without rollouts.
     """
     means_P = task_means(scores)
     is_binary = all(score in (0, 1) for rollouts in scores for score in rollouts)
-    if bounds is None and is_binary:
+    if is_binary:
         bounds = (0.0, 1.0)
-    if bounds is not None and not (math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] < bounds[1]):
+    elif bounds is not None and not (math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] < bounds[1]):
         bounds = None
     if (is_binary and all(len(rollouts) == 1 for rollouts in scores)) or float(np.ptp(means_P)) == 0.0:
         return _wilson_of_means(means_P, level, bounds)

@@ -77,6 +77,10 @@ def evaluate(
             raise BadValue(f"{name} must be an integer >= {least}, got {value!r}")
     if resume and out is None:
         raise BadValue("resume needs the folder of the evaluation as out=")
+    if isinstance(policy, str) and rollouts > 1:
+        raise BadValue(
+            f"{rollouts} rollouts of {policy!r} would be equal: the seed of the task decides them; raise limit"
+        )
     player, innermost = _player(policy)
     plan = [plan_tasks(env, limit, innermost=innermost) for env in _eval_envs(envs, wrappers)]
     settings = _settings(player, policy, plan, rollouts)
