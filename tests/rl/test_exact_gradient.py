@@ -1,0 +1,170 @@
+"""The gradient of the learner is compared with the exact one of a small environment; see exact_gradient.py.
+
+The expectation of a batch's gradient is computed by enumeration: every batch of one or of two episodes, weighted by its
+probability, through the learner's own functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from exact_gradient import TabularPolicy, all_episodes, exact_gradient, gradient
+from torch import Tensor
+
+from gem.rl import advantages
+from gem.rl.advantages import Estimator
+from gem.rl.batch import collate
+from gem.rl.config import TrainConfig
+from gem.rl.learner import Learner
+
+pytestmark = pytest.mark.train
+EPISODES = all_episodes()
+GAMMA = 0.7
+
+
+@pytest.fixture(autouse=True)
+def double_precision() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def expected_gradient(
+    policy: TabularPolicy, size: int, *, kl_to: TabularPolicy | None = None, **options: Any
+) -> Tensor:
+    """Return the expectation over all batches of `size` episodes of the descent direction of the learner's loss."""
+    settings = {"epochs": 1, "clip": None, "aggregation": "constant", "loss_constant": 1.0, "kl": 0.0} | options
+    if settings.get("advantage") in ("grpo", "rloo", "gigpo"):
+        settings["group_size"] = size
+    config = TrainConfig(batch=size * 4, minibatch=size, **settings)
+    learner = Learner(config, policy)  # type: ignore[arg-type]
+    learner.reference = kl_to  # type: ignore[assignment]
+    played = [
+        (policy.probability(e).item(), e.trajectory([x.item() for x in policy.logps(e)], group=0)) for e in EPISODES
+    ]
+    weighted, divisors = [], set()
+    for members in product(played, repeat=size):
+        probability = torch.tensor([p for p, _ in members]).prod().item()
+        batch = learner.prepare([t for _, t in members])
+        divisors.add(learner.divisor(batch, size))
+        weighted += [replace(e, weight_T=[probability * m for m in e.sequence.loss_mask_T]) for e in batch]
+    (divisor,) = divisors  # the same for all batches, so that their losses can be added
+    loss, _ = learner.loss(collate(weighted, policy.pad_id), divisor * size)
+    return -gradient(policy, loss)
+
+
+def assert_equal(found: Tensor, exact: Tensor) -> None:
+    assert (found - exact).abs().max().item() <= 1e-9
+
+
+def test_the_environment_has_episodes_of_unequal_length_and_its_probabilities_sum_to_one():
+    policy = TabularPolicy()
+    assert len(EPISODES) == 31 and {len(e.states) for e in EPISODES} == {1, 2, 3}
+    assert sum(policy.probability(e).item() for e in EPISODES) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_without_discount_the_exact_gradient_is_that_of_the_expected_return():
+    policy = TabularPolicy()
+    value = torch.stack([policy.probability(e) * sum(e.rewards) for e in EPISODES]).sum()
+    assert_equal(exact_gradient(policy, 1.0), gradient(policy, value))
+
+
+UNBIASED: dict[str, tuple[int, float, dict[str, Any]]] = {  # batch size, gamma of the objective, options
+    "returns": (1, GAMMA, {"advantage": "returns", "gamma": GAMMA}),
+    "turn": (2, GAMMA, {"advantage": "turn", "gamma": GAMMA, "leave_one_out": True, "batch_scale": "none"}),
+    "rloo": (2, 1.0, {"advantage": "rloo"}),
+    "grpo": (2, 1.0, {"advantage": "grpo", "leave_one_out": True, "group_scale": "none"}),
+}
+
+
+@pytest.mark.parametrize("name", UNBIASED)
+def test_an_unbiased_estimator_has_the_exact_gradient_in_expectation(name):
+    policy = TabularPolicy()
+    size, gamma, options = UNBIASED[name]
+    assert_equal(expected_gradient(policy, size, **options), exact_gradient(policy, gamma))
+
+
+def late_turns(batch: list[Any]) -> list[Any]:
+    return [a * [1.03 if k == 1 else 1.0 for k in range(len(a))] for a in batch]
+
+
+@pytest.mark.parametrize("name", UNBIASED)
+def test_an_error_of_3_percent_in_the_advantage_of_one_turn_is_found(name, monkeypatch):
+    compute: Callable[..., Any] = Estimator.__call__
+    monkeypatch.setattr(Estimator, "__call__", lambda self, episodes: late_turns(compute(self, episodes)))
+    policy = TabularPolicy()
+    size, gamma, options = UNBIASED[name]
+    with pytest.raises(AssertionError):
+        assert_equal(expected_gradient(policy, size, **options), exact_gradient(policy, gamma))
+
+
+def test_an_error_of_3_percent_in_the_weight_of_first_tokens_is_found(monkeypatch):
+    policy, collated = TabularPolicy(), collate
+
+    def wrong(chosen: Any, pad_id: int) -> Any:
+        found = collated(chosen, pad_id)
+        first = (found.turn_BT >= 0) & (found.turn_BT.roll(1, 1) < 0)
+        return replace(found, weight_BT=found.weight_BT * torch.where(first, 1.03, 1.0))
+
+    monkeypatch.setitem(globals(), "collate", wrong)
+    with pytest.raises(AssertionError):
+        assert_equal(expected_gradient(policy, 1, **UNBIASED["returns"][2]), exact_gradient(policy, GAMMA))
+
+
+@pytest.mark.parametrize("name", ["turn", "rloo", "grpo"])
+def test_a_baseline_that_contains_3_percent_of_the_own_return_is_found(name, monkeypatch):
+    center = advantages.center
+
+    def wrong(values: Any, groups: Any, leave_one_out: bool = False) -> Any:
+        return center(values, groups, leave_one_out) - 0.03 * values
+
+    monkeypatch.setattr(advantages, "center", wrong)
+    policy = TabularPolicy()
+    size, gamma, options = UNBIASED[name]
+    with pytest.raises(AssertionError):
+        assert_equal(expected_gradient(policy, size, **options), exact_gradient(policy, gamma))
+
+
+def test_dr_grpo_has_the_direction_of_the_exact_gradient_and_a_known_scale():
+    policy = TabularPolicy()
+    found = expected_gradient(policy, 2, advantage="grpo", group_scale="none")
+    assert_equal(2 * found, exact_gradient(policy, 1.0))  # n / (n - 1) for groups of n = 2
+
+
+@pytest.mark.parametrize("loss", ["ppo", "gspo", "cispo"])
+def test_every_loss_has_the_exact_gradient_where_the_policy_sampled(loss):
+    policy = TabularPolicy()
+    options = UNBIASED["returns"][2] | {"loss": loss, "clip": 0.2}
+    assert_equal(expected_gradient(policy, 1, **options), exact_gradient(policy, GAMMA))
+
+
+def test_the_kl_in_the_reward_has_the_gradient_of_the_kl_between_episodes():
+    policy, start = TabularPolicy(), TabularPolicy(seed=1)
+    value = torch.zeros(())
+    for e in EPISODES:
+        ratios = torch.stack(policy.logps(e)) - torch.stack(start.logps(e)).detach()
+        value = value + policy.probability(e) * (sum(e.rewards) - 0.3 * ratios.sum())
+    found = expected_gradient(policy, 1, advantage="returns", gamma=1.0, kl=0.3, kl_in="reward", kl_to=start)
+    assert_equal(found, gradient(policy, value))
+
+
+@pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])
+def test_the_kl_in_the_loss_has_the_gradient_of_the_kl_of_each_token(estimator):
+    policy, start = TabularPolicy(), TabularPolicy(seed=1)
+    kl = torch.zeros(())
+    for e in EPISODES:
+        probability = policy.probability(e).detach()
+        for _, state, beginning, _ in e.tokens():
+            for token in (1, 2):
+                logp, reference = (p.model.logp(state, beginning, token) for p in (policy, start))
+                kl = kl + probability * logp.exp() * (logp - reference.detach())
+    options = {"advantage": "returns", "gamma": GAMMA, "kl": 0.3, "kl_estimator": estimator, "kl_to": start}
+    assert_equal(expected_gradient(policy, 1, **options), exact_gradient(policy, GAMMA) - 0.3 * gradient(policy, kl))
