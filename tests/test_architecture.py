@@ -75,6 +75,7 @@ SUB_ROWS = {
             "values",
             "syscalls",
             "cgroup",
+            "processes",
             "removal",
             "file_locks",
             "semaphores",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gem.sandbox import Case, Limits, Status, make_sandbox
-from gem.sandbox.zygote import cgroup, limits, lockdown, monitor
+from gem.sandbox.zygote import cgroup, limits, lockdown, monitor, processes
 from gem.sandbox.zygote.protocol import RunRequest
 
 MIB = 1 << 20
@@ -270,7 +270,7 @@ def test_a_run_with_many_busy_processes_gets_a_low_priority():
         deadline = time.monotonic() + 30
         while os.getpriority(os.PRIO_PROCESS, pids[0]) < 4:
             assert time.monotonic() < deadline
-            monitor.lower_priority([found for found in map(monitor.process, pids) if found])
+            processes.lower_priority([found for found in map(processes.process, pids) if found])
         assert os.getpriority(os.PRIO_PROCESS, 0) == 0
     finally:
         for pid in pids:
@@ -373,7 +373,7 @@ class TestUserIds:
             deadline = time.monotonic() + 20
             users = set()
             while len(users) < 3 and time.monotonic() < deadline:
-                below = [p.pid for p in monitor.tree([server])]
+                below = [p.pid for p in processes.tree([server])]
                 with contextlib.suppress(FileNotFoundError):
                     users |= {os.stat(f"/proc/{pid}").st_uid for pid in below} - {0}
             assert len(users) == 3
@@ -385,5 +385,5 @@ def test_descriptors_that_the_host_sends_to_a_test_runner_are_not_hidden_files(t
         socket.send_fds(ours, [b"x"], [file.fileno()])
         for own_socket, in_flight in ((None, True), (os.fstat(theirs.fileno()).st_ino, False)):
             hidden = monitor.HiddenFiles(str(tmp_path), own_socket)
-            hidden.add(monitor.process(os.getpid()))
+            hidden.add(processes.process(os.getpid()))
             assert hidden.in_flight is in_flight

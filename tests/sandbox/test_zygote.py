@@ -13,7 +13,7 @@ import pytest
 
 from gem.errors import SandboxError
 from gem.sandbox import Case, Limits, Status, make_sandbox
-from gem.sandbox.zygote import host, landlock, monitor, protocol, removal
+from gem.sandbox.zygote import host, landlock, monitor, processes, protocol, removal
 from gem.sandbox.zygote import sandbox as sandbox_module
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
@@ -166,10 +166,10 @@ def test_measuring_a_process_tree_restores_the_state_of_its_processes():
         for process in started:
             process.stdout.readline()
         pids = [process.pid for process in started]
-        until(lambda: monitor.process(pids[0]).stopped)
-        assert monitor.measured(pids) > 1 << 20
-        assert monitor.process(pids[0]).stopped
-        until(lambda: not monitor.process(pids[1]).stopped)
+        until(lambda: processes.process(pids[0]).stopped)
+        assert processes.measured(pids) > 1 << 20
+        assert processes.process(pids[0]).stopped
+        until(lambda: not processes.process(pids[1]).stopped)
     finally:
         for process in started:
             process.kill()

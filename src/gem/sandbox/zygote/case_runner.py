@@ -29,7 +29,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from gem.sandbox.zygote import landlock, linux, monitor, program, values
+from gem.sandbox.zygote import landlock, linux, processes, program, values
 from gem.sandbox.zygote.cgroup import read_kills, read_usage
 from gem.sandbox.zygote.removal import empty_folder
 from gem.sandbox.zygote.seccomp import GroupFilter
@@ -361,7 +361,7 @@ def kill_test(level: str, pid: int) -> None:
 
 def kill_children() -> None:
     """Kill all children of this process, including orphans that it adopted."""
-    for pid in monitor.children(os.getpid()):
+    for pid in processes.children(os.getpid()):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 
 from gem.sandbox.zygote import cgroup, linux, monitor
+from gem.sandbox.zygote.processes import PAGE, tasks_of_user
 from gem.sandbox.zygote.protocol import RunRequest
 
 OPEN_FILES = 256
@@ -84,7 +85,7 @@ def image_bytes() -> int:
     """
     try:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[0]) * monitor.PAGE
+            return int(file.read().split()[0]) * PAGE
     except OSError:
         return 0
 
@@ -105,7 +106,7 @@ class UserTasks:
     def _visible(self) -> int:
         now = time.monotonic()
         if now - self._when > _COUNT_S:
-            self._seen, self._when = monitor.tasks_of_user(os.getuid()), now
+            self._seen, self._when = tasks_of_user(os.getuid()), now
         return self._seen
 
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
-from gem.sandbox.zygote import file_locks, limits, linux, monitor, semaphores
+from gem.sandbox.zygote import file_locks, limits, linux, processes, semaphores
 from gem.sandbox.zygote.landlock import REFER_SINCE, LandlockRules, hide
 from gem.sandbox.zygote.protocol import RunRequest, ServerSettings
 from gem.sandbox.zygote.removal import remove_tree
@@ -138,7 +138,7 @@ class BasicLevel:
 
     def clean_up(self) -> None:
         """Kill the remaining processes of all runs and remove their files. Called when the server ends."""
-        while left := monitor.children(os.getpid()):
+        while left := processes.children(os.getpid()):
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
                     os.kill(pid, signal.SIGKILL)

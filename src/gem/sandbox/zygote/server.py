@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from gem.sandbox.zygote import case_runner, linux, monitor
+from gem.sandbox.zygote import case_runner, linux, monitor, processes
 from gem.sandbox.zygote.cgroup import Cgroup, Groups, open_groups
 from gem.sandbox.zygote.lockdown import ON_LINUX, BasicLevel, LsmLevel
 from gem.sandbox.zygote.monitor import RunMonitor
@@ -336,7 +336,7 @@ class Server:
         if run.group and run.group.frozen:
             run.group.thaw()
         elif run.stopped is not None:
-            monitor.resume(run.stopped)
+            processes.resume(run.stopped)
             run.stopped = None
 
     def _stop_idle(self, run: Run) -> None:
@@ -347,7 +347,7 @@ class Server:
             run.group.freeze()
         else:
             self._find_roots([run])
-            run.stopped = monitor.stop(run.monitor.roots)
+            run.stopped = processes.stop(run.monitor.roots)
 
     def _interrupt(self, run: Run) -> None:
         """Interrupt the program and the commands that it waits for."""
@@ -361,7 +361,7 @@ class Server:
             os.kill(run.pid, signal.SIGCONT)
         else:
             self._find_roots([run])
-            monitor.kill_all(run.monitor.roots, but=run.pid)
+            processes.kill_all(run.monitor.roots, but=run.pid)
 
     # ---- ending
 
@@ -444,7 +444,7 @@ class Server:
                     os.waitpid(pid, 0)
 
     def _orphans(self) -> list[int]:
-        found = map(monitor.process, set(monitor.children(os.getpid())) - set(self.runs))
+        found = map(processes.process, set(processes.children(os.getpid())) - set(self.runs))
         return [process.pid for process in found if process is not None and process.group not in self.runs]
 
     # ---- monitoring
@@ -481,7 +481,7 @@ class Server:
 
     def _find_roots(self, runs: list[Run]) -> None:
         """Find the processes from which the others of each run descend, including orphans adopted by this server."""
-        orphans = list(map(monitor.process, set(monitor.children(os.getpid())) - set(self.runs))) if runs else []
+        orphans = list(map(processes.process, set(processes.children(os.getpid())) - set(self.runs))) if runs else []
         for run in runs:
             adopted = [p.pid for p in orphans if p is not None and p.group == run.pid]
             run.monitor.roots = [run.pid, *adopted] if run.init is None else [run.pid, run.init]
