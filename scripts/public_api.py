@@ -76,7 +76,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("gem.rl.config", "TrainConfig"),
             ("gem.rl.trainer", "Trainer"),
-            ("gem.rl.advantages", "discounted_returns normalize_batch"),
+            ("gem.rl.advantages", "EpisodeRewards Estimator discounted_returns normalize_batch"),
         ],
     ),
     "Sandboxes": ("Run untrusted programs.", [("gem.sandbox", ALL)]),
