@@ -135,10 +135,13 @@ def test_messages_reach_one_agent_or_all_others():
     env.reset(seed=1)
     env.broadcast_message("ann", "hi")
     env.send_message("bob", "ann", "hello")
-    assert env.shared_memory["ann"] == [{"from": "bob", "message": "hello"}]
-    assert env.shared_memory["cat"] == [{"from": "ann", "message": "hi"}]
+    assert env.shared_memory == [
+        {"from": "ann", "to": "bob", "message": "hi"},
+        {"from": "ann", "to": "cat", "message": "hi"},
+        {"from": "bob", "to": "ann", "message": "hello"},
+    ]
     env.reset()
-    assert env.shared_memory["ann"] == []
+    assert env.shared_memory == []
 
 
 def test_an_agent_can_join_and_leave_a_running_episode():

@@ -525,7 +525,7 @@ def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrid
         UnknownArgument: for any other override that the entry does not accept; the message names the closest one.
         BadValue: for a value whose type is not that of the parameter's annotation, and for a missing argument.
     """
-    overrides = _without_ignored(entry, overrides)
+    overrides = _without_ignored(entry, overrides, stacklevel=5)  # the caller of make()
     signature = inspect.signature(entry)
     parameters = signature.parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -555,16 +555,16 @@ def _dropping_ignored(cls: type[Env], init: Callable[..., None]) -> Callable[...
 
     @wraps(init)
     def construct_without_ignored(self: Any, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **_without_ignored(cls, kwargs))
+        init(self, *args, **_without_ignored(cls, kwargs, stacklevel=4))
 
     return construct_without_ignored
 
 
-def _without_ignored(entry: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+def _without_ignored(entry: Any, kwargs: dict[str, Any], stacklevel: int) -> dict[str, Any]:
     """Return keyword arguments without those that have no effect on a class, after one warning per process."""
     ignored = getattr(entry, "ignored_kwargs", {})
     if (name := next((name for name in kwargs if name in ignored), None)) is not None:
-        warn_without_effect(f"{entry.__name__}: {name}={kwargs[name]!r}", ignored[name], stacklevel=5)
+        warn_without_effect(f"{entry.__name__}: {name}={kwargs[name]!r}", ignored[name], stacklevel)
     return {name: value for name, value in kwargs.items() if name not in ignored}
 
 

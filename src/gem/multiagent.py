@@ -96,7 +96,7 @@ class MultiAgentEnv(Env):
         agents: the agents that are still playing.
         agent_selector: decides which agents act next.
         rewards, terminations, truncations, infos: values of the last step, by agent.
-        shared_memory: the messages that each agent received in this episode, as {"from", "message"}.
+        shared_memory: the messages of this episode in their order, as {"from", "to", "message"}.
     """
 
     possible_agents: Sequence[str] = ()
@@ -106,7 +106,7 @@ class MultiAgentEnv(Env):
     terminations: dict[str, bool]
     truncations: dict[str, bool]
     infos: dict[str, Info]
-    shared_memory: dict[str, list[dict[str, Any]]]
+    shared_memory: list[dict[str, Any]]
     _cumulative_rewards: dict[str, float]  # sums of the rewards of the episode
 
     def __init__(self) -> None:
@@ -205,7 +205,6 @@ class MultiAgentEnv(Env):
             self.agents.append(agent_id)
             self._fill([agent_id])
             self._cumulative_rewards.setdefault(agent_id, 0.0)
-            self.shared_memory.setdefault(agent_id, [])
             if self.agent_selector is not None:
                 self.agent_selector.add_agent(agent_id)
 
@@ -217,12 +216,12 @@ class MultiAgentEnv(Env):
             self.agent_selector.remove_agent(agent_id)
 
     def send_message(self, from_agent: str, to_agent: str, message: Any) -> None:
-        """Append a message to the shared memory of one agent."""
+        """Append a message to one agent to the shared memory."""
         self._check_agent(to_agent)
-        self.shared_memory[to_agent].append({"from": from_agent, "message": message})
+        self.shared_memory.append({"from": from_agent, "to": to_agent, "message": message})
 
     def broadcast_message(self, from_agent: str, message: Any) -> None:
-        """Append a message to the shared memory of all other agents."""
+        """Append a message to each of the other agents to the shared memory."""
         for agent in self.agents:
             if agent != from_agent:
                 self.send_message(from_agent, agent, message)
@@ -231,7 +230,7 @@ class MultiAgentEnv(Env):
         self.agents = list(agents)
         self.rewards, self.terminations, self.truncations, self.infos = {}, {}, {}, {}
         self._cumulative_rewards = dict.fromkeys(agents, 0.0)
-        self.shared_memory = {agent: [] for agent in agents}
+        self.shared_memory = []
         self._fill(agents)
 
     def _fill(self, agents: Sequence[str]) -> None:
@@ -259,5 +258,5 @@ class MultiAgentEnv(Env):
         return observations or {}
 
     def _check_agent(self, agent: str) -> None:
-        if agent not in self.shared_memory:
-            raise BadValue(f"no agent {agent!r}{did_you_mean(str(agent), self.shared_memory)}")
+        if agent not in self._cumulative_rewards:
+            raise BadValue(f"no agent {agent!r}{did_you_mean(str(agent), self._cumulative_rewards)}")

@@ -295,6 +295,7 @@ class TestResets:
         observation, info = ToolEnvWrapper(Echo(), [Python()]).reset(seed=0)
         assert observation == f"Question?\n{Python().instruction_string()}"
         counters = {"tool_use_counter": 0, "tool_success_counter": 0, "tool_faults": {}}
+        counters |= {"prev_ep_tool_use_counter": 0, "prev_ep_tool_success_counter": 0}
         assert info == {"suffix": "Your turn.", **counters}
 
     def test_several_tools_are_listed(self):
@@ -331,7 +332,7 @@ class TestResets:
 
     def test_a_reset_reports_the_previous_episode_and_clears_the_counters(self):
         env = ToolEnvWrapper(Echo(), [Python()])
-        assert "prev_ep_tool_use_counter" not in env.reset(seed=0)[1]
+        assert env.reset(seed=0)[1]["prev_ep_tool_use_counter"] == 0
         env.step("<python>1</python>")
         env.step("<python>fail</python>")
         _, info = env.reset()

@@ -25,7 +25,7 @@ class PaysEnv(Env):
 
 def test_steps_and_rewards_are_counted():
     env = EpisodeTrackingWrapper(PaysEnv())
-    assert env.reset()[1] == {"theirs": 1, "step_counter": 0, "cumulative_rewards": 0.0}
+    env.reset()
     assert env.step("0.5").info == {"theirs": 1, "step_counter": 1, "cumulative_rewards": 0.5}
     assert env.step("0.25").info == {"theirs": 1, "step_counter": 2, "cumulative_rewards": 0.75}
 
@@ -43,10 +43,9 @@ def test_a_reset_reports_the_counts_of_the_previous_episode():
     }
 
 
-def test_a_reset_without_a_previous_step_reports_no_counts():
-    env = EpisodeTrackingWrapper(PaysEnv())
-    env.reset()
-    assert "prev_ep_step_counter" not in env.reset()[1]
+def test_the_first_reset_reports_a_previous_episode_without_steps():
+    info = EpisodeTrackingWrapper(PaysEnv()).reset()[1]
+    assert (info["prev_ep_step_counter"], info["prev_ep_cumulative_rewards"]) == (0, 0.0)
 
 
 def test_the_info_dict_of_the_environment_is_not_modified():

@@ -99,8 +99,8 @@ class ToolEnvWrapper(EnvWrapper):
     The info of a step also contains ``use_tool`` (whether the message contained calls), ``tool_type`` (type of the
     first known tool that was called, or None) and ``parsed_action`` (the message up to the end of its last call). After
     a message with calls, ``tool_calls`` is a list with the id, name, arguments, fault and text of each call. The info
-    of a reset after an episode contains ``prev_ep_tool_use_counter`` and ``prev_ep_tool_success_counter``. With the
-    format "openai", the info of a reset contains ``tools``, a list of schemas for an OpenAI-compatible endpoint.
+    of a reset contains ``prev_ep_tool_use_counter`` and ``prev_ep_tool_success_counter`` of the episode before. With
+    the format "openai", it contains ``tools``, a list of schemas for an OpenAI-compatible endpoint.
 
     Raises:
         BadValue: there are no tools, an object is not a tool, tool_execute_error_reward or a limit is out of range, or
@@ -218,10 +218,9 @@ class ToolEnvWrapper(EnvWrapper):
 
     def _first_observation(self, instructions: str, observation: Any, info: Info) -> tuple[Any, Info]:
         info = dict(info)
-        if self._previous.messages:
-            uses, successes = "prev_ep_tool_use_counter", "prev_ep_tool_success_counter"
-            info[uses] = self._previous.uses + info.get(uses, 0)
-            info[successes] = self._previous.successes + info.get(successes, 0)
+        uses, successes = "prev_ep_tool_use_counter", "prev_ep_tool_success_counter"
+        info[uses] = self._previous.uses + info.get(uses, 0)
+        info[successes] = self._previous.successes + info.get(successes, 0)
         if self.call_format.name == "openai":
             info["tools"] = openai_schemas(self._tool_set.functions)
         self.tool_counts = ToolCounts(over=False)

@@ -10,8 +10,8 @@ from gem.core import EnvWrapper, Info, Step
 class EpisodeTrackingWrapper(EnvWrapper):
     """Adds ``step_counter`` and ``cumulative_rewards`` to info.
 
-    After an episode with at least one step, the info of the next reset also has
-    ``prev_ep_step_counter`` and ``prev_ep_cumulative_rewards``.
+    The info of a reset also has ``prev_ep_step_counter`` and ``prev_ep_cumulative_rewards`` of the episode before, 0 if
+    there was none.
     """
 
     def __init__(self, env: Any) -> None:
@@ -37,12 +37,11 @@ class EpisodeTrackingWrapper(EnvWrapper):
         self.step_counter, self.cumulative_rewards = int(state[0]), state[1]
 
     def _begin(self, observation: Any, info: Info) -> tuple[Any, Info]:
-        if self.step_counter:
-            info = {
-                **info,
-                "prev_ep_step_counter": self.step_counter,
-                "prev_ep_cumulative_rewards": self.cumulative_rewards,
-            }
+        info = {
+            **info,
+            "prev_ep_step_counter": self.step_counter,
+            "prev_ep_cumulative_rewards": self.cumulative_rewards,
+        }
         self.step_counter, self.cumulative_rewards = 0, 0.0
         return observation, self._with_counts(info)
 
