@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 import gem
+from gem import datasets
+from gem.datasets import Rows
+from gem.evaluate import evaluate
 from gem.evaluate.tasks import EvalEnv, held_out_seeds, plan_tasks
 from gem.registry import ENV_REGISTRY
 from gem.seeding import derive
@@ -42,3 +45,16 @@ def test_the_test_split_is_asked_instead_of_the_training_split():
 def test_seeds_of_evaluations_are_none_that_training_derives():
     training = {*range(10_000), *(derive(seed, "train", i) for seed in range(10) for i in range(100))}
     assert not training & set(held_out_seeds(10_000)) and len(set(held_out_seeds(10_000))) == 10_000
+
+
+def test_a_data_set_is_loaded_once_for_all_slots(monkeypatch):
+    loaded = []
+
+    def load_rows(source, split=None):
+        loaded.extend([] if isinstance(source, Rows) else [split])
+        return datasets.load_rows(source, split)
+
+    monkeypatch.setattr("gem.envs.dataset_env.load_rows", load_rows)
+    answer = "constant:<answer>yes</answer>"
+    assert evaluate(answer, "test:Rows", limit=5, concurrency=5)["test:Rows"].solved.value == 1.0
+    assert loaded == ["only"]

@@ -105,6 +105,8 @@ def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = ()) -> T
     tasks = _identified(env, [(i, _content(rows[number], number)) for i, number in enumerate(numbers)])
     split = f" of the split {kwargs['split']!r}" if "split" in kwargs else ""
     asked = partial(ask_only, numbers=numbers, shuffle=False)
+    if ENV_REGISTRY[env.id].runs != "process":  # the slots share the loaded rows
+        kwargs = {**kwargs, "dataset": rows}
     return TaskSet(env, tasks, kwargs, [asked, *wraps], f"{len(tasks):,} of {len(rows):,} rows{split}")
 
 
