@@ -520,6 +520,14 @@ def test_constructors_name_an_argument_of_a_wrong_type(build, said):
         build()
 
 
+@pytest.mark.parametrize("state", [None, [], "state", {}])
+def test_a_value_that_is_no_state_is_rejected(state):
+    env = GuessTheNumberEnv()
+    env.reset(seed=0)
+    with pytest.raises(BadValue, match="state"):
+        env.set_state(state)
+
+
 def test_unknown_constructor_arguments_are_rejected():
     with pytest.raises(TypeError):
         DiceEnv(side=6)

@@ -35,7 +35,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_type_hints
 
-from gem._internal.annotations import check_types
+from gem._internal.annotations import check_arguments, check_types
 from gem._internal.text import short_repr
 from gem.errors import BadAction, BadValue, CompatibilityWarning, UnknownArgument, did_you_mean
 from gem.messages import Observation
@@ -196,8 +196,7 @@ class Env:
         env = super().__new__(cls)
         # Here, because subclasses need not call super().__init__(). The arguments are kept for spawn().
         env._arguments = args, {name: value for name, value in kwargs.items() if name not in cls.ignored_kwargs}
-        by_name = dict(zip(cls.__signature__.parameters, args, strict=False)) if args else {}
-        check_types(cls, {**by_name, **env._arguments[1]})
+        check_arguments(cls, *env._arguments)
         return env
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

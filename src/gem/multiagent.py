@@ -182,7 +182,7 @@ class MultiAgentEnv(Env):
         return Step(self.observe(agent), self._cumulative_rewards[agent], *values)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        own = state.get("multiagent")
+        own = state.get("multiagent") if isinstance(state, Mapping) else None
         if not isinstance(own, Mapping):
             raise BadValue(f"invalid state for {type(self).__name__}: it has no agents")
         super().set_state(state)

@@ -41,7 +41,7 @@ def test_a_script_copies_its_list():
 def test_text_policies_have_no_tokens(policy):
     assert (policy.chat, policy.max_prompt_tokens, policy.version) == (None, None, 0)
     (reply,) = policy.act([request()])
-    assert (reply.sampled_ids, reply.logprobs, reply.finish) == ([], [], None)
+    assert (list(reply.sampled_ids), list(reply.logprobs), reply.finish) == ([], [], None)
     assert policy.act([]) == []
 
 

@@ -298,7 +298,16 @@ def test_values_that_are_not_json_are_refused(value):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"timeout": 0}, {"timeout": float("nan")}, {"backoff": -1}, {"concurrency": 0}, {"retries": -1}]
+    "settings",
+    [
+        {"timeout": 0},
+        {"timeout": float("nan")},
+        {"backoff": -1},
+        {"concurrency": 0},
+        {"retries": -1},
+        {"timeout": "5"},
+        {"concurrency": "5"},
+    ],
 )
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(BadValue, match=next(iter(settings))):

@@ -684,6 +684,7 @@ def test_without_validation_the_first_use_raises():
     [
         ({"max_retries": -1}, "max_retries"),
         ({"execution_timeout": 0}, "timeout"),
+        ({"execution_timeout": "5"}, "execution_timeout must be a number, got '5'"),
         ({"prefix": "sometimes"}, "sometimes"),
         ({"shared": True, "fresh_per_episode": True}, "shared"),
         ({"protocol": "old"}, "protocol"),

@@ -186,6 +186,7 @@ MALFORMED: dict[str, Any] = {
     "reward [1]": ("", [1], False, False, {}),
     "reward nan": ("", float("nan"), False, False, {}),
     "reward inf": Step("", float("inf")),
+    "which is not finite": Step("", 10**400),
     "info []": ("", 1.0, False, False, []),
     "terminated='no'": ("", 1.0, "no", False, {}),
     "truncated=None": Step("", 1.0, False, None),  # type: ignore[arg-type]

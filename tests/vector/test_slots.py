@@ -285,6 +285,16 @@ def test_a_step_that_returns_four_values_is_a_failure():
         env.step(["a"])
 
 
+@pytest.mark.parametrize("answer", [None, "text", ("text", {}, 1)])
+def test_a_reset_that_returns_no_pair_is_a_failure(answer):
+    class Odd(Echo):
+        def reset(self, seed=None):
+            return answer
+
+    with pytest.raises(EnvFailed, match=r"reset\(\) returned .* instead of \(observation, info\)"):
+        SyncVectorEnv([Odd]).reset()
+
+
 # Calls made by engines
 
 

@@ -32,6 +32,12 @@ def check_types(entry: Callable[..., Any], arguments: Mapping[str, Any]) -> None
         raise BadValue(f"{name} must be {parameter.expected}, got {short_repr(value)}{near}")
 
 
+def check_arguments(cls: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Raise BadValue for the first argument of a call of a class whose type does not match its annotation."""
+    parameters = list(inspect.signature(getattr(cls, "__init__")).parameters)[1:] if args else []  # noqa: B009  as above
+    check_types(cls, {**dict(zip(parameters, args, strict=False)), **kwargs})
+
+
 class _Parameter(NamedTuple):
     hint: Any
     default: Any

@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus, urlsplit
 
+from gem._internal.annotations import check_arguments
 from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
 
@@ -110,6 +111,10 @@ class HttpClient:
     """
 
     _background: BackgroundLoop[_ConnectionPool] | None
+
+    def __new__(cls: type[ClientT], *args: Any, **kwargs: Any) -> ClientT:
+        check_arguments(cls, args, kwargs)
+        return super().__new__(cls)
 
     def __init__(self, *, extra: str, timeout: float, concurrency: int, retries: int, backoff: float) -> None:
         if not timeout > 0 or not backoff >= 0:

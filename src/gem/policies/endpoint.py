@@ -15,6 +15,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
+from gem._internal.annotations import check_types
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, api_key, bearer, check_url, wait_for
 from gem._internal.text import short_repr
 from gem.conversation import ChatFormat, as_messages, conversation
@@ -185,8 +186,7 @@ class EndpointPolicy:
                 f"endpoint must be a client, such as Endpoint('http://127.0.0.1:8000/v1', 'model'), got "
                 f"{short_repr(endpoint)}"
             )
-        if tool_role not in ("tool", "user"):
-            raise BadValue(f"tool_role must be 'tool' or 'user', got {tool_role!r}")
+        check_types(EndpointPolicy, {"system": system, "max_prompt_tokens": max_prompt_tokens, "tool_role": tool_role})
         self.endpoint, self.system, self.tool_role, self.sampling = endpoint, system, tool_role, sampling
         if tokenizer is not None and (system is not None or "max_tokens" not in sampling):
             raise BadValue("with a tokenizer, give max_tokens (servers default to 16) and no system message")

@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
+from gem._internal.annotations import check_arguments
 from gem._internal.text import shorten
 from gem.errors import BadValue, did_you_mean
 from gem.messages import ToolCall, ToolErrorType, ToolResult
@@ -49,6 +50,7 @@ class BaseTool:
     _claimed: bool = False  # True after a ToolEnvWrapper has taken ownership of the tool
 
     def __new__(cls: type[ToolT], *args: Any, **kwargs: Any) -> ToolT:
+        check_arguments(cls, args, kwargs)
         tool = super().__new__(cls)
         tool._arguments = (args, kwargs)  # kept for spawn() and pickling
         return tool

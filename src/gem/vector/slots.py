@@ -174,8 +174,7 @@ class SlotGroup:
         self._pending_failures.pop(slot, None)
         env = self.envs[slot]
         try:
-            observation, info = env.reset(seed=seed, **kwargs)
-            info = _checked_info(info, "reset()")
+            observation, info = _as_first(env.reset(seed=seed, **kwargs))
         except CallerError:
             raise
         except InfraError as e:
@@ -404,11 +403,24 @@ def as_step(answer: Any) -> Step:
     return Step(observation, reward, terminated, truncated, info)
 
 
+def _as_first(answer: Any) -> tuple[Any, Info]:
+    """Convert the return value of an environment's reset() to (observation, info). Raises MalformedResult."""
+    try:
+        observation, info = answer
+    except (TypeError, ValueError):
+        raise MalformedResult(f"reset() returned {short_repr(answer, 80)} instead of (observation, info)") from None
+    return observation, _checked_info(info, "reset()")
+
+
 def _checked_reward(reward: Any) -> float:
     if not hasattr(type(reward), "__float__") or getattr(reward, "ndim", 0) > 0:
         raise MalformedResult(f"step() returned the reward {short_repr(reward, 80)}, which is not a number")
-    if not math.isfinite(number := float(reward)):
-        raise MalformedResult(f"step() returned the reward {number}, which is not finite")
+    try:
+        number = float(reward)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise MalformedResult(f"step() returned the reward {short_repr(reward, 80)}, which is not finite")
     return number
 
 

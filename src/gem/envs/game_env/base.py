@@ -144,7 +144,8 @@ class GameEnv(Env, ABC):
         return {**super().get_state(), "turn": self.turn, "over": self.over}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        if not isinstance(state.get("turn"), int) or not isinstance(state.get("over"), bool):
+        fields = state if isinstance(state, Mapping) else {}
+        if not isinstance(fields.get("turn"), int) or not isinstance(fields.get("over"), bool):
             raise BadValue(f"invalid state for {type(self).__name__}: 'turn' or 'over' is missing")
         super().set_state(state)
         self.turn, self.over = state["turn"], state["over"]
