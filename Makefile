@@ -8,7 +8,7 @@ pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
 # Exported, so that the package's build environment is pinned as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test fuzz attack attack-all check format docs clean
+.PHONY: help demo test test-viewer fuzz attack attack-all check format docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -21,6 +21,9 @@ test: $(VENV)/.train $(VENV)/.dev  ## run the tests, in two processes
 
 fuzz: $(VENV)/.train $(VENV)/.dev  ## grade math answers with fresh seeds, beside math-verify; FUZZ_FLAGS='--seconds 600'
 	$(bin)/python tests/graders/fuzz_math.py $(FUZZ_FLAGS)
+
+test-viewer: $(VENV)/.viewer  ## test gem view in headless Chromium (Debian: apt-get install chromium chromium-driver)
+	GEM_TEST_VIEWER=1 GEM_AXE=$(VENV)/axe/node_modules/axe-core/axe.min.js $(bin)/pytest -rs tests/viewer
 
 attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, in two settings
 	$(bin)/pytest -m attack
@@ -56,4 +59,10 @@ $(VENV)/.train: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.train
 	$(pip) --editable '.[all,dev]'
+	touch $@
+
+$(VENV)/.viewer: $(VENV)/.dev
+	$(pip) 'selenium>=4.20'
+	npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core \
+	  || echo "npm could not install axe-core; the accessibility tests are skipped"
 	touch $@

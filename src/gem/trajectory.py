@@ -48,6 +48,8 @@ class Turn:
         dropped: number of the oldest turns omitted from the context.
         usage: token counts that an endpoint reported; empty if none.
         message: the reply as a message, where an endpoint returned tool calls or reasoning; else None.
+        tool_calls: the calls that ToolEnvWrapper found in the action, each with its name, arguments and fault (a
+            ToolErrorType, or None for a successful call). The results are in the next observation.
     """
 
     observation: Any
@@ -66,6 +68,7 @@ class Turn:
     dropped: int = 0
     usage: dict[str, Any] = field(default_factory=dict)
     message: dict[str, Any] | None = None
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if type(self.context) is not TokenIds:

@@ -19,6 +19,8 @@ from gem.errors import BadValue, InfraError
 from gem.policies import RandomPolicy, Reply, Request, ScriptedPolicy
 from gem.registry import make
 from gem.rollout import Collector, collect
+from gem.tools.function_tool import FunctionTool
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.trajectory import Trajectory, read_jsonl, write_jsonl
 from gem.vector import SyncVectorEnv, make_vec
 from gem.wrappers import get_wrapper_fns
@@ -390,3 +392,23 @@ def test_a_size_must_be_an_integer() -> None:
     size: Any = "2"
     with pytest.raises(BadValue, match="got episodes='2'"):
         collect(make_vec("game:GuessTheNumber-v0"), RandomPolicy(), episodes=size)
+
+
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+def test_a_turn_records_its_tool_calls_and_their_faults(tmp_path):
+    def call(name: str) -> str:
+        return f'<tool_call>\n{{"name": "{name}", "arguments": {{"number": 2}}}}\n</tool_call>'
+
+    env = ToolEnvWrapper(
+        make("game:GuessTheNumber-v0-easy", seed=0), [FunctionTool(double)], format="hermes", max_messages=3
+    )
+    policy = ScriptedPolicy([call("double"), call("triple"), "\\boxed{1}"])
+    (episode,) = collect(SyncVectorEnv([lambda: env]), policy, episodes=1)
+    calls = [[(c["name"], c["arguments"], c["fault"]) for c in turn.tool_calls] for turn in episode.turns]
+    assert calls == [[("double", {"number": 2}, None)], [("triple", {"number": 2}, "unknown_tool")], []]
+    write_jsonl(tmp_path / "a.jsonl", [episode])
+    assert list(read_jsonl(tmp_path / "a.jsonl")) == [episode]

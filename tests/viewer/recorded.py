@@ -52,7 +52,8 @@ def with_tools() -> Trajectory:
         message={"role": "assistant", "content": None, "reasoning_content": "Multiply.", "tool_calls": [call]},
         usage={"prompt_tokens": 31},
     )
-    second = Turn("[timeout]", "again", context=[1, 2, 3, 4, 5], role="tool", invalid="malformed")
+    calls = [{"name": "python", "arguments": None, "fault": "malformed"}]
+    second = Turn("[timeout]", "again", context=[1, 2, 3, 4, 5], role="tool", invalid="malformed", tool_calls=calls)
     image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
     picture = [image, {"type": "text", "text": "Look."}]
     third = Turn(

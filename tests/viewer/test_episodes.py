@@ -34,6 +34,12 @@ def test_a_row_counts_forks_invalid_actions_and_tool_errors():
     assert (shown["forks"], shown["invalid"], shown["tool_errors"]) == (1, 1, 1)
 
 
+def test_tool_calls_are_shown_with_their_errors():
+    first, second, _ = body(with_tools())["turns"]
+    assert first["calls"] == []
+    assert second["calls"] == [{"name": "python", "arguments": "null", "fault": "malformed"}]
+
+
 def test_a_failed_episode_has_a_kind_of_failure_and_no_reward():
     shown = row(failed())
     assert (shown["outcome"], shown["failure"], shown["reward"]) == ("failed", "SandboxError", None)

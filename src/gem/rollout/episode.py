@@ -17,6 +17,7 @@ from gem.trajectory import Trajectory, Turn
 NO_PARTS: dict[str, float] = {}  # shared by the turns whose reward has no parts; never modified
 _NO_ITEMS: list[Any] = []  # likewise for their token fields
 _NO_INFO: Info = {}
+_CALL_KEYS = frozenset({"name", "arguments", "fault"})
 _SHOWN_INFO = frozenset({"prefix", "suffix", "use_tool"})  # the only keys of info that affect what the policy is shown
 
 
@@ -188,11 +189,14 @@ class ActiveEpisode:
             self.dropped,
             reply.usage or NO_PARTS,
             reply.message,
+            _NO_ITEMS,
         )
         if info:
             turn.reward = None if "failure" in info else reward
             turn.reward_parts = dict(info["reward_parts"]) if "reward_parts" in info else NO_PARTS
             turn.invalid = info.get("invalid")
+            if "tool_calls" in info:
+                turn.tool_calls = _recorded_calls(info["tool_calls"])
         self.turns.append(turn)
 
     def finish(self, observation: Any, info: Info, terminated: bool, truncated: bool) -> Trajectory:
@@ -209,3 +213,9 @@ class ActiveEpisode:
         """End the episode as truncated after its latest observation, without stepping the environment."""
         info: Info = {"stop_reason": reason} if failure is None else {"stop_reason": reason, "failure": failure}
         return self.finish(self.observation, info, False, True)
+
+
+def _recorded_calls(calls: Any) -> list[dict[str, Any]]:
+    """Return the calls as ToolEnvWrapper reports them in info, without their results."""
+    known = [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+    return [{key: call[key] for key in sorted(_CALL_KEYS)} for call in known if call.keys() >= _CALL_KEYS]

@@ -131,6 +131,7 @@ def _turn(turn: Json) -> Json:
         "fed": list(map(int, turn["prompt_ids"]["adds"])),
         "ids": list(map(int, turn.get("sampled_ids", []))),
         "logprobs": [_number(logprob) for logprob in turn.get("logprobs", [])],
+        "calls": [{**_call(call), "fault": _optional(call["fault"])} for call in turn.get("tool_calls", ())],
         "mask": list(map(int, turn.get("loss_mask", []))),
     }
     return shown | {name: _finite(turn[name]) for name in _TURN_DETAILS if turn.get(name) not in (None, {}, [], 0)}
@@ -147,8 +148,8 @@ def _forks(turns: list[Json]) -> list[bool]:
 
 
 def _tool_errors(turn: Json) -> int:
-    """Return 1 if a tool call of the turn failed or was refused, as far as the trajectory records it."""
-    return int(turn.get("invalid") in _TOOL_ERRORS or bool(turn.get("reward_parts", {}).get("tool_error")))
+    """Return the number of tool calls that failed or were refused. Older trajectories record only some of them."""
+    return sum(call["fault"] is not None for call in turn.get("tool_calls", ())) or turn.get("invalid") in _TOOL_ERRORS
 
 
 def _outcome(data: Json) -> str:

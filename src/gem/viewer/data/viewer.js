@@ -297,7 +297,7 @@ function result(turn) {
     el("span", { class: failed ? "bad" : turn.reward > 0 ? "good" : "" }, failed ? "failed" : `reward ${number(turn.reward)}`),
     turn.reward_parts && el("span", {}, pairs(turn.reward_parts).join(" + ")),
     turn.invalid && el("span", { class: "warn" }, `invalid: ${turn.invalid}`),
-    (turn.calls ?? []).filter((call) => call.fault).map((call) => el("span", { class: "warn" }, `${call.name}: ${call.fault}`)),
+    turn.calls.map((call) => el("span", { class: call.fault ? "warn" : "" }, `${call.name}: ${call.fault ?? "ok"}`)),
     turn.finish && el("span", {}, `finish: ${turn.finish}`),
     turn.seconds && el("span", {}, pairs(turn.seconds).map((text) => `${text} s`).join(", ")),
     turn.ids.length > 0 && el("span", {}, `${plural(turn.ids.length, "token")} after ${turn.context.toLocaleString("en")}`),
@@ -523,5 +523,5 @@ addEventListener("keydown", onKey);
 addEventListener("hashchange", open);
 await refresh();
 await open();
-document.documentElement.dataset.ready = "";
+performance.mark("ready");
 })();
