@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gem.core import Env, EnvWrapper, Step, StopReason
+    from gem.evaluate import evaluate
     from gem.registry import ENV_REGISTRY, EnvSpec, list_envs, make, print_envs, register
     from gem.vector.make import make_vec
 
@@ -25,6 +26,7 @@ __all__ = [
     "EnvWrapper",
     "Step",
     "StopReason",
+    "evaluate",
     "list_envs",
     "make",
     "make_vec",
