@@ -25,6 +25,7 @@ from pathlib import Path
 import gem
 from gem.envs.game_env import players
 from gem.envs.game_env.baselines import EPSILONS, INVERTED, Baselines, families, inversions, stored
+from gem.evaluate.metrics import wilson_interval
 
 BASELINE = "game:GuessTheNumber-v0"
 LEAST_STEPS = {"game:GuessTheNumber": 100_000}  # steps/s; 20,000 for the other families
@@ -37,6 +38,7 @@ ORACLE_SEEDS = {
     "game:Sokoban-v0-hard": 100,
     "game:Sokoban-v0-random": 50,
 }
+ENOUGH = 400  # games above which a win rate is printed without its interval
 MOST_RANDOM = 0.25  # of the oracle's mean: limit of the mean of random legal play in the episodes that it does not win
 STORED = Path(__file__).parent.parent / "src" / "gem" / "envs" / "game_env" / "data" / "baselines.json"
 
@@ -99,8 +101,19 @@ def print_speed(ids: Sequence[str]) -> None:
 
 
 def print_scores(rows: Mapping[str, Baselines]) -> None:
-    print("\n# Scores (games of each player; the oracle's games are counted under Levels)\n")
-    columns = ["id", "games", "oracle sees", "oracle", "wins", "its turns", "random legal", "wins", "not won"]
+    print("\n# Scores\n")
+    columns = [
+        "id",
+        "games",
+        "oracle's games",
+        "oracle sees",
+        "oracle",
+        "wins",
+        "its turns",
+        "random legal",
+        "wins",
+        "not won",
+    ]
     table(*columns, "of the oracle's", "fixed order", "wins", "best sequence", "wins")
     too_much = []
     for env_id, scores in rows.items():
@@ -110,9 +123,10 @@ def print_scores(rows: Mapping[str, Baselines]) -> None:
         row(
             env_id,
             scores.episodes,
+            scores.oracle_episodes,
             gem.ENV_REGISTRY[env_id].oracle_sees,
             f"{scores.oracle.mean:.3f}",
-            f"{scores.oracle.wins:.3f}",
+            win_rate(scores.oracle.wins, scores.oracle_episodes),
             f"{scores.oracle.turns:.2f}",
             f"{scores.random.mean:.3f}",
             f"{scores.random.wins:.3f}",
@@ -145,10 +159,13 @@ def measure(env_id: str, seeds: int) -> Baselines:
 def print_ladders(rows: Mapping[str, Baselines]) -> int:
     """Print the win rates of the oracle with random moves by level. Returns the exit status."""
     print("\n# Levels: games won by the oracle if each action is a random legal one with probability ε\n")
-    table("id", *(f"ε = {epsilon:g}" for epsilon in (0, *EPSILONS, 1)), "games")
+    table("id", *(f"ε = {epsilon:g}" for epsilon in (0, *EPSILONS, 1)), "oracle's games")
     for levels in families(rows).values():
         for env_id in levels:
-            row(env_id, *(f"{wins:.3f}" for wins in rows[env_id].ladder.values()), rows[env_id].oracle_episodes)
+            scores = rows[env_id]
+            games = {epsilon: scores.episodes if epsilon == 1 else scores.oracle_episodes for epsilon in scores.ladder}
+            wins = (win_rate(wins, games[epsilon]) for epsilon, wins in scores.ladder.items())
+            row(env_id, *wins, scores.oracle_episodes)
     print("\nLevels won less often than the next harder one, beyond the 95 % interval:\n")
     unexplained = 0
     for inversion in inversions(rows):
@@ -156,6 +173,14 @@ def print_ladders(rows: Mapping[str, Baselines]) -> int:
         unexplained += reason is None
         print(f"- {inversion.easier} before {inversion.harder}, ε = {inversion.epsilon:g}: {reason or 'UNEXPLAINED'}")
     return 1 if unexplained else 0
+
+
+def win_rate(wins: float, games: int) -> str:
+    """Return a win rate, with its 95 % interval if there are fewer than 400 games."""
+    if games >= ENOUGH:
+        return f"{wins:.3f}"
+    interval = wilson_interval(round(wins * games), games)
+    return f"{wins:.3f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
 def make_seconds(env_id: str) -> float:

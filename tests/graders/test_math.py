@@ -312,20 +312,42 @@ DEGENERATE = {
 }
 
 
+GOLD = r"\sqrt{7}+1"
+VERDICTS = {
+    **dict.fromkeys(DEGENERATE.values(), False),
+    r"1+\sqrt7": True,
+    r"\frac{6}{\sqrt{7}-1}": True,
+    r"\sqrt{8+2\sqrt{7}}": True,
+    r"\frac{(\sqrt{7}+1)^{30}}{(\sqrt{7}+1)^{29}}": True,
+    r"\sqrt{7}-1": False,
+    r"\sqrt{7}+1+\frac{1}{2^{100}}": False,
+    r"\frac{7}{\sqrt{7}-1}": False,
+    r"\sqrt{7+1": False,
+    r"\frac{\sqrt{7}+1}{": False,
+    r"}{\sqrt{7}+1": False,
+    r"\begin{cases}\sqrt{7}+1": False,
+}
+
+
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_a_degenerate_answer_is_wrong(grader, name):
-    assert not grader.grade(DEGENERATE[name], r"\sqrt{7}+1").correct
+    assert not grader.grade(DEGENERATE[name], GOLD).correct
 
 
-def test_degenerate_answers_get_the_same_verdicts_on_a_loaded_machine():
+def test_right_wrong_and_malformed_answers_are_told_apart_on_an_idle_machine(grader):
+    cheap = [answer for answer in VERDICTS if answer not in DEGENERATE.values()]
+    assert {answer: grader.grade(answer, GOLD).correct for answer in cheap} == {each: VERDICTS[each] for each in cheap}
+
+
+def test_right_wrong_malformed_and_degenerate_answers_get_the_same_verdicts_on_a_loaded_machine():
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
     try:
         with (
             GraderPool(2, timeout=WALL_SECONDS, modules=["gem.graders.math_warm"]) as pool,
             ThreadPoolExecutor(2) as two,
         ):
-            graded = two.map(lambda text: MathGrader(pool).grade(text, r"\sqrt{7}+1").correct, DEGENERATE.values())
-            assert dict(zip(DEGENERATE, graded, strict=True)) == dict.fromkeys(DEGENERATE, False)
+            graded = two.map(lambda answer: MathGrader(pool).grade(answer, GOLD).correct, VERDICTS)
+            assert dict(zip(VERDICTS, graded, strict=True)) == VERDICTS
     finally:
         for process in busy:
             process.kill()

@@ -6,7 +6,7 @@ import re
 
 _LABEL = re.compile(
     r"(?:\\text\s*\{)?\s*(?P<said>(?i:option|choice|answer)\s+)?"
-    r"(?:\((?P<round>[A-Z]|[a-e](?=\)\s*\}?$))\)(?=[\s\\}:\d$-]|$)|(?P<dot>[A-Z])[).:](?=[\s\\}]|$)|(?P<alone>[A-Z])(?=\s*\}?$))"
+    r"(?:\((?P<round>[A-Z]|[a-e](?=\)\s*\}?$))\)(?=[\s\\}:\d$-]|$)|(?P<dot>[A-Z])(?:\)|[.:](?=[\s\\}]|$))|(?P<alone>[A-Z])(?=\s*\}?$))"
     r"\s*\}?[.:]?\s*(?P<rest>.*)",
     re.DOTALL,
 )

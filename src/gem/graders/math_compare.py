@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from gem.graders.math_choices import choice_of, listed_choices, names_another, small_choice
 from gem.graders.math_engine import AllOf, AnyOf, SameFormula
-from gem.graders.math_equal import ROUNDING, Verdict, all_of, any_of, latex_of, same_step, same_values
+from gem.graders.math_equal import ROUNDING, Verdict, all_of, any_of, same_step, same_values
 from gem.graders.math_form import has_asked_form
 from gem.graders.math_question import (
     asked_kind,
@@ -38,6 +38,7 @@ from gem.graders.math_values import (
     Relation,
     Value,
     Word,
+    latex_of,
 )
 
 _RESTRICTIONS = {
@@ -66,8 +67,10 @@ _CONSTANT = re.compile(
     r"\s*(?:(?<=[ }]\w)|(?:\\text\{\s*)?\s*is (?:a|any|an arbitrary)(?: real)? (?:constant|number)\s*\}?)\s*[)}]?$"
 )
 _LETTERS = re.compile(r"\\[a-zA-Z]+|[a-zA-Z]")
-_CONSTANT_AT_END = re.compile(r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^cCkK\\])*)\+[ckK]")
-_INTEGRAL = re.compile(r"(?:\\[a-zA-Z]+(?![a-zA-Z])|[^a-zA-Z\\]|[extuyz])*\+C")
+_CONSTANT_AT_END = re.compile(
+    r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^cCkK\\])*)\+\s*(?:[ckCK](?:_\{?[0-9]\}?)?|(?:\\text\{)?const(?:ant)?\.?\}?)"
+)
+_INTEGRAL = re.compile(r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^a-zA-Z\\]|[extuyz])*)\+C")
 
 
 def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Verdict:
@@ -96,6 +99,8 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
     if asks_for_choices(question) and re.fullmatch("A?B?C?D?E?", gold.clean) and len(gold.clean) > 1:
         letters = re.sub(r"\\text|\band\b|[^a-zA-Z]", "", answer.clean)
         return "".join(sorted(letters)) == gold.clean
+    if (integrals := _integrals(answer.clean, gold.clean)) is not None:
+        return SameFormula(*integrals, up_to_constant=True)
     if (texts := _same_parameter(answer.clean, gold.clean)) is not None:
         return compare(read(texts[0]), read(texts[1]), question)
     if (chosen := _same_choice(answer, gold, question)) is not None:
@@ -214,12 +219,10 @@ def _parameter(text: str) -> tuple[str, str, str]:
 def _same_parameter(answer: str, gold: str) -> tuple[str, str] | None:
     """Remove the declarations of parameters, and rename that of the answer to that of the reference answer.
 
-    A constant of integration at the end, as in x^2 + c, is renamed too, and so is the k of the angles x + 2kπ. Return
+    The k of the angles x + 2kπ needs no declaration. Return
     None if there is no parameter, or the declared sets differ.
     """
     (ours, letter, numbers), (theirs, wanted, gold_numbers) = _parameter(answer), _parameter(gold)
-    if (constant := _CONSTANT_AT_END.fullmatch(answer)) is not None and _INTEGRAL.fullmatch(gold) is not None:
-        return constant.group(1) + "+C", gold
     letters, gold_letters = (set(_LETTERS.findall(text)) for text in (ours, theirs))
     periodic = r"\pi" in letters & gold_letters
     only, gold_only = letters - gold_letters, gold_letters - letters
@@ -233,6 +236,12 @@ def _same_parameter(answer: str, gold: str) -> tuple[str, str] | None:
     if letter and wanted and letter != wanted and wanted not in letters:
         ours = _LETTERS.sub(lambda m: wanted if m.group() == letter else m.group(), ours)
     return ours, theirs
+
+
+def _integrals(answer: str, gold: str) -> tuple[str, str] | None:
+    """Return two indefinite integrals without their constants, which must be at the end; None for other texts."""
+    ours, theirs = _CONSTANT_AT_END.fullmatch(answer.rpartition("=")[2]), _INTEGRAL.fullmatch(gold.rpartition("=")[2])
+    return None if ours is None or theirs is None else (ours.group(1), theirs.group(1))
 
 
 def _without_percent(value: Value) -> Value:

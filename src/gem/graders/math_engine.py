@@ -21,8 +21,8 @@ from typing import Any
 
 from gem._internal.text import short_repr
 from gem.errors import BadValue, GraderError, require
-from gem.graders.math_sets import formulas_in, same_real_set, with_bounds
-from gem.graders.math_values import Value
+from gem.graders.math_sets import case_at, case_points, formulas_in, same_real_set, with_bounds
+from gem.graders.math_values import Value, latex_of
 
 DIGITS = 40  # decimal digits of numerical evaluation, in addition to twice the size of the formula
 AGREEMENT = 30  # decimal digits that must agree, in addition to the size of the formula
@@ -55,11 +55,13 @@ class SameFormula:
     Args:
         integers: letters that stand for positive integers, as k, m and n always do in floors and factorials; all others
             stand for complex numbers.
+        up_to_constant: whether the expressions may differ by a constant.
     """
 
     answer: str
     gold: str
     integers: str = ""
+    up_to_constant: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,14 @@ class SameSet:
 
 
 @dataclass(frozen=True)
+class SameCases:
+    """The condition that two functions are equal at the bounds of cases and between them. One is piecewise, or both."""
+
+    answer: Value
+    gold: Value
+
+
+@dataclass(frozen=True)
 class AllOf:
     conditions: tuple[Condition, ...]
 
@@ -107,7 +117,7 @@ class Matching:
     rows: tuple[tuple[bool | Condition, ...], ...]
 
 
-Condition = SameFormula | SameEquation | SameSet | Rounded | AllOf | AnyOf | Matching
+Condition = SameFormula | SameEquation | SameSet | SameCases | Rounded | AllOf | AnyOf | Matching
 
 
 def first_true(conditions: Sequence[Condition]) -> int | None:
@@ -203,10 +213,12 @@ def holds(condition: bool | Condition) -> bool:
             return _same_equation(condition.answer, condition.gold)
         if isinstance(condition, SameSet):
             return _same_set(condition.answer, condition.gold)
+        if isinstance(condition, SameCases):
+            return _same_cases(condition.answer, condition.gold)
         if isinstance(condition, Rounded):
             value = _sympy().N(parse(condition.difference), DIGITS)
             return bool(value.is_Float and abs(value) <= condition.tolerance)
-        return _same_formula(condition.answer, condition.gold, condition.integers)
+        return _same_formula(condition)
     except _UNREADABLE:
         return False
 
@@ -225,11 +237,16 @@ def _match(rows: Sequence[Sequence[bool | Condition]]) -> bool:
     return True
 
 
-def _same_formula(answer: str, gold: str, integers: str) -> bool:
-    ours, theirs = parse(answer), parse(gold)
+def _same_formula(condition: SameFormula) -> bool:
+    ours, theirs = parse(condition.answer), parse(condition.gold)
     if bool(ours == theirs):
         return True
-    return _is_expression(ours) and _is_expression(theirs) and _vanishes(ours - theirs, integers)
+    if not _is_expression(ours) or not _is_expression(theirs):
+        return False
+    difference = ours - theirs
+    if condition.up_to_constant:
+        difference -= difference.subs(_random_point(_symbols(difference), POINTS))
+    return _vanishes(difference, condition.integers)
 
 
 def _same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
@@ -262,6 +279,19 @@ def _same_set(answer: Value, gold: Value) -> bool:
         return exact
 
     return same_real_set(with_bounds(answer, number), with_bounds(gold, number))
+
+
+def _same_cases(answer: Value, gold: Value) -> bool:
+    name, points = case_points((answer, gold))
+    for x in points:
+        cases = [case_at(value, x) for value in (answer, gold)]
+        if cases == [None, None]:
+            continue
+        at = {_sympy().Symbol(name): _sympy().Rational(x.numerator, x.denominator)}
+        ours, theirs = (None if case is None else parse(latex_of(case)).subs(at) for case in cases)
+        if ours is None or theirs is None or not _vanishes(ours - theirs):
+            return False
+    return True
 
 
 def _is_multiple(ours: Any, theirs: Any) -> bool:

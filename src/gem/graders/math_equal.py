@@ -11,9 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from gem.graders.math_engine import AllOf, AnyOf, Condition, Matching, Rounded, SameEquation, SameFormula, SameSet
+from gem.graders.math_engine import (
+    AllOf,
+    AnyOf,
+    Condition,
+    Matching,
+    Rounded,
+    SameCases,
+    SameEquation,
+    SameFormula,
+    SameSet,
+)
 from gem.graders.math_read import read
-from gem.graders.math_sets import formulas_in, is_composed, is_real_set, same_real_set
+from gem.graders.math_sets import formulas_in, is_composed, is_piecewise, is_real_set, same_real_set
 from gem.graders.math_units import capital_unit, dimensions_of, unit_as_letter
 from gem.graders.math_values import (
     Chain,
@@ -28,6 +38,7 @@ from gem.graders.math_values import (
     Relation,
     Value,
     Word,
+    latex_of,
     normalize_word,
 )
 
@@ -35,6 +46,7 @@ ROUNDING = Fraction(1, 10**12)
 HALF_DAY = 12 * 3600  # seconds
 Verdict = bool | Condition
 _ORDERED = ("tuple", "matrix", "ratio", "difference")
+_ALONE = ("union", "cases")  # kinds that equal their own kind only
 _LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
 _POINT = re.compile(r"[A-Z]'*(\(.*,.*\))")
 _ANGLE = re.compile(r"m?\\angle\s*\{?([A-Z]+)\}?")  # its letters are points, not factors
@@ -83,6 +95,8 @@ def same_step(left: Value, right: Value, tolerance: Fraction) -> Verdict:
 
 
 def _collections(a: Value, g: Value) -> Verdict:
+    if any(map(is_piecewise, (a, g))) and all(is_piecewise(each) or isinstance(each, Formula) for each in (a, g)):
+        return SameCases(a, g)
     if _is_singleton(a) and not _is_singleton(g) and isinstance(a, Group):
         return same_values(a.items[0], g)
     if _is_singleton(g) and not _is_singleton(a) and isinstance(g, Group):
@@ -182,7 +196,7 @@ def _pair_as_interval(pair: Group, interval: Interval) -> Verdict:
 def _groups(a: Group, g: Group) -> Verdict:
     if {a.kind, g.kind} == {"list", "tuple"}:  # the brackets may be missing, as in 1, 2 for (1, 2)
         a, g = replace(a, kind="tuple"), replace(g, kind="tuple")
-    if a.kind != g.kind and (a.kind in _ORDERED or g.kind in _ORDERED or "union" in (a.kind, g.kind)):
+    if a.kind != g.kind and (a.kind in _ORDERED or g.kind in _ORDERED or {a.kind, g.kind} & set(_ALONE)):
         return False
     if "set" in (a.kind, g.kind) and (_count_names(a) > 1 or _count_names(g) > 1):
         return False
@@ -321,12 +335,6 @@ def _conversion(unit: str, gold: str) -> Fraction | None:
 
 def _as_radians(value: Number | Formula) -> str:
     return rf"({latex_of(value)})\cdot\frac{{\pi}}{{180}}" if value.unit == "degree" else latex_of(value)
-
-
-def latex_of(value: Value) -> str:
-    if isinstance(value, Number):
-        return rf"\frac{{{value.exact.numerator}}}{{{value.exact.denominator}}}"
-    return value.latex if isinstance(value, Formula) else ""
 
 
 def _product(x: Value, y: Value) -> Value:

@@ -72,6 +72,8 @@ _ANGLE_OF = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")  # degrees after such a
 _CALCULUS = re.compile(r"\\(?:int|lim|sum|prod)(?![a-z])")  # in these formulas, letters after numbers are variables
 _CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?)?\s*(?:\\text\{\s*)?([ap])?(?(4)\.?\s*m\b\.?)\s*\}?", re.I)
 LONGEST_SCALED = 60  # maximum number of characters of a number such as "1.5 million"
+_ZERO = Number(Fraction(0))
+_EXCEPT = re.compile(r"(?:all|any) real(?: number)?s (?:except|but|other than) (?:for )?(?:[a-z] ?= ?)?(?P<points>.+)")
 _EVERYTHING = Interval(None, None, (False, False))
 _DIVERGES = r"(?:(?:it|the \w+) )?(?:diverges|tends|goes|grows) to "
 _PHRASES: tuple[tuple[re.Pattern[str], Value], ...] = tuple(
@@ -83,6 +85,9 @@ _PHRASES: tuple[tuple[re.Pattern[str], Value], ...] = tuple(
             Group("set", ()),
         ),
         (r"(?:all|the|all of the)? ?real(?: numbers)?|(?:all|the) reals", _EVERYTHING),
+        (r"(?:all )?positive real(?: number)?s", Interval(_ZERO, None, (False, False))),
+        (r"(?:all )?negative real(?: number)?s", Interval(None, _ZERO, (False, False))),
+        (r"(?:all )?non-?negative real(?: number)?s", Interval(_ZERO, None, (True, False))),
         (r"infinite(?:ly many(?: solutions)?)?", Formula(r"\infty")),
         (rf"(?:{_DIVERGES})?(?:positive |\+)?(?:infinity|\\infty)", Formula(r"\infty")),
         (rf"(?:{_DIVERGES})?(?:negative |minus |-)(?:infinity|\\infty)", Formula(r"-\infty")),
@@ -122,6 +127,10 @@ def _read_words(text: str) -> Value | None:
 def _read(text: str) -> Value:
     if (number := _read_number(text)) is not None:
         return number
+    if (excluded := _EXCEPT.fullmatch(re.sub(r"\\text\{([^{}]*)\}", r"\1", text))) is not None:
+        points = _read(excluded["points"])
+        items = points.items if isinstance(points, Group) else (points,)
+        return Group("difference", (_EVERYTHING, Group("set", items)))
     if (quoted := re.fullmatch(r"\\text\{([^{}]*)\}", text)) is not None:
         return _read_quoted(quoted.group(1).strip())
     for reader in _READERS:
@@ -170,13 +179,14 @@ def _read_difference(text: str) -> Value | None:
 
 
 def _read_cases(text: str) -> Value | None:
-    """Parse a piecewise function as an unordered list of pairs of a value and its condition."""
-    match = re.fullmatch(r"\\begin\{cases\}(.*)\\end\{cases\}", text)
-    rows = [row.split("&") for row in re.split(r"\\\\", match.group(1)) if row.strip()] if match is not None else []
+    """Parse a piecewise function with or without a name, as pairs of a value and its condition."""
+    match = re.fullmatch(r"(?:([^={}\\]+)=)?\\begin\{cases\}(.*)\\end\{cases\}", text)
+    rows = [row.split("&") for row in re.split(r"\\\\", match.group(2)) if row.strip()] if match is not None else []
     if len(rows) < 2 or any(len(row) != 2 or not all(cell.strip() for cell in row) for row in rows):
         return None
     pairs = [(value, re.sub(r"\\text\{\s*(?:if|for|when)\s*\}", "", condition)) for value, condition in rows]
-    return Group("list", tuple(Group("tuple", tuple(_read(cell.strip(" ,")) for cell in pair)) for pair in pairs))
+    cases = Group("cases", tuple(Group("tuple", tuple(_read(cell.strip(" ,")) for cell in pair)) for pair in pairs))
+    return Named(match.group(1), cases) if match is not None and match.group(1) else cases
 
 
 def _read_builder(text: str) -> Value | None:
@@ -189,7 +199,7 @@ def _read_congruence(text: str) -> Value | None:
     """Parse a congruence such as x ≡ 3 (mod 5) or 3 (mod 5); return None for other text."""
     before, marked, after = text.partition(r"\pmod{")
     modulus = after.rstrip(")").removesuffix("}")
-    if not marked or not modulus or re.search(r"[{}\\]", modulus):
+    if not marked or not modulus or re.search(r"[{}\\]", modulus) or r"\not" in before:
         return None
     name, _, value = before.rstrip(" (").rpartition(r"\equiv")
     return Congruence(name.strip(), _read(value.strip()), _read(modulus)) if value.strip() else None

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from gem.graders.math_read import ParsedAnswer, read
 from gem.graders.math_text import split, split_with_separators
+from gem.graders.math_units import UNITS, parse_unit
 from gem.graders.math_values import SCALES, Congruence, Group, Named, Number, Value, Word, spelled_number
 
 _PARITY = re.compile(
@@ -28,7 +29,7 @@ _LINEAR = re.compile(
 _BASIS = re.compile(r"\\(?:text|hat|vec|boldsymbol|bm|mathbf)\s*\{\s*(?:\\text\{\s*)?\\?([ijk])(?:math)?\s*\}\}?")
 _TERM = re.compile(r"(?P<factor>.*?)\s*(?:\\cdot\s*)?(?P<axis>[ijk])")
 _LABELED = re.compile(
-    r"(?P<label>[a-z][a-z ]*?)\s*(?:is|=|:|of)?\s*(?P<value>(?:[-+]?[\d\\$.]|\(|\[).*)", re.IGNORECASE
+    r"(?P<label>[a-z][a-z -]*?)\s*(?:is|=|:|of)?\s*(?P<value>(?:[-+]?[\d\\$.]|\(|\[).*)", re.IGNORECASE
 )
 _WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
 _COUNTED = re.compile(
@@ -43,6 +44,7 @@ _CHANGING = re.compile(  # words that change the meaning of a sentence with the 
     "|twice|half|double|minus|plus|wrong|false|incorrect|if|unless|maybe|perhaps|probably|isn't|almost|nearly|(?:an)?other"
     "|every|each|per"
 )
+_ALTERNATIVES = re.compile(r"(\w+),? or (?:an? |the )?(\w+)")
 _MOST = ("most", "greatest", "largest", "highest", "fastest", "tallest", "biggest", "oldest", "longest")
 _LEAST = ("least", "smallest", "lowest", "slowest", "shortest", "youngest", "fewest")
 
@@ -174,37 +176,54 @@ def _said(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Value | No
     """Return the number or the name that a sentence in the words of the question says; None for other answers."""
     text = plain(answer.clean)
     if isinstance(gold.value, Word) and len(gold.value.text) > 1:
-        before, found, after = text.casefold().partition(gold.value.text)
-        same = found and not re.search(r"\w$", before) and not re.match(r"\w", after)
-        return gold.value if same and _adds_nothing(f"{before} {after}", question) else None
+        named = re.split(rf"(?<!\w){re.escape(gold.value.text)}(?!\w)", text, flags=re.IGNORECASE)
+        others = _WORD.findall(" ".join(named)[1:])  # the first word of a sentence has a capital
+        if len(named) != 2 or any(word[0].isupper() for word in others):
+            return None
+        return gold.value if _adds_nothing(" ".join(named), question) else None
     match = _COUNTED.fullmatch(text)
-    if (
-        match is None
-        or not match["before"].strip()
-        or not _adds_nothing(f"{match['before']} {match['after']}", question)
-    ):
+    if match is None or not match["before"].strip():
         return None
-    words = match["after"].split()
-    return read(f"{match['number']} {words[0]}" if words else match["number"]).value
+    unit, _, after = match["after"].strip().partition(" ")
+    extra = after if parse_unit(unit) in UNITS else match["after"]
+    return (
+        read(f"{match['number']} {unit}".strip()).value
+        if _adds_nothing(f"{match['before']} {extra}", question)
+        else None
+    )
 
 
 def _adds_nothing(text: str, question: str) -> bool:
-    """Return whether all words of a text are words of the question or words without a meaning of their own."""
-    asked = re.findall(r"[^.?!]*\?", question)[-1:] or [question]
-    known = {_root(word) for word in _WORD.findall(asked[0].casefold())}
-    words = _WORD.findall(text.casefold())
+    """Return whether all words of a text are words of the question or words without a meaning of their own.
+
+    The alternatives of the question, as in "Ann or Ben", have a meaning of their own, and so do its names except for
+    the first, which is the subject.
+    """
+    asked = (re.findall(r"[^.?!]*\?", question)[-1:] or [question])[0]
+    names = [word for word in _WORD.findall(asked.strip()[1:]) if word[0].isupper()]
+    asked = asked.casefold()
+    known = {_root(word) for word in _WORD.findall(asked)}
+    alternatives = {word for pair in _ALTERNATIVES.findall(asked) for word in _WORD.findall(" ".join(pair))}
     for same, opposite in ((_MOST, _LEAST), (_LEAST, _MOST)):
         if known & {_root(word) for word in same} and not known & {_root(word) for word in opposite}:
             known |= {_root(word) for word in same}
-    return not re.search(r"[^\w\s',.]", text) and all(
-        _FILLING.fullmatch(word) or (_root(word) in known and not _CHANGING.fullmatch(word) and not _is_number(word))
-        for word in words
+    subjects = [word for word in _WORD.findall(text) if word in names]
+    return (
+        subjects[:1] in ([], names[:1])
+        and not re.search(r"[^\w\s'.]", text)
+        and all(
+            _FILLING.fullmatch(word)
+            or (
+                _root(word) in known
+                and word not in alternatives
+                and not _CHANGING.fullmatch(word)
+                and word not in SCALES
+                and spelled_number(word) is None
+            )
+            for word in _WORD.findall(text.casefold())
+        )
     )
 
 
 def _root(word: str) -> str:
     return re.sub(r"(?:ied|ies|ing|ed|es|s|e|y)$", "", word) if len(word) > 3 else word
-
-
-def _is_number(word: str) -> bool:
-    return word in SCALES or spelled_number(word) is not None

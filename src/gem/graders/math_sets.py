@@ -1,4 +1,4 @@
-"""Sets of real numbers bounded by constants: intervals, unions, differences, x != 2, |x| < 2."""
+"""Sets of real numbers bounded by constants: intervals, unions, differences, x != 2, |x| < 2; piecewise functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from gem.graders.math_values import Formula, Group, Interval, Named, Number, Relation, Value
+from gem.graders.math_values import Formula, Group, Interval, Named, Number, Relation, Value, Word
 
 _LETTER, _ABSOLUTE = re.compile("([a-zA-Z])"), re.compile(r"\|([a-zA-Z])([+-]\d+(?:/\d+|\.\d+)?)?\|")
 _CONSTANT = re.compile(r"(?:\\(?:sqrt|frac|cdot|pi|ln|log)(?![a-zA-Z])|(?<![a-zA-Z\\])e(?![a-zA-Z])|[^a-zA-Z\\])+")
@@ -97,6 +97,45 @@ def same_real_set(a: Value, g: Value) -> bool:
     bounds = sorted({*_bounds(a), *_bounds(g)}) or [Fraction(0)]
     middles = [(low + high) / 2 for low, high in pairwise(bounds)]
     return all(_has(a, x) is _has(g, x) for x in (*bounds, *middles, bounds[0] - 1, bounds[-1] + 1))
+
+
+def is_piecewise(value: Value) -> bool:
+    """Return whether a value has cases whose conditions are sets of numbers bounded by numbers, or "otherwise"."""
+    return (
+        isinstance(value, Group)
+        and value.kind == "cases"
+        and all(
+            _is_rest(condition) or (is_real_set(condition) and not formulas_in(condition))
+            for _, condition in _rows(value)
+        )
+        and len({name for _, condition in _rows(value) for name in _variables(condition)}) == 1
+    )
+
+
+def case_points(values: tuple[Value, ...]) -> tuple[str, list[Fraction]]:
+    """Return the variable of piecewise functions, and numbers at the bounds of their cases and between them."""
+    conditions = [condition for value in values if is_piecewise(value) for _, condition in _rows(value)]
+    name = next(name for condition in conditions for name in _variables(condition))
+    bounds = sorted({bound for condition in conditions for bound in _bounds(condition)})
+    outside = [bounds[0] - 1, bounds[0] - Fraction(7, 3), bounds[-1] + 1, bounds[-1] + Fraction(7, 3)]
+    between = [low + (high - low) * part for low, high in pairwise(bounds) for part in (Fraction(1, 2), Fraction(1, 3))]
+    return name, [*bounds, *between, *outside]
+
+
+def case_at(value: Value, x: Fraction) -> Value | None:
+    """Return the case of a piecewise function that holds at a number, or any other value; None if no case holds."""
+    if not is_piecewise(value):
+        return value
+    return next((case for case, condition in _rows(value) if _is_rest(condition) or _has(condition, x)), None)
+
+
+def _rows(cases: Value) -> list[tuple[Value, Value]]:
+    items = cases.items if isinstance(cases, Group) else ()
+    return [(item.items[0], item.items[1]) for item in items if isinstance(item, Group)]
+
+
+def _is_rest(condition: Value) -> bool:
+    return condition in (Word("otherwise"), Word("else"))
 
 
 def _variables(value: Value) -> set[str]:

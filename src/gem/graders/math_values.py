@@ -45,8 +45,8 @@ class Group:
     """A collection of values.
 
     Args:
-        kind: "tuple", "ratio", "matrix" (a tuple of rows) and "difference" (of two sets) are ordered; "set", "list" and
-            "union" are not.
+        kind: "tuple", "ratio", "matrix" (a tuple of rows) and "difference" (of two sets) are ordered; "set", "list",
+            "union" and "cases" (pairs of a value and its condition) are not.
     """
 
     kind: str
@@ -238,6 +238,9 @@ def spelled_value(text: str) -> Fraction | None:
     words = " ".join(text.lower().replace("-", " ").split())
     if (count := spelled_number(words)) is not None:
         return Fraction(count)
+    if words.startswith(("minus ", "negative ")):
+        below = spelled_value(words.partition(" ")[2])
+        return None if below is None else -below
     if words in ("a dozen", "half a dozen"):
         return Fraction(6 if words[0] == "h" else 12)
     if (large := _LARGE.fullmatch(words)) is not None:
@@ -251,6 +254,13 @@ def spelled_value(text: str) -> Fraction | None:
     top = 1 if part["top"] in (None, "a", "an") else spelled_number(part["top"])
     size = {"half": 2, "quarter": 4, "quarters": 4}.get(part["part"]) or _SIZES.get(part["part"])
     return None if whole is None or top is None or size is None else whole + Fraction(top, size)
+
+
+def latex_of(value: Value) -> str:
+    """Return a number or a formula as LaTeX, without its unit; "" for any other value."""
+    if isinstance(value, Number):
+        return rf"\frac{{{value.exact.numerator}}}{{{value.exact.denominator}}}"
+    return value.latex if isinstance(value, Formula) else ""
 
 
 def is_word(text: str) -> bool:
