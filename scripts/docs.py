@@ -183,18 +183,25 @@ def single_ticks(text: str) -> str:
 
 
 def compatibility() -> str:
-    tables = runpy.run_path(str(ROOT / "tests" / "compat" / "published.py"))
+    folder = ROOT / "tests" / "compat"
+    tables = runpy.run_path(str(folder / "published.py")) | runpy.run_path(str(folder / "published_behaviours.py"))
     names = tables["NOT_PROVIDED"]
     parts = [
         "# Code written for the published package\n",
-        "<!-- Written by scripts/docs.py from tests/compat/published.py. -->\n",
+        "<!-- Written by scripts/docs.py from published.py and published_behaviours.py in tests/compat. -->\n",
         "Programs, configurations and trainers written for the published `gem` (`gem-llm`) run unchanged: its ids,",
         "modules, names and arguments work here, except for those listed below. `tests/compat` compares the two.",
         "Keyword arguments without an effect here are dropped with one CompatibilityWarning per process.\n",
+        "## What is the same\n",
+        "".join(f"* {text}\n" for text in tables["SAME"]),
         "## What is stricter\n",
         table(["topic", "published", "here", "why"], tables["STRICTER"]),
         "## What is different\n",
         table(["topic", "published", "here", "why"], tables["DIFFERENT"]),
+        "## Undocumented behaviour\n\nWhere the published behaviour is unknown or failed; agents follow PettingZoo.\n",
+        table(["topic", "here"], tables["OPEN"]),
+        "## Defaults that differ\n\nThey matter to code that calls a class. The ids set their arguments.\n",
+        table(["argument", "published", "here", "why"], tables["defaults"]()),
         "## Switches\n",
         table(["setting", "use"], tables["SWITCHES"].items()),
         "## Forwarded modules\n\nThese paths keep working. New code should import from the module on the right.\n",

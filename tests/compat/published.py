@@ -1,11 +1,16 @@
-"""Tables about the published package: the tests of this folder check them, and scripts/docs.py prints them.
+"""Tables of the published names: the tests of this folder check them, and scripts/docs.py prints them.
 
 published_surface.txt lists its names and signatures, as recorded at the end of 2025.
 """
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 RECORD = Path(__file__).with_name("published_surface.txt")
 
@@ -100,7 +105,7 @@ ARGUMENTS_DIFFER = {
 # Arguments and options without effect → why. Of classes, they are their ignored_kwargs.
 IGNORED = {
     "`MathEnv(use_mp=…)`, `MathVisualEnv(use_mp=…)`": "expensive comparisons always run in worker processes",
-    "`MathEnv(max_turns=…)`, `QaEnv(max_turns=…)`": "an episode has one turn",
+    "`MathEnv(max_turns=…)`, `MathVisualEnv(max_turns=…)`, `QaEnv(max_turns=…)`": "an episode has one turn",
     "`QaEnv(load_from_cache_file=…)`": "rows are read without a cache of prompts",
     "`CodeEnv(max_workers=…)`": "the sandbox decides how many tests run at once",
     "`CodeEnv(verbose=…)`": "`info['tests']` has the results",
@@ -111,147 +116,58 @@ IGNORED = {
     "`serp_search_server --max_batch_size --num_workers --max_wait_time`": "each query is sent at once",
 }
 
-# (topic, published, here, why)
-STRICTER = [
-    (
-        "unknown arguments",
-        "swallowed: `make(id, max_turn=1)` played the default number of turns",
-        "an error that suggests the closest name",
-        "a misspelled setting trains another task",
-    ),
-    (
-        "slow answers in math",
-        "one answer such as `9**9**9` kept the grader busy, and the correct answers after it scored 0",
-        "the worker is killed; GraderError, never a reward",
-        "an outage must not be a wrong answer",
-    ),
-    (
-        "units in math",
-        "`10 miles` earned 1.0 for `10 km`, `y=5` for `x=5`, `(1,234)` for `1234`",
-        "0.0",
-        "wrong answers earned full reward",
-    ),
-    (
-        "empty tool calls",
-        "`<python></python>` earned 0.05 + 0.25 with `python_tool`",
-        "a refused call without reward",
-        "a policy learns to repeat it",
-    ),
-    (
-        "GuessTheNumber at the turn limit",
-        "the distance to the secret was paid: always guessing 25 earned 0.744",
-        "0.0 without a hit",
-        "a constant policy must not earn more than chance",
-    ),
-    (
-        "TowerofHanoi",
-        "`A A` was a legal move that changed nothing and kept 0.333 at the limit",
-        "an invalid move",
-        "doing nothing must not be a good policy",
-    ),
-    (
-        "exact match",
-        "`the` equalled `a`, because articles vanish",
-        "a text of articles only keeps them",
-        "an empty answer must not be right",
-    ),
-    (
-        "programs",
-        "run without isolation; scored 0 if the text held a forbidden word, even in a comment",
-        "`sandbox_type='auto'`: confined; any text is allowed. `'none'` still works, with one warning",
-        "model-written code could read the trainer's files",
-    ),
-    (
-        "steps after the end",
-        "accepted",
-        "EpisodeOver",
-        "such a reward belongs to no episode. In math and QA, assign `env.answer` to grade one row",
-    ),
-    (
-        "turn limits and single turns",
-        "`terminated` and `truncated` both True",
-        "only the one that holds; `info['stop_reason']` says which limit",
-        "value estimation needs to know. `GEM_END_ON_TRUNCATION=1` also sets `terminated`",
-    ),
-    (
-        "random numbers",
-        "`reset(seed)` seeded the streams of the whole process",
-        "each environment has its own stream; only classes outside gem still get the global seed",
-        "one environment changed the episodes of the others",
-    ),
-]
-
-DIFFERENT = [
-    ("Minesweeper", "won if every mine was flagged", "won if every safe cell is revealed", "as in the usual game"),
-    (
-        "FifteenPuzzle",
-        "half of the boards had no solution",
-        "every board has one within the limit",
-        "no reward to learn",
-    ),
-    (
-        "progress in Game2048, Mastermind, Wordle, Hangman, Sudoku, Minesweeper",
-        "paid in equal parts",
-        "rewards sum to a power of the progress, see docs/design/games.md; a won game returns 1.0",
-        "random legal moves earned .28 to .67 in games that they did not win",
-    ),
-    (
-        "TowerofHanoi",
-        "starts from the full tower",
-        "starts from a random legal position, unless `random_start=False`",
-        "a fixed sequence of moves won every episode",
-    ),
-    (
-        "Game2048-v0-hard and -extreme-hard",
-        "512 in 50 turns, 2048 in 100",
-        "400 and 1,600 turns",
-        "a move adds at most 4 to the tiles",
-    ),
-    (
-        "a game that is not won",
-        "the secret stayed hidden",
-        "`info['revealed']` of the last step",
-        "readable transcripts",
-    ),
-    (
-        "prompts of math, QA and rg tasks",
-        "did not say how to answer",
-        "state the answer format",
-        "only `\\boxed{}` counted",
-    ),
-    ("`terminated` observation", "the constant TERMINAL_STATE", "the verdict", "readable transcripts"),
-    (
-        "MathEnv without an answer",
-        "0.0, or -0.1 with `use_format_error_reward=True`",
-        "-0.1, or 0.0 with `use_format_error_reward=False`",
-        "the reward of the games",
-    ),
-    ("MathEnv `eval=True`", "no shuffling", "`shuffle=False`", "says what it does"),
-    (
-        "PythonCodeTool, search and MCP sessions",
-        "a new process per call",
-        "warm workers and sessions; a tool belongs to one environment",
-        "speed, and servers keep their state",
-    ),
-    (
-        "rerun after a NameError",
-        "replaced the error; needed pandas",
-        "only for the usual modules, and only its success counts",
-        "the agent sees its own error",
-    ),
-    (
-        "observations of a vector's last step",
-        "lost",
-        "`info['final_obs']` and `info['final_info']`",
-        "loggers need them",
-    ),
-]
-
-SWITCHES = {
-    "`GEM_END_ON_TRUNCATION=1`": "trainers that watch `terminated` alone",
-    "`make(…, end_on_truncation=True)`": "the same for one environment",
-    "`GEM_SKIP_BAD_ROWS=1`": "skip malformed rows of data sets",
-    "`GEM_DATA=folder`": "local copies of the data sets",
-    "`sandbox_type='none'`": "run programs without isolation, as published",
-    "`use_format_error_reward=False`": "no negative reward for a math answer without a box",
+_LEVEL = "the limit fits the level or the size"
+_SEED = "a run without a seed is not silently the same every time; pass `seed=`"
+# "module:callable" → {argument: why its default is another one}. The ids set all of these themselves.
+DEFAULTS_DIFFER = {
+    "gem.envs.code_env:CodeEnv": {"seed": _SEED, "sandbox_type": "programs are confined"},
+    "gem.envs.game_env.crosswords.crosswords:CrosswordsEnv": {"max_turns": _LEVEL, "num_words": "that of the easy id"},
+    "gem.envs.game_env.fifteen_puzzle:FifteenPuzzleEnv": {
+        "num_rows": "that of the plain id",
+        "mc_rand_moves": "three quarters of the limit, so that every board can be solved in time",
+    },
+    "gem.envs.game_env.game_2048:Game2048Env": {"target_tile": "that of the plain id", "max_turns": _LEVEL},
+    "gem.envs.game_env.guess_the_number:GuessTheNumberEnv": {"max_turns": "that of the plain id"},
+    "gem.envs.game_env.hangman:HangmanEnv": {"max_turns": _LEVEL},
+    "gem.envs.game_env.mastermind:MastermindEnv": {"max_turns": _LEVEL},
+    "gem.envs.game_env.minesweeper:MinesweeperEnv": {"max_turns": _LEVEL},
+    "gem.envs.game_env.sokoban.sokoban:SokobanEnv": {
+        "max_turns": "that of the easy id",
+        "num_boxes": "that of the easy id",
+    },
+    "gem.envs.game_env.sudoku:SudokuEnv": {"clues": "the published number for the scale", "max_turns": _LEVEL},
+    "gem.envs.game_env.tower_of_hanoi:TowerofHanoiEnv": {"max_turns": _LEVEL},
+    "gem.envs.game_env.word_search:WordSearchEnv": {"max_turns": _LEVEL},
+    "gem.envs.game_env.wordle:WordleEnv": {"max_turns": "that of the plain id"},
+    "gem.envs.math_env:MathEnv": {"use_format_error_reward": "the reward of the games", "seed": _SEED},
+    "gem.envs.math_visual_env:MathVisualEnv": {"seed": _SEED},
+    "gem.envs.qa_env:QaEnv": {"seed": _SEED},
+    "gem.envs.reasoning_gym:ReasoningGymEnv": {"seed": _SEED},
+    "gem.tools.python_code_tool:PythonCodeTool": {"sandbox_type": "programs are confined"},
 }
+
+
+def defaults() -> list[tuple[str, str, str, str]]:
+    """Return (argument, published default, default here, why) of each argument in DEFAULTS_DIFFER."""
+    published = {line.partition("(")[0]: line for line in RECORD.read_text(encoding="utf-8").splitlines()}
+    rows = []
+    for name, arguments in DEFAULTS_DIFFER.items():
+        theirs, ours = defaults_in(published[name]), inspect.signature(found(name)).parameters
+        short = name.partition(":")[2]
+        rows += [(f"`{short}({a}=)`", f"`{theirs[a]}`", f"`{ours[a].default!r}`", why) for a, why in arguments.items()]
+    return rows
+
+
+def found(name: str) -> Any:
+    """Return the object "module:path" of this package."""
+    module, _, path = name.partition(":")
+    return reduce(getattr, path.split("."), importlib.import_module(module))
+
+
+def defaults_in(line: str) -> dict[str, str]:
+    """Return the defaults in a line of the record, as source text."""
+    function = ast.parse(f"def f({line.partition('(')[2]}: ...").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    names = [argument.arg for argument in function.args.args]
+    values = function.args.defaults
+    return dict(zip(names[len(names) - len(values) :], map(ast.unparse, values), strict=True))

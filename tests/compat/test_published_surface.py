@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from .published import ARGUMENTS_DIFFER, FORWARDED, LATER, NOT_PROVIDED, RECORD
+from .published import (
+    ARGUMENTS_DIFFER,
+    DEFAULTS_DIFFER,
+    FORWARDED,
+    IGNORED,
+    LATER,
+    NOT_PROVIDED,
+    RECORD,
+    defaults_in,
+    found,
+)
 
 # "module:Class.method(arguments)" for each name, without the parentheses for constants
 LINES = RECORD.read_text(encoding="utf-8").splitlines()
@@ -63,6 +73,20 @@ def missing_arguments(line: str) -> list[str]:
     return [name for name, own in zip_longest(wanted, by_position[: len(wanted)]) if name != own]
 
 
+@pytest.mark.parametrize("line", [line for line in EXPECTED if "=" in line], ids=name_of)
+def test_a_published_default_is_kept_or_listed(line):
+    if is_listed(line, ARGUMENTS_DIFFER):
+        return
+    function = find(line)
+    ours = inspect.signature(function.__init__ if inspect.isclass(function) else function).parameters
+    home = vars(importlib.import_module(name_of(line).partition(":")[0]))
+    theirs = {name: eval(source, dict(home)) for name, source in defaults_in(line).items()}
+    differ = {
+        name for name, value in theirs.items() if value != (ours[name].default if ours[name].default != () else None)
+    }
+    assert differ == set(DEFAULTS_DIFFER.get(name_of(line), {}))
+
+
 @pytest.mark.parametrize("name", [*NOT_PROVIDED, *ARGUMENTS_DIFFER])
 def test_a_listed_name_is_a_published_one_and_the_list_is_not_stale(name):
     lines = [line for line in LINES if name_of(line) == name]
@@ -76,6 +100,16 @@ def test_a_listed_name_is_a_published_one_and_the_list_is_not_stale(name):
 def test_the_modules_of_later_environments_do_not_exist_yet(module):
     with pytest.raises(ImportError):
         importlib.import_module(module)
+
+
+@pytest.mark.parametrize(
+    "name", ["math_env:MathEnv", "math_visual_env:MathVisualEnv", "qa_env:QaEnv", "code_env:CodeEnv"]
+)
+def test_keywords_without_effect_are_listed_with_their_reasons(name):
+    ignored = found(f"gem.envs.{name}").ignored_kwargs
+    for keyword, reason in ignored.items():
+        [written] = [why for key, why in IGNORED.items() if f"`{name.partition(':')[2]}({keyword}=…)`" in key]
+        assert written.replace("`", "") == reason
 
 
 def test_few_names_are_not_provided_and_each_has_a_reason():
