@@ -164,6 +164,25 @@ def test_the_interval_covers_the_true_score_nineteen_times_in_twenty(tasks, roll
     assert 0.92 <= sum(interval.low <= 0.5 <= interval.high for interval in found) / runs <= 0.98
 
 
+def test_the_other_intervals_cover_the_true_value_as_often():
+    rng, runs, k = np.random.default_rng(3), 300, 2
+    true = {"pass@k": 0.7, "pass^k": 0.3, "difference": 0.0, "bootstrap": 0.5}  # of Beta(2, 2) and k = 2
+    covered = dict.fromkeys(true, 0)
+    for run in range(runs):
+        rates = rng.beta(2.0, 2.0, size=(60, 1))
+        first, second = (rng.binomial(1, rates, size=(60, 4)).tolist() for _ in range(2))
+        means = [sum(task) / 4 for task in first]
+        found = {
+            "pass@k": mean_interval([[pass_at_k(4, sum(task), k)] for task in first], bounds=(0, 1)),
+            "pass^k": mean_interval([[pass_hat_k(4, sum(task), k)] for task in first], bounds=(0, 1)),
+            "difference": paired_difference(first, second).difference,
+            "bootstrap": bootstrap_interval(means, lambda m: sum(m) / 60, draws=100, seed=run),
+        }
+        for name, estimate in found.items():
+            covered[name] += estimate.low <= true[name] <= estimate.high
+    assert all(0.91 <= count / runs <= 0.99 for count in covered.values()), covered
+
+
 def test_the_expected_width_is_the_mean_width_of_simulated_runs():
     rng = np.random.default_rng(0)
     widths = [mean_interval(simulated(100, 4, 0.5, rng)).half_width for _ in range(100)]

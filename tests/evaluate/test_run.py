@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ import pytest
 import gem
 from gem.core import Env, Step, StopReason
 from gem.errors import BadValue, InfraError
-from gem.evaluate import EvalReport, evaluate
+from gem.evaluate import EvalEnv, EvalReport, evaluate
 from gem.policies import Reply, Request
 from gem.registry import ENV_REGISTRY
 from gem.trajectory import read_jsonl
@@ -159,6 +160,17 @@ def test_a_resumed_run_refuses_changed_settings_and_names_them(change, differenc
     evaluate(**settings)
     with pytest.raises(BadValue, match=difference):
         evaluate(**{**settings, **change}, resume=True)
+
+
+def test_a_resumed_run_refuses_changed_data(tmp_path):
+    data = tmp_path / "rows.jsonl"
+    data.write_text('{"question": "q", "answer": "yes"}\n')
+    env = EvalEnv(id="qa:Facts", kwargs={"dataset_name": str(data), "dataset": None})
+    evaluate("constant:yes", env, out=str(tmp_path / "run"))
+    data.write_text('{"question": "q", "answer": "no!"}\n')
+    os.utime(data, (1, 1))
+    with pytest.raises(BadValue, match=r"envs\[0\].hash was"):
+        evaluate("constant:yes", env, out=str(tmp_path / "run"), resume=True)
 
 
 def test_a_finished_run_can_be_resumed_with_other_notes_and_concurrency(tmp_path):
