@@ -126,6 +126,7 @@ SUB_ROWS = {
         ("checks",),
         ("batch", "evaluation", "policy", "run_folder"),
         ("imitation",),
+        ("critic",),
         ("learner",),
         ("trainer",),
         ("__init__",),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gem.errors import BadValue
-from gem.rl.advantages import EpisodeRewards, Estimator, center, discounted_returns, normalize_batch
+from gem.rl.advantages import EpisodeRewards, Estimator, center, discounted_returns, gae, normalize_batch
 
 REWARDS = st.lists(st.floats(-10, 10), max_size=12)
 RETURNS = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=1, max_size=30)
@@ -218,3 +218,24 @@ def test_every_estimator_refuses_rewards_that_are_not_finite(name):
     with pytest.raises(BadValue, match="rewards must be finite"):
         Estimator(name=name)([EpisodeRewards([0.0, math.nan], "g", ["a", "b"])])
     assert Estimator(name=name)([]) == []
+
+
+@given(
+    st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1, max_size=8), st.floats(0, 1), st.floats(0, 1)
+)
+def test_gae_agrees_with_the_double_loop(pairs, gamma, gae_lambda):
+    rewards, values = [r for r, _ in pairs], [v for _, v in pairs]
+    after = [*values[1:], 0.25]
+    errors = [r + gamma * n - v for r, n, v in zip(rewards, after, values, strict=True)]
+    expected = returns_slowly(errors, gamma * gae_lambda)
+    assert gae(rewards, values, gamma, gae_lambda, 0.25).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_gae_without_values_is_the_return():
+    assert gae([0.0, 0.0, 1.0], [0.0, 0.0, 0.0], 0.9, 1.0).tolist() == pytest.approx([0.81, 0.9, 1.0])
+
+
+@pytest.mark.parametrize("values", [[0.0], [0.0, math.nan]])
+def test_gae_needs_one_finite_value_per_turn(values):
+    with pytest.raises(BadValue, match="one finite value per turn"):
+        gae([0.0, 1.0], values, 0.9, 0.95)

@@ -6,7 +6,7 @@ probability, through the learner's own functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -21,8 +21,9 @@ from torch import Tensor
 
 from gem.rl import advantages
 from gem.rl.advantages import Estimator
-from gem.rl.batch import collate
+from gem.rl.batch import Example, collate
 from gem.rl.config import TrainConfig
+from gem.rl.critic import prompt_ends
 from gem.rl.learner import Learner
 
 pytestmark = pytest.mark.train
@@ -37,6 +38,13 @@ def double_precision() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
+class AnyValues:
+    """A critic whose values depend on the state before the turn and are otherwise arbitrary."""
+
+    def values(self, batch: Sequence[Example], size: int) -> list[list[float]]:
+        return [[0.3 - 0.7 * (e.sequence.ids_T[t] - 3) ** 2 for t, _ in prompt_ends(e)] for e in batch]
+
+
 def expected_gradient(
     policy: TabularPolicy, size: int, *, kl_to: TabularPolicy | None = None, **options: Any
 ) -> Tensor:
@@ -47,13 +55,14 @@ def expected_gradient(
     config = TrainConfig(batch=size * 4, minibatch=size, **settings)
     learner = Learner(config, policy)  # type: ignore[arg-type]
     learner.reference = kl_to  # type: ignore[assignment]
+    learner.critic = AnyValues() if config.advantage == "gae" else None  # type: ignore[assignment]
     played = [
         (policy.probability(e).item(), e.trajectory([x.item() for x in policy.logps(e)], group=0)) for e in EPISODES
     ]
     weighted, divisors = [], set()
     for members in product(played, repeat=size):
         probability = torch.tensor([p for p, _ in members]).prod().item()
-        batch = learner.prepare([t for _, t in members])
+        batch, _ = learner.prepare([t for _, t in members])
         divisors.add(learner.divisor(batch, size))
         weighted += [replace(e, weight_T=[probability * m for m in e.sequence.loss_mask_T]) for e in batch]
     (divisor,) = divisors  # the same for all batches, so that their losses can be added
@@ -81,6 +90,7 @@ UNBIASED: dict[str, tuple[int, float, dict[str, Any]]] = {  # batch size, gamma 
     "returns": (1, GAMMA, {"advantage": "returns", "gamma": GAMMA}),
     "turn": (2, GAMMA, {"advantage": "turn", "gamma": GAMMA, "leave_one_out": True, "batch_scale": "none"}),
     "rloo": (2, 1.0, {"advantage": "rloo"}),
+    "gae": (1, GAMMA, {"advantage": "gae", "gamma": GAMMA, "gae_lambda": 1.0}),
     "grpo": (2, 1.0, {"advantage": "grpo", "leave_one_out": True, "group_scale": "none"}),
 }
 

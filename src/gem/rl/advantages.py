@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gem.errors import BadValue, did_you_mean
 
 Floats = npt.NDArray[np.float64]
-Advantage = Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo"]
+Advantage = Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae"]
 Scale = Literal["std", "none"]
 GROUPED = ("grpo", "rloo", "gigpo")  # compare episodes that start from the same state
 _GAMMA = 0.8  # default of the estimators that discount
@@ -31,11 +31,15 @@ class EpisodeRewards(NamedTuple):
         rewards_K: finite rewards, one per turn.
         group: identifies the episodes that start from the same state; None outside groups.
         states_K: for each turn, a key that equal states share, such as the observation before the turn.
+        values_K: for each turn, a critic's estimate of the return from it on; required by "gae".
+        final_value: estimate of the return after the last turn: 0, unless a limit outside the task cut the episode.
     """
 
     rewards_K: Sequence[float]
     group: Hashable = None
     states_K: Sequence[Hashable] = ()
+    values_K: Sequence[float] = ()
+    final_value: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +57,7 @@ class Estimator:
     - "rloo": R minus the mean of the others in the group (arXiv 2402.14740).
     - "gigpo": "grpo", plus step_weight times G compared in the same way among the turns of the group that start from
       equal states (arXiv 2505.10978, eq. 3 to 8).
+    - "gae": generalized advantage estimation over turns, with the values of a critic (arXiv 1506.02438, eq. 16).
 
     Args:
         gamma: discount per turn, 0 to 1. None for 0.8, or 1 for "grpo" and "rloo", which do not discount.
@@ -62,6 +67,7 @@ class Estimator:
         batch_scale: whether all advantages are divided by their root mean square over the batch. None for "std" with
             "rebn" and "turn", else "none".
         step_weight: weight of the comparison of turns in "gigpo"; None for 1.
+        gae_lambda: of "gae", 0 to 1: 1 trusts the rewards, 0 the critic; None for 0.95.
 
     Raises:
         BadValue: for a value out of range, an option that has no effect, or two that normalize the same twice.
@@ -73,6 +79,7 @@ class Estimator:
     leave_one_out: bool = False
     batch_scale: Scale | None = None
     step_weight: float | None = None
+    gae_lambda: float | None = None
 
     def __post_init__(self) -> None:
         name = self.name
@@ -97,10 +104,20 @@ class Estimator:
         if self.step_weight is not None and not (np.isfinite(self.step_weight) and self.step_weight >= 0):
             raise BadValue(f"step_weight must be finite and at least 0, got {self.step_weight}")
 
+        if self.gae_lambda is not None and (name != "gae" or not 0.0 <= self.gae_lambda <= 1.0):
+            raise BadValue(
+                f"gae_lambda needs advantage='gae' and a value in [0, 1], got {self.gae_lambda} with {name!r}"
+            )
+
     @property
     def discount(self) -> float:
         """The discount per turn that is used."""
         return self.gamma if self.gamma is not None else 1.0 if self.name in ("grpo", "rloo") else _GAMMA
+
+    @property
+    def mix(self) -> float:
+        """The lambda of "gae" that is used."""
+        return 0.95 if self.gae_lambda is None else self.gae_lambda
 
     def __call__(self, episodes: Sequence[EpisodeRewards]) -> list[Floats]:
         """Compute the advantages of a batch: for each episode, one per turn.
@@ -123,6 +140,10 @@ class Estimator:
         returns_N = np.concatenate(returns)
         if self.name == "returns":
             return returns_N
+        if self.name == "gae":
+            return np.concatenate(
+                [gae(e.rewards_K, e.values_K, self.discount, self.mix, e.final_value) for e in episodes]
+            )
         if self.name == "rebn":
             return center(returns_N, np.zeros(len(returns_N), dtype=np.int64))
         if self.name == "turn":
@@ -167,6 +188,34 @@ def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:
     for k in range(len(returns_K) - 2, -1, -1):
         returns_K[k] += gamma * returns_K[k + 1]
     return returns_K
+
+
+def gae(
+    rewards_K: Sequence[float], values_K: Sequence[float], gamma: float, gae_lambda: float, final_value: float = 0.0
+) -> Floats:
+    """Compute generalized advantage estimates, one per turn.
+
+    A_k = δ_k + gamma gae_lambda A_{k+1}, with δ_k = r_k + gamma V_{k+1} - V_k.
+
+    Args:
+        values_K: estimates of the return from each turn on.
+        final_value: V_K, the estimate after the last turn; 0 if the task is over.
+
+    Raises:
+        BadValue: for a value that is not finite, or not one value per turn.
+
+    Source: arXiv 1506.02438, eq. 16.
+
+    >>> gae([0, 0, 1], [0.1, 0.2, 0.3], gamma=0.9, gae_lambda=0.95).round(5).tolist()
+    [0.65157, 0.6685, 0.7]
+    """
+    values = np.array([*values_K, final_value], dtype=np.float64)
+    if len(values) != len(rewards_K) + 1 or not np.isfinite(values).all():
+        raise BadValue(
+            f"gae needs one finite value per turn, got {list(values_K)} and {final_value} after the last turn"
+        )
+    errors_K = np.asarray(rewards_K, dtype=np.float64) + gamma * values[1:] - values[:-1]
+    return discounted_returns(errors_K.tolist(), gamma * gae_lambda)
 
 
 def normalize_batch(

@@ -11,7 +11,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from gem.rl.advantages import EpisodeRewards, Estimator
+from gem.rl.advantages import EpisodeRewards, Floats
 from gem.trajectory import TokenSequence, Trajectory
 
 
@@ -61,10 +61,16 @@ def pack(trajectories: Sequence[Trajectory]) -> list[Example]:
     return [Example(sequence, i) for i, t in enumerate(trajectories) for sequence in t.sequences()]
 
 
-def with_advantages(
-    batch: Sequence[Example], trajectories: Sequence[Trajectory], estimator: Estimator, kl: float = 0.0
-) -> list[Example]:
-    """Give each token the advantage of its turn.
+def with_advantages(batch: Sequence[Example], advantages: Sequence[Floats]) -> list[Example]:
+    """Give each token the advantage of its turn. ``advantages`` has one array per episode."""
+    lists = [advantage_K.tolist() for advantage_K in advantages]
+    return [replace(e, advantage_T=[0.0 if k < 0 else lists[e.episode][k] for k in e.sequence.turn_T]) for e in batch]
+
+
+def episode_rewards(
+    batch: Sequence[Example], trajectories: Sequence[Trajectory], kl: float = 0.0
+) -> list[EpisodeRewards]:
+    """Return what the advantages of each episode depend on, except for a critic's values.
 
     Args:
         batch: the result of pack() for the same episodes.
@@ -82,14 +88,10 @@ def with_advantages(
                 s.turn_T, s.loss_mask_T, s.logprobs_T, example.reference_T, strict=True
             ):
                 rewards[example.episode][turn] -= kl * (logp - reference) if trained else 0.0
-    advantages = estimator(
-        [
-            EpisodeRewards(rewards_K, t.group_id, [json.dumps(turn.observation, default=str) for turn in t.turns])
-            for rewards_K, t in zip(rewards, trajectories, strict=True)
-        ]
-    )
-    lists = [advantage_K.tolist() for advantage_K in advantages]
-    return [replace(e, advantage_T=[0.0 if k < 0 else lists[e.episode][k] for k in e.sequence.turn_T]) for e in batch]
+    return [
+        EpisodeRewards(rewards_K, t.group_id, [json.dumps(turn.observation, default=str) for turn in t.turns])
+        for rewards_K, t in zip(rewards, trajectories, strict=True)
+    ]
 
 
 def replies(batch: Sequence[Example]) -> int:

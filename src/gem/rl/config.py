@@ -19,11 +19,20 @@ _CLIP: dict[str, tuple[float | None, float | None]] = {
     "gspo": (3e-4, 4e-4),  # arXiv 2507.18071, section 5.1
     "cispo": (None, 4.0),  # weights of at most 5, as in arXiv 2510.13786
 }
-_POSITIVE = ("learning_rate", "max_grad_norm", "temperature", "clip", "clip_high", "loss_constant", "truncated_is")
+_POSITIVE = (
+    "learning_rate",
+    "critic_learning_rate",
+    "max_grad_norm",
+    "temperature",
+    "clip",
+    "clip_high",
+    "loss_constant",
+    "truncated_is",
+)
 _LEAST = {
     **dict.fromkeys(["steps", "batch", "slots", "group_size", "epochs", "minibatch", "max_new_tokens", "threads"], 1),
     **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every"], 1),
-    **dict.fromkeys(["seed", "kl", "entropy", "imitation_steps", "keep_trajectories"], 0),
+    **dict.fromkeys(["seed", "kl", "entropy", "imitation_steps", "keep_trajectories", "critic_warmup"], 0),
 }
 
 
@@ -68,10 +77,10 @@ class TrainConfig:
     on_failure: Literal["raise", "restart"] = _option(
         "raise", "when an environment crashes or hangs: stop the run, or drop its episode and rebuild it"
     )
-    advantage: Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo"] = _option(
+    advantage: Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae"] = _option(
         "turn",
         "advantages of turns: returns (REINFORCE), rebn (normalized over the batch), turn (the same, with the mean of "
-        "the turns with the same index), or, within groups of episodes, grpo, rloo, gigpo",
+        "the turns with the same index), gae (with a critic), or, within groups of episodes, grpo, rloo, gigpo",
     )
     gamma: float | None = _option(None, "discount per turn, 0 to 1; default: 0.8, or 1 for grpo and rloo")
     group_scale: Literal["std", "none"] | None = _option(
@@ -86,6 +95,11 @@ class TrainConfig:
     step_weight: float | None = _option(
         None, "gigpo: weight of comparing turns with the same observation; default: 1, beside that of episodes"
     )
+    gae_lambda: float | None = _option(None, "gae: 1 trusts the rewards, 0 the critic; default: 0.95")
+    critic_learning_rate: float | None = _option(
+        None, "gae: learning rate of the critic, a copy of the model with a value head; default: --learning-rate"
+    )
+    critic_warmup: int | None = _option(None, "gae: first updates in which only the critic learns; default: 0")
     loss: Literal["ppo", "gspo", "cispo"] = _option(
         "ppo",
         "ppo clips the probability ratio of each token, gspo that of each reply; cispo clips the weight of each token, "
@@ -172,6 +186,9 @@ class TrainConfig:
             raise BadValue(
                 f"advantage={self.advantage!r} compares episodes of a group and needs group_size of at least 2"
             )
+        for name in ("critic_learning_rate", "critic_warmup"):
+            if getattr(self, name) is not None and self.advantage != "gae":
+                raise BadValue(f"{name} needs a critic: advantage='gae', got {self.advantage!r}")
         if self.batch % self.group_size:
             raise BadValue(f"batch must be a multiple of group_size, got {self.batch} and {self.group_size}")
         if self.refill_groups and self.group_size < 2:
@@ -192,6 +209,7 @@ class TrainConfig:
             leave_one_out=self.leave_one_out,
             batch_scale=self.batch_scale,
             step_weight=self.step_weight,
+            gae_lambda=self.gae_lambda,
         )
 
     @property

@@ -9,12 +9,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gem.errors import InfraError
-from gem.rl.batch import Example, Minibatch, minibatches, pack, replies, with_advantages, with_equal_replies
+from gem.rl.advantages import EpisodeRewards, gae
+from gem.rl.batch import (
+    Example,
+    Minibatch,
+    episode_rewards,
+    minibatches,
+    pack,
+    replies,
+    with_advantages,
+    with_equal_replies,
+)
 from gem.rl.config import TrainConfig
+from gem.rl.critic import Critic, explained_variance, final_value
 from gem.rl.imitation import BETAS
 from gem.rl.losses import ClipRange, kl_penalty, mean_entropy, policy_gradient
 from gem.rl.metrics import Metrics
@@ -34,7 +46,8 @@ class Learner:
         policy: the policy to train.
 
     Attributes:
-        reference: the policy at the start of learning. None before keep_reference(), and if config.kl is 0.
+        reference: the policy at the start of learning. None before begin(), and if config.kl is 0.
+        critic: None before begin(), and unless config.advantage is "gae".
     """
 
     def __init__(self, config: TrainConfig, policy: CausalLMPolicy) -> None:
@@ -43,10 +56,16 @@ class Learner:
             policy.model.parameters(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
         )
         self.reference: CausalLMPolicy | None = None
+        self.critic: Critic | None = None
         self._clip = ClipRange(*config.clip_bounds, config.dual_clip)
 
-    def keep_reference(self) -> None:
-        """Copy the policy as the reference of the KL penalty, if there is a penalty."""
+    def begin(self) -> None:
+        """Copy the policy as the reference of the KL penalty and as the critic, if these are needed."""
+        if self.config.advantage == "gae":
+            rate = self.config.critic_learning_rate or self.config.learning_rate
+            self.critic = Critic(
+                self.policy.model, self.policy.pad_id, learning_rate=rate, max_norm=self.config.max_grad_norm
+            )
         if self.config.kl:
             model = copy.deepcopy(self.policy.model).requires_grad_(False)
             self.reference = CausalLMPolicy(
@@ -57,17 +76,24 @@ class Learner:
             )
 
     def save(self, folder: Path) -> None:
-        """Write the states of the optimizer and of the reference to a folder."""
+        """Write the states of the optimizer, the reference and the critic to a folder."""
         torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
         if self.reference is not None:
             torch.save(self.reference.model.state_dict(), folder / "reference.pt")
+        if self.critic is not None:
+            state = {"network": self.critic.network.state_dict(), "optimizer": self.critic.optimizer.state_dict()}
+            torch.save(state, folder / "critic.pt")
 
     def load(self, folder: Path) -> None:
         """Restore the states that save() wrote."""
         self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
-        self.keep_reference()
+        self.begin()
         if self.reference is not None:
             self.reference.model.load_state_dict(torch.load(folder / "reference.pt", weights_only=True))
+        if self.critic is not None:
+            state = torch.load(folder / "critic.pt", weights_only=True)
+            self.critic.network.load_state_dict(state["network"])
+            self.critic.optimizer.load_state_dict(state["optimizer"])
 
     def learn(self, trajectories: Sequence[Trajectory], update: int) -> Metrics:
         """Run config.epochs epochs over one batch of completed episodes. Returns the mean metrics of its steps.
@@ -82,7 +108,8 @@ class Learner:
         rate = config.learning_rate * rate_factor(update, config.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        batch = self.prepare(trajectories)
+        batch, episodes = self.prepare(trajectories)
+        critic_log = {} if self.critic is None else self._fit_critic(self.critic, batch, episodes, update)
         # Computed once per batch, so that tokens in minibatches of long episodes do not get smaller weights.
         divisor = self.divisor(batch, len(trajectories))
         logs: list[dict[str, float]] = []
@@ -99,12 +126,18 @@ class Learner:
                         f"the gradient of update {update + 1} is {float(norm)}; the last checkpoint is intact, "
                         "but a new run needs a lower --learning-rate"
                     )
-                self.optimizer.step()
+                if update >= (config.critic_warmup or 0):
+                    self.optimizer.step()
                 logs.append({**log, "grad_norm": float(norm)})
-        return {"learning_rate": rate, **{name: statistics.fmean(log[name] for log in logs) for name in logs[0]}}
+        means = {name: statistics.fmean(log[name] for log in logs) for name in logs[0]}
+        return {"learning_rate": rate, **means, **critic_log}
 
-    def prepare(self, trajectories: Sequence[Trajectory]) -> list[Example]:
-        """Pack completed episodes, with advantages, and with reference and current log-probabilities where needed."""
+    def prepare(self, trajectories: Sequence[Trajectory]) -> tuple[list[Example], list[EpisodeRewards]]:
+        """Pack completed episodes, with advantages, and with reference and current log-probabilities where needed.
+
+        Returns:
+            The examples, and the data of each episode that its advantages were computed from.
+        """
         config = self.config
         batch = pack(trajectories)
         if self.reference is not None:
@@ -113,7 +146,31 @@ class Learner:
             batch = _scored(batch, self.policy, self._truncate_importance)
         if config.aggregation == "sequence-mean":
             batch = with_equal_replies(batch)
-        return with_advantages(batch, trajectories, config.estimator, config.kl if config.kl_in == "reward" else 0.0)
+        episodes = episode_rewards(batch, trajectories, config.kl if config.kl_in == "reward" else 0.0)
+        if self.critic is not None:
+            values = self.critic.values(batch, config.minibatch)
+            episodes = [
+                e._replace(values_K=values_K, final_value=final_value(t, values_K))
+                for e, t, values_K in zip(episodes, trajectories, values, strict=True)
+            ]
+        return with_advantages(batch, config.estimator(episodes)), episodes
+
+    def _fit_critic(
+        self, critic: Critic, batch: Sequence[Example], episodes: Sequence[EpisodeRewards], update: int
+    ) -> Metrics:
+        """Train the critic on the returns that its values and the rewards estimate together. Returns its metrics."""
+        config, estimator = self.config, self.config.estimator
+        values = [np.array(e.values_K) for e in episodes]
+        mix = estimator.mix
+        targets = [
+            gae(e.rewards_K, e.values_K, estimator.discount, mix, e.final_value) + values_K
+            for e, values_K in zip(episodes, values, strict=True)
+        ]
+        losses: list[float] = []
+        for epoch in range(config.epochs):
+            losses += critic.fit(batch, targets, config.minibatch, stream(config.seed, "critic", update, epoch))
+        explained = explained_variance(np.concatenate(values), np.concatenate(targets))
+        return {"value_loss": statistics.fmean(losses), "explained_variance": explained}
 
     def divisor(self, batch: Sequence[Example], episodes: int) -> float:
         """Return the divisor of the summed loss of a minibatch, per example in it."""

@@ -307,7 +307,7 @@ class Trainer:
         if steps:
             with self._training_env("imitation", IMITATION_SLOTS) as vec_env:
                 imitate_random_play(self.policy, vec_env, steps, on_step)
-        self.learner.keep_reference()
+        self.learner.begin()
         self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
 
     def _training_env(self, purpose: str, slots: int) -> VectorEnv:

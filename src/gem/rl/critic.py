@@ -1,0 +1,101 @@
+"""A critic: the value of the state before each turn, read at the last token of its prompt.
+
+With a causal model, only the hidden state at that position depends on the whole prompt and on nothing of the reply.
+Axes: B sequences, T tokens, K turns of one episode.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gem.core import StopReason
+from gem.rl.advantages import Floats
+from gem.rl.batch import Example, collate
+from gem.rl.imitation import BETAS
+from gem.trajectory import Trajectory
+
+
+class Critic:
+    """A copy of the policy's model with a value head, which starts at 0.
+
+    Args:
+        model: a causal language model as loaded by transformers; it is copied.
+        pad_id: token that pads the sequences.
+        learning_rate: of AdamW.
+        max_norm: maximum gradient norm.
+    """
+
+    def __init__(self, model: Any, pad_id: int, *, learning_rate: float, max_norm: float) -> None:
+        width = model.get_input_embeddings().weight.shape[1]
+        with torch.random.fork_rng(devices=[]):  # leaves the global stream alone
+            head = torch.nn.Linear(width, 1).to(model.device)
+        torch.nn.init.zeros_(head.weight)
+        torch.nn.init.zeros_(head.bias)
+        self._model, self._head = copy.deepcopy(model).requires_grad_(True), head
+        self.network = torch.nn.ModuleDict({"model": self._model, "head": head})
+        self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=learning_rate, betas=BETAS, weight_decay=0.0)
+        self.pad_id, self.max_norm = pad_id, max_norm
+
+    @torch.no_grad()
+    def values(self, batch: Sequence[Example], size: int) -> list[list[float]]:
+        """Return the values of the turns of each episode of a packed batch, in order.
+
+        Args:
+            size: sequences per forward pass.
+        """
+        found: list[list[float]] = [[] for _ in range(1 + max(e.episode for e in batch))]
+        for start in range(0, len(batch), size):
+            chosen = batch[start : start + size]
+            for example, row in zip(chosen, self._scores(chosen).tolist(), strict=True):
+                found[example.episode] += [row[t] for t, _ in prompt_ends(example)]
+        return found
+
+    def fit(self, batch: Sequence[Example], targets: Sequence[Floats], size: int, order: Random) -> list[float]:
+        """Run one epoch of regression on the returns of the turns of each episode. Returns the losses of its steps."""
+        indices, losses = list(range(len(batch))), []
+        order.shuffle(indices)
+        for start in range(0, len(indices), size):
+            chosen = [batch[i] for i in indices[start : start + size]]
+            ends = [(b, t, targets[e.episode][k]) for b, e in enumerate(chosen) for t, k in prompt_ends(e)]
+            rows, columns, returns = zip(*ends, strict=True)
+            scores_BT = self._scores(chosen)
+            loss = torch.nn.functional.mse_loss(scores_BT[list(rows), list(columns)], scores_BT.new_tensor(returns)) / 2
+            self.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.max_norm)
+            self.optimizer.step()
+            losses.append(float(loss.detach()))
+        return losses
+
+    def _scores(self, chosen: Sequence[Example]) -> Tensor:
+        mb = collate(chosen, self.pad_id).to(self._model.device)
+        out = self._model(input_ids=mb.ids_BT, attention_mask=mb.attend_BT, output_hidden_states=True, use_cache=False)
+        scores_BT: Tensor = self._head(out.hidden_states[-1].float())[..., 0]
+        return scores_BT
+
+
+def prompt_ends(example: Example) -> list[tuple[int, int]]:
+    """Return (position of the last token of the prompt, turn) of each turn in a sequence."""
+    turn_T = example.sequence.turn_T
+    return [(t - 1, turn_T[t]) for t in range(1, len(turn_T)) if turn_T[t] >= 0 and turn_T[t] != turn_T[t - 1]]
+
+
+def final_value(trajectory: Trajectory, values_K: Sequence[float]) -> float:
+    """Return the value after the last turn.
+
+    It is 0 where the task is over, also at a turn limit, which is part of the rules. At a token limit, which is not,
+    the state is too long for the model; the value before the last turn stands in for it.
+    """
+    return values_K[-1] if trajectory.stop_reason == StopReason.MAX_TOKENS else 0.0
+
+
+def explained_variance(values_N: Floats, returns_N: Floats) -> float | None:
+    """Return 1 - Var(returns - values) / Var(returns); None if the returns are constant."""
+    spread = float(returns_N.var())
+    return None if spread <= 1e-12 else 1.0 - float((returns_N - values_N).var()) / spread

@@ -1,0 +1,83 @@
+"""The critic: where it reads, that it learns, and which limits it bootstraps at."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from gem.core import StopReason
+from gem.rl.advantages import EpisodeRewards, Estimator
+from gem.rl.batch import pack
+from gem.rl.critic import Critic, explained_variance, final_value, prompt_ends
+from gem.trajectory import Trajectory, Turn
+
+pytestmark = pytest.mark.train
+
+
+class LastToken(torch.nn.Module):
+    """A model whose hidden state at a position is an embedding of the token there."""
+
+    device = torch.device("cpu")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(8, 8)
+        torch.nn.init.eye_(self.embedding.weight)
+
+    def get_input_embeddings(self):
+        return self.embedding
+
+    def forward(self, input_ids, attention_mask, output_hidden_states, use_cache):
+        return SimpleNamespace(hidden_states=[self.embedding(input_ids)])
+
+
+def chain(stop_reason: StopReason) -> Trajectory:
+    """A chain of two states, 5 and 6, each shown after the same two tokens; replies are token 1."""
+    turns = [Turn("", "", [2, 3, 5], [1], [0.0], [1], reward=0.0)]
+    turns.append(Turn("", "", [2, 3, 5, 1, 2, 3, 6], [1, 1], [0.0, 0.0], [1, 1], reward=1.0))
+    return Trajectory(turns=turns, truncated=True, stop_reason=stop_reason)
+
+
+def test_values_are_read_at_the_last_prompt_token_of_each_turn():
+    (example,) = pack([chain(StopReason.MAX_TURNS)])
+    assert prompt_ends(example) == [(2, 0), (6, 1)]
+    assert [example.sequence.ids_T[t] for t, _ in prompt_ends(example)] == [5, 6]
+
+
+def test_the_critic_starts_at_0_and_learns_the_value_of_each_state():
+    critic = Critic(LastToken(), 0, learning_rate=0.03, max_norm=1.0)
+    batch = pack([chain(StopReason.MAX_TURNS)] * 3)
+    assert critic.values(batch, 2) == [[0.0, 0.0]] * 3
+    targets = [np.array([0.5, 1.0])] * 3
+    losses = [critic.fit(batch, targets, 2, random.Random(i)) for i in range(60)]
+    assert np.array(critic.values(batch, 2)) == pytest.approx(np.array(targets), abs=0.05)
+    assert losses[-1][0] < 0.01 * losses[0][0]
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "advantages"),
+    [
+        (StopReason.MAX_TURNS, [0.9 * 0.7 - 0.4, 1.0 - 0.7]),  # the limit is one of the rules: nothing comes after it
+        (StopReason.MAX_TOKENS, [0.9 * 0.7 - 0.4, 1.0 + 0.9 * 0.7 - 0.7]),  # the task would have gone on
+    ],
+    ids=str,
+)
+def test_values_are_bootstrapped_only_at_limits_outside_the_task(stop_reason, advantages):
+    values = [0.4, 0.7]
+    episode = EpisodeRewards([0.0, 1.0], values_K=values, final_value=final_value(chain(stop_reason), values))
+    (found,) = Estimator(name="gae", gamma=0.9, gae_lambda=0.0)([episode])
+    assert found.tolist() == pytest.approx(advantages)
+
+
+def test_explained_variance():
+    returns = np.array([0.0, 1.0, 2.0])
+    assert explained_variance(returns, returns) == 1.0
+    assert explained_variance(np.zeros(3), returns) == 0.0
+    assert explained_variance(returns, np.ones(3)) is None
