@@ -130,6 +130,17 @@ def test_a_parameter_of_a_subclass_has_its_own_meaning():
     assert Their(dataset=MATH, max_turns=7).spawn().max_turns == 7
 
 
+def test_a_subclass_grades_in_the_pool_of_its_environment():
+    class Their(MathEnv):
+        def step(self, action):
+            graded = self.mp_pool.apply_async(self.check_correct, (action, self.answer))
+            return "", float(graded.get(timeout=60)), True, True, {}
+
+    with Their(dataset=MATH) as env:
+        env.reset(seed=1)
+        assert [env.step(env.answer)[1], env.step("-1")[1]] == [1.0, 0.0]
+
+
 def test_the_rows_of_an_evaluation_come_in_their_order():
     env = MathEnv(dataset=MATH, eval=True)
     assert [env.reset(seed=seed)[1]["idx"] for seed in range(5)] == [0, 1, 2, 3, 4]

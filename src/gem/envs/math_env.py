@@ -17,7 +17,8 @@ step() raises GraderError if grading times out, since the verdict is then unknow
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gem._internal.text import short_repr
 from gem.datasets import Row
@@ -29,6 +30,9 @@ from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.gold_audit import gold_error
 from gem.graders.math import MathGrader, grade_math, quick_check_gold
+
+if TYPE_CHECKING:
+    from multiprocessing.pool import ThreadPool
 
 verify_fn = grade_math  # published names
 FORMAT_ERROR_REWARD = FORMAT_ERROR
@@ -52,6 +56,7 @@ class MathEnv(AnswerEnv):
     """
 
     grader = MathGrader()
+    _pool: ThreadPool | None = None
     request = "Think step by step"  # the answer format follows in the prompt
     ignored_kwargs: ClassVar[Mapping[str, str]] = {
         "max_turns": "an episode has one turn",
@@ -127,6 +132,20 @@ class MathEnv(AnswerEnv):
     def check_correct(model_answer: str, gt_answer: str) -> bool:
         """Return whether an answer equals the gold answer. Kept for compatibility with the published package."""
         return grade_math(model_answer, gt_answer).correct
+
+    @cached_property
+    def mp_pool(self) -> ThreadPool:
+        """A pool for subclasses of the published package that grade in their own step(). MathEnv does not use it."""
+        from multiprocessing.pool import ThreadPool
+
+        self._pool = ThreadPool(1)  # a thread is enough: check_correct() itself grades in killable processes
+        return self._pool
+
+    def close(self) -> None:
+        if self._pool is not None:  # not a pool that a subclass has put there, which environments may share
+            self._pool.terminate()
+            del self._pool, self.mp_pool
+        super().close()
 
     def secrets(self) -> list[str]:
         """Return the gold answers of at least 6 characters that do not occur in the question."""
