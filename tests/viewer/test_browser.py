@@ -128,6 +128,15 @@ def test_the_conversation_shows_roles_calls_images_rewards_and_the_end(page: Bro
     assert "SandboxError: the fork server died" in page.text("#detail")
 
 
+def test_a_link_to_an_episode_far_down_shows_its_row(browser: Browser, tmp_path: Path):
+    write_jsonl(tmp_path / "a.jsonl", varied(450))
+    (tmp_path / "a.html").write_text(build_file(Recordings([tmp_path / "a.jsonl"]), Vocabulary()), encoding="utf-8")
+    browser.open(tmp_path / "a.html", "#ep430")
+    assert len(listed(browser)) == 450
+    box = browser.run("return document.getElementById('row-429').getBoundingClientRect().toJSON()")
+    assert 0 < box["top"] < box["bottom"] < 800
+
+
 def test_the_keyboard_moves_between_episodes_turns_and_views(page: Browser):
     page.press("j", "j")
     assert page.run("return location.hash") == "#ep2"

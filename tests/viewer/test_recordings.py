@@ -21,11 +21,12 @@ def test_the_episodes_of_several_files_are_numbered_in_order(tmp_path: Path):
 
 
 def test_a_run_folder_has_trajectories_and_a_learning_curve(tmp_path: Path):
-    recordings = Recordings([write_run(tmp_path / "demo", varied(5), updates=10)])
+    run = write_run(tmp_path / "demo", varied(5), updates=10)
+    recordings = Recordings([run])
     assert [file.name for file in recordings.files] == ["trajectories.jsonl"]
     assert len(recordings.rows) == 5 and len(recordings.curve) == 10
     last = recordings.curve[-1]
-    assert (last["run"], last["episodes"], last["eval"]["turns_when_won"]) == ("demo", 2560, 3.2)
+    assert (last["run"], last["episodes"], last["eval"]["turns_when_won"]) == (str(run), 2560, 3.2)
 
 
 def test_a_folder_without_trajectories_jsonl_shows_its_other_files(tmp_path: Path):

@@ -119,7 +119,7 @@ def _curve(path: Path) -> list[Json]:
     points = []
     for number, line in enumerate(run.metrics.read_text(encoding="utf-8").splitlines(), start=1):
         try:
-            points.append(_point(path.resolve().name, json.loads(line)))
+            points.append(_point(str(path), json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise BadValue(f"{run.metrics}, line {number}: not metrics of a run: {type(e).__name__}: {e}") from e
     return points

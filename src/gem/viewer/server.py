@@ -9,6 +9,7 @@ GET /search?q=TEXT  numbers of the episodes that contain a text
 from __future__ import annotations
 
 import socket
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -48,6 +49,10 @@ class ViewerServer(ThreadingHTTPServer):
         name = f"[{address}]" if listening.family == socket.AF_INET6 else address
         self.url = f"http://{name}:{port}/"
         self.hosts = {f"{known}:{port}" for known in (name, "localhost")} if address in _LOCAL else None
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a browser closes connections that it no longer needs
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

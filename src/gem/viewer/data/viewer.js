@@ -8,6 +8,11 @@ const LONG = 20_000; // characters of a message, or tokens of a turn, shown at f
 const WINDOW = 10; // updates in the moving average of a learning curve
 const ROLES = ["user", "assistant", "tool", "system"];
 
+// The name of a run, or of a file that is not in the folder of a run.
+const fileName = (n) => {
+  const parts = data.files[n].split("/");
+  return parts.at(-1) === "trajectories.jsonl" && parts.length > 1 ? parts.at(-2) : parts.at(-1);
+};
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
 const form = $("filters");
@@ -44,6 +49,7 @@ function number(value) {
   return Math.abs(value) >= 100 ? value.toFixed(0) : String(+value.toPrecision(3));
 }
 
+const seconds = (value) => (typeof value === "number" ? `${+value.toFixed(3)} s` : number(value));
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 const percent = (share) => (Number.isNaN(share) ? "–" : `${(100 * share).toFixed(1)} %`);
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -152,7 +158,7 @@ function buildFilters() {
   for (const [name, label] of Object.entries(SELECTS)) {
     const values = distinct(name);
     if (values.length > 1 || (name === "failure" && values.length)) {
-      const options = values.map((value) => option(value, name === "file" ? data.files[value] : value));
+      const options = values.map((value) => option(value, name === "file" ? fileName(value) : value));
       $("choices").append(...named(label, el("select", { id: `by-${name}`, name }, option("", "all"), options)));
     }
   }
@@ -217,6 +223,14 @@ function rowLink(n) {
     el("div", { class: "second" }, facts.filter(Boolean).join(" · ")));
 }
 
+// Returns the row of an episode, scrolled into view, or null if a filter hides it.
+function reveal(n) {
+  if (!shown.includes(n)) return null;
+  while (!$(`row-${n}`)) listMore();
+  $(`row-${n}`).scrollIntoView({ block: "nearest" });
+  return $(`row-${n}`);
+}
+
 const tone = (row) => (row.outcome === "solved" ? "good" : row.outcome === "failed" ? "bad" : "warn");
 const several = {}; // field → whether the episodes differ in it
 
@@ -225,7 +239,7 @@ const several = {}; // field → whether the episodes differ in it
 function episode(n, body) {
   const row = rows[n];
   const details = { environment: row.env, file: `${data.files[row.file]}, line ${row.line}`, ...body.details,
-    seconds: row.seconds, "tokens sampled": row.tokens || null };
+    time: seconds(row.seconds), "tokens sampled": row.tokens || null };
   const list = Object.entries(details).filter(([, value]) => value != null)
     .flatMap(([name, value]) => [el("dt", {}, name.replace("_id", "")), el("dd", {}, number(value))]);
   return el("article", { class: "episode", "aria-label": `Episode ${n + 1}` },
@@ -247,7 +261,7 @@ function toolbar(n, bodies) {
   const choose = (event) => go({ n, vs: event.target.value ? +event.target.value : null, tokens: route.tokens });
   const option = (m) => el("option", { value: m, selected: m === route.vs },
     `Episode ${m + 1}: ${rows[m].outcome}, reward ${number(rows[m].reward)}`);
-  return el("div", { class: "tools" },
+  return el("div", { class: "tools" }, el("a", { href: "#" }, "← All episodes"),
     rows[n].tokens > 0 && el("button", { type: "button", "aria-pressed": String(route.tokens),
       onclick: () => go({ ...route, tokens: !route.tokens }) }, "Tokens"),
     rivals.length > 0 && el("label", {}, `Beside (${rows[n].task}): `,
@@ -259,8 +273,7 @@ function noteFields(row) {
   const { label, note } = labels.get(row);
   const change = (name) => (event) => {
     labels.set(row, { [name]: event.target.value });
-    const n = rows.indexOf(row);
-    $(`row-${n}`)?.replaceWith(rowLink(n));
+    $(`row-${row.n}`)?.replaceWith(rowLink(row.n));
   };
   return el("div", { class: "note" },
     el("input", { "aria-label": "Label", placeholder: "Label", value: label, list: "labels", oninput: change("label") }),
@@ -299,7 +312,7 @@ function result(turn) {
     turn.invalid && el("span", { class: "warn" }, `invalid: ${turn.invalid}`),
     turn.calls.map((call) => el("span", { class: call.fault ? "warn" : "" }, `${call.name}: ${call.fault ?? "ok"}`)),
     turn.finish && el("span", {}, `finish: ${turn.finish}`),
-    turn.seconds && el("span", {}, pairs(turn.seconds).map((text) => `${text} s`).join(", ")),
+    turn.seconds && el("span", {}, Object.entries(turn.seconds).map(([who, s]) => `${who} ${seconds(s)}`).join(", ")),
     turn.ids.length > 0 && el("span", {}, `${plural(turn.ids.length, "token")} after ${turn.context.toLocaleString("en")}`),
     turn.policy_version && el("span", {}, `policy version ${turn.policy_version}`),
     turn.dropped && el("span", {}, `${plural(turn.dropped, "oldest turn")} left out`),
@@ -377,7 +390,7 @@ function curve(run, points, field, label) {
 
 function scoreTable() {
   const groups = Map.groupBy(shown.map((n) => rows[n]), (row) =>
-    [row.env ?? "–", several.model && (row.model ?? "–"), several.file && data.files[row.file]].filter(Boolean).join(" · "));
+    [row.env ?? "–", several.model && (row.model ?? "–"), several.file && fileName(row.file)].filter(Boolean).join(" · "));
   const cells = [...groups].map(([name, group]) => {
     const scored = group.filter((row) => typeof row.reward === "number");
     const turns = group.reduce((sum, row) => sum + row.turns, 0);
@@ -419,7 +432,7 @@ async function open() {
     drawn = "";
     return $("detail").replaceChildren();
   }
-  $(`row-${route.n}`)?.setAttribute("aria-current", "true");
+  reveal(route.n)?.setAttribute("aria-current", "true");
   const wanted = link({ ...route, turn: null });
   if (drawn !== wanted) {
     const numbers = route.vs == null ? [route.n] : [route.n, route.vs];
@@ -454,8 +467,7 @@ function step(by) {
   const at = shown.indexOf(route.n);
   const next = shown[at < 0 ? 0 : Math.min(Math.max(at + by, 0), shown.length - 1)];
   if (next == null) return;
-  while (!$(`row-${next}`)) listMore();
-  $(`row-${next}`).scrollIntoView({ block: "nearest" });
+  reveal(next);
   if ($("list").contains(document.activeElement)) $(`row-${next}`).focus({ preventScroll: true });
   go({ n: next, tokens: route.tokens });
 }
@@ -501,13 +513,14 @@ function setTheme(theme) {
 
 const dark = () => (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
+addEventListener("unhandledrejection", (event) => { $("count").textContent = event.reason.message; });
 rows = await source.rows();
 rows.forEach((row, n) => { row.n = n; });
 for (const field of ["env", "model", "file", "update"]) several[field] = distinct(field).length > 1;
 labels.load();
 if (stored("gem-view-theme")) setTheme(stored("gem-view-theme"));
 $("source").textContent = data.files.join(", ");
-document.title = `${data.files.map((file) => file.split("/").at(-1)).join(", ")} – gem view`;
+document.title = `${data.files.map((_, n) => fileName(n)).join(", ")} – gem view`;
 document.body.append(el("datalist", { id: "labels" }, ["good", "bad", "unsure"].map((value) => el("option", { value }))));
 buildFilters();
 buildOverview();
