@@ -140,6 +140,7 @@ class RollCodeEnv(CodeEnv):
         super().__init__(dataset=rows, question_key="problem", test_key="tests", max_workers=2, sandbox_type="none")
 
 
+@pytest.mark.filterwarnings("ignore::gem.errors.CompatibilityWarning")  # for max_workers
 def test_roll_subclasses_of_questions_and_programs_use_the_published_attributes():
     qa = RollQaEnv(ROWS, seed=1)
     question, _ = qa.reset(seed=2)
