@@ -27,10 +27,12 @@ TOOLS = {
     "count": "Counts the calls of this process.",
     "die": "Kills the server.",
     "echo": "Return the argument.",
+    "emoji": "Half of an emoji.",
     "environment": "The names of the variables in its environment.",
     "fail": "Fails.",
     "hang": "Never respond, also to later calls.",
     "long": "n letters.",
+    "mistake": "Return an invalid error.",
     "nonsense": "Return an invalid response.",
     "picture": "A picture, a link and a resource.",
     "pid": "The process id.",
@@ -136,6 +138,10 @@ class Server:
         elif name == "sound":
             sound = {"type": "audio", "data": "UklGRg==" if n else "?", "mimeType": "audio/x-wav"}
             self.send({"id": number, "result": {"content": [sound]}})
+        elif name == "emoji":
+            self.answer(number, "cut: \ud83d")
+        elif name == "mistake":
+            self.send({"id": number, "error": {"code": "x"}})
         elif name == "structured":
             self.send({"id": number, "result": {"content": [], "structuredContent": {"sum": 3}}})
         else:

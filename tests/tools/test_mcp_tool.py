@@ -191,6 +191,15 @@ def test_an_invalid_response_is_an_observation_and_keeps_the_session(own):
     assert text(tool, "count") == "2"
 
 
+def test_half_of_a_surrogate_pair_in_an_answer_is_replaced(tool):
+    assert text(tool, "emoji") == "cut: \ufffd"
+
+
+def test_an_invalid_error_is_an_observation_at_once(tool):
+    result = ask(tool, "mistake")
+    assert result.error is ToolErrorType.ERROR and "invalid message" in result.text
+
+
 def test_content_other_than_text_is_described(tool):
     assert text(tool, "picture").splitlines() == [
         "[image: image/png, 3 bytes]",
@@ -469,7 +478,7 @@ def test_servers_may_ask_for_input(own):
 
 def test_tools_that_cannot_be_offered_hide_no_others(own):
     names = [function.name for function in own("--odd").functions()]
-    assert "echo" in names and not {"odd", "task", "type", "output", "untyped"} & set(names)
+    assert "echo" in names and not {"odd", "task", "type", "output", "untyped", "deep", "huge"} & set(names)
 
 
 def test_a_tool_with_an_invalid_schema_is_hidden_with_a_warning(own, caplog):

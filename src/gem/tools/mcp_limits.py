@@ -47,16 +47,26 @@ class MessageBuffer:
 def _cut_response(data: bytes, length: int) -> bytes:
     """Build a response with the beginning of the text of a response that is too long; empty if it is no response."""
     data = data[max(data.find(b"{"), 0) :].replace(b"\ndata:", b"\n")  # lines of an event; JSON has no such text
-    number = _ID_FIRST.match(data[:1024]) or _ID_LAST.search(data[-_KEPT_TAIL:])
-    if number is None:
+    if (number := id_of(data)) is None:
         return b""
     text = ""
     if found := _TEXT.search(data[:_KEPT_HEAD]):
         with suppress(ValueError):
             text = json.loads(b'"' + found[1] + b'"')
     note = f"[the answer of {length} bytes is cut]"
-    content = [{"type": "text", "text": f"{_HALF_SURROGATE.sub('', text)}\n{note}" if text else note}]
-    return json.dumps({"jsonrpc": "2.0", "id": json.loads(number[1]), "result": {"content": content}}).encode()
+    content = [{"type": "text", "text": f"{without_half_surrogates(text)}\n{note}" if text else note}]
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": {"content": content}}).encode()
+
+
+def id_of(data: bytes) -> int | str | None:
+    """Return the id at the beginning or the end of a message; None if there is none."""
+    found = _ID_FIRST.match(data[:1024]) or _ID_LAST.search(data[-_KEPT_TAIL:])
+    number: int | str | None = None if found is None else json.loads(found[1])
+    return number
+
+
+def without_half_surrogates(text: str) -> str:
+    return _HALF_SURROGATE.sub("\ufffd", text)
 
 
 async def limit_body(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[bytes, None]:

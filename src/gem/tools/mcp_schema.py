@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import islice
@@ -11,17 +12,23 @@ from gem._internal.text import shorten
 from gem.errors import require
 from gem.tools.arguments import MAX_ERROR_LENGTH, Schema, Validator, names_error
 
+_MAX_CHARS = 100_000  # maximum length of a schema as JSON
 _MAX_REFERENCES = 20_000  # maximum number of $ref resolutions per validation
 
 
 def schema_error(schema: Schema) -> str:
-    """Check that a schema follows the JSON Schema specification. Returns an error message, or "" if it does."""
+    """Check that a schema follows the JSON Schema specification. Returns an error message, or "" if it does.
+
+    A schema of more than 100,000 characters is not checked, and is an error: it would fill the context of a model.
+    """
     jsonschema = require("jsonschema", extra="mcp")
     try:
+        if (length := len(json.dumps(schema))) > _MAX_CHARS:
+            return f"it has {length} characters; at most {_MAX_CHARS} are accepted"
         _validator_class(schema).check_schema(schema)
     except jsonschema.SchemaError as e:
         return f"{shorten(e.message, MAX_ERROR_LENGTH)} - at `{shorten(e.json_path, MAX_ERROR_LENGTH)}`"
-    except RecursionError:
+    except (RecursionError, ValueError):
         return "it is nested too deeply"
     return ""
 

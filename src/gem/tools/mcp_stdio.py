@@ -9,6 +9,7 @@ This module imports the MCP SDK. MCPTool therefore imports the module only when 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -21,10 +22,11 @@ from uuid import uuid4
 import anyio
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
+from gem._internal.text import shorten
 from gem.tools.mcp_config import ServerConfig
-from gem.tools.mcp_limits import MessageBuffer
+from gem.tools.mcp_limits import MessageBuffer, id_of, without_half_surrogates
 
 _CHUNK_BYTES = 1 << 16
 EXIT_TIMEOUT_S = 2.0  # for a server to exit after its stdin is closed, and again after SIGTERM
@@ -101,11 +103,24 @@ async def _receive(process: asyncio.subprocess.Process, received: Any) -> None:
 
 
 def _parse(line: bytes) -> SessionMessage | ValueError:
-    """Parse a line. Returns a message, or an exception for a line that is no message."""
+    """Parse a line. Returns a message, or an exception for a line that is none.
+
+    The text of a message may contain half of a surrogate pair, as JavaScript cuts strings. An invalid message with an
+    id becomes an error of that request, which otherwise would wait for its time limit.
+    """
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as e:
-        return e
+        reason = e
+    try:
+        data = json.loads(without_half_surrogates(json.dumps(json.loads(line), ensure_ascii=False)))
+        return SessionMessage(jsonrpc_message_adapter.validate_python(data, by_name=False))
+    except (ValueError, RecursionError):
+        number = id_of(line)
+    if number is None:
+        return reason
+    error = ErrorData(code=PARSE_ERROR, message=f"invalid message: {shorten(str(reason), 200)}")
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
 
 
 async def _send(process: asyncio.subprocess.Process, to_send: Any, received: Any) -> None:
