@@ -37,8 +37,7 @@ class PublishedStyleEnv(CodeEnv):
         return "", float(correct), True, True, {"metrics": {"correct": correct}}
 
 
-def test_the_published_arguments_work_by_position_and_by_name(monkeypatch):
-    monkeypatch.setattr("gem.core._warned", True)
+def test_the_published_arguments_work_by_position_and_by_name():
     env = CodeEnv("", None, ROWS, "problem", "tests", 3, 5, 12, False, "auto")
     twin = CodeEnv(
         dataset_name="",

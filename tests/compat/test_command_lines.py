@@ -26,17 +26,12 @@ def served(monkeypatch):
     return services
 
 
-@pytest.fixture
-def without_warnings(monkeypatch):
-    monkeypatch.setattr("gem.core._warned", True)
-
-
 def retrieval(corpus, *options):
     index = corpus.with_name("bm25")
     return retrieval_server.main(["--index_path", str(index), "--corpus_path", str(corpus), *options])
 
 
-def test_a_published_command_line_serves_a_corpus(corpus, served, without_warnings):
+def test_a_published_command_line_serves_a_corpus(corpus, served):
     options = (
         "--topk 5 --retriever_name bm25 --retriever_model ./model --faiss_gpu --max_batch_size 16 --max_wait_time 10"
     )
@@ -69,7 +64,7 @@ def test_an_index_of_the_published_server_is_refused(corpus, capsys):
     assert "is a file; an index is a folder" in capsys.readouterr().err
 
 
-def test_a_published_command_line_serves_a_web_search(served, without_warnings):
+def test_a_published_command_line_serves_a_web_search(served):
     pytest.importorskip("aiohttp")
     options = "--search_url https://serpapi.com/search --topk 4 --serp_api_key key --serp_engine bing"
     scheduling = "--max_batch_size 8 --num_workers 4 --max_wait_time 50"

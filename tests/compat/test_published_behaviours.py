@@ -146,9 +146,8 @@ def test_the_rows_of_an_evaluation_come_in_their_order():
     assert [env.reset(seed=seed)[1]["idx"] for seed in range(5)] == [0, 1, 2, 3, 4]
 
 
-def test_make_accepts_the_keywords_that_direct_calls_accept(monkeypatch):
+def test_make_accepts_the_keywords_that_direct_calls_accept():
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
-    monkeypatch.setattr("gem.core._warned", True)
     assert gem.make("math:GSM8K", dataset=MATH, max_turns=4).reset(seed=1)[0]
     assert gem.make("eval:QaOpen", dataset=QA, max_turns=4).max_turns == 4
 
@@ -220,8 +219,7 @@ def test_a_published_style_script_runs_in_a_new_process():
     assert "reward" in run.stdout and run.stderr == ""
 
 
-def test_code_environments_take_the_published_arguments(monkeypatch):
-    monkeypatch.setattr("gem.core._warned", True)
+def test_code_environments_take_the_published_arguments():
     rows = [{"problem": "Print 1.", "tests": {"inputs": [""], "outputs": ["1"]}}]
     assert CodeEnv("axon-rl/CodeContest", "test", rows, verbose=True, max_workers=2).reset(seed=1)[0]
 
