@@ -17,7 +17,6 @@ from gem.core import Env
 from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
 from gem.rl import run_folder
 from gem.rl.config import TrainConfig
-from gem.rl.learner import rate_factor
 from gem.rl.policy import load_pretrained
 from gem.rl.run_folder import RunFolder
 from gem.rl.tiny import build_model, build_tokenizer
@@ -359,13 +358,6 @@ def test_an_output_path_without_permission_is_refused(tmp_path: Path):
     tmp_path.chmod(0o500)
     with pytest.raises(BadValue, match="cannot write the run"):
         RunFolder.create(TrainConfig(out=str(tmp_path), name="x"))
-
-
-def test_the_learning_rate_warms_up_and_decays_to_a_tenth():
-    factors = [rate_factor(update, 100) for update in range(100)]
-    assert factors[0] == pytest.approx(0.1)
-    assert max(factors) == factors[9]
-    assert factors[-1] == pytest.approx(0.109)
 
 
 def test_training_asks_each_row_that_is_not_held_back_once_per_epoch(tmp_path: Path):

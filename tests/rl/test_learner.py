@@ -1,0 +1,82 @@
+"""One policy update: the weights of tokens, and the divisor of their loss."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+pytest.importorskip("torch")
+
+from exact_gradient import Episode, TabularPolicy, all_episodes
+
+from gem.rl.config import TrainConfig
+from gem.rl.learner import Learner, rate_factor
+
+pytestmark = pytest.mark.train
+
+
+def learner(policy: TabularPolicy, **options: object) -> Learner:
+    settings = {"advantage": "returns", "kl": 0.0, "batch": 8, "minibatch": 8} | options
+    return Learner(TrainConfig(**settings), policy)  # type: ignore[arg-type]
+
+
+def long_and_short() -> tuple[Episode, Episode]:
+    """Return an episode with one reply of 1 token, and one with replies of 3 and 1 tokens."""
+    by_replies = {tuple(e.replies): e for e in all_episodes()}
+    return by_replies[0,], by_replies[3, 0]
+
+
+def test_truncated_importance_sampling_weights_tokens_by_the_ratio_of_scorer_to_sampler():
+    policy = TabularPolicy()
+    episode = long_and_short()[1]
+    scored = [x.item() for x in policy.logps(episode)]
+    shifts = [0.0, 1.0, -1.0, 0.2]  # log-probabilities of the scorer minus those of the sampler
+    sampled = [p - shift for p, shift in zip(scored, shifts, strict=True)]
+    batch, _ = learner(policy, truncated_is=2.0).prepare([episode.trajectory(sampled)])
+    example = batch[0]
+    trained = [t for t, mask in enumerate(example.sequence.loss_mask_T) if mask]
+    assert [example.old_T[t] for t in trained] == pytest.approx(scored)
+    assert [example.weight_T[t] for t in trained] == pytest.approx([1.0, 2.0, math.exp(-1.0), math.exp(0.2)])
+    assert sum(example.weight_T) == pytest.approx(sum(example.weight_T[t] for t in trained))
+
+
+@pytest.mark.parametrize(
+    ("options", "divisor", "weights"),
+    [
+        ({"aggregation": "token-mean"}, 5 / 2, None),
+        ({"aggregation": "constant", "loss_constant": 7.0}, 7.0, None),
+        ({"aggregation": "constant"}, 3.0, None),  # the limit of a reply
+        ({"aggregation": "sequence-mean"}, 3 / 2, [1.0, 1 / 3, 1 / 3, 1 / 3, 1.0]),
+    ],
+    ids=str,
+)
+def test_the_aggregation_determines_the_divisor_and_the_weights(options, divisor, weights):
+    policy = TabularPolicy()
+    trajectories = [e.trajectory([x.item() for x in policy.logps(e)]) for e in long_and_short()]
+    made = learner(policy, **options)
+    batch, _ = made.prepare(trajectories)
+    assert made.divisor(batch, len(batch)) == pytest.approx(divisor)
+    if weights is None:
+        assert [e.weight_T for e in batch] == [None, None]
+    else:
+        assert [w for e in batch for w in e.weight_T if w] == pytest.approx(weights)
+
+
+def test_the_penalty_in_the_reward_is_charged_to_the_turn_that_sampled_the_tokens():
+    policy, start = TabularPolicy(), TabularPolicy(seed=1)
+    episode = long_and_short()[1]
+    logps = [x.item() for x in policy.logps(episode)]
+    made = learner(policy, kl=0.5, kl_in="reward")
+    made.reference = start  # type: ignore[assignment]
+    _, (data,) = made.prepare([episode.trajectory(logps)])
+    ratios = [own - other.item() for own, other in zip(logps, start.logps(episode), strict=True)]
+    expected = [episode.rewards[0] - 0.5 * sum(ratios[:3]), episode.rewards[1] - 0.5 * ratios[3]]
+    assert data.rewards_K == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_learning_rate_warms_up_and_decays_to_a_tenth():
+    factors = [rate_factor(update, 100) for update in range(100)]
+    assert factors[0] == pytest.approx(0.1)
+    assert max(factors) == factors[9]
+    assert factors[-1] == pytest.approx(0.109)
