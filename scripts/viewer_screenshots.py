@@ -62,6 +62,8 @@ def main() -> None:
             with Browser(**{"width": 1100, "height": 720, **options}) as browser:
                 browser.open(page, address)
                 browser.run("document.querySelector('#rows [aria-current]')?.scrollIntoView({block: 'center'})")
+                if name == "list":
+                    browser.run("document.querySelector('#filters details').open = true")
                 browser.driver.save_screenshot(str(ROOT / "docs" / "images" / f"viewer-{name}.png"))
 
 

@@ -375,33 +375,35 @@ function curve(run, points, field, label) {
   const values = [...smooth, ...tests].map(([, value]) => value);
   if (!values.length) return null;
   const [low, high, last] = [Math.min(0, ...values), Math.max(...values, 1e-9), points.at(-1).episodes];
-  const at = ([x, y]) => [28 + 264 * x / last, 100 - 90 * (y - low) / (high - low)];
+  const at = ([x, y]) => [28 + 184 * x / last, 100 - 90 * (y - low) / (high - low)];
   const caption = `${run}: ${label}, ${number(values[0])} → ${number(smooth.at(-1)?.[1])} in training` +
     (tests.length ? `, ${number(tests.at(-1)[1])} in evaluation (dots)` : "");
   return el("figure", {},
-    svg("svg", { viewBox: "0 0 300 118", role: "img", "aria-label": caption },
-      svg("line", { x1: 28, y1: 100, x2: 292, y2: 100 }), svg("line", { x1: 28, y1: 10, x2: 292, y2: 10 }),
+    svg("svg", { viewBox: "0 0 220 118", role: "img", "aria-label": caption },
+      svg("line", { x1: 28, y1: 100, x2: 212, y2: 100 }), svg("line", { x1: 28, y1: 10, x2: 212, y2: 10 }),
       svg("text", { x: 0, y: 14 }, number(high)), svg("text", { x: 0, y: 104 }, number(low)),
-      svg("text", { x: 292, y: 114, "text-anchor": "end" }, plural(last, "episode")),
+      svg("text", { x: 212, y: 114, "text-anchor": "end" }, plural(last, "episode")),
       svg("path", { d: smooth.map((point, i) => `${i ? "L" : "M"}${at(point)}`).join("") }),
       ...tests.map((point) => svg("circle", { cx: at(point)[0], cy: at(point)[1], r: 3 }))),
     el("figcaption", {}, caption));
 }
 
 function scoreTable() {
-  const groups = Map.groupBy(shown.map((n) => rows[n]), (row) =>
-    [row.env ?? "–", several.model && (row.model ?? "–"), several.file && fileName(row.file)].filter(Boolean).join(" · "));
-  const cells = [...groups].map(([name, group]) => {
+  const name = (row) => [several.env && row.env, several.model && row.model, several.file && fileName(row.file)]
+    .filter(Boolean).join(" · ") || (row.env ?? "–");
+  const groups = Map.groupBy(shown.map((n) => rows[n]), name);
+  const cells = [...groups].map(([label, group]) => {
     const scored = group.filter((row) => typeof row.reward === "number");
     const turns = group.reduce((sum, row) => sum + row.turns, 0);
-    return [name, group.length, percent(scored.filter((row) => row.outcome === "solved").length / scored.length),
+    return [label, group.length, percent(scored.filter((row) => row.outcome === "solved").length / scored.length),
       scored.length ? number(mean(scored.map((row) => row.reward))) : "–", number(turns / group.length),
       percent(group.reduce((sum, row) => sum + row.invalid, 0) / turns),
       group.filter((row) => row.outcome === "failed").length];
   });
-  const heads = ["environment", "episodes", "solved", "mean reward", "mean turns", "invalid actions", "failed"];
+  const heads = ["group", "episodes", "solved", "mean reward", "mean turns", "invalid turns", "failed"];
   return el("table", {}, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
-    el("tbody", {}, cells.map((row) => el("tr", {}, row.map((cell) => el("td", {}, cell))))));
+    el("tbody", {}, cells.map(([label, ...row]) =>
+      el("tr", {}, el("th", { scope: "row" }, label), row.map((cell) => el("td", {}, cell))))));
 }
 
 // ---------------------------------------------------------------- address: #ep19, #ep19-t3, #ep19-tokens, #ep19-vs23
