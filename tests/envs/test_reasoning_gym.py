@@ -316,3 +316,14 @@ def test_every_name_is_listed_once():
     names = generator_names()
     assert sorted(set(names)) == names
     assert set(UNANSWERED) < set(names)
+
+
+def test_a_question_that_shows_its_answer_backwards_has_no_secret():
+    shown = 0
+    for seed in range(40):
+        env = make(SPECS["rg:rotate_matrix"], seed=seed)
+        env.reset()
+        backwards = env.answer in env.entry["question"][::-1]
+        shown += backwards
+        assert not (backwards and env.secrets())
+    assert shown > 0

@@ -150,9 +150,14 @@ class ReasoningGymEnv(Env):
         self._open(self.state)
 
     def secrets(self) -> list[str]:
-        """Return the gold answer if it has at least 6 characters and does not occur in the question."""
-        gold = self.answer
-        return [gold] if gold is not None and len(gold) >= 6 and gold not in self.entry["question"] else []
+        """Return the gold answer if it has at least 6 characters and does not occur in the question.
+
+        Some questions ask to reverse a text, or to turn a matrix by 180 degrees: they have the answer backwards.
+        """
+        gold, question = self.answer, self.entry["question"]
+        if gold is None or len(gold) < 6 or gold in question or gold in question[::-1]:
+            return []
+        return [gold]
 
     def sample_random_action(self) -> str:
         return self.format.write(str(self.action_rng.randint(0, 99)))

@@ -262,8 +262,8 @@ def _has_other_name(value: Value, group: Value) -> bool:
 
 
 def _count_names(group: Group) -> int:
-    """Count the different names to which a group assigns values."""
-    return len({item.name for item in group.items if isinstance(item, Named)})
+    """Count the different names to which a group assigns values; x_1 and x_2 are two values of x."""
+    return len({re.sub(r"_\{?\d\}?$", "", item.name) for item in group.items if isinstance(item, Named)})
 
 
 def _is_singleton(value: Value) -> bool:

@@ -443,8 +443,10 @@ def _read_scalar(text: str) -> Value:
     if (
         currency := re.fullmatch(r"([+-]?)\s*(?:\\?([$€£¥₹])|(USD|EUR|GBP)\b)\s*([+-]?)\s*([^\s\\$€£¥₹].*)", text)
     ) is not None:
-        value = _read_scalar(currency.group(1) + currency.group(4) + currency.group(5))
+        amount, _, rate = re.sub(r"(?<=\d)\s*(?:/|per )\s*(?=[a-z]+$)", "|", currency.group(5)).partition("|")
+        value = _read_scalar(currency.group(1) + currency.group(4) + amount)
         unit = currency.group(2) or parse_unit(currency.group(3)) or ""
+        unit = parse_unit(f"{unit}/{rate}") or unit if rate else unit
         return replace(value, unit=unit) if isinstance(value, (Number, Formula)) and not value.unit else value
     if (number := _read_number(text)) is not None:
         return number

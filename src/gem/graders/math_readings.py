@@ -20,6 +20,7 @@ _PARITY = re.compile(
     r"(?:(?P<first>odd|even)(?: (?:positive )?(?:integers?|numbers?))?(?: [a-z])?"
     r"|(?:integers? |numbers? )?[a-z] (?:is |are |must be |be )?(?:an )?(?P<last>odd|even)(?: integer| number)?)"
 )
+_MULTIPLES = re.compile(r"(?:all )?multiples of (\d+)|[a-z] is (?:divisible by|a multiple of) (\d+)")
 _LINEAR = re.compile(
     r"(?:(?P<name>[a-z]) ?= ?)?(?P<modulus>\d+)(?: ?\\cdot ?)?(?P<letter>[a-z]) ?(?P<rest>[+-] ?\d+)?"
     r"(?:[ ,(]*(?:for |where |with )*(?:(?:some |all |any |an )*integers? (?P=letter)|(?P=letter) (?:is )?an integer"
@@ -27,13 +28,14 @@ _LINEAR = re.compile(
     r"|(?P=letter) ?\\ge ?(?P<least>\d)|(?P=letter) ?= ?(?P<start>[01]), .*\.\.\.)\)?)?"
 )
 _BASIS = re.compile(r"\\(?:text|hat|vec|boldsymbol|bm|mathbf)\s*\{\s*(?:\\text\{\s*)?\\?([ijk])(?:math)?\s*\}\}?")
+_TRANSPOSED = re.compile(r"[\[(]([^\[\]()]*,[^\[\]()]*)[\])]\^\{?(?:T|\\top|\\text\{T\}|\\intercal)\}?")
 _TERM = re.compile(r"(?P<factor>.*?)\s*(?:\\cdot\s*)?(?P<axis>[ijk])")
 _LABELED = re.compile(
     r"(?P<label>[a-z][a-z -]*?)\s*(?:is|=|:|of)?\s*(?P<value>(?:[-+]?[\d\\$.]|\(|\[).*)", re.IGNORECASE
 )
 _WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
 _COUNTED = re.compile(
-    r"(?P<before>[^\d\\+*/=<>^-]*?)(?P<number>[-+]?[$€£]?\d[\d,]*(?:\.\d+|/\d+)?%?)(?P<after>[^\d\\+*/=<>^-]*)"
+    r"(?P<before>[^\d\\+*/=<>^-]*?)(?P<number>[-+]?\\?[$€£]?\d[\d,]*(?:\.\d+|/\d+)?%?)(?P<after>[^\d\\+*/=<>^-]*)"
 )
 _FILLING = re.compile(
     "an?|the|its?|this|that|s?he|they|there|we|you|i|is|are|was|were|be|ha[sd]|have|will|would|can|of|in|on|at|to|by|for"
@@ -100,9 +102,11 @@ def _decimal_comma(answer: ParsedAnswer, other: Value) -> Number | None:
 
 
 def _as_vector(answer: ParsedAnswer, other: Value) -> Group | None:
-    """Parse 2i - 3j + k as a tuple if the other value is a tuple of two or three items; else return None."""
+    """Parse 2i - 3j or (2, -3)^T as a tuple if the other value is a tuple of two or three items; else return None."""
     if not isinstance(other, Group) or other.kind != "tuple" or len(other.items) not in (2, 3):
         return None
+    if (column := _TRANSPOSED.fullmatch(answer.clean)) is not None:
+        return Group("tuple", tuple(read(item).value for item in split(column.group(1), ",")))
     text, marked = _BASIS.subn(r"\1", answer.clean)
     signs, terms = ["+"], list[str]()
     for term, sign in split_with_separators(text, "[+-]"):
@@ -127,7 +131,7 @@ def _residue_classes(answer: ParsedAnswer, gold: ParsedAnswer) -> tuple[Value, V
     """Return two answers as congruences if one of them is written as a congruence or in words; else None."""
     texts = [plain(each.clean) for each in (answer, gold)]
     if not any(
-        isinstance(each.value, Congruence) or _PARITY.fullmatch(text)
+        isinstance(each.value, Congruence) or _PARITY.fullmatch(text) or _MULTIPLES.fullmatch(text)
         for each, text in zip((answer, gold), texts, strict=True)
     ):
         return None
@@ -141,6 +145,8 @@ def _residue(value: Value, text: str) -> Congruence | None:
     if (parity := _PARITY.fullmatch(text)) is not None:
         odd = "odd" in (parity["first"], parity["last"])
         return Congruence("", Number(Fraction(int(odd))), Number(Fraction(2)))
+    if (multiples := _MULTIPLES.fullmatch(text)) is not None:
+        return Congruence("", Number(Fraction(0)), Number(Fraction(multiples.group(1) or multiples.group(2))))
     match = _LINEAR.fullmatch(text)
     if match is None or match["name"] == match["letter"]:
         return None
