@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from gem.errors import MissingDependency
+
 from .published import (
     ARGUMENTS_DIFFER,
     DEFAULTS_DIFFER,
@@ -53,7 +55,10 @@ def find(line: str) -> Any:
 @pytest.mark.parametrize("line", EXPECTED, ids=name_of)
 def test_a_published_name_exists(line):
     if not is_listed(line, ARGUMENTS_DIFFER) or name_of(line) in ARGUMENTS_DIFFER:
-        find(line)
+        try:
+            find(line)
+        except MissingDependency as e:  # time_mcp.app is a server of the SDK
+            pytest.skip(str(e))
 
 
 @pytest.mark.parametrize("line", [line for line in EXPECTED if "(" in line], ids=name_of)
