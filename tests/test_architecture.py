@@ -85,8 +85,8 @@ SUB_ROWS = {
         ("lockdown",),
         ("namespaces", "case_runner"),
         ("warmup", "server"),  # run inside
-        ("host",),
-        ("execution", "session"),
+        ("execution",),
+        ("host", "session"),
         ("batch", "probe"),
         ("sandbox",),
         ("__init__",),

@@ -13,7 +13,7 @@ import pytest
 from gem.errors import BadValue, SandboxError
 from gem.sandbox import Result, Status, make_sandbox
 from gem.sandbox.zygote import probe
-from gem.sandbox.zygote.host import SetupFailed
+from gem.sandbox.zygote.execution import SetupFailed
 from gem.tools.python_code_tool import PythonCodeTool
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")

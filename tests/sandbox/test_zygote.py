@@ -114,7 +114,7 @@ def test_the_host_does_little_to_recognize_a_memory_error_in_a_long_stderr():
 import resource
 resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
 from gem.sandbox import Limits
-from gem.sandbox.zygote.host import RunExit, run_status
+from gem.sandbox.zygote.execution import RunExit, run_status
 ended = RunExit(exit_code=1, signal=None)
 for line in ("MemoryError.", "MemoryError: x ", "\\n", "MemoryError\\n"):
     print(run_status(ended, Limits(), line * 1_000_000 + "\\nx\\n"))

@@ -26,7 +26,7 @@ from gem.sandbox.command_sandbox import as_bytes
 from gem.sandbox.output import OutputReader
 from gem.sandbox.zygote import case_runner, values
 from gem.sandbox.zygote.case_runner import CaseReport
-from gem.sandbox.zygote.host import Launcher, RunExit, run_status
+from gem.sandbox.zygote.execution import Launcher, RunExit, run_status
 from gem.sandbox.zygote.protocol import in_memory
 
 MAX_PARALLEL = 4  # runners of a program

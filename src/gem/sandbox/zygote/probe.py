@@ -23,8 +23,8 @@ from typing import Any
 from gem.errors import BadValue, SandboxError, did_you_mean
 from gem.sandbox.base import Limits, Report, Result, Status
 from gem.sandbox.zygote import cgroup, syscalls
-from gem.sandbox.zygote.execution import run_once
-from gem.sandbox.zygote.host import SetupFailed
+from gem.sandbox.zygote.execution import SetupFailed, execute
+from gem.sandbox.zygote.host import Zygote
 from gem.sandbox.zygote.limits import enforced_by
 
 LEVELS = ("ns", "lsm", "basic")  # from the highest to the lowest isolation
@@ -198,6 +198,19 @@ def _reason(level: str) -> str:
         return why_not(level)
     except SandboxError as e:
         return str(e)
+
+
+def run_once(level: str, source: bytes, limits: Limits) -> Result:
+    """Start a fork server, run one program on it, and close the server.
+
+    Raises:
+        SandboxError: if the level is not available or the program could not be run.
+    """
+    server = Zygote(level)
+    try:
+        return execute(server.launch, "program", {"source": source}, b"", limits, None)
+    finally:
+        server.close()
 
 
 def _test(level: str) -> str:

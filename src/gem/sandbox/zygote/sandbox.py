@@ -20,8 +20,8 @@ from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Sessi
 from gem.sandbox.command_sandbox import as_bytes, command_arguments
 from gem.sandbox.zygote import probe
 from gem.sandbox.zygote.batch import run_tests
-from gem.sandbox.zygote.execution import execute
-from gem.sandbox.zygote.host import Launch, Launcher, ServerDied, Zygote
+from gem.sandbox.zygote.execution import Launch, Launcher, ServerDied, execute
+from gem.sandbox.zygote.host import Zygote
 from gem.sandbox.zygote.session import ZygoteSession
 from gem.sandbox.zygote.syscalls import words
 

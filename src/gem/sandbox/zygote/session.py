@@ -19,7 +19,7 @@ from gem.sandbox.admission import admission
 from gem.sandbox.base import Limits, Result, Status
 from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
 from gem.sandbox.output import OutputReader
-from gem.sandbox.zygote.host import START_S, Launch, Launcher, RunExit, run_status
+from gem.sandbox.zygote.execution import START_S, Launch, Launcher, RunExit, run_status
 from gem.sandbox.zygote.protocol import IDLE_S
 
 SEND_S = 0.1  # time to send an interrupt
