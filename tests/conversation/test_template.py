@@ -198,3 +198,21 @@ def test_the_end_token_of_the_template_may_differ_from_eos():
     assert chat.eos_id == SPECIAL[END]
     assert chat.decode([ord("a"), SPECIAL[END]]) == "a"
     assert chat.extend([], [ord("a")], "b") == [ord("a"), SPECIAL[END], *chat.prompt([user("b")])]
+
+
+def test_an_added_line_break_is_text():
+    class Broken(Letters):
+        added_tokens_decoder = Letters.added_tokens_decoder | {0x110011: SimpleNamespace(content="\n", special=False)}
+
+        def message(self, message: Message) -> str:
+            return super().message(message) + "\n"
+
+    assert Template(Broken()).safe("a\nb") == "a\nb"
+
+
+def test_a_special_token_of_one_character_is_refused():
+    class Short(Letters):
+        added_tokens_decoder = Letters.added_tokens_decoder | {0x110011: SimpleNamespace(content="§", special=True)}
+
+    with pytest.raises(BadValue, match="'§' is a single character"):
+        Template(Short())

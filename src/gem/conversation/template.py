@@ -180,7 +180,11 @@ class Template:
             question, answer = _message("user", "a"), _message("assistant", "b")
             # Headers occur in both texts; the empty thinking block that some templates add occurs in one only.
             rendered = [self._apply([question], True), self._apply([question, answer, question], False)]
-            control |= {t.content: id for id, t in added.items() if all(t.content in text for text in rendered)}
+            # A single character, such as the line break in the added tokens of Gemma, is text.
+            words = {t.content: id for id, t in added.items() if len(t.content.strip()) > 1}
+            control |= {word: id for word, id in words.items() if all(word in text for text in rendered)}
+        if short := [word for word in control if len(word) < 2]:
+            raise BadValue(f"the tokenizer's special token {short[0]!r} is a single character, as any text may hold")
         return control
 
     def _with_supported_roles(self, messages: Sequence[Message]) -> list[Message]:
