@@ -20,7 +20,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_view_writes_a_page_beside_the_file_and_says_where(file: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["view", str(file)]) == 0
-    assert capsys.readouterr().out == f"{file.with_suffix('.html')}: 1 episodes, 0.0 MB\n"
+    assert capsys.readouterr().out == f"{file.with_suffix('.html')}: 1 episode, 0.0 MB\n"
     assert file.with_suffix(".html").read_text().startswith("<!doctype html>")
 
 
@@ -65,4 +65,4 @@ def test_view_of_a_wrong_tokenizer_is_one_clear_line(file: Path, usage_error: An
 
 def test_too_many_episodes_for_a_file_are_served(file: Path, usage_error: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gem.cli.view, "MAX_EPISODES", 0)
-    assert "1 episodes; a file holds at most 0. Use --serve" in usage_error("view", str(file))
+    assert "1 episode; a file holds at most 0. Use --serve" in usage_error("view", str(file))

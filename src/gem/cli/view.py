@@ -45,10 +45,10 @@ def run(config: Config) -> int:
     if out is None:
         return _serve(ViewerServer(recordings, vocabulary, host=config.host, port=config.port))
     if len(recordings.rows) > MAX_EPISODES:
-        raise BadValue(f"{len(recordings.rows):,} episodes; a file holds at most {MAX_EPISODES:,}. Use --serve")
+        raise BadValue(f"{_count(recordings)}; a file holds at most {MAX_EPISODES:,}. Use --serve")
     page = build_file(recordings, vocabulary)
     out.write_text(page, encoding="utf-8")
-    print(f"{out}: {len(recordings.rows):,} episodes, {len(page) / 1e6:.1f} MB")
+    print(f"{out}: {_count(recordings)}, {len(page) / 1e6:.1f} MB")
     return 0
 
 
@@ -65,7 +65,7 @@ def _target(config: Config) -> Path:
 
 
 def _serve(server: ViewerServer) -> int:
-    print(f"{len(server.recordings.rows):,} episodes at {server.url}; stop with Ctrl-C", flush=True)
+    print(f"{_count(server.recordings)} at {server.url}; stop with Ctrl-C", flush=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
@@ -73,3 +73,8 @@ def _serve(server: ViewerServer) -> int:
     finally:
         server.server_close()
     return 0
+
+
+def _count(recordings: Recordings) -> str:
+    number = len(recordings.rows)
+    return f"{number:,} episode{'' if number == 1 else 's'}"
