@@ -25,6 +25,7 @@ class Options:
     verbose: bool = False
     mode: Literal["turn", "batch"] = "turn"
     folds: Literal[2, 4] | None = None
+    scale: Literal["std", "none"] | None = None
     out: Path = Path("runs")
     env_kwargs: dict[str, Any] = field(default_factory=dict)
     sizes: tuple[int, ...] = (8, 9)
@@ -58,6 +59,8 @@ def test_omitted_flags_keep_their_defaults() -> None:
         (["--clip", "1"], "clip", 1.0),
         (["--model", "some/path"], "model", "some/path"),
         (["--model", "none"], "model", None),
+        (["--scale", "none"], "scale", "none"),
+        (["--scale", "std"], "scale", "std"),
         (["--verbose"], "verbose", True),
         (["--verbose", "--no-verbose"], "verbose", False),
         (["--mode", "batch"], "mode", "batch"),
@@ -133,6 +136,7 @@ def test_arguments_after_two_dashes_are_positional() -> None:
         (["--clip", "nil"], "--clip must be none or a number, got 'nil'"),
         (["--mode", "batsh"], "--mode must be one of turn, batch, got 'batsh'; did you mean 'batch'?"),
         (["--folds", "3"], "--folds must be none or one of 2, 4, got '3'"),
+        (["--scale", "maybe"], "--scale must be one of std, none, got 'maybe'"),
         (["--env-kwargs", "a=1", "b"], "--env-kwargs takes key=value pairs, got 'b'"),
         (["--env-kwargs", "=1"], "--env-kwargs takes key=value pairs, got '=1'"),
         (["--steps"], "--steps: expected one argument"),

@@ -239,3 +239,9 @@ def test_gae_without_values_is_the_return():
 def test_gae_needs_one_finite_value_per_turn(values):
     with pytest.raises(BadValue, match="one finite value per turn"):
         gae([0.0, 1.0], values, 0.9, 0.95)
+
+
+@pytest.mark.parametrize("states_K", [(), ["a"], ["a", "b", "c"]], ids=len)
+def test_gigpo_needs_one_state_per_turn(states_K):
+    with pytest.raises(BadValue, match=f"one state per turn, got {len(states_K)} for 2 turns"):
+        Estimator(name="gigpo")([EpisodeRewards([0.0, 1.0], group=0, states_K=states_K)])

@@ -90,6 +90,10 @@ def test_each_loss_has_its_own_default_bounds(given: dict[str, object], bounds: 
         ({"gae_lambda": 0.9}, "gae_lambda needs advantage='gae'"),
         ({"advantage": "gae", "gae_lambda": 1.1}, r"a value in \[0, 1\], got 1.1"),
         ({"critic_warmup": 5}, "critic_warmup needs a critic"),
+        (
+            {"advantage": "gae", "critic_warmup": 20, "steps": 20},
+            "critic_warmup=20 leaves no update for the policy, steps is 20",
+        ),
         ({"loss": "cispo", "dual_clip": 3.0}, "dual_clip needs a loss that clips"),
         ({"dual_clip": 1.0}, "dual_clip needs a loss that clips and a value > 1"),
         ({"loss_constant": 10.0}, "loss_constant needs aggregation='constant'"),

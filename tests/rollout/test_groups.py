@@ -129,6 +129,25 @@ def test_a_restored_collector_returns_the_same_groups():
     assert plays(resumed.collect(Guesser(), groups=6).trajectories) == plays(expected)
 
 
+def test_a_restored_collector_still_counts_failures_before_a_policy_error():
+    class Fails(Guesser):
+        calls = 0
+
+        def act(self, requests: Sequence[Request]) -> list[Reply]:
+            self.calls += 1
+            if self.calls == 2:
+                raise RuntimeError("out of memory")
+            return super().act(requests)
+
+    stopped = flaky(1, failing={0})
+    with pytest.raises(RuntimeError, match="out of memory"):
+        stopped.collect(Fails(), groups=1)
+    state = json.loads(json.dumps(stopped.get_state()))
+    resumed = flaky(1, failing=())
+    resumed.set_state(state)
+    assert resumed.collect(Guesser(), groups=1).failed == 1
+
+
 def test_groups_need_two_members_and_no_autoreset():
     with pytest.raises(BadValue, match="at least 2 members, got 1"):
         games(1, 1)

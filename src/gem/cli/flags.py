@@ -193,8 +193,13 @@ def _flag_of(f: Field[Any], hint: Any) -> _Flag:
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    """Return the member types of a union, or (hint,). NoneType is first, so that "none" is not parsed as a str."""
+    """Return the member types of a union, or (hint,).
+
+    NoneType is first, so that "none" is not parsed as a str, and left out where "none" is one of the choices.
+    """
     members = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    if any("none" in _words(member) for member in members if get_origin(member) is Literal):
+        members = tuple(member for member in members if member is not types.NoneType)
     return tuple(sorted(members, key=lambda member: member is not types.NoneType))
 
 

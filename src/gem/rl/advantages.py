@@ -30,7 +30,8 @@ class EpisodeRewards(NamedTuple):
     Args:
         rewards_K: finite rewards, one per turn.
         group: identifies the episodes that start from the same state; None outside groups.
-        states_K: for each turn, a key that equal states share, such as the observation before the turn.
+        states_K: for each turn, a key that equal states share, such as the observation before the turn; required by
+            "gigpo".
         values_K: for each turn, a critic's estimate of the return from it on; required by "gae".
         final_value: estimate of the return after the last turn: 0, unless a limit outside the task cut the episode.
     """
@@ -123,7 +124,7 @@ class Estimator:
         """Compute the advantages of a batch: for each episode, one per turn.
 
         Raises:
-            BadValue: for a reward that is not finite.
+            BadValue: for a reward that is not finite, or for "gigpo" without one state per turn.
         """
         if not episodes:
             return []
@@ -153,6 +154,11 @@ class Estimator:
         compared_P = self._within(totals_P, groups_P, leave_one_out=self.leave_one_out or self.name == "rloo")
         advantages_N = np.repeat(compared_P, [len(r) for r in returns])
         if self.name == "gigpo":
+            for e in episodes:
+                if len(e.states_K) != len(e.rewards_K):
+                    raise BadValue(
+                        f"gigpo needs one state per turn, got {len(e.states_K)} for {len(e.rewards_K)} turns"
+                    )
             states_N = _numbered([(e.group, state) for e in episodes for state in e.states_K])
             weight = 1.0 if self.step_weight is None else self.step_weight
             advantages_N = advantages_N + weight * self._within(returns_N, states_N, leave_one_out=False)

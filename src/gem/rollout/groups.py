@@ -114,6 +114,8 @@ class GroupCollector:
             "members": [[t.to_json() for t in members] for members in self._members.values()],
             "groups": list(self._members),
             "attempts": list(self._attempts.items()),
+            "failed": self._failed,
+            "dropped": self._dropped,
             "complete": [[t.to_json() for t in group] for group in self._complete],
         }
 
@@ -124,6 +126,7 @@ class GroupCollector:
         members = [[Trajectory.from_json(t) for t in group] for group in state["members"]]
         self._members = dict(zip(state["groups"], members, strict=True))
         self._attempts = Counter(dict(map(tuple, state["attempts"])))
+        self._failed, self._dropped = state.get("failed", 0), state.get("dropped", 0)  # not in older checkpoints
         self._complete = deque([Trajectory.from_json(t) for t in group] for group in state["complete"])
 
     def _start(self) -> None:
