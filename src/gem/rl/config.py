@@ -190,9 +190,7 @@ class TrainConfig:
             if getattr(self, name) is not None and self.advantage != "gae":
                 raise BadValue(f"{name} needs a critic: advantage='gae', got {self.advantage!r}")
         if self.critic_warmup is not None and self.critic_warmup >= self.steps:
-            raise BadValue(
-                f"critic_warmup={self.critic_warmup} leaves no update for the policy, steps is {self.steps}"
-            )
+            raise BadValue(f"critic_warmup={self.critic_warmup} leaves no update for the policy, steps is {self.steps}")
         if self.batch % self.group_size:
             raise BadValue(f"batch must be a multiple of group_size, got {self.batch} and {self.group_size}")
         if self.refill_groups and self.group_size < 2:
