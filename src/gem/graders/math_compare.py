@@ -13,6 +13,7 @@ from gem.graders.math_choices import choice_of, listed_choices, names_another, s
 from gem.graders.math_engine import AllOf, AnyOf, SameFormula
 from gem.graders.math_equal import ROUNDING, Verdict, all_of, any_of, same_step, same_values
 from gem.graders.math_form import has_asked_form
+from gem.graders.math_notation import same_notation
 from gem.graders.math_question import (
     asked_kind,
     asked_unit,
@@ -26,6 +27,7 @@ from gem.graders.math_question import (
 )
 from gem.graders.math_read import ParsedAnswer, half_digit, read
 from gem.graders.math_readings import interpretations
+from gem.graders.math_rewrite import rewrite
 from gem.graders.math_units import is_known_unit, is_listed_unit
 from gem.graders.math_values import (
     Chain,
@@ -54,7 +56,8 @@ _MONTH = (
     "|nov(?:ember)?|dec(?:ember)?)"
 )
 _DATE = re.compile(
-    rf"(?:(?P<first>{_MONTH})\.?\s+(?P<after>\d{{1,2}})(?:st|nd|rd|th)?|(?P<before>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?"
+    rf"(?:on |the )?(?:(?P<first>{_MONTH})\.?\s+(?P<after>\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"|(?P<before>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?"
     rf"(?P<second>{_MONTH}))(?:,?\s*(?P<year>\d{{4}}))?",
     re.IGNORECASE,
 )
@@ -71,6 +74,13 @@ _CONSTANT_AT_END = re.compile(
     r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^cCkK\\])*)\+\s*(?:[ckCK](?:_\{?[0-9]\}?)?|(?:\\text\{)?const(?:ant)?\.?\}?)"
 )
 _INTEGRAL = re.compile(r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^a-zA-Z\\]|[extuyz])*)\+C")
+
+
+_DERIVATIVE = re.compile(r"[a-zA-Z](?:\([a-z]\))?'|\\frac\{d\^?\d?[a-zA-Z]?\}\{d")
+_ASKS_DERIVATIVE = re.compile(
+    r"'|\\prime|\\frac\{d|\bd[a-z]/d[a-z]\b|deriv|differenti|\b(?:slope|rate|velocity|speed|acceleration|marginal)\b",
+    re.IGNORECASE,
+)
 
 
 def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Verdict:
@@ -96,6 +106,13 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
             if isinstance(written, InBase)
             else answer.clean == gold.value.digits
         )
+    if question and _DERIVATIVE.match(answer.clean) and not _ASKS_DERIVATIVE.search(f"{question} {gold.clean}"):
+        return False  # f'(x) = 2x for a question about f
+    if (decided := same_notation(answer.clean, gold.clean, question)) is not None:
+        return decided
+    rewritten = rewrite(answer.clean, question), rewrite(gold.clean, question)
+    if rewritten != (answer.clean, gold.clean):
+        return compare(read(rewritten[0]), read(rewritten[1]), question)
     if asks_for_choices(question) and re.fullmatch("A?B?C?D?E?", gold.clean) and len(gold.clean) > 1:
         letters = re.sub(r"\\text|\band\b|[^a-zA-Z]", "", answer.clean)
         return "".join(sorted(letters)) == gold.clean
@@ -146,6 +163,8 @@ def _same_choice(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Ver
 
 def _asked(value: Value, question: str) -> Value:
     """Return the right side of an equation such as m + n = 5 if the question asks for its left side."""
+    if isinstance(value, Chain):
+        return replace(value, values=tuple(_asked(each, question) for each in value.values))
     if not isinstance(value, Relation) or value.operator != "=" or not isinstance(value.left, Formula):
         return value
     return value.right if asks_for(question, value.left.latex) else value

@@ -48,9 +48,9 @@ Verdict = bool | Condition
 _ORDERED = ("tuple", "matrix", "ratio", "difference")
 _ALONE = ("union", "cases")  # kinds that equal their own kind only
 _LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
-_POINT = re.compile(r"[A-Z]'*(\(.*,.*\))")
+_POINT = re.compile(r"[A-Z](?:_\{?\w\}?)?'*(\(.*,.*\))")
 _ANGLE = re.compile(r"m?\\angle\s*\{?([A-Z]+)\}?")  # its letters are points, not factors
-_CALL = re.compile(r"([a-zA-Z])\(([a-zA-Z])\)")
+_CALL = re.compile(r"([a-zA-Z](?:\^\{-1\})?)\(([a-zA-Z])\)")
 
 
 def same_values(a: Value, g: Value) -> Verdict:
@@ -289,7 +289,7 @@ def _assignments_as_tuple(group: Group, other: Group) -> Group:
     named = [item for item in group.items if isinstance(item, Named)]
     if other.kind != "tuple" or group.kind != "list" or len({item.name for item in named}) < max(len(group.items), 2):
         return group
-    return Group("tuple", tuple(item.value for item in sorted(named, key=lambda item: item.name)))
+    return Group("tuple", tuple(item.value for item in sorted(named, key=lambda item: item.name.lstrip("\\"))))
 
 
 def _capital_as_unit(value: Number | Formula, other: Number | Formula) -> Number | Formula:

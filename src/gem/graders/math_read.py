@@ -30,6 +30,7 @@ from gem.graders.math_values import (
     Value,
     Word,
     is_word,
+    latex_of,
     normalize_word,
     parse_in_base,
     parse_number,
@@ -39,7 +40,8 @@ from gem.graders.math_values import (
 
 _NAME = re.compile(
     r"(?:\\(?:vec|hat|overrightarrow|boldsymbol)\s*\{\\?[A-Za-z]+\}|m?\\angle\s*\{?[A-Za-z]+\}?|\\overline\{[A-Z]+\}|\\?[a-zA-Z]+|\\text\{[^{}]*\})"
-    r"(?:_\{?\w+\}?)?(?:\^\{-1\})?(?:\([\w, |=<>\\]*\))?'*"
+    r"(?:_\{?\w+\}?)?(?:\^\{-1\})?'*(?:\([\w, |=<>\\]*\))?'*|\\frac\{d(?:\^\d)?[a-zA-Z]?\}\{d[a-zA-Z](?:\^\d)?\}"
+    r"|(?:\\mathbb\{E\}|E|Var|\\text\{Var\})\[[A-Z]\]"
 )
 _BETWEEN = (
     r";|,(?!\d{3}(?!\d))|,(?= )|\\text\{\s*(?:and|or)\s*\}|(?<=[ }\d)\]])(?:and|or)(?=[ \d\\(\[-])"
@@ -71,6 +73,10 @@ _RAISED = re.compile(r"(?P<number>.*?[\d})])\s*(?:\\text\{)?\s*(?P<power>squared
 _ANGLE_OF = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")  # degrees after such a function belong to its argument
 _CALCULUS = re.compile(r"\\(?:int|lim|sum|prod)(?![a-z])")  # in these formulas, letters after numbers are variables
 _CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?)?\s*(?:\\text\{\s*)?([ap])?(?(4)\.?\s*m\b\.?)\s*\}?", re.I)
+_MULTIPLE = re.compile(
+    r"(?P<factor>-?(?:\\frac\{[^{}]*(?:\{\d+\})?\}\{[^{}]*(?:\{\d+\})?\}|\d+(?:/\d+)?|\\sqrt\{\d+\}|\(\d+/\d+\))|-)"
+    r"\s*(?:\\cdot)?\s*(?P<vector>\\langle.*,.*\\rangle|\(.*,.*\))"
+)
 LONGEST_SCALED = 60  # maximum number of characters of a number such as "1.5 million"
 _ZERO = Number(Fraction(0))
 _EXCEPT = re.compile(r"(?:all|any) real(?: number)?s (?:except|but|other than) (?:for )?(?:[a-z] ?= ?)?(?P<points>.+)")
@@ -129,6 +135,7 @@ def _read(text: str) -> Value:
         return number
     if (excluded := _EXCEPT.fullmatch(re.sub(r"\\text\{([^{}]*)\}", r"\1", text))) is not None:
         points = _read(excluded["points"])
+        points = points.value if isinstance(points, Named) else points
         items = points.items if isinstance(points, Group) else (points,)
         return Group("difference", (_EVERYTHING, Group("set", items)))
     if (quoted := re.fullmatch(r"\\text\{([^{}]*)\}", text)) is not None:
@@ -170,7 +177,12 @@ def _read_compound(text: str) -> Value | None:
 
 def _read_union(text: str) -> Value | None:
     parts = split(text, r"\\cup(?![a-zA-Z])")
-    return Group("union", tuple(map(_read, parts))) if len(parts) > 1 else None
+    if len(parts) < 2:
+        return None
+    values = tuple(map(_read, parts))
+    if all(isinstance(value, Group) and value.kind == "set" for value in values):
+        return Group("set", tuple(item for value in values if isinstance(value, Group) for item in value.items))
+    return Group("union", values)
 
 
 def _read_difference(text: str) -> Value | None:
@@ -379,6 +391,25 @@ def _read_matrix(text: str) -> Value | None:
     return Group("matrix", tuple(Group("tuple", tuple(row)) for row in cells))
 
 
+def _read_multiple(text: str) -> Value | None:
+    r"""Parse a vector with a numeric factor, such as \frac{1}{5}(3, 4); return None for other text."""
+    match = _MULTIPLE.fullmatch(text)
+    vector = None if match is None else _read_bracketed(match["vector"])
+    factor = None if match is None else _read("-1" if match["factor"] == "-" else match["factor"].strip())
+    if not isinstance(vector, Group) or vector.kind != "tuple" or not isinstance(factor, (Number, Formula)):
+        return None
+    items = [_times(factor, item) for item in vector.items]
+    return None if None in items else Group("tuple", tuple(item for item in items if item is not None))
+
+
+def _times(factor: Number | Formula, item: Value) -> Value | None:
+    if not isinstance(item, (Number, Formula)) or factor.unit or item.unit:
+        return None
+    if isinstance(factor, Number) and isinstance(item, Number):
+        return Number(factor.exact * item.exact)
+    return Formula(rf"({latex_of(factor)})\cdot({latex_of(item)})")
+
+
 def _scaled(factor: Value, cells: list[list[Value]]) -> list[list[Value]] | None:
     """Multiply a matrix by a factor. Return None if the factor or a cell is not a number."""
     if not isinstance(factor, Number) or not all(isinstance(cell, Number) for row in cells for cell in row):
@@ -511,6 +542,7 @@ _READERS = (
     _read_relation,
     _read_difference,
     _read_bracketed,
+    _read_multiple,
     _read_matrix,
     _read_base,
     _read_clock,

@@ -88,20 +88,34 @@ for _row in (
     ("temperature", "1", "kelvin"),
     (_ENERGY, "1000", "joule"),  # the base unit of mass is the gram
     (_ENERGY, "1000000", "kj", "kilojoule"),
+    (_ENERGY, "1000000000", "MJ", "megajoule"),
+    (_ENERGY, "3600000000", "kWh", "kwh"),
+    (_ENERGY, "1.602176634e-16", "eV", "electronvolt"),
+    (_ENERGY, "1.602176634e-13", "keV"),
+    (_ENERGY, "1.602176634e-10", "MeV"),
+    (_ENERGY, "1.602176634e-7", "GeV"),
     (_FORCE, "1000", "newton"),
     (_PRESSURE, "1000", "pa", "pascal"),
     (_PRESSURE, "1000000", "kpa", "kilopascal"),
     (_POWER, "1000", "watt"),
     (_POWER, "1000000", "kw", "kilowatt"),
+    (_POWER, "1000000000", "MW", "megawatt"),
+    (_POWER, "1", "mW", "milliwatt"),
     ("amount", "1", "mol", "mole"),
     ("charge", "1", "coulomb"),
     ("voltage", "1", "volt"),
     ("voltage", "1/1000", "mv", "millivolt"),
     ("voltage", "1000", "kv", "kilovolt"),
+    ("voltage", "1000000", "MV", "megavolt"),
+    ("resistance", "1", "ohm"),
+    ("magnetic field", "1", "tesla"),
+    ("capacitance", "1", "farad"),
     ("current", "1", "ampere", "amp"),
     ("current", "1/1000", "ma", "milliampere", "milliamp"),
     ("frequency", "1", "hz", "hertz"),
     ("frequency", "1000", "khz", "kilohertz"),
+    ("frequency", "1000000", "MHz", "megahertz"),
+    ("frequency", "1000000000", "GHz", "ghz", "gigahertz"),
 ):
     _unit(*_row)
 
@@ -225,6 +239,8 @@ def _part(text: str, marked: bool) -> str | None:
         return _CAPITALS[word] + (power and f"^{power}")
     if len(word) == 1 and word.isupper() and word != "L":
         return None
+    if word in _SPELLED:  # MJ, mW: the prefix is not lower-cased
+        return _SPELLED[word] + (power and f"^{power}")
     word = word.lower().strip(" .")
     for prefix, its in (("square ", "2"), ("sq ", "2"), ("sq. ", "2"), ("cubic ", "3"), ("cu ", "3")):
         if word.startswith(prefix):

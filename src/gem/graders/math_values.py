@@ -267,6 +267,8 @@ def is_word(text: str) -> bool:
     """Return whether a normalized text is a word rather than a product of variables."""
     if re.fullmatch(r"\(?\s*\\?text\{[^{}]*\}\s*\)?", text) or re.fullmatch(r"\(?[A-Z]\)?", text):
         return True
+    if re.fullmatch(r"[a-zA-Z]{1,2}(?:-[a-zA-Z]{1,2})+", text):
+        return False  # ad-bc
     letters = re.sub(r"\\text\{|\}|[ .,'’-]", "", text)
     if text.lower() in _SHORT_WORDS or re.fullmatch(r"[A-Z][a-z]{2,}", text):
         return True

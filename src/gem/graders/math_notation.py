@@ -1,0 +1,145 @@
+r"""Answers in a notation of their own, compared as texts: digits of a base, strings of letters, cyclic groups.
+
+Letters in these answers are not factors: FE and EF are different numbers in base 16, and ABC and CBA different orders.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_HEXADECIMAL = re.compile(
+    r"\bhex(?:adecimal)?\b|\bbase[- ]?\$?(?:1[1-9]|2\d|3[0-6]|eleven|twelve|sixteen)", re.IGNORECASE
+)
+_BASE_MARK = re.compile(
+    r"^0[xX]|\s*(?:_\{?\(?(?:\d\d|\\text\{?(?:hex|sixteen)\}?)\)?\}?)$|\s+(?:\\text\{)?\s*(?:in )?hex\w*\}?$"
+)
+_STRING = re.compile(
+    r"\b(?:words?|letters?|codes?|codeword|password|strings?|spell\w*|anagram|initials|abbreviation|symbols?|encod\w+"
+    r"|decod\w+|encrypt\w*|decrypt\w*|cipher|from left to right|in (?:the )?order|ordering|finish\w*|standing in)\b",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(r"\\?\{?\(?[A-H]\)?(?:[,;& ]*(?:and)? ?\(?[A-H]\)?)*\\?\}?", re.IGNORECASE)
+_CYCLIC = re.compile(
+    r"(?:\\mathbb\{?\s*Z\}?|Z|C)_\{?(?P<order>\d{1,9})\}?|(?:\\mathbb\{?\s*Z\}?|Z)/\(?(?P<modulus>\d{1,9})\)?(?:\\mathbb\{?\s*Z\}?|Z)?"
+    r"|(?P<klein>V_4|K_4|(?:the )?klein(?: four)?[- ]?(?:four)?[- ]?group)|(?:the )?cyclic group of order (?P<cyclic>\d{1,9})"
+    r"|(?P<infinite>\\mathbb\{?\s*Z\}?|Z|(?:the |an )?infinite cyclic(?: group)?|(?:the )?integers)",
+    re.IGNORECASE,
+)
+_SPAN = re.compile(
+    r"\\?(?:operatorname\{span\}|span)\s*(?:\\?\{(?P<spanned>.*?)\\?\}|\((?P<bracketed>[(\\].*)\))"
+    r"|\\?\{\s*(?P<letter>[a-z])\s*(?:\\cdot)?\s*(?P<scaled>.*?)\s*(?::|\\mid|\|)\s*(?P=letter)\s*\\in\s*\\mathbb\{?\s*R\}?\s*\\?\}"
+    r"|(?:all |the set of (?:all )?)?(?:real |scalar |constant )?multiples of (?P<multiples>.*)"
+)
+_COLUMN = re.compile(r"\\begin\{[pb]matrix\}(.*?)\\end\{[pb]matrix\}")
+_ANY_MULTIPLE = re.compile(
+    r"\bany (?:non-?zero |scalar |real |constant )*multiple|\b(?:an?|some|one) (?:eigenvector|normal vector|direction vector)",
+    re.IGNORECASE,
+)
+_ONE_MULTIPLE = re.compile(r"\bunit\b|normali[sz]|\bmagnitude\b|\blength\b|\bcomponents?\b|\binteger", re.IGNORECASE)
+_DISTRIBUTIONS = {
+    "B": "binomial", "Bin": "binomial", "Binom": "binomial", "Binomial": "binomial",
+    "Po": "poisson", "Poi": "poisson", "Pois": "poisson", "Poisson": "poisson",
+    "Geo": "geometric", "Geom": "geometric", "Geometric": "geometric",
+    "N": "normal", "Normal": "normal", "Exp": "exponential", "Exponential": "exponential",
+    "U": "uniform", "Unif": "uniform", "Uniform": "uniform",
+}  # fmt: skip
+_DISTRIBUTION = re.compile(
+    r"(?:[A-Z]\s*(?:\\sim|~)\s*)?(?:\\text|\\mathcal|\\mathrm)?\{?\s*(?P<name>[A-Z][a-z]*)\s*\}?\((?P<parameters>[^()]*)\)"
+)
+
+
+def same_notation(answer: str, gold: str, question: str) -> bool | None:
+    """Compare two normalized texts if the question and the reference answer are of such a kind; else return None."""
+    if not question:
+        return None
+    if _HEXADECIMAL.search(question) and re.fullmatch(r"(?=.*[A-Z])[0-9A-Z]+", digits := _digits(gold)):
+        return _digits(answer) == digits
+    if "select all" in question.casefold() and len(gold) > 1 and _LISTED.fullmatch(_plain(gold)):
+        ours, theirs = (re.findall(r"[A-H]", re.sub("(?i)and", "", _plain(each)).upper()) for each in (answer, gold))
+        return _LISTED.fullmatch(_plain(answer)) is not None and sorted(set(ours)) == sorted(set(theirs))
+    if _STRING.search(question) and re.fullmatch(r"[A-Z]{2,}", gold):
+        return re.sub(r"\\text|[{}\s,]|\\to|->|-", "", answer).upper() == gold
+    for kind, parsed in ((r"\bgroups?\b", _groups), (r"\bdistribution\b", _distribution)):
+        if re.search(kind, question) and None not in (pair := (parsed(answer), parsed(gold))):
+            return pair[0] == pair[1]
+    return _same_line(answer, gold, question)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"\\text\s*\{([^{}]*)\}", r" \1 ", text)).strip(" .")
+
+
+def _digits(text: str) -> str:
+    """Return the digits of a number in a base above ten, without the marks of its base, as capitals."""
+    text = _BASE_MARK.sub("", re.sub(r"^\(|\)(?=_|$)", "", _BASE_MARK.sub("", text)))
+    return re.sub(r"\\text|[{}\s]", "", text).upper().lstrip("0")
+
+
+def _groups(text: str) -> list[list[int]] | None:
+    r"""Return a list of products of cyclic groups by their orders, 0 for \mathbb{Z}; None for other text.
+
+    >>> _groups(r"\mathbb{Z}/6\mathbb{Z}"), _groups("Z_4, Z_2 \\cdot Z_2"), _groups("S_3")
+    ([[6]], [[2, 2], [4]], None)
+    """
+    listed = re.split(r"\s*(?:,| and |;)\s*", _plain(text))
+    found = []
+    for product in listed:
+        factors = [_CYCLIC.fullmatch(each.strip(" ()")) for each in re.split(r"\\cdot|\\oplus|\\times", product)]
+        if None in factors:
+            return None
+        found.append(sorted(order for factor in factors if factor is not None for order in _orders(factor)))
+    return sorted(found)
+
+
+def _orders(factor: re.Match[str]) -> list[int]:
+    if factor["klein"]:
+        return [2, 2]
+    return [0] if factor["infinite"] else [int(next(filter(None, factor.group("order", "modulus", "cyclic"))))]
+
+
+def _distribution(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the name and the parameters of a distribution, such as B(10, 0.3); None for other text."""
+    match = _DISTRIBUTION.fullmatch(text.strip())
+    if match is None or match["name"] not in _DISTRIBUTIONS:
+        return None
+    parameters = [re.sub(r"\s", "", each) for each in match["parameters"].split(",")]
+    labels = [each.partition("=")[0] if "=" in each else "" for each in parameters]
+    if any(labels) and labels not in (["n", "p"], ["p"], ["\\mu", "\\sigma^2"], ["\\lambda"], ["a", "b"]):
+        return None
+    return _DISTRIBUTIONS[match["name"]], tuple(each.rpartition("=")[2] for each in parameters)
+
+
+def _same_line(answer: str, gold: str, question: str) -> bool | None:
+    """Compare two spans of one vector, or two vectors of which any multiple is right; None for other texts."""
+    spans = _SPAN.fullmatch(_plain_math(answer)), _SPAN.fullmatch(_plain_math(gold))
+    if spans[0] is not None and spans[1] is not None:
+        ours, theirs = (
+            _vector(next(filter(None, each.group("spanned", "bracketed", "scaled", "multiples")))) for each in spans
+        )
+    elif _ANY_MULTIPLE.search(question) and not (_ONE_MULTIPLE.search(question) or "=" in gold):
+        ours, theirs = _vector(answer), _vector(gold)
+    else:
+        return None
+    if ours is None or theirs is None:
+        return None
+    if len(ours) != len(theirs) or not any(ours) or not any(theirs):
+        return False
+    return all(ours[i] * theirs[j] == ours[j] * theirs[i] for i in range(len(ours)) for j in range(i))
+
+
+def _plain_math(text: str) -> str:
+    return re.sub(r"\\text\s*\{([^{}]*)\}", r"\1", text).strip()
+
+
+def _vector(text: str) -> list[Fraction] | None:
+    """Return the items of a vector of rational numbers; None for other text."""
+    column = _COLUMN.search(text)
+    if column is not None:
+        text = "(" + column.group(1).replace(r"\\", ",").replace("&", ",") + ")"
+    text = re.sub(r"\\frac\{(-?\d{1,9})\}\{(\d{1,9})\}", r"\1/\2", re.sub(r"\^\{?(?:T|\\top)\}?$", "", text.strip()))
+    match = re.fullmatch(
+        r"(?:\(|\[|\\langle)\s*(-?\d{1,9}(?:/[1-9]\d{0,8})?(?:, ?-?\d{1,9}(?:/[1-9]\d{0,8})?)+)\s*(?:\)|\]|\\rangle)",
+        text,
+    )
+    return None if match is None else [Fraction(item.strip()) for item in match.group(1).split(",")]

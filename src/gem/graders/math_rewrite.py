@@ -1,0 +1,144 @@
+r"""Writings of an answer that depend on the question, rewritten to the writing that the reader knows.
+
+"13/20 of the students" is 13/20 if the question asks for a fraction of students, "3 < \pi < 4" is the list "3, \pi, 4"
+if it asks for an order, and "+2.6%" is "2.6% increase" if it asks for a change. Each rule is for one class of writing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from gem.graders.math_question import asks_order
+
+_PORTION = re.compile(r"(?P<part>[\d.,/]+%?|\\frac\{\d+\}\{\d+\})\s*of (?:the |an? |all |all the )?(?P<what>[a-z ]+)")
+_ASKS_PORTION = re.compile(
+    r"\b(?:fraction|proportion|part|portion|percentage|percent)\b(?: of (?:the |an? |all |all the )?(?P<what>[a-z]+))?",
+    re.IGNORECASE,
+)
+_ONLY = re.compile(r"only (?P<after>[a-zA-Z]? ?=? ?[-+]?[\d\\].*)|(?P<before>.*[\d})])\s*only")
+_REMARK = re.compile(
+    r"(?P<said>undefined|does not exist|dne|no solutions?|none|diverges)\s*\((?P<remark>[a-z ]+)\)", re.IGNORECASE
+)
+_INCLUDING = re.compile(r"(?P<said>.*\bmultiples of \d+)\s*\(including (?:0|zero|negatives?|and|numbers|ones|[, ])+\)")
+_TAKES_BACK = re.compile(r"\b(?:not?|or|but|unless|if|except|infinit[a-z]*|zero|maybe|wrong)\b")
+_UPWARD = re.compile(
+    r"\b(?:increasing|ascending) order\b|\bfrom (?:the )?(?:least|smallest|lowest|shortest|youngest|slowest|lightest)\b",
+    re.IGNORECASE,
+)
+_DOWNWARD = re.compile(
+    r"\b(?:decreasing|descending) order\b|\bfrom (?:the )?(?:greatest|largest|highest|tallest|oldest|fastest|heaviest)\b",
+    re.IGNORECASE,
+)
+_ASKS_CHANGE = re.compile(r"\bpercent(?:age)? (?:change|increase|decrease)\b|\bchange in per ?cent", re.IGNORECASE)
+_AMOUNT = r"(?P<{}>\d+(?:\.\d+)?) ?(?:%|percent)"
+_CHANGE = re.compile(
+    rf"(?:an? )?{_AMOUNT.format('first')} (?P<after>increase|decrease|rise|fall|drop|gain|loss|higher|lower|more|less)"
+    rf"|(?:an? |it )?(?P<before>increased?s?|decreased?s?|rises?|falls?|up|down) (?:of |by )?{_AMOUNT.format('last')}",
+    re.IGNORECASE,
+)
+_DOWN = ("de", "fa", "dr", "lo", "le", "do")  # the first letters of decrease, fall, drop, loss, lower, less, down
+_CHOOSE = re.compile(
+    r"(?:\{\})?_(?:\{(?P<n>\d+)\}|(?P<n1>\d)) ?C_(?:\{(?P<k>\d+)\}|(?P<k1>\d))"
+    r"|(?:\{\})?\^(?:\{(?P<above>\d+)\}|(?P<above1>\d)) ?C_(?:\{(?P<k2>\d+)\}|(?P<k3>\d))"
+    r"|(?<![\w}])(?P<n2>\d+)C(?P<k4>\d+)|(?<![a-zA-Z])C\((?P<n3>\d+), ?(?P<k5>\d+)\)"
+)
+_IS_A = re.compile(r"(?:\\pi_\d|H_\d|H\^\d)\([^()]*\)\s*\\cong\s*(?P<group>[^=]*)")
+_QUOTIENT = re.compile(
+    r"(?:(?:the )?quotient(?: is| of)?[:=]? ?)?(?P<quotient>[^,a-zA-Z]*[a-z][^,a-zA-Z]*(?:[a-z][^,a-zA-Z]*)*?)"
+    r" ?(?:,| with| and)+ (?:an? |the )?remainder(?: is| of)?[:=]? ?(?P<remainder>[^,]+)"
+)
+
+
+def rewrite(text: str, question: str) -> str:
+    """Return a normalized text in the writing that the reader knows; the text itself if no rule is for it."""
+    for rule in _RULES:
+        text = rule(text, question)
+    return text
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"\\text\s*\{([^{}]*)\}", r" \1 ", text)).strip(" .")
+
+
+def _portion(text: str, question: str) -> str:
+    """13/20 of the students: the words after "of" are words of the question, and those after its "fraction of"."""
+    match, asked = _PORTION.fullmatch(_plain(text)), _ASKS_PORTION.search(question)
+    if match is None or asked is None:
+        return text
+    words = match["what"].split()
+    known = re.findall("[a-z]+", question.casefold())
+    whole = asked["what"]
+    right = all(word in known for word in words) and (whole is None or whole.lower() in (*words, "its", "them"))
+    return match["part"] if right else text
+
+
+def _only(text: str, question: str) -> str:
+    match = _ONLY.fullmatch(_plain(text))
+    return text if match is None else match["after"] or match["before"]
+
+
+def _remark(text: str, question: str) -> str:
+    match = _REMARK.fullmatch(_plain(text)) or _INCLUDING.fullmatch(_plain(text))
+    if match is None or _TAKES_BACK.search(match.groupdict().get("remark") or ""):
+        return text
+    return match["said"]
+
+
+def _chain_as_list(text: str, question: str) -> str:
+    """3 < 4 < 5 in the direction of the order that the question asks for."""
+    if not asks_order(question):
+        return text
+    for sign, direction in (("<", _UPWARD), (">", _DOWNWARD)):
+        parts = text.split(sign)
+        if direction.search(question) and len(parts) > 1 and all(p.strip() for p in parts):
+            return (
+                text if re.search(r"[<>=,]|\\[lg]e(?![a-z])", "".join(parts)) else ", ".join(p.strip() for p in parts)
+            )
+    return text
+
+
+def _change(text: str, question: str) -> str:
+    """2.6% increase and +2.6% are 2.6%, and 5% decrease is -5%, if the question asks for a percent change."""
+    if not _ASKS_CHANGE.search(question):
+        return text
+    match = _CHANGE.fullmatch(_plain(text))
+    if match is None:
+        return text
+    sign = "-" if (match["after"] or match["before"]).lower()[:2] in _DOWN else ""
+    return f"{sign}{match['first'] or match['last']}%"
+
+
+def _choose(text: str, question: str) -> str:
+    r"""{}_{11}C_4, 11C4 and C(11, 4) are \binom{11}{4}."""
+
+    def binomial(match: re.Match[str]) -> str:
+        top, bottom = (number for number in match.groups() if number is not None)
+        return rf"\binom{{{top}}}{{{bottom}}}" if int(top) <= 3000 else match.group()
+
+    return _CHOOSE.sub(binomial, text)
+
+
+def _isomorphic(text: str, question: str) -> str:
+    match = _IS_A.fullmatch(text)
+    return text if match is None else match["group"].strip()
+
+
+def _quotient(text: str, question: str) -> str:
+    r"""X + 1 with remainder 4 is (x + 1, 4) if the question asks for a quotient and a remainder."""
+    if not re.search(r"\bquotient\b.*\bremainder\b", question, re.IGNORECASE):
+        return text
+    match = _QUOTIENT.fullmatch(_plain(text))
+    return text if match is None else f"({match['quotient'].strip()}, {match['remainder'].strip()})"
+
+
+_RULES: tuple[Callable[[str, str], str], ...] = (
+    _only,
+    _portion,
+    _remark,
+    _chain_as_list,
+    _change,
+    _choose,
+    _isomorphic,
+    _quotient,
+)
