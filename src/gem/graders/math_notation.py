@@ -21,8 +21,10 @@ _STRING = re.compile(
 )
 _LISTED = re.compile(r"\\?\{?\(?[A-H]\)?(?:[,;& ]*(?:and)? ?\(?[A-H]\)?)*\\?\}?", re.IGNORECASE)
 _CYCLIC = re.compile(
-    r"(?:\\mathbb\{?\s*Z\}?|Z|C)_\{?(?P<order>\d{1,9})\}?|(?:\\mathbb\{?\s*Z\}?|Z)/\(?(?P<modulus>\d{1,9})\)?(?:\\mathbb\{?\s*Z\}?|Z)?"
-    r"|(?P<klein>V_4|K_4|(?:the )?klein(?: four)?[- ]?(?:four)?[- ]?group)|(?:the )?cyclic group of order (?P<cyclic>\d{1,9})"
+    r"(?:\\mathbb\{?\s*Z\}?|Z|C)_\{?(?P<order>\d{1,9})\}?"
+    r"|(?:\\mathbb\{?\s*Z\}?|Z)/\(?(?P<modulus>\d{1,9})\)?(?:\\mathbb\{?\s*Z\}?|Z)?"
+    r"|(?P<klein>V_4|K_4|(?:the )?klein(?: four)?[- ]?(?:four)?[- ]?group)"
+    r"|(?:the )?cyclic group of order (?P<cyclic>\d{1,9})"
     r"|(?P<infinite>\\mathbb\{?\s*Z\}?|Z|(?:the |an )?infinite cyclic(?: group)?|(?:the )?integers)",
     re.IGNORECASE,
 )
@@ -32,8 +34,11 @@ _SPAN = re.compile(
     r"|(?:all |the set of (?:all )?)?(?:real |scalar |constant )?multiples of (?P<multiples>.*)"
 )
 _COLUMN = re.compile(r"\\begin\{[pb]matrix\}(.*?)\\end\{[pb]matrix\}")
+_RATIONAL = r"-?\d{1,9}(?:/[1-9]\d{0,8})?"
+_VECTOR = re.compile(rf"(?:\(|\[|\\langle)\s*({_RATIONAL}(?:, ?{_RATIONAL})+)\s*(?:\)|\]|\\rangle)")
 _ANY_MULTIPLE = re.compile(
-    r"\bany (?:non-?zero |scalar |real |constant )*multiple|\b(?:an?|some|one) (?:eigenvector|normal vector|direction vector)",
+    r"\bany (?:non-?zero |scalar |real |constant )*multiple"
+    r"|\b(?:an?|some|one) (?:eigenvector|normal vector|direction vector)",
     re.IGNORECASE,
 )
 _ONE_MULTIPLE = re.compile(r"\bunit\b|normali[sz]|\bmagnitude\b|\blength\b|\bcomponents?\b|\binteger", re.IGNORECASE)
@@ -114,9 +119,7 @@ def _same_line(answer: str, gold: str, question: str) -> bool | None:
     """Compare two spans of one vector, or two vectors of which any multiple is right; None for other texts."""
     spans = _SPAN.fullmatch(_plain_math(answer)), _SPAN.fullmatch(_plain_math(gold))
     if spans[0] is not None and spans[1] is not None:
-        ours, theirs = (
-            _vector(next(filter(None, each.group("spanned", "bracketed", "scaled", "multiples")))) for each in spans
-        )
+        ours, theirs = _vector(_generator(spans[0])), _vector(_generator(spans[1]))
     elif _ANY_MULTIPLE.search(question) and not (_ONE_MULTIPLE.search(question) or "=" in gold):
         ours, theirs = _vector(answer), _vector(gold)
     else:
@@ -126,6 +129,10 @@ def _same_line(answer: str, gold: str, question: str) -> bool | None:
     if len(ours) != len(theirs) or not any(ours) or not any(theirs):
         return False
     return all(ours[i] * theirs[j] == ours[j] * theirs[i] for i in range(len(ours)) for j in range(i))
+
+
+def _generator(span: re.Match[str]) -> str:
+    return next(filter(None, span.group("spanned", "bracketed", "scaled", "multiples")), "")
 
 
 def _plain_math(text: str) -> str:
@@ -138,8 +145,5 @@ def _vector(text: str) -> list[Fraction] | None:
     if column is not None:
         text = "(" + column.group(1).replace(r"\\", ",").replace("&", ",") + ")"
     text = re.sub(r"\\frac\{(-?\d{1,9})\}\{(\d{1,9})\}", r"\1/\2", re.sub(r"\^\{?(?:T|\\top)\}?$", "", text.strip()))
-    match = re.fullmatch(
-        r"(?:\(|\[|\\langle)\s*(-?\d{1,9}(?:/[1-9]\d{0,8})?(?:, ?-?\d{1,9}(?:/[1-9]\d{0,8})?)+)\s*(?:\)|\]|\\rangle)",
-        text,
-    )
+    match = _VECTOR.fullmatch(text)
     return None if match is None else [Fraction(item.strip()) for item in match.group(1).split(",")]

@@ -23,11 +23,13 @@ _REMARK = re.compile(
 _INCLUDING = re.compile(r"(?P<said>.*\bmultiples of \d+)\s*\(including (?:0|zero|negatives?|and|numbers|ones|[, ])+\)")
 _TAKES_BACK = re.compile(r"\b(?:not?|or|but|unless|if|except|infinit[a-z]*|zero|maybe|wrong)\b")
 _UPWARD = re.compile(
-    r"\b(?:increasing|ascending) order\b|\bfrom (?:the )?(?:least|smallest|lowest|shortest|youngest|slowest|lightest)\b",
+    r"\b(?:increasing|ascending) order\b"
+    r"|\bfrom (?:the )?(?:least|smallest|lowest|shortest|youngest|slowest|lightest)\b",
     re.IGNORECASE,
 )
 _DOWNWARD = re.compile(
-    r"\b(?:decreasing|descending) order\b|\bfrom (?:the )?(?:greatest|largest|highest|tallest|oldest|fastest|heaviest)\b",
+    r"\b(?:decreasing|descending) order\b"
+    r"|\bfrom (?:the )?(?:greatest|largest|highest|tallest|oldest|fastest|heaviest)\b",
     re.IGNORECASE,
 )
 _ASKS_CHANGE = re.compile(r"\bpercent(?:age)? (?:change|increase|decrease)\b|\bchange in per ?cent", re.IGNORECASE)
