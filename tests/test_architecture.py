@@ -104,10 +104,10 @@ SUB_ROWS = {
     ],
     "graders": [
         ("base", "pool", "code_compare", "code_tests"),
-        ("math_text", "math_values", "math_form", "math_choices"),
+        ("math_text", "math_values", "math_form", "math_choices", "math_notation"),
         ("math_units", "math_sets"),
         ("math_engine", "math_question", "math_read"),
-        ("math_warm", "math_readings"),
+        ("math_warm", "math_readings", "math_rewrite"),
         ("math_equal",),
         ("math_compare",),
         ("exact", "gold_audit", "judge", "rubric", "code", "math"),
