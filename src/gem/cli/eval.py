@@ -49,6 +49,7 @@ PLAIN_WIDTH = 160  # characters of a table that is not shown on a terminal
 INTERRUPTED = 130  # exit code that shells report for SIGINT
 LIMIT, ROLLOUTS, CONCURRENCY, RETRIES, TIMEOUT_S = 100, 1, 128, 2, 600.0
 SAMPLING = ("temperature", "max_tokens", "top_p", "reasoning_effort")
+ENDPOINT = ("base_url", "api_key_env", *SAMPLING, "extra_body", "system", "seed", "timeout")  # flags for --model only
 NOT_KEPT = ("words", "out", "resume", "json", "allow_failures", "detect", "data", "skip_bad_rows")
 
 
@@ -158,11 +159,29 @@ def _settings(config: Config) -> dict[str, Any]:
     given = {f.name: getattr(config, f.name) for f in fields(Config) if f.name not in NOT_KEPT}
     given = {name: value for name, value in given.items() if value not in (None, [], {})}
     if config.resume is None:
+        _check_effect(given, given)
         return given
+    if config.out is not None:
+        raise BadValue("--out has no effect with --resume, which continues in the same folder")
     command = read_settings(config.resume).get("notes", {}).get("command")
     if command is None:
         raise BadValue(f"{config.resume} was not written by gem eval; continue it with gem.evaluate(…, resume=True)")
-    return {**command, **given}
+    settings = {**command, **given}
+    _check_effect(given, settings)
+    return settings
+
+
+def _check_effect(given: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Refuse flags that have no effect with these settings."""
+    if "policy" in settings and "model" not in settings:
+        _refuse([name for name in ENDPOINT if name in given], "with --policy")
+    if "env" not in settings:
+        _refuse([name for name in ("env_kwargs",) if name in given], "without --env")
+
+
+def _refuse(names: list[str], why: str) -> None:
+    if names:
+        raise BadValue(f"--{names[0].replace('_', '-')} has no effect {why}")
 
 
 def _envs(settings: Mapping[str, Any]) -> list[str | EvalEnv]:
@@ -290,6 +309,8 @@ def _compare(config: Config) -> int:
     word, *paths = config.words
     if word != "compare":
         raise BadValue(f"unexpected argument {word!r}; gem eval takes flags, or compare and two folders")
+    others = [f.name for f in fields(Config) if f.name not in ("words", "json")]
+    _refuse([name for name in others if getattr(config, name) not in (None, [], {}, False)], "with compare")
     found = compare(paths)
     if config.json:
         print_json(asdict(found))
