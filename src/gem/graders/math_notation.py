@@ -42,6 +42,10 @@ _ANY_MULTIPLE = re.compile(
     re.IGNORECASE,
 )
 _ONE_MULTIPLE = re.compile(r"\bunit\b|normali[sz]|\bmagnitude\b|\blength\b|\bcomponents?\b|\binteger", re.IGNORECASE)
+_FAMILY = re.compile(
+    r"(?:x=(?P<x>[^,=]+)(?:,|and)y=(?P<y>[^,=a-z]*[a-z][^,=a-z]*)|\(x,y\)=\((?P<x1>[^,=()]+),(?P<y1>[^,=()]+)\))"
+    r"(?:,|\()?(?:for|where|with)?(?:(?:all|some|any|an)?integers?(?P<said>[a-z])|(?P<given>[a-z])(?:\\in\\mathbb\{?Z\}?|isaninteger))\)?"
+)
 _DISTRIBUTIONS = {
     "B": "binomial", "Bin": "binomial", "Binom": "binomial", "Binomial": "binomial",
     "Po": "poisson", "Poi": "poisson", "Pois": "poisson", "Poisson": "poisson",
@@ -68,6 +72,9 @@ def same_notation(answer: str, gold: str, question: str) -> bool | None:
     for kind, parsed in ((r"\bgroups?\b", _groups), (r"\bdistribution\b", _distribution)):
         if re.search(kind, question) and None not in (pair := (parsed(answer), parsed(gold))):
             return pair[0] == pair[1]
+    families = _family(answer), _family(gold)
+    if families[0] is not None and families[1] is not None:
+        return _same_family(*families)
     return _same_line(answer, gold, question)
 
 
@@ -113,6 +120,30 @@ def _distribution(text: str) -> tuple[str, tuple[str, ...]] | None:
     if any(labels) and labels not in (["n", "p"], ["p"], ["\\mu", "\\sigma^2"], ["\\lambda"], ["a", "b"]):
         return None
     return _DISTRIBUTIONS[match["name"]], tuple(each.rpartition("=")[2] for each in parameters)
+
+
+def _family(text: str) -> tuple[list[int], list[int]] | None:
+    """Return the base point and the step of the integer points (x, y) = (2 + 3t, -1 - 2t); None for other text."""
+    if (match := _FAMILY.fullmatch(re.sub(r"[\s$]", "", _plain(text)))) is None:
+        return None
+    letter = match["given"] or match["said"]
+    linear = re.compile(rf"(?=.)(-?\d{{1,9}}(?![\d{letter}]))?(?:([+-]?\d{{0,9}}){letter}([+-]\d{{1,9}})?)?")
+    pairs = [linear.fullmatch(match[name] or match[f"{name}1"]) for name in "xy"]
+    if any(pair is None or pair[2] is None or (pair[1] and pair[3]) for pair in pairs):
+        return None
+    found = [pair for pair in pairs if pair is not None]
+    steps = [int(pair[2] + "1" if pair[2] in ("", "+", "-") else pair[2]) for pair in found]
+    return [int(pair[1] or pair[3] or 0) for pair in found], steps
+
+
+def _same_family(a: tuple[list[int], list[int]], g: tuple[list[int], list[int]]) -> bool:
+    """Return whether two families of integer points have the same step, up to its sign, and a common point."""
+    (base, step), (gold_base, gold_step) = a, g
+    if not any(step) or step not in (gold_step, [-each for each in gold_step]):
+        return False
+    axis = 0 if step[0] else 1
+    times, rest = divmod(base[axis] - gold_base[axis], step[axis])
+    return rest == 0 and all(base[i] - gold_base[i] == times * step[i] for i in (0, 1))
 
 
 def _same_line(answer: str, gold: str, question: str) -> bool | None:

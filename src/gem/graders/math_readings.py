@@ -29,6 +29,7 @@ _LINEAR = re.compile(
 )
 _BASIS = re.compile(r"\\(?:text|hat|vec|boldsymbol|bm|mathbf)\s*\{\s*(?:\\text\{\s*)?\\?([ijk])(?:math)?\s*\}\}?")
 _TRANSPOSED = re.compile(r"[\[(]([^\[\]()]*,[^\[\]()]*)[\])]\^\{?(?:T|\\top|\\text\{T\}|\\intercal)\}?")
+_AXIS = re.compile(r"\\hat\s*(?:\{\s*)?(?:\\text\{)?([xyz])\}*")
 _TERM = re.compile(r"(?P<factor>.*?)\s*(?:\\cdot\s*)?(?P<axis>[ijk])")
 _LABELED = re.compile(
     r"(?P<label>[a-z][a-z -]*?)\s*(?:is|=|:|of)?\s*(?P<value>(?:[-+]?[\d\\$.]|\(|\[).*)", re.IGNORECASE
@@ -107,7 +108,7 @@ def _as_vector(answer: ParsedAnswer, other: Value) -> Group | None:
         return None
     if (column := _TRANSPOSED.fullmatch(answer.clean)) is not None:
         return Group("tuple", tuple(read(item).value for item in split(column.group(1), ",")))
-    text, marked = _BASIS.subn(r"\1", answer.clean)
+    text, marked = _BASIS.subn(r"\1", _AXIS.sub(lambda m: rf"\hat{{{'ijk'['xyz'.index(m.group(1))]}}}", answer.clean))
     signs, terms = ["+"], list[str]()
     for term, sign in split_with_separators(text, "[+-]"):
         if not term and sign and not terms:

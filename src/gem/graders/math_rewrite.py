@@ -50,6 +50,17 @@ _QUOTIENT = re.compile(
     r"(?:(?:the )?quotient(?: is| of)?[:=]? ?)?(?P<quotient>[^,a-zA-Z]*[a-z][^,a-zA-Z]*(?:[a-z][^,a-zA-Z]*)*?)"
     r" ?(?:,| with| and)+ (?:an? |the )?remainder(?: is| of)?[:=]? ?(?P<remainder>[^,]+)"
 )
+_ASKS_POSITIVE = re.compile(
+    r"\bpositive integers?\b|\bnatural numbers?\b|\\(?:ge|geq)(?:slant)? ?1\b|[a-z] ?>= ?1\b", re.IGNORECASE
+)
+_DIVISIBLE = re.compile(
+    r"(?:all )?(?:positive )?(?:integers? )?[a-z]? ?(?:that are |is |are )?(?:divisible by|multiples of) (\d+)"
+)
+_POSITIVE_SET = re.compile(r"\\mathbb\{Z\}_\{?>0\}?|\\mathbb\{N\}, [a-z] ?\\ge ?1$")
+_BUILT = re.compile(r"\\?\{\s*(\d+[a-z])\s*(?::|\\mid|\|)\s*([a-z]\s*\\in\s*\\mathbb\{Z\})\s*\\?\}")
+_CONSTANT = re.compile(r"(?<![a-zA-Z\\])[cCkK]_\{?(\d)\}?")
+_POLYNOMIAL = re.compile(r"\b(?:minimal|characteristic|minimum) polynomial\b", re.IGNORECASE)
+_LETTER = re.compile(r"\\lambda(?![a-z])|(?<![a-zA-Z\\])[a-zA-Z](?![a-zA-Z])")
 
 
 def rewrite(text: str, question: str) -> str:
@@ -134,6 +145,34 @@ def _quotient(text: str, question: str) -> str:
     return text if match is None else f"({match['quotient'].strip()}, {match['remainder'].strip()})"
 
 
+def _multiples(text: str, question: str) -> str:
+    """Positive multiples are multiples, and k may be any positive integer, if the question is about these."""
+    text = _BUILT.sub(r"\1, \2", text)
+    if not _ASKS_POSITIVE.search(question):
+        return text
+    match = _DIVISIBLE.fullmatch(_plain(text))
+    return _POSITIVE_SET.sub(r"\\mathbb{Z}^+", text) if match is None else f"multiples of {match.group(1)}"
+
+
+def _constants(text: str, question: str) -> str:
+    """The constants of a general solution are C_1, C_2 and so on."""
+    if not re.search(r"\bgeneral solution\b", question, re.IGNORECASE) or len(set(_CONSTANT.findall(text))) < 2:
+        return text
+    names = set(match.group() for match in _CONSTANT.finditer(text))
+    return _CONSTANT.sub(r"C_\1", text) if len(names) == len(set(_CONSTANT.findall(text))) else text
+
+
+def _indeterminate(text: str, question: str) -> str:
+    """The only letter of a minimal or characteristic polynomial is x."""
+    letters = set(_LETTER.findall(text.rpartition("=")[2]))
+    return _LETTER.sub("x", text.rpartition("=")[2]) if _POLYNOMIAL.search(question) and len(letters) == 1 else text
+
+
+def _quantified(text: str, question: str) -> str:
+    r"""The colon or comma after \exists x or \forall x has no meaning."""
+    return re.sub(r"(\\(?:exists|forall)\s*[a-z])\s*(?:[:,]|\\text\{\s*such that\s*\})?\s*", r"\1 ", text)
+
+
 _RULES: tuple[Callable[[str, str], str], ...] = (
     _only,
     _portion,
@@ -143,4 +182,8 @@ _RULES: tuple[Callable[[str, str], str], ...] = (
     _choose,
     _isomorphic,
     _quotient,
+    _multiples,
+    _constants,
+    _indeterminate,
+    _quantified,
 )
