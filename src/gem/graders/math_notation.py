@@ -72,9 +72,9 @@ def same_notation(answer: str, gold: str, question: str) -> bool | None:
     for kind, parsed in ((r"\bgroups?\b", _groups), (r"\bdistribution\b", _distribution)):
         if re.search(kind, question) and None not in (pair := (parsed(answer), parsed(gold))):
             return pair[0] == pair[1]
-    ours, theirs = _family(answer), _family(gold)
-    if ours is not None and theirs is not None:
-        return _same_family(ours, theirs)
+    family, gold_family = _family(answer), _family(gold)
+    if family is not None and gold_family is not None:
+        return _same_family(family, gold_family)
     return _same_line(answer, gold, question)
 
 
