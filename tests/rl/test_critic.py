@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 import torch
 
 from gem.core import StopReason
+from gem.errors import InfraError
 from gem.rl.advantages import EpisodeRewards, Estimator
 from gem.rl.batch import pack
 from gem.rl.critic import Critic, explained_variance, final_value, prompt_ends
@@ -59,6 +60,13 @@ def test_the_critic_starts_at_0_and_learns_the_value_of_each_state():
     losses = [critic.fit(batch, targets, 2, random.Random(i)) for i in range(60)]
     assert np.array(critic.values(batch, 2)) == pytest.approx(np.array(targets), abs=0.05)
     assert losses[-1][0] < 0.01 * losses[0][0]
+
+
+def test_a_critic_whose_gradient_is_not_finite_names_its_learning_rate():
+    critic = Critic(LastToken(), 0, learning_rate=0.03, max_norm=1.0)
+    batch = pack([chain(StopReason.MAX_TURNS)])
+    with pytest.raises(InfraError, match="the gradient of the critic is nan.*--critic-learning-rate"):
+        critic.fit(batch, [np.array([np.nan, 1.0])], 1, random.Random(0))
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,8 @@ def test_a_run_with_another_algorithm_resumes_bit_identically(algorithm, metrics
     rows = timeless(whole.folder.path)
     assert timeless(stopped.folder.path) == rows
     assert metrics <= rows[0].keys()
+    lines = (stopped.folder.path / "trajectories.jsonl").read_text().splitlines()
+    assert {json.loads(line)["model"] for line in lines} == {None}, "not the checkpoint's folder"
 
 
 def test_resuming_a_finished_run_changes_nothing(finished: Path):

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gem.core import StopReason
+from gem.errors import InfraError
 from gem.rl.advantages import Floats
 from gem.rl.batch import Example, collate
 from gem.rl.imitation import BETAS
@@ -57,7 +58,11 @@ class Critic:
         return found
 
     def fit(self, batch: Sequence[Example], targets: Sequence[Floats], size: int, order: Random) -> list[float]:
-        """Run one epoch of regression on the returns of the turns of each episode. Returns the losses of its steps."""
+        """Run one epoch of regression on the returns of the turns of each episode. Returns the losses of its steps.
+
+        Raises:
+            InfraError: if the gradient is not finite.
+        """
         indices, losses = list(range(len(batch))), []
         order.shuffle(indices)
         for start in range(0, len(indices), size):
@@ -68,7 +73,12 @@ class Critic:
             loss = torch.nn.functional.mse_loss(scores_BT[list(rows), list(columns)], scores_BT.new_tensor(returns)) / 2
             self.optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.max_norm)
+            norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.max_norm)
+            if not torch.isfinite(norm):
+                raise InfraError(
+                    f"the gradient of the critic is {float(norm)}; the last checkpoint is intact, "
+                    "but a new run needs a lower --critic-learning-rate"
+                )
             self.optimizer.step()
             losses.append(float(loss.detach()))
         return losses

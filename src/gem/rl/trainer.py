@@ -106,6 +106,7 @@ class Trainer:
         source = newest_checkpoint(folder.checkpoints)
         state = json.loads((source / "state.json").read_text())
         model, tokenizer = load_pretrained(source)
+        model.config._name_or_path = config.model or ""  # trajectories name the model that was given
         policy = CausalLMPolicy(
             model.to(config.device),
             tokenizer,
