@@ -65,7 +65,7 @@ def test_the_critic_starts_at_0_and_learns_the_value_of_each_state():
 def test_a_critic_whose_gradient_is_not_finite_names_its_learning_rate():
     critic = Critic(LastToken(), 0, learning_rate=0.03, max_norm=1.0)
     batch = pack([chain(StopReason.MAX_TURNS)])
-    with pytest.raises(InfraError, match="the gradient of the critic is nan.*--critic-learning-rate"):
+    with pytest.raises(InfraError, match=r"the gradient of the critic is nan.*--critic-learning-rate"):
         critic.fit(batch, [np.array([np.nan, 1.0])], 1, random.Random(0))
 
 
