@@ -76,7 +76,7 @@ _CONSTANT_AT_END = re.compile(
 _INTEGRAL = re.compile(r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^a-zA-Z\\]|[extuyz])*)\+C")
 
 
-_DERIVATIVE = re.compile(r"[a-zA-Z](?:\([a-z]\))?'|\\frac\{d\^?\d?[a-zA-Z]?\}\{d")
+_DERIVATIVE = re.compile(r"(?:[fghy]'+(?:\([a-z]\))?|\\frac\{d(?:\^\d)?[a-zA-Z]?\}\{d[a-z](?:\^\d)?\})\s*=")
 _ASKS_DERIVATIVE = re.compile(
     r"'|\\prime|\\frac\{d|\bd[a-z]/d[a-z]\b|deriv|differenti|\b(?:slope|rate|velocity|speed|acceleration|marginal)\b",
     re.IGNORECASE,

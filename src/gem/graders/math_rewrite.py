@@ -33,6 +33,7 @@ _DOWNWARD = re.compile(
     re.IGNORECASE,
 )
 _ASKS_CHANGE = re.compile(r"\bpercent(?:age)? (?:change|increase|decrease)\b|\bchange in per ?cent", re.IGNORECASE)
+_ASKS_DIRECTION = re.compile(r"\bpercent(?:age)? (increase|decrease)\b", re.IGNORECASE)
 _AMOUNT = r"(?P<{}>\d+(?:\.\d+)?) ?(?:%|percent)"
 _CHANGE = re.compile(
     rf"(?:an? )?{_AMOUNT.format('first')} (?P<after>increase|decrease|rise|fall|drop|gain|loss|higher|lower|more|less)"
@@ -118,7 +119,11 @@ def _change(text: str, question: str) -> str:
     match = _CHANGE.fullmatch(_plain(text))
     if match is None:
         return text
-    sign = "-" if (match["after"] or match["before"]).lower()[:2] in _DOWN else ""
+    down = (match["after"] or match["before"]).lower()[:2] in _DOWN
+    asked = _ASKS_DIRECTION.search(question)
+    if asked is not None and down != (asked.group(1).lower() == "decrease"):
+        return text
+    sign = "-" if down and asked is None else ""
     return f"{sign}{match['first'] or match['last']}%"
 
 
@@ -129,7 +134,8 @@ def _choose(text: str, question: str) -> str:
         top, bottom = (number for number in match.groups() if number is not None)
         return rf"\binom{{{top}}}{{{bottom}}}" if int(top) <= 3000 else match.group()
 
-    return _CHOOSE.sub(binomial, text)
+    counts = re.search(r"\bhow many\b|\bnumber of\b|\bchoos|\bprobab|\bselect", question, re.IGNORECASE)
+    return _CHOOSE.sub(binomial, text) if counts else text  # C(5, 2) may be a point
 
 
 def _isomorphic(text: str, question: str) -> str:
