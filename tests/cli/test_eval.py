@@ -29,7 +29,7 @@ def test_a_policy_is_scored_and_the_records_and_reports_are_written(capsys, tmp_
     flags = ["--policy", "oracle", "--env", GAME, "qa:Facts", "--limit", "5", "--detect", "0.05"]
     assert main(["eval", *flags]) == 0
     out = capsys.readouterr().out
-    assert "Expected 95 % interval" in out and "1,178 tasks" in out and "10/10 done" in out
+    assert "2 environments, 10 tasks, 1 rollout per task. Expected 95 % interval" in out and "1,178 tasks" in out and "10/10 done" in out
     folder = tmp_path / "evals" / "oracle"
     assert {p.name for p in folder.iterdir()} == {
         "eval.json",

@@ -11,3 +11,8 @@ def shorten(text: str, limit: int) -> str:
 def short_repr(value: object, limit: int = 100) -> str:
     """Return the repr of a value, cut to ``limit`` characters. A long string is cut before repr() is called."""
     return shorten(repr(value[: limit + 1] if isinstance(value, str) else value), limit)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as "1 task" and "1,200 tasks"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -39,6 +39,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from gem._internal.text import counted
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.output import print_json
@@ -171,12 +172,8 @@ def _seconds_per_episode(target: Any) -> float:
 
 def _slow(seeds: int, episodes: int) -> str:
     return (
-        f"slow: played only {_counted(seeds, 'seed')} and {_counted(episodes, 'episode')}; raise --seconds to play more"
+        f"slow: played only {counted(seeds, 'seed')} and {counted(episodes, 'episode')}; raise --seconds to play more"
     )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def find(pattern: str) -> list[Any]:

@@ -34,6 +34,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from gem._internal.text import counted
 from gem.cli.data import DataFlags
 from gem.cli.flags import flag
 from gem.cli.output import print_json
@@ -262,8 +263,8 @@ class _Display:
         tasks = [env.planned // rollouts for env in report.envs]
         width = max(expected_half_width(count, rollouts) for count in tasks)
         self.console.print(
-            f"{len(tasks)} environments, {sum(tasks):,} tasks, {rollouts} rollouts per task. Expected 95 % interval "
-            f"of a success rate: ± {width:.3f} or less.",
+            f"{counted(len(tasks), 'environment')}, {counted(sum(tasks), 'task')}, {counted(rollouts, 'rollout')} per "
+            f"task. Expected 95 % interval of a success rate: ± {width:.3f} or less.",
             soft_wrap=True,
         )
         if self.detect is not None:
