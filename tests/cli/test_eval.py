@@ -18,6 +18,7 @@ from gem.evaluate import load_suite
 from gem.trajectory import read_jsonl
 
 GAME = "game:GuessTheNumber-v0-easy"
+MODEL = ["--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--env", GAME]
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,11 @@ def test_a_policy_is_scored_and_the_records_and_reports_are_written(capsys, tmp_
     flags = ["--policy", "oracle", "--env", GAME, "qa:Facts", "--limit", "5", "--detect", "0.05"]
     assert main(["eval", *flags]) == 0
     out = capsys.readouterr().out
-    assert "2 environments, 10 tasks, 1 rollout per task. Expected 95 % interval" in out and "1,178 tasks" in out and "10/10 done" in out
+    assert (
+        "2 environments, 10 tasks, 1 rollout per task. Expected 95 % interval" in out
+        and "1,178 tasks" in out
+        and "10/10 done" in out
+    )
     folder = tmp_path / "evals" / "oracle"
     assert {p.name for p in folder.iterdir()} == {
         "eval.json",
@@ -85,6 +90,17 @@ def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(caps
         (["--policy", "oracle", "--env", GAME, "--temperature", "1"], "--temperature has no effect with --policy"),
         (["--policy", "oracle", "--env", GAME, "--base-url", "http://x/v1"], "--base-url has no effect with --policy"),
         (["--policy", "oracle", "--env-kwargs", "max_turns=3"], "--env-kwargs has no effect without --env"),
+        ([*MODEL, "--temperature", "nan"], "--temperature must be a number >= 0, got nan"),
+        ([*MODEL, "--temperature", "-3"], "--temperature must be a number >= 0, got -3"),
+        ([*MODEL, "--max-tokens", "0"], "--max-tokens must be at least 1, got 0"),
+        ([*MODEL, "--top-p", "3"], "--top-p must be a number in (0, 1], got 3"),
+        ([*MODEL, "--timeout", "0"], "--timeout must be seconds above 0, got 0"),
+        ([*MODEL, "--env-timeout", "nan"], "--env-timeout must be seconds above 0, got nan"),
+        (
+            [*MODEL, "--extra-body", "temperature=1", "--temperature", "0.5"],
+            "--temperature and --extra-body temperature=… set the same field",
+        ),
+        (["--policy", "oracle", "--env", GAME, "--env-kwargs", "foo"], "--env-kwargs takes KEY=VALUE pairs, got 'foo'"),
         (["compare", "a", "b", "--limit", "3"], "--limit has no effect with compare"),
         (["compare", "nothing"], "at least two evaluations"),
         (["compaer", "a", "b"], "unexpected argument 'compaer'"),

@@ -107,7 +107,7 @@ def test_a_positional_argument_may_follow_pairs() -> None:
 
     with_id_last = parse(Named, ["--pairs", "a=1", "b=x", "game"])
     assert with_id_last == Named(id="game", pairs={"a": 1, "b": "x"}) == parse(Named, ["game", "--pairs", "a=1", "b=x"])
-    with pytest.raises(BadValue, match="--pairs takes key=value pairs, got 'other'"):
+    with pytest.raises(BadValue, match="--pairs takes KEY=VALUE pairs, got 'other'"):
         parse(Named, ["game", "--pairs", "a=1", "other"])
 
 
@@ -137,8 +137,8 @@ def test_arguments_after_two_dashes_are_positional() -> None:
         (["--mode", "batsh"], "--mode must be one of turn, batch, got 'batsh'; did you mean 'batch'?"),
         (["--folds", "3"], "--folds must be none or one of 2, 4, got '3'"),
         (["--scale", "maybe"], "--scale must be one of std, none, got 'maybe'"),
-        (["--env-kwargs", "a=1", "b"], "--env-kwargs takes key=value pairs, got 'b'"),
-        (["--env-kwargs", "=1"], "--env-kwargs takes key=value pairs, got '=1'"),
+        (["--env-kwargs", "a=1", "b"], "--env-kwargs takes KEY=VALUE pairs, got 'b'"),
+        (["--env-kwargs", "=1"], "--env-kwargs takes KEY=VALUE pairs, got '=1'"),
         (["--steps"], "--steps: expected one argument"),
         (["--steps", "--verbose"], "--steps: expected one argument"),
     ],

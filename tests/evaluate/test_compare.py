@@ -45,7 +45,11 @@ def test_runs_with_and_without_a_wrapper_are_matched_by_id(runs, tmp_path):
     evaluate("oracle", EvalEnv(id=GAME, wrappers="concat"), limit=10, out=str(tmp_path / "wrapped"))
     found = compare([runs[0], tmp_path / "wrapped"])
     assert found.envs[0].shared == [10] and found.envs[0].differences[0].difference.value == 0.0
-    assert found.warnings == [f"{GAME}: wrappers differ: '' in {runs[0]}, 'concat' in {tmp_path / 'wrapped'}"]
+    assert found.warnings == [
+        f"{GAME}: wrappers differ: '' in {runs[0]}, 'concat' in {tmp_path / 'wrapped'}",
+        f"{GAME}: {runs[0]} has 20 tasks and {tmp_path / 'wrapped'} has 10; the scores are over all tasks of each run, "
+        "the difference is over the 10 tasks of both",
+    ]
 
 
 def test_runs_without_a_common_environment_are_not_compared(runs, tmp_path):

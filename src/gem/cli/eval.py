@@ -19,11 +19,12 @@ A run that was interrupted or killed continues with --resume, which asks only wh
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -51,6 +52,13 @@ INTERRUPTED = 130  # exit code that shells report for SIGINT
 LIMIT, ROLLOUTS, CONCURRENCY, RETRIES, TIMEOUT_S = 100, 1, 128, 2, 600.0
 SAMPLING = ("temperature", "max_tokens", "top_p", "reasoning_effort")
 ENDPOINT = ("base_url", "api_key_env", *SAMPLING, "extra_body", "system", "seed", "timeout")  # flags for --model only
+RANGES: dict[str, tuple[Callable[[float], bool], str]] = {  # flag → what it accepts; NaN is in no range
+    "temperature": (lambda value: 0 <= value < math.inf, "a number >= 0"),
+    "max_tokens": (lambda value: value >= 1, "at least 1"),
+    "top_p": (lambda value: 0 < value <= 1, "a number in (0, 1]"),
+    "timeout": (lambda value: value > 0, "seconds above 0"),
+    "env_timeout": (lambda value: value > 0, "seconds above 0"),
+}
 NOT_KEPT = ("words", "out", "resume", "json", "allow_failures", "detect", "data", "skip_bad_rows")
 
 
@@ -160,7 +168,7 @@ def _settings(config: Config) -> dict[str, Any]:
     given = {f.name: getattr(config, f.name) for f in fields(Config) if f.name not in NOT_KEPT}
     given = {name: value for name, value in given.items() if value not in (None, [], {})}
     if config.resume is None:
-        _check_effect(given, given)
+        _check(given, given)
         return given
     if config.out is not None:
         raise BadValue("--out has no effect with --resume, which continues in the same folder")
@@ -168,12 +176,18 @@ def _settings(config: Config) -> dict[str, Any]:
     if command is None:
         raise BadValue(f"{config.resume} was not written by gem eval; continue it with gem.evaluate(…, resume=True)")
     settings = {**command, **given}
-    _check_effect(given, settings)
+    _check(given, settings)
     return settings
 
 
-def _check_effect(given: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Refuse flags that have no effect with these settings."""
+def _check(given: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Refuse flags out of range, and those that have no effect with these settings."""
+    for name, (accepts, range_) in RANGES.items():
+        if name in given and not accepts(given[name]):
+            raise BadValue(f"{_label(name)} must be {range_}, got {given[name]:g}")
+    for name in settings.get("extra_body", {}):
+        if name in SAMPLING and name in settings:
+            raise BadValue(f"{_label(name)} and --extra-body {name}=… set the same field of the request; give one")
     if "policy" in settings and "model" not in settings:
         _refuse([name for name in ENDPOINT if name in given], "with --policy")
     if "env" not in settings:
@@ -182,7 +196,11 @@ def _check_effect(given: Mapping[str, Any], settings: Mapping[str, Any]) -> None
 
 def _refuse(names: list[str], why: str) -> None:
     if names:
-        raise BadValue(f"--{names[0].replace('_', '-')} has no effect {why}")
+        raise BadValue(f"{_label(names[0])} has no effect {why}")
+
+
+def _label(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _envs(settings: Mapping[str, Any]) -> list[str | EvalEnv]:

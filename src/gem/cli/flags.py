@@ -164,7 +164,7 @@ class _Flag:
     def _pair(self, text: str) -> tuple[str, Any]:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise BadValue(f"{self.label} takes key=value pairs, got {text!r}")
+            raise BadValue(f"{self.label} takes KEY=VALUE pairs, got {text!r}")
         try:
             return key, _PYTHON[value] if value in _PYTHON else json.loads(value)
         except (ValueError, RecursionError):

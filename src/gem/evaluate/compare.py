@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gem._internal.text import counted
 from gem.errors import BadValue
 from gem.evaluate.metrics import PairedDifference, paired_difference
 from gem.evaluate.report import read_report
@@ -147,8 +148,14 @@ def _env_warnings(name: str, runs: Sequence[str], envs: Sequence[Mapping[str, An
         if env["wrappers"] != envs[0]["wrappers"]:
             before, now = (repr(e["wrappers"]) for e in (envs[0], env))
             warnings.append(f"{name}: wrappers differ: {before} in {runs[0]}, {now} in {run}")
-        if envs[0]["tasks"].keys().isdisjoint(env["tasks"]):
+        first, own = (e["tasks"].keys() for e in (envs[0], env))
+        if first.isdisjoint(own):
             warnings.append(
                 f"{name}: {run} has no task of {runs[0]}; the arguments of the environment or its data differ"
+            )
+        elif first != own:
+            warnings.append(
+                f"{name}: {runs[0]} has {counted(len(first), 'task')} and {run} has {len(own):,}; the scores are over all "
+                f"tasks of each run, the difference is over the {counted(len(first & own), 'task')} of both"
             )
     return warnings
