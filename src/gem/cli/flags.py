@@ -86,7 +86,7 @@ def parse(cls: type[ConfigT], argv: Sequence[str], *, prog: str = "gem", descrip
             spec.container is dict and takes_positionals and not positionals
         ):  # a list of pairs may be followed by positional arguments
             words = given.get(spec.name, [])
-            positionals = [word for word in words if "=" not in word]
+            positionals = [word for word in words if "=" not in word and "=" in words[0]]
             given |= {spec.name: [word for word in words if "=" in word]} if positionals else {}
     for spec in flags:
         if spec.positional and positionals:

@@ -155,7 +155,7 @@ def _env_warnings(name: str, runs: Sequence[str], envs: Sequence[Mapping[str, An
             )
         elif first != own:
             warnings.append(
-                f"{name}: {runs[0]} has {counted(len(first), 'task')} and {run} has {len(own):,}; the scores are over all "
-                f"tasks of each run, the difference is over the {counted(len(first & own), 'task')} of both"
+                f"{name}: {runs[0]} has {counted(len(first), 'task')} and {run} has {len(own):,}; the scores are over "
+                f"all tasks of each run, the difference is over the {counted(len(first & own), 'task')} of both"
             )
     return warnings
