@@ -50,6 +50,14 @@ def test_an_option_without_effect_is_named_in_one_warning(corpus, served, monkey
     served[0][0].close()
 
 
+@pytest.mark.parametrize("server", [retrieval_server, serp_search_server])
+def test_the_help_shows_options_without_effect_like_the_others(server, capsys):
+    with pytest.raises(SystemExit):
+        server.main(["--help"])
+    shown = capsys.readouterr().out
+    assert "--max_wait_time" in shown and "SUPPRESS" not in shown
+
+
 def test_a_published_dense_retriever_needs_an_endpoint_with_its_model(corpus, capsys):
     assert retrieval(corpus, "--retriever_name", "e5", "--retriever_model", "intfloat/e5-base-v2") == 2
     assert "--mode dense needs --embeddings_url" in capsys.readouterr().err

@@ -124,6 +124,11 @@ def test_names_are_prefixed_as_requested(own):
     assert [function.name for function in always.functions()] == ["a_echo"]
 
 
+def test_several_servers_must_be_a_dict_by_name():
+    with pytest.raises(BadValue, match=r"servers must be a dict from server name to configuration.*got list"):
+        MCPTool.from_multi_server([{"url": "http://127.0.0.1:1/mcp"}])
+
+
 # Calls in the published format
 
 

@@ -200,6 +200,11 @@ class MCPTool(BaseTool):
     @classmethod
     def from_multi_server(cls, servers: Mapping[str, Mapping[str, Any]], **settings: Any) -> MCPTool:
         """Build an MCPTool for several servers, given as a dict from server name to configuration."""
+        if not isinstance(servers, Mapping):
+            raise BadValue(
+                "servers must be a dict from server name to configuration, such as "
+                f"{{'clock': {{'url': 'http://127.0.0.1:8000/mcp'}}}}, got {type(servers).__name__}"
+            )
         return cls({"mcpServers": dict(servers)}, **settings)
 
     def get_available_tools(self) -> list[dict[str, Any]]:

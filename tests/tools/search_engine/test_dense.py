@@ -155,6 +155,13 @@ def test_vectors_of_another_encoder_are_refused(folder):
         open_dense(folder, ENCODER)
 
 
+def test_the_published_encode_chooses_the_prefix():
+    seen = []
+    encoder = Encoder(lambda texts: [seen.append(text) or (3.0, 4.0) for text in texts], "seen", "query: ", "passage: ")
+    assert encoder.encode("a").tolist() == encoder.encode(["b"], is_query=False).tolist() == [pytest.approx([0.6, 0.8])]
+    assert seen == ["query: a", "passage: b"]
+
+
 @pytest.mark.parametrize("made", [[[1.0]], [1.0, 2.0], [[float("nan")]] * 2])
 def test_invalid_output_of_an_encoder_raises_tool_error(made, folder):
     with pytest.raises(ToolError, match="broken"):

@@ -54,6 +54,11 @@ class Encoder:
     query_prefix: str = ""
     passage_prefix: str = ""
 
+    def encode(self, query_list: str | Sequence[str], is_query: bool = True) -> Array:
+        """Encode queries, or passages if ``is_query`` is False. Kept for compatibility with the published package."""
+        texts = [query_list] if isinstance(query_list, str) else query_list
+        return self.encode_queries(texts) if is_query else self.encode_passages(texts)
+
     def encode_queries(self, texts: Sequence[str]) -> Array:
         return self._encode([self.query_prefix + text for text in texts])
 
