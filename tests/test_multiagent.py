@@ -106,6 +106,17 @@ def test_actions_must_be_those_of_the_active_agents(actions):
         env.step("bid")
 
 
+def test_actions_of_all_agents_in_turn_name_the_parallel_mode():
+    env = Bidding()
+    env.reset(seed=1)
+    with pytest.raises(BadValue, match=r"one after another.*AgentSelector\(possible_agents, mode='parallel'\)"):
+        env.step({"ann": 1, "bob": 1, "cat": 1})
+    both = Bidding("parallel")
+    both.reset(seed=1)
+    with pytest.raises(BadValue, match=r"must be those of \['ann', 'bob', 'cat'\], got \['ann'\]$"):
+        both.step({"ann": 1})
+
+
 def test_the_state_of_an_agent_holds_its_sum_of_rewards():
     env = Bidding("parallel")
     env.reset(seed=1)

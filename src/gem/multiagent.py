@@ -28,6 +28,10 @@ from gem.errors import BadAction, BadValue, EpisodeOver, did_you_mean
 Mode = Literal["sequential", "parallel"]
 # Values per agent that a step returns beside the observations, in the order of the five.
 _PER_AGENT = ("rewards", "terminations", "truncations", "infos")
+_SEQUENTIAL = (
+    "; the agents act one after another, unless the constructor sets "
+    "self.agent_selector = AgentSelector(possible_agents, mode='parallel')"
+)
 
 
 class AgentSelector:
@@ -245,7 +249,8 @@ class MultiAgentEnv(Env):
             raise BadAction(f"actions must be a dict from agent to action, got {type(actions).__name__}")
         active = self.agent_selector.get_active_agents()
         if set(actions) != set(active):
-            raise BadValue(f"actions must be those of {active}, got {sorted(map(str, actions))}")
+            hint = "" if self.agent_selector.mode == "parallel" else _SEQUENTIAL
+            raise BadValue(f"actions must be those of {active}, got {sorted(map(str, actions))}{hint}")
         return self.agent_selector
 
     def _store(self, results: Any) -> Mapping[str, Any]:

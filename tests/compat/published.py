@@ -123,7 +123,7 @@ DEFAULTS_DIFFER = {
     "gem.envs.code_env:CodeEnv": {"seed": _SEED, "sandbox_type": "programs are confined"},
     "gem.envs.game_env.crosswords.crosswords:CrosswordsEnv": {"max_turns": _LEVEL, "num_words": "that of the easy id"},
     "gem.envs.game_env.fifteen_puzzle:FifteenPuzzleEnv": {
-        "num_rows": "that of the plain id",
+        "num_rows": "that of the plain id; `init_algo='pure_random'` alone needs `num_rows=2` or `max_turns=31`",
         "mc_rand_moves": "three quarters of the limit, so that every board can be solved in time",
     },
     "gem.envs.game_env.game_2048:Game2048Env": {"target_tile": "that of the plain id", "max_turns": _LEVEL},

@@ -207,6 +207,12 @@ DIFFERENT = [
 
 # Where the published package failed, or its behaviour is not documented → what this package does.
 OPEN = [
+    (
+        "`None` for an argument of a game",
+        "draws it for every episode, where the `-random` ids draw it; `board_size`, `duplicate_numbers`, "
+        "`only_real_words` and Hangman's `hardcore` are never drawn and take no None",
+    ),
+    ("`SokobanEnv(room_size=)`", "another name of `dim_room`"),
     ("`AgentSelector.next()`", "returns the agents that act next; the published method returned None"),
     ("`AgentSelector.is_last()` in mode parallel", "True, because the last agent acts; the published one was False"),
     ("an agent that leaves on its turn", "its successor acts next, as in PettingZoo; published, one agent was skipped"),

@@ -82,6 +82,15 @@ def test_a_published_number_of_random_moves_never_makes_a_board_unsolvable_in_ti
     assert "pure_random" in load("fifteen_puzzle:FifteenPuzzleEnv").VALID_INITIALIZATION_ALGOS
 
 
+def test_room_size_is_another_name_of_the_room_of_sokoban():
+    env = gem.make("game:Sokoban-v0-easy", room_size=(7, 7))
+    assert env.reset(seed=1) == gem.make("game:Sokoban-v0-easy", dim_room=(7, 7)).reset(seed=1)
+    assert env.dim_room == (7, 7)
+    assert env.spawn(same_state=True).get_state() == env.get_state()
+    with pytest.raises(BadValue, match="dim_room"):
+        gem.make("game:Sokoban-v0-easy", room_size=(7, 70))
+
+
 def test_another_board_size_than_that_of_the_original_game_is_refused():
     with pytest.raises(BadValue, match="board_size must be 4"):
         load("game2048:Game2048Env")(64, 50, 5)

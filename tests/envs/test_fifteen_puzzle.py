@@ -106,6 +106,11 @@ def test_pure_random_boards_are_solved_within_the_known_maximum(play):
     assert all(play(env, oracle.act, seed)[0] == 1.0 for seed in range(30))
 
 
+def test_too_few_turns_for_pure_random_boards_are_named():
+    with pytest.raises(BadValue, match=r"num_rows=3 with max_turns=31.*; got num_rows=3 with max_turns=20"):
+        FifteenPuzzleEnv(init_algo="pure_random")
+
+
 def test_the_oracle_continues_from_any_board():
     env = FifteenPuzzleEnv(num_rows=3)
     observation, _ = env.reset(seed=3)

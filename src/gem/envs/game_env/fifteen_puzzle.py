@@ -170,8 +170,9 @@ class FifteenPuzzleEnv(GameEnv):
         if init_algo not in get_args(InitAlgo):
             raise BadValue(f"init_algo must be 'monte_carlo' or 'pure_random', got {init_algo!r}")
         if init_algo == "pure_random" and (random_size or not FARTHEST.get(num_rows, max_turns + 1) <= max_turns):
-            known = ", ".join(f"{turns} turns with {size} rows" for size, turns in FARTHEST.items())
-            raise BadValue(f"pure_random boards need up to {known}; got {max_turns} turns with {num_rows} rows")
+            known = ", ".join(f"num_rows={size} with max_turns={turns}" for size, turns in FARTHEST.items())
+            got = f"num_rows={num_rows} with max_turns={max_turns}" if not random_size else "random_size"
+            raise BadValue(f"init_algo='pure_random' takes {known}, or more turns; got {got}")
         self.num_rows, self.random_size = num_rows, random_size
         self.init_algo, self.shuffle_moves = init_algo, shuffle_moves
 

@@ -359,9 +359,7 @@ class WithoutEffect(argparse.Action):
     """
 
     def __init__(self, option_strings: Sequence[str], dest: str, reason: str) -> None:
-        super().__init__(
-            option_strings, argparse.SUPPRESS, nargs="?", metavar="VALUE", help=f"has no effect: {reason}"
-        )
+        super().__init__(option_strings, argparse.SUPPRESS, nargs="?", metavar="VALUE", help=f"has no effect: {reason}")
         self.reason = reason
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:

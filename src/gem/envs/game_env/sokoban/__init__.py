@@ -242,6 +242,7 @@ class SokobanEnv(GameEnv):
         num_boxes: 1 to a quarter of the cells inside the outer walls.
         max_turns: number of moves allowed; None stands for 50. The solution known from level generation takes at
             most four fifths of them.
+        room_size: another name of dim_room, which it overrides.
         random_size: draw room, boxes and turns from RANDOM_TASKS for every episode; max_turns still applies.
         on_unreadable: see GameEnv.
 
@@ -258,9 +259,11 @@ class SokobanEnv(GameEnv):
         max_turns: int | None = 20,
         num_boxes: int | None = 2,
         *,
+        room_size: Sequence[int] | None = None,
         random_size: bool = False,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        dim_room = dim_room if room_size is None else room_size
         if dim_room is None or num_boxes is None:
             random_size, dim_room, num_boxes = True, (6, 6), 2
         super().__init__(max_turns=RANDOM_TASKS[-1][2] if max_turns is None else max_turns, on_unreadable=on_unreadable)
