@@ -121,6 +121,27 @@ def test_a_run_whose_first_samples_all_fail_stops_and_writes_nothing(failure, ki
     assert sum(policy.asked.values()) < 20 and list(tmp_path.iterdir()) == []
 
 
+def test_a_server_that_dies_stops_the_run_which_can_be_resumed(tmp_path):
+    down = Reply("", failure="EndpointError: down")
+    settings = {"envs": "test:Coin", "limit": 200, "concurrency": 4, "out": str(tmp_path / "run")}
+    policy = Scripted(lambda episode, attempt: "yes" if episode < 5 else down)
+    with pytest.raises(InfraError, match=r"the last 8 samples failed: EndpointError: down; .*gem eval --resume .*run"):
+        evaluate(policy, **settings)
+    assert sum(policy.asked.values()) < 20
+    assert json.loads((tmp_path / "run" / "report.json").read_text())["complete"] is False
+    policy = Scripted(lambda episode, attempt: "yes")
+    assert evaluate(policy, **settings, resume=True)["test:Coin"].done == 200
+    assert sum(policy.asked.values()) == 195
+
+
+@pytest.mark.parametrize("failure", ["RequestRefused: no", "EndpointError: no reply in 600 s"])
+def test_requests_that_a_server_refuses_or_that_fail_again_do_not_stop_the_run(failure):
+    failing = {2 * i + 1 for i in range(12)} if failure.startswith("EndpointError") else set(range(5, 25))
+    policy = Scripted(lambda episode, attempt: Reply("", failure=failure) if episode in failing else "yes")
+    scores = evaluate(policy, "test:Coin", limit=30, concurrency=4, retries=1, backoff=0.0)["test:Coin"]
+    assert (scores.done, scores.failed) == (30 - len(failing), len(failing))
+
+
 def interrupted_at(episode: int) -> Scripted:
     def reply(number: int, attempt: int) -> str:
         if number == episode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gem._internal.text import short_repr
-from gem.errors import BadValue, GemError, InfraError
+from gem.errors import BadValue, EndpointError, GemError, InfraError
 from gem.evaluate.records import EvalFolder
 from gem.evaluate.report import MARKDOWN, REPORT, EnvScore, EvalReport, Sample, env_score
 from gem.evaluate.tasks import EvalEnv, OracleActions, TaskSet, plan_tasks
@@ -23,6 +24,8 @@ from gem.vector import make_vec
 
 CONSTANT = "constant:"
 FIRST_FAILURES = 8  # the run stops if so many samples fail before any other has ended
+OUTAGE_FAILURES = 8  # the run stops after so many outages in a row, or twice the concurrency if that is more
+OUTAGES = ("EndpointError", "AccessRefused")  # failures that a server, not one request, may have caused
 PROGRESS_S = 1.0  # least seconds between two calls of progress()
 _PROGRESS_SHARE = 20  # summarizing takes at most this fraction of the time, 1/20
 
@@ -69,6 +72,7 @@ def evaluate(
         BadValue: for arguments out of range, an occupied folder, or a resumed run with other settings.
         InfraError: all of the first samples failed, so nothing was scored or written. BadValue if the endpoint refused
             each of these requests.
+        EndpointError: the endpoint failed for max(8, 2 * concurrency) samples in a row. The run can be resumed.
         AccessRefused: the endpoint refused access before it answered any request. Nothing was written.
         Exception: any exception of gem.make.
     """
@@ -110,6 +114,7 @@ class _Run:
         self.settings, self.out, self.progress = settings, out, progress
         self.samples: dict[int, Sample] = {}
         self.unwritten: list[Trajectory] | None = []  # failures before the first outcome; None after it
+        self.outages = 0  # since the last sample that did not fail so; samples that are played again do not count
         self.started = time.monotonic()
         self.next_progress = self.started + PROGRESS_S
         self.first: list[int] = []  # the number of the first sample of each environment
@@ -184,7 +189,18 @@ class _Run:
             **task_set.kwargs,
         ) as vec_env:
             for trajectory in play_each(vec_env, self.policy, episodes):
+                is_first = trajectory.episode not in self.samples
                 self.take(trajectory, folder)
+                if is_first or trajectory.failure is None:
+                    self.check_outage(trajectory, max(OUTAGE_FAILURES, 2 * concurrency))
+
+    def check_outage(self, trajectory: Trajectory, most: int) -> None:
+        """Raise EndpointError if this is the last of ``most`` samples in a row that the endpoint failed to answer."""
+        is_outage = str(trajectory.failure).startswith(OUTAGES)
+        self.outages = self.outages + 1 if is_outage else 0
+        if self.outages >= most:
+            how = "" if self.out is None else f"; continue with: gem eval --resume {shlex.quote(self.out)}"
+            raise EndpointError(f"stopped, because the last {most} samples failed: {trajectory.failure}{how}")
 
     def take(self, trajectory: Trajectory, folder: EvalFolder | None) -> None:
         """Record an ended episode."""
