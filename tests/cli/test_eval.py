@@ -190,6 +190,32 @@ class TestEndpoints:
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1 and list(tmp_path.iterdir()) == []
 
+    @pytest.mark.parametrize("body", ["<html><body>Welcome</body></html>", '{"status": "ok"}', "[]"])
+    def test_a_server_whose_first_reply_is_no_completion_is_one_line_and_nothing_is_written(
+        self, body, capsys, tmp_path, monkeypatch
+    ):
+        from gem._internal import http_client
+        from gem.testing.fakes import Answer
+
+        monkeypatch.setattr(http_client, "MAX_PAUSE_S", 0.0)
+        with self.serve(lambda request: Answer(body=body)) as server:
+            url = f"{server.url}/."
+            assert main(["eval", "--model", "m", "--base-url", url, "--env", GAME, "--concurrency", "1"]) == 2
+        error = capsys.readouterr().err
+        assert "is not a completion" in error and "a base URL usually ends with /v1" in error
+        assert error.count("\n") == 1 and list(tmp_path.iterdir()) == []
+
+    def test_a_server_that_only_fails_is_one_line_that_names_the_url_to_check(self, capsys, tmp_path, monkeypatch):
+        from gem._internal import http_client
+        from gem.testing.fakes import Answer
+
+        monkeypatch.setattr(http_client, "MAX_PAUSE_S", 0.0)
+        with self.serve(lambda request: Answer(status=500)) as server:
+            assert main(["eval", "--model", "m", "--base-url", f"{server.url}/.", "--env", GAME]) == 1
+        error = capsys.readouterr().err
+        assert "all of the first 8 samples failed" in error and "a base URL usually ends with /v1" in error
+        assert error.count("\n") == 1 and list(tmp_path.iterdir()) == []
+
     def test_over_two_percent_of_failures_exit_with_1_unless_they_are_allowed(self, capsys):
         from gem.testing.fakes import Answer
 

@@ -71,7 +71,7 @@ class RequestError(Exception):
         retryable: whether another attempt may succeed.
         retry_after: seconds that the server asks the client to wait; 0 if the server does not say.
         timed_out: whether the request timed out after the connection was opened.
-        status: status of an unsuccessful response; 0 if there was no response or its body was invalid.
+        status: status of the response; 0 if there was none, 200 if its body was invalid and ``parse`` says so.
         body: body of an unsuccessful response; empty if there was none.
     """
 

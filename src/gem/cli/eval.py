@@ -39,7 +39,7 @@ from gem._internal.text import counted
 from gem.cli.data import DataFlags
 from gem.cli.flags import flag
 from gem.cli.output import print_json
-from gem.errors import BadValue
+from gem.errors import BadValue, EndpointError
 from gem.evaluate import EvalEnv, EvalReport, compare, evaluate, load_suite
 from gem.evaluate.metrics import expected_half_width, tasks_needed
 from gem.evaluate.records import check_free, read_settings
@@ -141,7 +141,7 @@ def _evaluate(
     resume: bool,
     display: _Display,
 ) -> EvalReport:
-    from gem.policies import AccessRefused
+    from gem.policies import AccessRefused, InvalidReply
 
     try:
         return evaluate(
@@ -158,9 +158,10 @@ def _evaluate(
             notes={"command": settings},
             progress=display.update,
         )
-    except AccessRefused as e:
-        is_usual = str(settings["base_url"]).rstrip("/").endswith("/v1")
-        raise BadValue(f"{e}{'' if is_usual else '; a base URL usually ends with /v1'}") from e
+    except EndpointError as e:
+        is_usual = Path(out).is_dir() or str(settings.get("base_url", "/v1")).rstrip("/").endswith("/v1")
+        kind = BadValue if isinstance(e, (AccessRefused, InvalidReply)) else EndpointError
+        raise kind(f"{e}{'' if is_usual else '; a base URL usually ends with /v1'}") from e
 
 
 def _settings(config: Config) -> dict[str, Any]:

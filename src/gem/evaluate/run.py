@@ -25,7 +25,7 @@ from gem.vector import make_vec
 CONSTANT = "constant:"
 FIRST_FAILURES = 8  # the run stops if so many samples fail before any other has ended
 OUTAGE_FAILURES = 8  # the run stops after so many outages in a row, or twice the concurrency if that is more
-OUTAGES = ("EndpointError", "AccessRefused")  # failures that a server, not one request, may have caused
+OUTAGES = ("EndpointError", "AccessRefused", "InvalidReply")  # failures that a server, not one request, may have caused
 PROGRESS_S = 1.0  # least seconds between two calls of progress()
 _PROGRESS_SHARE = 20  # summarizing takes at most this fraction of the time, 1/20
 
@@ -73,7 +73,8 @@ def evaluate(
         InfraError: all of the first samples failed, so nothing was scored or written. BadValue if the endpoint refused
             each of these requests.
         EndpointError: the endpoint failed for max(8, 2 * concurrency) samples in a row. The run can be resumed.
-        AccessRefused: the endpoint refused access before it answered any request. Nothing was written.
+        AccessRefused, InvalidReply: the endpoint refused access, or replied with something that is no completion,
+            before it answered any request. Nothing was written.
         Exception: any exception of gem.make.
     """
     for name, value, least in (("rollouts", rollouts, 1), ("concurrency", concurrency, 1), ("retries", retries, 0)):
@@ -226,8 +227,10 @@ class _Run:
     def all_failed(self, failed: Sequence[Trajectory]) -> GemError:
         """Return the exception for a run whose samples all failed. A refused request is a mistake of the caller."""
         refused = all(str(trajectory.failure).startswith("RequestRefused") for trajectory in failed)
-        kind = BadValue if refused else InfraError
-        return kind(f"all of the first {len(failed)} samples failed: {failed[-1].failure}")
+        is_outage = all(str(trajectory.failure).startswith(OUTAGES) for trajectory in failed)
+        kind = BadValue if refused else EndpointError if is_outage else InfraError
+        hint = "; check the server and its URL" if is_outage else ""
+        return kind(f"all of the first {len(failed)} samples failed: {failed[-1].failure}{hint}")
 
     def report(self) -> EvalReport:
         return EvalReport(

@@ -22,9 +22,9 @@ from gem.policies.base import (
 
 if TYPE_CHECKING:
     from gem.policies.completion import Completion
-    from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, RequestRefused
+    from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, InvalidReply, RequestRefused
 
-_LAZY = ("AccessRefused", "Completion", "Endpoint", "EndpointPolicy", "RequestRefused")
+_LAZY = ("AccessRefused", "Completion", "Endpoint", "EndpointPolicy", "InvalidReply", "RequestRefused")
 
 __all__ = [
     "AccessRefused",
@@ -32,6 +32,7 @@ __all__ = [
     "Completion",
     "Endpoint",
     "EndpointPolicy",
+    "InvalidReply",
     "Oracle",
     "Policy",
     "RandomPolicy",

@@ -68,7 +68,8 @@ def parse_completion(request: HttpRequest, body: bytes) -> Completion:
         return _completion(json.loads(text))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as e:
         reason = f"{e}: " if isinstance(e, _Invalid) else ""
-        raise RequestError(f"the reply is not a completion: {reason}{request.redact(text)[:300]!r}") from None
+        message = f"the reply is not a completion: {reason}{request.redact(text)[:300]!r}"
+        raise RequestError(message, status=200) from None
 
 
 class _Invalid(ValueError):

@@ -39,6 +39,10 @@ class AccessRefused(EndpointError):
     """The endpoint refused with status 401, 403, 404 or 405: its key, its URL or the name of the model is wrong."""
 
 
+class InvalidReply(EndpointError):
+    """The endpoint replied with status 200, but with no completion: its URL may be that of another server."""
+
+
 class RequestRefused(EndpointError):
     """The endpoint refused one request, for example because the prompt is too long, but may accept other requests."""
 
@@ -90,6 +94,7 @@ class Endpoint(HttpClient):
         Raises:
             EndpointError: the last retry failed, an error is not retryable, or the client was closed.
             AccessRefused, RequestRefused: an EndpointError for a status of the access, or of this request only.
+            InvalidReply: an EndpointError for a reply that is no completion.
             BadValue: for values that are not JSON, for fields set by this client, and for a missing API key.
         """
         return wait_for(self.submit(prompt, **sampling))
@@ -116,7 +121,9 @@ class Endpoint(HttpClient):
     def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> EndpointError:
         times = f"; {attempts} attempts" if attempts > 1 else ""
         kind = EndpointError
-        if error.status in ACCESS_STATUSES:
+        if error.status == 200:
+            kind = InvalidReply
+        elif error.status in ACCESS_STATUSES:
             kind = AccessRefused
         elif 400 <= error.status < 500 and error.status not in OUTAGE_STATUSES:
             kind = RequestRefused
@@ -132,8 +139,8 @@ class Endpoint(HttpClient):
 class EndpointPolicy:
     """A policy that queries a model at an endpoint. Each slot continues when its reply arrives (see AsyncPolicy).
 
-    A request that fails after all retries ends its episode as failed; the others go on. Only if the endpoint refuses
-    access before its first reply, AccessRefused is raised.
+    A request that fails after all retries ends its episode as failed; the others go on. Only before the endpoint's
+    first completion, AccessRefused and InvalidReply are raised.
 
     With a tokenizer, the contexts of ChatFormat are sent as token ids, and each turn records the sampled ids and their
     log-probabilities, so that ``Trajectory.sequences()`` is exact. This needs vLLM >= 0.10.2 or an SGLang with
@@ -220,7 +227,7 @@ class EndpointPolicy:
         """Send a request and return a future of the reply. A failed request becomes a Reply with ``failure``.
 
         Raises:
-            AccessRefused: as the result of the future, if the endpoint has not answered any request yet.
+            AccessRefused, InvalidReply: as the result of the future, if the endpoint has not answered any request yet.
             BadValue: for an observation that cannot be sent; and as the result of the future, if a policy with a
                 tokenizer gets no token ids or log-probabilities from the first reply.
         """
@@ -231,7 +238,7 @@ class EndpointPolicy:
         try:
             completion = future.result()
         except EndpointError as e:
-            if isinstance(e, AccessRefused) and not self._answered:
+            if isinstance(e, (AccessRefused, InvalidReply)) and not self._answered:
                 raise
             if isinstance(e, RequestRefused) and (finish := refusal_finish(str(e))) is not None:
                 return Reply("", finish=finish)
