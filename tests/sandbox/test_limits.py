@@ -311,7 +311,7 @@ def test_a_run_whose_processes_wake_each_other_all_the_time_loses_its_weight(wak
     pids, group = waking
     if (grouped and not group) or (not grouped and len(os.sched_getaffinity(0)) == 1):
         pytest.skip("needs a cgroup, or else two processors")
-    request = RunRequest("program", memory_bytes=256 * MIB, disk_bytes=MIB, processes=16, cpu_s=1000)
+    request = RunRequest("program", memory_bytes=1 << 40, disk_bytes=MIB, processes=16, cpu_s=1000)
     watch = monitor.RunMonitor(request, pids[0], "", group if grouped else None, roots=pids)
 
     def slowed():
