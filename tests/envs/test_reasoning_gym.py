@@ -105,7 +105,11 @@ def test_fields_override_those_of_the_curriculum_level():
 
 @pytest.mark.parametrize(
     ("name", "level", "reason"),
-    [("chain_sum", 99, "must be 0 to"), ("chain_sum", True, "level must be an integer"), ("acre", 0, "has no curriculum")],
+    [
+        ("chain_sum", 99, "must be 0 to"),
+        ("chain_sum", True, "level must be an integer"),
+        ("acre", 0, "has no curriculum"),
+    ],
 )
 def test_an_unknown_level_is_rejected(name, level, reason):
     with pytest.raises(BadValue, match=reason):
