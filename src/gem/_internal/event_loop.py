@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -17,6 +17,10 @@ JOIN_TIMEOUT = 5.0  # seconds to wait for the thread, a daemon thread that does 
 
 Resource = TypeVar("Resource")
 Result = TypeVar("Result")
+
+
+def _closed_error() -> Exception:
+    return RuntimeError("the event loop was closed")
 
 
 class BackgroundLoop(Generic[Resource]):
@@ -47,15 +51,26 @@ class BackgroundLoop(Generic[Resource]):
             self._loop.set_default_executor(ThreadPoolExecutor(executor_threads, "gem-background-wait"))
         self._stop = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()  # asyncio holds only weak references to tasks
+        self._open: dict[Future[Any], Callable[[], Exception]] = {}  # futures without a result → error on closing
         self._thread = threading.Thread(target=self._run, name="gem-background", daemon=True)
         self._thread.start()
         self.resource = self._entered.result()
 
-    def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Start a coroutine on the loop and return a future of its result. Raises RuntimeError after close()."""
+    def submit(
+        self, coroutine: Coroutine[Any, Any, Result], *, closed_error: Callable[[], Exception] = _closed_error
+    ) -> Future[Result]:
+        """Start a coroutine on the loop and return a future of its result. Raises RuntimeError after close().
+
+        Args:
+            closed_error: makes the exception of the future if close() ends the loop before the coroutine ends, which
+                ignored being cancelled for CANCEL_TIMEOUT seconds.
+        """
         with self._lock:
             if not self.closing:
-                return asyncio.run_coroutine_threadsafe(_retrieved(coroutine), self._loop)
+                future = asyncio.run_coroutine_threadsafe(_retrieved(coroutine), self._loop)
+                self._open[future] = closed_error
+                future.add_done_callback(lambda future: self._open.pop(future, None))
+                return future
         coroutine.close()
         raise RuntimeError("the event loop is closed")
 
@@ -104,7 +119,12 @@ class BackgroundLoop(Generic[Resource]):
                 raise
             self._entered.set_exception(e)
         finally:
+            for task in asyncio.all_tasks(self._loop):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # their futures say so
             self._loop.close()
+            for future, closed_error in list(self._open.items()):
+                with contextlib.suppress(InvalidStateError):  # cancelled by its owner meanwhile
+                    future.set_exception(closed_error())
 
     async def _until_closed(self) -> None:
         async with self._enter() as resource:

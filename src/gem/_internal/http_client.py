@@ -137,7 +137,8 @@ class HttpClient:
         """
         with self._lock_of_this_process():
             background = self._background = self._background or self._connect()
-            return background.submit(self._send_with_retries(background, request, parse))
+            sending = self._send_with_retries(background, request, parse)
+            return background.submit(sending, closed_error=partial(self.closed_error, request))
 
     def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> Exception:
         """Return the exception to raise for a failed request; ``error`` is the error of the last attempt."""
