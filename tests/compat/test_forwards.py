@@ -85,6 +85,17 @@ def test_a_vector_is_built_from_ids_and_functions(cls):
         env.close()
 
 
+def test_vectors_of_make_vec_are_instances_of_the_published_classes():
+    for async_mode, cls, other in ((False, SyncVectorEnv, AsyncVectorEnv), (True, AsyncVectorEnv, SyncVectorEnv)):
+
+        class Own(cls):
+            pass
+
+        with gem.make_vec([GAME] * 2, async_mode=async_mode) as env:
+            assert isinstance(env, cls) and not isinstance(env, (other, Own))
+    assert not isinstance(gem.make(GAME), SyncVectorEnv)
+
+
 def test_wrappers_have_their_published_defaults():
     with pytest.raises(BadValue, match="tokenizer"):
         ObservationWrapper(gem.make(GAME))

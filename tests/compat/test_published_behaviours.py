@@ -74,6 +74,15 @@ def test_assigning_an_answer_starts_an_episode_that_grades_one_row(cls, rows, ri
         env.step(right)
 
 
+@pytest.mark.parametrize("answer", ["Paris", ["Paris"], ["Paris", "Lutetia"]])
+def test_an_answer_is_a_list_exactly_if_its_column_holds_lists(answer):
+    env = gem.envs.qa_env.QaEnv(dataset=[{"question": "Capital of France?", "answer": answer}], extract_boxed=True)
+    env.reset(seed=1)
+    assert env.answer == answer
+    env.answer = answer
+    assert env.answer == answer and env.check_correct("Paris", env.answer)
+
+
 def test_an_action_without_an_answer_earns_nothing_on_request():
     for arguments, reward in (({}, -0.1), ({"use_format_error_reward": False}, 0.0)):
         env = MathEnv(dataset=MATH, **arguments)

@@ -289,8 +289,8 @@ class AnswerEnv(DatasetEnv):
     """A DatasetEnv whose rows have a question and one or several gold answers.
 
     Attributes:
-        answer: the gold answer of the open row, or a list of them. Assigning it starts an episode that grades one
-            action against it, as in the published package. Raises BadValue for a blank answer.
+        answer: the gold answer of the open row, or a list of texts if the column holds a list. Assigning it starts an
+            episode that grades one action against it, as in the published package. Raises BadValue for a blank answer.
     """
 
     question: str = ""
@@ -325,7 +325,7 @@ def text_in(row: Row, column: str) -> str:
 
 
 def answers_in(row: Row, column: str) -> str | list[str]:
-    """Return the gold answer of a row, or a list if there are several gold answers.
+    """Return the gold answer of a row as text, or a list of texts if the column holds a list.
 
     Raises:
         BadValue: the column is missing or empty, or contains an answer that is empty, boolean, NaN, infinite, a dict or
@@ -337,4 +337,4 @@ def answers_in(row: Row, column: str) -> str | list[str]:
     if not texts or len(texts) < len(values) or not all(texts) or any(map(value_error, values)):
         columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
         raise BadValue(f"the column {column!r} must hold an answer, got {short_repr(value, 80)}{columns}")
-    return texts[0] if len(texts) == 1 else texts
+    return texts if isinstance(value, (list, tuple)) else texts[0]

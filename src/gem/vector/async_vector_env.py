@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from gem.vector import async_
 from gem.vector.base import Autoreset
 from gem.vector.slots import Factory
+from gem.vector.vector_env import ForwardingType
 
 
-class AsyncVectorEnv(async_.AsyncVectorEnv):
+class AsyncVectorEnv(async_.AsyncVectorEnv, metaclass=ForwardingType):
     """gem.vector's AsyncVectorEnv with the published arguments and, as published, one thread per slot.
 
     Args:
@@ -17,6 +18,8 @@ class AsyncVectorEnv(async_.AsyncVectorEnv):
         env_fns: one callable per slot that builds its environment.
         autoreset_mode: see Autoreset.
     """
+
+    forwards_to = async_.AsyncVectorEnv
 
     def __init__(
         self, env_ids: Sequence[str], env_fns: Sequence[Factory], autoreset_mode: Autoreset = Autoreset.SAME_STEP

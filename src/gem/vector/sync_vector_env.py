@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from gem.vector import sync
 from gem.vector.base import Autoreset
 from gem.vector.slots import Factory
+from gem.vector.vector_env import ForwardingType
 
 
-class SyncVectorEnv(sync.SyncVectorEnv):
+class SyncVectorEnv(sync.SyncVectorEnv, metaclass=ForwardingType):
     """gem.vector.SyncVectorEnv with the published arguments.
 
     Args:
@@ -17,6 +18,8 @@ class SyncVectorEnv(sync.SyncVectorEnv):
         env_fns: one callable per slot that builds its environment.
         autoreset_mode: see Autoreset.
     """
+
+    forwards_to = sync.SyncVectorEnv
 
     def __init__(
         self, env_ids: Sequence[str], env_fns: Sequence[Factory], autoreset_mode: Autoreset = Autoreset.SAME_STEP

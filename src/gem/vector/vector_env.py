@@ -10,3 +10,10 @@ __all__ = ["ArrayType", "AutoresetMode", "VectorEnv"]
 
 ArrayType = np.ndarray
 AutoresetMode = Autoreset
+
+
+class ForwardingType(type):
+    """Type of a class whose isinstance() also accepts its attribute ``forwards_to``, which make_vec() returns."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, vars(cls).get("forwards_to", ())) or super().__instancecheck__(instance)
