@@ -56,7 +56,7 @@ def test_two_evaluations_are_compared(capsys):
     assert main(["eval", "compare", "oracle", "random"]) == 0
     assert "random − oracle" in " ".join(capsys.readouterr().out.split())
     assert main(["eval", "compare", "oracle", "random", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["envs"][0]["shared"] == [5]
+    assert json.loads(capsys.readouterr().out)["envs"][0]["shared"] == [3]
 
 
 def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(capsys):

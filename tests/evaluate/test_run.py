@@ -78,6 +78,13 @@ def test_the_oracle_solves_and_random_play_mostly_does_not():
     assert evaluate("constant:yes", "test:Coin", limit=10)["test:Coin"].score.value == 1.0
 
 
+def test_equal_episodes_of_different_seeds_are_one_task():
+    scores = evaluate("constant:\\boxed{5}", GAME, limit=60)[GAME]
+    assert scores.done == 60 and len(scores.tasks) == 10
+    assert all(len(set(task["solved"])) == 1 for task in scores.tasks.values())
+    assert scores.solved.value == pytest.approx(0.1) and scores.solved.high > 0.3
+
+
 def test_the_package_itself_is_the_function():
     assert gem.evaluate("constant:yes", "test:Coin", limit=2)["test:Coin"].done == 2
 

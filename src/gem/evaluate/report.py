@@ -156,7 +156,7 @@ def env_score(
     }
     scored = {task: rollouts for task, rollouts in finished.items() if rollouts}
     flags = [[float(s.solved) for s in rollouts] for rollouts in scored.values()]
-    most = max(map(len, samples.values()), default=0)
+    most = min(map(len, samples.values()), default=0)  # equal episodes of several seeds are rollouts of one task
     ks = sorted({k for k in (2, 4, 8, 16, 32, 64, 128, most) if 2 <= k <= most})
     return EnvScore(
         name=name,

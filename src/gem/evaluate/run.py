@@ -244,11 +244,12 @@ class _Run:
     def _env_score(self, i: int) -> EnvScore:
         task_set, first, rollouts = self.plan[i], self.first[i], self.rollouts
         env = task_set.env
+        samples: dict[str, list[Sample | None]] = {}
+        for k, task in enumerate(task_set.tasks):  # equal episodes share an id
+            numbers = range(first + k * rollouts, first + (k + 1) * rollouts)
+            samples.setdefault(task.id, []).extend(map(self.samples.get, numbers))
         return env_score(
-            {
-                task.id: [self.samples.get(first + k * rollouts + rollout) for rollout in range(rollouts)]
-                for k, task in enumerate(task_set.tasks)
-            },
+            samples,
             name=env.label,
             id=env.id,
             wrappers=env.wrappers,

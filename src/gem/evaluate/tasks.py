@@ -24,6 +24,7 @@ from gem.seeding import derive, permuted
 from gem.wrappers import get_wrapper_fns
 
 Wrap = Callable[[Any], Any]
+_STREAMS = frozenset({"seed", "episode", "rng", "action_rng"})  # what differs between equal episodes in get_state()
 HELD_OUT_SPLITS = ("test", "validation")  # used instead of the split "train" where they exist
 
 
@@ -96,11 +97,11 @@ def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = ()) -> T
     kwargs = {**env.kwargs, **_held_out_split(env)}
     with make(env.id, **kwargs) as made:
         rows, caution = rows_of(made), repetition(made)
-        is_stream = isinstance(getattr(made.unwrapped, "dataset", None), Stream)
-    if rows is None or rows.generated:
-        seeds = list(range(limit)) if is_stream else held_out_seeds(limit)
-        tasks = _identified(env, [(seed, {"seed": seed}) for seed in seeds])
-        return TaskSet(env, tasks, kwargs, wraps, f"{limit:,} fresh seeds{caution}")
+        if rows is None or rows.generated:
+            is_stream = isinstance(getattr(made.unwrapped, "dataset", None), Stream)
+            seeds = list(range(limit)) if is_stream else held_out_seeds(limit)
+            tasks = _generated(env, made, seeds)
+            return TaskSet(env, tasks, kwargs, wraps, f"{limit:,} fresh seeds{caution}")
     numbers = [permuted(i, len(rows), "evaluation") for i in range(min(limit, len(rows)))]
     tasks = _identified(env, [(i, _content(rows[number], number)) for i, number in enumerate(numbers)])
     split = f" of the split {kwargs['split']!r}" if "split" in kwargs else ""
@@ -179,6 +180,23 @@ def _identified(env: EvalEnv, contents: Sequence[tuple[int, Any]]) -> list[Task]
         digest = hashlib.blake2b(f"{text}{seen[text]}".encode(), digest_size=8).hexdigest()
         tasks.append(Task(digest, seed))
     return tasks
+
+
+def _generated(env: EvalEnv, made: Any, seeds: Sequence[int]) -> list[Task]:
+    """Return tasks with ids. Equal episodes have the same id if the environment says that they are few."""
+    if made.instances() is None:
+        return _identified(env, [(seed, {"seed": seed}) for seed in seeds])
+    return [task for seed in seeds for task in _identified(env, [(seed, _episode(made, seed))])]
+
+
+def _episode(made: Any, seed: int) -> Any:
+    """Return the state that a reset with this seed starts in, without the random streams."""
+    made.reset(seed=seed)
+    try:
+        state = made.unwrapped.get_state()
+    except NotImplementedError:
+        return {"seed": seed}
+    return encode({name: value for name, value in state.items() if name not in _STREAMS})
 
 
 def _content(row: Any, number: int) -> Any:
