@@ -107,6 +107,7 @@ SUB_ROWS = {
         ("math_text", "math_values", "math_form", "math_choices", "math_notation"),
         ("math_units", "math_sets"),
         ("math_engine", "math_question", "math_read"),
+        ("math_repeats",),
         ("math_warm", "math_readings", "math_rewrite"),
         ("math_equal",),
         ("math_compare",),

@@ -14,7 +14,7 @@ _SMALL_LETTER = re.compile(r"\(?([a-e])[).]?")
 _OTHER_LABEL = re.compile(  # a second choice after the first, or its negation
     r"(?<![a-zA-Z\\])\([A-Za-e]\)|(?<![\w\\.])[A-Z][.)](?=[\s}]|$)|^[A-Z]$|^(?:and|or|is|not|nor|wrong|incorrect|false)\b"
 )
-_LISTED = re.compile(r"(?:\\text(?:bf)?\s*\{)?(?<![\w\\])\(?([A-F])[).:](?=[\s}~\\$]|$)\s*\}?")
+_LISTED = re.compile(r"(?:\\(?:text|math)(?:bf|rm|it)?\s*\{)?(?<![\w\\])\(?([A-F])[).:](?=[\s}~\\$]|$)\s*\}?")
 _AROUND = re.compile(r"^(?:\\q?quad|\\[ ,;~\\]|[\s$~])+|(?:\\q?quad|\\[ ,;~\\]|[\s$~.,;])+$")
 
 
@@ -28,7 +28,8 @@ def choice_of(text: str) -> tuple[str, str] | None:
     if match is None:
         return None
     letter = match["round"] or match["dot"] or match["alone"]
-    return letter.upper(), match["rest"].strip().rstrip("}")
+    rest = match["rest"].strip()
+    return letter.upper(), rest[:-1].strip() if rest.count("}") > rest.count("{") else rest
 
 
 def small_choice(text: str) -> str:

@@ -23,7 +23,9 @@ from gem.graders.math_question import (
     asks_order,
     asks_percentage,
     asks_rounding,
+    counted_things,
     integers_in,
+    is_rounding,
 )
 from gem.graders.math_read import ParsedAnswer, half_digit, read
 from gem.graders.math_readings import interpretations
@@ -69,6 +71,7 @@ _CONSTANT = re.compile(
     r"[\s,(]*(?:\\text\{\s*,?\s*)?\b(?:for (?:some|any) (?:real )?constant|where)\s*\}?\s*(?P<letter>[a-zA-Z])\b"
     r"\s*(?:(?<=[ }]\w)|(?:\\text\{\s*)?\s*is (?:a|any|an arbitrary)(?: real)? (?:constant|number)\s*\}?)\s*[)}]?$"
 )
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
 _LETTERS = re.compile(r"\\[a-zA-Z]+|[a-zA-Z]")
 _CONSTANT_AT_END = re.compile(
     r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^cCkK\\])*)\+\s*(?:[ckCK](?:_\{?[0-9]\}?)?|(?:\\text\{)?const(?:ant)?\.?\}?)"
@@ -124,7 +127,7 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
         return chosen
     if not has_asked_form(answer.clean, gold.clean, question):
         return False
-    context = f"{gold.text} {question}"
+    context = f"{gold.text} {counted_things(question) or question}"
     pairs = [(_with_known_units(_asked(a, question), context), g) for a, g in interpretations(answer, gold, question)]
     if noun := asked_kind(question):
         pairs = [(_without_noun(a, noun), _without_noun(g, noun)) for a, g in pairs]
@@ -134,7 +137,7 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
     if asks_order(question):
         pairs = [(_as_ordered(a), _as_ordered(g)) for a, g in pairs]
     verdicts: list[Verdict] = [same_values(a, g) for a, g in pairs]
-    if asks_rounding(question):
+    if asks_rounding(question) and not is_rounding(question):
         verdicts += [_rounded(a, g, gold.clean) for a, g in pairs]
     letters = integers_in(question)
     return any_of(_over_integers(verdict, letters) if letters else verdict for verdict in verdicts)
@@ -148,8 +151,11 @@ def _same_choice(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Ver
     listed, wanted = listed_choices(question), choice_of(gold.clean)
     chosen = choice_of(answer.value.text if isinstance(answer.value, Word) else answer.clean) or choice_of(answer.clean)
     if wanted is None:
-        text = listed.get(chosen[0]) if chosen is not None and not chosen[1] else None
-        return compare(read(text), gold) if text and len(gold.clean) > 1 else None
+        text = listed.get(chosen[0]) if chosen is not None else None
+        if chosen is None or not text or (len(gold.clean) == 1 and gold.clean.isalpha()):
+            return None
+        right = compare(read(text), gold)
+        return right if not chosen[1] else all_of((right, compare(read(chosen[1]), read(text))))
     letter, text = wanted[0], listed.get(wanted[0], wanted[1])
     if (not re.fullmatch("[A-Z]", gold.clean) or letter in listed) and (small := small_choice(answer.clean)):
         return small == letter
@@ -157,7 +163,8 @@ def _same_choice(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Ver
         value = read(chosen[1]).value if chosen[1] and text else None
         if chosen[0] != letter or names_another(chosen[1]):
             return False
-        return compare(read(chosen[1]), read(text)) if isinstance(value, Number) else True
+        is_value = isinstance(value, (Number, Formula)) and re.search(r"[a-z]{3}", _COMMAND.sub("", chosen[1])) is None
+        return compare(read(chosen[1]), read(text)) if is_value else True
     return compare(answer, read(text)) if text else None
 
 

@@ -44,7 +44,9 @@ _UNREADABLE = (
 )  # of sympy
 _ODD_ROOT = re.compile(r"\\sqrt\[(\d*[13579])\]\{-(\d+(?:\.\d+)?)\}")  # real root of a negative number
 _PRIME = re.compile(r"(?<![\\a-zA-Z])([a-zA-Z])('+)")  # the parser drops primes
-_PRODUCT = re.compile(r"(?:\\pi|(?<![a-zA-Z\\])i)(?=\s*\()")  # the parser reads \pi(2) as a function of 2
+_PRODUCT = re.compile(  # the parser reads \pi(2) as a function of 2, and 2\binom{3}{1} as a mixed number
+    r"(?:\\pi|(?<![a-zA-Z\\])i)(?=\s*\()|(?<=[\d})])\s*(?=\\binom)"
+)
 _DEGREES = re.compile(r"\{?(\d+(?:\.\d+)?)\}?\s*\^\\circ")
 
 

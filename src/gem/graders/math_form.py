@@ -151,7 +151,11 @@ def _is_rectangular(text: str) -> bool:
 
 
 def _is_polar(text: str) -> bool:
-    return re.search(r"e\^|\\c(?:os|is)|cis|\\angle", text) is not None
+    return re.search(r"e\^|\\exp|\\c(?:os|is)|cis|\\angle", text) is not None
+
+
+def _has_positive_exponents(text: str) -> bool:
+    return re.search(r"\^\{?\s*-", text) is None
 
 
 def _letters_by_side(answer: str, gold: str) -> bool:
@@ -178,6 +182,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...] = tuple(
         (r"\bscientific notation\b|\bstandard (?:scientific|index) form\b", _is_scientific),
         (r"\bas (?:a|one) single\b", _is_term),
         (r"\bas a power of\b|\bexponential (?:form|notation)\b|\bindex form\b", _is_power),
+        (r"\bpositive exponents?\b|\bnegative exponents?\b", _has_positive_exponents),
         (r"\bvertex form\b|\bcomplet(?:e|ing) the square\b", _has_square),
         (r"\brectangular form\b|\bform \$?a ?\+ ?bi\b", _is_rectangular),
         (r"\b(?:polar|trigonometric|exponential) form\b", _is_polar),

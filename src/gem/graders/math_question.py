@@ -14,14 +14,23 @@ _SEVERAL_CHOICES = re.compile(
 )
 _UNIT = r"(?:square |cubic )?[a-z]+(?:\^\{?[23]\}?)?(?:(?: per |/)[a-z]+(?:\^\{?[23]\}?)?)?"
 _COUNTED = re.compile(
-    rf"\bhow many ({_UNIT})|\bin (?!\w[\s.,?)])({_UNIT})(?=[.,?)]|$| (?:and|correct|rounded|to)\b)", re.IGNORECASE
+    rf"\bhow many (?:more |total |full |whole )?({_UNIT})"
+    rf"|\bin (?!\w[\s.,?)])({_UNIT})(?=[.,?)]|$| (?:and|correct|rounded|to)\b)"
+    r"|\bin ([a-z]+(?:\^\{?[23]\}?)?(?: per |/)[a-z]+(?:\^\{?[23]\}?)?)",
+    re.IGNORECASE,
 )
+_THINGS = re.compile(r"\b(?:how many|the (?:total )?number of) (?!of\b)(?P<things>[^.,?!;:$]*)", re.IGNORECASE)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|do|does|did|can|could|will|would|should|must|has|have|had|that|which|in|on|at|with)\b"
+)
+_SENTENCE = re.compile(r"(?:[^.?!]|[.!](?=\d))*\?")
 _ROUNDING = re.compile(
     r"\bnearest (?:\w+ )?(?:whole|integer|ten|hundred|thousand|cent|dollar|degree|\$?\d)"  # or tenth, hundredth
     r"|decimal places?\b|significant (?:figure|digit)"
     r"|\brounded\b|\bround (?:your|off|to|up|down|the (?:answer|result)|it)\b",
     re.IGNORECASE,
 )
+_IS_ROUNDING = re.compile(r"\b(?:round|approximate)s? (?:off )?(?:the number )?[$\\]*-?\d", re.IGNORECASE)
 _SUPERLATIVE = (
     r"(?:last|largest|smallest|greatest|least|highest|lowest|tallest|shortest|oldest|youngest|fastest|slowest)"
 )
@@ -35,7 +44,7 @@ _INTEGERS = re.compile(
     r"(?:integers?|natural numbers?)\s+\$?([a-zA-Z])\b|\$?([a-zA-Z])\$? is an? (?:[a-z-]+ )?(?:integer|natural number)"
     r"|([a-zA-Z])\s*\\in\s*\\mathbb\s*\{?[NZ]",
 )
-_KIND = re.compile(r"\b(?:what|which) (?:type|kind|sort) of ([a-z]+)", re.IGNORECASE)
+_KIND = re.compile(r"\b(?:(?:what|which) (?:type|kind|sort) of|is the(?=.* or )) ([a-z]+)", re.IGNORECASE)
 
 
 def asks_percentage(question: str) -> bool:
@@ -50,20 +59,41 @@ def asks_for_choices(question: str) -> bool:
 def asks_for(question: str, latex: str) -> bool:
     """Return whether a question names a formula that is not part of a longer formula."""
     text = r"\s*".join(map(re.escape, re.sub(r"\s", "", latex)))
-    plain = re.sub(r"\\left|\\right|\$", "", question)
+    plain = re.sub(r"\\left|\\right", "", re.sub(r"\\bar\s*\{?(\w)\}?", r"\\overline{\1}", question)).replace("$", "|")
     return re.search(rf"(?<![\w^)}}*/+=-])(?<![+=-] ){text}(?!\s*[\w^({{*/+=-])", plain) is not None
 
 
 def asked_unit(question: str) -> str | None:
     """Return the unit in which the last question counts, as in "how many minutes"; None if it has none or several."""
-    asked = re.findall(r"[^.?!]*\?", question)[-1:] or [question]
-    texts = [counted or given for counted, given in _COUNTED.findall(asked[0])]
+    asked = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}|[$~]", r"\1", last_question(question))
+    texts = ["".join(found) for found in _COUNTED.findall(asked)]
     units = {unit for text in texts if (unit := parse_unit(text)) is not None and is_listed_unit(unit)}
     return units.pop() if len(units) == 1 else None
 
 
+def last_question(question: str) -> str:
+    """Return the last sentence with a question mark, or the whole text if it has none."""
+    sentences: list[str] = _SENTENCE.findall(question)
+    return sentences[-1] if sentences else question
+
+
+def counted_things(question: str) -> str:
+    """Return the words after the last "how many" or "number of", such as "cups of water"; "" if there are none."""
+    found = _THINGS.findall(question)
+    if not found:
+        return ""
+    things, *rest = _VERB.split(found[-1].casefold(), maxsplit=1)
+    predicate = rest[0].split()[:1] if rest else []  # how many students are girls
+    return " ".join([*things.split(), *predicate]) if things.strip() else ""
+
+
 def asks_rounding(question: str) -> bool:
     return _ROUNDING.search(question) is not None
+
+
+def is_rounding(question: str) -> bool:
+    """Return whether to round a given number is the task itself, so that more digits than asked for are wrong."""
+    return _IS_ROUNDING.search(question) is not None
 
 
 def asks_order(question: str) -> bool:

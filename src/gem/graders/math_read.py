@@ -312,7 +312,7 @@ def _equation(left: str, right: str) -> Value:
     if re.fullmatch(r"[a-zA-Z]", right) and not re.fullmatch(r"[\d.]+[a-zA-Z]|.*[a-zA-Z].*", left):
         return Named(right, _read(left))
     if re.fullmatch(r"\((?:\s*[a-zA-Z]\s*,)+\s*[a-zA-Z]\s*\)", left) or (
-        _is_constant(left) and isinstance(_read(right), Number)
+        _is_constant(left) and (_is_constant(right) or isinstance(_read(right), Number))
     ):
         return _read(right)  # (x, y) = (1, 2); 1 + 1 = 2
     return Relation(_read(left), "=", _read(right))

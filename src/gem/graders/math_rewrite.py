@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from gem.graders import math_repeats
 from gem.graders.math_question import asks_order
 
 _PORTION = re.compile(r"(?P<part>[\d.,/]+%?|\\frac\{\d+\}\{\d+\})\s*of (?:the |an? |all |all the )?(?P<what>[a-z ]+)")
@@ -192,4 +193,5 @@ _RULES: tuple[Callable[[str, str], str], ...] = (
     _constants,
     _indeterminate,
     _quantified,
+    *math_repeats.RULES,
 )

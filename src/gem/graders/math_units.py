@@ -73,6 +73,10 @@ for _row in (
     ("months", "12", "year", "yr"),
     (_VOLUME, "1/1000000", "ml", "milliliter", "millilitre"),
     (_VOLUME, "1/1000", "l", "liter", "litre"),
+    (_VOLUME, "0.003785411784", "gal", "gallon"),
+    (_VOLUME, "0.000946352946", "quart", "qt"),
+    (_VOLUME, "0.000473176473", "pint"),
+    ({"length": 2}, "10000", "hectare", "ha"),
     ("dollars", "1", "$", "dollar", "usd"),
     ("dollars", "1/100", "cent", "¢"),
     ("euros", "1", "€", "euro", "eur"),
@@ -89,6 +93,7 @@ for _row in (
     (_ENERGY, "1000", "joule"),  # the base unit of mass is the gram
     (_ENERGY, "1000000", "kj", "kilojoule"),
     (_ENERGY, "1000000000", "MJ", "megajoule"),
+    (_ENERGY, "3600000", "Wh"),
     (_ENERGY, "3600000000", "kWh", "kwh"),
     (_ENERGY, "1.602176634e-16", "eV", "electronvolt"),
     (_ENERGY, "1.602176634e-13", "keV"),
@@ -189,15 +194,15 @@ def is_known_unit(unit: str, context: str) -> bool:
         name = part.partition("^")[0]
         if name in UNITS or name in _COUNTED:
             continue
-        stems = stems if stems is not None else {_stem(word) for word in re.findall(r"[^\W\d_]+", context.casefold())}
+        stems = stems if stems is not None else {stem(word) for word in re.findall(r"[^\W\d_]+", context.casefold())}
         for word in re.split(r"[^\w]+", name.casefold()):
-            if _NOT_COUNTED.fullmatch(word) or spelled_number(word) is not None or _stem(word) not in stems:
+            if _NOT_COUNTED.fullmatch(word) or spelled_number(word) is not None or stem(word) not in stems:
                 return False
     return True
 
 
-def _stem(word: str) -> str:
-    return re.sub(r"(?:ies|es|s|e|y)$", "", word)
+def stem(word: str) -> str:
+    return re.sub(r"(?:ie|[eiy])?s?$", "", word).rstrip("s")  # cities and city, boys and boy, glasses and glass
 
 
 def capital_unit(text: str) -> str | None:

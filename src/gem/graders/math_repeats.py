@@ -1,0 +1,109 @@
+r"""Parts of an answer that repeat the question: nouns, remarks, left sides, the names of unknowns.
+
+"20 boys" is 20 if the question is how many boys there are, [ABC] = 84 is 84 if it asks for an area, 3^{20} > 2^{30} is
+3^{20} if it asks which is larger. What contradicts the question stays: "12 girls" is not 12 boys.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gem.graders.math_question import counted_things, last_question
+from gem.graders.math_units import is_listed_unit, parse_unit, stem
+from gem.graders.math_values import SCALES, spelled_number
+
+_AMOUNT = re.compile(r"(?P<number>[-+]?(?:[\d.,/ ]*\d|\\frac\{\d+\}\{\d+\}))\s*(?P<noun>[a-z][a-z -]*)", re.IGNORECASE)
+_FILLING = re.compile("of|the|such|different|distinct|possible|total|in|altogether|there|are|is|all")
+_REMARK = re.compile(r"(?P<said>.*[\w})|])\s*(?:\\text\s*\{\s*)?\((?P<remark>[a-zA-Z\\' ,.;-]+)\)\s*\}?")
+_CHANGES = re.compile(
+    r"\b(?:not?|never|none|nor|neither|or|but|than|more|less|fewer|least|most|about|over|under|except|only|times|twice|half"
+    r"|double|minus|plus|negative|wrong|false|incorrect|if|unless|maybe|perhaps|probably|almost|nearly|another|other|every"
+    r"|each|per|mod|modulo|base|north|south|east|west|left|right|up|down|increase|decrease|loss|gain|profit|squared"
+    r"|cubed|dozens?|pairs?|percent|yes|no|can't|isn't|up to|as)\b"
+)
+_SIGN = re.compile(r"(?P<first>[^<>]+)(?P<sign>[<>])(?P<second>[^<>]+)")
+_WHICH = re.compile(r"\bwhich\b[^.?]*\b(?:(?P<more>larger|greater|bigger)|(?P<less>smaller|less))\b", re.IGNORECASE)
+_TWINS = re.compile(r"(?P<first>[a-z])=(?P<second>[a-z])=(?P<value>[^=]+)")
+_LABELS = (  # left sides that name what the question asks for, and its words for them
+    (r"\[[A-Z]{3,8}\]", r"\barea\b"),
+    (r"P\(.*\)|\\text\{Pr\}\(.*\)", r"\bprobability\b"),
+    (r"\|\s*[a-z](?:_\d)?\s*\|", r"\bmodulus\b|\babsolute value\b|\bmagnitude\b"),
+    (r"\\\|.*\\\||\|\s*\\(?:vec|overrightarrow)\s*\{\w+\}\s*\|", r"\bnorm\b|\blength\b|\bmagnitude\b"),
+)
+
+
+def without_noun(text: str, question: str) -> str:
+    """20 boys: all words are words of what the question counts."""
+    match, asked = _AMOUNT.fullmatch(_plain(text)), counted_things(question)
+    if match is None or not asked or is_listed_unit(parse_unit(match["noun"]) or "?"):
+        return text
+    words = [word for word in re.findall("[a-z]+", match["noun"].casefold()) if not _FILLING.fullmatch(word)]
+    things = {stem(word) for word in re.findall("[a-z]+", asked)}
+    return match["number"] if words and {stem(word) for word in words} <= things else text
+
+
+def without_remark(text: str, question: str) -> str:
+    """T (natural log): two words or more without a number, a unit, a negation or a thing that is not asked for."""
+    match = _REMARK.fullmatch(text)
+    if match is None or "(" not in match.group() or not re.search(r"[\d\\]|[a-zA-Z]", match["said"]):
+        return text
+    words = [word.strip("\\,.;") for word in match["remark"].casefold().split()]
+    if any(map(_changes, words)):
+        return text
+    if words[:1] == ["natural"] and words[1].startswith("log"):
+        return re.sub(r"\\log(?![a-z_])", r"\\ln", match["said"])
+    if len([word for word in words if len(word) > 2]) < 2:
+        return text  # a product of variables
+    things = {stem(word) for word in ["how", "many", "the", *counted_things(question).split()]}
+    known = {stem(word) for word in re.findall(r"[a-z]{3,}", question.casefold())}
+    others = {stem(word) for word in words} & known - things
+    return text if others and counted_things(question) else match["said"].removesuffix(r"\text{").strip()
+
+
+def _changes(word: str) -> bool:
+    """Return whether a word of a remark changes the value before it."""
+    measured = is_listed_unit(parse_unit(word) or "?")
+    return measured or _CHANGES.search(word) is not None or word in SCALES or spelled_number(word) is not None
+
+
+def without_label(text: str, question: str) -> str:
+    """[ABC] = 84 if the question asks for an area."""
+    left, _, right = text.partition("=")
+    asked = last_question(question)
+    named = any(re.fullmatch(form, left.strip()) and re.search(words, asked, re.IGNORECASE) for form, words in _LABELS)
+    return right.strip() if named and right else text
+
+
+def larger_of_two(text: str, question: str) -> str:
+    """A > B if the question asks which of A and B is larger."""
+    match, asked = _SIGN.fullmatch(text), _WHICH.search(question)
+    if match is None or asked is None:
+        return text
+    squeezed = re.sub(r"[\s{}]", "", question)
+    sides = match["first"].strip(), match["second"].strip()
+    if not all(re.sub(r"[\s{}]", "", side) in squeezed for side in sides):
+        return text
+    return sides[(match["sign"] == "<") == (asked["more"] is not None)]
+
+
+def equal_unknowns(text: str, question: str) -> str:
+    """M = n = 2 for the pair (m, n)."""
+    match = _TWINS.fullmatch(text.replace(" ", ""))
+    if match is None or not re.search(rf"\(\s*{match['first']}\s*,\s*{match['second']}\s*\)", question):
+        return text
+    return f"({match['value']}, {match['value']})"
+
+
+def dimensions(text: str, question: str) -> str:
+    r"""7 \times 3 for the two sides of a rectangle."""
+    if not re.search(r"\bdimensions\b", question) or re.search(r"\bmatri|\bvector|\bspace\b", question):
+        return text
+    parts = re.split(r"\\cdot(?![a-z])|\bby\b", _plain(text))
+    return ", ".join(part.strip() for part in parts) if 1 < len(parts) < 4 and all(map(str.strip, parts)) else text
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"\\text\s*\{([^{}]*)\}", r" \1 ", text)).strip(" .")
+
+
+RULES = (without_noun, without_remark, without_label, larger_of_two, equal_unknowns, dimensions)
