@@ -19,7 +19,8 @@ _CHANGES = re.compile(
     r"\b(?:not?|never|none|nor|neither|or|but|than|more|less|fewer|least|most|about|over|under|except|only|times|twice|half"
     r"|double|minus|plus|negative|wrong|false|incorrect|if|unless|maybe|perhaps|probably|almost|nearly|another|other|every"
     r"|each|per|mod|modulo|base|north|south|east|west|left|right|up|down|increase|decrease|loss|gain|profit|squared"
-    r"|cubed|dozens?|pairs?|percent|yes|no|can't|isn't|up to|as)\b"
+    r"|cubed|dozens?|pairs?|percent|yes|no|can't|isn't|up to|as"
+    r"|upper|lower|bounds?|parts?|guess|estimate|real|complex|imaginary|minimum|maximum|first|last)\b"
 )
 _SIGN = re.compile(r"(?P<first>[^<>]+)(?P<sign>[<>])(?P<second>[^<>]+)")
 _WHICH = re.compile(r"\bwhich\b[^.?]*\b(?:(?P<more>larger|greater|bigger)|(?P<less>smaller|less))\b", re.IGNORECASE)
