@@ -44,7 +44,7 @@ def without_noun(text: str, question: str) -> str:
 
 
 def without_remark(text: str, question: str) -> str:
-    """T (natural log): two words or more without a number, a unit, a negation or a thing that is not asked for."""
+    """T (natural log), or words that the question says: no number, unit, negation, or thing that is not asked for."""
     match = _REMARK.fullmatch(text)
     if match is None or "(" not in match.group() or not re.search(r"[\d\\]|[a-zA-Z]", match["said"]):
         return text
@@ -57,8 +57,10 @@ def without_remark(text: str, question: str) -> str:
         return text  # a product of variables
     things = {stem(word) for word in ["how", "many", "the", *counted_things(question).split()]}
     known = {stem(word) for word in re.findall(r"[a-z]{3,}", question.casefold())}
-    others = {stem(word) for word in words} & known - things
-    return text if others and counted_things(question) else match["said"].removesuffix(r"\text{").strip()
+    stems = {stem(word) for word in words if len(word) > 2}
+    if not stems <= known | {"the"} or (counted_things(question) and not stems <= things):
+        return text  # it says what the question does not say, or counts something else
+    return match["said"].removesuffix(r"\text{").strip()
 
 
 def _changes(word: str) -> bool:
