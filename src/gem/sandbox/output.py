@@ -9,6 +9,7 @@ from typing import Protocol
 
 FLOOD_FACTOR = 32  # a program that writes more than this multiple of output_bytes is killed
 CHUNK = 1 << 16  # bytes per read
+PAUSE_S = 0.002  # between reads of pipes that held little, as many tiny writes would wake the host each time
 
 
 class Sink(Protocol):
@@ -70,6 +71,8 @@ class OutputReader:
         self.floods: set[int] = set()
         self.watched: set[int] = set()
         self.poll = select.poll()
+        self.others = select.poll()  # without the pipes
+        self._next_read = 0.0  # value of time.monotonic()
 
     def pipe(self, limit: int) -> tuple[int, int]:
         """Create a pipe and capture up to ``limit`` bytes of its data.
@@ -87,6 +90,8 @@ class OutputReader:
     def watch(self, fd: int) -> None:
         self.watched.add(fd)
         self.poll.register(fd, select.POLLIN)
+        if fd not in self.captures:
+            self.others.register(fd, select.POLLIN)
 
     def wait(self, deadline: float) -> list[int]:
         """Wait until a descriptor is readable or the deadline has passed, and read from the readable pipes.
@@ -97,12 +102,16 @@ class OutputReader:
         Returns:
             The readable descriptors that are not pipes of this object.
         """
-        left = max(0.0, deadline - time.monotonic())
-        ready = [fd for fd, _ in self.poll.poll(left * 1000)]
-        for fd in ready:
-            if fd in self.captures:
-                self._read(fd)
-        return [fd for fd in ready if fd not in self.captures]
+        now = time.monotonic()
+        pause_s = min(self._next_read, deadline) - now
+        if pause_s > 0 and (ready := self.others.poll(pause_s * 1000)):
+            return [fd for fd, _ in ready]
+        left = max(0.0, deadline - max(now, time.monotonic()))
+        ready = self.poll.poll(left * 1000)
+        received = sum(self._read(fd) for fd, _ in ready if fd in self.captures)
+        if 0 < received < CHUNK // 2:
+            self._next_read = time.monotonic() + PAUSE_S
+        return [fd for fd, _ in ready if fd not in self.captures]
 
     def renew(self, *fds: int) -> None:
         """Discard the captured data of these pipes and start new captures."""
@@ -125,23 +134,25 @@ class OutputReader:
             del self.captures[fd]
             os.close(fd)
 
-    def _read(self, fd: int) -> bool:
-        """Read a chunk from a pipe. Returns False if no data is available."""
+    def _read(self, fd: int) -> int:
+        """Read a chunk from a pipe. Returns its number of bytes, 0 if no data is available."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
-            return False
+            return 0
         if not data:
             self.forget(fd)
-            return False
+            return 0
         capture = self.captures[fd]
         capture.add(data)
         if capture.total > FLOOD_FACTOR * capture.limit:
             self.floods.add(fd)
-        return True
+        return len(data)
 
     def forget(self, fd: int) -> None:
         """Stop polling a descriptor."""
         if fd in self.watched:
             self.watched.remove(fd)
             self.poll.unregister(fd)
+            if fd not in self.captures:
+                self.others.unregister(fd)
