@@ -85,7 +85,7 @@ class ToolResult:
         text: the text shown to the agent.
         error: None for a successful call.
         images: PIL images, shown to a vision model besides the text.
-        audio: recordings in OpenAI's format, {"data": base64 text, "format": "wav"}, for a model that hears.
+        audio: recordings in OpenAI's format, {"data": base64 text, "format": "wav"}, for models with audio input.
     """
 
     text: str

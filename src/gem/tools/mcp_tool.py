@@ -90,7 +90,7 @@ class MCPTool(BaseTool):
             HTTP have sessions and can keep state.
         max_chars: maximum number of characters of a result; the rest is omitted.
         vision: whether the model sees images; needs the extra [vision]. If False, images are only described.
-        audio: whether the model hears audio. If False, audio is only described.
+        audio: whether the model takes audio as input. If False, a sentence describes it instead.
 
     Raises:
         BadValue: an argument or the configuration is invalid.
