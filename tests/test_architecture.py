@@ -104,9 +104,10 @@ SUB_ROWS = {
     ],
     "graders": [
         ("base", "pool", "code_compare", "code_tests"),
-        ("math_text", "math_values", "math_form", "math_choices", "math_notation"),
-        ("math_units", "math_sets"),
-        ("math_engine", "math_question", "math_read"),
+        ("math_caps", "math_split", "math_values", "math_form", "math_choices", "math_notation"),
+        ("math_text", "math_units", "math_sets", "math_matrices", "math_parse"),
+        ("math_conditions", "math_question", "math_scalars"),
+        ("math_engine", "math_read"),
         ("math_repeats",),
         ("math_warm", "math_readings", "math_rewrite"),
         ("math_equal",),

@@ -166,7 +166,7 @@ def test_answers_to_equations_solve_them():
     """Check the answers with sympy, which the templates do not use."""
     sympy = pytest.importorskip("sympy", reason="needs the extra [math]")
     from gem.envs.math_families import algebra
-    from gem.graders.math_engine import parse
+    from gem.graders.math_parse import parse
 
     x = sympy.Symbol("x")
     for seed in range(30):
@@ -227,7 +227,7 @@ def test_number_theory_answers_agree_with_counting():
 
 def test_answers_about_triangles_agree_with_coordinates():
     from gem.envs.math_families import geometry
-    from gem.graders.math_engine import parse
+    from gem.graders.math_parse import parse
 
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
     for seed in range(20):

@@ -18,7 +18,8 @@ import pytest
 
 from gem.errors import BadValue, GraderError
 from gem.graders.math import WALL_SECONDS, MathGrader, grade_math, quick_grade
-from gem.graders.math_engine import SameFormula, first_true_within
+from gem.graders.math_conditions import SameFormula
+from gem.graders.math_engine import first_true_within
 from gem.graders.pool import GraderPool
 
 pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from gem.graders.math_compare import compare
-from gem.graders.math_engine import AllOf, AnyOf, Matching, SameEquation, SameFormula, first_error, first_true, holds
+from gem.graders.math_conditions import AllOf, AnyOf, Matching, SameEquation, SameFormula
+from gem.graders.math_engine import first_error, first_true, holds
 from gem.graders.math_read import read
 
 SAME, OTHER = SameFormula(r"\sqrt{8}", r"2\sqrt{2}"), SameFormula(r"\sqrt{8}", "3")

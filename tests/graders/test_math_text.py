@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gem.graders.math_text import MAX_CHARS, MAX_DEPTH, clean, exceeded_cap, split
+from gem.graders.math_caps import MAX_CHARS, MAX_DEPTH, exceeded_cap
+from gem.graders.math_split import split
+from gem.graders.math_text import clean
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,11 @@ from gem._internal.imports import is_installed
 from gem._internal.text import short_repr
 from gem.errors import BadValue, GraderError, MissingDependency, require
 from gem.graders.base import Grade, gold_answers
+from gem.graders.math_caps import exceeded_cap
 from gem.graders.math_compare import compare
-from gem.graders.math_engine import Condition, first_true
+from gem.graders.math_conditions import Condition
+from gem.graders.math_engine import first_true
 from gem.graders.math_read import read
-from gem.graders.math_text import exceeded_cap
 from gem.graders.math_values import Formula
 from gem.graders.pool import GraderPool
 
@@ -40,7 +41,7 @@ def grade_math(answer: str, gold: str | Sequence[str], *, question: str = "") ->
 
     Args:
         answer: LaTeX or plain text, with or without a box or dollar signs. An answer that exceeds a size limit of
-            `gem.graders.math_text` is graded wrong without being evaluated.
+            `gem.graders.math_caps` is graded wrong without being evaluated.
         gold: a reference answer or a sequence of them. An answer that equals any of them is correct.
         question: the text of the question. The answer may have units that are not in a list of common units if the
             reference answer or the question names them ("apples").

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from gem.graders.math_choices import choice_of, listed_choices, names_another, small_choice
-from gem.graders.math_engine import AllOf, AnyOf, SameFormula
+from gem.graders.math_conditions import AllOf, AnyOf, SameFormula
 from gem.graders.math_equal import ROUNDING, Verdict, all_of, any_of, same_step, same_values
 from gem.graders.math_form import has_asked_form
 from gem.graders.math_notation import same_notation
@@ -27,9 +27,10 @@ from gem.graders.math_question import (
     integers_in,
     is_rounding,
 )
-from gem.graders.math_read import ParsedAnswer, half_digit, read
+from gem.graders.math_read import ParsedAnswer, read
 from gem.graders.math_readings import interpretations
 from gem.graders.math_rewrite import rewrite
+from gem.graders.math_scalars import half_digit
 from gem.graders.math_units import is_known_unit, is_listed_unit
 from gem.graders.math_values import (
     Chain,

@@ -1,4 +1,4 @@
-"""Evaluate conditions on formulas with computer algebra, the only file that uses latex2sympy2_extended and sympy.
+"""Evaluate conditions on formulas with computer algebra.
 
 Formulas are compared structurally, then by the value of their difference (at random points if they have variables). A
 rational difference is computed exactly. Any other is computed with a precision that grows with the size of the numbers
@@ -10,24 +10,32 @@ from __future__ import annotations
 
 import math
 import random
-import re
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from gem._internal.text import short_repr
-from gem.errors import BadValue, GraderError, require
+from gem.errors import BadValue, GraderError
+from gem.graders.math_conditions import (
+    AllOf,
+    AnyOf,
+    Condition,
+    Matching,
+    Rounded,
+    SameCases,
+    SameEquation,
+    SameFormula,
+    SameSet,
+)
+from gem.graders.math_parse import parse, sympy_library
 from gem.graders.math_sets import case_at, case_points, formulas_in, same_real_set, with_bounds
 from gem.graders.math_values import Value, latex_of
 
 DIGITS = 40  # decimal digits of numerical evaluation, in addition to twice the size of the formula
 AGREEMENT = 30  # decimal digits that must agree, in addition to the size of the formula
 CPU_SECONDS = 1.5  # limit on the CPU time of one comparison; typical formulas take milliseconds
-MAX_DIGITS = 100_000  # digits of the integers in a formula, in total
 MAX_SIZE = 10_000  # size of a formula, in decimal digits, above which its value is undecided
 POINTS = 6  # number of random points for expressions with variables; half of the values must be defined
 INTEGER_POINTS = 8  # number of integer points, for formulas that have a function in _STEPS
@@ -42,84 +50,6 @@ _UNREADABLE = (
     RecursionError,
     TypeError,
 )  # of sympy
-_ODD_ROOT = re.compile(r"\\sqrt\[(\d*[13579])\]\{-(\d+(?:\.\d+)?)\}")  # real root of a negative number
-_PRIME = re.compile(r"(?<![\\a-zA-Z])([a-zA-Z])('+)")  # the parser drops primes
-_PRODUCT = re.compile(  # the parser reads \pi(2) as a function of 2, and 2\binom{3}{1} as a mixed number
-    r"(?:\\pi|(?<![a-zA-Z\\])i)(?=\s*\()|(?<=[\d})])\s*(?=\\binom)"
-)
-_DEGREES = re.compile(r"\{?(\d+(?:\.\d+)?)\}?\s*\^\\circ")
-
-
-@dataclass(frozen=True)
-class SameFormula:
-    """The condition that two LaTeX expressions are equal wherever both are defined.
-
-    Args:
-        integers: letters that stand for positive integers, as k, m and n always do in floors and factorials; all others
-            stand for complex numbers.
-        up_to_constant: whether the expressions may differ by a constant.
-    """
-
-    answer: str
-    gold: str
-    integers: str = ""
-    up_to_constant: bool = False
-
-
-@dataclass(frozen=True)
-class SameEquation:
-    """The condition that two equations, each given as (left, right), are equal up to a constant factor."""
-
-    answer: tuple[str, str]
-    gold: tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Rounded:
-    """The condition that the absolute value of a difference is at most a tolerance."""
-
-    difference: str
-    tolerance: Fraction
-
-
-@dataclass(frozen=True)
-class SameSet:
-    """The condition that two sets of real numbers are equal. Their bounds are numbers or formulas."""
-
-    answer: Value
-    gold: Value
-
-
-@dataclass(frozen=True)
-class SameCases:
-    """The condition that two functions are equal at the bounds of cases and between them. One is piecewise, or both."""
-
-    answer: Value
-    gold: Value
-
-
-@dataclass(frozen=True)
-class AllOf:
-    conditions: tuple[Condition, ...]
-
-
-@dataclass(frozen=True)
-class AnyOf:
-    conditions: tuple[Condition, ...]
-
-
-@dataclass(frozen=True)
-class Matching:
-    """The condition that each item can be paired with a different, equal reference item.
-
-    Args:
-        rows: one row per item, with the verdict of comparing the item with each reference item.
-    """
-
-    rows: tuple[tuple[bool | Condition, ...], ...]
-
-
-Condition = SameFormula | SameEquation | SameSet | SameCases | Rounded | AllOf | AnyOf | Matching
 
 
 def first_true(conditions: Sequence[Condition]) -> int | None:
@@ -218,7 +148,7 @@ def holds(condition: bool | Condition) -> bool:
         if isinstance(condition, SameCases):
             return _same_cases(condition.answer, condition.gold)
         if isinstance(condition, Rounded):
-            value = _sympy().N(parse(condition.difference), DIGITS)
+            value = sympy_library().N(parse(condition.difference), DIGITS)
             return bool(value.is_Float and abs(value) <= condition.tolerance)
         return _same_formula(condition)
     except _UNREADABLE:
@@ -258,7 +188,7 @@ def _same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
         return False
     if ours == 0 or theirs == 0:
         return bool(ours == theirs)
-    numerators = [_sympy().numer(_sympy().together(difference)) for difference in (ours, theirs)]
+    numerators = [sympy_library().numer(sympy_library().together(difference)) for difference in (ours, theirs)]
     return _is_multiple(ours, theirs) or _is_multiple(*numerators)  # xy = 1 and y = 1/x
 
 
@@ -274,7 +204,7 @@ def _same_set(answer: Value, gold: Value) -> bool:
                     return sign * exact
         if not value.is_real:
             raise BadValue(f"not a real number: {short_repr(latex, 80)}")
-        exact = Fraction(str(value)) if value.is_Rational else Fraction(str(_sympy().N(value, DIGITS)))
+        exact = Fraction(str(value)) if value.is_Rational else Fraction(str(sympy_library().N(value, DIGITS)))
         if not value.is_Rational and any(abs(exact) == abs(other) for _, other in known):
             raise BadValue(f"too close to another bound: {short_repr(latex, 80)}")
         known.append((value, exact))
@@ -289,7 +219,7 @@ def _same_cases(answer: Value, gold: Value) -> bool:
         cases = [case_at(value, x) for value in (answer, gold)]
         if cases == [None, None]:
             continue
-        at = {_sympy().Symbol(name): _sympy().Rational(x.numerator, x.denominator)}
+        at = {sympy_library().Symbol(name): sympy_library().Rational(x.numerator, x.denominator)}
         ours, theirs = (None if case is None else parse(latex_of(case)).subs(at) for case in cases)
         if ours is None or theirs is None or not _vanishes(ours - theirs):
             return False
@@ -307,93 +237,7 @@ def _is_multiple(ours: Any, theirs: Any) -> bool:
 
 def _is_expression(value: Any) -> bool:
     """Return whether a sympy object is an expression, in contrast to an equation, a set or a truth value."""
-    return isinstance(value, _sympy().Expr)
-
-
-@lru_cache(maxsize=4096)
-def parse(latex: str) -> Any:
-    """Parse normalized LaTeX into a sympy object. Raises BadValue if the text is not a formula.
-
-    Arithmetic is evaluated exactly; so are integrals, sums, products, limits and derivatives, if possible.
-    """
-    sympy = _sympy()
-    text = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}", r"\1", latex)
-    text = _opaque_functions(text).replace(r"\Gamma", "G_{Gamma}")  # the parser reads both gammas as a number
-    text = re.sub(r"\^\{?T\}?(?![a-zA-Z])", r"^{1\\cdot T}", text)  # the parser drops the exponent T
-    if re.search(r"\d'", text):
-        raise BadValue(f"not a formula: {short_repr(latex, 80)}")
-    text = _PRIME.sub(lambda m: f"{m.group(1)}_{{{'p' * len(m.group(2))}}}", text)
-    text = _ODD_ROOT.sub(r"(-\\sqrt[\1]{\2})", text)
-    text = _PRODUCT.sub(r"\g<0>\\cdot ", text)
-    text = _DEGREES.sub(r"{\1\\cdot\\frac{\\pi}{180}}", text)
-    try:
-        library = require("latex2sympy2_extended.latex2sympy2", extra="math")
-        cased = library.ConversionConfig(lowercase_symbols=False)
-        expression = library.latex2sympy(
-            text, conversion_config=cased, normalization_config=None
-        )  # keeps units and boxes
-        imaginary = [symbol for symbol in expression.free_symbols if symbol.name == "i"]
-        expression = expression.subs({symbol: sympy.I for symbol in imaginary})
-        expression = expression.subs({s: sympy.Symbol(s.name) for s in expression.free_symbols})  # drop assumptions
-        if _digits(expression) > MAX_DIGITS:
-            raise BadValue(f"a number with more than {MAX_DIGITS} digits")
-        return expression.doit()
-    except RecursionError as e:
-        raise BadValue(f"not a formula: {short_repr(latex, 80)}") from e
-    except Exception as e:  # the parser raises many types on malformed text
-        raise BadValue(f"not a formula: {short_repr(latex, 80)} ({type(e).__name__})") from e
-
-
-def _digits(expression: Any) -> float:
-    """Return an upper estimate of the decimal digits of the integers that doit() computes for an expression."""
-    if (
-        not isinstance(expression, _sympy().Basic)
-        or expression.is_Symbol
-        or not (expression.args or expression.is_Rational)
-    ):
-        return 0.0
-    if expression.is_Rational:
-        return math.log10(abs(expression.p) or 1) + math.log10(expression.q)
-    total = sum(map(_digits, expression.args))
-    if expression.is_Pow and expression.exp.is_number:
-        exponent = expression.exp if _digits(expression.exp) < 10 else math.inf
-        return _digits(expression.base) * max(1.0, abs(complex(exponent))) + total
-    if expression.func.__name__ == "factorial" and expression.args[0].is_number:
-        size = abs(complex(expression.args[0])) if total < 10 else math.inf
-        return size * math.log10(size + 1)
-    return total
-
-
-def _opaque_functions(latex: str) -> str:
-    r"""Replace f(…), and g(…) and h(…) of one of the variables n, t, x, y and z, by an unusual function.
-
-    The parser reads f(x+1) as a product.
-    """
-    for match in re.finditer(r"\\[a-zA-Z]+|([fgh])(\^\{-1\}|'*)\(", latex):
-        argument = match.group(1) and _argument(latex[match.end() :])
-        if not argument or "," in argument:
-            continue
-        if match.group(1) != "f" and re.fullmatch(r"[^a-zA-Z\\]*([ntxyz])(?:[^a-zA-Z\\]|\1)*", argument) is None:
-            continue
-        shift = f"{'fgh'.index(match.group(1)) + 17}+{len(match.group(2))}"
-        rest = _opaque_functions(latex[match.end() + len(argument) :])
-        return rf"{latex[: match.start()]}\arctan({_opaque_functions(argument)}+\frac{{{shift}}}{{13}}{rest}"
-    return latex
-
-
-def _argument(text: str) -> str:
-    """Return the text before the bracket that closes an argument; "" if no bracket closes it."""
-    depth = 1
-    for end, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return text[:end]
-    return ""
-
-
-@lru_cache(maxsize=1)
-def _sympy() -> Any:
-    return require("sympy", extra="math")
+    return isinstance(value, sympy_library().Expr)
 
 
 def _vanishes(difference: Any, integers: str = "") -> bool:
@@ -401,7 +245,7 @@ def _vanishes(difference: Any, integers: str = "") -> bool:
     symbols = _symbols(difference)
     if not symbols:
         return _is_zero(difference) is True
-    steps = difference.has(*(getattr(_sympy(), name) for name in _STEPS))
+    steps = difference.has(*(getattr(sympy_library(), name) for name in _STEPS))
     if all(symbol.name in integers or (steps and symbol.name in "kmn") for symbol in symbols):
         values = [difference.subs(_integer_point(symbols, point)) for point in range(3 * INTEGER_POINTS)]
         known = [verdict for verdict in map(_is_zero, values) if verdict is not UNDEFINED]
@@ -425,15 +269,15 @@ def _is_zero(value: Any) -> bool | str:
     size = _size(value)
     if size > MAX_SIZE:
         return UNDECIDED
-    number = _sympy().N(value, DIGITS + 2 * size)
+    number = sympy_library().N(value, DIGITS + 2 * size)
     if not number.is_number or not number.is_finite:
         return UNDEFINED
-    return bool(abs(number) < _sympy().Float(10) ** -(AGREEMENT + size))
+    return bool(abs(number) < sympy_library().Float(10) ** -(AGREEMENT + size))
 
 
 def _size(value: Any) -> int:
     """Return an upper estimate of the decimal digits that the integers and powers in a constant have in total."""
-    sympy, total = _sympy(), 0.0
+    sympy, total = sympy_library(), 0.0
     for part in sympy.preorder_traversal(value):
         if part.is_Rational:
             total += math.log10(abs(part.p) or 1) + math.log10(part.q)
@@ -453,7 +297,7 @@ def _symbols(expression: Any) -> list[Any]:
 def _random_point(symbols: Sequence[Any], point: int) -> dict[Any, Any]:
     """Return a random rational value of each symbol, seeded by ``point``."""
     chance = random.Random(point)
-    return {s: _sympy().Rational(chance.choice([-1, 1, 1]) * chance.randint(101, 2999), 997) for s in symbols}
+    return {s: sympy_library().Rational(chance.choice([-1, 1, 1]) * chance.randint(101, 2999), 997) for s in symbols}
 
 
 def _integer_point(symbols: Sequence[Any], point: int) -> dict[Any, int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from gem.graders.math_engine import (
+from gem.graders.math_conditions import (
     AllOf,
     AnyOf,
     Condition,

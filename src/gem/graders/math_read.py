@@ -1,7 +1,8 @@
 """Parse the text of a math answer into a Value. Formulas are kept as LaTeX, without computer algebra.
 
 The parsers are in one file because they are mutually recursive: the items of a set, the sides of an equation and the
-cells of a matrix are parsed like whole answers. `_READERS` lists the parsers in the order in which they are tried.
+cells of a matrix are parsed like whole answers. `_READERS` lists the parsers in the order in which they are tried. The
+values without parts are parsed by `gem.graders.math_scalars`.
 """
 
 from __future__ import annotations
@@ -13,28 +14,33 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from gem.graders.math_text import clean, closes_early, split, split_with_separators
-from gem.graders.math_units import UNITS, dimensions_of, parse_product, parse_unit
+from gem.graders.math_matrices import determinant, scaled, times
+from gem.graders.math_scalars import (
+    EVERYTHING,
+    half_digit,
+    is_constant,
+    read_base,
+    read_clock,
+    read_compound,
+    read_number,
+    read_ratio,
+    read_scalar,
+    read_words,
+)
+from gem.graders.math_split import closes_early, split, split_with_separators
+from gem.graders.math_text import clean
 from gem.graders.math_values import (
-    SCALES,
     Chain,
-    Clock,
     Congruence,
     Formula,
     Group,
-    InBase,
     Interval,
     Named,
     Number,
     Relation,
     Value,
     Word,
-    is_word,
-    latex_of,
     normalize_word,
-    parse_in_base,
-    parse_number,
-    spelled_number,
     spelled_value,
 )
 
@@ -47,58 +53,14 @@ _BETWEEN = (
     r";|,(?!\d{3}(?!\d))|,(?= )|\\text\{\s*(?:and|or)\s*\}|(?<=[ }\d)\]])(?:and|or)(?=[ \d\\(\[-])"
     r"|\\lor(?![a-z])|\\land(?![a-z])"
 )
-_TO = r":|\\text\{\s*to\s*\}|(?<=[\d}])\s+to\s+(?=[\d\\])"
 _ORDER = r"\\approx(?![a-z])|\\le(?![a-z])|\\ge(?![a-z])|\\ne(?![a-z])|[=<>]"
-_ARITHMETIC = re.compile(
-    r"\\(?:frac|sqrt|cdot|pi|binom|log|ln|sin|cos|tan|circ)(?![a-zA-Z])|\\text\{[^{}]*\}| [a-z]{2,}$"
-)
-_ROUNDED = re.compile(
-    r"[+-]?\s*(?:\\?[$€£¥₹])?(?:\d+|(?=\.\d))(?:\.(?P<places>\d*))?"
-    r"(?:\s*\\cdot\s*10\^(?:\{(?P<power>[+-]?\d+)\}|(?P<digit>\d))|[eE](?P<e>[+-]?\d+))?(?:[^\d^\\]*|\s*\\text\{[^{}\d]*\}|\s*\^\\circ)\s*"
-)
 _PM = re.compile(r"\\(pm|mp)(?![a-zA-Z])")
-_COMPOUND = re.compile(r"(\d+) ?([a-z]+)(?:,? and|,)? (\d+(?:\.\d+)?) ?([a-z]+)")
-_UNIT_TAIL = re.compile(
-    r"^(?P<number>.*?[\d}\])]|.*\\pi)\s*"
-    r"(?P<unit>\^\\circ|%|[¢€£]|\\text\{\s*[^{}]*\}|(?<=\s)[a-zA-Z$/](?:[a-zA-Z/ .]|\^\{?\d\}?(?=\s*/))*?"
-    r"|[a-zA-Z]{2,}[a-zA-Z/ .]*?)(?P<power>\^\{?[23]\}?)?\s*$"
-)
-_PRODUCT_TAIL = re.compile(r"(?P<number>.*?[\d}\])])(?:\s|\\cdot(?![a-z]))*(?P<unit>(?:\\text\s*\{|[a-zA-Z]).*)")
-_SPELLED_QUANTITY = re.compile(r"([a-z]+(?:[- ][a-z]+)?) (?!solution)([a-z]{3,})")  # twenty-five apples
 _VECTOR_NAME = re.compile(r"^\\(?:vec|overrightarrow|boldsymbol)\s*\{([A-Za-z]+)\}")
-_SCALED = re.compile(
-    rf"(?P<number>.*?[\d}}])\s*(?:\\text\{{)?\s*(?P<scale>{'|'.join(SCALES)})(?![a-z])\s*\}}?(?P<rest>.*)"
-)
-_RAISED = re.compile(r"(?P<number>.*?[\d})])\s*(?:\\text\{)?\s*(?P<power>squared|cubed)\s*\}?")
-_ANGLE_OF = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")  # degrees after such a function belong to its argument
-_CALCULUS = re.compile(r"\\(?:int|lim|sum|prod)(?![a-z])")  # in these formulas, letters after numbers are variables
-_CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?)?\s*(?:\\text\{\s*)?([ap])?(?(4)\.?\s*m\b\.?)\s*\}?", re.I)
 _MULTIPLE = re.compile(
     r"(?P<factor>-?(?:\\frac\{[^{}]*(?:\{\d+\})?\}\{[^{}]*(?:\{\d+\})?\}|\d+(?:/\d+)?|\\sqrt\{\d+\}|\(\d+/\d+\))|-)"
     r"\s*(?:\\cdot)?\s*(?P<vector>\\langle.*,.*\\rangle|\(.*,.*\))"
 )
-LONGEST_SCALED = 60  # maximum number of characters of a number such as "1.5 million"
-_ZERO = Number(Fraction(0))
 _EXCEPT = re.compile(r"(?:all|any) real(?: number)?s (?:except|but|other than) (?:for )?(?:[a-z] ?= ?)?(?P<points>.+)")
-_EVERYTHING = Interval(None, None, (False, False))
-_DIVERGES = r"(?:(?:it|the \w+) )?(?:diverges|tends|goes|grows) to "
-_PHRASES: tuple[tuple[re.Pattern[str], Value], ...] = tuple(
-    (re.compile(pattern), value)
-    for pattern, value in (
-        (
-            r"(?:there (?:are|is) )?no (?:such |real )?(?:solutions?|roots?|numbers?|values?|[xyn])(?: exists?)?"
-            r"|(?:the )?empty set",
-            Group("set", ()),
-        ),
-        (r"(?:all|the|all of the)? ?real(?: numbers)?|(?:all|the) reals", _EVERYTHING),
-        (r"(?:all )?positive real(?: number)?s", Interval(_ZERO, None, (False, False))),
-        (r"(?:all )?negative real(?: number)?s", Interval(None, _ZERO, (False, False))),
-        (r"(?:all )?non-?negative real(?: number)?s", Interval(_ZERO, None, (True, False))),
-        (r"infinite(?:ly many(?: solutions)?)?", Formula(r"\infty")),
-        (rf"(?:{_DIVERGES})?(?:positive |\+)?(?:infinity|\\infty)", Formula(r"\infty")),
-        (rf"(?:{_DIVERGES})?(?:negative |minus |-)(?:infinity|\\infty)", Formula(r"-\infty")),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -117,62 +79,32 @@ def read(text: str) -> ParsedAnswer:
     return ParsedAnswer(text, cleaned, _read(cleaned))
 
 
-def _read_words(text: str) -> Value | None:
-    """Return the value of a phrase or a spelled-out number; None for anything else."""
-    phrase = re.sub(r"\s+", " ", text).strip(" .").casefold()
-    for pattern, value in _PHRASES:
-        if pattern.fullmatch(phrase):
-            return value
-    if (number := spelled_value(phrase)) is not None:
-        return Number(number)
-    counted = _SPELLED_QUANTITY.fullmatch(phrase)
-    count = None if counted is None else spelled_number(counted.group(1))
-    return None if counted is None or count is None else _read_scalar(f"{count} {counted.group(2)}")
-
-
 def _read(text: str) -> Value:
-    if (number := _read_number(text)) is not None:
+    if (number := read_number(text)) is not None:
         return number
     if (excluded := _EXCEPT.fullmatch(re.sub(r"\\text\{([^{}]*)\}", r"\1", text))) is not None:
         points = _read(excluded["points"])
         points = points.value if isinstance(points, Named) else points
         items = points.items if isinstance(points, Group) else (points,)
-        return Group("difference", (_EVERYTHING, Group("set", items)))
+        return Group("difference", (EVERYTHING, Group("set", items)))
     if (quoted := re.fullmatch(r"\\text\{([^{}]*)\}", text)) is not None:
         return _read_quoted(quoted.group(1).strip())
     for reader in _READERS:
         value = reader(text)
         if value is not None:
             return value
-    return _read_scalar(text)
-
-
-def _read_number(text: str) -> Number | None:
-    number = parse_number(text)
-    return None if number is None else Number(number, decimal="." in text)
+    return read_scalar(text)
 
 
 def _read_quoted(inner: str) -> Value:
-    if (known := _read_words(inner)) is not None:
+    if (known := read_words(inner)) is not None:
         return known
     if re.match(r"[-+]?[\d$€£(\\]", inner):
         return _read(inner)
     parts = [part for part in re.split(r",? and |,? or |, ", inner) if part]
     if len(parts) > 1:
-        return Group("list", tuple(_read_words(part) or Word(normalize_word(part)) for part in parts))
+        return Group("list", tuple(read_words(part) or Word(normalize_word(part)) for part in parts))
     return Word(normalize_word(inner))
-
-
-def _read_compound(text: str) -> Value | None:
-    """Parse a quantity in two units, such as 2 hours and 30 minutes; return None for other text."""
-    match = _COMPOUND.fullmatch(re.sub(r"\s+", " ", re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)).strip())
-    units = [parse_unit(match.group(i)) for i in (2, 4)] if match is not None else []
-    if match is None or any(unit not in UNITS for unit in units):
-        return None
-    (dimensions, factor), (small_dimensions, small_factor) = (dimensions_of(unit or "") for unit in units)
-    if dimensions != small_dimensions or factor <= small_factor:
-        return None
-    return Number(Fraction(match.group(1)) * factor / small_factor + Fraction(match.group(3)), units[1] or "")
 
 
 def _read_union(text: str) -> Value | None:
@@ -278,9 +210,9 @@ def _read_relation(text: str) -> Value | None:
 def _read_chain(sides: list[str], operators: list[str]) -> Value:
     """Parse a chain of equalities. The steps between its constants are kept, because a false step makes it wrong."""
     ends = {len(sides) - 1} | {i for i, operator in enumerate(operators) if operator != "=" and i > 0}
-    ends |= {0} if operators[0] != "=" and _is_constant(sides[0]) else set()
+    ends |= {0} if operators[0] != "=" and is_constant(sides[0]) else set()
     values = [_equation(sides[0], sides[i]) if i else _read(sides[0]) for i in sorted(ends, reverse=True)]
-    constants = [i for i, side in enumerate(sides) if _is_constant(side)]
+    constants = [i for i, side in enumerate(sides) if is_constant(side)]
     steps = []
     for i, j in pairwise(constants):
         rounded = any(operator != "=" for operator in operators[i:j])
@@ -289,30 +221,13 @@ def _read_chain(sides: list[str], operators: list[str]) -> Value:
     return Chain(tuple(values), tuple(steps)) if steps or len(values) > 1 else values[0]
 
 
-def _is_constant(text: str) -> bool:
-    """Return whether a text has numbers and no variables."""
-    return re.search(r"\d|\\pi", text) is not None and re.search(r"[a-zA-Z]", _ARITHMETIC.sub("", text)) is None
-
-
-def half_digit(text: str) -> Fraction:
-    r"""Return half a unit of the last digit of a decimal number; 0 for other text.
-
-    The number may have a sign, a currency, a power of ten and a unit: -\$1.50, 1.4\cdot 10^5, 33.3%, 1.2\text{ cm}.
-    """
-    match = _ROUNDED.fullmatch(text)
-    if match is None:
-        return Fraction(0)
-    power = int(match["power"] or match["digit"] or match["e"] or 0)
-    return Fraction(10) ** (power - len(match["places"] or "")) / 2 if abs(power) <= 1000 else Fraction(0)
-
-
 def _equation(left: str, right: str) -> Value:
     if _NAME.fullmatch(left):
         return Named(_VECTOR_NAME.sub(r"\1", left), _read(right))
     if re.fullmatch(r"[a-zA-Z]", right) and not re.fullmatch(r"[\d.]+[a-zA-Z]|.*[a-zA-Z].*", left):
         return Named(right, _read(left))
     if re.fullmatch(r"\((?:\s*[a-zA-Z]\s*,)+\s*[a-zA-Z]\s*\)", left) or (
-        _is_constant(left) and (_is_constant(right) or isinstance(_read(right), Number))
+        is_constant(left) and (is_constant(right) or isinstance(_read(right), Number))
     ):
         return _read(right)  # (x, y) = (1, 2); 1 + 1 = 2
     return Relation(_read(left), "=", _read(right))
@@ -380,9 +295,9 @@ def _read_matrix(text: str) -> Value | None:
     rows = [row for row in re.split(r"\\\\", match.group(3)) if row.strip()]
     cells = [[_read(cell.strip()) for cell in row.split("&")] for row in rows]
     if match.group(2) == "v" and not match.group(1):
-        return _determinant(cells)
+        return determinant(cells)
     if match.group(1):
-        multiplied = _scaled(_read(match.group(1)), cells)
+        multiplied = scaled(_read(match.group(1)), cells)
         if multiplied is None:
             return None
         cells = multiplied
@@ -398,125 +313,8 @@ def _read_multiple(text: str) -> Value | None:
     factor = None if match is None else _read("-1" if match["factor"] == "-" else match["factor"].strip())
     if not isinstance(vector, Group) or vector.kind != "tuple" or not isinstance(factor, (Number, Formula)):
         return None
-    items = [_times(factor, item) for item in vector.items]
+    items = [times(factor, item) for item in vector.items]
     return None if None in items else Group("tuple", tuple(item for item in items if item is not None))
-
-
-def _times(factor: Number | Formula, item: Value) -> Value | None:
-    if not isinstance(item, (Number, Formula)) or factor.unit or item.unit:
-        return None
-    if isinstance(factor, Number) and isinstance(item, Number):
-        return Number(factor.exact * item.exact)
-    return Formula(rf"({latex_of(factor)})\cdot({latex_of(item)})")
-
-
-def _scaled(factor: Value, cells: list[list[Value]]) -> list[list[Value]] | None:
-    """Multiply a matrix by a factor. Return None if the factor or a cell is not a number."""
-    if not isinstance(factor, Number) or not all(isinstance(cell, Number) for row in cells for cell in row):
-        return None
-    return [[Number(cell.exact * factor.exact) for cell in row if isinstance(cell, Number)] for row in cells]
-
-
-def _determinant(cells: list[list[Value]]) -> Value | None:
-    """Return the determinant of a 2x2 or 3x3 matrix of numbers; None for any other matrix."""
-    rows = [[cell.exact for cell in row if isinstance(cell, Number)] for row in cells]
-    size = len(cells)
-    if size not in (2, 3) or any(len(row) != size for row in rows):
-        return None
-    if size == 2:
-        return Number(rows[0][0] * rows[1][1] - rows[0][1] * rows[1][0])
-    terms = (
-        rows[0][i] * (rows[1][(i + 1) % 3] * rows[2][(i + 2) % 3] - rows[1][(i + 2) % 3] * rows[2][(i + 1) % 3])
-        for i in range(3)
-    )
-    return Number(sum(terms, Fraction(0)))
-
-
-def _read_base(text: str) -> Value | None:
-    written = parse_in_base(text)
-    return None if written is None else InBase(*written)
-
-
-def _read_clock(text: str) -> Value | None:
-    spelled = {"noon": "12 pm", "midnight": "12 am"}.get(re.sub(r"^(?:12 |at )", "", text.casefold()), text)
-    match = _CLOCK.fullmatch(spelled)
-    if match is None or (match.group(2) is None and match.group(4) is None):
-        return None
-    hours, minutes, seconds = (int(part or 0) for part in match.groups()[:3])
-    half = (match.group(4) or "").lower()
-    if hours > (12 if half else 24):
-        return None
-    hours = hours % 12 + 12 * (half == "p") if half else hours
-    ratio = None if half or match.group(3) else _read_ratio(text)
-    return Clock(3600 * hours + 60 * minutes + seconds, bool(half) or hours > 12, ratio)
-
-
-def _read_ratio(text: str) -> Value | None:
-    """Parse a ratio such as 3:4, 3 to 4 or 1:2:3; return None for other text.
-
-    The value of a ratio of two parts is their quotient. The value of a longer ratio is a Group.
-    """
-    parts = split(text, _TO)
-    if len(parts) < 2 or not all(parts):
-        return None
-    values = [_read_scalar(part) for part in parts]
-    if not all(isinstance(value, (Number, Formula)) and not value.unit for value in values):
-        return None
-    if len(values) > 2:
-        return Group("ratio", tuple(values))
-    top, bottom = values
-    if isinstance(top, Number) and isinstance(bottom, Number):
-        return Number(top.exact / bottom.exact) if bottom.exact else None
-    return Formula(rf"\frac{{{parts[0]}}}{{{parts[1]}}}")
-
-
-def _read_scalar(text: str) -> Value:
-    if (
-        currency := re.fullmatch(r"([+-]?)\s*(?:\\?([$€£¥₹])|(USD|EUR|GBP)\b)\s*([+-]?)\s*([^\s\\$€£¥₹].*)", text)
-    ) is not None:
-        amount, _, rate = re.sub(r"(?<=\d)\s*(?:/|per )\s*(?=[a-z]+$)", "|", currency.group(5)).partition("|")
-        value = _read_scalar(currency.group(1) + currency.group(4) + amount)
-        unit = currency.group(2) or parse_unit(currency.group(3)) or ""
-        unit = parse_unit(f"{unit}/{rate}") or unit if rate else unit
-        return replace(value, unit=unit) if isinstance(value, (Number, Formula)) and not value.unit else value
-    if (number := _read_number(text)) is not None:
-        return number
-    if (known := _read_words(text)) is not None:
-        return known
-    if len(text) <= LONGEST_SCALED and (many := _SCALED.fullmatch(text)) is not None:
-        value = _read_scalar(f"{many.group('number')} {many.group('rest').strip()}".strip())
-        if isinstance(value, Number):
-            return replace(value, exact=value.exact * SCALES[many.group("scale")])
-    if len(text) <= LONGEST_SCALED and (raised := _RAISED.fullmatch(text)) is not None:
-        value = _read_scalar(raised.group("number"))
-        if isinstance(value, Number) and not value.unit:
-            return replace(value, exact=value.exact ** (2 if raised.group("power") == "squared" else 3))
-    if (quantity := _read_quantity(text)) is not None:
-        return quantity
-    match = _UNIT_TAIL.fullmatch(text)
-    if match is not None and _is_quantity(match.group("number")) and not _CALCULUS.search(text):
-        apart = text[match.start("unit") - 1].isspace()
-        unit = parse_unit(match.group("unit"), match.group("power"), apart=apart)
-        if unit is not None and not (unit == "degree" and _ANGLE_OF.search(text)):
-            value = _read_scalar(match.group("number").strip())
-            if isinstance(value, (Number, Formula)) and not value.unit:
-                return replace(value, unit=unit)
-    return Word(normalize_word(text)) if is_word(text) else Formula(text)
-
-
-def _read_quantity(text: str) -> Value | None:
-    """Parse a number with a product of units, such as 5 kg m s^{-2}; return None for other text."""
-    match = _PRODUCT_TAIL.fullmatch(text)
-    unit = None if match is None or not _is_quantity(match["number"]) else parse_product(match["unit"])
-    if match is None or unit is None:
-        return None
-    value = _read_scalar(match["number"].strip())
-    return replace(value, unit=unit) if isinstance(value, (Number, Formula)) and not value.unit else None
-
-
-def _is_quantity(number: str) -> bool:
-    """Return whether a text may precede a unit: its braces are balanced and all letters belong to LaTeX commands."""
-    return number.count("{") == number.count("}") and not re.search(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", "", number))
 
 
 def _bound(text: str) -> Value | None:
@@ -528,7 +326,7 @@ def _with_variable(value: Value, name: str) -> Value:
 
 
 def _read_reals(text: str) -> Value | None:
-    return _EVERYTHING if text == r"\mathbb{R}" else None
+    return EVERYTHING if text == r"\mathbb{R}" else None
 
 
 _READERS = (
@@ -537,14 +335,14 @@ _READERS = (
     _read_union,
     _read_builder,
     _read_congruence,
-    _read_compound,
+    read_compound,
     _read_list,
     _read_relation,
     _read_difference,
     _read_bracketed,
     _read_multiple,
     _read_matrix,
-    _read_base,
-    _read_clock,
-    _read_ratio,
+    read_base,
+    read_clock,
+    read_ratio,
 )

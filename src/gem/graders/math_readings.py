@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from gem.graders.math_read import ParsedAnswer, read
-from gem.graders.math_text import split, split_with_separators
+from gem.graders.math_split import split, split_with_separators
 from gem.graders.math_units import UNITS, parse_unit
 from gem.graders.math_values import SCALES, Congruence, Group, Named, Number, Value, Word, spelled_number
 

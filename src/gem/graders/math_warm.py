@@ -7,7 +7,8 @@ inherit these caches, so a new worker that replaces a killed worker does not hav
 
 from __future__ import annotations
 
-from gem.graders.math_engine import Condition, SameEquation, SameFormula, holds
+from gem.graders.math_conditions import Condition, SameEquation, SameFormula
+from gem.graders.math_engine import holds
 
 _CONDITIONS: list[Condition] = [  # structurally equal expressions would skip the numerical comparison
     SameFormula(r"\sqrt{8}", r"2\sqrt{2}"),
