@@ -48,6 +48,14 @@ def test_omitted_flags_keep_their_defaults() -> None:
     assert options() == Options(env="e")
 
 
+def test_a_dataclass_can_ask_which_flags_were_given() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Asking(Options):
+        given: frozenset[str] = field(default=frozenset(), init=False)
+
+    assert parse(Asking, ["--env", "e", "--steps", "10"]).given == {"env", "steps"}
+
+
 @pytest.mark.parametrize(
     ("argv", "name", "value"),
     [

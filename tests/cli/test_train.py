@@ -36,7 +36,9 @@ def test_a_run_prints_scores_and_two_games_and_writes_its_files(tmp_path, capsys
         (["--stepz", "3"], "did you mean '--steps'"),
         (["--steps", "many"], "many"),
         (["--resume", "/no/such/run"], "is not a training run"),
-        (["--resume", "/no/such/run", "--steps", "3"], "drop --steps"),
+        (["--resume", "/no/such/run", "--steps", "3"], "is not a training run"),
+        (["--resume", "/no/such/run", "--seed", "0"], "drop --seed"),
+        (["--until", "greedy=2"], "until takes success rates above 0 and up to 1"),
         (["--out", "/dev/null/runs"], "cannot write the run"),
     ],
 )
@@ -45,6 +47,19 @@ def test_a_usage_error_is_one_line_and_exits_with_2(flags, message, tmp_path, ca
     assert main(["train", *out, *flags]) == 2
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1 and message in captured.err
+
+
+def test_a_run_says_whether_it_reached_its_targets_and_can_be_lengthened(tmp_path, capsys):
+    folder = tmp_path / "r"
+    until = ["--until=greedy=.001", "--eval-every=1", "--steps=5"]
+    assert main(["train", "--out", str(tmp_path), "--name", "r", *SMALL, *until]) == 0
+    assert "in two evaluations in a row" in capsys.readouterr().out
+    done = len((folder / "metrics.jsonl").read_text().splitlines())
+    assert main(["train", "--resume", str(folder), "--steps", str(done)]) == 2
+    assert f"steps must exceed the {done} updates" in capsys.readouterr().err
+    assert main(["train", "--resume", str(folder), "--steps", str(done + 1)]) == 0
+    assert len((folder / "metrics.jsonl").read_text().splitlines()) == done + 1
+    assert f"{done + 1} updates, {8 * (done + 1)} episodes" in capsys.readouterr().out
 
 
 def test_ctrl_c_finishes_the_update_saves_and_prints_how_to_resume(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from gem.core import Env
 from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
 from gem.rl import run_folder
 from gem.rl.config import TrainConfig
+from gem.rl.learner import rate_factor
 from gem.rl.policy import load_pretrained
 from gem.rl.run_folder import RunFolder
 from gem.rl.tiny import build_model, build_tokenizer
@@ -368,3 +370,38 @@ def test_training_asks_each_row_that_is_not_held_back_once_per_epoch(tmp_path: P
         resets = [trainer.collector.vec_env.reset()[1] for _ in range(7)]
         asked = [info["idx"] for infos in resets for info in infos]
         assert len(set(asked)) == len(asked) == 56  # of 62 rows, of which 6 are held back
+
+
+def test_a_finished_run_can_be_lengthened(finished: Path, tmp_path: Path):
+    shutil.copytree(finished, tmp_path / "longer")
+    with pytest.raises(BadValue, match="steps must exceed the 6 updates that are done, got 6"):
+        Trainer.resume(str(tmp_path / "longer"), steps=6)
+    Trainer.resume(str(tmp_path / "longer"), steps=8).run()
+    rows = timeless(tmp_path / "longer")
+    assert rows[:6] == timeless(finished) and [row["update"] for row in rows[6:]] == [7, 8] and "eval" in rows[7]
+    assert rows[6]["learning_rate"] == TrainConfig().learning_rate * rate_factor(6, 8)
+    again = Trainer.resume(str(tmp_path / "longer"))
+    assert again.done and again.config.steps == 8
+
+
+def test_a_run_stops_when_two_evaluations_in_a_row_reach_the_targets(tmp_path: Path, monkeypatch):
+    few = SMALL | {"steps": 9, "eval_every": 1, "checkpoint_every": 1, "imitation_steps": 1}
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="until", until="greedy=.9,sampled=.5", **few))
+    greedy = iter([0.95, 0.85, 0.95, 0.95, 0.95, 0.95])
+
+    def scores(self, *, both):
+        assert both
+        return {"greedy": {"success": next(greedy)}, "sampled": {"success": 0.6}}
+
+    trainer._warm_up(lambda done, steps: None, lambda: False)
+    trainer.save()
+    monkeypatch.setattr(Trainer, "evaluate", scores)
+    trainer.run(should_stop=stop_after(3))
+    assert trainer.update == 3 and trainer.passes == 1 and not trainer.reached
+    resumed = Trainer.resume(str(tmp_path / "until"))
+    resumed.run()
+    assert resumed.update == 4 and resumed.reached and resumed.done
+    assert "untrained" in timeless(tmp_path / "until")[-1]
+    longer = Trainer.resume(str(tmp_path / "until"), steps=9)
+    longer.run()
+    assert longer.update == 6 and longer.reached

@@ -3,7 +3,9 @@
 A field may be a str, int, float or Path; a bool (``--x`` and ``--no-x``); a Literal, or have ``choices``; a list or
 tuple (several values); or a dict (``key=value``, where a value that is valid JSON is parsed). ``none`` stands for None
 if the type allows None. Underscores in field names become dashes. ``flag()`` is optional: it is short for
-``field(metadata={"help": ...})``. docs/design/command_line.md gives the reasons for not using tyro.
+``field(metadata={"help": ...})``. A field ``given`` with ``init=False`` gets the names of the flags on the command
+line, which tells a flag at its default from one that was left out. docs/design/command_line.md gives the reasons for
+not using tyro.
 
 >>> @dataclass(frozen=True, kw_only=True)
 ... class Config:
@@ -97,7 +99,10 @@ def parse(cls: type[ConfigT], argv: Sequence[str], *, prog: str = "gem", descrip
     missing = [spec.label for spec in flags if spec.default is REQUIRED and spec.name not in given]
     if missing:
         raise BadValue(f"{prog} requires {' and '.join(missing)}{_see(prog)}")
-    return cls(**{spec.name: spec.read(given[spec.name]) for spec in flags if spec.name in given})
+    config = cls(**{spec.name: spec.read(given[spec.name]) for spec in flags if spec.name in given})
+    if any(f.name == "given" and not f.init for f in fields(cls)):  # type: ignore[arg-type]
+        object.__setattr__(config, "given", frozenset(given))  # the dataclass may be frozen
+    return config
 
 
 def help_text(cls: type[Any], *, prog: str, description: str = "", width: int | None = None) -> str:

@@ -8,19 +8,22 @@ format; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, 
 checkpoints/.
 
 Ctrl-C finishes the current update and saves a checkpoint; a second Ctrl-C stops immediately. --resume continues a run
-bit-identically.
+bit-identically. With --steps, it lengthens a run, also a finished one; the learning rate then decays over the new
+number of updates. --until stops a run early.
 
   gem train
   gem train --env game:GuessTheNumber-v0-hard --steps 1000
   gem train --model ./Qwen3-0.6B --learning-rate 1e-6 --max-new-tokens 512
+  gem train --until greedy=.99,sampled=.9
   gem train --resume runs/game-GuessTheNumber-v0-easy-seed0
+  gem train --resume runs/game-GuessTheNumber-v0-easy-seed0 --steps 400
 """
 
 from __future__ import annotations
 
 import shlex
 import signal
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +51,13 @@ INTERRUPTED = 130  # exit code that shells report for SIGINT
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags, TrainConfig):
     resume: str | None = field(
-        default=None, metadata={"help": "folder of a run to continue; only --json is allowed besides"}
+        default=None,
+        metadata={
+            "help": "folder of a run to continue; besides, only --json and --steps, for a longer run, are allowed"
+        },
     )
     json: bool = field(default=False, metadata={"help": "print the results as JSON, and the progress on stderr"})
+    given: frozenset[str] = field(default=frozenset(), init=False)
 
 
 def run(config: Config) -> int:
@@ -61,6 +68,8 @@ def run(config: Config) -> int:
         RunFolder.free_path(settings)
     else:
         _, settings = RunFolder.open(_resumable(config))
+        if (steps := _steps(config)) is not None:
+            settings = replace(settings, steps=steps)
     console.print(
         f"Starting: {settings.env}, {settings.steps} updates of {settings.batch} episodes.",
         soft_wrap=not console.is_terminal,
@@ -69,7 +78,10 @@ def run(config: Config) -> int:
         check_trainable(settings)
     trainer_class = require("gem.rl.trainer", extra="train").Trainer  # imports PyTorch, which takes seconds
     draw_curve = require("gem.rl.metrics", extra="train").draw_curve
-    trainer = trainer_class.start(settings) if config.resume is None else trainer_class.resume(config.resume)
+    if config.resume is None:
+        trainer = trainer_class.start(settings)
+    else:
+        trainer = trainer_class.resume(config.resume, steps=_steps(config))
     with trainer:
         optimum = trainer.optimum
         console.print(
@@ -98,6 +110,7 @@ def _record(trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> 
         "env": trainer.config.env,
         "seed": trainer.config.seed,
         "updates": trainer.update,
+        "reached": trainer.reached if trainer.config.until else None,
         "episodes": trainer.episodes,
         "folder": str(trainer.folder.path),
         "evaluation": trainer.evaluation.description,
@@ -109,6 +122,8 @@ def _record(trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> 
 
 
 def _report(console: Console, trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> None:
+    if trainer.config.until:
+        console.print(_outcome(trainer.config.targets, trainer.update, trainer.reached), highlight=False)
     console.print(_results(trainer.evaluation.description, trainer.untrained, last["eval"], optimum))
     console.print(_side_by_side(Trajectory.from_json(trainer.untrained["game"]), trainer.show_game()))
     time = last["time"]
@@ -120,17 +135,29 @@ def _report(console: Console, trainer: Trainer, last: dict[str, Any], optimum: O
     )
 
 
+def _outcome(targets: dict[str, float], update: int, reached: bool) -> str:
+    rates = " and ".join(f"{mode} success of at least {rate:g}" for mode, rate in targets.items())
+    if reached:
+        return f"Stopped after update {update}: {rates} in two evaluations in a row."
+    return f"Did not reach {rates} in two evaluations in a row within {update} updates."
+
+
 def _train_config(config: Config) -> TrainConfig:
     return TrainConfig(**{f.name: getattr(config, f.name) for f in fields(TrainConfig)})
 
 
 def _resumable(config: Config) -> str:
     """Return the folder to resume. Raises BadValue if other flags are set: a resumed run keeps its configuration."""
-    changed = [f.name for f in fields(TrainConfig) if getattr(config, f.name) != getattr(TrainConfig(), f.name)]
+    changed = [f.name for f in fields(TrainConfig) if f.name in config.given - {"steps"}]
     if changed:
         raise BadValue(f"--resume keeps the run's own configuration; drop --{changed[0].replace('_', '-')}")
     assert config.resume is not None
     return config.resume
+
+
+def _steps(config: Config) -> int | None:
+    """Return the number of updates that a resumed run is lengthened to; None to keep its own."""
+    return config.steps if "steps" in config.given else None
 
 
 class _StopOnInterrupt:

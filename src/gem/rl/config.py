@@ -163,6 +163,11 @@ class TrainConfig:
         None, "split of the data set to evaluate on; default: rows held back from training"
     )
     eval_share: float = _option(0.1, "share of the rows of a data set that is held back for evaluation, 0 to 1")
+    until: str | None = _option(
+        None,
+        "stop early when two evaluations in a row reach these success rates, e.g. greedy=.99,sampled=.9; every "
+        "evaluation then plays both ways",
+    )
     checkpoint_every: int = _option(20, "updates between checkpoints")
     keep_trajectories: int = _option(4, "episodes of each batch written to trajectories.jsonl")
     device: str = _option("cpu", "torch device of the model, e.g. cuda")
@@ -196,6 +201,7 @@ class TrainConfig:
         if self.refill_groups and self.group_size < 2:
             raise BadValue("refill_groups needs groups: set group_size to at least 2")
         self._check_loss()
+        _ = self.targets
         if "seed" in self.env_kwargs:
             raise BadValue("env_kwargs must not contain seed: each slot derives its seed from that of the run")
         if self.minibatch > self.batch:
@@ -213,6 +219,20 @@ class TrainConfig:
             step_weight=self.step_weight,
             gae_lambda=self.gae_lambda,
         )
+
+    @property
+    def targets(self) -> dict[str, float]:
+        """The success rates of until by mode, "greedy" or "sampled"; empty for None. Raises BadValue if invalid."""
+        pairs = [pair.partition("=") for pair in self.until.split(",")] if self.until is not None else []
+        try:
+            targets = {mode.strip(): float(rate) for mode, _, rate in pairs}
+        except ValueError:
+            targets = {"": 0.0}
+        if not set(targets) <= {"greedy", "sampled"} or not all(0.0 < rate <= 1.0 for rate in targets.values()):
+            raise BadValue(
+                f"until takes success rates above 0 and up to 1, such as greedy=.99,sampled=.9, got {self.until!r}"
+            )
+        return targets
 
     @property
     def clip_bounds(self) -> tuple[float | None, float | None]:

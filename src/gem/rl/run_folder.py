@@ -39,7 +39,7 @@ class RunFolder:
         path = run.path
         try:
             path.mkdir(parents=True)
-            run.config_file.write_text(json.dumps(asdict(config), indent=1) + "\n")
+            run.write_config(config)
             run.metrics.touch()
             run.trajectories.touch()
         except OSError as e:
@@ -72,6 +72,12 @@ class RunFolder:
         except (ValueError, TypeError) as e:
             raise BadValue(f"{run.config_file} is damaged: {e}") from e
         return run, config
+
+    def write_config(self, config: TrainConfig) -> None:
+        """Write config.json, replacing an earlier one atomically."""
+        draft = self.config_file.with_suffix(".draft")
+        draft.write_text(json.dumps(asdict(config), indent=1) + "\n")
+        draft.replace(self.config_file)
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         _append(self.metrics, [json.dumps(row)])

@@ -11,6 +11,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,7 +20,7 @@ import torch
 from safetensors import SafetensorError
 
 from gem.core import Optimum
-from gem.errors import InfraError
+from gem.errors import BadValue, InfraError
 from gem.registry import make
 from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
@@ -44,6 +45,7 @@ from gem.wrappers import get_wrapper_fns
 IMITATION_STEPS = 200  # default for the embedded model
 IMITATION_SLOTS = 32
 EVAL_SLOTS = 512
+PASSES = 2  # evaluations in a row that must reach config.until
 
 
 class _Stopped(Exception):
@@ -72,6 +74,7 @@ class Trainer:
             "held-out", eval_slots, self.evaluation.held_out_rows, self.evaluation.env_kwargs, autoreset="disabled"
         )
         self.update, self.episodes, self.turns = 0, 0, 0
+        self.passes = 0  # the newest evaluations in a row that reached config.until
         self.untrained: Metrics = {}
         self._saved: int | None = None  # the update of the newest checkpoint
         self._seconds_before = self._cpu_before = 0.0
@@ -91,20 +94,28 @@ class Trainer:
         return cls(config, RunFolder.create(config), policy, started)
 
     @classmethod
-    def resume(cls, path: str) -> Trainer:
+    def resume(cls, path: str, *, steps: int | None = None) -> Trainer:
         """Resume the run in a folder from its newest checkpoint, or from its start if it has no checkpoint.
 
+        Args:
+            steps: the new total of updates, which also lengthens a finished run or one that config.until stopped. The
+                learning rate decays over the new total. None to keep that of the run.
+
         Raises:
-            BadValue: if the folder is not a run or the checkpoint is damaged.
+            BadValue: if the folder is not a run, the checkpoint is damaged, or that many updates are already done.
         """
         started = time.perf_counter()
         folder, config = RunFolder.open(path)
+        config = config if steps is None else replace(config, steps=steps)
         torch.set_num_threads(config.threads)
         if not complete_checkpoints(folder.checkpoints):
+            folder.write_config(config)
             folder.truncate_to(dict.fromkeys(folder.sizes(), 0))
             return cls(config, folder, build_policy(config), started)
         source = newest_checkpoint(folder.checkpoints)
         state = json.loads((source / "state.json").read_text())
+        if steps is not None and steps <= state["update"]:
+            raise BadValue(f"steps must exceed the {state['update']} updates that are done, got {steps}")
         model, tokenizer = load_pretrained(source)
         model.config._name_or_path = config.model or ""  # trajectories name the model that was given
         policy = CausalLMPolicy(
@@ -118,15 +129,22 @@ class Trainer:
         trainer.learner.load(source)
         trainer.collector.set_state(state["collector"])
         trainer.update, trainer.episodes, trainer.turns = state["update"], state["episodes"], state["turns"]
+        trainer.passes = state["passes"] if steps is None else 0
         trainer.policy.version = trainer._saved = trainer.update
         trainer.untrained = state["untrained"]
         trainer._seconds_before, trainer._cpu_before = state["seconds"], state["cpu_seconds"]
         folder.truncate_to(state["sizes"])
+        folder.write_config(config)
         return trainer
 
     @property
     def done(self) -> bool:
-        return self.update >= self.config.steps
+        return self.update >= self.config.steps or self.reached
+
+    @property
+    def reached(self) -> bool:
+        """Whether the last evaluations reached the success rates of config.until."""
+        return bool(self.config.targets) and self.passes >= PASSES
 
     @property
     def optimum(self) -> Optimum | None:
@@ -210,7 +228,10 @@ class Trainer:
         }
         finished = time.perf_counter()
         if self.done or self.update % self.config.eval_every == 0:
-            metrics["eval"] = self.evaluate(both=self.done)
+            targets = self.config.targets
+            metrics["eval"] = scores = self.evaluate(both=self.done or bool(targets))
+            passed = all((scores[mode]["success"] or 0.0) >= rate for mode, rate in targets.items())
+            self.passes = self.passes + 1 if passed else 0
         if self.done:
             metrics["untrained"] = {mode: self.untrained[mode] for mode in ("greedy", "sampled")}
         metrics["time"] = {
@@ -286,6 +307,7 @@ class Trainer:
             "update": self.update,
             "episodes": self.episodes,
             "turns": self.turns,
+            "passes": self.passes,
             "untrained": self.untrained,
             "max_new_tokens": self.policy.max_new_tokens,
             "seconds": self.seconds,
