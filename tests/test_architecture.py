@@ -115,7 +115,7 @@ SUB_ROWS = {
         ("exact", "gold_audit", "judge", "rubric", "code", "math"),
         ("__init__",),
     ],
-    "rollout": [("episode",), ("requests",), ("scheduler",), ("collector", "groups", "play"), ("__init__",)],
+    "rollout": [("episode",), ("requests",), ("scheduler",), ("collector", "groups", "play", "stepwise"), ("__init__",)],
     "evaluate": [
         ("metrics", "records", "tasks"),
         ("report", "suites"),

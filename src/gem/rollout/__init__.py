@@ -3,5 +3,15 @@
 from gem.rollout.collector import Collector, collect
 from gem.rollout.groups import GroupBatch, GroupCollector
 from gem.rollout.play import play_each, play_seeds
+from gem.rollout.stepwise import StepwiseEpisode, play_episode
 
-__all__ = ["Collector", "GroupBatch", "GroupCollector", "collect", "play_each", "play_seeds"]
+__all__ = [
+    "Collector",
+    "GroupBatch",
+    "GroupCollector",
+    "StepwiseEpisode",
+    "collect",
+    "play_each",
+    "play_episode",
+    "play_seeds",
+]

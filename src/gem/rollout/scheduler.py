@@ -25,7 +25,7 @@ from gem.trajectory import Trajectory
 from gem.vector import Autoreset, VecStep, VectorEnv
 
 # Replies that are not sent to the environment: finish → stop reason. They are outcomes of the model, not failures.
-_ENDINGS = {
+ENDINGS = {
     "refusal": StopReason.REFUSED,
     "content_filter": StopReason.REFUSED,
     "context_overflow": StopReason.MAX_TOKENS,
@@ -196,10 +196,10 @@ class RolloutScheduler:
             episode.reply = reply
             if reply.failure:
                 ended[episode.slot] = episode.truncate(StopReason.FAILED, reply.failure)
-            elif reply.finish in _ENDINGS:
+            elif reply.finish in ENDINGS:
                 seconds = {"policy": episode.batch.policy_seconds, "env": 0.0}
                 episode.record(reply, episode.batch.version, 0.0, {}, seconds)
-                ended[episode.slot] = episode.truncate(_ENDINGS[reply.finish])
+                ended[episode.slot] = episode.truncate(ENDINGS[reply.finish])
         if ended:
             replies = [reply for e, reply in zip(episodes, replies, strict=True) if e.slot not in ended]
             episodes = [e for e in episodes if e.slot not in ended]

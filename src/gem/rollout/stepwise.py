@@ -1,0 +1,191 @@
+"""Play one episode whose replies come from outside, such as the loop or the engine of a training framework.
+
+StepwiseEpisode is advanced by its caller, one reply at a time. play_episode() advances it with a coroutine. Contexts,
+limits, failures and the record are those of Collector and play_seeds().
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from typing import Any
+
+from gem.conversation import ChatFormat
+from gem.conversation.history import FULL_HISTORY, History
+from gem.core import Step, StopReason
+from gem.errors import EpisodeOver
+from gem.policies import Reply, Request
+from gem.rollout.episode import ActiveEpisode, Batch
+from gem.rollout.scheduler import ENDINGS
+from gem.trajectory import Trajectory
+from gem.vector.slots import SlotGroup
+
+_THREADS = 64  # of the pool that steps environments which wait or compute
+
+
+class StepwiseEpisode:
+    """An episode that its caller advances with reset() and step(). Can be reset any number of times.
+
+    Failures of the environment do not raise: they end the episode as failed, see Trajectory.failure. An environment
+    that raised an unexpected exception is built again.
+
+    Args:
+        build: builds the environment; called once, and again after a failure.
+        chat: encodes the conversation as tokens; None for an engine that takes text or messages.
+        max_prompt_tokens: maximum length of a context; a longer one truncates the episode. None for no limit.
+        history: limits on the part of the episode that is shown.
+        inline: whether calls of the environment take microseconds. If not, play_episode() calls it on a thread.
+
+    Attributes:
+        trajectory: the record so far; complete if over is true.
+        over: whether the episode has ended. True before the first reset().
+        version: number of policy updates, which the caller may set before step().
+    """
+
+    def __init__(
+        self,
+        build: Callable[[], Any],
+        *,
+        chat: ChatFormat | None = None,
+        max_prompt_tokens: int | None = None,
+        history: History = FULL_HISTORY,
+        inline: bool = True,
+    ) -> None:
+        self._slots = SlotGroup({0: build}, same_step=False, on_failure="restart")
+        self._policy = _Limits(chat, max_prompt_tokens)
+        self.history, self.inline, self.version = history, inline, 0
+        self.trajectory, self.over = Trajectory(), True
+        self._asked = 0.0
+
+    @property
+    def env(self) -> Any:
+        """The environment."""
+        return self._slots.envs[0]
+
+    def reset(self, seed: int | None = None, *, group_id: Any = None, episode: int = 0, **kwargs: Any) -> None:
+        """Start an episode.
+
+        Args:
+            seed: of the environment; None continues its sequence of episodes.
+            group_id, episode: see Trajectory. Replies are sampled from the stream of (slot 0, episode, turn).
+            kwargs: passed to the environment's reset().
+
+        Raises:
+            CallerError: the environment refused the seed or the arguments.
+        """
+        env_id, *shows = self._slots.metadata(0)
+        self._is_history, self._is_prompt = shows[:2]
+        self.trajectory = Trajectory(env_id, seed=seed, group_id=group_id, episode=episode)
+        observation, info = self._slots.reset(0, seed, kwargs)
+        self.over, self._active = False, ActiveEpisode(self.trajectory, observation, info)
+        if "failure" in info:
+            self._end(StopReason.FAILED, info["failure"])
+        else:
+            self._prepare()
+
+    @property
+    def request(self) -> Request:
+        """What the engine is asked next. Raises EpisodeOver if the episode has ended."""
+        if self.over:
+            raise EpisodeOver("the episode is over; call reset()")
+        return self._active.request(self.env.sample_random_action, self._is_history)
+
+    def step(self, reply: Reply) -> None:
+        """Record a reply and send its action to the environment.
+
+        A reply with a failure ends the episode as failed; a refusal or an overflow ends it as truncated.
+
+        Raises:
+            CallerError: the environment refused the action.
+            EpisodeOver: the episode has ended.
+        """
+        if self.over:
+            raise EpisodeOver("the episode is over; call reset()")
+        now = time.perf_counter()
+        active, waited = self._active, now - self._asked
+        if reply.failure:
+            return self._end(StopReason.FAILED, reply.failure)
+        if reply.finish in ENDINGS:
+            active.record(reply, self.version, 0.0, {}, {"policy": waited, "env": 0.0})
+            return self._end(ENDINGS[reply.finish])
+        active.reply, active.batch = reply, Batch(self.version, waited, now)
+        step: Step = self._slots.step(0, reply.text)
+        seconds = {"policy": waited, "env": time.perf_counter() - now}
+        active.record(reply, self.version, step.reward, step.info, seconds)
+        if step.terminated or step.truncated:
+            active.finish(step.observation, step.info, step.terminated, step.truncated)
+            self.over = True
+        else:
+            active.observe(step.observation, step.info)
+            self._prepare()
+        return None
+
+    def fail(self, why: str) -> None:
+        """End the episode as failed, for example because the engine is down."""
+        if not self.over:
+            self._end(StopReason.FAILED, why)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._slots.close()
+
+    def _prepare(self) -> None:
+        active = self._active
+        active.prepare(self._policy, self.history, is_prompt=self._is_prompt, is_history=self._is_history)
+        self._asked = time.perf_counter()
+        if active.exceeded is not None:
+            self._end(active.exceeded)
+
+    def _end(self, reason: StopReason, failure: str | None = None) -> None:
+        self._active.truncate(reason, failure)
+        self.over = True
+
+
+async def play_episode(
+    episode: StepwiseEpisode, reply: Callable[[Request], Awaitable[Reply]], seed: int | None = None, **options: Any
+) -> Trajectory:
+    """Play one episode in the event loop of the caller, and return its record.
+
+    Any number of episodes run at once, and none waits for another. Environments that are not inline are called on
+    threads.
+
+    Args:
+        reply: asks the engine. An exception is raised to the caller, and ends the episode as failed.
+        seed, options: see StepwiseEpisode.reset().
+    """
+
+    async def call(function: Callable[[], None]) -> None:
+        if episode.inline:
+            function()
+        else:
+            await asyncio.get_running_loop().run_in_executor(_threads(), function)
+
+    await call(partial(episode.reset, seed, **options))
+    while not episode.over:
+        try:
+            replied = await reply(episode.request)
+        except BaseException as e:
+            episode.fail(f"{type(e).__name__}: {e}")
+            raise
+        await call(partial(episode.step, replied))
+    return episode.trajectory
+
+
+class _Limits:
+    """The attributes of a policy that a context depends on."""
+
+    version = 0
+
+    def __init__(self, chat: ChatFormat | None, max_prompt_tokens: int | None) -> None:
+        self.chat, self.max_prompt_tokens = chat, max_prompt_tokens
+
+    def act(self, requests: Any) -> list[Reply]:
+        raise NotImplementedError("replies come from outside")
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="gem-episode")
