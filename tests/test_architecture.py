@@ -115,7 +115,13 @@ SUB_ROWS = {
         ("exact", "gold_audit", "judge", "rubric", "code", "math"),
         ("__init__",),
     ],
-    "rollout": [("episode",), ("requests",), ("scheduler",), ("collector", "groups", "play", "stepwise"), ("__init__",)],
+    "rollout": [
+        ("episode",),
+        ("requests",),
+        ("scheduler",),
+        ("collector", "groups", "play", "stepwise"),
+        ("__init__",),
+    ],
     "evaluate": [
         ("metrics", "records", "tasks"),
         ("report", "suites"),
@@ -133,6 +139,7 @@ SUB_ROWS = {
         ("trainer",),
         ("__init__",),
     ],
+    "integrations": [("sequences", "tasks", "versions"), ("__init__",)],
     "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
     "cli": [
         ("output",),

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,14 @@ class Turn:
     @property
     def prompt_ids(self) -> list[int]:
         return self.context.tolist()
+
+
+class Continuation(str, Enum):
+    """How the context of a turn continues the tokens of the turn before."""
+
+    CLEAN = "clean"  # it extends them
+    REALIGN = "realign"  # it replaces the last few tokens of the reply, as when a server encodes the text again
+    FORK = "fork"  # it differs earlier or by more, as when old turns are dropped; a new sequence starts
 
 
 @dataclass(slots=True)
@@ -150,8 +159,12 @@ class Trajectory:
     def total_reward(self) -> float:
         return sum(self.rewards_K)
 
-    def sequences(self) -> list[TokenSequence]:
+    def sequences(self, realign_tokens: int = 0) -> list[TokenSequence]:
         """Pack the episode for training. A context that does not extend the previous one starts a new sequence.
+
+        Args:
+            realign_tokens: see continuation(). Replies that a server encoded differently then stay in one sequence; the
+                tokens that replace the sampled ones are not trained.
 
         Raises:
             BadValue: a turn has no token ids, or not one log-probability per sampled token.
@@ -168,10 +181,13 @@ class Trajectory:
                 )
         packed: list[TokenSequence] = []
         for k, turn in enumerate(self.turns):
-            previous = self.turns[k - 1]
-            if k == 0 or not turn.context.starts_with(previous.context, previous.sampled_ids):
+            kind, kept = (Continuation.FORK, 0) if k == 0 else continuation(self.turns[k - 1], turn, realign_tokens)
+            if kind is Continuation.FORK:
                 packed.append(TokenSequence([], [], [], []))
             last = packed[-1]
+            if kind is Continuation.REALIGN:
+                for field_T in (last.ids_T, last.loss_mask_T, last.logprobs_T, last.turn_T):
+                    del field_T[kept:]
             fed = turn.context[len(last.ids_T) :]
             last.ids_T += fed + turn.sampled_ids
             last.loss_mask_T += [0] * len(fed) + turn.loss_mask
@@ -211,6 +227,23 @@ class Trajectory:
             return msgspec.convert({**rest, "turns": turns}, cls)
         except (KeyError, TypeError, ValueError, AttributeError) as e:
             raise BadValue(f"not a trajectory: {type(e).__name__}: {e}") from e
+
+
+def continuation(before: Turn, turn: Turn, realign_tokens: int = 0) -> tuple[Continuation, int]:
+    """Classify the context of a turn, and return the number of tokens that it keeps of those before.
+
+    Args:
+        before: the turn before.
+        turn: the turn.
+        realign_tokens: REALIGN is allowed if at most so many tokens at the end of the reply are replaced, and at least
+            its first token is kept, on which its reward is placed; 0 never realigns.
+    """
+    held = len(before.context) + len(before.sampled_ids)
+    if turn.context.starts_with(before.context, before.sampled_ids):
+        return Continuation.CLEAN, held
+    kept = _common_prefix(before.context + before.sampled_ids, turn.context.tolist())
+    realigns = kept > len(before.context) and held - kept <= realign_tokens
+    return (Continuation.REALIGN if realigns else Continuation.FORK), kept
 
 
 def _turn_to_json(turn: Turn, before: Turn, where: str) -> dict[str, Any]:

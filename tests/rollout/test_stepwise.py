@@ -159,5 +159,3 @@ def test_a_slow_environment_does_not_block_the_event_loop():
         return await playing
 
     assert asyncio.run(both()).total_reward == 1.0
-
-

@@ -145,7 +145,7 @@ class StepwiseEpisode:
 
 
 async def play_episode(
-    episode: StepwiseEpisode, reply: Callable[[Request], Awaitable[Reply]], seed: int | None = None, **options: Any
+    stepwise: StepwiseEpisode, /, reply: Callable[[Request], Awaitable[Reply]], seed: int | None = None, **options: Any
 ) -> Trajectory:
     """Play one episode in the event loop of the caller, and return its record.
 
@@ -158,20 +158,20 @@ async def play_episode(
     """
 
     async def call(function: Callable[[], None]) -> None:
-        if episode.inline:
+        if stepwise.inline:
             function()
         else:
             await asyncio.get_running_loop().run_in_executor(_threads(), function)
 
-    await call(partial(episode.reset, seed, **options))
-    while not episode.over:
+    await call(partial(stepwise.reset, seed, **options))
+    while not stepwise.over:
         try:
-            replied = await reply(episode.request)
+            replied = await reply(stepwise.request)
         except BaseException as e:
-            episode.fail(f"{type(e).__name__}: {e}")
+            stepwise.fail(f"{type(e).__name__}: {e}")
             raise
-        await call(partial(episode.step, replied))
-    return episode.trajectory
+        await call(partial(stepwise.step, replied))
+    return stepwise.trajectory
 
 
 class _Limits:

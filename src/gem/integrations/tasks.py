@@ -1,0 +1,181 @@
+"""Tasks as rows of a framework's dataset, and the environments that play them.
+
+A row holds the id of an environment and the seed of its reset. The members of a group are copies of one row, so that
+they start from the same state. EpisodePool plays rows in the event loop of a framework.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from gem.conversation import ChatFormat, History
+from gem.conversation.history import FULL_HISTORY
+from gem.core import waits
+from gem.errors import BadValue, InfraError, did_you_mean
+from gem.policies import Reply, Request
+from gem.registry import ENV_REGISTRY, make
+from gem.rollout import StepwiseEpisode, play_episode
+from gem.seeding import check_seed, derive, permuted
+from gem.trajectory import Trajectory
+from gem.wrappers.wrapper_factory import get_wrapper_fns
+
+ATTEMPTS = 3  # how often an episode that fails is played before InfraError is raised
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvTask:
+    """An environment and the seed of one of its episodes.
+
+    Args:
+        env_id: a registered id.
+        seed: of the reset. Rows with the same seed start from the same state.
+        wrappers: names for get_wrapper_fns(), innermost first; those that render a chat template use the tokenizer of
+            the framework.
+        env_kwargs: constructor arguments; plain data.
+    """
+
+    env_id: str
+    seed: int
+    wrappers: str = ""
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any] | str) -> EnvTask:
+        """Read a task from a row of a dataset, which may have other columns; or from the text of to_json().
+
+        Datasets fill in missing values of nested columns with None, so None counts as absent.
+
+        Raises:
+            BadValue: a column is missing or has another type.
+        """
+        data = _parsed(row) if isinstance(row, str) else row
+        given = {name: data[name] for name in _COLUMNS if data.get(name) is not None}
+        if missing := sorted({"env_id", "seed"} - set(given)):
+            raise BadValue(f"a row needs env_id and seed, {' and '.join(missing)} missing in {sorted(data)}")
+        arguments = given.get("env_kwargs", {})
+        arguments = _parsed(arguments) if isinstance(arguments, str) else arguments
+        given["env_kwargs"] = {name: value for name, value in arguments.items() if value is not None}
+        if given["env_id"] not in ENV_REGISTRY:
+            hint = did_you_mean(given["env_id"], ENV_REGISTRY)
+            raise BadValue(f"no env {given['env_id']!r}{hint}; `gem list` shows all")
+        return cls(**{**given, "seed": check_seed(given["seed"])})
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the columns of a dataset. env_kwargs is JSON, because datasets need one type per column."""
+        return {**asdict(self), "env_kwargs": json.dumps(dict(self.env_kwargs))}
+
+    def to_json(self) -> str:
+        """Return the task as text, for frameworks that pass one column of text, such as OpenRLHF's label."""
+        return json.dumps(asdict(self))
+
+    def build(self, tokenizer: Any = None) -> Any:
+        """Build the environment, without its seed."""
+        env = make(self.env_id, **self.env_kwargs)
+        for wrap in get_wrapper_fns(self.wrappers, tokenizer=tokenizer):
+            env = wrap(env)
+        return env
+
+    def episode(self, tokenizer: Any = None, **options: Any) -> StepwiseEpisode:
+        """Build the environment as an episode that is advanced from outside; see StepwiseEpisode for the options."""
+        episode = StepwiseEpisode(lambda: self.build(tokenizer), **options)
+        episode.inline = ENV_REGISTRY[self.env_id].runs == "inline" and not waits(episode.env) and not self.wrappers
+        return episode
+
+
+_COLUMNS = tuple(f.name for f in fields(EnvTask))
+
+
+def make_tasks(
+    env_ids: str | Mapping[str, float], number: int, *, seed: int = 0, wrappers: str = "", **env_kwargs: Any
+) -> list[EnvTask]:
+    """Return the tasks of a training set, all with different seeds, which fit in 31 bits.
+
+    Args:
+        env_ids: one id, or a mixture {id: weight}. The order of the environments is shuffled.
+        number: number of tasks.
+        seed: another seed gives other tasks.
+        wrappers, env_kwargs: for all tasks; see EnvTask.
+
+    Raises:
+        BadValue: for no task, or a mixture without positive weights.
+    """
+    weights = {env_ids: 1.0} if isinstance(env_ids, str) else dict(env_ids)
+    if number < 1 or not weights or min(weights.values()) <= 0:
+        raise BadValue(f"make_tasks needs at least one task and positive weights, got {number} and {weights}")
+    total, counted, ids = sum(weights.values()), 0.0, list[str]()
+    for env_id, weight in weights.items():
+        counted += weight
+        ids += [env_id] * (round(number * counted / total) - len(ids))
+    first = derive(seed, "tasks") % 2**30
+    return [
+        EnvTask(
+            env_id=ids[permuted(i, number, seed, "mixture")], seed=first + i, wrappers=wrappers, env_kwargs=env_kwargs
+        )
+        for i in range(number)
+    ]
+
+
+class EpisodePool:
+    """Plays tasks in the event loop of a framework. Environments are built once and reset for each task.
+
+    Args:
+        tokenizer: the tokenizer of the model, to send token ids; None for engines that take messages.
+        max_prompt_tokens, history: see StepwiseEpisode.
+    """
+
+    def __init__(
+        self, tokenizer: Any = None, *, max_prompt_tokens: int | None = None, history: History = FULL_HISTORY
+    ) -> None:
+        self.tokenizer, self.chat = tokenizer, None if tokenizer is None else ChatFormat(tokenizer)
+        self.max_prompt_tokens, self.history = max_prompt_tokens, history
+        self.failed = 0  # episodes that failed and were played again
+        self._free: dict[str, list[StepwiseEpisode]] = defaultdict(list)
+
+    async def play(
+        self, task: EnvTask, reply: Callable[[Request], Awaitable[Reply]], *, episode: int = 0
+    ) -> Trajectory:
+        """Play a task, and again if it fails.
+
+        Args:
+            reply: asks the engine.
+            episode: number that differs between the members of a group; see StepwiseEpisode.reset().
+
+        Raises:
+            InfraError: the task failed ATTEMPTS times.
+        """
+        key = json.dumps([task.env_id, task.wrappers, dict(task.env_kwargs)], sort_keys=True)
+        free = self._free[key]
+        stepwise = free.pop() if free else self._build(task)
+        try:
+            for _ in range(ATTEMPTS):
+                played = await play_episode(stepwise, reply, task.seed, group_id=task.seed, episode=episode)
+                if played.failure is None:
+                    return played
+                self.failed += 1
+            raise InfraError(f"{task.env_id} with seed {task.seed} failed {ATTEMPTS} times: {played.failure}")
+        finally:
+            free.append(stepwise)
+
+    def close(self) -> None:
+        """Close all environments that are not in use."""
+        for episodes in self._free.values():
+            while episodes:
+                episodes.pop().close()
+
+    def _build(self, task: EnvTask) -> StepwiseEpisode:
+        limits = {"max_prompt_tokens": self.max_prompt_tokens, "history": self.history}
+        return task.episode(self.tokenizer, chat=self.chat, **limits)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise BadValue(f"a task as text is a JSON object with env_id and seed, got {text[:80]!r}")
+    return data

@@ -1,0 +1,50 @@
+"""Missing and unsupported frameworks are one line with the command that installs them."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+import pytest
+
+from gem.errors import MissingDependency
+
+pytest.importorskip("tomllib")
+from gem.integrations.versions import check_framework, frameworks
+
+NAMES = sorted(frameworks())
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Pretend that a version is installed; None for a missing framework."""
+
+    def pretend(version):
+        def found(package):
+            if version is None:
+                raise metadata.PackageNotFoundError(package)
+            return version
+
+        monkeypatch.setattr("gem.integrations.versions.version", found)
+
+    return pretend
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_framework_is_one_line_with_the_pip_command(name, installed):
+    installed(None)
+    with pytest.raises(MissingDependency, match="is not installed; pip install '") as error:
+        check_framework(name)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_tested_version_is_supported(name, installed):
+    installed(frameworks()[name]["tested"])
+    check_framework(name)
+
+
+@pytest.mark.parametrize("version", ["0.1", "999.0"])
+def test_an_unsupported_version_says_which_are_supported(version, installed):
+    installed(version)
+    with pytest.raises(MissingDependency, match=r"supports 1.16 up to below 2; pip install 'trl>=1.16,<2'"):
+        check_framework("trl")
