@@ -129,7 +129,7 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "rl": [
-        ("advantages", "losses", "metrics", "tiny"),
+        ("advantages", "losses", "metrics", "scoring", "tiny"),
         ("config",),
         ("checks",),
         ("batch", "evaluation", "policy", "run_folder"),

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gem.rl.advantages import EpisodeRewards, Estimator
-from gem.rl.policy import TokenScores
+from gem.rl.scoring import TokenScores
 from gem.trajectory import Trajectory, Turn
 
 PAD, X, Y = 0, 1, 2
@@ -95,7 +95,7 @@ class TabularPolicy:
     def __init__(self, seed: int = 0) -> None:
         self.model = Table(seed)
 
-    def score(self, ids_BT: Tensor, attend_BT: Tensor) -> TokenScores:
+    def score(self, ids_BT: Tensor, attend_BT: Tensor, mask_BT: Tensor | None = None) -> TokenScores:
         state_BT, beginning_BT = torch.zeros_like(ids_BT), torch.zeros_like(ids_BT)
         for t in range(1, ids_BT.shape[1]):
             fed = ids_BT[:, t - 1] >= FIRST_STATE

@@ -80,3 +80,20 @@ def test_the_learning_rate_warms_up_and_decays_to_a_tenth():
     assert factors[0] == pytest.approx(0.1)
     assert max(factors) == factors[9]
     assert factors[-1] == pytest.approx(0.109)
+
+
+@pytest.mark.parametrize("aggregation", ["token-mean", "constant", "sequence-mean"])
+def test_micro_batches_have_the_gradient_and_the_metrics_of_the_minibatch(aggregation):
+    policy, start = TabularPolicy(), TabularPolicy(seed=1)
+    trajectories = [e.trajectory([x.item() - 0.3 for x in policy.logps(e)]) for e in all_episodes()[:15]]
+    found = []
+    for micro_batch in (None, 1, 4):
+        made = learner(policy, aggregation=aggregation, kl=0.1, entropy=0.1, micro_batch=micro_batch)
+        made.reference = start  # type: ignore[assignment]
+        batch, _ = made.prepare(trajectories)
+        policy.model.zero_grad()
+        metrics = made.accumulate(batch, made.divisor(batch, len(trajectories)))
+        found.append((policy.model.logits.grad.flatten().tolist(), metrics))
+    for gradient, metrics in found[1:]:
+        assert gradient == pytest.approx(found[0][0], abs=1e-6)
+        assert metrics == pytest.approx(found[0][1], abs=1e-6)

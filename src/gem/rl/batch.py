@@ -114,13 +114,34 @@ def _reply_lengths(example: Example) -> Counter[int]:
     return Counter(k for k, trained in zip(sequence.turn_T, sequence.loss_mask_T, strict=True) if trained)
 
 
-def minibatches(batch: Sequence[Example], size: int, pad_id: int, rng: Random | None = None) -> Iterator[Minibatch]:
-    """Yield minibatches of at most `size` examples, in the given order or, if rng is given, shuffled."""
+def minibatches(batch: Sequence[Example], size: int, rng: Random) -> Iterator[list[Example]]:
+    """Yield shuffled minibatches of at most `size` examples."""
     order = list(range(len(batch)))
-    if rng is not None:
-        rng.shuffle(order)
+    rng.shuffle(order)
     for start in range(0, len(order), size):
-        yield collate([batch[i] for i in order[start : start + size]], pad_id)
+        yield [batch[i] for i in order[start : start + size]]
+
+
+def micro_batches(minibatch: Sequence[Example], size: int | None, pad_id: int) -> Iterator[Minibatch]:
+    """Yield the parts of a minibatch whose gradients are computed one after another, each of at most `size` examples.
+
+    Examples of similar length are in the same part, which saves padding. None for one part, in the given order.
+    """
+    if size is None:
+        yield collate(minibatch, pad_id)
+        return
+    examples = sorted(minibatch, key=_length, reverse=True)  # the longest first, so that memory is exhausted early
+    for start in range(0, len(examples), size):
+        yield collate(examples[start : start + size], pad_id)
+
+
+def _length(example: Example) -> int:
+    return len(example.sequence.ids_T)
+
+
+def trained_tokens(batch: Sequence[Example]) -> int:
+    """Return the number of trained tokens."""
+    return sum(sum(e.sequence.loss_mask_T) for e in batch)
 
 
 def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:

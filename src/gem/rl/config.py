@@ -30,7 +30,9 @@ _POSITIVE = (
     "truncated_is",
 )
 _LEAST = {
-    **dict.fromkeys(["steps", "batch", "slots", "group_size", "epochs", "minibatch", "max_new_tokens", "threads"], 1),
+    **dict.fromkeys(
+        ["steps", "batch", "slots", "group_size", "epochs", "minibatch", "micro_batch", "max_new_tokens", "threads"], 1
+    ),
     **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every"], 1),
     **dict.fromkeys(["seed", "kl", "entropy", "imitation_steps", "keep_trajectories", "critic_warmup"], 0),
 }
@@ -134,6 +136,9 @@ class TrainConfig:
     epochs: int = _option(3, "passes over each batch")
     minibatch: int = _option(
         64, "sequences per gradient step: episodes, or turns with a wrapper that shows the history"
+    )
+    micro_batch: int | None = _option(
+        None, "sequences per forward and backward pass; the gradient is that of the minibatch; default: --minibatch"
     )
     learning_rate: float = _option(
         1.5e-3, "peak learning rate of AdamW: 10 updates of linear warm-up, then linear decay to a tenth"

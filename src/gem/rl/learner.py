@@ -18,10 +18,13 @@ from gem.rl.advantages import EpisodeRewards, gae
 from gem.rl.batch import (
     Example,
     Minibatch,
+    collate,
     episode_rewards,
+    micro_batches,
     minibatches,
     pack,
     replies,
+    trained_tokens,
     with_advantages,
     with_equal_replies,
 )
@@ -35,6 +38,7 @@ from gem.seeding import stream
 from gem.trajectory import Trajectory
 
 WARMUP_UPDATES = 10  # updates of linear learning-rate warm-up, because Adam's first steps are as large as later steps
+_SUMS = frozenset({"loss", "kl_to_start"})  # metrics that are added over micro-batches; the others are averaged
 FINAL_RATE = 0.1  # of the peak learning rate
 
 
@@ -115,11 +119,9 @@ class Learner:
         logs: list[dict[str, float]] = []
         for epoch in range(config.epochs):
             order = stream(config.seed, "minibatches", update, epoch)
-            for minibatch in minibatches(batch, config.minibatch, self.policy.pad_id, order):
-                mb = minibatch.to(model.device)
-                loss, log = self.loss(mb, divisor * len(mb.ids_BT))
+            for minibatch in minibatches(batch, config.minibatch, order):
                 self.optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
+                log = self.accumulate(minibatch, divisor)
                 norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
                 if not torch.isfinite(norm):
                     raise InfraError(
@@ -141,14 +143,14 @@ class Learner:
         config = self.config
         batch = pack(trajectories)
         if self.reference is not None:
-            batch = _scored(batch, self.reference, lambda example, logp_T: replace(example, reference_T=logp_T))
+            batch = self._scored(batch, self.reference, lambda example, logp_T: replace(example, reference_T=logp_T))
         if config.truncated_is is not None:
-            batch = _scored(batch, self.policy, self._truncate_importance)
+            batch = self._scored(batch, self.policy, self._truncate_importance)
         if config.aggregation == "sequence-mean":
             batch = with_equal_replies(batch)
         episodes = episode_rewards(batch, trajectories, config.kl if config.kl_in == "reward" else 0.0)
         if self.critic is not None:
-            values = self.critic.values(batch, config.minibatch)
+            values = self.critic.values(batch, config.micro_batch or config.minibatch)
             episodes = [
                 e._replace(values_K=values_K, final_value=final_value(t, values_K))
                 for e, t, values_K in zip(episodes, trajectories, values, strict=True)
@@ -179,12 +181,34 @@ class Learner:
             return constant * episodes / len(batch)
         if self.config.aggregation == "sequence-mean":
             return replies(batch) / len(batch)
-        return sum(sum(e.sequence.loss_mask_T) for e in batch) / len(batch)
+        return trained_tokens(batch) / len(batch)
 
-    def loss(self, mb: Minibatch, normalizer: float) -> tuple[Tensor, dict[str, float]]:
-        """Compute the loss of a minibatch. Returns it and its metrics."""
+    def accumulate(self, minibatch: Sequence[Example], divisor: float) -> dict[str, float]:
+        """Add the gradient of a minibatch, computed in micro-batches, to that of the parameters. Returns its metrics.
+
+        Args:
+            divisor: see divisor().
+        """
+        total: dict[str, float] = {}
+        tokens = max(1, trained_tokens(minibatch))
+        for part in micro_batches(minibatch, self.config.micro_batch, self.policy.pad_id):
+            mb = part.to(self.policy.model.device)
+            share = float(mb.mask_BT.sum()) / tokens
+            loss, log = self.loss(mb, divisor * len(minibatch), share)
+            loss.backward()  # type: ignore[no-untyped-call]
+            for name, value in log.items():
+                total[name] = total.get(name, 0.0) + (value if name in _SUMS else value * share)
+        return total
+
+    def loss(self, mb: Minibatch, normalizer: float, share: float = 1.0) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of a micro-batch. Returns it and its metrics.
+
+        Args:
+            normalizer: divisor of the summed loss, for the whole minibatch.
+            share: share of the trained tokens of the minibatch that are in this part.
+        """
         config = self.config
-        scores = self.policy.score(mb.ids_BT, mb.attend_BT)
+        scores = self.policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT)
         objective = policy_gradient(
             scores.logp_BT,
             mb.logp_old_BT,
@@ -200,7 +224,7 @@ class Learner:
         loss = objective.loss
         log = {"clipped": objective.clipped, "kl": objective.kl}
         if config.entropy:
-            loss = loss - config.entropy * entropy
+            loss = loss - config.entropy * share * entropy
         if self.reference is not None:
             penalty = kl_penalty(
                 scores.logp_BT,
@@ -215,6 +239,25 @@ class Learner:
             log["kl_to_start"] = float(penalty.detach())
         return loss, {**log, "loss": float(loss.detach()), "entropy": float(entropy.detach())}
 
+    @torch.no_grad()
+    def _scored(
+        self,
+        batch: Sequence[Example],
+        policy: CausalLMPolicy,
+        add: Callable[[Example, Sequence[float]], Example],
+    ) -> list[Example]:
+        """Add the log-probabilities of the trained tokens under a policy to each example; 0 for other tokens."""
+        scored = list(batch)
+        order = sorted(range(len(batch)), key=lambda i: len(batch[i].sequence.ids_T), reverse=True)
+        size = self.config.micro_batch or self.config.minibatch
+        for start in range(0, len(order), size):
+            chosen = order[start : start + size]
+            mb = collate([batch[i] for i in chosen], policy.pad_id).to(policy.model.device)
+            rows = policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT).logp_BT.tolist()
+            for i, row in zip(chosen, rows, strict=True):
+                scored[i] = add(batch[i], row[: len(batch[i].sequence.ids_T)])
+        return scored
+
     def _truncate_importance(self, example: Example, logp_T: Sequence[float]) -> Example:
         limit, sequence = self.config.truncated_is, example.sequence
         assert limit is not None
@@ -223,20 +266,6 @@ class Learner:
             for mask, logp, sampled in zip(sequence.loss_mask_T, logp_T, sequence.logprobs_T, strict=True)
         ]
         return replace(example, old_T=logp_T, weight_T=ratios_T)
-
-
-@torch.no_grad()
-def _scored(
-    batch: Sequence[Example], policy: CausalLMPolicy, add: Callable[[Example, Sequence[float]], Example]
-) -> list[Example]:
-    """Add the log-probabilities under a policy to each example."""
-    scored: list[Example] = []
-    for minibatch in minibatches(batch, policy.max_batch, policy.pad_id):
-        mb = minibatch.to(policy.model.device)
-        for row in policy.score(mb.ids_BT, mb.attend_BT).logp_BT.tolist():
-            example = batch[len(scored)]
-            scored.append(add(example, row[: len(example.sequence.ids_T)]))
-    return scored
 
 
 def rate_factor(update: int, updates: int) -> float:

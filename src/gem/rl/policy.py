@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,20 +20,11 @@ from gem.errors import BadValue, require
 from gem.policies import Reply, Request
 from gem.rl.checks import check_model_path
 from gem.rl.config import TrainConfig
+from gem.rl.scoring import CHUNK, TokenScores, score_tokens
 from gem.rl.tiny import build_model, build_tokenizer, collect_corpus
 from gem.seeding import derive
 
 REPLY_TOKENS = 256  # per reply, for models that are loaded
-
-
-class TokenScores(NamedTuple):
-    """Log-probability of each token of a padded batch, and entropy in nats of the policy's distribution there.
-
-    The scores at position t are those of token t given the tokens before it. The scores at position 0 are 0.
-    """
-
-    logp_BT: Tensor
-    entropy_BT: Tensor
 
 
 class CausalLMPolicy:
@@ -147,7 +138,7 @@ class CausalLMPolicy:
                 logits_to_keep=1,
             )
             cache = out.past_key_values
-            token_B, logp_B = self._draw(out.logits[:, -1].float(), uniforms_BT[:, t].to(device))
+            token_B, logp_B = self._draw_in_chunks(out.logits[:, -1], uniforms_BT[:, t].to(device))
             token_B = torch.where(running_B, token_B, self.pad_id)
             drawn.append(token_B)
             scores.append(logp_B)
@@ -157,6 +148,12 @@ class CausalLMPolicy:
             ids_BT, position_BT = token_B[:, None], position_BT[:, -1:] + 1
             attend_BT = torch.cat([attend_BT, attend_BT.new_ones(len(requests), 1)], dim=1)
         return self._replies(torch.stack(drawn, 1).tolist(), torch.stack(scores, 1).tolist())
+
+    def _draw_in_chunks(self, logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
+        rows = max(1, CHUNK // logits_BV.shape[1])
+        parts = zip(logits_BV.split(rows), uniform_B.split(rows), strict=True)
+        token_parts, logp_parts = zip(*(self._draw(part.float(), uniform) for part, uniform in parts), strict=True)
+        return torch.cat(token_parts), torch.cat(logp_parts)
 
     def _draw(self, logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
         """Sample one token per sequence by inverse transform sampling. Returns tokens and their log-probabilities."""
@@ -190,20 +187,18 @@ class CausalLMPolicy:
             replies.append(Reply(text, ids, logps[: len(ids)], "length" if end is None else "stop"))
         return replies
 
-    def score(self, ids_BT: Tensor, attend_BT: Tensor) -> TokenScores:
+    def score(self, ids_BT: Tensor, attend_BT: Tensor, mask_BT: Tensor | None = None) -> TokenScores:
         """Score the tokens of a right-padded batch at this policy's temperature, with gradient.
+
+        Args:
+            mask_BT: not 0 on the tokens to score; None for all.
 
         Raises:
             BadValue: for temperature 0 or top_p < 1, because replies are then not sampled from the scored distribution.
         """
         if self.temperature == 0.0 or self.top_p < 1.0:
             raise BadValue(f"cannot train at temperature {self.temperature} and top_p {self.top_p}; use > 0 and 1")
-        logits = self.model(input_ids=ids_BT, attention_mask=attend_BT, use_cache=False).logits
-        logp_BTV = torch.log_softmax(self._scaled(logits[:, :-1]), dim=-1)
-        logp_BT = logp_BTV.gather(2, ids_BT[:, 1:, None])[..., 0]
-        entropy_BT = -(logp_BTV.exp() * logp_BTV).sum(-1)
-        first = logp_BT.new_zeros(ids_BT.shape[0], 1)
-        return TokenScores(torch.cat([first, logp_BT], 1), torch.cat([first, entropy_BT], 1))
+        return score_tokens(self.model, ids_BT, attend_BT, mask_BT, self.temperature)
 
     def _scaled(self, logits: Tensor) -> Tensor:
         return logits.float() if self.temperature == 1.0 else logits.float() / self.temperature

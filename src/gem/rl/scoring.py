@@ -1,0 +1,98 @@
+"""Log-probabilities of chosen tokens under a causal language model, without the logits of all other tokens.
+
+The hidden states of a batch are computed once. The output layer, whose result is V numbers per token, is applied only
+to the tokens that are scored, a chunk at a time; if there are several chunks, the backward pass computes each again.
+
+Axes: B sequences, T tokens, V vocabulary, H hidden size, N scored tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+CHUNK = 2**24  # logits computed at once: 64 MiB in float32; a few results of this size are held at a time
+
+
+class TokenScores(NamedTuple):
+    """Log-probability of each token of a padded batch, and entropy in nats of the policy's distribution there.
+
+    The scores at position t are those of token t given the tokens before it. Tokens that are not scored have 0.
+    """
+
+    logp_BT: Tensor
+    entropy_BT: Tensor
+
+
+def score_tokens(
+    model: Any, ids_BT: Tensor, attend_BT: Tensor, mask_BT: Tensor | None, temperature: float, *, chunk: int = CHUNK
+) -> TokenScores:
+    """Score tokens of a right-padded batch, with gradient.
+
+    Args:
+        model: a causal language model of transformers.
+        mask_BT: not 0 on the tokens to score; None for all. The first token of a sequence is never scored.
+        temperature: divides the logits.
+        chunk: logits computed at once.
+    """
+    scored_BT = attend_BT.bool() if mask_BT is None else mask_BT.bool()
+    scored_BT = scored_BT.clone()
+    scored_BT[:, 0] = False
+    with _checkpointing(model):
+        out = model.base_model(input_ids=ids_BT, attention_mask=attend_BT, use_cache=False)
+    hidden_NH, token_N = out.last_hidden_state[:, :-1][scored_BT[:, 1:]], ids_BT[scored_BT]
+
+    def score(hidden_NH: Tensor, token_N: Tensor) -> tuple[Tensor, Tensor]:
+        with _body_returning(model, type(out)(last_hidden_state=hidden_NH[None])):
+            logits_NV = model(input_ids=token_N[None], use_cache=False).logits[0].float()
+        logp_NV = torch.log_softmax(logits_NV if temperature == 1.0 else logits_NV / temperature, dim=-1)
+        return logp_NV.gather(1, token_N[:, None])[:, 0], -(logp_NV.exp() * logp_NV).sum(-1)
+
+    size = max(1, chunk // model.get_output_embeddings().weight.shape[0])
+    parts = list(zip(hidden_NH.split(size), token_N.split(size), strict=True))
+    if len(parts) == 1 or not torch.is_grad_enabled():
+        found = [score(*part) for part in parts]
+    else:
+        found = [checkpoint(score, *part, use_reentrant=False) for part in parts]
+    zeros_BT = torch.zeros(ids_BT.shape, device=ids_BT.device)
+    return TokenScores(*(zeros_BT.masked_scatter(scored_BT, torch.cat(values)) for values in zip(*found, strict=True)))
+
+
+def enable_checkpointing(model: Any) -> None:
+    """Make score_tokens() keep only the inputs of each layer, and compute the rest again in the backward pass."""
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})
+
+
+@contextmanager
+def _body_returning(model: Any, output: Any) -> Iterator[None]:
+    """Replace the layers below the output layer by a fixed result.
+
+    The model then computes only its output layer, with what some models do to the logits, such as a scale or soft cap.
+    """
+    model.base_model.forward = lambda *args, **kwargs: output
+    try:
+        yield
+    finally:
+        del model.base_model.forward
+
+
+@contextmanager
+def _checkpointing(model: Any) -> Iterator[None]:
+    """Let layers with gradient checkpointing use it, which they do only in training mode.
+
+    Their parts stay in eval mode, where dropout is off.
+    """
+    layers = [module for module in model.modules() if getattr(module, "gradient_checkpointing", False)]
+    for layer in layers:
+        layer.training = torch.is_grad_enabled()
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.training = False
