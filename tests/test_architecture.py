@@ -131,7 +131,7 @@ SUB_ROWS = {
     "rl": [
         ("advantages", "losses", "metrics", "scoring", "tiny"),
         ("config",),
-        ("checks",),
+        ("checks", "memory"),
         ("batch", "evaluation", "policy", "run_folder"),
         ("imitation",),
         ("critic",),

@@ -32,6 +32,7 @@ from gem.rl.config import TrainConfig
 from gem.rl.critic import Critic, explained_variance, final_value
 from gem.rl.imitation import BETAS
 from gem.rl.losses import ClipRange, kl_penalty, mean_entropy, policy_gradient
+from gem.rl.memory import explained_memory_errors, learning_advice
 from gem.rl.metrics import Metrics
 from gem.rl.policy import CausalLMPolicy
 from gem.seeding import stream
@@ -106,12 +107,17 @@ class Learner:
             update: number of updates before this one; determines the learning rate and the order of minibatches.
 
         Raises:
-            InfraError: if the gradient is not finite.
+            InfraError: if the gradient is not finite, or memory is exhausted.
         """
-        config, model = self.config, self.policy.model
+        config = self.config
         rate = config.learning_rate * rate_factor(update, config.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        with explained_memory_errors(learning_advice(config)):
+            return self._learn(trajectories, update, rate)
+
+    def _learn(self, trajectories: Sequence[Trajectory], update: int, rate: float) -> Metrics:
+        config, model = self.config, self.policy.model
         batch, episodes = self.prepare(trajectories)
         critic_log = {} if self.critic is None else self._fit_critic(self.critic, batch, episodes, update)
         # Computed once per batch, so that tokens in minibatches of long episodes do not get smaller weights.

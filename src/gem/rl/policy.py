@@ -20,6 +20,7 @@ from gem.errors import BadValue, require
 from gem.policies import Reply, Request
 from gem.rl.checks import check_model_path
 from gem.rl.config import TrainConfig
+from gem.rl.memory import explained_memory_errors, sampling_advice
 from gem.rl.scoring import CHUNK, TokenScores, score_tokens
 from gem.rl.tiny import build_model, build_tokenizer, collect_corpus
 from gem.seeding import derive
@@ -114,7 +115,9 @@ class CausalLMPolicy:
             )
         replies: list[Reply] = []
         for start in range(0, len(requests), self.max_batch):
-            replies += self._sample(requests[start : start + self.max_batch])
+            chosen = requests[start : start + self.max_batch]
+            with explained_memory_errors(sampling_advice(len(chosen))):
+                replies += self._sample(chosen)
         return replies
 
     @torch.no_grad()
@@ -151,7 +154,7 @@ class CausalLMPolicy:
 
     def _draw_in_chunks(self, logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
         rows = max(1, CHUNK // logits_BV.shape[1])
-        parts = zip(logits_BV.split(rows), uniform_B.split(rows), strict=True)
+        parts = zip(torch.split(logits_BV, rows), torch.split(uniform_B, rows), strict=True)
         token_parts, logp_parts = zip(*(self._draw(part.float(), uniform) for part, uniform in parts), strict=True)
         return torch.cat(token_parts), torch.cat(logp_parts)
 

@@ -54,7 +54,7 @@ def score_tokens(
         return logp_NV.gather(1, token_N[:, None])[:, 0], -(logp_NV.exp() * logp_NV).sum(-1)
 
     size = max(1, chunk // model.get_output_embeddings().weight.shape[0])
-    parts = list(zip(hidden_NH.split(size), token_N.split(size), strict=True))
+    parts = list(zip(torch.split(hidden_NH, size), torch.split(token_N, size), strict=True))
     if len(parts) == 1 or not torch.is_grad_enabled():
         found = [score(*part) for part in parts]
     else:
