@@ -120,6 +120,7 @@ SUB_ROWS = {
         ("requests",),
         ("scheduler",),
         ("collector", "groups", "play", "stepwise"),
+        ("branches",),
         ("__init__",),
     ],
     "evaluate": [

@@ -121,6 +121,8 @@ class Trajectory:
         failure: the infrastructure failure that ended the episode; None if there was none.
         row_id: number of the dataset row, from ``info["idx"]`` of the reset; None if info has no such key.
         group_id: identifies the episodes of one task, for estimators that compare them; play_seeds() uses the seed.
+        branch: (turn, number) of a continuation that BranchCollector played from the state before this turn of another
+            episode, whose earlier turns it repeats; None for an episode from its reset.
         model: name of the model that the policy uses; None if it names none.
         sampling: sampling settings of the policy; empty if it names none.
         tools: schemas of the tools for native calls, at the end of the episode.
@@ -138,6 +140,7 @@ class Trajectory:
     failure: str | None = None
     row_id: Any = None
     group_id: Any = None
+    branch: tuple[int, int] | None = None
     model: str | None = None
     sampling: dict[str, Any] = field(default_factory=dict)
     tools: list[Any] = field(default_factory=list)

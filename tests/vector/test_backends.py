@@ -236,6 +236,18 @@ def test_a_state_can_be_restored_on_another_backend(vectors, backend):
     assert [trace[8:] for trace in player.play(6)] == expected
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_state_of_one_slot_continues_in_other_slots(backend):
+    with open_vec(backend, ["game:GuessTheNumber-v0-easy"] * 3, autoreset="disabled") as env:
+        env.reset([1, 2, 3])
+        env.step({0: r"\boxed{1}", 1: r"\boxed{2}", 2: "unreadable"})
+        (state,) = env.get_slot_states([0])
+        env.set_slot_states({1: json.loads(json.dumps(state)), 2: json.loads(json.dumps(state))})
+        step = env.step([r"\boxed{9}"] * 3)
+    assert len({json.dumps(observation) for observation in step.observations_B}) == 1
+    assert step.rewards_B.tolist() == [step.rewards_B[0]] * 3
+
+
 @pytest.mark.parametrize("backend", ["thread", "async"])
 def test_closing_an_idle_vector_leaves_no_thread_or_process(backend, caplog):
     for _ in range(100):  # the order in which threads end varies

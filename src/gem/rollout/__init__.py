@@ -1,11 +1,15 @@
 """Collect trajectories by running a policy in vectorized environments."""
 
+from gem.rollout.branches import BranchBatch, BranchCollector, BranchPlan
 from gem.rollout.collector import Collector, collect
 from gem.rollout.groups import GroupBatch, GroupCollector
 from gem.rollout.play import play_each, play_seeds
 from gem.rollout.stepwise import StepwiseEpisode, play_episode
 
 __all__ = [
+    "BranchBatch",
+    "BranchCollector",
+    "BranchPlan",
     "Collector",
     "GroupBatch",
     "GroupCollector",

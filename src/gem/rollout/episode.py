@@ -11,6 +11,7 @@ from gem.conversation.observations import role_of, text_messages, with_prefix_an
 from gem.core import Info, StopReason
 from gem.messages import Observation, Role
 from gem.policies import Policy, Reply, Request
+from gem.seeding import derive
 from gem.token_ids import NO_TOKENS, TokenIds
 from gem.trajectory import Trajectory, Turn
 
@@ -85,6 +86,8 @@ class ActiveEpisode:
         self.trajectory, self.turns, self.slot = trajectory, trajectory.turns, trajectory.slot
         # A seeded episode samples the same tokens on every slot, so its key does not contain the slot.
         self.key_slot = trajectory.slot if trajectory.seed is None else 0
+        if trajectory.branch is not None:  # samples other tokens than the episode that it left
+            self.key_slot = derive("branch", *trajectory.branch)
         self.tools = tools
         self.prompt_ids = NO_TOKENS
         self.at_risk = RepliesAtRisk()

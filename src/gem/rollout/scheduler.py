@@ -69,6 +69,12 @@ class RolloutScheduler:
             self.vec_env.send_reset([t.slot for t in trajectories], [t.seed for t in trajectories])
             self._in_flight |= {t.slot: ActiveEpisode(t, "", None) for t in trajectories}
 
+    def resume(self, episodes: Mapping[int, ActiveEpisode], states: Mapping[int, Any]) -> None:
+        """Continue an episode on each of these free slots, from states of VectorEnv.get_slot_states()."""
+        with self._discard_on_error():
+            self.vec_env.set_slot_states(states)
+        self.ready = sorted([*self.ready, *episodes.values()], key=attrgetter("slot"))
+
     def step(self, policy: Policy) -> list[Trajectory]:
         """Query the policy for all ready episodes, send its actions, and receive the slots that have finished.
 

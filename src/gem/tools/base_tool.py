@@ -83,6 +83,11 @@ class BaseTool:
         """
         return await asyncio.to_thread(self.call, call)
 
+    @property
+    def forkable(self) -> bool:
+        """Whether own_state() contains the whole state of the episode, so that the episode can be forked."""
+        return True
+
     def reset(self) -> None:
         """Prepare for a new episode: discard the state of the previous episode."""
 

@@ -258,6 +258,10 @@ class MCPTool(BaseTool):
                 del _clients.shared[key]
         client.close()
 
+    @property
+    def forkable(self) -> bool:
+        return self._shared  # otherwise a server may keep state between calls
+
     def spawn(self) -> MCPTool:
         """Return a new MCPTool with the same functions. The new tool has its own sessions, unless ``shared`` is set."""
         args, kwargs = self._arguments

@@ -296,6 +296,24 @@ class VectorEnv:
         self._broken.clear()
         self._stats.set_state(state)
 
+    def get_slot_states(self, ids: Sequence[int]) -> list[Any]:
+        """Return the states of slots as plain data for set_slot_states(). Raises BadValue if one is pending."""
+        return [outcome.value for outcome in self._ask([SlotCall(slot, "get_state") for slot in ids])]
+
+    def set_slot_states(self, states: Mapping[int, Any]) -> None:
+        """Continue in each of these slots an episode that get_slot_states() saved in any slot.
+
+        The statistics count such an episode from here on.
+
+        Raises:
+            BadValue: a state does not fit its slot, or a slot is pending.
+        """
+        self._ask([SlotCall(slot, "set_state", state) for slot, state in states.items()])
+        self._broken.difference_update(states)
+        for slot in states:
+            self._over[slot] = False
+            self._stats.begin(slot)
+
     def close(self) -> None:
         """Close all environments and stop all workers. Takes a few seconds at most. May be called twice."""
         if not self._closed:
