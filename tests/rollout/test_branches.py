@@ -149,10 +149,10 @@ def test_a_batch_of_failed_episodes_is_an_error():
         dice(2, failing=range(1000), width=1).collect(Guesser(), episodes=2)
 
 
-def test_the_shares_of_the_trajectories_that_reach_a_turn_sum_to_one():
+def test_the_weights_of_the_trajectories_that_reach_a_turn_sum_to_one():
     plan = BranchPlan(width=3, turns=2, every=2)
     forks = [sum(plan.forks_at(turn) for turn in range(k + 1)) for k in range(8)]
-    assert [plan.share(k) * (1 + 3 * forks[k]) for k in range(8)] == pytest.approx([1.0] * 8)
+    assert [plan.weight(k) * (1 + 3 * forks[k]) for k in range(8)] == pytest.approx([1.0] * 8)
 
 
 class Unforkable(Env):

@@ -48,14 +48,14 @@ class BranchPlan:
         number, rest = divmod(turn, self.every)
         return rest == 0 and (self.turns is None or number < self.turns)
 
-    def share(self, turn: int) -> float:
+    def weight(self, turn: int) -> float:
         """Return the weight of one sampled turn with this index if the continuations are trained on.
 
         An episode and all its continuations are samples of the policy. Those that can reach this turn get equal weights
         with sum 1, so the states that the policy visits count as much as without continuations. Those that
         ended before keep their weight, as episodes that end early do.
 
-        >>> [BranchPlan(width=2, turns=2).share(turn) for turn in range(4)]
+        >>> [BranchPlan(width=2, turns=2).weight(turn) for turn in range(4)]
         [0.3333333333333333, 0.2, 0.2, 0.2]
         """
         forks = turn // self.every + 1
