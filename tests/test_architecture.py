@@ -145,6 +145,7 @@ SUB_ROWS = {
     "cli": [
         ("output",),
         ("flags", "data"),
+        ("eval_display", "eval_policies"),
         ("bench", "check", "eval", "list", "play", "replay", "sandbox", "train", "view"),
         ("info",),
         ("__init__",),

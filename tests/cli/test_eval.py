@@ -31,7 +31,7 @@ def test_a_policy_is_scored_and_the_records_and_reports_are_written(capsys, tmp_
     assert main(["eval", *flags]) == 0
     out = capsys.readouterr().out
     assert (
-        "2 environments, 10 tasks, 1 rollout per task. Expected 95 % interval" in out
+        "2 environments, 10 tasks (8 different), 1 rollout per task. Expected 95 % interval" in out
         and "1,178 tasks" in out
         and "10/10 done" in out
     )
@@ -77,6 +77,10 @@ def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(caps
     [
         ([], "needs --model and --base-url, or --policy"),
         (["--model", "m"], "--model needs --base-url"),
+        (["--checkpoint", "nothing"], "nothing is not a training run"),
+        (["--checkpoint", "nothing", "--policy", "oracle"], "give --policy or --checkpoint, not both"),
+        (["--policy", "oracle", "--seeds", "run"], "--seeds has no effect with --policy"),
+        ([*MODEL, "--device", "cuda"], "--device has no effect with an endpoint"),
         (["--model", "m", "--base-url", "nonsense"], "should be like http://127.0.0.1:8000/v1, got 'nonsense'"),
         (["--policy", "orcale", "--env", GAME], "got 'orcale'"),
         (["--policy", "oracle", "--env", "game:GuessTheNumber-v0-esy"], f"did you mean '{GAME}'"),
@@ -134,6 +138,72 @@ def test_the_commands_and_the_suite_of_the_page_are_valid(tmp_path):
         parse(Config, shlex.split(command), prog="gem eval")
     (tmp_path / "suite.toml").write_text(re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1])
     assert len(load_suite(str(tmp_path / "suite.toml"))) == 4
+
+
+@pytest.mark.train
+class TestLocalModels:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def trained(cls, tmp_path_factory):
+        """A short training run with an evaluation after its last update."""
+        pytest.importorskip("torch")
+        from gem.rl.config import TrainConfig
+        from gem.rl.trainer import Trainer
+
+        out = str(tmp_path_factory.mktemp("runs"))
+        sizes = {"steps": 1, "batch": 16, "minibatch": 8, "imitation_steps": 60, "eval_episodes": 24}
+        with Trainer.start(TrainConfig(env=GAME, out=out, name="short", **sizes)) as trainer:
+            trainer.run()
+        return trainer.folder
+
+    def test_a_checkpoint_plays_the_evaluation_of_its_run_with_the_recorded_outcomes(self, trained, capsys):
+        assert main(["eval", "--checkpoint", str(trained.path), "--seeds", "run", "--out", "e"]) == 0
+        out = capsys.readouterr().out
+        assert "24 of 24 episodes ended as the run has recorded for update-000001" in out
+        recorded = trained.read_evaluation(1, "greedy")
+        played = {t.episode: t for t in read_jsonl("e/trajectories.jsonl")}
+        assert [(o["seed"], o["reward"], o["turns"]) for o in recorded] == [
+            (played[i].seed, played[i].total_reward, len(played[i].turns)) for i in range(24)
+        ]
+        assert len({(o["reward"], o["turns"]) for o in recorded}) > 1  # the outcomes differ
+
+    def test_outcomes_that_differ_from_those_of_the_run_are_counted(self, trained, capsys):
+        text = trained.evaluations.read_text()
+        try:
+            trained.evaluations.write_text(text.replace('"turns": 4', '"turns": 5'))
+            assert main(["eval", "--checkpoint", str(trained.path), "--seeds", "run", "--out", "e"]) == 0
+        finally:
+            trained.evaluations.write_text(text)
+        assert re.search(r"\b\d+ of 24 episodes", out := capsys.readouterr().out) and "24 of 24 ep" not in out
+
+    def test_a_model_in_a_folder_is_sampled_as_in_training(self, trained, capsys):
+        folder = str(trained.checkpoints / "update-000001")
+        flags = ["--env", GAME, "--limit", "4", "--rollouts", "2", "--temperature", "1", "--seed", "3"]
+        for out in ("a", "b"):
+            assert main(["eval", "--model", folder, *flags, "--out", out]) == 0
+        a, b = ({t.episode: t for t in read_jsonl(f"{out}/trajectories.jsonl")} for out in "ab")
+        assert len(a) == 8 and [a[i].turns[0].sampled_ids for i in a] == [b[i].turns[0].sampled_ids for i in a]
+        assert all(turn.logprobs and turn.context for t in a.values() for turn in t.turns)
+        assert main(["eval", "--resume", "a"]) == 0
+        assert main(["eval", "--resume", "a", "--temperature", "0.5"]) == 2
+        assert "policy.sampling.temperature was 1.0, now 0.5" in capsys.readouterr().err
+
+    def test_a_checkpoint_is_evaluated_in_its_own_environment_by_default(self, trained):
+        assert main(["eval", "--checkpoint", str(trained.path), "--limit", "3", "--out", "e"]) == 0
+        assert [env["id"] for env in json.loads(Path("e/report.json").read_text())["envs"]] == [GAME]
+
+    @pytest.mark.parametrize(
+        ("flags", "message"),
+        [
+            (["--base-url", "http://x/v1"], "--base-url has no effect with --checkpoint"),
+            (["--seeds", "run", "--env", GAME], "--env has no effect with --seeds run"),
+            (["--rollouts", "2"], "--rollouts above 1 needs --temperature above 0"),
+            (["--device", "abacus"], "cannot use the device 'abacus'"),
+            (["--max-tokens", "100000"], "leaves no room for a prompt"),
+        ],
+    )
+    def test_flags_without_a_meaning_for_a_checkpoint_are_one_line(self, flags, message, trained, usage_error):
+        assert message in usage_error("eval", "--checkpoint", str(trained.path), *flags)
 
 
 class TestEndpoints:

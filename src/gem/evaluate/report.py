@@ -91,6 +91,7 @@ class EnvScore:
         id, wrappers: the environment.
         description: which tasks were asked.
         planned: number of samples to take, tasks times rollouts.
+        distinct: number of different tasks; equal episodes of several seeds are one.
         done, failed: samples with a score; samples whose last attempt failed.
         score: mean reward per episode.
         solved: share of solved episodes.
@@ -109,6 +110,7 @@ class EnvScore:
     wrappers: str
     description: str
     planned: int
+    distinct: int
     done: int
     failed: int
     score: Estimate
@@ -164,6 +166,7 @@ def env_score(
         wrappers=wrappers,
         description=description,
         planned=sum(map(len, samples.values())),
+        distinct=len(samples),
         done=len(done),
         failed=len(failures),
         score=_mean([[s.score for s in rollouts] for rollouts in scored.values()], bounds),

@@ -32,7 +32,7 @@ _PROGRESS_SHARE = 20  # summarizing takes at most this fraction of the time, 1/2
 
 def evaluate(
     policy: Policy | str,
-    envs: str | EvalEnv | Sequence[str | EvalEnv],
+    envs: str | EvalEnv | TaskSet | Sequence[str | EvalEnv | TaskSet],
     *,
     limit: int = 100,
     rollouts: int = 1,
@@ -54,7 +54,8 @@ def evaluate(
 
     Args:
         policy: a policy; or "oracle", "random" or "constant:TEXT".
-        envs: ids of environments, or EvalEnv for one with its own limit, wrappers or arguments.
+        envs: ids of environments; or EvalEnv for one with its own limit, wrappers or arguments; or TaskSet for one with
+            given tasks.
         limit: maximum number of tasks per environment.
         rollouts: number of times that each task is played.
         concurrency: maximum number of episodes at once.
@@ -87,7 +88,11 @@ def evaluate(
             f"{rollouts} rollouts of {policy!r} would be equal: the seed of the task decides them; raise limit"
         )
     player, innermost = _player(policy)
-    plan = [plan_tasks(env, limit, innermost=innermost) for env in _eval_envs(envs, wrappers)]
+    tokenizer = getattr(player, "tokenizer", None)
+    plan = [
+        env if isinstance(env, TaskSet) else plan_tasks(env, limit, innermost=innermost, tokenizer=tokenizer)
+        for env in _eval_envs(envs, wrappers)
+    ]
     settings = _settings(player, policy, plan, rollouts)
     run = _Run(player, plan, rollouts, settings, out, progress)
     folder = None if out is None else EvalFolder(out, {**settings, "notes": dict(notes or {})}, resume=resume)
@@ -274,11 +279,13 @@ def _player(policy: Policy | str) -> tuple[Policy, list[Callable[[Any], Any]]]:
     return policy, []
 
 
-def _eval_envs(envs: str | EvalEnv | Sequence[str | EvalEnv], wrappers: str) -> list[EvalEnv]:
-    listed = [envs] if isinstance(envs, (str, EvalEnv)) else list(envs)
-    made = [env if isinstance(env, EvalEnv) else EvalEnv(id=env) for env in listed]
-    made = [env if env.wrappers else replace(env, wrappers=wrappers) for env in made]
-    labels = [env.label for env in made]
+def _eval_envs(
+    envs: str | EvalEnv | TaskSet | Sequence[str | EvalEnv | TaskSet], wrappers: str
+) -> list[EvalEnv | TaskSet]:
+    listed = [envs] if isinstance(envs, (str, EvalEnv, TaskSet)) else list(envs)
+    made = [EvalEnv(id=env) if isinstance(env, str) else env for env in listed]
+    made = [env if isinstance(env, TaskSet) or env.wrappers else replace(env, wrappers=wrappers) for env in made]
+    labels = [(env.env if isinstance(env, TaskSet) else env).label for env in made]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if not made or twice:
         raise BadValue(f"environments must have different names, got {twice[0]!r} twice" if twice else "no environment")

@@ -76,7 +76,7 @@ class TaskSet:
     description: str
 
 
-def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = ()) -> TaskSet:
+def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = (), tokenizer: Any = None) -> TaskSet:
     """Choose the tasks of an environment.
 
     A data set is asked in a random order that is the same in every run, so that a limit takes a random sample. It is
@@ -85,6 +85,7 @@ def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = ()) -> T
     Args:
         limit: maximum number of tasks, if env has none of its own.
         innermost: wrappers to put below those of env.
+        tokenizer: for wrappers that render a chat template.
 
     Raises:
         BadValue: for a limit below 1.
@@ -93,17 +94,17 @@ def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = ()) -> T
     limit = limit if env.limit is None else env.limit
     if limit < 1:
         raise BadValue(f"limit must be at least 1, got {limit}")
-    wraps = [*innermost, *get_wrapper_fns(env.wrappers)]
+    wraps = [*innermost, *get_wrapper_fns(env.wrappers, tokenizer)]
     kwargs = {**env.kwargs, **_held_out_split(env)}
     with make(env.id, **kwargs) as made:
         rows, caution = rows_of(made), repetition(made)
         if rows is None or rows.generated:
             is_stream = isinstance(getattr(made.unwrapped, "dataset", None), Stream)
             seeds = list(range(limit)) if is_stream else held_out_seeds(limit)
-            tasks = _generated(env, made, seeds)
+            tasks = generated_tasks(env, made, seeds)
             return TaskSet(env, tasks, kwargs, wraps, f"{limit:,} fresh seeds{caution}")
     numbers = [permuted(i, len(rows), "evaluation") for i in range(min(limit, len(rows)))]
-    tasks = _identified(env, [(i, _content(rows[number], number)) for i, number in enumerate(numbers)])
+    tasks = identified(env, [(i, _content(rows[number], number)) for i, number in enumerate(numbers)])
     split = f" of the split {kwargs['split']!r}" if "split" in kwargs else ""
     asked = partial(ask_only, numbers=numbers, shuffle=False)
     if ENV_REGISTRY[env.id].runs != "process":  # the slots share the loaded rows
@@ -171,8 +172,8 @@ def _held_out_split(env: EvalEnv) -> dict[str, str]:
     return {}
 
 
-def _identified(env: EvalEnv, contents: Sequence[tuple[int, Any]]) -> list[Task]:
-    """Return tasks with ids. Equal rows get different ids by their count."""
+def identified(env: EvalEnv, contents: Sequence[tuple[int, Any]]) -> list[Task]:
+    """Return tasks with ids from pairs of a seed and its content. Equal contents get different ids by their count."""
     tasks, seen = [], Counter[str]()
     for seed, content in contents:
         text = json.dumps([env.id, dict(env.kwargs), content], sort_keys=True)
@@ -182,11 +183,11 @@ def _identified(env: EvalEnv, contents: Sequence[tuple[int, Any]]) -> list[Task]
     return tasks
 
 
-def _generated(env: EvalEnv, made: Any, seeds: Sequence[int]) -> list[Task]:
+def generated_tasks(env: EvalEnv, made: Any, seeds: Sequence[int]) -> list[Task]:
     """Return tasks with ids. Equal episodes have the same id if the environment says that they are few."""
     if made.instances() is None:
-        return _identified(env, [(seed, {"seed": seed}) for seed in seeds])
-    return [task for seed in seeds for task in _identified(env, [(seed, _episode(made, seed))])]
+        return identified(env, [(seed, {"seed": seed}) for seed in seeds])
+    return [task for seed in seeds for task in identified(env, [(seed, _episode(made, seed))])]
 
 
 def _episode(made: Any, seed: int) -> Any:

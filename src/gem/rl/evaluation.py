@@ -13,10 +13,20 @@ from typing import Any
 
 from gem.datasets import Stream, Without, hold_back
 from gem.errors import BadValue
-from gem.evaluate.tasks import ask_only, held_out_seeds, repetition, rows_of
+from gem.evaluate.tasks import (
+    EvalEnv,
+    TaskSet,
+    ask_only,
+    generated_tasks,
+    held_out_seeds,
+    identified,
+    repetition,
+    rows_of,
+)
 from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import TrainConfig
 from gem.seeding import derive, permuted
+from gem.wrappers import get_wrapper_fns
 
 Wrap = Callable[[Any], Any]
 
@@ -82,6 +92,27 @@ def _other_split(config: TrainConfig, split: str) -> Evaluation:
         trained=trained,
         held_out_rows=[partial(ask_only, numbers=asked, shuffle=False)],
     )
+
+
+def evaluation_tasks(config: TrainConfig, tokenizer: Any = None) -> TaskSet:
+    """Return the episodes that the evaluations of a run play, for gem.evaluate.
+
+    Args:
+        tokenizer: for wrappers that render a chat template.
+
+    Raises:
+        BadValue: as plan_evaluation().
+    """
+    evaluation = plan_evaluation(config)
+    kwargs = {**config.env_kwargs, **evaluation.env_kwargs}
+    env = EvalEnv(id=config.env, wrappers=config.wrappers, kwargs=kwargs)
+    if evaluation.held_out_rows:
+        tasks = identified(env, [(seed, {"row": seed, "of": evaluation.description}) for seed in evaluation.seeds])
+    else:
+        with make(config.env, **kwargs) as made:
+            tasks = generated_tasks(env, made, evaluation.seeds)
+    wraps = [*evaluation.held_out_rows, *get_wrapper_fns(config.wrappers, tokenizer)]
+    return TaskSet(env, tasks, kwargs, wraps, f"the evaluation of the run: {evaluation.description}")
 
 
 def group_order(config: TrainConfig, evaluation: Evaluation) -> tuple[Sequence[Wrap], Callable[[int], int]]:

@@ -5,6 +5,7 @@ Axes: B sequences, T tokens, V vocabulary.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -267,6 +268,24 @@ def save_pretrained(policy: CausalLMPolicy, folder: Path) -> None:
     with _no_progress_bars():
         policy.model.save_pretrained(folder)
         policy.tokenizer.save_pretrained(folder)
+
+
+def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, dict[str, Any]]:
+    """Load the policy of a checkpoint, and the state of the run that saved it (``update``, ``max_new_tokens``, …).
+
+    Raises:
+        BadValue: if the model cannot be loaded.
+    """
+    state: dict[str, Any] = json.loads((source / "state.json").read_text())
+    model, tokenizer = load_pretrained(source)
+    policy = CausalLMPolicy(
+        model.to(config.device),
+        tokenizer,
+        temperature=config.temperature,
+        max_new_tokens=state["max_new_tokens"],
+        seed=config.seed,
+    )
+    return policy, state
 
 
 def load_pretrained(name: str | os.PathLike[str], *, seed: int = 0) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,13 @@ KEPT = 2  # number of checkpoints kept: the newest, and the one before in case t
 
 
 class RunFolder:
-    """``runs/<name>/`` with config.json, metrics.jsonl, trajectories.jsonl, checkpoints/ and curve.png."""
+    """``runs/<name>/``: config.json, {metrics,trajectories,evaluations}.jsonl, checkpoints/ and curve.png."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.config_file, self.curve = path / "config.json", path / "curve.png"
         self.metrics, self.trajectories = path / "metrics.jsonl", path / "trajectories.jsonl"
+        self.evaluations = path / "evaluations.jsonl"
         self.checkpoints = path / "checkpoints"
 
     @classmethod
@@ -42,6 +43,7 @@ class RunFolder:
             run.write_config(config)
             run.metrics.touch()
             run.trajectories.touch()
+            run.evaluations.touch()
         except OSError as e:
             raise BadValue(f"cannot write the run to {path}: {e.strerror}") from e
         return run
@@ -85,25 +87,58 @@ class RunFolder:
     def append_trajectories(self, trajectories: Iterable[Trajectory]) -> None:
         _append(self.trajectories, [json.dumps(t.to_json()) for t in trajectories])
 
+    def append_evaluation(self, update: int, mode: str, played: Sequence[Trajectory]) -> None:
+        """Record the outcome of each episode of an evaluation.
+
+        Args:
+            update: number of updates so far.
+            mode: "greedy" or "sampled".
+        """
+        outcomes = [outcome_of(trajectory) for trajectory in played]
+        _append(self.evaluations, [json.dumps({"update": update, "mode": mode, "outcomes": outcomes})])
+
+    def read_evaluation(self, update: int, mode: str) -> list[dict[str, Any]]:
+        """Return the outcomes that append_evaluation() recorded; none for an update without an evaluation."""
+        lines = self.evaluations.read_text().splitlines() if self.evaluations.exists() else []
+        found = [row for row in map(json.loads, lines) if (row["update"], row["mode"]) == (update, mode)]
+        return found[-1]["outcomes"] if found else []
+
     def read_metrics(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.metrics.read_text().splitlines()]
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes in bytes of the metrics and trajectories files, by name, for truncate_to()."""
-        return {file.name: file.stat().st_size for file in (self.metrics, self.trajectories)}
+        """Return the sizes in bytes of the files that grow, by name, for truncate_to()."""
+        return {file.name: file.stat().st_size for file in self._growing if file.exists()}
+
+    @property
+    def _growing(self) -> tuple[Path, ...]:
+        return self.metrics, self.trajectories, self.evaluations
 
     def truncate_to(self, sizes: Mapping[str, int]) -> None:
-        """Truncate the metrics and trajectories files to the result of an earlier sizes().
+        """Truncate the files that grow to the result of an earlier sizes().
 
         A resumed run writes the removed rows again.
 
         Raises:
             BadValue: if a file is shorter than its earlier size.
         """
-        for file in (self.metrics, self.trajectories):
+        for file in self._growing:
+            if file.name not in sizes:  # the run was started by a version that did not write it
+                file.touch()
+                continue
             if file.stat().st_size < sizes[file.name]:
                 raise BadValue(f"{file} is shorter than at its checkpoint; it was modified since")
             os.truncate(file, sizes[file.name])
+
+
+def outcome_of(trajectory: Trajectory) -> dict[str, Any]:
+    """Return the seed, the reward (None if the episode failed), the number of turns and the end of an episode."""
+    return {
+        "seed": trajectory.seed,
+        "reward": None if trajectory.failure is not None else trajectory.total_reward,
+        "turns": len(trajectory.turns),
+        "stop_reason": trajectory.stop_reason,
+    }
 
 
 def save_checkpoint(folder: Path, update: int, write: Callable[[Path], None]) -> Path:

@@ -32,7 +32,7 @@ from gem.rl.policy import (
     CausalLMPolicy,
     build_policy,
     check_device,
-    load_pretrained,
+    load_checkpoint,
     save_pretrained,
 )
 from gem.rl.run_folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint
@@ -113,18 +113,10 @@ class Trainer:
             folder.truncate_to(dict.fromkeys(folder.sizes(), 0))
             return cls(config, folder, build_policy(config), started)
         source = newest_checkpoint(folder.checkpoints)
-        state = json.loads((source / "state.json").read_text())
+        policy, state = load_checkpoint(source, config)
         if steps is not None and steps <= state["update"]:
             raise BadValue(f"steps must exceed the {state['update']} updates that are done, got {steps}")
-        model, tokenizer = load_pretrained(source)
-        model.config._name_or_path = config.model or ""  # trajectories name the model that was given
-        policy = CausalLMPolicy(
-            model.to(config.device),
-            tokenizer,
-            temperature=config.temperature,
-            max_new_tokens=state["max_new_tokens"],
-            seed=config.seed,
-        )
+        policy.model.config._name_or_path = config.model or ""  # trajectories name the model that was given
         trainer = cls(config, folder, policy, started)
         trainer.learner.load(source)
         trainer.collector.set_state(state["collector"])
@@ -258,13 +250,18 @@ class Trainer:
     def evaluate(self, *, both: bool) -> Metrics:
         """Play the episodes of self.evaluation and return their metrics by mode ("greedy", "sampled"); see summarize().
 
+        Appends the outcomes to evaluations.jsonl.
+
         Args:
             both: evaluate greedily and with the sampling settings of training. If False, evaluate only greedily.
         """
         policies = {"greedy": self.policy.greedy()}
         if both:  # a separate seed, so that evaluation is not correlated with training
             policies["sampled"] = self.policy.variant(seed=derive(self.config.seed, "evaluation"))
-        return {name: summarize(self._play(p)) for name, p in policies.items()}
+        played = {name: self._play(p) for name, p in policies.items()}
+        for name, trajectories in played.items():
+            self.folder.append_evaluation(self.update, name, trajectories)
+        return {name: summarize(trajectories) for name, trajectories in played.items()}
 
     def show_game(self) -> Trajectory:
         """Play the first episode of the evaluation greedily with the current policy."""
