@@ -12,6 +12,7 @@ from gem.errors import BadValue, require
 from gem.evaluate.records import read_records
 from gem.evaluate.tasks import EvalEnv, TaskSet
 from gem.policies import Policy
+from gem.rl.evaluation import evaluation_tasks
 from gem.rl.run_folder import RunFolder, newest_checkpoint, outcome_of
 
 CONCURRENCY, TIMEOUT_S = 128, 600.0
@@ -92,8 +93,8 @@ def open_policy(settings: Mapping[str, Any], stack: ExitStack) -> tuple[Policy |
         return str(settings["policy"]), []
     if kind == "an endpoint":
         return _endpoint_policy(settings, stack), []
-    torch = require("torch", extra="train")
-    return _checkpoint_policy(settings, torch) if kind == "--checkpoint" else (_folder_policy(settings), [])
+    library = require("gem.rl.policy", extra="train")  # imports PyTorch, which takes seconds
+    return _checkpoint_policy(settings, library) if kind == "--checkpoint" else (_folder_policy(settings, library), [])
 
 
 def environment_of(run: str) -> EvalEnv:
@@ -141,25 +142,20 @@ def _endpoint_policy(settings: Mapping[str, Any], stack: ExitStack) -> Policy:
     return EndpointPolicy(endpoint, system=settings.get("system"), seed=settings.get("seed"), **sampling)
 
 
-def _folder_policy(settings: Mapping[str, Any]) -> Policy:
-    from gem.rl.policy import CausalLMPolicy, check_device, load_pretrained
+def _folder_policy(settings: Mapping[str, Any], library: Any) -> Policy:
+    library.check_device(device := settings.get("device", "cpu"))
+    model, tokenizer = library.load_pretrained(settings["model"])
+    policy: Policy = library.CausalLMPolicy(model.to(device), tokenizer, **_sampling(settings, LOCAL_TOKENS))
+    return policy
 
-    check_device(device := settings.get("device", "cpu"))
-    model, tokenizer = load_pretrained(settings["model"])
-    return CausalLMPolicy(model.to(device), tokenizer, **_sampling(settings, LOCAL_TOKENS))
 
-
-def _checkpoint_policy(settings: Mapping[str, Any], torch: Any) -> tuple[Policy, list[TaskSet]]:
-    from gem.rl.evaluation import evaluation_tasks
-    from gem.rl.policy import CausalLMPolicy, check_device, load_checkpoint
-
+def _checkpoint_policy(settings: Mapping[str, Any], library: Any) -> tuple[Policy, list[TaskSet]]:
     run, config = RunFolder.open(settings["checkpoint"])
     source = newest_checkpoint(run.checkpoints)
-    check_device(device := settings.get("device", "cpu"))
-    torch.set_num_threads(config.threads)  # as in the run, for the same sums
-    loaded, _ = load_checkpoint(source, config)
+    library.check_device(device := settings.get("device", "cpu"))
+    loaded, _ = library.load_checkpoint(source, config)
     sampling = _sampling(settings, loaded.max_new_tokens)
-    policy = CausalLMPolicy(loaded.model.to(device), loaded.tokenizer, **sampling)
+    policy = library.CausalLMPolicy(loaded.model.to(device), loaded.tokenizer, **sampling)
     return policy, [evaluation_tasks(config, policy.tokenizer)] if "seeds" in settings else []
 
 

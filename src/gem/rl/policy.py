@@ -273,9 +273,12 @@ def save_pretrained(policy: CausalLMPolicy, folder: Path) -> None:
 def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, dict[str, Any]]:
     """Load the policy of a checkpoint, and the state of the run that saved it (``update``, ``max_new_tokens``, …).
 
+    Also sets the number of threads of the run, which decides the order of sums.
+
     Raises:
         BadValue: if the model cannot be loaded.
     """
+    torch.set_num_threads(config.threads)
     state: dict[str, Any] = json.loads((source / "state.json").read_text())
     model, tokenizer = load_pretrained(source)
     policy = CausalLMPolicy(
