@@ -132,7 +132,7 @@ SUB_ROWS = {
     "rl": [
         ("advantages", "losses", "metrics", "scoring", "tiny"),
         ("config",),
-        ("checks", "memory"),
+        ("checks", "memory", "monitor"),
         ("batch", "evaluation", "policy", "run_folder"),
         ("imitation",),
         ("critic",),

@@ -62,6 +62,15 @@ def test_a_run_says_whether_it_reached_its_targets_and_can_be_lengthened(tmp_pat
     assert f"{done + 1} updates, {8 * (done + 1)} episodes" in capsys.readouterr().out
 
 
+def test_a_warning_is_printed_once_and_recorded_in_the_metrics(tmp_path, capsys):
+    flags = [*SMALL, "--steps=5", "--max-new-tokens=2"]
+    assert main(["train", "--out", str(tmp_path), "--name", "r", *flags]) == 0
+    out = capsys.readouterr().out
+    assert out.count("raise --max-new-tokens") == 1 and "warning, update 3: 100% of the replies are cut" in out
+    rows = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines()]
+    assert ["cut_replies" in row["warnings"] for row in rows] == [False, False, True, True, True]
+
+
 def test_ctrl_c_finishes_the_update_saves_and_prints_how_to_resume(tmp_path):
     flags = [*SMALL, "--steps=500"]
     process = subprocess.Popen(

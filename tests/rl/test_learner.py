@@ -97,3 +97,17 @@ def test_micro_batches_have_the_gradient_and_the_metrics_of_the_minibatch(aggreg
     for gradient, metrics in found[1:]:
         assert gradient == pytest.approx(found[0][0], abs=1e-6)
         assert metrics == pytest.approx(found[0][1], abs=1e-6)
+
+
+def test_the_gap_between_sampler_and_scorer_is_measured_on_turns_of_the_current_policy():
+    policy = TabularPolicy()
+    policy.version = 1
+    made = learner(policy)
+    episode = long_and_short()[1]
+    scored = [x.item() for x in policy.logps(episode)]
+    trajectory = episode.trajectory([scored[0] - 0.5, scored[1], scored[2], scored[3] - 0.1])
+    assert made.sampler_gap([trajectory]) is None  # an older policy sampled it
+    trajectory.turns[-1].policy_version = 1
+    assert made.sampler_gap([trajectory]) == pytest.approx(0.1)
+    trajectory.turns[0].policy_version = 1
+    assert made.sampler_gap([trajectory]) == pytest.approx(0.15)

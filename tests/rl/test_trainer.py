@@ -62,7 +62,7 @@ def test_a_run_writes_metrics_trajectories_and_a_loadable_checkpoint(finished: P
     assert [row["update"] for row in rows] == [1, 2, 3, 4, 5, 6]
     assert rows[-1]["episodes"] == 96
     assert [row["update"] for row in rows if "eval" in row] == [3, 6]
-    assert rows[0]["kl_to_start"] >= 0.0
+    assert rows[0]["kl_to_start"] >= 0.0 and all(0.0 <= row["sampler_gap"] < 1e-4 for row in rows)
     assert len(list(read_jsonl(finished / "trajectories.jsonl"))) == 6 * TrainConfig().keep_trajectories
     newest = run_folder.newest_checkpoint(finished / "checkpoints")
     assert newest.name == "update-000006"

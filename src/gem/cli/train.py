@@ -39,6 +39,7 @@ from gem.core import Optimum
 from gem.errors import BadValue, require
 from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
+from gem.rl.monitor import WARNINGS
 from gem.rl.run_folder import RunFolder
 from gem.trajectory import Trajectory
 
@@ -208,6 +209,7 @@ class _Display:
         self.warm_up = self.progress.add_task("warm-up on random play", total=None, visible=False)
         self.training = self.progress.add_task("updates", total=updates, start=False)
         self.evaluation = "not yet"
+        self.warned: set[str] = set()
         self.live = Live(self.progress, console=console, refresh_per_second=4) if console.is_terminal else None
 
     def __enter__(self) -> _Display:
@@ -248,6 +250,12 @@ class _Display:
                 f"{metrics['time']['episodes_per_second']:.0f} episodes/s  evaluation: {self.evaluation}",
                 soft_wrap=True,
             )
+
+        for name in metrics["warnings"]:
+            if name not in self.warned:
+                self.warned.add(name)
+                text = WARNINGS[name].text.format_map(metrics)
+                self.console.print(f"warning, update {metrics['update']}: {text}", soft_wrap=True, highlight=False)
 
     def _panel(self, metrics: dict[str, Any]) -> Table:
         rows = Table.grid(padding=(0, 2))

@@ -40,6 +40,7 @@ from gem.trajectory import Trajectory
 
 WARMUP_UPDATES = 10  # updates of linear learning-rate warm-up, because Adam's first steps are as large as later steps
 _SUMS = frozenset({"loss", "kl_to_start"})  # metrics that are added over micro-batches; the others are averaged
+GAP_EPISODES = 16  # episodes of a batch that are scored to compare sampler and scorer
 FINAL_RATE = 0.1  # of the peak learning rate
 
 
@@ -114,7 +115,8 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with explained_memory_errors(learning_advice(config)):
-            return self._learn(trajectories, update, rate)
+            gap = self.sampler_gap(trajectories)
+            return {**self._learn(trajectories, update, rate), "sampler_gap": gap}
 
     def _learn(self, trajectories: Sequence[Trajectory], update: int, rate: float) -> Metrics:
         config, model = self.config, self.policy.model
@@ -244,6 +246,23 @@ class Learner:
                 loss = loss + config.kl * penalty
             log["kl_to_start"] = float(penalty.detach())
         return loss, {**log, "loss": float(loss.detach()), "entropy": float(entropy.detach())}
+
+    def sampler_gap(self, trajectories: Sequence[Trajectory]) -> float | None:
+        """Return the mean absolute difference, in nats, between sampler's and policy's log-probabilities of tokens.
+
+        Scores at most GAP_EPISODES episodes, and counts only turns that the policy's current version sampled; None if
+        there are none.
+        """
+        version = self.policy.version
+        current = [t for t in trajectories if t.turns[-1].policy_version == version][:GAP_EPISODES]
+        gaps: list[float] = []
+        for e in self._scored(pack(current), self.policy, lambda example, logp_T: replace(example, old_T=logp_T)):
+            s, turns = e.sequence, current[e.episode].turns
+            assert e.old_T is not None
+            for k, trained, scored, sampled in zip(s.turn_T, s.loss_mask_T, e.old_T, s.logprobs_T, strict=True):
+                if trained and turns[k].policy_version == version:
+                    gaps.append(abs(scored - sampled))
+        return statistics.fmean(gaps) if gaps else None
 
     @torch.no_grad()
     def _scored(

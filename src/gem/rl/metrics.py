@@ -22,7 +22,8 @@ def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
     """Return the metrics of a batch of episodes.
 
     ``failed`` counts failed episodes; all other metrics exclude them, and are None if they have nothing to average.
-    ``overflowed`` is the share of episodes truncated by the token limit.
+    ``overflowed`` is the share of episodes truncated by the token limit; ``cut_replies`` that of replies that reached
+    their own limit. docs/reference/metrics.md explains all of them.
     """
     completed = [t for t in trajectories if t.failure is None]
     won = [len(t.turns) for t in completed if t.solved]
@@ -31,6 +32,9 @@ def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
         "success": len(won) / len(completed) if completed else None,
         "turns_when_won": statistics.fmean(won) if won else None,
         "reward": statistics.fmean(t.total_reward for t in completed) if completed else None,
+        "reward_std": statistics.pstdev(t.total_reward for t in completed) if completed else None,
+        "reply_tokens": statistics.fmean(len(turn.sampled_ids) for turn in turns) if turns else None,
+        "cut_replies": sum(turn.finish == "length" for turn in turns) / len(turns) if turns else None,
         "invalid": sum(turn.invalid is not None for turn in turns) / len(turns) if turns else None,
         "overflowed": sum(t.stop_reason == StopReason.MAX_TOKENS for t in completed) / len(completed)
         if completed

@@ -28,6 +28,7 @@ from gem.rl.evaluation import Wrap, group_order, plan_evaluation
 from gem.rl.imitation import imitate_random_play
 from gem.rl.learner import Learner
 from gem.rl.metrics import Metrics, peak_memory_mib, summarize
+from gem.rl.monitor import TrainingMonitor
 from gem.rl.policy import (
     CausalLMPolicy,
     build_policy,
@@ -61,6 +62,7 @@ class Trainer:
     def __init__(self, config: TrainConfig, folder: RunFolder, policy: CausalLMPolicy, started: float) -> None:
         self.config, self.folder, self.policy = config, folder, policy
         self.learner = Learner(config, policy)
+        self.monitor = TrainingMonitor(config)
         self.evaluation = plan_evaluation(config)
         self.collector: Collector | GroupCollector
         if config.group_size == 1:
@@ -127,6 +129,8 @@ class Trainer:
         trainer._seconds_before, trainer._cpu_before = state["seconds"], state["cpu_seconds"]
         folder.truncate_to(state["sizes"])
         folder.write_config(config)
+        for row in folder.read_metrics():
+            trainer.monitor.check(row)
         return trainer
 
     @property
@@ -218,6 +222,7 @@ class Trainer:
             **counts,
             **learned,
         }
+        metrics["warnings"] = self.monitor.check(metrics)
         finished = time.perf_counter()
         if self.done or self.update % self.config.eval_every == 0:
             targets = self.config.targets
