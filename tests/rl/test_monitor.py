@@ -3,7 +3,7 @@
 import pytest
 
 from gem.rl.config import TrainConfig
-from gem.rl.monitor import PATIENCE, WARNINGS, TrainingMonitor
+from gem.rl.monitor import IN_A_ROW, WARNINGS, TrainingMonitor
 
 HEALTHY = {
     "success": 0.5,
@@ -35,7 +35,7 @@ def test_a_healthy_run_has_no_warnings():
 def test_a_condition_that_holds_for_some_updates_in_a_row_is_a_warning(name):
     monitor, ill = TrainingMonitor(CONFIG), {**HEALTHY, **ILL[name]}
     monitor.check(HEALTHY)
-    assert [monitor.check(ill) for _ in range(PATIENCE)] == [*[[]] * (PATIENCE - 1), [name]]
+    assert [monitor.check(ill) for _ in range(IN_A_ROW)] == [*[[]] * (IN_A_ROW - 1), [name]]
     assert monitor.check(HEALTHY) == [] == monitor.check(ill)
     assert WARNINGS[name].text.format_map(ill)
 
@@ -50,4 +50,4 @@ def test_a_skilled_policy_may_have_equal_rewards_and_a_low_entropy(name):
 def test_groups_that_were_replaced_count_among_those_that_were_played():
     monitor = TrainingMonitor(TrainConfig(advantage="grpo", group_size=4, refill_groups=True))
     assert not any(monitor.check({**HEALTHY, "groups_equal": 150}) for _ in range(10))
-    assert [monitor.check({**HEALTHY, "groups_equal": 200}) for _ in range(PATIENCE)][-1] == ["equal_groups"]
+    assert [monitor.check({**HEALTHY, "groups_equal": 200}) for _ in range(IN_A_ROW)][-1] == ["equal_groups"]

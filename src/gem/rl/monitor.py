@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gem.rl.config import TrainConfig
 from gem.rl.metrics import Metrics
 
-PATIENCE = 3  # updates in a row in which a condition must hold: single batches vary
+IN_A_ROW = 3  # updates in a row in which a condition must hold: single batches vary
 MAX_CUT = 0.05  # share of replies that reached the token limit
 MAX_EQUAL = 0.75  # share of groups without variance
 MAX_GAP = 0.02  # nats; rounding in bfloat16 stays below it
@@ -83,9 +83,9 @@ class TrainingMonitor:
         self._in_a_row = dict.fromkeys(WARNINGS, 0)
 
     def check(self, row: Metrics) -> list[str]:
-        """Return the names of the warnings whose conditions held in this and the previous PATIENCE - 1 rows."""
+        """Return the names of the warnings whose conditions held in this and the previous IN_A_ROW - 1 rows."""
         self._first = self._first or row
         for name, warning in WARNINGS.items():
             holds = warning.holds(row, self._first, self._config)
             self._in_a_row[name] = self._in_a_row[name] + 1 if holds else 0
-        return [name for name, count in self._in_a_row.items() if count >= PATIENCE]
+        return [name for name, count in self._in_a_row.items() if count >= IN_A_ROW]
