@@ -14,6 +14,7 @@ from gem.graders.math_conditions import AllOf, AnyOf, SameFormula
 from gem.graders.math_equal import ROUNDING, Verdict, all_of, any_of, same_step, same_values
 from gem.graders.math_form import has_asked_form
 from gem.graders.math_notation import same_notation
+from gem.graders.math_parameters import same_parameter, same_parameters
 from gem.graders.math_question import (
     asked_kind,
     asked_unit,
@@ -24,11 +25,15 @@ from gem.graders.math_question import (
     asks_percentage,
     asks_rounding,
     counted_things,
+    counts_things,
     integers_in,
+    is_other_name,
     is_rounding,
+    positives_in,
 )
 from gem.graders.math_read import ParsedAnswer, read
 from gem.graders.math_readings import interpretations
+from gem.graders.math_restrictions import without_remark_on_domain
 from gem.graders.math_rewrite import rewrite
 from gem.graders.math_scalars import half_digit
 from gem.graders.math_units import is_known_unit, is_listed_unit
@@ -64,20 +69,7 @@ _DATE = re.compile(
     rf"(?P<second>{_MONTH}))(?:,?\s*(?P<year>\d{{4}}))?",
     re.IGNORECASE,
 )
-_PARAMETER = re.compile(
-    r"(?:,|\(|\\text\{\s*,?\s*(?:for|where)[^{}]*\}|\b(?:for|where)\b)\s*(?P<letter>[a-zA-Z])\s*\\in\s*"
-    r"\\mathbb\s*\{?(?P<set>[NZR])\}?\s*\)?$"
-)
-_CONSTANT = re.compile(
-    r"[\s,(]*(?:\\text\{\s*,?\s*)?\b(?:for (?:some|any) (?:real )?constant|where)\s*\}?\s*(?P<letter>[a-zA-Z])\b"
-    r"\s*(?:(?<=[ }]\w)|(?:\\text\{\s*)?\s*is (?:a|any|an arbitrary)(?: real)? (?:constant|number)\s*\}?)\s*[)}]?$"
-)
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
-_LETTERS = re.compile(r"\\[a-zA-Z]+|[a-zA-Z]")
-_CONSTANT_AT_END = re.compile(
-    r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^cCkK\\])*)\+\s*(?:[ckCK](?:_\{?[0-9]\}?)?|(?:\\text\{)?const(?:ant)?\.?\}?)"
-)
-_INTEGRAL = re.compile(r"((?:\\[a-zA-Z]+(?![a-zA-Z])|[^a-zA-Z\\]|[extuyz])*)\+C")
 
 
 _DERIVATIVE = re.compile(r"(?:[fghy]'+(?:\([a-z]\))?|\\frac\{d(?:\^\d)?[a-zA-Z]?\}\{d[a-z](?:\^\d)?\})\s*=")
@@ -112,6 +104,15 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
         )
     if question and _DERIVATIVE.match(answer.clean) and not _ASKS_DERIVATIVE.search(f"{question} {gold.clean}"):
         return False  # f'(x) = 2x for a question about f
+    if (
+        isinstance(answer.value, Named)
+        and not isinstance(gold.value, Named)
+        and is_other_name(answer.value.name, question)
+    ):
+        return False
+    said = without_remark_on_domain(answer.clean, gold.clean, question)
+    if said != answer.clean:
+        return compare(read(said), gold, question)
     if (decided := same_notation(answer.clean, gold.clean, question)) is not None:
         return decided
     rewritten = rewrite(answer.clean, question), rewrite(gold.clean, question)
@@ -120,10 +121,17 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
     if asks_for_choices(question) and re.fullmatch("A?B?C?D?E?", gold.clean) and len(gold.clean) > 1:
         letters = re.sub(r"\\text|\band\b|[^a-zA-Z]", "", answer.clean)
         return "".join(sorted(letters)) == gold.clean
-    if (integrals := _integrals(answer.clean, gold.clean)) is not None:
-        return SameFormula(*integrals, up_to_constant=True)
-    if (texts := _same_parameter(answer.clean, gold.clean)) is not None:
-        return compare(read(texts[0]), read(texts[1]), question)
+    family = same_parameters(answer.clean, gold.clean, question)
+    if isinstance(family, SameFormula):
+        return family
+    if (texts := same_parameter(answer.clean, gold.clean)) is not None:
+        return any_of((compare(read(texts[0]), read(texts[1]), question), family or False))
+    if family is not None:
+        return any_of((_compare_readings(answer, gold, question), family))
+    return _compare_readings(answer, gold, question)
+
+
+def _compare_readings(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Verdict:
     if (chosen := _same_choice(answer, gold, question)) is not None:
         return chosen
     if not has_asked_form(answer.clean, gold.clean, question):
@@ -132,7 +140,9 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
     pairs = [(_with_known_units(_asked(a, question), context), g) for a, g in interpretations(answer, gold, question)]
     if noun := asked_kind(question):
         pairs = [(_without_noun(a, noun), _without_noun(g, noun)) for a, g in pairs]
-    pairs = [(a, _in_asked_unit(a, g, question)) for a, g in pairs]
+    pairs = [(_in_asked_unit(g, a, question), _in_asked_unit(a, g, question)) for a, g in pairs]
+    if counts_things(question):
+        pairs = [(a, g) for a, g in pairs if not _is_measured(a) or _is_measured(g)]
     if asks_percentage(question):
         pairs += [(_without_percent(a), _without_percent(g)) for a, g in pairs]
     if asks_order(question):
@@ -140,8 +150,10 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
     verdicts: list[Verdict] = [same_values(a, g) for a, g in pairs]
     if asks_rounding(question) and not is_rounding(question):
         verdicts += [_rounded(a, g, gold.clean) for a, g in pairs]
-    letters = integers_in(question)
-    return any_of(_over_integers(verdict, letters) if letters else verdict for verdict in verdicts)
+    letters, positive = integers_in(question), " ".join(positives_in(question))
+    return any_of(
+        _over_integers(verdict, letters, positive) if letters or positive else verdict for verdict in verdicts
+    )
 
 
 def _same_choice(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Verdict | None:
@@ -179,13 +191,18 @@ def _asked(value: Value, question: str) -> Value:
 
 
 def _in_asked_unit(a: Value, g: Value, question: str) -> Value:
-    """Give a reference answer without a unit the unit that the question asks for, if the answer has a listed unit."""
+    """Give a value without a unit the unit that the question asks for, if the other value has a listed unit."""
     if not isinstance(a, (Number, Formula)) or not isinstance(g, (Number, Formula)) or g.unit or not a.unit:
         return g
     unit = asked_unit(question)
     if unit is None or (unit == "degree" and a.unit != "radian") or not is_listed_unit(a.unit):
         return g
     return replace(g, unit=unit)
+
+
+def _is_measured(value: Value) -> bool:
+    value = value.value if isinstance(value, Named) else value
+    return isinstance(value, (Number, Formula)) and value.unit not in ("", "%") and is_listed_unit(value.unit)
 
 
 def _without_noun(value: Value, noun: str) -> Value:
@@ -203,14 +220,14 @@ def _rounded(a: Value, g: Value, gold: str) -> Verdict:
     return half > 0 and same_step(a, g, half * (1 - ROUNDING))
 
 
-def _over_integers(verdict: Verdict, letters: str) -> Verdict:
-    """Restrict letters in the formulas of a verdict to integers."""
+def _over_integers(verdict: Verdict, letters: str, positive: str) -> Verdict:
+    """Restrict letters in the formulas of a verdict to integers and to positive numbers."""
     if isinstance(verdict, SameFormula):
-        return replace(verdict, integers=letters)
+        return replace(verdict, integers=letters, positive=positive)
     if isinstance(verdict, AllOf):
-        return all_of(_over_integers(each, letters) for each in verdict.conditions)
+        return all_of(_over_integers(each, letters, positive) for each in verdict.conditions)
     if isinstance(verdict, AnyOf):
-        return any_of(_over_integers(each, letters) for each in verdict.conditions)
+        return any_of(_over_integers(each, letters, positive) for each in verdict.conditions)
     return verdict
 
 
@@ -228,47 +245,6 @@ def _says_possible(text: str, question: str) -> str:
     if match is None or not re.search(r"\b(?:is it possible|can|could)\b", question, re.IGNORECASE):
         return ""
     return "no" if match["no"] or match["never"] else "yes"
-
-
-def _parameter(text: str) -> tuple[str, str, str]:
-    r"""Return a text without the declaration of its parameter, the parameter and its set ("R" for a constant).
-
-    >>> _parameter(r"2k\pi, k\in\mathbb{Z}"), _parameter(r"ax\text{ for some constant }a"), _parameter("2k")
-    (('2k\\pi', 'k', 'Z'), ('ax', 'a', 'R'), ('2k', '', ''))
-    """
-    match = _PARAMETER.search(text) or _CONSTANT.search(text)
-    if match is None:
-        return text, "", ""
-    groups = match.groupdict()
-    return text[: match.start()].strip(" ,"), match["letter"], groups.get("set") or "R"
-
-
-def _same_parameter(answer: str, gold: str) -> tuple[str, str] | None:
-    """Remove the declarations of parameters, and rename that of the answer to that of the reference answer.
-
-    The k of the angles x + 2kπ needs no declaration. Return
-    None if there is no parameter, or the declared sets differ.
-    """
-    (ours, letter, numbers), (theirs, wanted, gold_numbers) = _parameter(answer), _parameter(gold)
-    letters, gold_letters = (set(_LETTERS.findall(text)) for text in (ours, theirs))
-    periodic = r"\pi" in letters & gold_letters
-    only, gold_only = letters - gold_letters, gold_letters - letters
-    if len(only) == len(gold_only) == 1 and periodic and only | gold_only <= set("kmn"):
-        letter, wanted = letter or min(only), wanted or min(gold_only)
-    elif not (letter or wanted):
-        return None
-    if numbers and gold_numbers and numbers != gold_numbers:
-        return None
-    wanted = wanted or (min(gold_only) if len(gold_only) == 1 else "")
-    if letter and wanted and letter != wanted and wanted not in letters:
-        ours = _LETTERS.sub(lambda m: wanted if m.group() == letter else m.group(), ours)
-    return ours, theirs
-
-
-def _integrals(answer: str, gold: str) -> tuple[str, str] | None:
-    """Return two indefinite integrals without their constants, which must be at the end; None for other texts."""
-    ours, theirs = _CONSTANT_AT_END.fullmatch(answer.rpartition("=")[2]), _INTEGRAL.fullmatch(gold.rpartition("=")[2])
-    return None if ours is None or theirs is None else (ours.group(1), theirs.group(1))
 
 
 def _without_percent(value: Value) -> Value:

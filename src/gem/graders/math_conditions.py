@@ -15,21 +15,44 @@ class SameFormula:
     Args:
         integers: letters that stand for positive integers, as k, m and n always do in floors and factorials; all others
             stand for complex numbers.
+        positive: letters that stand for positive numbers.
         up_to_constant: whether the expressions may differ by a constant.
     """
 
     answer: str
     gold: str
     integers: str = ""
+    positive: str = ""
     up_to_constant: bool = False
 
 
 @dataclass(frozen=True)
 class SameEquation:
-    """The condition that two equations, each given as (left, right), are equal up to a constant factor."""
+    """The condition that two equations, each given as (left, right), are equal up to a constant factor.
+
+    Args:
+        positive: whether the factor must be positive, because the two are inequalities.
+    """
 
     answer: tuple[str, str]
     gold: tuple[str, str]
+    positive: bool = False
+
+
+@dataclass(frozen=True)
+class SameFamily:
+    """The condition that two formulas with the arbitrary constants q_1, q_2 and so on have the same members."""
+
+    answer: str
+    gold: str
+
+
+@dataclass(frozen=True)
+class SameProgressions:
+    """The condition that two unions of progressions base + step q_1, over all integers q_1, are equal."""
+
+    answer: tuple[str, ...]
+    gold: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -77,4 +100,15 @@ class Matching:
     rows: tuple[tuple[bool | Condition, ...], ...]
 
 
-Condition = SameFormula | SameEquation | SameSet | SameCases | Rounded | AllOf | AnyOf | Matching
+Condition = (
+    SameFormula
+    | SameEquation
+    | SameFamily
+    | SameProgressions
+    | SameSet
+    | SameCases
+    | Rounded
+    | AllOf
+    | AnyOf
+    | Matching
+)

@@ -26,9 +26,12 @@ from gem.graders.math_conditions import (
     Rounded,
     SameCases,
     SameEquation,
+    SameFamily,
     SameFormula,
+    SameProgressions,
     SameSet,
 )
+from gem.graders.math_families import same_family, same_progressions
 from gem.graders.math_parse import parse, sympy_library
 from gem.graders.math_sets import case_at, case_points, formulas_in, same_real_set, with_bounds
 from gem.graders.math_values import Value, latex_of
@@ -112,9 +115,9 @@ def _golds(conditions: Iterable[bool | Condition]) -> Iterator[str]:
             yield from _golds(condition.conditions)
         elif isinstance(condition, Matching):
             yield from _golds(cell for row in condition.rows for cell in row)
-        elif isinstance(condition, SameFormula):
+        elif isinstance(condition, (SameFormula, SameFamily)):
             yield condition.gold
-        elif isinstance(condition, SameEquation):
+        elif isinstance(condition, (SameEquation, SameProgressions)):
             yield from condition.gold
         elif isinstance(condition, SameSet):
             yield from formulas_in(condition.gold)
@@ -142,7 +145,11 @@ def holds(condition: bool | Condition) -> bool:
         return _match(condition.rows)
     try:
         if isinstance(condition, SameEquation):
-            return _same_equation(condition.answer, condition.gold)
+            return _same_equation(condition.answer, condition.gold, condition.positive)
+        if isinstance(condition, SameFamily):
+            return same_family(condition.answer, condition.gold, _vanishes)
+        if isinstance(condition, SameProgressions):
+            return same_progressions(condition.answer, condition.gold)
         if isinstance(condition, SameSet):
             return _same_set(condition.answer, condition.gold)
         if isinstance(condition, SameCases):
@@ -178,16 +185,18 @@ def _same_formula(condition: SameFormula) -> bool:
     difference = ours - theirs
     if condition.up_to_constant:
         difference -= difference.subs(_random_point(_symbols(difference), POINTS))
-    return _vanishes(difference, condition.integers)
+    return _vanishes(difference, condition.integers, condition.positive)
 
 
-def _same_equation(answer: tuple[str, str], gold: tuple[str, str]) -> bool:
+def _same_equation(answer: tuple[str, str], gold: tuple[str, str], positive: bool) -> bool:
     ours = parse(answer[0]) - parse(answer[1])
     theirs = parse(gold[0]) - parse(gold[1])
     if ours.free_symbols != theirs.free_symbols:
         return False
     if ours == 0 or theirs == 0:
         return bool(ours == theirs)
+    if positive:
+        return _is_multiple(ours, theirs, positive=True)
     numerators = [sympy_library().numer(sympy_library().together(difference)) for difference in (ours, theirs)]
     return _is_multiple(ours, theirs) or _is_multiple(*numerators)  # xy = 1 and y = 1/x
 
@@ -226,12 +235,14 @@ def _same_cases(answer: Value, gold: Value) -> bool:
     return True
 
 
-def _is_multiple(ours: Any, theirs: Any) -> bool:
-    """Return whether the ratio of two expressions is the same at all random points, and not zero."""
+def _is_multiple(ours: Any, theirs: Any, *, positive: bool = False) -> bool:
+    """Return whether the ratio of two expressions is the same at all random points, and not zero (or positive)."""
     symbols = _symbols(ours)
     points = [_random_point(symbols, point) for point in range(POINTS)]
     pairs = [(ours.subs(at), theirs.subs(at)) for at in points]
     known = [pair for pair in pairs if all(_is_zero(value) is False for value in pair)]
+    if positive and not all(sympy_library().N(a / b, 15).is_positive for a, b in known):
+        return False
     return len(known) >= POINTS // 2 and all(_is_zero(a * known[0][1] - known[0][0] * b) for a, b in known)
 
 
@@ -240,7 +251,7 @@ def _is_expression(value: Any) -> bool:
     return isinstance(value, sympy_library().Expr)
 
 
-def _vanishes(difference: Any, integers: str = "") -> bool:
+def _vanishes(difference: Any, integers: str = "", positive: str = "") -> bool:
     """Return whether an expression is zero. An expression with variables is evaluated at random points."""
     symbols = _symbols(difference)
     if not symbols:
@@ -250,7 +261,7 @@ def _vanishes(difference: Any, integers: str = "") -> bool:
         values = [difference.subs(_integer_point(symbols, point)) for point in range(3 * INTEGER_POINTS)]
         known = [verdict for verdict in map(_is_zero, values) if verdict is not UNDEFINED]
         return len(known) > len(values) // 2 and all(verdict is True for verdict in known)
-    values = [difference.subs(_random_point(symbols, point)) for point in range(POINTS)]
+    values = [difference.subs(_random_point(symbols, point, positive)) for point in range(POINTS)]
     known = [verdict for verdict in map(_is_zero, values) if verdict is not UNDEFINED]
     if len(known) < (POINTS + 1) // 2 or not all(verdict is True for verdict in known):
         return False
@@ -294,10 +305,12 @@ def _symbols(expression: Any) -> list[Any]:
     return sorted(expression.free_symbols, key=lambda symbol: symbol.name)
 
 
-def _random_point(symbols: Sequence[Any], point: int) -> dict[Any, Any]:
-    """Return a random rational value of each symbol, seeded by ``point``."""
+def _random_point(symbols: Sequence[Any], point: int, positive: str = "") -> dict[Any, Any]:
+    """Return a random rational value of each symbol, seeded by ``point``; a positive one for ``positive`` letters."""
     chance = random.Random(point)
-    return {s: sympy_library().Rational(chance.choice([-1, 1, 1]) * chance.randint(101, 2999), 997) for s in symbols}
+    values = {s: (chance.choice([-1, 1, 1]), chance.randint(101, 2999)) for s in symbols}
+    signs = {s: 1 if s.name in positive.split() else sign for s, (sign, _) in values.items()}
+    return {s: sympy_library().Rational(signs[s] * size, 997) for s, (_, size) in values.items()}
 
 
 def _integer_point(symbols: Sequence[Any], point: int) -> dict[Any, int]:

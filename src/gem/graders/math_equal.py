@@ -63,6 +63,14 @@ def same_values(a: Value, g: Value) -> Verdict:
         return SameSet(a, g) if formulas_in(a) or formulas_in(g) else same_real_set(a, g)
     if isinstance(a, (Named, Relation)) and isinstance(g, (Named, Relation)):
         return _equations(a, g)
+    if isinstance(a, Relation) or isinstance(g, Relation):
+        a, g = _as_relation(a), _as_relation(g)
+        if isinstance(a, Relation) and isinstance(g, Relation):
+            return _equations(a, g)
+    if _has_relations(a) and isinstance(g, Named):
+        g = _named_apart(g)
+    if _has_relations(g) and isinstance(a, Named):
+        a = _named_apart(a)
     if _has_other_name(a, g) or _has_other_name(g, a):
         return False
     if isinstance(a, (Named, Congruence)) and not isinstance(g, (Named, Congruence)):
@@ -157,9 +165,33 @@ def _equations(a: Named | Relation, g: Named | Relation) -> Verdict:
     (left, operator, right), (gold_left, gold_operator, gold_right) = sides, gold_sides
     if operator != gold_operator:
         return False
-    if operator != "=":
+    if operator == r"\ne":
         return all_of((_formulas(left, gold_left), _formulas(right, gold_right)))
+    if operator != "=":
+        return SameEquation((left, right), (gold_left, gold_right), positive=True)
     return SameEquation((left, right), (gold_left, gold_right))
+
+
+def _as_relation(value: Value) -> Value:
+    """Convert a range with one bound, such as y > 2x + 1, to a Relation; return any other value unchanged."""
+    if not isinstance(value, Interval) or not value.variable or (value.low is None) is (value.high is None):
+        return value
+    name, closed = Formula(value.variable), value.closed[value.low is None]
+    operator = r"\le" if closed else "<"
+    if value.low is not None:
+        return Relation(value.low, operator, name)
+    return value if value.high is None else Relation(name, operator, value.high)
+
+
+def _has_relations(value: Value) -> bool:
+    return isinstance(value, Group) and any(isinstance(item, Relation) for item in value.items)
+
+
+def _named_apart(value: Named) -> Value:
+    """Convert y = 1, 2 to the list y = 1, y = 2; return any other assignment unchanged."""
+    if not isinstance(value.value, Group) or value.value.kind != "list":
+        return value
+    return Group("list", tuple(Named(value.name, item) for item in value.value.items))
 
 
 def _renamed(a: Named, name: str) -> Named:

@@ -16,6 +16,8 @@ _PRIME = re.compile(r"(?<![\\a-zA-Z])([a-zA-Z])('+)")  # the parser drops primes
 _PRODUCT = re.compile(  # the parser reads \pi(2) as a function of 2, and 2\binom{3}{1} as a mixed number
     r"(?:\\pi|(?<![a-zA-Z\\])i)(?=\s*\()|(?<=[\d})])\s*(?=\\binom)"
 )
+_GAMMA = re.compile(r"\\Gamma\s*\(((?:[^()]|\([^()]*\))*)\)")
+_DECIMAL = re.compile(r"(?<![\d.])(\d*)\.(\d+)(?![\d.])")
 _DEGREES = re.compile(r"\{?(\d+(?:\.\d+)?)\}?\s*\^\\circ")
 
 
@@ -27,6 +29,7 @@ def parse(latex: str) -> Any:
     """
     sympy = sympy_library()
     text = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}", r"\1", latex)
+    text = _GAMMA.sub(r"(\1-1)!", text)
     text = _opaque_functions(text).replace(r"\Gamma", "G_{Gamma}")  # the parser reads both gammas as a number
     text = re.sub(r"\^\{?T\}?(?![a-zA-Z])", r"^{1\\cdot T}", text)  # the parser drops the exponent T
     if re.search(r"\d'", text):
@@ -35,6 +38,7 @@ def parse(latex: str) -> Any:
     text = _ODD_ROOT.sub(r"(-\\sqrt[\1]{\2})", text)
     text = _PRODUCT.sub(r"\g<0>\\cdot ", text)
     text = _DEGREES.sub(r"{\1\\cdot\\frac{\\pi}{180}}", text)
+    text = _DECIMAL.sub(_as_fraction, text)
     try:
         library = require("latex2sympy2_extended.latex2sympy2", extra="math")
         cased = library.ConversionConfig(lowercase_symbols=False)
@@ -51,6 +55,11 @@ def parse(latex: str) -> Any:
         raise BadValue(f"not a formula: {short_repr(latex, 80)}") from e
     except Exception as e:  # the parser raises many types on malformed text
         raise BadValue(f"not a formula: {short_repr(latex, 80)} ({type(e).__name__})") from e
+
+
+def _as_fraction(match: re.Match[str]) -> str:
+    """Return a decimal number as an exact fraction; the parser reads it as a floating-point number."""
+    return rf"{{\frac{{{int(match[1] + match[2])}}}{{{10 ** len(match[2])}}}}}"
 
 
 def _digits(expression: Any) -> float:

@@ -16,10 +16,28 @@ _UNIT = r"(?:square |cubic )?[a-z]+(?:\^\{?[23]\}?)?(?:(?: per |/)[a-z]+(?:\^\{?
 _COUNTED = re.compile(
     rf"\bhow many (?:more |total |full |whole )?({_UNIT})"
     rf"|\bin (?!\w[\s.,?)])({_UNIT})(?=[.,?)]|$| (?:and|correct|rounded|to)\b)"
-    r"|\bin ([a-z]+(?:\^\{?[23]\}?)?(?: per |/)[a-z]+(?:\^\{?[23]\}?)?)",
+    r"|\bin ([a-z]+(?:\^\{?[23]\}?)?(?: per |/)[a-z]+(?:\^\{?[23]\}?)?)"
+    r"|\bin ([msgJNWVAKTCFL])(?=[.,?)]|$)",
     re.IGNORECASE,
 )
-_THINGS = re.compile(r"\b(?:how many|the (?:total )?number of) (?!of\b)(?P<things>[^.,?!;:$]*)", re.IGNORECASE)
+_THINGS = re.compile(
+    r"\b(?:how many|the (?:total )?number of) (?:of (?:the |these |those |his |her |its |their |them )*)?"
+    r"(?P<things>[^.,?!;:$]*)",
+    re.IGNORECASE,
+)
+_HOW_MANY = re.compile(r"\bhow many ([^.,?!;:$]*)", re.IGNORECASE)
+_ASKED_NAME = re.compile(
+    r"\b(?:find|compute|what is|value of|solve for|determine|evaluate|calculate)(?: the (?:\w+ )?value of)?"
+    r"\s+\$\s*(\\?[a-zA-Z]+(?:_\{?\w+\}?)?(?:\([^()]*\))?)\s*\$",
+    re.IGNORECASE,
+)
+_POSITIVE = re.compile(
+    r"\bpositive (?:[a-z]+ )*\$?([a-zA-Z](?:\$?(?:\s*,\s*|\s+and\s+)\$?[a-zA-Z](?![a-z]))*)\$?(?![a-zA-Z])"
+    r"|(?<![a-zA-Z\\])([a-zA-Z](?:\s*,\s*[a-zA-Z])*)\s*(?:>|\\gt)\s*\d"
+    r"|\b(?:mass|masse|length|radiu|radius|radii|side|height|width|distance|spring(?: constant)?|stiffness|density"
+    r"|volume|area|resistance|resistor|capacitance|capacitor|inductance|inductor|frequency|wavelength|tension|thickness"
+    r"|diameter|period|speed)s? (?:of )?\$?(?:\\?)([a-zA-Z]|\\(?:lambda|rho|omega))\$?(?![a-zA-Z])"
+)
 _VERB = re.compile(
     r"\b(?:is|are|was|were|do|does|did|can|could|will|would|should|must|has|have|had|that|which|in|on|at|with)\b"
 )
@@ -83,8 +101,44 @@ def counted_things(question: str) -> str:
     if not found:
         return ""
     things, *rest = _VERB.split(found[-1].casefold(), maxsplit=1)
-    predicate = rest[0].split()[:1] if rest else []  # how many students are girls
+    verb = _VERB.search(found[-1].casefold())
+    is_predicate = rest and verb is not None and verb.group() in ("is", "are", "was", "were")
+    predicate = rest[0].split()[:1] if is_predicate else []  # how many students are girls
     return " ".join([*things.split(), *predicate]) if things.strip() else ""
+
+
+def counts_things(question: str) -> bool:
+    """Return whether the last question is "how many" of something that is not a unit, such as marbles."""
+    found = _HOW_MANY.findall(last_question(question))
+    if not found:
+        return False
+    words = re.findall(r"[a-z]+", _VERB.split(found[-1].casefold(), maxsplit=1)[0])
+    units = [parse_unit(word) for word in words]
+    return bool(words) and not any(unit is not None and is_listed_unit(unit) for unit in units)
+
+
+def is_other_name(name: str, question: str) -> bool:
+    """Return whether a name in the question is not the one that it asks for, such as S_9 if it asks for S_{10}."""
+    asked = {_bare(each) for each in _ASKED_NAME.findall(question)}
+    if len(asked) != 1 or (name := _bare(name)) in asked:
+        return False
+    wanted = asked.pop()
+    if "_" in name or "(" in name:
+        return re.split("[_(]", name)[0] == re.split("[_(]", wanted)[0]
+    letters = {
+        _bare(each) for found in re.findall(r"\$([^$]*)\$", question) for each in re.findall(r"\\?[a-zA-Z]+", found)
+    }
+    return len(name) == len(wanted) == 1 and name in letters
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[{}\s$]", "", name)
+
+
+def positives_in(question: str) -> list[str]:
+    """Return the letters that a question says are positive, or are such a quantity, as masses and lengths are."""
+    found = ["".join(each) for each in _POSITIVE.findall(question)]
+    return [letter for text in found for letter in re.findall(r"[a-zA-Z]+", re.sub(r"\band\b", " ", text))]
 
 
 def asks_rounding(question: str) -> bool:

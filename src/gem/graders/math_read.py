@@ -54,6 +54,7 @@ _BETWEEN = (
     r"|\\lor(?![a-z])|\\land(?![a-z])"
 )
 _ORDER = r"\\approx(?![a-z])|\\le(?![a-z])|\\ge(?![a-z])|\\ne(?![a-z])|[=<>]"
+_UNKNOWNS = re.compile(r"\((?:\s*[a-zA-Z](?:_\{?\w\}?)?\s*,)+\s*[a-zA-Z](?:_\{?\w\}?)?\s*\)")  # (x, y)
 _PM = re.compile(r"\\(pm|mp)(?![a-zA-Z])")
 _VECTOR_NAME = re.compile(r"^\\(?:vec|overrightarrow|boldsymbol)\s*\{([A-Za-z]+)\}")
 _MULTIPLE = re.compile(
@@ -109,7 +110,7 @@ def _read_quoted(inner: str) -> Value:
 
 def _read_union(text: str) -> Value | None:
     parts = split(text, r"\\cup(?![a-zA-Z])")
-    if len(parts) < 2:
+    if len(parts) < 2 or re.match(r"[a-zA-Z]\s*\\in(?![a-zA-Z])", text):
         return None
     values = tuple(map(_read, parts))
     if all(isinstance(value, Group) and value.kind == "set" for value in values):
@@ -196,6 +197,8 @@ def _read_relation(text: str) -> Value | None:
     parts = split(text, r"\\in(?![a-zA-Z])")
     if len(parts) == 2 and _NAME.fullmatch(parts[0]):
         return _with_variable(_read(parts[1]), parts[0])
+    if len(parts) == 2 and _UNKNOWNS.fullmatch(parts[0]):
+        return _read(parts[1])
     pieces = split_with_separators(text, _ORDER)
     sides, operators = [side for side, _ in pieces], [operator for _, operator in pieces[:-1]]
     if len(sides) < 2 or not all(sides):
@@ -226,9 +229,7 @@ def _equation(left: str, right: str) -> Value:
         return Named(_VECTOR_NAME.sub(r"\1", left), _read(right))
     if re.fullmatch(r"[a-zA-Z]", right) and not re.fullmatch(r"[\d.]+[a-zA-Z]|.*[a-zA-Z].*", left):
         return Named(right, _read(left))
-    if re.fullmatch(r"\((?:\s*[a-zA-Z]\s*,)+\s*[a-zA-Z]\s*\)", left) or (
-        is_constant(left) and (is_constant(right) or isinstance(_read(right), Number))
-    ):
+    if _UNKNOWNS.fullmatch(left) or (is_constant(left) and (is_constant(right) or isinstance(_read(right), Number))):
         return _read(right)  # (x, y) = (1, 2); 1 + 1 = 2
     return Relation(_read(left), "=", _read(right))
 

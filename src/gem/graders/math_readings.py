@@ -13,7 +13,7 @@ from fractions import Fraction
 from gem.graders.math_read import ParsedAnswer, read
 from gem.graders.math_split import split, split_with_separators
 from gem.graders.math_units import UNITS, parse_unit
-from gem.graders.math_values import SCALES, Congruence, Group, Named, Number, Value, Word, spelled_number
+from gem.graders.math_values import SCALES, Congruence, Group, Interval, Named, Number, Value, Word, spelled_number
 
 _PARITY = re.compile(
     r"(?:for )?(?:all |any |every |the )?"
@@ -38,6 +38,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
 _COUNTED = re.compile(
     r"(?P<before>[^\d\\+*/=<>^-]*?)(?P<number>[-+]?\\?[$€£]?\d[\d,]*(?:\.\d+|/\d+)?%?)(?P<after>[^\d\\+*/=<>^-]*)"
 )
+_WORDED = re.compile(r"(?P<before>[a-zA-Z][a-zA-Z ]*[a-zA-Z]) ?(?P<said>[(\[].*)")
 _FILLING = re.compile(
     "an?|the|its?|this|that|s?he|they|there|we|you|i|is|are|was|were|be|ha[sd]|have|will|would|can|of|in|on|at|to|by|for"
     "|with|who|which|what|value|result|total|number|answer|altogether|now|so|then|gets?|got"
@@ -75,8 +76,12 @@ def interpretations(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> 
         yield classes
     if answer.value == Word("none") and (gold.value == Group("set", ()) or _is_none(gold.value, question)):
         yield gold.value, gold.value
+    if gold.value == Word("none") and answer.value == Group("set", ()):
+        yield answer.value, answer.value
     if (said := _said(answer, gold, question)) is not None:
         yield said, gold.value
+    if (said := _said(gold, answer, question)) is not None:
+        yield answer.value, said
 
 
 def plain(text: str) -> str:
@@ -188,6 +193,9 @@ def _said(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Value | No
         if len(named) != 2 or any(word[0].isupper() for word in others):
             return None
         return gold.value if _adds_nothing(" ".join(named), question) else None
+    worded = _WORDED.fullmatch(text)
+    if worded is not None and isinstance(gold.value, Interval) and _adds_nothing(worded["before"], question):
+        return read(worded["said"]).value
     match = _COUNTED.fullmatch(text)
     if match is None or not match["before"].strip():
         return None

@@ -45,6 +45,7 @@ _DOWN = ("de", "fa", "dr", "lo", "le", "do")  # the first letters of decrease, f
 _CHOOSE = re.compile(
     r"(?:\{\})?_(?:\{(?P<n>\d+)\}|(?P<n1>\d)) ?C_(?:\{(?P<k>\d+)\}|(?P<k1>\d))"
     r"|(?:\{\})?\^(?:\{(?P<above>\d+)\}|(?P<above1>\d)) ?C_(?:\{(?P<k2>\d+)\}|(?P<k3>\d))"
+    r"|(?<![\w}])(?P<n4>\d+)\s*(?:\\text\{\s*)?choose\s*\}?\s*(?P<k6>\d+)"
     r"|(?<![\w}])(?P<n2>\d+)C(?P<k4>\d+)|(?<![a-zA-Z])C\((?P<n3>\d+), ?(?P<k5>\d+)\)"
 )
 _IS_A = re.compile(r"(?:\\pi_\d|H_\d|H\^\d)\([^()]*\)\s*\\cong\s*(?P<group>[^=]*)")
@@ -63,6 +64,40 @@ _BUILT = re.compile(r"\\?\{\s*(\d+[a-z])\s*(?::|\\mid|\|)\s*([a-z]\s*\\in\s*\\ma
 _CONSTANT = re.compile(r"(?<![a-zA-Z\\])[cCkK]_\{?(\d)\}?")
 _POLYNOMIAL = re.compile(r"\b(?:minimal|characteristic|minimum) polynomial\b", re.IGNORECASE)
 _LETTER = re.compile(r"\\lambda(?![a-z])|(?<![a-zA-Z\\])[a-zA-Z](?![a-zA-Z])")
+
+
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"),
+    *("twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth"),
+)
+_ASKS_PLACE = re.compile(
+    r"\b(?:which|what) (?:[a-z]+ )?(?:term|place|position|day|row|column|quadrant|floor|number|year|digit|step)\b"
+    r"|\b(?:place|position|rank(?:ed)?)\b|\bwhich\b[^.?]*\bterm\b",
+    re.IGNORECASE,
+)
+_ORDINAL = re.compile(
+    r"(?:the |in |it is )*(?:(?P<number>\d+)\s*\^?\s*\{?\s*(?:st|nd|rd|th)\s*\}?|(?P<word>[a-z]+(?:th|st|nd|rd)))"
+    r"(?: (?P<noun>[a-z]+))?"
+)
+_PART = r"(?:\d+(?:\.\d+)?|\\frac\{\d+\}\{\d+\}|\\sqrt\{\d+\})"
+_ENGINEERING = re.compile(
+    rf"-?\s*{_PART}\s*[+-]\s*(?:{_PART}?\s*j|j\s*{_PART})|-?(?:{_PART}?\s*j|j\s*{_PART})\s*[+-]\s*{_PART}"
+)
+_WINS = re.compile(
+    r"(?:player )?(?P<who>[A-Z][a-z]*)"
+    r"(?: (?:always |can |will )*(?:wins?|has (?:a|the) winning strategy|(?:can )?forces? a win))?"
+)
+_ASKS_CHEMICAL = re.compile(
+    r"\b(?:compound|molecule|molecular|chemical|empirical|formula|oxide|gas|ion)\b", re.IGNORECASE
+)
+_CHEMICAL = re.compile(
+    r"(?=.*\d|.*[a-z])(?:(?:A[cglmrstu]|B[aeihkr]?|C[adeflmorsu]?|F[er]?|G[ade]|H[efgo]?|I[nr]?|K[r]?|L[aiu]|M[gno]|N[abeio]?"
+    r"|O|P[bdt]?|R[bn]|S[bceinr]?|T[i]|U|V|W|Xe|Z[nr])\d{0,2}|\((?=[A-Z])|\)\d{0,2})+"
+)
+_WHERE = re.compile(
+    r"[\s,]*(?:\\text\{\s*,?\s*(?:for|where|with)(?: (?:all|any))?\s*\}|(?<=[\d\s)}])\b(?:for|where|with)\b)\s*"
+    r"(?=[a-z]\s*(?:[<>]|\\(?:ge|le|ne)(?![a-z])|=\s*\d))"
+)
 
 
 def rewrite(text: str, question: str) -> str:
@@ -139,6 +174,40 @@ def _choose(text: str, question: str) -> str:
     return _CHOOSE.sub(binomial, text) if counts else text  # C(5, 2) may be a point
 
 
+def _ordinal(text: str, question: str) -> str:
+    r"""5th, 5^{\text{th}} and fifth are 5 if the question asks for a place."""
+    if not _ASKS_PLACE.search(question):
+        return text
+    match = _ORDINAL.fullmatch(_plain(text).casefold())
+    if match is None or (match["noun"] and match["noun"] not in question.casefold()):
+        return text
+    word = match["word"]
+    return match["number"] or str(_ORDINALS.index(word) + 1) if word is None or word in _ORDINALS else text
+
+
+def _imaginary(text: str, question: str) -> str:
+    """3 + 4j is 3 + 4i: a number and a multiple of j, which is not a vector."""
+    match = _ENGINEERING.fullmatch(text)
+    return text if match is None else re.sub(r"(?<![a-zA-Z\\])j(?![a-zA-Z])", "i", text)
+
+
+def _wins(text: str, question: str) -> str:
+    """Alice wins, and player A has a winning strategy, name a player if the question asks who wins."""
+    match = _WINS.fullmatch(_plain(text))
+    return match["who"] if match is not None and re.search(r"\bwho\b|\bwhich (?:player|of)", question, re.I) else text
+
+
+def _chemical(text: str, question: str) -> str:
+    r"""\text{Fe}_2\text{O}_3 and CO2 are chemical formulas without marks: Fe2O3, CO2."""
+    flat = re.sub(r"\\(?:text|ce)|[{}_\s]", "", text)
+    return rf"\text{{{flat}}}" if _ASKS_CHEMICAL.search(question) and _CHEMICAL.fullmatch(flat) else text
+
+
+def _where(text: str, question: str) -> str:
+    r"""The words "for" and "where" before a condition are a comma."""
+    return _WHERE.sub(", ", text)
+
+
 def _isomorphic(text: str, question: str) -> str:
     match = _IS_A.fullmatch(text)
     return text if match is None else match["group"].strip()
@@ -187,6 +256,11 @@ _RULES: tuple[Callable[[str, str], str], ...] = (
     _chain_as_list,
     _change,
     _choose,
+    _ordinal,
+    _imaginary,
+    _wins,
+    _chemical,
+    _where,
     _isomorphic,
     _quotient,
     _multiples,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from gem.graders.math_split import split
-from gem.graders.math_units import UNITS, dimensions_of, parse_product, parse_unit
+from gem.graders.math_units import UNITS, dimensions_of, is_listed_unit, parse_product, parse_unit
 from gem.graders.math_values import (
     SCALES,
     Clock,
@@ -40,6 +40,7 @@ _UNIT_TAIL = re.compile(
     r"(?P<unit>\^\\circ|%|[¢€£]|\\text\{\s*[^{}]*\}|(?<=\s)[a-zA-Z$/](?:[a-zA-Z/ .]|\^\{?\d\}?(?=\s*/))*?"
     r"|[a-zA-Z]{2,}[a-zA-Z/ .]*?)(?P<power>\^\{?[23]\}?)?\s*$"
 )
+_MARKED_TAIL = re.compile(r"(?P<number>.*(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z]).*)(?P<unit>\\text\{\s*[a-zA-Z/^0-9 ]+\})")
 _PRODUCT_TAIL = re.compile(r"(?P<number>.*?[\d}\])])(?:\s|\\cdot(?![a-z]))*(?P<unit>(?:\\text\s*\{|[a-zA-Z]).*)")
 _SPELLED_QUANTITY = re.compile(r"([a-z]+(?:[- ][a-z]+)?) (?!solution)([a-z]{3,})")  # twenty-five apples
 _SCALED = re.compile(
@@ -180,6 +181,10 @@ def read_scalar(text: str) -> Value:
             return replace(value, exact=value.exact ** (2 if raised.group("power") == "squared" else 3))
     if (quantity := _read_quantity(text)) is not None:
         return quantity
+    if (marked := _MARKED_TAIL.fullmatch(text)) is not None and not _CALCULUS.search(text):
+        unit = parse_unit(marked["unit"])
+        if unit is not None and is_listed_unit(unit) and marked["number"].count("{") == marked["number"].count("}"):
+            return Formula(marked["number"].strip(), unit)
     match = _UNIT_TAIL.fullmatch(text)
     if match is not None and _is_quantity(match.group("number")) and not _CALCULUS.search(text):
         apart = text[match.start("unit") - 1].isspace()

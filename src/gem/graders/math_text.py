@@ -120,6 +120,13 @@ _SPELLINGS = [
         (r"\\(?:div)(?![a-zA-Z])", "/"),
         (r"\\%", "%"),
         (r"\\cap(?![a-zA-Z])", r"\\cap "),
+        (r"\\bigcup(?![a-zA-Z])", r"\\cup "),
+        (r"\{:\}", ":"),
+        (r"(?<=[\d}\s])\\mu\s*\\text\s*\{\s*([a-zA-Z]+)", r"\\text{ u\1"),
+        (r"\\text\s*\{\s*(?:\$?\\mu\s*\$?|\\textmu\s*)([a-zA-Z]+)", r"\\text{ u\1"),
+        (r"(?<=\d)(\s*)\\mu\s*([mgslLFCAVJTHN])(?![a-zA-Z])", r"\1\\text{ u\2}"),
+        (r"\\text\s*\{\s*k\s*\}\s*\\Omega(?![a-z])|(?<=\d)\s*k\s*\\Omega(?![a-z])", r"\\text{ kohm}"),
+        (r"\\text\s*\{\s*M\s*\}\s*\\Omega(?![a-z])|(?<=\d)\s*M\s*\\Omega(?![a-z])", r"\\text{ Mohm}"),
         (r"~", " "),
         (r"\\equiv(?![a-zA-Z])(?!.*\\pmod)", "="),
     ]

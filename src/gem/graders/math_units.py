@@ -17,6 +17,7 @@ Dimensions = tuple[tuple[str, int], ...]
 # canonical name → (dimensions with their exponents, factor to the base unit)
 UNITS: dict[str, tuple[dict[str, int], Fraction]] = {}
 _SPELLED: dict[str, str] = {}
+_MARKED: dict[str, str] = {}  # symbols of units, such as mN, that are products of variables outside of a text command
 _CAPITALS = {
     "J": "joule",
     "N": "newton",
@@ -26,6 +27,10 @@ _CAPITALS = {
     "K": "kelvin",
     "L": "l",
     "C": "coulomb",
+    "T": "tesla",
+    "F": "farad",
+    "H": "henry",
+    "M": "molar",
 }
 _COUNTED = frozenset({"unit", "people", "person", "way", "year old", "years old", "cup"})  # units without a conversion
 _NOT_COUNTED = re.compile(  # words that are not units, even if the question has them
@@ -109,20 +114,45 @@ for _row in (
     ("amount", "1", "mol", "mole"),
     ("charge", "1", "coulomb"),
     ("voltage", "1", "volt"),
-    ("voltage", "1/1000", "mv", "millivolt"),
-    ("voltage", "1000", "kv", "kilovolt"),
+    ("voltage", "1/1000", "mV", "millivolt"),
+    ("voltage", "1000", "kV", "kv", "kilovolt"),
     ("voltage", "1000000", "MV", "megavolt"),
     ("resistance", "1", "ohm"),
     ("magnetic field", "1", "tesla"),
     ("capacitance", "1", "farad"),
     ("current", "1", "ampere", "amp"),
-    ("current", "1/1000", "ma", "milliampere", "milliamp"),
+    ("current", "1/1000", "mA", "milliampere", "milliamp"),
     ("frequency", "1", "hz", "hertz"),
     ("frequency", "1000", "khz", "kilohertz"),
     ("frequency", "1000000", "MHz", "megahertz"),
     ("frequency", "1000000000", "GHz", "ghz", "gigahertz"),
+    ("length", "1/10000000000", "angstrom"),
+    ("length", "1/1000000", "um", "micrometer", "micrometre", "micron"),
+    ("mass", "1/1000000", "ug", "microgram"),
+    ("time", "1/1000000", "us", "microsecond"),
+    ("time", "1/1000000000", "ns", "nanosecond"),
+    (_VOLUME, "1/1000000000", "ul", "microliter", "microlitre"),
+    (_ENERGY, "1/10000", "erg"),
+    (_FORCE, "1/100", "dyne", "dyn"),
+    (_PRESSURE, "101325000", "atm", "atmosphere"),
+    (_PRESSURE, "100000000", "bar"),
+    (_PRESSURE, "133322.387415", "mmhg", "torr"),
+    ({"amount": 1, "length": -3}, "1000", "molar"),
+    ("inductance", "1", "henry"),
 ):
     _unit(*_row)
+
+
+for _base, _letter in (
+    *(("newton", "N"), ("coulomb", "C"), ("farad", "F"), ("ampere", "A"), ("volt", "V"), ("watt", "W"), ("joule", "J")),
+    *(("tesla", "T"), ("mol", "mol"), ("ohm", "ohm"), ("eV", "eV"), ("pa", "Pa"), ("hz", "Hz"), ("henry", "H")),
+    *(("molar", "M"), ("kelvin", "K")),
+):
+    for _prefix, _power in (("p", -12), ("n", -9), ("u", -6), ("m", -3), ("k", 3), ("M", 6), ("G", 9), ("T", 12)):
+        if (_symbol := _prefix + _letter) not in _SPELLED and _symbol.lower() not in _SPELLED:
+            _measured, _size = UNITS[_base]
+            UNITS[_symbol] = (_measured, _size * Fraction(10) ** _power)
+            _MARKED[_symbol] = _symbol
 
 
 def parse_unit(text: str, power: str | None = None, *, apart: bool = True) -> str | None:
@@ -244,6 +274,8 @@ def _part(text: str, marked: bool) -> str | None:
         return _CAPITALS[word] + (power and f"^{power}")
     if len(word) == 1 and word.isupper() and word != "L":
         return None
+    if word in _MARKED and (marked or "u" in word):
+        return _MARKED[word] + (power and f"^{power}")
     if word in _SPELLED:  # MJ, mW: the prefix is not lower-cased
         return _SPELLED[word] + (power and f"^{power}")
     word = word.lower().strip(" .")
