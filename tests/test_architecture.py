@@ -130,11 +130,11 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "rl": [
-        ("advantages", "losses", "metrics", "scoring", "tiny"),
+        ("advantages", "environments", "losses", "metrics", "scoring", "tiny"),
         ("config",),
         ("checks", "memory", "monitor"),
         ("batch", "evaluation", "policy", "run_folder"),
-        ("imitation",),
+        ("imitation", "mixture"),
         ("critic",),
         ("learner",),
         ("trainer",),

@@ -31,14 +31,14 @@ def two_splits():
 def asked_in_training(config: TrainConfig, plan: Evaluation, slots: int, rounds: int) -> set[int]:
     """Return the numbers of the rows that the slots ask, seeded as in a training run."""
     kwargs = [{**config.env_kwargs, "seed": derive(0, "train", i)} for i in range(slots)]
-    with make_vec(config.env, plan.training_rows, kwargs) as vec:
+    with make_vec(config.envs[0].id, plan.training[0].wraps, kwargs) as vec:
         return {info["idx"] for _ in range(rounds) for info in vec.reset()[1]}
 
 
 def asked_in_evaluation(config: TrainConfig, plan: Evaluation) -> list[dict[str, Any]]:
-    kwargs = {**config.env_kwargs, **plan.env_kwargs}
-    with make_vec(config.env, plan.held_out_rows, num_envs=1, autoreset="disabled", **kwargs) as vec:
-        return [vec.reset(seed=[seed])[1][0] for seed in plan.seeds]
+    (part,) = plan.sets
+    with make_vec(part.env.id, part.rows, [part.kwargs], autoreset="disabled") as vec:
+        return [vec.reset(seed=[seed])[1][0] for seed in part.seeds]
 
 
 @pytest.mark.parametrize(("env_id", "rows", "held_back"), [("qa:Facts", 450, 45), ("code:Mini", 62, 6)])
@@ -95,7 +95,7 @@ def test_an_environment_without_a_data_set_has_no_split():
 )
 def test_generated_tasks_have_fresh_seeds_and_the_number_of_episodes_is_named_if_small(env_id, description):
     plan = plan_evaluation(TrainConfig(env=env_id))
-    assert plan.description == description and len(set(plan.seeds)) == 500
+    assert plan.description == description and len(set(plan.sets[0].seeds)) == 500
 
 
 def test_rows_of_a_stream_cannot_be_held_back_which_the_description_says():
@@ -128,14 +128,14 @@ def test_numbers_without_some_of_them():
 def test_each_row_of_training_is_asked_by_one_group_per_epoch(two_splits, split):
     config = TrainConfig(env=two_splits, eval_split=split, eval_share=0.2, group_size=2)
     plan = plan_evaluation(config)
-    wrappers, seed_of = group_order(config, plan)
-    with make_vec(config.env, wrappers, num_envs=1, autoreset="disabled") as vec:
+    numbers = plan.training[0].numbers
+    wrappers, seed_of = group_order(config, config.envs[0], plan.training[0])
+    with make_vec(config.envs[0].id, wrappers, num_envs=1, autoreset="disabled") as vec:
         epochs = [
-            [vec.reset([seed_of(e * len(plan.trained) + i)])[1][0]["idx"] for i in range(len(plan.trained))]
-            for e in range(4)
+            [vec.reset([seed_of(e * len(numbers) + i)])[1][0]["idx"] for i in range(len(numbers))] for e in range(4)
         ]
-    assert len(plan.trained) == (5 if split is None else 6)
-    assert all(sorted(epoch) == sorted(plan.trained) for epoch in epochs)
+    assert len(numbers) == (5 if split is None else 6)
+    assert all(sorted(epoch) == sorted(numbers) for epoch in epochs)
     assert len(set(map(tuple, epochs))) > 1
 
 
@@ -144,6 +144,6 @@ def test_groups_on_a_stream_are_refused():
     config = TrainConfig(env="test:Streamed", group_size=2)
     try:
         with pytest.raises(BadValue, match="group_size=2 needs rows with random access"):
-            group_order(config, plan_evaluation(config))
+            group_order(config, config.envs[0], plan_evaluation(config).training[0])
     finally:
         del ENV_REGISTRY["test:Streamed"]

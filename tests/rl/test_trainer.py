@@ -367,7 +367,7 @@ def test_an_output_path_without_permission_is_refused(tmp_path: Path):
 def test_training_asks_each_row_that_is_not_held_back_once_per_epoch(tmp_path: Path):
     config = TrainConfig(env="code:Mini", out=str(tmp_path), batch=8, minibatch=8, slots=8, eval_episodes=4)
     with Trainer.start(config) as trainer:
-        resets = [trainer.collector.vec_env.reset()[1] for _ in range(7)]
+        resets = [trainer.mixture.collectors[0].vec_env.reset()[1] for _ in range(7)]
         asked = [info["idx"] for infos in resets for info in infos]
         assert len(set(asked)) == len(asked) == 56  # of 62 rows, of which 6 are held back
 

@@ -43,7 +43,7 @@ from gem.cli.eval_policies import (
     TIMEOUT_S,
     as_recorded,
     check_flags,
-    environment_of,
+    environments_of,
     kind_of,
     open_policy,
     refuse,
@@ -191,7 +191,7 @@ def _envs(settings: Mapping[str, Any]) -> list[str | EvalEnv]:
     if "env" in settings:
         return [EvalEnv(id=env_id, kwargs=settings.get("env_kwargs", {})) for env_id in settings["env"]]
     if "checkpoint" in settings and "suite" not in settings:
-        return [environment_of(settings["checkpoint"])]
+        return list(environments_of(settings["checkpoint"]))
     return list(load_suite(settings.get("suite", DEFAULT)))
 
 

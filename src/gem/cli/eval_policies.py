@@ -97,10 +97,10 @@ def open_policy(settings: Mapping[str, Any], stack: ExitStack) -> tuple[Policy |
     return _checkpoint_policy(settings, library) if kind == "--checkpoint" else (_folder_policy(settings, library), [])
 
 
-def environment_of(run: str) -> EvalEnv:
-    """Return the environment of a training run. Raises BadValue if the folder is no run."""
+def environments_of(run: str) -> list[EvalEnv]:
+    """Return the environments of a training run. Raises BadValue if the folder is no run."""
     _, config = RunFolder.open(run)
-    return EvalEnv(id=config.env, wrappers=config.wrappers, kwargs=config.env_kwargs)
+    return [EvalEnv(id=env.id, name=env.name, wrappers=env.wrappers or "", kwargs=env.kwargs) for env in config.envs]
 
 
 def as_recorded(settings: Mapping[str, Any], out: str) -> list[str]:
@@ -111,7 +111,9 @@ def as_recorded(settings: Mapping[str, Any], out: str) -> list[str]:
     """
     if "seeds" not in settings or settings.get("temperature") or "max_tokens" in settings:
         return []
-    run, _ = RunFolder.open(settings["checkpoint"])
+    run, config = RunFolder.open(settings["checkpoint"])
+    if len(config.eval_sets) > 1:
+        return []  # the episodes of several sets have the same numbers
     source = newest_checkpoint(run.checkpoints)
     recorded = run.read_evaluation(int(source.name.removeprefix("update-")), "greedy")
     if not recorded:
@@ -156,7 +158,7 @@ def _checkpoint_policy(settings: Mapping[str, Any], library: Any) -> tuple[Polic
     loaded, _ = library.load_checkpoint(source, config)
     sampling = _sampling(settings, loaded.max_new_tokens)
     policy = library.CausalLMPolicy(loaded.model.to(device), loaded.tokenizer, **sampling)
-    return policy, [evaluation_tasks(config, policy.tokenizer)] if "seeds" in settings else []
+    return policy, evaluation_tasks(config, policy.tokenizer) if "seeds" in settings else []
 
 
 def _sampling(settings: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ number of updates. --until stops a run early.
 
   gem train
   gem train --env game:GuessTheNumber-v0-hard --steps 1000
+  gem train --env game:GuessTheNumber-v0-easy=2 math:Arithmetic=1 --eval-env math:Arithmetic qa:Facts
   gem train --model ./Qwen3-0.6B --learning-rate 1e-6 --max-new-tokens 512
   gem train --until greedy=.99,sampled=.9
   gem train --resume runs/game-GuessTheNumber-v0-easy-seed0
@@ -39,6 +40,7 @@ from gem.core import Optimum
 from gem.errors import BadValue, require
 from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
+from gem.rl.metrics import modes
 from gem.rl.monitor import WARNINGS
 from gem.rl.run_folder import RunFolder
 from gem.trajectory import Trajectory
@@ -47,10 +49,13 @@ if TYPE_CHECKING:
     from gem.rl.trainer import Trainer
 
 INTERRUPTED = 130  # exit code that shells report for SIGINT
+_HELP = {f.name: dict(f.metadata) for f in fields(TrainConfig)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags, TrainConfig):
+    env: list[str] = field(default_factory=lambda: [TrainConfig().title], metadata=_HELP["env"])
+    eval_env: list[str] = field(default_factory=list, metadata=_HELP["eval_env"])
     resume: str | None = field(
         default=None,
         metadata={
@@ -72,7 +77,7 @@ def run(config: Config) -> int:
         if (steps := _steps(config)) is not None:
             settings = replace(settings, steps=steps)
     console.print(
-        f"Starting: {settings.env}, {settings.steps} updates of {settings.batch} episodes.",
+        f"Starting: {settings.title}, {settings.steps} updates of {settings.batch} episodes.",
         soft_wrap=not console.is_terminal,
     )
     if config.resume is None:
@@ -92,7 +97,7 @@ def run(config: Config) -> int:
             trainer.run(display.update, display.imitation, display.untrained, should_stop)
         metrics = trainer.folder.read_metrics()
         if metrics:
-            draw_curve(trainer.folder.curve, f"{trainer.config.env}, seed {trainer.config.seed}", metrics, optimum)
+            draw_curve(trainer.folder.curve, f"{trainer.config.title}, seed {trainer.config.seed}", metrics, optimum)
         folder = shlex.quote(str(trainer.folder.path))
         if not trainer.done:
             console.print(
@@ -108,14 +113,14 @@ def run(config: Config) -> int:
 
 def _record(trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> dict[str, Any]:
     return {
-        "env": trainer.config.env,
+        "env": trainer.config.title,
         "seed": trainer.config.seed,
         "updates": trainer.update,
         "reached": trainer.reached if trainer.config.until else None,
         "episodes": trainer.episodes,
         "folder": str(trainer.folder.path),
         "evaluation": trainer.evaluation.description,
-        "untrained": {mode: trainer.untrained[mode] for mode in ("sampled", "greedy")},
+        "untrained": {mode: scores for mode, scores in trainer.untrained.items() if mode != "game"},
         "trained": last["eval"],
         "optimum": None if optimum is None else optimum._asdict(),
         "time": last["time"],
@@ -231,7 +236,7 @@ class _Display:
     def untrained(self, scores: dict[str, Any]) -> None:
         self.console.print(
             f"before learning, evaluation: sampled {_score(scores['sampled'], self.optimum)}; "
-            f"greedy {_score(scores['greedy'], None)}",
+            f"{modes(scores)[0]} {_score(scores[modes(scores)[0]], None)}",
             soft_wrap=not self.console.is_terminal,
         )
 
@@ -240,7 +245,7 @@ class _Display:
             self.progress.start_task(self.training)
         self.progress.update(self.training, completed=metrics["update"])
         if "eval" in metrics:
-            self.evaluation = _score(metrics["eval"]["greedy"], self.optimum)
+            self.evaluation = _score(metrics["eval"][modes(metrics["eval"])[0]], self.optimum)
         if self.live is not None:
             self.live.update(self._panel(metrics))
         elif "eval" in metrics:
@@ -290,9 +295,11 @@ def _results(description: str, untrained: dict[str, Any], trained: dict[str, Any
     table.add_column("turns when won", justify="right")
     rows = [
         (f"{state}, {mode}", scores[mode])
-        for mode in ("sampled", "greedy")
+        for mode in reversed(modes(trained))
         for state, scores in (("after the warm-up (format only, no skill)", untrained), ("trained", trained))
     ]
+    for name, by_mode in trained.get("sets", {}).items():
+        rows += [(f"trained, {mode}: {name}", by_mode[mode]) for mode in reversed(by_mode)]
     for name, scores in rows:
         turns = scores["turns_when_won"]
         table.add_row(name, _number(scores["success"]), "none" if turns is None else f"{turns:.2f}")

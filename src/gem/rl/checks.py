@@ -8,14 +8,32 @@ from pathlib import Path
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import TrainConfig
+from gem.rl.environments import EnvSetting
 from gem.wrappers import get_wrapper_fns
 
 
 def check_names(config: TrainConfig) -> None:
-    """Raise CallerError if the environment, a wrapper or the folder of the model does not exist."""
-    _ = ENV_REGISTRY[config.env]
-    get_wrapper_fns(config.wrappers)
+    """Raise CallerError if an environment, a wrapper or the folder of the model does not exist."""
+    for env in (*config.envs, *config.eval_sets):
+        _ = ENV_REGISTRY[env.id]
+        check_wrappers(env)
     check_model_path(config.model)
+
+
+def check_wrappers(env: EnvSetting) -> None:
+    """Raise BadValue unless at most one wrapper shows the history, and no tool comes after it."""
+    names = [name.strip() for name in (env.wrappers or "").split(",") if name.strip()]
+    get_wrapper_fns(",".join(names))
+    history = [i for i, name in enumerate(names) if name.startswith("concat")]
+    if len(history) > 1:
+        raise BadValue(
+            f"wrappers of {env.id}: {names[history[0]]} and {names[history[1]]} would show the history twice"
+        )
+    for name in names[history[0] + 1 :] if history else []:
+        if name.startswith(("python_tool", "search_tool")):
+            raise BadValue(
+                f"wrappers of {env.id}: {name} must come before {names[history[0]]}, which shows its results"
+            )
 
 
 def check_model_path(model: str | None) -> None:
@@ -25,18 +43,23 @@ def check_model_path(model: str | None) -> None:
 
 
 def check_trainable(config: TrainConfig) -> None:
-    """Check that the environment can be checkpointed and samples the random actions that the warm-up needs.
+    """Check that each environment can be checkpointed and samples the random actions that the warm-up needs.
 
     Raises:
-        BadValue: if the environment does not support this.
+        BadValue: if an environment does not support this.
     """
-    with make(config.env, **config.env_kwargs) as env:
-        observation, _ = env.reset(seed=0)
+    for env in config.envs:
+        _check_trainable(config, env)
+
+
+def _check_trainable(config: TrainConfig, env: EnvSetting) -> None:
+    with make(env.id, **env.kwargs) as made:
+        observation, _ = made.reset(seed=0)
         if isinstance(observation, dict) and set(observation) != {"text"}:
-            raise BadValue(f"cannot train on {config.env}: its observations contain images, and policies read text")
+            raise BadValue(f"cannot train on {env.id}: its observations contain images, and policies read text")
         try:
-            json.dumps(env.get_state())
+            json.dumps(made.get_state())
             if config.model is None or config.imitation_steps:
-                env.sample_random_action()
+                made.sample_random_action()
         except (NotImplementedError, TypeError) as e:
-            raise BadValue(f"cannot train on {config.env}: {e}") from e
+            raise BadValue(f"cannot train on {env.id}: {e}") from e

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from gem.errors import BadValue, did_you_mean
 from gem.rl.advantages import GROUPED, Estimator
+from gem.rl.environments import EvalSetting, TrainEnv, as_setting, check_mixture, check_names_differ
 
 
 def _option(default: Any, help: str) -> Any:
@@ -34,7 +36,9 @@ _LEAST = {
         ["steps", "batch", "slots", "group_size", "epochs", "minibatch", "micro_batch", "max_new_tokens", "threads"], 1
     ),
     **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every"], 1),
-    **dict.fromkeys(["seed", "kl", "entropy", "imitation_steps", "keep_trajectories", "critic_warmup"], 0),
+    **dict.fromkeys(
+        ["seed", "kl", "entropy", "eval_temperature", "imitation_steps", "keep_trajectories", "critic_warmup"], 0
+    ),
 }
 
 
@@ -50,7 +54,11 @@ class TrainConfig:
     Sources: arXiv 2510.01051; those of each algorithm are in gem.rl.advantages and gem.rl.losses.
     """
 
-    env: str = _option("game:GuessTheNumber-v0-easy", "environment id (see `gem list`)")
+    env: str | Sequence[str | TrainEnv | Mapping[str, Any]] = _option(
+        "game:GuessTheNumber-v0-easy",
+        "environment id (see `gem list`), or several with weights, ID=WEIGHT, which are shares of the episodes; tables "
+        "[[env]] of --config also have their own settings",
+    )
     env_kwargs: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "environment arguments, e.g. max_number=20"}
     )
@@ -164,9 +172,15 @@ class TrainConfig:
     )
     eval_every: int = _option(20, "updates between evaluations")
     eval_episodes: int = _option(500, "maximum number of episodes per evaluation; of a data set, each row counts once")
+    eval_env: Sequence[str | EvalSetting | Mapping[str, Any]] = field(
+        default_factory=list,
+        metadata={"help": "environments to evaluate on, each a set in the metrics; default: those of training"},
+    )
     eval_split: str | None = _option(
         None, "split of the data set to evaluate on; default: rows held back from training"
     )
+    eval_wrappers: str | None = _option(None, "wrappers of the evaluation; default: --wrappers")
+    eval_temperature: float = _option(0.0, "sampling temperature of the evaluation; 0 is greedy")
     eval_share: float = _option(0.1, "share of the rows of a data set that is held back for evaluation, 0 to 1")
     until: str | None = _option(
         None,
@@ -192,6 +206,7 @@ class TrainConfig:
                 raise BadValue(f"{name} must be greater than 0, got {value}")
         if not 0.0 < self.eval_share < 1.0:
             raise BadValue(f"eval_share must be between 0 and 1, got {self.eval_share}")
+        self._check_environments()
         if self.estimator.name in GROUPED and self.group_size < 2:
             raise BadValue(
                 f"advantage={self.advantage!r} compares episodes of a group and needs group_size of at least 2"
@@ -207,10 +222,56 @@ class TrainConfig:
             raise BadValue("refill_groups needs groups: set group_size to at least 2")
         self._check_loss()
         _ = self.targets
-        if "seed" in self.env_kwargs:
-            raise BadValue("env_kwargs must not contain seed: each slot derives its seed from that of the run")
         if self.minibatch > self.batch:
             raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")
+
+    @property
+    def envs(self) -> tuple[TrainEnv, ...]:
+        """The environments with a weight above 0, with all settings of the run that they do not replace."""
+        given = (TrainEnv(id=self.env),) if isinstance(self.env, str) else self.env
+        return tuple(
+            replace(
+                env,
+                kwargs={**self.env_kwargs, **env.kwargs},
+                wrappers=self.wrappers if env.wrappers is None else env.wrappers,
+                gamma=self.gamma if env.gamma is None else env.gamma,
+                max_new_tokens=env.max_new_tokens or self.max_new_tokens,
+            )
+            for env in given
+            if isinstance(env, TrainEnv) and env.weight > 0
+        )
+
+    @property
+    def eval_sets(self) -> tuple[EvalSetting, ...]:
+        """The sets of an evaluation, with all settings of the run that they do not replace."""
+        shared = ("id", "name", "kwargs", "wrappers", "max_turns", "max_context", "max_new_tokens")
+        sets = [env for env in self.eval_env if isinstance(env, EvalSetting)]
+        if not sets:
+            own = {} if self.eval_wrappers is None else {"wrappers": self.eval_wrappers}
+            sets = [EvalSetting(**{name: getattr(env, name) for name in shared} | own) for env in self.envs]
+        trained = {env.id for env in self.envs}
+        default = self.wrappers if self.eval_wrappers is None else self.eval_wrappers
+        return tuple(
+            replace(
+                env,
+                kwargs={**(self.env_kwargs if env.id in trained else {}), **env.kwargs},
+                wrappers=default if env.wrappers is None else env.wrappers,
+                max_new_tokens=env.max_new_tokens or self.max_new_tokens,
+                split=self.eval_split if env.split is None else env.split,
+                temperature=self.eval_temperature if env.temperature is None else env.temperature,
+                episodes=env.episodes or self.eval_episodes,
+            )
+            for env in sets
+        )
+
+    @property
+    def title(self) -> str:
+        """The names of the environments, for people."""
+        return ", ".join(env.label if len(self.envs) > 1 else env.id for env in self.envs)
+
+    def estimator_of(self, env: TrainEnv) -> Estimator:
+        """The estimator of advantages of one of self.envs, with its own discount."""
+        return replace(self.estimator, gamma=env.gamma)
 
     @property
     def estimator(self) -> Estimator:
@@ -246,6 +307,23 @@ class TrainConfig:
         if self.clip != "default":
             low = high = self.clip
         return low, high if self.clip_high == "default" else self.clip_high
+
+    def _check_environments(self) -> None:
+        """Convert env to an id or to a tuple of TrainEnv, and check it."""
+        given = [self.env] if isinstance(self.env, (str, Mapping)) else list(self.env)
+        envs = tuple(as_setting(env, TrainEnv, f"env {n}") for n, env in enumerate(given, start=1))
+        plain = len(envs) == 1 and envs[0] == TrainEnv(id=envs[0].id)
+        object.__setattr__(self, "env", envs[0].id if plain else envs)  # the dataclass is frozen
+        check_mixture(envs)
+        sets = tuple(
+            as_setting(e, EvalSetting, f"eval_env {number}") for number, e in enumerate(self.eval_env, start=1)
+        )
+        object.__setattr__(self, "eval_env", sets)
+        check_names_differ(sets, "eval_env")
+        for env in self.envs:
+            self.estimator_of(env)  # checks its gamma
+        if self.batch < len(self.envs) * self.group_size:
+            raise BadValue(f"batch={self.batch} is too small for {len(self.envs)} environments")
 
     def _check_loss(self) -> None:
         for name, choices in (

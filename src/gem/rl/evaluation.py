@@ -7,7 +7,7 @@ training has played as well; the description says so where that is likely.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,81 +20,79 @@ from gem.evaluate.tasks import (
     generated_tasks,
     held_out_seeds,
     identified,
+    plan_tasks,
     repetition,
     rows_of,
 )
 from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import TrainConfig
+from gem.rl.environments import EvalSetting, TrainEnv, wrapper_fns
 from gem.seeding import derive, permuted
-from gem.wrappers import get_wrapper_fns
 
 Wrap = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """The episodes of an evaluation.
+class EvalSet:
+    """The episodes of one set of an evaluation.
 
     Args:
+        env: the environment and its setting.
         seeds: one seed per episode, the same in every run.
         description: what is played, for people.
-        env_kwargs: arguments of the environment, in addition to those of training.
-        training_rows: wraps each training environment; restricts it to the rows that are not held back.
-        trained: numbers of the rows that training asks; None if tasks are generated or read from a stream.
-        held_out_rows: wraps each evaluation environment; seed i then asks the i-th row of the evaluation.
+        kwargs: constructor arguments of the environment.
+        rows: wraps each environment; seed i then asks the i-th row of the set.
     """
 
+    env: EvalSetting
     seeds: Sequence[int]
     description: str
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    training_rows: Sequence[Wrap] = ()
-    trained: Sequence[int] | None = None
-    held_out_rows: Sequence[Wrap] = ()
+    kwargs: Mapping[str, Any]
+    rows: Sequence[Wrap] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRows:
+    """The rows that an environment asks in training.
+
+    Args:
+        numbers: numbers of the rows; None if tasks are generated or read from a stream.
+        wraps: wraps each environment; restricts it to these rows.
+    """
+
+    numbers: Sequence[int] | None = None
+    wraps: Sequence[Wrap] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """The sets of an evaluation, and the rows that are left for each of the environments of training."""
+
+    sets: Sequence[EvalSet]
+    training: Sequence[TrainingRows]
+
+    @property
+    def description(self) -> str:
+        """What is played, for people."""
+        if len(self.sets) == 1:
+            return self.sets[0].description
+        return "; ".join(f"{part.env.label}: {part.description}" for part in self.sets)
 
 
 def plan_evaluation(config: TrainConfig) -> Evaluation:
     """Choose the episodes of the evaluations of a run: another split, rows that are held back, or fresh seeds.
 
     Raises:
-        BadValue: eval_split does not fit the environment, or no row can be held back.
+        BadValue: a split does not fit its environment, or no row can be held back.
     """
-    if config.eval_split is not None:
-        return _other_split(config, config.eval_split)
-    with make(config.env, **config.env_kwargs) as env:
-        rows = rows_of(env)
-        if rows is None or rows.generated:
-            return _fresh_seeds(config.eval_episodes, repetition(env))
-    held_back = hold_back(rows, config.eval_share)
-    asked, trained = held_back[: config.eval_episodes], Without(len(rows), held_back)
+    held_back = {env.id for env in config.eval_sets if env.split is None}
     return Evaluation(
-        seeds=range(len(asked)),
-        description=f"{len(asked):,} of {len(rows):,} rows, held back from training",
-        training_rows=[partial(ask_only, numbers=trained)],
-        trained=trained,
-        held_out_rows=[partial(ask_only, numbers=asked, shuffle=False)],
+        sets=[_eval_set(config, env) for env in config.eval_sets],
+        training=[_training_rows(config, env, env.id in held_back) for env in config.envs],
     )
 
 
-def _other_split(config: TrainConfig, split: str) -> Evaluation:
-    if config.env_kwargs.get("split", ENV_REGISTRY[config.env].kwargs.get("split")) == split:
-        raise BadValue(f"eval_split must differ from the split that is trained on, got {split!r}")
-    with make(config.env, **{**config.env_kwargs, "split": split}) as env:
-        rows = rows_of(env)
-    with make(config.env, **config.env_kwargs) as env:
-        trained = None if (training := rows_of(env)) is None or training.generated else range(len(training))
-    if rows is None:
-        raise BadValue(f"eval_split={split!r} needs a data set with random access; {config.env} has none")
-    asked = [permuted(i, len(rows), "evaluation") for i in range(min(config.eval_episodes, len(rows)))]
-    return Evaluation(
-        seeds=range(len(asked)),
-        description=f"{len(asked):,} of {len(rows):,} rows of the split {split!r}",
-        env_kwargs={"split": split},
-        trained=trained,
-        held_out_rows=[partial(ask_only, numbers=asked, shuffle=False)],
-    )
-
-
-def evaluation_tasks(config: TrainConfig, tokenizer: Any = None) -> TaskSet:
+def evaluation_tasks(config: TrainConfig, tokenizer: Any = None) -> list[TaskSet]:
     """Return the episodes that the evaluations of a run play, for gem.evaluate.
 
     Args:
@@ -103,36 +101,91 @@ def evaluation_tasks(config: TrainConfig, tokenizer: Any = None) -> TaskSet:
     Raises:
         BadValue: as plan_evaluation().
     """
-    evaluation = plan_evaluation(config)
-    kwargs = {**config.env_kwargs, **evaluation.env_kwargs}
-    env = EvalEnv(id=config.env, wrappers=config.wrappers, kwargs=kwargs)
-    if evaluation.held_out_rows:
-        tasks = identified(env, [(seed, {"row": seed, "of": evaluation.description}) for seed in evaluation.seeds])
+    return [_task_set(part, tokenizer) for part in plan_evaluation(config).sets]
+
+
+def _task_set(part: EvalSet, tokenizer: Any) -> TaskSet:
+    split = {} if part.env.split is None else {"split": part.env.split}
+    env = EvalEnv(
+        id=part.env.id, name=part.env.name, wrappers=part.env.wrappers or "", kwargs={**part.env.kwargs, **split}
+    )
+    if part.rows:
+        tasks = identified(env, [(seed, {"row": seed, "of": part.description}) for seed in part.seeds])
     else:
-        with make(config.env, **kwargs) as made:
-            tasks = generated_tasks(env, made, evaluation.seeds)
-    wraps = [*evaluation.held_out_rows, *get_wrapper_fns(config.wrappers, tokenizer)]
-    return TaskSet(env, tasks, kwargs, wraps, f"the evaluation of the run: {evaluation.description}")
+        with make(env.id, **part.kwargs) as made:
+            tasks = generated_tasks(env, made, part.seeds)
+    wraps = [*part.rows, *wrapper_fns(part.env, tokenizer)]
+    return TaskSet(env, tasks, part.kwargs, wraps, f"the evaluation of the run: {part.description}")
 
 
-def group_order(config: TrainConfig, evaluation: Evaluation) -> tuple[Sequence[Wrap], Callable[[int], int]]:
-    """Return what wraps the training environments if groups are compared, and a function from a group to its seed.
+def group_order(config: TrainConfig, env: TrainEnv, rows: TrainingRows) -> tuple[Sequence[Wrap], Callable[[int], int]]:
+    """Return what wraps an environment of training if groups are compared, and a function from a group to its seed.
 
     Each row of a data set is asked by one group per epoch, in a random order.
 
     Raises:
         BadValue: the rows are read from a stream, which cannot ask a row again.
     """
-    numbers = evaluation.trained
+    numbers = rows.numbers
     if numbers is not None:
         count = len(numbers)
         wrap = partial(ask_only, numbers=numbers, shuffle=False)
         return [wrap], lambda group: permuted(group % count, count, config.seed, "groups", group // count)
-    with make(config.env, **config.env_kwargs) as env:
-        if isinstance(getattr(env.unwrapped, "dataset", None), Stream):
-            raise BadValue(f"group_size={config.group_size} needs rows with random access; {config.env} reads a stream")
+    with make(env.id, **env.kwargs) as made:
+        if isinstance(getattr(made.unwrapped, "dataset", None), Stream):
+            raise BadValue(f"group_size={config.group_size} needs rows with random access; {env.id} reads a stream")
     return (), lambda group: derive(config.seed, "group", group)
 
 
-def _fresh_seeds(episodes: int, caution: str) -> Evaluation:
-    return Evaluation(seeds=held_out_seeds(episodes), description=f"{episodes:,} fresh seeds{caution}")
+def _training_rows(config: TrainConfig, env: TrainEnv, hold: bool) -> TrainingRows:
+    with make(env.id, **env.kwargs) as made:
+        rows = rows_of(made)
+    if rows is None or rows.generated:
+        return TrainingRows()
+    if not hold:
+        return TrainingRows(numbers=range(len(rows)))
+    numbers = Without(len(rows), hold_back(rows, config.eval_share))
+    return TrainingRows(numbers=numbers, wraps=[partial(ask_only, numbers=numbers)])
+
+
+def _eval_set(config: TrainConfig, env: EvalSetting) -> EvalSet:
+    assert env.episodes is not None
+    trained = [other for other in config.envs if other.id == env.id]
+    if env.split is not None or not trained:
+        return _rows_or_seeds(env, trained)
+    with make(env.id, **env.kwargs) as made:
+        rows = rows_of(made)
+        if rows is None or rows.generated:
+            return EvalSet(
+                env=env,
+                seeds=held_out_seeds(env.episodes),
+                description=f"{env.episodes:,} fresh seeds{repetition(made)}",
+                kwargs=env.kwargs,
+            )
+    asked = hold_back(rows, config.eval_share)[: env.episodes]
+    return EvalSet(
+        env=env,
+        seeds=range(len(asked)),
+        description=f"{len(asked):,} of {len(rows):,} rows, held back from training",
+        kwargs=env.kwargs,
+        rows=[partial(ask_only, numbers=asked, shuffle=False)],
+    )
+
+
+def _rows_or_seeds(env: EvalSetting, trained: Sequence[TrainEnv]) -> EvalSet:
+    """Choose the episodes of a split, or of an environment that is not trained on."""
+    for other in trained:
+        if other.kwargs.get("split", ENV_REGISTRY[env.id].kwargs.get("split")) == env.split:
+            raise BadValue(f"eval_split must differ from the split that is trained on, got {env.split!r}")
+    split = {} if env.split is None else {"split": env.split}
+    assert env.episodes is not None
+    tasks = plan_tasks(EvalEnv(id=env.id, kwargs={**env.kwargs, **split}), env.episodes)
+    if split and not tasks.wraps:
+        raise BadValue(f"eval_split={env.split!r} needs a data set with random access; {env.id} has none")
+    return EvalSet(
+        env=env,
+        seeds=[task.seed for task in tasks.tasks],
+        description=tasks.description,
+        kwargs=tasks.kwargs,
+        rows=tasks.wraps,
+    )

@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from gem.policies import RandomPolicy, Reply, Request
+from gem.policies import Policy, RandomPolicy, Reply, Request
 from gem.rl.batch import collate, pack
 from gem.rl.losses import cross_entropy
 from gem.rl.policy import CausalLMPolicy
-from gem.rollout import collect
-from gem.vector import VectorEnv
+from gem.trajectory import Trajectory
 
 EPISODES_PER_STEP = 32
 LEARNING_RATE = 3e-3
@@ -41,12 +40,15 @@ class RandomTextPolicy:
 
 
 def imitate_random_play(
-    policy: CausalLMPolicy, vec_env: VectorEnv, steps: int, on_step: Callable[[int], None] = lambda done: None
+    policy: CausalLMPolicy,
+    play: Callable[[Policy, int, int], list[Trajectory]],
+    steps: int,
+    on_step: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Train the policy's model on episodes of random legal play.
 
     Args:
-        vec_env: the vector environment in which the episodes are played.
+        play: returns that many episodes of a policy in the environments of training, for the step of this number.
         steps: gradient steps, each on EPISODES_PER_STEP episodes.
         on_step: called after each gradient step with the number of steps done. An exception raised by it ends the
             training and propagates.
@@ -54,7 +56,7 @@ def imitate_random_play(
     optimizer = torch.optim.AdamW(policy.model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=0.0)
     random_text = RandomTextPolicy(policy)
     for step in range(1, steps + 1):
-        trajectories = collect(vec_env, random_text, episodes=EPISODES_PER_STEP)
+        trajectories = play(random_text, EPISODES_PER_STEP, step)
         minibatch = collate(pack(trajectories), policy.pad_id)
         device = policy.model.device
         scores = policy.score(minibatch.ids_BT.to(device), minibatch.attend_BT.to(device))

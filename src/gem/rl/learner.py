@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gem.errors import InfraError
-from gem.rl.advantages import EpisodeRewards, gae
+from gem.rl.advantages import EpisodeRewards, Floats, gae
 from gem.rl.batch import (
     Example,
     Minibatch,
@@ -63,6 +63,7 @@ class Learner:
         )
         self.reference: CausalLMPolicy | None = None
         self.critic: Critic | None = None
+        self._estimators = [config.estimator_of(env) for env in config.envs]
         self._clip = ClipRange(*config.clip_bounds, config.dual_clip)
 
     def begin(self) -> None:
@@ -101,10 +102,11 @@ class Learner:
             self.critic.network.load_state_dict(state["network"])
             self.critic.optimizer.load_state_dict(state["optimizer"])
 
-    def learn(self, trajectories: Sequence[Trajectory], update: int) -> Metrics:
+    def learn(self, trajectories: Sequence[Trajectory], update: int, envs: Sequence[int] = ()) -> Metrics:
         """Run config.epochs epochs over one batch of completed episodes. Returns the mean metrics of its steps.
 
         Args:
+            envs: for each episode, the index of its environment in config.envs; empty for the first.
             update: number of updates before this one; determines the learning rate and the order of minibatches.
 
         Raises:
@@ -116,12 +118,12 @@ class Learner:
             group["lr"] = rate
         with explained_memory_errors(learning_advice(config)):
             gap = self.sampler_gap(trajectories)
-            return {**self._learn(trajectories, update, rate), "sampler_gap": gap}
+            return {**self._learn(trajectories, update, rate, envs or [0] * len(trajectories)), "sampler_gap": gap}
 
-    def _learn(self, trajectories: Sequence[Trajectory], update: int, rate: float) -> Metrics:
+    def _learn(self, trajectories: Sequence[Trajectory], update: int, rate: float, envs: Sequence[int]) -> Metrics:
         config, model = self.config, self.policy.model
-        batch, episodes = self.prepare(trajectories)
-        critic_log = {} if self.critic is None else self._fit_critic(self.critic, batch, episodes, update)
+        batch, episodes = self.prepare(trajectories, envs)
+        critic_log = {} if self.critic is None else self._fit_critic(self.critic, batch, episodes, envs, update)
         # Computed once per batch, so that tokens in minibatches of long episodes do not get smaller weights.
         divisor = self.divisor(batch, len(trajectories))
         logs: list[dict[str, float]] = []
@@ -142,8 +144,13 @@ class Learner:
         means = {name: statistics.fmean(log[name] for log in logs) for name in logs[0]}
         return {"learning_rate": rate, **means, **critic_log}
 
-    def prepare(self, trajectories: Sequence[Trajectory]) -> tuple[list[Example], list[EpisodeRewards]]:
+    def prepare(
+        self, trajectories: Sequence[Trajectory], envs: Sequence[int] = ()
+    ) -> tuple[list[Example], list[EpisodeRewards]]:
         """Pack completed episodes, with advantages, and with reference and current log-probabilities where needed.
+
+        Args:
+            envs: see learn().
 
         Returns:
             The examples, and the data of each episode that its advantages were computed from.
@@ -163,18 +170,33 @@ class Learner:
                 e._replace(values_K=values_K, final_value=final_value(t, values_K))
                 for e, t, values_K in zip(episodes, trajectories, values, strict=True)
             ]
-        return with_advantages(batch, config.estimator(episodes)), episodes
+        return with_advantages(batch, self._advantages(episodes, envs or [0] * len(episodes))), episodes
+
+    def _advantages(self, episodes: Sequence[EpisodeRewards], envs: Sequence[int]) -> list[Floats]:
+        """Compute advantages within each environment, so that no statistic mixes the rewards of two of them."""
+        advantages: list[Floats] = [np.empty(0)] * len(episodes)
+        for env in set(envs):
+            indices = [i for i, other in enumerate(envs) if other == env]
+            computed = self._estimators[env]([episodes[i] for i in indices])
+            for i, advantages_K in zip(indices, computed, strict=True):
+                advantages[i] = advantages_K
+        return advantages
 
     def _fit_critic(
-        self, critic: Critic, batch: Sequence[Example], episodes: Sequence[EpisodeRewards], update: int
+        self,
+        critic: Critic,
+        batch: Sequence[Example],
+        episodes: Sequence[EpisodeRewards],
+        envs: Sequence[int],
+        update: int,
     ) -> Metrics:
         """Train the critic on the returns that its values and the rewards estimate together. Returns its metrics."""
-        config, estimator = self.config, self.config.estimator
+        config, mix = self.config, self.config.estimator.mix
         values = [np.array(e.values_K) for e in episodes]
-        mix = estimator.mix
+        discounts = [self._estimators[env].discount for env in envs]
         targets = [
-            gae(e.rewards_K, e.values_K, estimator.discount, mix, e.final_value) + values_K
-            for e, values_K in zip(episodes, values, strict=True)
+            gae(e.rewards_K, e.values_K, discount, mix, e.final_value) + values_K
+            for e, values_K, discount in zip(episodes, values, discounts, strict=True)
         ]
         losses: list[float] = []
         for epoch in range(config.epochs):

@@ -6,6 +6,7 @@ import os
 import resource
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,6 +44,32 @@ def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
     }
 
 
+def summarize_each(names: Sequence[str], trajectories: Sequence[Trajectory], envs: Sequence[int]) -> Metrics:
+    """Return the metrics of a batch by environment, and ``episodes``, their number.
+
+    Args:
+        names: of the environments.
+        envs: for each episode, the index of its environment.
+    """
+    parts = {name: [t for t, env in zip(trajectories, envs, strict=True) if env == i] for i, name in enumerate(names)}
+    return {name: {"episodes": len(part), **summarize(part)} for name, part in parts.items()}
+
+
+def one_of_each(trajectories: Sequence[Trajectory], envs: Sequence[int]) -> list[Trajectory]:
+    """Return the episodes in an order that takes one of each environment in turn."""
+    seen: Counter[int] = Counter()
+    keys = []
+    for env in envs:
+        keys.append((seen[env], env))
+        seen[env] += 1
+    return [trajectories[i] for i in sorted(range(len(trajectories)), key=keys.__getitem__)]
+
+
+def modes(evaluation: Metrics) -> list[str]:
+    """Return the names of the modes of an evaluation: "greedy" or a temperature first, then "sampled" if it has it."""
+    return [name for name in evaluation if name not in ("sets", "game")]
+
+
 def peak_memory_mib() -> float:
     """Return the peak resident memory of this process in MiB."""
     unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes on macOS, in KiB elsewhere
@@ -66,9 +93,10 @@ def draw_curve(
         rows = [row for row in metrics if row[name] is not None]
         smooth = _rolling_mean([row[name] for row in rows], WINDOW)
         axes.plot([r["episodes"] for r in rows], smooth, label=f"training, mean of {WINDOW} updates")
-        scored = [r for r in evaluated if r["eval"]["greedy"][name] is not None]
-        points = [r["eval"]["greedy"][name] for r in scored]
-        axes.plot([r["episodes"] for r in scored], points, "o", label="evaluation, greedy")
+        for mode in modes(evaluated[0]["eval"])[:1] if evaluated else []:
+            scored = [r for r in evaluated if r["eval"][mode][name] is not None]
+            points = [r["eval"][mode][name] for r in scored]
+            axes.plot([r["episodes"] for r in scored], points, "o", label=f"evaluation, {mode}")
         if optimum is not None:
             best = optimum.success if name == "success" else optimum.turns
             axes.axhline(best, linestyle="--", color="black", label=f"{optimum.name}: {best:.3g}")

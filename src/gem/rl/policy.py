@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from gem.rl.checks import check_model_path
 from gem.rl.config import TrainConfig
 from gem.rl.memory import explained_memory_errors, sampling_advice
 from gem.rl.scoring import CHUNK, TokenScores, score_tokens
-from gem.rl.tiny import build_model, build_tokenizer, collect_corpus
+from gem.rl.tiny import Corpus, build_model, build_tokenizer, collect_corpus
 from gem.seeding import derive
 
 REPLY_TOKENS = 256  # per reply, for models that are loaded
@@ -43,6 +44,7 @@ class CausalLMPolicy:
         seed: seed of the sampling streams. Token t of a reply uses number t of the stream (seed, slot, episode, turn),
             so sampling does not depend on other slots.
         max_batch: maximum sequences per forward pass; larger batches are split.
+        max_context: maximum tokens of a prompt and its reply; None for the limit of the model.
 
     Raises:
         BadValue: for a setting out of range, or a tokenizer without a chat template or end token.
@@ -58,6 +60,7 @@ class CausalLMPolicy:
         max_new_tokens: int = 256,
         seed: int = 0,
         max_batch: int = 512,
+        max_context: int | None = None,
     ) -> None:
         if not temperature >= 0.0:  # written so that NaN is rejected too
             raise BadValue(f"temperature must be >= 0, got {temperature}")
@@ -67,10 +70,10 @@ class CausalLMPolicy:
             raise BadValue(f"max_new_tokens and max_batch must be >= 1, got {max_new_tokens} and {max_batch}")
         self.model, self.tokenizer, self.chat = model.eval(), tokenizer, ChatFormat(tokenizer)
         self.temperature, self.top_p, self.max_new_tokens = temperature, top_p, max_new_tokens
-        self.seed, self.max_batch, self.version = seed, max_batch, 0
+        self.seed, self.max_batch, self.max_context, self.version = seed, max_batch, max_context, 0
         self.stop_ids = _stop_ids(model, self.chat)
         if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
-            raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the model's context")
+            raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the context")
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
 
     @property
@@ -85,22 +88,31 @@ class CausalLMPolicy:
 
     @property
     def max_prompt_tokens(self) -> int | None:
-        """The context length of the model minus the length of one reply; None if the model has no limit."""
-        context = getattr(self.model.config, "max_position_embeddings", None)
-        return None if context is None else int(context) - self.max_new_tokens
+        """The context length minus the length of one reply; None if there is no limit."""
+        limits = (getattr(self.model.config, "max_position_embeddings", None), self.max_context)
+        context = min((int(limit) for limit in limits if limit is not None), default=None)
+        return None if context is None else context - self.max_new_tokens
 
-    def variant(self, *, temperature: float | None = None, seed: int | None = None) -> CausalLMPolicy:
-        """Return a policy with the same model and another temperature or seed; None keeps the current value."""
+    def variant(
+        self,
+        *,
+        temperature: float | None = None,
+        seed: int | None = None,
+        max_new_tokens: int | None = None,
+        max_context: int | None = None,
+    ) -> CausalLMPolicy:
+        """Return a policy with the same model and other settings; None keeps the current value."""
         policy = CausalLMPolicy(
             self.model,
             self.tokenizer,
             temperature=self.temperature if temperature is None else temperature,
             top_p=self.top_p,
-            max_new_tokens=self.max_new_tokens,
+            max_new_tokens=max_new_tokens or self.max_new_tokens,
             seed=self.seed if seed is None else seed,
             max_batch=self.max_batch,
+            max_context=max_context or self.max_context,
         )
-        policy.chat = self.chat  # shares its caches
+        policy.chat, policy.version = self.chat, self.version  # the chat shares its caches
         return policy
 
     def greedy(self) -> CausalLMPolicy:
@@ -247,7 +259,8 @@ def build_policy(config: TrainConfig) -> CausalLMPolicy:
         MissingDependency: when the extra [train] is not installed.
     """
     if config.model is None:
-        corpus = collect_corpus(config.env, config.seed, config.env_kwargs)
+        corpora = [collect_corpus(env.id, config.seed, env.kwargs) for env in config.envs]
+        corpus = Corpus(*(list(chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
         tokenizer = build_tokenizer([*corpus.observations, *corpus.actions])
         model = build_model(tokenizer, config.seed)
         reply_tokens = 2 + max(len(tokenizer.encode(action)) for action in set(corpus.actions))

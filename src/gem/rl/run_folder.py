@@ -211,7 +211,9 @@ def _append(file: Path, lines: list[str]) -> None:
 
 
 def _free_name(config: TrainConfig) -> str:
-    base = f"{config.env.replace(':', '-')}-seed{config.seed}"
+    first, more = config.envs[0], len(config.envs) - 1
+    title = f"{first.id}-and-{more}-more" if more else first.id
+    base = f"{title.replace(':', '-')}-seed{config.seed}"
     names = [base, *(f"{base}-{n}" for n in range(2, 10_000))]
     return next(name for name in names if not (Path(config.out) / name).exists())
 

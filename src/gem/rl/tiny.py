@@ -6,6 +6,7 @@ like any model given with ``--model``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gem.errors import require
@@ -28,7 +29,7 @@ class Corpus(NamedTuple):
     actions: list[str]
 
 
-def collect_corpus(env_id: str, seed: int, env_kwargs: dict[str, Any] | None = None) -> Corpus:
+def collect_corpus(env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None) -> Corpus:
     """Play episodes of random legal actions and return all their text."""
     corpus = Corpus([], [])
     with make(env_id, **(env_kwargs or {})) as env:

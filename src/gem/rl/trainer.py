@@ -10,24 +10,26 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
 
 from gem.core import Optimum
 from gem.errors import BadValue, InfraError
+from gem.policies import Policy
 from gem.registry import make
 from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
-from gem.rl.evaluation import Wrap, group_order, plan_evaluation
+from gem.rl.evaluation import plan_evaluation
 from gem.rl.imitation import imitate_random_play
 from gem.rl.learner import Learner
-from gem.rl.metrics import Metrics, peak_memory_mib, summarize
+from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
+from gem.rl.mixture import Mixture, make_slots
 from gem.rl.monitor import TrainingMonitor
 from gem.rl.policy import (
     CausalLMPolicy,
@@ -37,11 +39,9 @@ from gem.rl.policy import (
     save_pretrained,
 )
 from gem.rl.run_folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint
-from gem.rollout import Collector, GroupCollector, play_seeds
+from gem.rollout import play_seeds
 from gem.seeding import derive
 from gem.trajectory import Trajectory
-from gem.vector import VectorEnv, make_vec
-from gem.wrappers import get_wrapper_fns
 
 IMITATION_STEPS = 200  # default for the embedded model
 IMITATION_SLOTS = 32
@@ -64,17 +64,19 @@ class Trainer:
         self.learner = Learner(config, policy)
         self.monitor = TrainingMonitor(config)
         self.evaluation = plan_evaluation(config)
-        self.collector: Collector | GroupCollector
-        if config.group_size == 1:
-            self.collector = Collector(self._training_env("train", config.slots or config.batch))
-        else:
-            rows, seed_of = group_order(config, self.evaluation)
-            vec_env = self._vec_env("train", config.slots or config.batch, rows, {}, "disabled")
-            self.collector = GroupCollector(vec_env, config.group_size, seed_of)
-        eval_slots = min(len(self.evaluation.seeds), config.slots or EVAL_SLOTS)
-        self._eval_env = self._vec_env(
-            "held-out", eval_slots, self.evaluation.held_out_rows, self.evaluation.env_kwargs, autoreset="disabled"
-        )
+        self.mixture = self._mixture("train", config.slots or config.batch, config.group_size)
+        self._eval_envs = [
+            make_slots(
+                config,
+                part.env,
+                policy.tokenizer,
+                [derive(config.seed, "held-out", i) for i in range(min(len(part.seeds), config.slots or EVAL_SLOTS))],
+                kwargs=part.kwargs,
+                rows=part.rows,
+                autoreset="disabled",
+            )
+            for part in self.evaluation.sets
+        ]
         self.update, self.episodes, self.turns = 0, 0, 0
         self.passes = 0  # the newest evaluations in a row that reached config.until
         self.untrained: Metrics = {}
@@ -92,8 +94,9 @@ class Trainer:
         RunFolder.free_path(config)
         torch.set_num_threads(config.threads)
         policy = build_policy(config)
-        get_wrapper_fns(config.wrappers, tokenizer=policy.tokenizer)
-        return cls(config, RunFolder.create(config), policy, started)
+        trainer = cls(config, RunFolder(RunFolder.free_path(config)), policy, started)
+        trainer.folder = RunFolder.create(config)  # last, so that no error leaves an empty run
+        return trainer
 
     @classmethod
     def resume(cls, path: str, *, steps: int | None = None) -> Trainer:
@@ -121,9 +124,9 @@ class Trainer:
         policy.model.config._name_or_path = config.model or ""  # trajectories name the model that was given
         trainer = cls(config, folder, policy, started)
         trainer.learner.load(source)
-        trainer.collector.set_state(state["collector"])
+        trainer.mixture.set_state(state["collector"])
         trainer.update, trainer.episodes, trainer.turns = state["update"], state["episodes"], state["turns"]
-        trainer.passes = state["passes"] if steps is None else 0
+        trainer.passes = state.get("passes", 0) if steps is None else 0
         trainer.policy.version = trainer._saved = trainer.update
         trainer.untrained = state["untrained"]
         trainer._seconds_before, trainer._cpu_before = state["seconds"], state["cpu_seconds"]
@@ -144,8 +147,10 @@ class Trainer:
 
     @property
     def optimum(self) -> Optimum | None:
-        """The best result that any policy can reach in the environment; None if it is not known."""
-        with make(self.config.env, **self.config.env_kwargs) as env:
+        """The best result that any policy can reach in the environment; None if not known, and for a mixture."""
+        if len(self.config.envs) > 1 or self.config.eval_env:
+            return None
+        with make(self.config.envs[0].id, **self.config.envs[0].kwargs) as env:
             return env.optimum()
 
     def run(
@@ -185,8 +190,9 @@ class Trainer:
 
     def close(self) -> None:
         """Close the environments."""
-        self.collector.vec_env.close()
-        self._eval_env.close()
+        self.mixture.close()
+        for vec_env in self._eval_envs:
+            vec_env.close()
 
     def __enter__(self) -> Trainer:
         return self
@@ -204,12 +210,13 @@ class Trainer:
         Appends to metrics.jsonl and trajectories.jsonl, and returns the row of metrics.
         """
         started = time.perf_counter()
-        batch, counts = self._collect()
+        batch, envs, counts = self.mixture.collect(self._players(), self.config.batch, self.update)
         collected = time.perf_counter()
         completed = [t for t in batch if t.failure is None]
         if not completed:
             raise InfraError(f"all {len(batch)} episodes of the batch failed, the last with: {batch[-1].failure}")
-        learned = self.learner.learn(completed, self.update)
+        trained_on = [env for t, env in zip(batch, envs, strict=True) if t.failure is None]
+        learned = self.learner.learn(completed, self.update, trained_on)
         self.update += 1
         self.policy.version = self.update
         self.episodes += len(batch)
@@ -222,6 +229,8 @@ class Trainer:
             **counts,
             **learned,
         }
+        if len(self.config.envs) > 1:
+            metrics["envs"] = summarize_each([env.label for env in self.config.envs], batch, envs)
         metrics["warnings"] = self.monitor.check(metrics)
         finished = time.perf_counter()
         if self.done or self.update % self.config.eval_every == 0:
@@ -230,7 +239,7 @@ class Trainer:
             passed = all((scores[mode]["success"] or 0.0) >= rate for mode, rate in targets.items())
             self.passes = self.passes + 1 if passed else 0
         if self.done:
-            metrics["untrained"] = {mode: self.untrained[mode] for mode in ("greedy", "sampled")}
+            metrics["untrained"] = {mode: scores for mode, scores in self.untrained.items() if mode != "game"}
         metrics["time"] = {
             "seconds": round(self.seconds, 3),
             "cpu_seconds": round(self.cpu_seconds, 3),
@@ -239,41 +248,60 @@ class Trainer:
             "episodes_per_second": round(len(batch) / (finished - started), 1),
             "peak_memory_mib": peak_memory_mib(),
         }
-        self.folder.append_trajectories(batch[: self.config.keep_trajectories])
+        self.folder.append_trajectories(one_of_each(batch, envs)[: self.config.keep_trajectories])
         self.folder.append_metrics(metrics)
         return metrics
 
-    def _collect(self) -> tuple[list[Trajectory], Metrics]:
-        """Collect the next batch. Returns it, and metrics of its groups."""
-        config, collector = self.config, self.collector
-        if isinstance(collector, Collector):
-            return collector.collect(self.policy, episodes=config.batch), {}
-        found = collector.collect(self.policy, groups=config.batch // config.group_size, refill=config.refill_groups)
-        counts = {"failed": found.failed, "groups_dropped": found.dropped, "groups_equal": found.equal}
-        return found.trajectories, counts
+    def _players(self) -> list[CausalLMPolicy]:
+        """Return the policy of each environment: with its own limits, and its own random stream."""
+        players = []
+        for i, env in enumerate(self.config.envs):
+            seed = derive(self.config.seed, "env", i) if i else None
+            limits = {"max_new_tokens": env.max_new_tokens, "max_context": env.max_context}
+            own = i > 0 or any(limits.values())
+            players.append(self.policy.variant(seed=seed, **limits) if own else self.policy)
+        return players
 
     def evaluate(self, *, both: bool) -> Metrics:
-        """Play the episodes of self.evaluation and return their metrics by mode ("greedy", "sampled"); see summarize().
+        """Play all sets of self.evaluation. Returns the metrics of all episodes by mode; see summarize().
+
+        The mode is "greedy", or names the temperature of a set. With several sets, "sets" has the metrics of each, by
+        name and mode.
 
         Appends the outcomes to evaluations.jsonl.
 
         Args:
-            both: evaluate greedily and with the sampling settings of training. If False, evaluate only greedily.
+            both: also evaluate with the sampling settings of training, as the mode "sampled".
         """
-        policies = {"greedy": self.policy.greedy()}
-        if both:  # a separate seed, so that evaluation is not correlated with training
-            policies["sampled"] = self.policy.variant(seed=derive(self.config.seed, "evaluation"))
-        played = {name: self._play(p) for name, p in policies.items()}
-        for name, trajectories in played.items():
-            self.folder.append_evaluation(self.update, name, trajectories)
-        return {name: summarize(trajectories) for name, trajectories in played.items()}
+        played: dict[str, list[Trajectory]] = {}
+        sets: Metrics = {}
+        for number, part in enumerate(self.evaluation.sets):
+            modes: dict[str, float | None] = {part.env.mode: part.env.temperature}
+            if both:
+                modes["sampled"] = None
+            for mode, temperature in modes.items():
+                trajectories = play_seeds(self._eval_envs[number], self._examinee(number, temperature), part.seeds)
+                played[mode] = played.get(mode, []) + trajectories
+                sets.setdefault(part.env.label, {})[mode] = summarize(trajectories)
+        for mode, trajectories in played.items():
+            self.folder.append_evaluation(self.update, mode, trajectories)
+        together = {mode: summarize(trajectories) for mode, trajectories in played.items()}
+        return {**together, "sets": sets} if len(sets) > 1 else together
 
     def show_game(self) -> Trajectory:
         """Play the first episode of the evaluation greedily with the current policy."""
-        return play_seeds(self._eval_env, self.policy.greedy(), self.evaluation.seeds[:1])[0]
+        return play_seeds(self._eval_envs[0], self._examinee(0, 0.0), self.evaluation.sets[0].seeds[:1])[0]
 
-    def _play(self, policy: CausalLMPolicy) -> list[Trajectory]:
-        return play_seeds(self._eval_env, policy, self.evaluation.seeds)
+    def _examinee(self, number: int, temperature: float | None) -> CausalLMPolicy:
+        """Return the policy that plays a set of the evaluation."""
+        env = self.evaluation.sets[number].env
+        parts = ("evaluation", number) if number else ("evaluation",)
+        return self.policy.variant(
+            temperature=temperature,
+            seed=derive(self.config.seed, *parts),  # a separate stream, not correlated with training
+            max_new_tokens=env.max_new_tokens,
+            max_context=env.max_context,
+        )
 
     @property
     def seconds(self) -> float:
@@ -315,7 +343,7 @@ class Trainer:
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
             "sizes": self.folder.sizes(),
-            "collector": self.collector.get_state(),
+            "collector": self.mixture.get_state(),
         }
         (draft / "state.json").write_text(json.dumps(state))
 
@@ -330,32 +358,15 @@ class Trainer:
                 raise _Stopped
 
         if steps:
-            with self._training_env("imitation", IMITATION_SLOTS) as vec_env:
-                imitate_random_play(self.policy, vec_env, steps, on_step)
+            slots = IMITATION_SLOTS
+            with closing(self._mixture("imitation", slots, 1)) as mixture:
+
+                def play(policy: Policy, episodes: int, step: int) -> list[Trajectory]:
+                    return mixture.collect([policy] * len(self.config.envs), episodes, step).trajectories
+
+                imitate_random_play(self.policy, play, steps, on_step)
         self.learner.begin()
         self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
 
-    def _training_env(self, purpose: str, slots: int) -> VectorEnv:
-        return self._vec_env(purpose, slots, self.evaluation.training_rows, {}, "same_step", group_size=1)
-
-    def _vec_env(
-        self,
-        purpose: str,
-        slots: int,
-        rows: Sequence[Wrap],
-        env_kwargs: Mapping[str, Any],
-        autoreset: str,
-        group_size: int | None = None,
-    ) -> VectorEnv:
-        given = {**self.config.env_kwargs, **env_kwargs}
-        wrappers = get_wrapper_fns(self.config.wrappers, tokenizer=self.policy.tokenizer)
-        return make_vec(
-            self.config.env,
-            [*rows, *wrappers],
-            [{**given, "seed": derive(self.config.seed, purpose, i)} for i in range(slots)],
-            backend=self.config.backend,
-            autoreset=autoreset,
-            timeout=self.config.timeout,
-            on_failure=self.config.on_failure,
-            group_size=group_size,
-        )
+    def _mixture(self, purpose: str, slots: int, group_size: int) -> Mixture:
+        return Mixture(self.config, self.evaluation, self.policy.tokenizer, purpose, slots, group_size)

@@ -1,0 +1,166 @@
+"""The environments of a training run: one, or a mixture in which each has a weight and its own settings."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any, TypeVar
+
+from gem.errors import BadValue, UnknownArgument, did_you_mean
+from gem.wrappers import TurnLimit, get_wrapper_fns
+
+SettingT = TypeVar("SettingT", bound="EnvSetting")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvSetting:
+    """One environment in one setting. Its fields are the keys of a table in the TOML file of a run.
+
+    Args:
+        id: registered id.
+        name: name in metrics; None for the id, followed by the wrappers.
+        kwargs: constructor arguments, as JSON has them, in addition to those of the run.
+        wrappers: comma-separated names of WRAPPER_FACTORY, innermost first; None for those of the run.
+        max_turns: steps after which an episode is truncated; None for the environment's own limit only.
+        max_context: tokens of a prompt and its reply; an episode that outgrows them is truncated. None for the context
+            of the model.
+        max_new_tokens: tokens per reply; None for those of the run.
+
+    Raises:
+        BadValue: a value out of range.
+    """
+
+    id: str
+    name: str | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    wrappers: str | None = None
+    max_turns: int | None = None
+    max_context: int | None = None
+    max_new_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if "seed" in self.kwargs:
+            raise BadValue("env_kwargs must not contain seed: each slot derives its seed from that of the run")
+        for limit in ("max_turns", "max_context", "max_new_tokens"):
+            value = getattr(self, limit)
+            if value is not None and value < 1:
+                raise BadValue(f"{limit} of {self.id} must be at least 1, got {value}")
+
+    @property
+    def label(self) -> str:
+        """The name in metrics."""
+        parts = [part.strip() for part in (self.wrappers or "").split(",")]
+        return self.name or "+".join([self.id, *filter(None, parts)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainEnv(EnvSetting):
+    """One environment of a training run. See EnvSetting for the other arguments.
+
+    Args:
+        weight: share of the episodes, relative to the weights of the other environments; 0 leaves it out.
+        gamma: discount per turn; None for that of the run.
+    """
+
+    weight: float = 1.0
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (math.isfinite(self.weight) and self.weight >= 0):
+            raise BadValue(f"the weight of {self.id} must be a finite number >= 0, got {self.weight}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalSetting(EnvSetting):
+    """One set of an evaluation. See EnvSetting for the other arguments.
+
+    Args:
+        split: split of the data set. None asks rows that are held back from training, or, of a data set that is not
+            trained on, the split "test" or "validation" where there is one.
+        temperature: sampling temperature; 0 is greedy. None for that of the run.
+        episodes: maximum number of episodes; None for that of the run.
+    """
+
+    split: str | None = None
+    temperature: float | None = None
+    episodes: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.temperature is not None and not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise BadValue(f"the temperature of {self.id} must be a finite number >= 0, got {self.temperature}")
+        if self.episodes is not None and self.episodes < 1:
+            raise BadValue(f"episodes of {self.id} must be at least 1, got {self.episodes}")
+
+    @property
+    def label(self) -> str:
+        return super().label if self.name or self.split is None else f"{super().label}[{self.split}]"
+
+    @property
+    def mode(self) -> str:
+        """Name of the temperature in metrics."""
+        return f"temperature {self.temperature:g}" if self.temperature else "greedy"
+
+
+def as_setting(given: Any, cls: type[SettingT], what: str) -> SettingT:
+    """Convert an id, the keys of a table, or a setting to a setting.
+
+    Args:
+        given: for TrainEnv, an id may be followed by its weight: "ID=WEIGHT".
+        what: name of the list of settings, for messages.
+
+    Raises:
+        BadValue: a value of the wrong type or out of range.
+        UnknownArgument: a misspelled key.
+    """
+    import msgspec
+
+    if isinstance(given, cls):
+        return given
+    if isinstance(given, str):
+        return cls(**_id_and_weight(given)) if cls is TrainEnv else cls(id=given)
+    if not isinstance(given, Mapping):
+        raise BadValue(f"{what} must hold ids or tables, got {given!r}")
+    keys = [f.name for f in fields(cls)]
+    for key in given:
+        if key not in keys:
+            raise UnknownArgument(f"{what}: unknown key {key!r}{did_you_mean(key, keys)}  (keys: {', '.join(keys)})")
+    try:
+        return msgspec.convert(dict(given), cls)
+    except msgspec.ValidationError as e:
+        raise BadValue(f"{what}: {e}") from e
+
+
+def wrapper_fns(env: EnvSetting, tokenizer: Any = None) -> list[Callable[[Any], Any]]:
+    """Return the wrappers of an environment and its turn limit, innermost first; see get_wrapper_fns."""
+    wrappers = get_wrapper_fns(env.wrappers or "", tokenizer=tokenizer)
+    if env.max_turns is not None:
+        wrappers.append(partial(TurnLimit, max_turns=env.max_turns))
+    return wrappers
+
+
+def check_mixture(envs: Sequence[TrainEnv]) -> None:
+    """Raise BadValue unless there is an environment with a weight above 0, and all names differ."""
+    if not sum(env.weight for env in envs) > 0:
+        given = ", ".join(f"{env.label}={env.weight:g}" for env in envs)
+        raise BadValue(f"the weights of env need a positive sum, got {given or 'no environment'}")
+    check_names_differ(envs, "env")
+
+
+def check_names_differ(settings: Sequence[EnvSetting], what: str) -> None:
+    """Raise BadValue if two settings have the same name."""
+    for label, count in Counter(setting.label for setting in settings).items():
+        if count > 1:
+            raise BadValue(f"{what} has {label!r} {count} times; give each a name in a table of the --config file")
+
+
+def _id_and_weight(text: str) -> dict[str, Any]:
+    env_id, equals, weight = text.partition("=")
+    try:
+        return {"id": env_id, "weight": float(weight)} if equals else {"id": env_id}
+    except ValueError:
+        raise BadValue(f"env takes ID or ID=WEIGHT, got {text!r}") from None

@@ -1,0 +1,160 @@
+"""The environments that a run trains on: their slots, and batches of episodes in proportion to the weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from gem.policies import Policy
+from gem.rl.config import TrainConfig
+from gem.rl.environments import EnvSetting, wrapper_fns
+from gem.rl.evaluation import Evaluation, Wrap, group_order
+from gem.rl.metrics import Metrics
+from gem.rollout import Collector, GroupCollector
+from gem.seeding import derive, stream
+from gem.trajectory import Trajectory
+from gem.vector import VectorEnv, make_vec
+
+
+class MixedBatch(NamedTuple):
+    """A batch of episodes of all environments.
+
+    Args:
+        trajectories: the episodes, environment by environment.
+        envs: for each episode, the index of its environment in config.envs.
+        counts: failed episodes, and groups that were dropped or have equal returns; empty without groups.
+    """
+
+    trajectories: list[Trajectory]
+    envs: list[int]
+    counts: Metrics
+
+
+class Mixture:
+    """The slots of the environments of a run, and their episodes in flight.
+
+    The environments are played one after another. Each has its own slots, in proportion to its weight, and each batch
+    has the episodes of each environment in proportion to its weight: the fractions are rounded up or down at random,
+    depending on the seed and the number of the batch, so that the shares are right in expectation.
+
+    Args:
+        tokenizer: for wrappers that render a chat template.
+        purpose: names the random streams of the environments.
+        slots: number of slots of all environments together; each has at least one.
+        group_size: episodes that start from one state; 1 for no groups.
+    """
+
+    def __init__(
+        self, config: TrainConfig, evaluation: Evaluation, tokenizer: Any, purpose: str, slots: int, group_size: int
+    ) -> None:
+        self.config, self.purpose, self.group_size = config, purpose, group_size
+        self.collectors: list[Collector | GroupCollector] = []
+        weights = [env.weight for env in config.envs]
+        for i, (env, rows) in enumerate(zip(config.envs, evaluation.training, strict=True)):
+            count = max(1, round(slots * env.weight / sum(weights)))
+            seeds = [derive(config.seed, purpose, *([i] if i else []), slot) for slot in range(count)]
+            if group_size == 1:
+                vec_env = make_slots(config, env, tokenizer, seeds, rows=rows.wraps, group_size=1)
+                self.collectors.append(Collector(vec_env))
+            else:
+                wraps, seed_of = group_order(config, env, rows)
+                vec_env = make_slots(config, env, tokenizer, seeds, rows=wraps, autoreset="disabled")
+                self.collectors.append(GroupCollector(vec_env, group_size, seed_of))
+
+    def collect(self, policies: Sequence[Policy], episodes: int, number: int) -> MixedBatch:
+        """Collect a batch.
+
+        Args:
+            policies: one per environment.
+            episodes: size of the batch, a multiple of the size of a group.
+            number: number of the batch.
+
+        Raises:
+            Exception: any exception of Collector.collect and GroupCollector.collect.
+        """
+        units = episodes // self.group_size
+        offset = stream(self.config.seed, "mixture", self.purpose, number).random()
+        batch = MixedBatch([], [], {})
+        shares = split_by_weight([env.weight for env in self.config.envs], units, offset)
+        for i, (collector, policy, share) in enumerate(zip(self.collectors, policies, shares, strict=True)):
+            if share:
+                trajectories = self._collect(collector, policy, share, batch.counts)
+                batch.trajectories.extend(trajectories)
+                batch.envs.extend([i] * len(trajectories))
+        return batch
+
+    def _collect(
+        self, collector: Collector | GroupCollector, policy: Policy, share: int, counts: Metrics
+    ) -> list[Trajectory]:
+        if isinstance(collector, Collector):
+            return collector.collect(policy, episodes=share)
+        found = collector.collect(policy, groups=share, refill=self.config.refill_groups)
+        for name, count in (("failed", found.failed), ("groups_dropped", found.dropped), ("groups_equal", found.equal)):
+            counts[name] = counts.get(name, 0) + count
+        return found.trajectories
+
+    def get_state(self) -> list[dict[str, Any]]:
+        """Return the states of all slots and of the episodes that were not returned yet, as plain data."""
+        return [collector.get_state() for collector in self.collectors]
+
+    def set_state(self, state: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> None:
+        """Restore a state that get_state() returned, or the state of one collector, from an older checkpoint."""
+        states = [state] if isinstance(state, Mapping) else state
+        for collector, own in zip(self.collectors, states, strict=True):
+            collector.set_state(own)
+
+    def close(self) -> None:
+        """Close the environments."""
+        for collector in self.collectors:
+            collector.vec_env.close()
+
+
+def make_slots(
+    config: TrainConfig,
+    env: EnvSetting,
+    tokenizer: Any,
+    seeds: Sequence[int],
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    rows: Sequence[Wrap] = (),
+    autoreset: str = "same_step",
+    group_size: int | None = None,
+) -> VectorEnv:
+    """Make one slot per seed of an environment, with its wrappers and its turn limit.
+
+    Args:
+        kwargs: constructor arguments; None for those of the setting.
+        rows: innermost wrappers, which choose the rows of a data set.
+        group_size: see make_vec.
+    """
+    return make_vec(
+        env.id,
+        [*rows, *wrapper_fns(env, tokenizer)],
+        [{**(env.kwargs if kwargs is None else kwargs), "seed": seed} for seed in seeds],
+        backend=config.backend,
+        autoreset=autoreset,
+        timeout=config.timeout,
+        on_failure=config.on_failure,
+        group_size=group_size,
+    )
+
+
+def split_by_weight(weights: Sequence[float], count: int, offset: float) -> list[int]:
+    """Divide a count in proportion to weights (systematic sampling).
+
+    Args:
+        weights: at least 0, with a positive sum.
+        offset: random number in [0, 1), which decides how fractions are rounded. If it is uniform, the expected parts
+            are proportional to the weights.
+
+    >>> split_by_weight([2, 1], 4, offset=0.0), split_by_weight([2, 1], 4, offset=0.9)
+    ([3, 1], [2, 2])
+    """
+    total, reached = sum(weights), 0.0
+    boundaries = [0]  # how many of the points offset, offset + 1, … are below the cumulative weight
+    for weight in weights[:-1]:
+        reached += weight
+        boundaries.append(min(count, math.ceil(reached / total * count - offset)))
+    return [high - low for low, high in pairwise([*boundaries, count])]

@@ -1,0 +1,54 @@
+"""A limit on the turns of an episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gem.core import EnvWrapper, Info, Step, StopReason
+from gem.errors import BadValue
+
+
+class TurnLimit(EnvWrapper):
+    """Truncates an episode after ``max_turns`` steps, with the stop reason "max_turns".
+
+    Tool calls and invalid actions are steps. An episode that ends by itself in the last step is not truncated.
+
+    Args:
+        env: the environment. Its own limit applies as well.
+        max_turns: at least 1.
+
+    Raises:
+        BadValue: max_turns is below 1.
+    """
+
+    def __init__(self, env: Any, max_turns: int) -> None:
+        super().__init__(env)
+        if max_turns < 1:
+            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        self.max_turns, self._taken = max_turns, 0
+
+    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        self._taken = 0
+        return super().reset(seed, **kwargs)
+
+    async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        self._taken = 0
+        return await super().areset(seed, **kwargs)
+
+    def step(self, action: Any) -> Step:
+        return self._limited(*self.env.step(action))
+
+    async def astep(self, action: Any) -> Step:
+        return self._limited(*await self.env.astep(action))
+
+    def own_state(self) -> int:
+        return self._taken
+
+    def set_own_state(self, state: int) -> None:
+        self._taken = state
+
+    def _limited(self, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
+        self._taken += 1
+        if self._taken >= self.max_turns and not (terminated or truncated):
+            return Step(observation, reward, False, True, {**info, "stop_reason": StopReason.MAX_TURNS})
+        return Step(observation, reward, terminated, truncated, info)
