@@ -41,7 +41,7 @@ class EnvTask:
     env_id: str
     seed: int
     wrappers: str = ""
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any] | str) -> EnvTask:
