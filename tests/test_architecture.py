@@ -140,7 +140,7 @@ SUB_ROWS = {
         ("trainer",),
         ("__init__",),
     ],
-    "integrations": [("sequences", "tasks", "versions"), ("__init__",)],
+    "integrations": [("sequences", "tasks", "versions"), ("trl",), ("__init__",)],
     "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
     "cli": [
         ("output",),
@@ -201,7 +201,7 @@ HOMES = {
     "aiohttp": ["_internal.http_client", "tools.search_engine", "testing", "sandbox.remote"],
     "anyio": ["tools"],
     "cloudpickle": ["_internal"],
-    "datasets": ["datasets"],
+    "datasets": ["datasets", "integrations"],
     "httpx2": ["tools"],
     "huggingface_hub": ["datasets"],
     "jsonschema": ["tools"],
@@ -222,6 +222,7 @@ HOMES = {
     "tokenizers": ["rl", "conversation", "viewer"],
     "torch": ["rl"],
     "transformers": ["rl", "conversation"],
+    "trl": ["integrations.trl"],
     "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],
 }
 

@@ -1,0 +1,213 @@
+"""TRL: what GRPOTrainer hands to its loss equals the reference, for both extension points; and training learns."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+pytest.importorskip("trl")
+os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
+
+import torch
+from trl import GRPOConfig, GRPOTrainer
+
+import gem.integrations.trl as adapter
+from gem.errors import BadValue
+from gem.integrations.sequences import rebn
+from gem.integrations.tasks import EnvTask, make_tasks
+from gem.integrations.trl import GemEnvironment, Rollouts, TurnGRPOTrainer, dataset, env_reward
+from gem.policies import oracle
+
+from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check
+
+GROUP = 2
+
+
+def config(folder, **options) -> GRPOConfig:
+    settings = {
+        "output_dir": str(folder),
+        "num_generations": GROUP,
+        "max_completion_length": 2048,
+        "max_steps": 1,
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "report_to": [],
+        "use_cpu": True,
+        "bf16": False,
+        "disable_tqdm": True,
+        "seed": 3,
+        "gradient_checkpointing": False,
+    }
+    return GRPOConfig(**{**settings, **options})
+
+
+def held_by_loss(reference, tasks, folder, trainer_class=GRPOTrainer, rollouts=None, **options):
+    """Train one step on recorded replies. Returns what the loss was given by task, and the trainer."""
+    rollouts = rollouts or Rollouts(policy=ReplayEngine(reference))
+    given, rewards = [], []
+
+    class Recording(trainer_class):
+        def _compute_loss(self, model, inputs):
+            given.append(inputs)
+            return super()._compute_loss(model, inputs)
+
+    def reward(**columns):
+        rewards.extend(zip(columns["prompts"], env_reward(**columns), strict=True))
+        return env_reward(**columns)
+
+    trainer = Recording(
+        model=str(reference.folder),
+        reward_funcs=reward,
+        args=config(folder, per_device_train_batch_size=len(tasks) * GROUP, **options.pop("config", {})),
+        train_dataset=dataset(tasks),
+        processing_class=reference.tokenizer,
+        rollout_func=rollouts,
+        **options,
+    )
+    trainer.train()
+    total_of = {EnvTask.from_row(prompt[-1]["content"]): total for prompt, total in rewards}
+    by_prompt = {tuple(reference.expected(task).prompt_ids): task for task in tasks}
+    held: dict[EnvTask, list[Held]] = {}
+    for batch in given:
+        for i in range(len(batch["prompt_ids"])):
+            prompt = batch["prompt_ids"][i][batch["prompt_mask"][i].bool()].tolist()
+            attend = batch["completion_mask"][i].bool()
+            mask = (batch["completion_mask"] * batch["tool_mask"])[i][attend].tolist()
+            ids = batch["completion_ids"][i][attend].tolist()
+            task = by_prompt[tuple(prompt)]
+            row = Held(prompt + ids, [0] * len(prompt) + mask, total_of[task])
+            if batch["advantages"].dim() == 2:
+                row.rewards = [0.0] * len(prompt) + batch["advantages"][i][attend].tolist()
+            held.setdefault(task, []).append(row)
+    assert {len(rows) for rows in held.values()} == {GROUP} and set(held) == set(tasks)
+    return held, trainer
+
+
+@pytest.mark.parametrize("tasks", [GAME_TASKS, MATH_TASKS], ids=["game", "math"])
+def test_the_loss_is_given_the_reference_episodes(tasks, reference, tmp_path):
+    held, trainer = held_by_loss(reference, tasks, tmp_path)
+    for member in range(GROUP):
+        check(reference, {task: rows[member] for task, rows in held.items()})
+    assert trainer.rollout_func.counts["fork"] == trainer.rollout_func.counts["failed"] == 0
+
+
+def test_the_advantage_of_each_turn_is_on_its_tokens(reference, tmp_path):
+    held, trainer = held_by_loss(reference, GAME_TASKS, tmp_path, TurnGRPOTrainer, gamma=0.8)
+    before, after = (dict(model.named_parameters()) for model in (reference.model, trainer.model))
+    assert all(not torch.equal(before[name], after[name]) for name in before), "one update changes every parameter"
+    advantages = rebn([reference.trajectory(task) for task in GAME_TASKS for _ in range(GROUP)], 0.8)
+    for i, task in enumerate(GAME_TASKS):
+        expected = reference.expected(task).per_token(advantages[GROUP * i])
+        for row in held[task]:
+            assert row.rewards == pytest.approx(expected, abs=1e-6)
+            row.rewards = None
+    check(reference, {task: rows[0] for task, rows in held.items()})
+
+
+def test_each_environment_of_a_mixture_has_its_own_discount(reference, tmp_path):
+    tasks = [*GAME_TASKS[:4], *MATH_TASKS[:4]]
+    gamma = {GAME_TASKS[0].env_id: 0.5, MATH_TASKS[0].env_id: 1.0}
+    held, _ = held_by_loss(reference, tasks, tmp_path, TurnGRPOTrainer, gamma=gamma)
+    advantages = rebn([reference.trajectory(task) for task in tasks for _ in range(GROUP)], gamma)
+    for i, task in enumerate(tasks):
+        assert held[task][1].rewards == pytest.approx(
+            reference.expected(task).per_token(advantages[GROUP * i]), abs=1e-6
+        )
+
+
+def token(sequence):
+    fed = next(t for t in range(sequence.prompt_length, len(sequence.turn_T)) if sequence.turn_T[t] < 0)
+    sequence.ids_T[fed] += 1
+
+
+def mask(sequence):
+    sequence.mask_T[sequence.prompt_length] ^= 1
+
+
+def cut(sequence):
+    for values_T in (sequence.ids_T, sequence.mask_T, sequence.logprobs_T, sequence.turn_T, sequence.rewards_T):
+        values_T.pop()
+
+
+@pytest.mark.parametrize("mutation", [token, mask, cut], ids=lambda mutation: mutation.__name__)
+def test_a_mutated_adapter_fails_the_contract(mutation, reference, tmp_path, monkeypatch):
+    tasks = [task for task in GAME_TASKS if len(reference.trajectory(task).turns) > 1][:4]
+    pack = adapter.pack_episode
+
+    def mutated(trajectory, **options):
+        packed = pack(trajectory, **options)
+        if trajectory.seed == tasks[2].seed:
+            mutation(packed.last)
+        return packed
+
+    monkeypatch.setattr(adapter, "pack_episode", mutated)
+    held, _ = held_by_loss(reference, tasks, tmp_path)
+    with pytest.raises(AssertionError, match=f"{tasks[2].env_id} {tasks[2].seed}"):
+        check(reference, {task: rows[0] for task, rows in held.items()})
+
+
+def test_an_episode_that_fails_is_not_trained(reference, tmp_path):
+    class Down(ReplayEngine):
+        def act(self, requests):
+            replies = super().act(requests)
+            for request, reply in zip(requests, replies, strict=True):
+                if f"Episode {GAME_TASKS[1].seed}." in str(request.observation):
+                    reply.failure = "engine down"
+            return replies
+
+    rollouts = Rollouts(policy=Down(reference))
+    trainer = GRPOTrainer(
+        model=str(reference.folder),
+        reward_funcs=env_reward,
+        args=config(tmp_path, per_device_train_batch_size=8),
+        train_dataset=dataset(GAME_TASKS[:4]),
+        processing_class=reference.tokenizer,
+        rollout_func=rollouts,
+    )
+    columns = rollouts([row["prompt"] for row in trainer.train_dataset for _ in range(GROUP)], trainer)
+    assert [reward is None for reward in columns["env_reward"]] == [False, False, True, True, *[False] * 4]
+    assert [sum(mask) == 0 for mask in columns["env_mask"]] == [reward is None for reward in columns["env_reward"]]
+    assert rollouts.counts["failed"] == 3 * GROUP
+    trainer.train()
+
+
+def test_sampling_settings_that_would_be_ignored_are_refused(reference, tmp_path):
+    with pytest.raises(BadValue, match="remove top_k of GRPOConfig"):
+        held_by_loss(reference, GAME_TASKS[:2], tmp_path, rollouts=Rollouts(), config={"top_k": 5})
+
+
+def test_the_model_of_the_trainer_samples_in_the_rollout(reference, tmp_path):
+    trainer = TurnGRPOTrainer(
+        model=str(reference.folder),
+        reward_funcs=env_reward,
+        args=config(tmp_path, per_device_train_batch_size=8, num_generations=4, max_steps=2, temperature=0.9),
+        train_dataset=dataset(GAME_TASKS[:8]),
+        processing_class=reference.tokenizer,
+        rollout_func=Rollouts(max_new_tokens=8),
+    )
+    trainer.train()
+    rows = {}
+    for episode in trainer.rollout_func.episodes:
+        turn = episode.trajectory.turns[0]
+        rows.setdefault(episode.trajectory.seed, set()).add(tuple(turn.sampled_ids))
+    assert all(len(replies) > 1 for replies in rows.values()), "the members of a group sample differently"
+
+
+def test_the_oracle_scores_1_through_the_tool_of_the_environment_factory():
+    environment = GemEnvironment()
+    for task in make_tasks("game:GuessTheNumber-v0-easy", 5):
+        observation = environment.reset(**task.to_row(), prompt=[{"role": "user", "content": ""}])
+        player = oracle(environment._episode.env)
+        for _ in range(4):
+            observation = environment.act(player.act(observation))
+        assert environment.get_reward() == 1.0
+        assert environment.act("more") == "The episode is over."
+
+
+def test_the_environment_shows_one_tool_and_its_arguments():
+    from transformers.utils import get_json_schema
+
+    public = [name for name in vars(GemEnvironment) if not name.startswith("_")]
+    assert public == ["reset", "act", "get_reward"]
+    assert get_json_schema(GemEnvironment().act)["function"]["parameters"]["required"] == ["action"]
