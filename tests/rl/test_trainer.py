@@ -19,7 +19,7 @@ from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
 from gem.rl import run_folder
 from gem.rl.config import TrainConfig
 from gem.rl.learner import rate_factor
-from gem.rl.policy import load_pretrained
+from gem.rl.loading import load_pretrained
 from gem.rl.run_folder import RunFolder
 from gem.rl.tiny import build_model, build_tokenizer
 from gem.rl.trainer import Trainer
@@ -253,7 +253,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
 from gem.errors import InfraError
 from gem.rl.config import TrainConfig
-from gem.rl.policy import load_pretrained
+from gem.rl.loading import load_pretrained
 from gem.rl.run_folder import RunFolder
 from gem.rl.tiny import build_model, build_tokenizer
 folder = RunFolder.create(TrainConfig(out={str(tmp_path)!r}, name="full"))

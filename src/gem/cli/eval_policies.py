@@ -145,7 +145,7 @@ def _endpoint_policy(settings: Mapping[str, Any], stack: ExitStack) -> Policy:
 
 
 def _folder_policy(settings: Mapping[str, Any], library: Any) -> Policy:
-    library.check_device(device := settings.get("device", "cpu"))
+    device = library.find_device(settings.get("device", "cpu"))
     model, tokenizer = library.load_pretrained(settings["model"])
     policy: Policy = library.CausalLMPolicy(model.to(device), tokenizer, **_sampling(settings, LOCAL_TOKENS))
     return policy
@@ -154,10 +154,10 @@ def _folder_policy(settings: Mapping[str, Any], library: Any) -> Policy:
 def _checkpoint_policy(settings: Mapping[str, Any], library: Any) -> tuple[Policy, list[TaskSet]]:
     run, config = RunFolder.open(settings["checkpoint"])
     source = newest_checkpoint(run.checkpoints)
-    library.check_device(device := settings.get("device", "cpu"))
+    device = library.find_device(settings.get("device", "cpu"))
     loaded, _ = library.load_checkpoint(source, config)
     sampling = _sampling(settings, loaded.max_new_tokens)
-    policy = library.CausalLMPolicy(loaded.model.to(device), loaded.tokenizer, **sampling)
+    policy = library.CausalLMPolicy(loaded.model.to(device), loaded.tokenizer, bf16=loaded.bf16, **sampling)
     return policy, evaluation_tasks(config, policy.tokenizer) if "seeds" in settings else []
 
 

@@ -67,6 +67,17 @@ class TrainConfig:
         None,
         "folder or hub id of a causal language model; without weights they are random; default: a tiny model",
     )
+    dtype: Literal["float32", "bf16"] = _option(
+        "float32", "bf16 computes in bfloat16; trained weights stay float32, and with LoRA the frozen ones are bfloat16"
+    )
+    gradient_checkpointing: bool = _option(
+        False, "compute activations again in the backward pass: less memory, about a third more time"
+    )
+    lora_rank: int | None = _option(None, "train a LoRA adapter of this rank instead of all weights of --model")
+    lora_modules: str | None = _option(
+        None, "comma-separated names of the linear layers with LoRA, e.g. q_proj,v_proj; default: all but the output"
+    )
+    chat_template: str | None = _option(None, "file with a Jinja chat template, instead of the one of --model")
     name: str | None = _option(None, "name of the run; default: from environment and seed")
     out: str = _option("runs", "folder for runs")
     seed: int = _option(0, "seed of the model, tokenizer, episodes, sampling and minibatches")
@@ -189,7 +200,7 @@ class TrainConfig:
     )
     checkpoint_every: int = _option(20, "updates between checkpoints")
     keep_trajectories: int = _option(4, "episodes of each batch written to trajectories.jsonl")
-    device: str = _option("cpu", "torch device of the model, e.g. cuda")
+    device: str = _option("cpu", "torch device of the model, e.g. cuda; auto takes a GPU if there is one")
     threads: int = _option(1, "torch threads; more than one slows down small models")
 
     def __post_init__(self) -> None:
@@ -222,6 +233,7 @@ class TrainConfig:
             raise BadValue("refill_groups needs groups: set group_size to at least 2")
         self._check_loss()
         _ = self.targets
+        self._check_model()
         if self.minibatch > self.batch:
             raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")
 
@@ -324,6 +336,15 @@ class TrainConfig:
             self.estimator_of(env)  # checks its gamma
         if self.batch < len(self.envs) * self.group_size:
             raise BadValue(f"batch={self.batch} is too small for {len(self.envs)} environments")
+
+    def _check_model(self) -> None:
+        for name in ("lora_rank", "chat_template"):
+            if getattr(self, name) is not None and self.model is None:
+                raise BadValue(f"{name} needs a model: the embedded one is trained whole and has its own template")
+        if self.lora_modules is not None and self.lora_rank is None:
+            raise BadValue(f"lora_modules={self.lora_modules!r} needs lora_rank")
+        if self.dtype not in ("float32", "bf16"):
+            raise BadValue(f"dtype must be float32 or bf16, got {self.dtype!r}")
 
     def _check_loss(self) -> None:
         for name, choices in (

@@ -53,7 +53,8 @@ def imitate_random_play(
         on_step: called after each gradient step with the number of steps done. An exception raised by it ends the
             training and propagates.
     """
-    optimizer = torch.optim.AdamW(policy.model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=0.0)
+    trained = [p for p in policy.model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=LEARNING_RATE, betas=BETAS, weight_decay=0.0)
     random_text = RandomTextPolicy(policy)
     for step in range(1, steps + 1):
         trajectories = play(random_text, EPISODES_PER_STEP, step)

@@ -58,8 +58,9 @@ class Learner:
 
     def __init__(self, config: TrainConfig, policy: CausalLMPolicy) -> None:
         self.config, self.policy = config, policy
+        self._trained = {name: p for name, p in policy.model.named_parameters() if p.requires_grad}
         self.optimizer = torch.optim.AdamW(
-            policy.model.parameters(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
+            self._trained.values(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
         )
         self.reference: CausalLMPolicy | None = None
         self.critic: Critic | None = None
@@ -74,19 +75,22 @@ class Learner:
                 self.policy.model, self.policy.pad_id, learning_rate=rate, max_norm=self.config.max_grad_norm
             )
         if self.config.kl:
-            model = copy.deepcopy(self.policy.model).requires_grad_(False)
+            frozen = {id(p): p for p in self.policy.model.parameters() if not p.requires_grad}
+            model = copy.deepcopy(self.policy.model, frozen).requires_grad_(False)  # shares the frozen weights
             self.reference = CausalLMPolicy(
                 model,
                 self.policy.tokenizer,
                 temperature=self.config.temperature,
                 max_new_tokens=self.policy.max_new_tokens,
+                bf16=self.policy.bf16,
             )
 
     def save(self, folder: Path) -> None:
         """Write the states of the optimizer, the reference and the critic to a folder."""
         torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
         if self.reference is not None:
-            torch.save(self.reference.model.state_dict(), folder / "reference.pt")
+            weights = {name: p for name, p in self.reference.model.state_dict().items() if name in self._trained}
+            torch.save(weights, folder / "reference.pt")
         if self.critic is not None:
             state = {"network": self.critic.network.state_dict(), "optimizer": self.critic.optimizer.state_dict()}
             torch.save(state, folder / "critic.pt")
@@ -96,7 +100,8 @@ class Learner:
         self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
         self.begin()
         if self.reference is not None:
-            self.reference.model.load_state_dict(torch.load(folder / "reference.pt", weights_only=True))
+            weights = torch.load(folder / "reference.pt", weights_only=True)
+            self.reference.model.load_state_dict(weights, strict=False)  # frozen weights are those of the policy
         if self.critic is not None:
             state = torch.load(folder / "critic.pt", weights_only=True)
             self.critic.network.load_state_dict(state["network"])
@@ -121,7 +126,7 @@ class Learner:
             return {**self._learn(trajectories, update, rate, envs or [0] * len(trajectories)), "sampler_gap": gap}
 
     def _learn(self, trajectories: Sequence[Trajectory], update: int, rate: float, envs: Sequence[int]) -> Metrics:
-        config, model = self.config, self.policy.model
+        config = self.config
         batch, episodes = self.prepare(trajectories, envs)
         critic_log = {} if self.critic is None else self._fit_critic(self.critic, batch, episodes, envs, update)
         # Computed once per batch, so that tokens in minibatches of long episodes do not get smaller weights.
@@ -132,7 +137,7 @@ class Learner:
             for minibatch in minibatches(batch, config.minibatch, order):
                 self.optimizer.zero_grad()
                 log = self.accumulate(minibatch, divisor)
-                norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
+                norm = torch.nn.utils.clip_grad_norm_(self._trained.values(), config.max_grad_norm)
                 if not torch.isfinite(norm):
                     raise InfraError(
                         f"the gradient of update {update + 1} is {float(norm)}; the last checkpoint is intact, "

@@ -6,9 +6,7 @@ Axes: B sequences, T tokens, V vocabulary.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,12 +16,13 @@ import torch
 from torch import Tensor
 
 from gem.conversation import ChatFormat
-from gem.errors import BadValue, require
+from gem.errors import BadValue
 from gem.policies import Reply, Request
-from gem.rl.checks import check_model_path
 from gem.rl.config import TrainConfig
+from gem.rl.loading import find_device, load_pretrained, save_pretrained
+from gem.rl.lora import ALL_LINEAR, add_lora, load_lora, save_merged
 from gem.rl.memory import explained_memory_errors, sampling_advice
-from gem.rl.scoring import CHUNK, TokenScores, score_tokens
+from gem.rl.scoring import CHUNK, TokenScores, enable_checkpointing, score_tokens
 from gem.rl.tiny import Corpus, build_model, build_tokenizer, collect_corpus
 from gem.seeding import derive
 
@@ -45,6 +44,7 @@ class CausalLMPolicy:
             so sampling does not depend on other slots.
         max_batch: maximum sequences per forward pass; larger batches are split.
         max_context: maximum tokens of a prompt and its reply; None for the limit of the model.
+        bf16: compute with bfloat16 where torch.autocast does; log-probabilities are still float32.
 
     Raises:
         BadValue: for a setting out of range, or a tokenizer without a chat template or end token.
@@ -61,6 +61,7 @@ class CausalLMPolicy:
         seed: int = 0,
         max_batch: int = 512,
         max_context: int | None = None,
+        bf16: bool = False,
     ) -> None:
         if not temperature >= 0.0:  # written so that NaN is rejected too
             raise BadValue(f"temperature must be >= 0, got {temperature}")
@@ -71,6 +72,7 @@ class CausalLMPolicy:
         self.model, self.tokenizer, self.chat = model.eval(), tokenizer, ChatFormat(tokenizer)
         self.temperature, self.top_p, self.max_new_tokens = temperature, top_p, max_new_tokens
         self.seed, self.max_batch, self.max_context, self.version = seed, max_batch, max_context, 0
+        self.bf16 = bf16
         self.stop_ids = _stop_ids(model, self.chat)
         if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
             raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the context")
@@ -111,6 +113,7 @@ class CausalLMPolicy:
             seed=self.seed if seed is None else seed,
             max_batch=self.max_batch,
             max_context=max_context or self.max_context,
+            bf16=self.bf16,
         )
         policy.chat, policy.version = self.chat, self.version  # the chat shares its caches
         return policy
@@ -129,7 +132,7 @@ class CausalLMPolicy:
         replies: list[Reply] = []
         for start in range(0, len(requests), self.max_batch):
             chosen = requests[start : start + self.max_batch]
-            with explained_memory_errors(sampling_advice(len(chosen))):
+            with explained_memory_errors(sampling_advice(len(chosen))), self._precision():
                 replies += self._sample(chosen)
         return replies
 
@@ -214,7 +217,21 @@ class CausalLMPolicy:
         """
         if self.temperature == 0.0 or self.top_p < 1.0:
             raise BadValue(f"cannot train at temperature {self.temperature} and top_p {self.top_p}; use > 0 and 1")
-        return score_tokens(self.model, ids_BT, attend_BT, mask_BT, self.temperature)
+        with self._precision():
+            return score_tokens(self.model, ids_BT, attend_BT, mask_BT, self.temperature)
+
+    def save(self, folder: Path, *, merged: Path | None = None) -> None:
+        """Save model and tokenizer in the format of transformers; with LoRA, only the adapter.
+
+        Args:
+            merged: folder for the whole model too, if there is an adapter; None for the adapter only.
+        """
+        save_pretrained(self.model, self.tokenizer, folder)
+        if merged is not None and getattr(self.model, "peft_config", None):
+            save_merged(self.model, self.tokenizer, merged)
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.bf16)
 
     def _scaled(self, logits: Tensor) -> Tensor:
         return logits.float() if self.temperature == 1.0 else logits.float() / self.temperature
@@ -243,20 +260,12 @@ def nucleus(logp_BV: Tensor, top_p: float) -> Tensor:
     return torch.log_softmax(logp_BV.masked_fill(~keep_BV, float("-inf")), dim=-1)
 
 
-def check_device(device: str) -> None:
-    """Raise BadValue if a torch device is not available."""
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as e:
-        raise BadValue(f"cannot use the device {device!r}: {_first_line(e)}") from e
-
-
 def build_policy(config: TrainConfig) -> CausalLMPolicy:
     """Build the policy to train: load config.model or, if it is None, build the embedded model.
 
     Raises:
-        BadValue: if the model cannot be loaded.
-        MissingDependency: when the extra [train] is not installed.
+        BadValue: if the model cannot be loaded, or LoRA does not fit it.
+        MissingDependency: when the extra [train] or, for LoRA, [lora] is not installed.
     """
     if config.model is None:
         corpora = [collect_corpus(env.id, config.seed, env.kwargs) for env in config.envs]
@@ -265,22 +274,9 @@ def build_policy(config: TrainConfig) -> CausalLMPolicy:
         model = build_model(tokenizer, config.seed)
         reply_tokens = 2 + max(len(tokenizer.encode(action)) for action in set(corpus.actions))
     else:
-        model, tokenizer = load_pretrained(config.model, seed=config.seed)
+        model, tokenizer = _load(config, config.model)
         reply_tokens = REPLY_TOKENS
-    return CausalLMPolicy(
-        model.to(config.device),
-        tokenizer,
-        temperature=config.temperature,
-        max_new_tokens=config.max_new_tokens or reply_tokens,
-        seed=config.seed,
-    )
-
-
-def save_pretrained(policy: CausalLMPolicy, folder: Path) -> None:
-    """Save model and tokenizer to a folder in the format of transformers."""
-    with _no_progress_bars():
-        policy.model.save_pretrained(folder)
-        policy.tokenizer.save_pretrained(folder)
+    return _policy(config, model, tokenizer, config.max_new_tokens or reply_tokens)
 
 
 def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, dict[str, Any]]:
@@ -293,59 +289,33 @@ def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, 
     """
     torch.set_num_threads(config.threads)
     state: dict[str, Any] = json.loads((source / "state.json").read_text())
-    model, tokenizer = load_pretrained(source)
-    policy = CausalLMPolicy(
-        model.to(config.device),
-        tokenizer,
-        temperature=config.temperature,
-        max_new_tokens=state["max_new_tokens"],
-        seed=config.seed,
-    )
-    return policy, state
+    if config.lora_rank is None:
+        model, tokenizer = load_pretrained(source)
+    else:
+        assert config.model is not None
+        model, tokenizer = _load(config, config.model)
+        load_lora(model, source)
+    return _policy(config, model, tokenizer, state["max_new_tokens"]), state
 
 
-def load_pretrained(name: str | os.PathLike[str], *, seed: int = 0) -> tuple[Any, Any]:
-    """Load a model in float32 and its tokenizer from a folder or the Hugging Face hub.
-
-    If a folder has a config.json but no weights, the model is initialized at random from the seed.
-
-    Raises:
-        BadValue: if the model cannot be loaded, with the reason.
-    """
-    check_model_path(os.fspath(name))
-    transformers = require("transformers", extra="train")
-    safetensors = require("safetensors", extra="train")
-    try:
-        with _no_progress_bars() if Path(name).is_dir() else nullcontext():
-            if _has_no_weights(Path(name)):
-                config = transformers.AutoConfig.from_pretrained(name)
-                with torch.random.fork_rng(devices=[]):
-                    torch.manual_seed(derive(seed, "model"))
-                    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-            else:
-                model = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, safetensors.SafetensorError) as e:
-        raise BadValue(f"cannot load the model {os.fspath(name)!r}: {_first_line(e)}") from e
+def _load(config: TrainConfig, name: str) -> tuple[Any, Any]:
+    # Weights that are trained are float32 in any case: bfloat16 would round small updates to nothing.
+    frozen = config.lora_rank is not None and config.dtype == "bf16"
+    dtype = torch.bfloat16 if frozen else torch.float32
+    model, tokenizer = load_pretrained(name, seed=config.seed, dtype=dtype, chat_template=config.chat_template)
+    if config.lora_rank is not None:
+        add_lora(model, config.lora_rank, config.lora_modules or ALL_LINEAR, config.seed)
     return model, tokenizer
 
 
-def _has_no_weights(folder: Path) -> bool:
-    return (folder / "config.json").is_file() and not [*folder.glob("*.safetensors"), *folder.glob("*.bin")]
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
-@contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    # The progress bar of loading a tiny model would break the live display of a training run.
-    logging = require("transformers", extra="train").utils.logging
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
+def _policy(config: TrainConfig, model: Any, tokenizer: Any, max_new_tokens: int) -> CausalLMPolicy:
+    if config.gradient_checkpointing:
+        enable_checkpointing(model)
+    return CausalLMPolicy(
+        model.to(find_device(config.device)),
+        tokenizer,
+        temperature=config.temperature,
+        max_new_tokens=max_new_tokens,
+        seed=config.seed,
+        bf16=config.dtype == "bf16",
+    )

@@ -28,16 +28,11 @@ from gem.rl.config import TrainConfig
 from gem.rl.evaluation import plan_evaluation
 from gem.rl.imitation import imitate_random_play
 from gem.rl.learner import Learner
+from gem.rl.loading import find_device
 from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
 from gem.rl.mixture import Mixture, make_slots
 from gem.rl.monitor import TrainingMonitor
-from gem.rl.policy import (
-    CausalLMPolicy,
-    build_policy,
-    check_device,
-    load_checkpoint,
-    save_pretrained,
-)
+from gem.rl.policy import CausalLMPolicy, build_policy, load_checkpoint
 from gem.rl.run_folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint
 from gem.rollout import play_seeds
 from gem.seeding import derive
@@ -90,7 +85,7 @@ class Trainer:
         started = time.perf_counter()
         check_names(config)
         check_trainable(config)
-        check_device(config.device)
+        find_device(config.device)
         RunFolder.free_path(config)
         torch.set_num_threads(config.threads)
         policy = build_policy(config)
@@ -331,7 +326,7 @@ class Trainer:
         self._saved = self.update
 
     def _write_checkpoint(self, draft: Path) -> None:
-        save_pretrained(self.policy, draft)
+        self.policy.save(draft, merged=draft / "merged" if self.done else None)
         self.learner.save(draft)
         state = {
             "update": self.update,
