@@ -127,6 +127,7 @@ SUB_ROWS = {
         ("metrics", "records", "tasks"),
         ("report", "suites"),
         ("compare", "run"),
+        ("rescore",),
         ("__init__",),
     ],
     "rl": [
@@ -148,6 +149,7 @@ SUB_ROWS = {
         ("output",),
         ("flags", "data"),
         ("eval_display", "eval_policies"),
+        ("eval_folders",),
         ("bench", "check", "eval", "list", "play", "replay", "sandbox", "train", "view"),
         ("info",),
         ("__init__",),

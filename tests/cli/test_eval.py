@@ -59,6 +59,20 @@ def test_two_evaluations_are_compared(capsys):
     assert json.loads(capsys.readouterr().out)["envs"][0]["shared"] == [3]
 
 
+def test_a_run_is_graded_again_in_a_new_folder(capsys, tmp_path):
+    assert main(["eval", "--policy", "oracle", "--env", GAME, "--limit", "5", "--out", "run"]) == 0
+    records = Path("run/trajectories.jsonl")
+    records.write_text(records.read_text().replace('"stop_reason": "solved"', '"stop_reason": "lost"', 1))
+    capsys.readouterr()
+    assert main(["eval", "rescore", "run"]) == 0
+    out = capsys.readouterr().out
+    assert "1 sample of 5 changed." in out and "(lost → solved)" in out and "run-rescored" in out
+    assert main(["eval", "rescore", "run", "--json", "--out", "b"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["changes"]) == 1
+    assert main(["eval", "rescore", "run"]) == 2
+    assert "run-rescored exists; choose another folder with --out" in capsys.readouterr().err
+
+
 def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(capsys):
     flags = ["--policy", "constant:\\boxed{5}", "--env", GAME, "--limit", "6", "--out", "run"]
     assert main(["eval", *flags]) == 0
@@ -107,7 +121,9 @@ def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(caps
         (["--policy", "oracle", "--env", GAME, "--env-kwargs", "foo"], "--env-kwargs takes KEY=VALUE pairs, got 'foo'"),
         (["compare", "a", "b", "--limit", "3"], "--limit has no effect with compare"),
         (["compare", "nothing"], "at least two evaluations"),
-        (["compaer", "a", "b"], "unexpected argument 'compaer'"),
+        (["compaer", "a", "b"], "unexpected argument 'compaer'; did you mean 'compare'"),
+        (["rescore", "nothing"], "nothing is not an evaluation"),
+        (["rescore", "a", "b"], "rescore takes the folder of one evaluation, got 2"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(flags, message, usage_error, tmp_path):

@@ -11,7 +11,8 @@ trajectories.jsonl, report.md, report.json.
 A reply cut at its limit, a full context and a refusal are scored outcomes. An outage is not: failed samples are played
 again, and those that remain are in no mean. If more than 2 % of the samples fail, the exit code is 1.
 
-A run that was interrupted or killed continues with --resume, which asks only what is missing.
+A run that was interrupted or killed continues with --resume, which asks only what is missing. `gem eval compare` makes
+the table of several evaluations; `rescore` grades recorded transcripts again, with the graders of today.
 
   gem eval --model my-model --base-url http://127.0.0.1:8000/v1 --env game:Wordle-v0 qa:Facts --limit 200 --rollouts 4
   gem eval --model my-model --base-url https://api.example.com/v1 --api-key-env MY_KEY --suite math --max-tokens 8192
@@ -20,6 +21,7 @@ A run that was interrupted or killed continues with --resume, which asks only wh
   gem eval --policy random --suite games
   gem eval --resume evals/my-model
   gem eval compare evals/my-model evals/other-model
+  gem eval rescore evals/my-model
 """
 
 from __future__ import annotations
@@ -29,15 +31,13 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.table import Table
-from rich.text import Text
-
 from gem.cli.data import DataFlags
 from gem.cli.eval_display import Display, plain_console, report_table
+from gem.cli.eval_folders import print_comparison, print_rescored
 from gem.cli.eval_policies import (
     CONCURRENCY,
     TIMEOUT_S,
@@ -50,8 +50,8 @@ from gem.cli.eval_policies import (
 )
 from gem.cli.flags import flag
 from gem.cli.output import print_json
-from gem.errors import BadValue, EndpointError
-from gem.evaluate import EvalEnv, EvalReport, compare, evaluate, load_suite
+from gem.errors import BadValue, EndpointError, did_you_mean
+from gem.evaluate import EvalEnv, EvalReport, evaluate, load_suite
 from gem.evaluate.metrics import tasks_needed
 from gem.evaluate.records import check_free, read_settings
 from gem.evaluate.report import MAX_FAILED_SHARE
@@ -59,6 +59,9 @@ from gem.evaluate.suites import DEFAULT
 from gem.evaluate.tasks import TaskSet
 from gem.policies import Policy
 
+# word → the flags that it takes
+WORDS = {"compare": (), "rescore": ("out", "concurrency", "env_timeout")}
+USAGE = "compare RUN RUN…, rescore RUN"
 INTERRUPTED = 130  # exit code that shells report for SIGINT
 LIMIT, ROLLOUTS, RETRIES = 100, 1, 2
 NOT_KEPT = ("words", "out", "resume", "json", "allow_failures", "detect", "data", "skip_bad_rows")
@@ -66,7 +69,7 @@ NOT_KEPT = ("words", "out", "resume", "json", "allow_failures", "detect", "data"
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags):
-    words: list[str] = flag([], help="compare, and the folders of evaluations", positional=True, metavar="compare RUN")
+    words: list[str] = flag([], help=f"{USAGE}", positional=True, metavar="WORD RUN")
     model: str | None = flag(None, help="name of the model at the endpoint, or the folder of a model")
     base_url: str | None = flag(None, help="URL of the endpoint, without /chat/completions")
     api_key_env: str | None = flag(None, help="environment variable with the API key")
@@ -102,7 +105,7 @@ class Config(DataFlags):
 
 def run(config: Config) -> int:
     if config.words:
-        return _compare(config)
+        return _word(config)
     console = plain_console(stderr=config.json)
     settings = _settings(config)
     envs: list[str | EvalEnv | TaskSet] = [] if "seeds" in settings else [*_envs(settings)]
@@ -207,23 +210,15 @@ def _free_folder(name: str) -> str:
     return next(folder for folder in names if not Path(folder).exists())
 
 
-def _compare(config: Config) -> int:
+def _word(config: Config) -> int:
+    """Run `gem eval WORD FOLDER…`."""
     word, *paths = config.words
-    if word != "compare":
-        raise BadValue(f"unexpected argument {word!r}; gem eval takes flags, or compare and two folders")
-    others = [f.name for f in fields(Config) if f.name not in ("words", "json")]
-    refuse([name for name in others if getattr(config, name) not in (None, [], {}, False)], "with compare")
-    found = compare(paths)
-    if config.json:
-        print_json(asdict(found))
-        return 0
-    console = plain_console()
-    table = Table()
-    for number, column in enumerate(found.columns):
-        table.add_column(Text(column), justify="right" if number else "left", overflow="fold")
-    for row in found.rows():
-        table.add_row(*(Text(text, style="bold" if is_best else "") for text, is_best in row))
-    console.print(table)
-    for warning in found.warnings:
-        console.print(f"warning: {warning}", soft_wrap=True, markup=False)
+    if word not in WORDS:
+        raise BadValue(f"unexpected argument {word!r}{did_you_mean(word, WORDS)}; gem eval takes flags, or {USAGE}")
+    others = [f.name for f in fields(Config) if f.name not in ("words", "json", *WORDS[word])]
+    refuse([name for name in others if getattr(config, name) not in (None, [], {}, False)], f"with {word}")
+    if word == "compare":
+        print_comparison(paths, config.json)
+    else:
+        print_rescored(paths, config.out, config.concurrency or CONCURRENCY, config.env_timeout, config.json)
     return 0

@@ -11,11 +11,22 @@ from typing import Any
 
 from gem.evaluate.compare import Comparison, compare
 from gem.evaluate.report import EnvScore, EvalReport
+from gem.evaluate.rescore import Rescored, rescore
 from gem.evaluate.run import evaluate
 from gem.evaluate.suites import load_suite
 from gem.evaluate.tasks import EvalEnv
 
-__all__ = ["Comparison", "EnvScore", "EvalEnv", "EvalReport", "compare", "evaluate", "load_suite"]
+__all__ = [
+    "Comparison",
+    "EnvScore",
+    "EvalEnv",
+    "EvalReport",
+    "Rescored",
+    "compare",
+    "evaluate",
+    "load_suite",
+    "rescore",
+]
 
 
 class _CallableModule(ModuleType):

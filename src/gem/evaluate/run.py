@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -94,29 +94,28 @@ def evaluate(
         for env in _eval_envs(envs, wrappers)
     ]
     settings = _settings(player, policy, plan, rollouts)
-    run = _Run(player, plan, rollouts, settings, out, progress)
+    run = EvalRun(plan, rollouts, settings, out, progress)
     folder = None if out is None else EvalFolder(out, {**settings, "notes": dict(notes or {})}, resume=resume)
     if folder is None:
-        return run.finish(None, concurrency, timeout, retries, backoff)
+        return run.finish(player, None, concurrency, timeout, retries, backoff)
     with folder:
         if resume:
-            run.restore(folder)
-        return run.finish(folder, concurrency, timeout, retries, backoff)
+            run.restore(folder.finished())
+        return run.finish(player, folder, concurrency, timeout, retries, backoff)
 
 
-class _Run:
+class EvalRun:
     """The samples of an evaluation, numbered by environment, then task, then rollout."""
 
     def __init__(
         self,
-        policy: Policy,
         plan: Sequence[TaskSet],
         rollouts: int,
         settings: Mapping[str, Any],
         out: str | None,
-        progress: Callable[[EvalReport], None] | None,
+        progress: Callable[[EvalReport], None] | None = None,
     ) -> None:
-        self.policy, self.plan, self.rollouts = policy, plan, rollouts
+        self.plan, self.rollouts = plan, rollouts
         self.settings, self.out, self.progress = settings, out, progress
         self.samples: dict[int, Sample] = {}
         self.unwritten: list[Trajectory] | None = []  # failures before the first outcome; None after it
@@ -129,21 +128,27 @@ class _Run:
             self.first.append(count)
             count += len(task_set.tasks) * rollouts
 
-    def restore(self, folder: EvalFolder) -> None:
-        """Take the samples that the folder holds."""
+    def restore(self, finished: Iterable[Trajectory]) -> None:
+        """Take the samples that the folder of the run holds."""
         tasks = [task.id for task_set in self.plan for task in task_set.tasks]
-        for trajectory in folder.finished():
+        for trajectory in finished:
             number = trajectory.episode
             if not 0 <= number < len(tasks) * self.rollouts or tasks[number // self.rollouts] != trajectory.group_id:
-                raise BadValue(f"{folder.path}: the record of sample {number} is of another task")
+                raise BadValue(f"{self.out}: the record of sample {number} is of another task")
             if number in self.samples:
-                raise BadValue(f"{folder.path}: sample {number} is recorded twice")
+                raise BadValue(f"{self.out}: sample {number} is recorded twice")
             self.samples[number] = Sample.of(trajectory)
         if self.samples:
             self.unwritten = None
 
     def finish(
-        self, folder: EvalFolder | None, concurrency: int, timeout: float | None, retries: int, backoff: float
+        self,
+        policy: Policy,
+        folder: EvalFolder | None,
+        concurrency: int,
+        timeout: float | None,
+        retries: int,
+        backoff: float,
     ) -> EvalReport:
         """Play the missing samples, and the failed ones again, and return the report."""
         if self.progress is not None:
@@ -154,51 +159,54 @@ class _Run:
                 if attempt and any(missing):
                     time.sleep(backoff * 2 ** (attempt - 1))
                 for i, numbers in enumerate(missing):
-                    self.play(i, numbers, folder, concurrency, timeout)
+                    self.play(i, numbers, policy, folder, concurrency, timeout)
             if self.unwritten:
                 raise self.all_failed(self.unwritten)
         finally:
-            report = self.report()
-            if folder is not None:
-                folder.write(REPORT, json.dumps(report.to_json(), indent=1) + "\n")
-                folder.write(MARKDOWN, report.to_markdown())
+            report = self.write_report(folder)
         if self.progress is not None:
             self.progress(report)
         return report
 
+    def write_report(self, folder: EvalFolder | None) -> EvalReport:
+        """Return the report, after writing it to the folder."""
+        report = self.report()
+        if folder is not None:
+            folder.write(REPORT, json.dumps(report.to_json(), indent=1) + "\n")
+            folder.write(MARKDOWN, report.to_markdown())
+        return report
+
+    def numbers(self, i: int) -> range:
+        """Return the numbers of an environment's samples."""
+        return range(self.first[i], self.first[i] + len(self.plan[i].tasks) * self.rollouts)
+
     def missing(self, i: int) -> list[int]:
         """Return the numbers of an environment's samples without an outcome."""
-        numbers = range(self.first[i], self.first[i] + len(self.plan[i].tasks) * self.rollouts)
-        return [n for n in numbers if n not in self.samples or self.samples[n].failure is not None]
+        return [n for n in self.numbers(i) if n not in self.samples or self.samples[n].failure is not None]
 
-    def play(
-        self, i: int, numbers: Sequence[int], folder: EvalFolder | None, concurrency: int, timeout: float | None
-    ) -> None:
-        if not numbers:
-            return
+    def episodes(self, i: int, numbers: Sequence[int]) -> list[Trajectory]:
+        """Return an empty trajectory for each of these samples of an environment."""
         task_set = self.plan[i]
-        # A wrapper may wait, as a tool does, whatever the environment does.
-        backend = "thread" if task_set.env.wrappers or timeout is not None else "async"
         tasks = [task_set.tasks[(number - self.first[i]) // self.rollouts] for number in numbers]
-        episodes = [
+        return [
             Trajectory(task_set.env.id, episode=number, seed=task.seed, group_id=task.id)
             for number, task in zip(numbers, tasks, strict=True)
         ]
-        with make_vec(
-            task_set.env.id,
-            task_set.wraps,
-            num_envs=min(concurrency, len(numbers)),
-            backend=backend,
-            autoreset="disabled",
-            on_failure="restart",
-            timeout=timeout,
-            **task_set.kwargs,
-        ) as vec_env:
-            for trajectory in play_each(vec_env, self.policy, episodes):
-                is_first = trajectory.episode not in self.samples
-                self.take(trajectory, folder)
-                if is_first or trajectory.failure is None:
-                    self.check_outage(trajectory, max(OUTAGE_FAILURES, 2 * concurrency))
+
+    def play(
+        self,
+        i: int,
+        numbers: Sequence[int],
+        policy: Policy,
+        folder: EvalFolder | None,
+        concurrency: int,
+        timeout: float | None,
+    ) -> None:
+        for trajectory in play_tasks(self.plan[i], policy, self.episodes(i, numbers), concurrency, timeout):
+            is_first = trajectory.episode not in self.samples
+            self.take(trajectory, folder)
+            if is_first or trajectory.failure is None:
+                self.check_outage(trajectory, max(OUTAGE_FAILURES, 2 * concurrency))
 
     def check_outage(self, trajectory: Trajectory, most: int) -> None:
         """Raise EndpointError if this is the last of ``most`` samples in a row that the endpoint failed to answer."""
@@ -263,6 +271,27 @@ class _Run:
         )
 
 
+def play_tasks(
+    task_set: TaskSet, policy: Policy, episodes: Sequence[Trajectory], concurrency: int, timeout: float | None
+) -> Iterator[Trajectory]:
+    """Play episodes of the tasks of an environment, and yield each when it ends."""
+    if not episodes:
+        return
+    # A wrapper may wait, as a tool does, whatever the environment does.
+    backend = "thread" if task_set.env.wrappers or timeout is not None else "async"
+    with make_vec(
+        task_set.env.id,
+        task_set.wraps,
+        num_envs=min(concurrency, len(episodes)),
+        backend=backend,
+        autoreset="disabled",
+        on_failure="restart",
+        timeout=timeout,
+        **task_set.kwargs,
+    ) as vec_env:
+        yield from play_each(vec_env, policy, episodes)
+
+
 def _player(policy: Policy | str) -> tuple[Policy, list[Callable[[Any], Any]]]:
     """Return a policy, and the wrappers that it needs below all others."""
     if policy == "random":
@@ -296,15 +325,22 @@ def _settings(player: Policy, policy: Policy | str, plan: Sequence[TaskSet], rol
     """Return what a resumed run may not change, as JSON data."""
     name = policy if isinstance(policy, str) else getattr(player, "model_name", None) or type(player).__name__
     settings = {
-        "gem": sys.modules["gem"].__version__,
+        **describe_plan(plan),
         "policy": {"model": name, "sampling": dict(getattr(player, "settings", {}))},
         "rollouts": rollouts,
-        "envs": [asdict(task_set.env) | {"tasks": len(task_set.tasks), "hash": _hash(task_set)} for task_set in plan],
     }
     try:
         return dict(json.loads(json.dumps(settings)))
     except (TypeError, ValueError) as e:
         raise BadValue(f"arguments of environments and sampling options must be JSON data: {e}") from e
+
+
+def describe_plan(plan: Sequence[TaskSet]) -> dict[str, Any]:
+    """Return what is asked and graded, and by which code, as JSON data."""
+    return {
+        "gem": sys.modules["gem"].__version__,
+        "envs": [asdict(task_set.env) | {"tasks": len(task_set.tasks), "hash": _hash(task_set)} for task_set in plan],
+    }
 
 
 def _hash(task_set: TaskSet) -> str:

@@ -1,0 +1,78 @@
+"""What `gem eval WORD` does with the folders of evaluations: compare, rescore."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from gem._internal.text import counted, short_repr
+from gem.cli.eval_display import plain_console, report_table
+from gem.cli.output import print_json
+from gem.errors import BadValue
+from gem.evaluate import compare, rescore
+from gem.evaluate.records import check_free
+from gem.evaluate.rescore import Change
+
+MAX_CHANGES = 20  # changed samples that are printed
+
+
+def print_comparison(paths: list[str], as_json: bool) -> None:
+    """Print the table of several evaluations. Raises BadValue for folders that cannot be compared."""
+    found = compare(paths)
+    if as_json:
+        print_json(asdict(found))
+        return
+    console = plain_console()
+    table = Table()
+    for number, column in enumerate(found.columns):
+        table.add_column(Text(column), justify="right" if number else "left", overflow="fold")
+    for row in found.rows():
+        table.add_row(*(Text(text, style="bold" if is_best else "") for text, is_best in row))
+    console.print(table)
+    for warning in found.warnings:
+        console.print(f"warning: {warning}", soft_wrap=True, markup=False)
+
+
+def print_rescored(paths: list[str], out: str | None, concurrency: int, timeout: float | None, as_json: bool) -> None:
+    """Grade an evaluation again, and print what changed. Raises BadValue for a folder that cannot be graded."""
+    if len(paths) != 1:
+        raise BadValue(f"rescore takes the folder of one evaluation, got {len(paths)}")
+    path = paths[0].rstrip("/")
+    out = out or f"{path}-rescored"
+    check_free_copy(out)
+    found = rescore(path, out=out, concurrency=concurrency, timeout=timeout)
+    if as_json:
+        data: dict[str, Any] = {"changes": [change._asdict() for change in found.changes], "failed": found.failed}
+        print_json({**data, "before": found.before.to_json(), "after": found.after.to_json()})
+        return
+    console = plain_console()
+    console.print(report_table(found.after))
+    played = sum(env.done for env in found.after.envs)
+    lines = [f"{counted(len(found.changes), 'sample')} of {played:,} changed."]
+    lines += [_change_line(change) for change in found.changes[:MAX_CHANGES]]
+    lines += [f"… and {len(found.changes) - MAX_CHANGES:,} more"] if len(found.changes) > MAX_CHANGES else []
+    for before, after in zip(found.before.envs, found.after.envs, strict=True):
+        lines.append(f"{after.name}: score {before.score} before, {after.score} now.")
+    if found.failed:
+        cause = next(iter(found.failed.values()))
+        lines.append(f"{counted(len(found.failed), 'sample')} could not be graded again, and keep their score: {cause}")
+    for line in [*lines, f"Records and report: {shlex.quote(out)}"]:
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def check_free_copy(out: str) -> None:
+    """Raise BadValue unless the folder is free."""
+    if Path(out).exists():
+        raise BadValue(f"{out} exists; choose another folder with --out")
+    check_free(Path(out))
+
+
+def _change_line(change: Change) -> str:
+    (before, why), (after, why_now) = change.before, change.after
+    ends = f" ({why} → {why_now})" if why != why_now else ""
+    return f"  {change.env}, sample {change.sample}: {before:g} → {after:g}{ends}, {short_repr(change.action)}"
