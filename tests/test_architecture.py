@@ -38,7 +38,13 @@ SUB_ROWS = {
         ("worker_pool",),
         ("__init__",),
     ],
-    "conversation": [("observations", "template"), ("chat",), ("history",), ("retokenization",), ("__init__",)],
+    "conversation": [
+        ("observations", "prompt_template", "template"),
+        ("chat",),
+        ("history",),
+        ("retokenization",),
+        ("__init__",),
+    ],
     "datasets": [("rows",), ("load",), ("stream",), ("__init__",)],
     "sandbox": [
         ("admission", "base", "output"),
@@ -124,7 +130,7 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "evaluate": [
-        ("metrics", "records", "tasks"),
+        ("metrics", "options", "records", "tasks"),
         ("report", "suites"),
         ("compare", "run"),
         ("rescore",),

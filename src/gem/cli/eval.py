@@ -91,6 +91,11 @@ class Config(DataFlags):
     reasoning_effort: str | None = flag(None, help="sent to the endpoint as it is")
     extra_body: dict[str, Any] = flag({}, help="further fields of each request")
     system: str | None = flag(None, help="system message")
+    prompt_template: str | None = flag(
+        None, help="words around the task: qwen3_game, qwen3_general, code, no, or a file with {observation}"
+    )
+    mcp: str | None = flag(None, help="JSON file with MCP servers, whose tools the model may call", metavar="FILE")
+    token_limit: int | None = flag(None, help="tokens per episode, of prompts and replies [default: no limit]")
     seed: int | None = flag(None, help="seed of the sampling; an endpoint gets one derived from it with each request")
     device: str | None = flag(None, help="torch device of the model in a folder [default: cpu]")
     timeout: float | None = flag(None, help=f"seconds per request [default: {TIMEOUT_S:g}]")
@@ -162,6 +167,9 @@ def _evaluate(
             resume=resume,
             retries=settings.get("retries", RETRIES),
             timeout=settings.get("env_timeout"),
+            prompt_template=settings.get("prompt_template"),
+            mcp=settings.get("mcp"),
+            token_limit=settings.get("token_limit"),
             notes={"command": settings},
             progress=display.update,
         )

@@ -28,6 +28,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
 RANGES: dict[str, tuple[Callable[[float], bool], str]] = {  # flag → what it accepts; NaN is in no range
     "temperature": (lambda value: 0 <= value < math.inf, "a number >= 0"),
     "max_tokens": (lambda value: value >= 1, "at least 1"),
+    "token_limit": (lambda value: value >= 1, "at least 1"),
     "top_p": (lambda value: 0 < value <= 1, "a number in (0, 1]"),
     "timeout": (lambda value: value > 0, "seconds above 0"),
     "env_timeout": (lambda value: value > 0, "seconds above 0"),

@@ -78,6 +78,8 @@ def rescore(
     recorded = {trajectory.episode: trajectory for trajectory in read_records(path)}
     if not recorded:
         raise BadValue(f"{path} has no finished sample to grade again")
+    if "mcp" in settings:
+        raise BadValue(f"{path} used MCP servers, whose calls cannot be repeated; evaluate again")
     plan = [_plan(path, entry) for entry in settings["envs"]]
     before = EvalRun(plan, settings["rollouts"], settings, path)
     before.restore(recorded.values())

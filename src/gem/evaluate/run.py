@@ -13,6 +13,7 @@ from typing import Any
 
 from gem._internal.text import short_repr
 from gem.errors import BadValue, EndpointError, GemError, InfraError
+from gem.evaluate.options import EvalOptions
 from gem.evaluate.records import EvalFolder
 from gem.evaluate.report import MARKDOWN, REPORT, EnvScore, EvalReport, Sample, env_score
 from gem.evaluate.tasks import EvalEnv, OracleActions, TaskSet, plan_tasks
@@ -43,6 +44,9 @@ def evaluate(
     retries: int = 2,
     backoff: float = 1.0,
     timeout: float | None = None,
+    prompt_template: str | None = None,
+    mcp: str | None = None,
+    token_limit: int | None = None,
     notes: Mapping[str, Any] | None = None,
     progress: Callable[[EvalReport], None] | None = None,
 ) -> EvalReport:
@@ -66,6 +70,11 @@ def evaluate(
         backoff: seconds to wait before failed samples are played again; doubles each time. Retries of single requests
             are those of Endpoint, which honor Retry-After.
         timeout: seconds for one call of an environment; None sets no limit.
+        prompt_template: words around the first observation: "qwen3_game", "qwen3_general", "code", "no", or a text file
+            with ``{observation}``. Observations that contain the history are each wrapped.
+        mcp: JSON file with MCP servers, whose tools are offered in each environment.
+        token_limit: maximum number of tokens per episode, of prompts and replies; an episode over it ends as with a
+            full context.
         notes: further facts to record, as JSON data, such as the versions of a server. A resumed run may change them.
         progress: called with the scores so far: at the start, then at most once per second, and at the end.
 
@@ -88,12 +97,16 @@ def evaluate(
             f"{rollouts} rollouts of {policy!r} would be equal: the seed of the task decides them; raise limit"
         )
     player, innermost = _player(policy)
+    options = EvalOptions(prompt_template=prompt_template, mcp=mcp, token_limit=token_limit)
+    below, above = options.wraps(player)
     tokenizer = getattr(player, "tokenizer", None)
     plan = [
-        env if isinstance(env, TaskSet) else plan_tasks(env, limit, innermost=innermost, tokenizer=tokenizer)
+        env if isinstance(env, TaskSet) else plan_tasks(env, limit, innermost=[*innermost, *below], tokenizer=tokenizer)
         for env in _eval_envs(envs, wrappers)
     ]
-    settings = _settings(player, policy, plan, rollouts)
+    plan = [replace(task_set, wraps=[*task_set.wraps, *above], has_tools=bool(below)) for task_set in plan]
+    settings = _settings(player, policy, plan, rollouts) | options.settings()
+    player = options.limited(player)
     run = EvalRun(plan, rollouts, settings, out, progress)
     folder = None if out is None else EvalFolder(out, {**settings, "notes": dict(notes or {})}, resume=resume)
     if folder is None:
@@ -257,6 +270,7 @@ class EvalRun:
     def _env_score(self, i: int) -> EnvScore:
         task_set, first, rollouts = self.plan[i], self.first[i], self.rollouts
         env = task_set.env
+        has_tools = bool(env.wrappers) or task_set.has_tools  # a tool may add rewards
         samples: dict[str, list[Sample | None]] = {}
         for k, task in enumerate(task_set.tasks):  # equal episodes share an id
             numbers = range(first + k * rollouts, first + (k + 1) * rollouts)
@@ -267,7 +281,7 @@ class EvalRun:
             id=env.id,
             wrappers=env.wrappers,
             description=task_set.description,
-            bounds=None if env.wrappers else ENV_REGISTRY[env.id].reward_range,  # a tool may add rewards
+            bounds=None if has_tools else ENV_REGISTRY[env.id].reward_range,
         )
 
 
@@ -278,7 +292,8 @@ def play_tasks(
     if not episodes:
         return
     # A wrapper may wait, as a tool does, whatever the environment does.
-    backend = "thread" if task_set.env.wrappers or timeout is not None else "async"
+    may_wait = task_set.env.wrappers or task_set.has_tools or timeout is not None
+    backend = "thread" if may_wait else "async"
     with make_vec(
         task_set.env.id,
         task_set.wraps,

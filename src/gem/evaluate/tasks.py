@@ -67,6 +67,7 @@ class TaskSet:
         kwargs: constructor arguments of the environment that asks them.
         wraps: wrappers, innermost first.
         description: what is asked, for people.
+        has_tools: whether wraps has tools besides those of env.
     """
 
     env: EvalEnv
@@ -74,6 +75,7 @@ class TaskSet:
     kwargs: Mapping[str, Any]
     wraps: Sequence[Wrap]
     description: str
+    has_tools: bool = False
 
 
 def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = (), tokenizer: Any = None) -> TaskSet:

@@ -1,0 +1,136 @@
+"""What an evaluation adds to every environment and to the policy: a prompt template, MCP tools, a token budget."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gem.conversation.prompt_template import PromptTemplate
+from gem.errors import BadValue
+from gem.policies import Policy, Reply, Request, is_async
+from gem.wrappers.prompt_template import PromptTemplateWrapper
+
+Wrap = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalOptions:
+    """Options of evaluate().
+
+    Args:
+        prompt_template: a name of gem.conversation.prompt_template, or a file; None for no words of its own.
+        mcp: JSON file with MCP servers, whose tools are offered in each environment; None for no tools.
+        token_limit: maximum number of tokens per episode, those of prompts and of replies; None for no limit.
+    """
+
+    prompt_template: str | None = None
+    mcp: str | None = None
+    token_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.token_limit is not None and self.token_limit < 1:
+            raise BadValue(f"token_limit must be at least 1, got {self.token_limit}")
+
+    def wraps(self, policy: Policy) -> tuple[list[Wrap], list[Wrap]]:
+        """Return the wrappers below and above those of an environment. Raises BadValue for an unusable file."""
+        inner: list[Wrap] = []
+        outer: list[Wrap] = []
+        if self.mcp is not None:
+            from gem.tools.mcp_config import read_servers
+
+            read_servers(self.mcp)
+            native = is_async(policy) and policy.chat is None
+            inner.append(partial(_with_mcp, path=self.mcp, format="openai" if native else "tags"))
+        if self.prompt_template is not None:
+            outer.append(partial(PromptTemplateWrapper, template=PromptTemplate.load(self.prompt_template)))
+        return inner, outer
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a resumed run may not change, as JSON data. The content of files is hashed."""
+        found: dict[str, Any] = {}
+        if self.prompt_template is not None:
+            template = PromptTemplate.load(self.prompt_template)
+            found["prompt_template"] = {"name": template.name, "hash": digest(template.text.encode())}
+        if self.mcp is not None:
+            found["mcp"] = {"file": self.mcp, "hash": digest(Path(self.mcp).read_bytes())}
+        if self.token_limit is not None:
+            found["token_limit"] = self.token_limit
+        return found
+
+    def limited(self, policy: Policy) -> Policy:
+        """Return the policy with the token budget."""
+        if self.token_limit is None:
+            return policy
+        return (AsyncTokenBudget if is_async(policy) else TokenBudget)(policy, self.token_limit)
+
+
+class TokenBudget:
+    """A policy whose episodes end, as with a full context, once their prompts and replies have used up a budget.
+
+    The reply that exceeds the budget is still played.
+
+    Args:
+        limit: tokens per episode. Of an endpoint, those that it reports.
+    """
+
+    def __init__(self, policy: Any, limit: int) -> None:
+        self.policy, self.limit = policy, limit
+        self._spent: dict[int, int] = {}  # by episode
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.policy, name)
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        spent = [self._is_spent(request) for request in requests]
+        asked = [request for request, is_over in zip(requests, spent, strict=True) if not is_over]
+        replies = map(self._counted, asked, self.policy.act(asked) if asked else [])
+        return [_OVER if is_over else next(replies) for is_over in spent]
+
+    def _is_spent(self, request: Request) -> bool:
+        _, episode, turn = request.key
+        if turn == 0:
+            self._spent[episode] = 0
+        return self._spent[episode] >= self.limit
+
+    def _counted(self, request: Request, reply: Reply) -> Reply:
+        usage = reply.usage or {}
+        fed = usage.get("prompt_tokens") or len(reply.prompt_ids) or len(request.prompt_ids)
+        self._spent[request.key[1]] += fed + (usage.get("completion_tokens") or len(reply.sampled_ids))
+        return reply
+
+
+class AsyncTokenBudget(TokenBudget):
+    """TokenBudget of a policy with submit()."""
+
+    def submit(self, request: Request) -> Future[Reply]:
+        if self._is_spent(request):
+            future: Future[Reply] = Future()
+            future.set_result(_OVER)
+            return future
+        future = self.policy.submit(request)
+        future.add_done_callback(partial(self._count, request))
+        return future
+
+    def _count(self, request: Request, future: Future[Reply]) -> None:
+        if not future.cancelled() and future.exception() is None:
+            self._counted(request, future.result())
+
+
+_OVER = Reply("", finish="context_overflow")
+
+
+def digest(content: bytes) -> str:
+    """Return a short hash."""
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def _with_mcp(env: Any, *, path: str, format: str) -> Any:
+    from gem.tools.mcp_tool import MCPTool
+    from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+    return ToolEnvWrapper(env, [MCPTool(path)], format=format)

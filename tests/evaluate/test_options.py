@@ -1,0 +1,91 @@
+"""Options of evaluate(): prompt templates, MCP tools and the token budget."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from gem.errors import BadValue
+from gem.evaluate import evaluate
+from gem.evaluate.options import EvalOptions
+from gem.policies import Reply
+from gem.trajectory import read_jsonl
+
+GAME = "game:GuessTheNumber-v0-easy"
+
+
+class Spender:
+    """Replies with a guess that costs 10 tokens of prompt and 5 of reply."""
+
+    chat, max_prompt_tokens, version = None, None, 0
+
+    def act(self, requests):
+        return [Reply("\\boxed{1}", usage={"prompt_tokens": 10, "completion_tokens": 5}) for _ in requests]
+
+
+def played(folder: Path):
+    return {t.episode: t for t in read_jsonl(folder / "trajectories.jsonl")}
+
+
+@pytest.mark.parametrize(("limit", "turns"), [(1, 1), (15, 1), (16, 2), (31, 3)])
+def test_an_episode_over_its_token_budget_ends_as_with_a_full_context(limit, turns, tmp_path):
+    report = evaluate(Spender(), GAME, limit=10, token_limit=limit, out=str(tmp_path / "run"))
+    cut = [t for t in played(tmp_path / "run").values() if t.stop_reason == "max_tokens"]
+    assert cut and all(len(t.turns) == turns + 1 and t.turns[-1].finish == "context_overflow" for t in cut)
+    assert report[GAME].overflowed == len(cut) and report[GAME].failed == 0
+    assert report.settings["token_limit"] == limit
+
+
+def test_a_template_is_around_the_first_observation_or_around_each_that_has_the_history(tmp_path):
+    for name, wrappers, wrapped in (("a", "", [True, False]), ("b", "concat", [True, True])):
+        evaluate(Spender(), GAME, limit=6, wrappers=wrappers, prompt_template="qwen3_game", out=str(tmp_path / name))
+        longest = max(played(tmp_path / name).values(), key=lambda t: len(t.turns))
+        assert ["reason step by step" in str(turn.observation) for turn in longest.turns[:2]] == wrapped
+        assert str(longest.turns[1].observation).count("reason step by step") == wrapped[1]
+
+
+def test_a_changed_template_file_is_refused_on_resume(tmp_path):
+    file, settings = tmp_path / "mine.txt", {"envs": GAME, "limit": 2, "out": str(tmp_path / "run")}
+    file.write_text("Task: {observation}")
+    evaluate("random", **settings, prompt_template=str(file))
+    assert str(played(tmp_path / "run")[0].turns[0].observation).startswith("Task: ")
+    file.write_text("Do this: {observation}")
+    with pytest.raises(BadValue, match=r"prompt_template\.hash was"):
+        evaluate("random", **settings, prompt_template=str(file), resume=True)
+    with pytest.raises(BadValue, match=r"prompt_template was .*, now null"):
+        evaluate("random", **settings, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prompt_template": "qwen3_gam"}, "did you mean 'qwen3_game'"),
+        ({"prompt_template": __file__}, "must have {observation} exactly once"),
+        ({"token_limit": 0}, "token_limit must be at least 1, got 0"),
+    ],
+)
+def test_unusable_options_are_refused(options, message):
+    with pytest.raises(BadValue, match=message):
+        evaluate("random", GAME, limit=1, **options)
+
+
+def test_the_tools_of_mcp_servers_are_offered_and_called(tmp_path):
+    pytest.importorskip("mcp")
+    server = {"command": sys.executable, "args": ["-m", "gem.tools.mcp_server.time_mcp"]}
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"time": server}}))
+    arguments = '<arguments>{"date": "2024-02-03"}</arguments>'
+    call = f"<tool_call><tool_name>days_in_month</tool_name>{arguments}</tool_call>"
+
+    class Caller(Spender):
+        def act(self, requests):
+            return [Reply(call if request.key[2] == 0 else "\\boxed{3}") for request in requests]
+
+    report = evaluate(Caller(), GAME, limit=2, mcp=str(config), out=str(tmp_path / "run"))
+    first = played(tmp_path / "run")[0]
+    assert "days_in_month" in str(first.turns[0].observation) and "29" in str(first.turns[1].observation)
+    assert report.settings["mcp"]["file"] == str(config) and report[GAME].failed == 0
+    assert EvalOptions(mcp=str(config)).settings() == {"mcp": report.settings["mcp"]}
