@@ -143,7 +143,7 @@ SUB_ROWS = {
         ("loading",),
         ("lora",),
         ("batch", "evaluation", "policy", "run_folder"),
-        ("imitation", "mixture"),
+        ("imitation", "mixture", "plots"),
         ("critic",),
         ("learner",),
         ("trainer",),
@@ -157,7 +157,7 @@ SUB_ROWS = {
         ("eval_display", "eval_policies"),
         ("eval_folders",),
         ("bench", "check", "eval", "list", "play", "replay", "sandbox", "train", "view"),
-        ("info",),
+        ("info", "plot"),
         ("__init__",),
     ],
     "testing": [

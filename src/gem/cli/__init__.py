@@ -31,6 +31,7 @@ COMMANDS = {
         "Run untrusted programs in a sandbox, and check which isolation this machine supports.",
     ),
     "view": ("gem.cli.view", "Write recorded episodes as one HTML file, to read in a browser and to share."),
+    "plot": ("gem.cli.plot", "Draw the learning curves of training runs, or list the runs with their scores."),
     "train": ("gem.cli.train", "Train a policy with reinforcement learning."),
 }
 CALLER_ERROR, FAILED, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141  # shells report SIGINT as 130 and SIGPIPE as 141

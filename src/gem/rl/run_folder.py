@@ -104,7 +104,19 @@ class RunFolder:
         return found[-1]["outcomes"] if found else []
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.metrics.read_text().splitlines()]
+        """Return the rows of metrics.jsonl without a last line that is still being written.
+
+        Raises:
+            BadValue: if a line is damaged.
+        """
+        rows = []
+        lines = self.metrics.read_text(encoding="utf-8").split("\n")
+        for number, line in enumerate(lines[:-1], start=1):
+            try:
+                rows.append(json.loads(line))
+            except ValueError as e:
+                raise BadValue(f"{self.metrics}, line {number}: not metrics of a run: {e}") from e
+        return rows
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes in bytes of the files that grow, by name, for truncate_to()."""

@@ -117,10 +117,10 @@ def _curve(path: Path) -> list[Json]:
     if not run.metrics.is_file():
         return []
     points = []
-    for number, line in enumerate(run.metrics.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, row in enumerate(run.read_metrics(), start=1):
         try:
-            points.append(_point(str(path), json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            points.append(_point(str(path), row))
+        except (KeyError, TypeError, AttributeError) as e:
             raise BadValue(f"{run.metrics}, line {number}: not metrics of a run: {type(e).__name__}: {e}") from e
     return points
 
