@@ -15,6 +15,7 @@ from gem.errors import BadValue
 
 pytestmark = pytest.mark.train
 
+FILES = ("config.json", "metrics.jsonl", "trajectories.jsonl", "evaluations.jsonl")
 SMALL = ["--steps=2", "--batch=8", "--minibatch=8", "--imitation-steps=5", "--eval-episodes=8"]
 
 
@@ -23,7 +24,7 @@ def test_a_run_prints_scores_and_two_games_and_writes_its_files(tmp_path, capsys
     out = capsys.readouterr().out
     assert "format only" in out and "balanced search" in out and "untrained" in out and "trained" in out
     names = {p.name for p in (tmp_path / "r").iterdir()}
-    assert names == {"config.json", "metrics.jsonl", "trajectories.jsonl", "curve.png", "checkpoints"}
+    assert names == {*FILES, "curve.png", "checkpoints"}
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,14 @@ def test_an_environment_that_is_not_installed_has_no_optimum(tmp_path: Path):
     assert Run.read(write_run(tmp_path / "other", [row(1, 0.0)], env="other:Env-v0")).optimum is None
 
 
+def test_a_mixture_is_named_by_its_environments_and_has_no_optimum(tmp_path: Path):
+    mixture = [{"id": EASY, "weight": 2.0}, {"id": "math:Arithmetic", "weight": 1.0}]
+    run = Run.read(write_run(tmp_path / "mixture", [row(1, 0.0)], env=mixture))
+    assert run.title == f"{EASY}, math:Arithmetic" and run.optimum is None
+    one = Run.read(write_run(tmp_path / "one", [row(1, 0.0)], env=[{"id": EASY, "kwargs": {"max_turns": 3}}]))
+    assert one.optimum is not None and one.optimum.success < 1.0
+
+
 def test_a_metric_that_no_run_has_is_refused(runs: Path, tmp_path: Path):
     found = [Run.read(path) for path in find_runs(runs)]
     with pytest.raises(BadValue, match="no run has the metric 'sucess'"):

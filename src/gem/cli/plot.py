@@ -19,7 +19,7 @@ from gem.cli.flags import flag
 from gem.cli.list import table
 from gem.cli.output import print_json
 from gem.errors import BadValue
-from gem.rl.plots import Run, draw_curves, find_runs
+from gem.rl.plots import CURVES, Run, draw_curves, find_runs
 from gem.rl.run_folder import RunFolder
 
 _FORMATS = (".png", ".svg", ".pdf")
@@ -33,7 +33,7 @@ class Config:
         None, help=f"file to write ({', '.join(_FORMATS)}); default: curve.png in the folder of a single run", short="o"
     )
     metrics: tuple[str, ...] = flag(
-        ("success", "turns_when_won"), help="numbers in metrics.jsonl to draw; docs/reference/metrics.md explains them"
+        CURVES, help="numbers in metrics.jsonl to draw; docs/reference/metrics.md explains them"
     )
     list: bool = flag(False, help="list the runs with the success rates of start, last batch and evaluations")
     json: bool = flag(False, help="with --list: print a JSON array")
@@ -52,7 +52,7 @@ def run(config: Config) -> int:
     if config.json:
         raise BadValue("--json needs --list")
     out = _target(config.out, paths)
-    draw_curves(out, runs, config.metrics, title=str(runs[0].config.get("env")) if len(runs) == 1 else "")
+    draw_curves(out, runs, config.metrics, title=runs[0].title if len(runs) == 1 else "")
     print(f"{out}: {len(runs)} run{'' if len(runs) == 1 else 's'}")
     return 0
 
@@ -63,7 +63,7 @@ def record(run: Run) -> dict[str, Any]:
     known = [score for score in evaluated if score is not None]
     return {
         "run": str(run.path),
-        "env": run.config.get("env"),
+        "env": run.title,
         "seed": run.config.get("seed"),
         "updates": f"{rows[-1]['update'] if rows else 0}/{run.config.get('steps')}",
         "start": rows[0]["success"] if rows else None,

@@ -42,6 +42,7 @@ from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
 from gem.rl.metrics import modes
 from gem.rl.monitor import WARNINGS
+from gem.rl.plots import CURVES, Run, draw_curves
 from gem.rl.run_folder import RunFolder
 from gem.trajectory import Trajectory
 
@@ -83,7 +84,6 @@ def run(config: Config) -> int:
     if config.resume is None:
         check_trainable(settings)
     trainer_class = require("gem.rl.trainer", extra="train").Trainer  # imports PyTorch, which takes seconds
-    draw_curve = require("gem.rl.metrics", extra="train").draw_curve
     if config.resume is None:
         trainer = trainer_class.start(settings)
     else:
@@ -97,7 +97,8 @@ def run(config: Config) -> int:
             trainer.run(display.update, display.imitation, display.untrained, should_stop)
         metrics = trainer.folder.read_metrics()
         if metrics:
-            draw_curve(trainer.folder.curve, f"{trainer.config.title}, seed {trainer.config.seed}", metrics, optimum)
+            title = f"{trainer.config.title}, seed {trainer.config.seed}"
+            draw_curves(trainer.folder.curve, [Run.read(trainer.folder.path)], CURVES, title)
         folder = shlex.quote(str(trainer.folder.path))
         if not trainer.done:
             console.print(

@@ -1,8 +1,7 @@
-"""Metrics of a batch of episodes, as written to metrics.jsonl, and the plot of a run's learning curve."""
+"""Metrics of a batch of episodes, as written to metrics.jsonl."""
 
 from __future__ import annotations
 
-import os
 import resource
 import statistics
 import sys
@@ -10,11 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from gem.core import Optimum, StopReason
-from gem.errors import require
+from gem.core import StopReason
 from gem.trajectory import Trajectory
-
-WINDOW = 10  # number of updates in the moving average of the training curve
 
 Metrics = dict[str, Any]
 
@@ -74,42 +70,3 @@ def peak_memory_mib() -> float:
     """Return the peak resident memory of this process in MiB."""
     unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes on macOS, in KiB elsewhere
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
-
-
-def draw_curve(
-    path: str | os.PathLike[str], title: str, metrics: Sequence[dict[str, Any]], optimum: Optimum | None
-) -> None:
-    """Plot the success rate and the turns per won game against training episodes, and save the plot to ``path``.
-
-    Args:
-        metrics: rows of metrics.jsonl.
-        optimum: drawn as a dashed line; None if unknown.
-    """
-    require("matplotlib", extra="train").use("Agg")
-    pyplot = require("matplotlib.pyplot", extra="train")
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
-    evaluated = [row for row in metrics if "eval" in row]
-    for axes, name, label in ((left, "success", "success rate"), (right, "turns_when_won", "turns of won games")):
-        rows = [row for row in metrics if row[name] is not None]
-        smooth = _rolling_mean([row[name] for row in rows], WINDOW)
-        axes.plot([r["episodes"] for r in rows], smooth, label=f"training, mean of {WINDOW} updates")
-        for mode in modes(evaluated[0]["eval"])[:1] if evaluated else []:
-            scored = [r for r in evaluated if r["eval"][mode][name] is not None]
-            points = [r["eval"][mode][name] for r in scored]
-            axes.plot([r["episodes"] for r in scored], points, "o", label=f"evaluation, {mode}")
-        if optimum is not None:
-            best = optimum.success if name == "success" else optimum.turns
-            axes.axhline(best, linestyle="--", color="black", label=f"{optimum.name}: {best:.3g}")
-        axes.set_xlabel("training episodes")
-        axes.set_ylabel(label)
-        axes.grid(alpha=0.3)
-        axes.legend()
-    left.set_ylim(0, 1.05)
-    figure.suptitle(title)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-
-
-def _rolling_mean(values: Sequence[float], window: int) -> list[float]:
-    recent = [values[max(0, i + 1 - window) : i + 1] for i in range(len(values))]
-    return [sum(part) / len(part) for part in recent]

@@ -16,10 +16,11 @@ from typing import Any
 from gem.core import Optimum
 from gem.errors import BadValue, GemError, require
 from gem.registry import make
-from gem.rl.metrics import Metrics
+from gem.rl.metrics import Metrics, modes
 from gem.rl.run_folder import RunFolder
 
 WINDOW = 10  # number of updates in the moving average of training curves
+CURVES = ("success", "turns_when_won")  # the metrics that are drawn by default
 LABELS = {"success": "success rate", "turns_when_won": "turns of won games", "reward": "total reward"}
 _OF_ONE_RUN = {"seed", "name", "out", "checkpoint_every", "keep_trajectories", "threads", "eval_every"}
 
@@ -53,18 +54,24 @@ class Run:
     @property
     def optimum(self) -> Optimum | None:
         """The best result that any policy can reach; None if it is unknown or there are several environments."""
-        env_id = self.config.get("env")
-        if not isinstance(env_id, str):
+        envs = _envs(self.config)
+        if len(envs) != 1:
             return None
         try:
-            with make(env_id, **self.config.get("env_kwargs", {})) as env:
+            with make(envs[0]["id"], **self.config.get("env_kwargs", {}), **envs[0].get("kwargs", {})) as env:
                 return env.optimum()
         except GemError:  # an environment of a package that is not installed here
             return None
 
+    @property
+    def title(self) -> str:
+        """The ids of the environments."""
+        return ", ".join(env["id"] for env in _envs(self.config))
+
     def evaluations(self) -> list[tuple[Metrics, Metrics]]:
         """Return the rows with an evaluation, each with the metrics of its first mode, which is usually "greedy"."""
-        return [(row, next(iter(row["eval"].values()))) for row in self.rows if row.get("eval")]
+        found = [(row, modes(row["eval"])) for row in self.rows if "eval" in row]
+        return [(row, row["eval"][names[0]]) for row, names in found if names]
 
 
 def is_run(path: Path) -> bool:
@@ -90,10 +97,8 @@ def by_configuration(runs: Sequence[Run]) -> dict[str, list[Run]]:
     differing = [key for key in keys if len({_text(run.config.get(key)) for run in runs}) > 1]
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        settings = [
-            str(run.config["env"]) if key == "env" else f"{key}={_text(run.config.get(key))}" for key in differing
-        ]
-        groups.setdefault(", ".join(settings) or _text(run.config.get("env")), []).append(run)
+        settings = [run.title if key == "env" else f"{key}={_text(run.config.get(key))}" for key in differing]
+        groups.setdefault(", ".join(settings) or run.title, []).append(run)
     return groups
 
 
@@ -162,6 +167,12 @@ def _smoothed(rows: Sequence[Metrics], metric: str) -> dict[int, tuple[int, floa
     found = [(row["update"], row["episodes"], row[metric]) for row in rows if _is_number(row.get(metric))]
     means = [statistics.fmean(v for _, _, v in found[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(found))]
     return {update: (episodes, mean) for (update, episodes, _), mean in zip(found, means, strict=True)}
+
+
+def _envs(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the environments of a config.json as mappings with "id" and perhaps "kwargs"."""
+    given = config.get("env", ())
+    return [{"id": env} if isinstance(env, str) else env for env in ([given] if isinstance(given, str) else given)]
 
 
 def _is_number(value: Any) -> bool:
