@@ -125,7 +125,7 @@ def draw_curves(path: str | os.PathLike[str], runs: Sequence[Run], metrics: Sequ
     for axes, metric in zip(grid[0], metrics, strict=True):
         for i, (label, members) in enumerate(by_configuration(runs).items()):
             _draw_group(axes, members, metric, f"C{i}", label)
-        for optimum in {best for run in runs if (best := run.optimum) is not None}:
+        for optimum in {known for run in runs if (known := run.optimum) is not None}:
             if metric in ("success", "turns_when_won"):
                 best = optimum.success if metric == "success" else optimum.turns
                 axes.axhline(best, linestyle="--", color="black", linewidth=1, label=f"{optimum.name}: {best:.3g}")
