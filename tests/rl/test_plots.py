@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from gem.errors import BadValue
-from gem.rl.plots import Run, by_configuration, draw_curves, find_runs
+from gem.rl.plots import RecordedRun, by_configuration, draw_curves, find_runs
 
 EASY = "game:GuessTheNumber-v0-easy"
 
@@ -39,13 +39,13 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def drawn(path: Path, runs: list[Run], *metrics: str) -> bytes:
+def drawn(path: Path, runs: list[RecordedRun], *metrics: str) -> bytes:
     draw_curves(path, runs, metrics)
     return path.read_bytes()
 
 
 def test_runs_that_differ_only_in_their_seed_are_one_curve(runs: Path):
-    found = [Run.read(path) for path in find_runs(runs)]
+    found = [RecordedRun.read(path) for path in find_runs(runs)]
     groups = by_configuration(found)
     assert {label: [r.path.name for r in members] for label, members in groups.items()} == {
         "advantage=rloo": ["rloo"],
@@ -55,34 +55,34 @@ def test_runs_that_differ_only_in_their_seed_are_one_curve(runs: Path):
 
 
 def test_curves_of_several_runs_are_drawn_even_without_won_games(runs: Path, tmp_path: Path):
-    found = [Run.read(path) for path in find_runs(runs)]
+    found = [RecordedRun.read(path) for path in find_runs(runs)]
     assert found[1].optimum is not None
     assert drawn(tmp_path / "a.png", found, "success", "turns_when_won").startswith(b"\x89PNG")
-    lost = [Run.read(write_run(tmp_path / "lost", [row(1, 0.0), row(2, 0.0)]))]
+    lost = [RecordedRun.read(write_run(tmp_path / "lost", [row(1, 0.0), row(2, 0.0)]))]
     assert drawn(tmp_path / "b.png", lost, "success", "turns_when_won").startswith(b"\x89PNG")
 
 
 def test_a_torn_last_line_is_left_out_and_a_damaged_line_is_an_error(runs: Path):
-    assert [r["update"] for r in Run.read(runs / "rloo").rows] == [1]
+    assert [r["update"] for r in RecordedRun.read(runs / "rloo").rows] == [1]
     (runs / "rloo" / "metrics.jsonl").write_text("{\n")
     with pytest.raises(BadValue, match=r"metrics\.jsonl, line 1: not metrics of a run"):
-        Run.read(runs / "rloo")
+        RecordedRun.read(runs / "rloo")
 
 
 def test_an_environment_that_is_not_installed_has_no_optimum(tmp_path: Path):
-    assert Run.read(write_run(tmp_path / "other", [row(1, 0.0)], env="other:Env-v0")).optimum is None
+    assert RecordedRun.read(write_run(tmp_path / "other", [row(1, 0.0)], env="other:Env-v0")).optimum is None
 
 
 def test_a_mixture_is_named_by_its_environments_and_has_no_optimum(tmp_path: Path):
     mixture = [{"id": EASY, "weight": 2.0}, {"id": "math:Arithmetic", "weight": 1.0}]
-    run = Run.read(write_run(tmp_path / "mixture", [row(1, 0.0)], env=mixture))
+    run = RecordedRun.read(write_run(tmp_path / "mixture", [row(1, 0.0)], env=mixture))
     assert run.title == f"{EASY}, math:Arithmetic" and run.optimum is None
-    one = Run.read(write_run(tmp_path / "one", [row(1, 0.0)], env=[{"id": EASY, "kwargs": {"max_turns": 3}}]))
+    one = RecordedRun.read(write_run(tmp_path / "one", [row(1, 0.0)], env=[{"id": EASY, "kwargs": {"max_turns": 3}}]))
     assert one.optimum is not None and one.optimum.success < 1.0
 
 
 def test_a_metric_that_no_run_has_is_refused(runs: Path, tmp_path: Path):
-    found = [Run.read(path) for path in find_runs(runs)]
+    found = [RecordedRun.read(path) for path in find_runs(runs)]
     with pytest.raises(BadValue, match="no run has the metric 'sucess'"):
         draw_curves(tmp_path / "a.png", found, ["sucess"])
 

@@ -19,7 +19,7 @@ from gem.cli.flags import flag
 from gem.cli.list import table
 from gem.cli.output import print_json
 from gem.errors import BadValue
-from gem.rl.plots import CURVES, Run, draw_curves, find_runs
+from gem.rl.plots import CURVES, RecordedRun, draw_curves, find_runs
 from gem.rl.run_folder import RunFolder
 
 _FORMATS = (".png", ".svg", ".pdf")
@@ -41,7 +41,7 @@ class Config:
 
 def run(config: Config) -> int:
     paths = [found for path in config.paths or [Path("runs")] for found in find_runs(path)]
-    runs = [Run.read(path) for path in dict.fromkeys(paths)]
+    runs = [RecordedRun.read(path) for path in dict.fromkeys(paths)]
     if config.list:
         records = [record(each) for each in runs]
         if config.json:
@@ -57,7 +57,7 @@ def run(config: Config) -> int:
     return 0
 
 
-def record(run: Run) -> dict[str, Any]:
+def record(run: RecordedRun) -> dict[str, Any]:
     """Return a run as data for JSON. Scores are success rates; None if there are none yet."""
     rows, evaluated = run.rows, [scores["success"] for _, scores in run.evaluations()]
     known = [score for score in evaluated if score is not None]

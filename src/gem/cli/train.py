@@ -42,7 +42,7 @@ from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
 from gem.rl.metrics import modes
 from gem.rl.monitor import WARNINGS
-from gem.rl.plots import CURVES, Run, draw_curves
+from gem.rl.plots import CURVES, RecordedRun, draw_curves
 from gem.rl.run_folder import RunFolder
 from gem.trajectory import Trajectory
 
@@ -98,7 +98,7 @@ def run(config: Config) -> int:
         metrics = trainer.folder.read_metrics()
         if metrics:
             title = f"{trainer.config.title}, seed {trainer.config.seed}"
-            draw_curves(trainer.folder.curve, [Run.read(trainer.folder.path)], CURVES, title)
+            draw_curves(trainer.folder.curve, [RecordedRun.read(trainer.folder.path)], CURVES, title)
         folder = shlex.quote(str(trainer.folder.path))
         if not trainer.done:
             console.print(

@@ -26,7 +26,7 @@ _OF_ONE_RUN = {"seed", "name", "out", "checkpoint_every", "keep_trajectories", "
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """A training run as its files have it.
 
     Args:
@@ -40,7 +40,7 @@ class Run:
     rows: Sequence[Metrics]
 
     @classmethod
-    def read(cls, path: Path) -> Run:
+    def read(cls, path: Path) -> RecordedRun:
         """Read a run. Raises BadValue if the folder is not a training run or a file is damaged."""
         folder = RunFolder(path)
         if not is_run(path):
@@ -91,18 +91,20 @@ def find_runs(path: Path) -> list[Path]:
     return runs
 
 
-def by_configuration(runs: Sequence[Run]) -> dict[str, list[Run]]:
+def by_configuration(runs: Sequence[RecordedRun]) -> dict[str, list[RecordedRun]]:
     """Group runs that differ only in their seed. The name of a group has the settings in which the groups differ."""
     keys = sorted({key for run in runs for key in run.config} - _OF_ONE_RUN)
     differing = [key for key in keys if len({_text(run.config.get(key)) for run in runs}) > 1]
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[RecordedRun]] = {}
     for run in runs:
         settings = [run.title if key == "env" else f"{key}={_text(run.config.get(key))}" for key in differing]
         groups.setdefault(", ".join(settings) or run.title, []).append(run)
     return groups
 
 
-def draw_curves(path: str | os.PathLike[str], runs: Sequence[Run], metrics: Sequence[str], title: str = "") -> None:
+def draw_curves(
+    path: str | os.PathLike[str], runs: Sequence[RecordedRun], metrics: Sequence[str], title: str = ""
+) -> None:
     """Plot metrics against training episodes and save the figure; the suffix of ``path`` determines its format.
 
     A line is the mean over the seeds of a configuration, as far as all of them got, in a band from the lowest to the
@@ -141,7 +143,7 @@ def draw_curves(path: str | os.PathLike[str], runs: Sequence[Run], metrics: Sequ
     pyplot.close(figure)
 
 
-def _draw_group(axes: Any, members: Sequence[Run], metric: str, color: str, label: str) -> None:
+def _draw_group(axes: Any, members: Sequence[RecordedRun], metric: str, color: str, label: str) -> None:
     """Draw the runs of one configuration."""
     for row, scores in [point for run in members for point in run.evaluations()]:
         if _is_number(scores.get(metric)):
