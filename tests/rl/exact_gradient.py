@@ -8,8 +8,10 @@ table: one logit for each state and each beginning of a reply.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from torch import Tensor
 
 from gem.rl.advantages import EpisodeRewards, Estimator
 from gem.rl.scoring import TokenScores
+from gem.rollout import BranchPlan
 from gem.trajectory import Trajectory, Turn
 
 PAD, X, Y = 0, 1, 2
@@ -48,7 +51,9 @@ class Episode:
             for beginning, token in enumerate(REPLIES[reply]):
                 yield turn, state, beginning, token
 
-    def trajectory(self, logps: Sequence[float], group: Any = None) -> Trajectory:
+    def trajectory(
+        self, logps: Sequence[float], group: Any = None, branch: tuple[int, int] | None = None
+    ) -> Trajectory:
         """Return the episode as a rollout records it, sampled with these log-probabilities of its tokens."""
         turns, context, left = [], [], list(logps)
         for state, reply, reward in zip(self.states, self.replies, self.rewards, strict=True):
@@ -57,11 +62,11 @@ class Episode:
             logprobs, left = left[: len(ids)], left[len(ids) :]
             turns.append(Turn(f"state {state}", str(reply), context, ids, logprobs, [1] * len(ids), reward=reward))
             context = [*context, *ids]
-        return Trajectory(turns=turns, terminated=True, group_id=group)
+        return Trajectory(turns=turns, terminated=True, group_id=group, branch=branch)
 
 
-def all_episodes() -> list[Episode]:
-    """Return every possible episode."""
+def all_episodes(before: Episode | None = None, state: int = 0) -> list[Episode]:
+    """Return every possible episode, or every continuation of one that has reached a state."""
 
     def continued(before: Episode, state: int) -> Iterator[Episode]:
         for reply in range(len(REPLIES)):
@@ -69,7 +74,7 @@ def all_episodes() -> list[Episode]:
             now = Episode([*before.states, state], [*before.replies, reply], [*before.rewards, reward])
             yield from [now] if after is None else continued(now, after)
 
-    return list(continued(Episode(), 0))
+    return list(continued(before or Episode(), state))
 
 
 class Table(torch.nn.Module):
@@ -109,8 +114,29 @@ class TabularPolicy:
         """Return the log-probability of each sampled token of an episode."""
         return [self.model.logp(state, beginning, token) for _, state, beginning, token in episode.tokens()]
 
-    def probability(self, episode: Episode) -> Tensor:
-        return torch.stack(self.logps(episode)).sum().exp()
+    def probability(self, episode: Episode, start: int = 0) -> Tensor:
+        """Return the probability of an episode, given its turns before start."""
+        tokens = zip(episode.tokens(), self.logps(episode), strict=True)
+        return torch.stack([logp for (turn, *_), logp in tokens if turn >= start]).sum().exp()
+
+
+def all_trees(policy: TabularPolicy, plan: BranchPlan, first: int = 0) -> Iterator[tuple[float, list[Trajectory]]]:
+    """Yield every possible episode from a state, with its continuations, and the probability."""
+    count = 0
+    for episode in all_episodes(state=first):
+        choices: list[list[tuple[float, Episode, tuple[int, int]]]] = []
+        for turn, state in enumerate(episode.states):
+            before = Episode(episode.states[:turn], episode.replies[:turn], episode.rewards[:turn])
+            for number in range(plan.width if plan.forks_at(turn) else 0):
+                others = all_episodes(before, state)
+                choices.append([(policy.probability(e, turn).item(), e, (turn, number)) for e in others])
+        logps = {id(e): [x.item() for x in policy.logps(e)] for c in choices for _, e, _ in c}
+        own = policy.probability(episode).item(), [x.item() for x in policy.logps(episode)]
+        for chosen in product(*choices):
+            played = [episode.trajectory(own[1], count)]
+            played += [e.trajectory(logps[id(e)], count, branch) for _, e, branch in chosen]
+            yield own[0] * math.prod(p for p, _, _ in chosen), played
+            count += 1
 
 
 def gradient(policy: TabularPolicy, objective: Tensor) -> Tensor:
@@ -118,10 +144,10 @@ def gradient(policy: TabularPolicy, objective: Tensor) -> Tensor:
     return found
 
 
-def exact_gradient(policy: TabularPolicy, gamma: float) -> Tensor:
-    """Return Σ_t E[G_t ∇ log π(a_t | s_t)], by enumeration."""
+def exact_gradient(policy: TabularPolicy, gamma: float, first: int = 0) -> Tensor:
+    """Return Σ_t E[G_t ∇ log π(a_t | s_t)] of episodes from a state, by enumeration."""
     objective = torch.zeros((), dtype=torch.float64)
-    for episode in all_episodes():
+    for episode in all_episodes(state=first):
         probability = policy.probability(episode).detach()
         for (turn, *_), logp in zip(episode.tokens(), policy.logps(episode), strict=True):
             objective = objective + probability * logp * discounted(episode.rewards[turn:], gamma)

@@ -245,3 +245,48 @@ def test_gae_needs_one_finite_value_per_turn(values):
 def test_gigpo_needs_one_state_per_turn(states_K):
     with pytest.raises(BadValue, match=f"one state per turn, got {len(states_K)} for 2 turns"):
         Estimator(name="gigpo")([EpisodeRewards([0.0, 1.0], group=0, states_K=states_K)])
+
+
+def branch(rewards: list[float], start: int | None = None, group: int = 0) -> EpisodeRewards:
+    return EpisodeRewards(rewards, group, start=start)
+
+
+def test_branch_is_the_reward_plus_the_discounted_value_after_minus_the_value_before():
+    played = [0.1, 0.2, 1.0]
+    continuations = {0: [[0.5], [0.0, 0.3]], 1: [[0.1, 0.4], [0.1, 0.0, 0.8]], 2: [[0.1, 0.2, 0.0], [0.1, 0.2, 0.6]]}
+    episodes = [branch(played), *(branch(r, start) for start, both in continuations.items() for r in both)]
+    values = [sum(returns_slowly(r[start:], 0.9)[0] for r in both) / 2 for start, both in continuations.items()]
+    expected = [played[k] + 0.9 * after - values[k] for k, after in enumerate([*values[1:], 0.0])]
+    found = Estimator(name="branch", gamma=0.9)([*episodes, branch([1.0], group=1)])
+    assert found[0].tolist() == pytest.approx(expected)
+    assert found[-1].tolist() == [1.0], "an episode without continuations has no baseline"
+
+
+def test_a_continuation_is_compared_with_its_episode_and_the_other_continuations():
+    episodes = [branch([0.0, 1.0]), branch([0.0, 0.5], 0), branch([0.2], 0), branch([0.0, 0.7], 1)]
+    found = Estimator(name="branch", gamma=1.0)(episodes)
+    assert found[1].tolist() == pytest.approx([0.5 - (1.0 + 0.2) / 2, 0.5 - 1.0])
+    assert found[2].tolist() == pytest.approx([0.2 - (1.0 + 0.5) / 2])
+    assert found[3].tolist() == pytest.approx([0.0, 0.7 - 1.0]), "nothing for the turn that it repeats"
+
+
+def test_turns_after_the_last_state_with_continuations_are_compared_with_the_same_turn_of_these():
+    found = Estimator(name="branch", gamma=1.0)([branch([0.0, 0.0, 1.0]), branch([0.0, 0.5], 0), branch([0.0], 0)])
+    assert found[0].tolist() == pytest.approx([1.0 - 0.25, 1.0 - 0.5, 1.0])
+
+
+def test_a_state_in_which_the_episode_ended_has_the_value_0():
+    found = Estimator(name="branch", gamma=1.0)([branch([0.0]), branch([0.5], 0), branch([0.0], 1)])
+    assert found[0].tolist() == pytest.approx([-0.5])
+
+
+def test_the_scale_of_branching_advantages_ignores_repeated_turns():
+    episodes = [branch([0.0, 1.0]), branch([0.0, 0.5], 0), branch([0.0, 0.7], 1)]
+    plain, scaled = (Estimator(name="branch", gamma=1.0, batch_scale=scale)(episodes) for scale in ("none", "std"))
+    scored = np.concatenate([plain[0], plain[1], plain[2][1:]])
+    assert scaled[0].tolist() == pytest.approx((plain[0] / np.sqrt((scored**2).mean())).tolist())
+
+
+def test_branch_needs_one_episode_per_group():
+    with pytest.raises(BadValue, match="one episode per group, got 0 in the group 0"):
+        Estimator(name="branch")([branch([0.0], 0)])

@@ -98,6 +98,10 @@ def test_each_loss_has_its_own_default_bounds(given: dict[str, object], bounds: 
         ({"dual_clip": 1.0}, "dual_clip needs a loss that clips and a value > 1"),
         ({"loss_constant": 10.0}, "loss_constant needs aggregation='constant'"),
         ({"kl": 0.0, "kl_in": "reward"}, "no effect with kl=0"),
+        ({"branch_width": 2}, "branch_width needs advantage='branch', got 'turn'"),
+        ({"branch_train": True}, "branch_train needs advantage='branch', got 'turn'"),
+        ({"advantage": "branch", "branch_turns": 0}, "branch_turns must be at least 1, got 0"),
+        ({"advantage": "branch", "group_size": 4}, "forks its own groups; drop group_size=4"),
         ({"kl_in": "reward", "kl_estimator": "k3"}, "kl_in='reward' needs kl_estimator='k1'"),
     ],
 )

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from exact_gradient import TabularPolicy, all_episodes, exact_gradient, gradient
+from exact_gradient import TabularPolicy, all_episodes, all_trees, exact_gradient, gradient
 from torch import Tensor
 
 from gem.rl import advantages
@@ -25,6 +25,7 @@ from gem.rl.batch import Example, collate
 from gem.rl.config import TrainConfig
 from gem.rl.critic import prompt_ends
 from gem.rl.learner import Learner
+from gem.rollout import BranchPlan
 
 pytestmark = pytest.mark.train
 EPISODES = all_episodes()
@@ -141,6 +142,60 @@ def test_a_baseline_that_contains_3_percent_of_the_own_return_is_found(name, mon
     size, gamma, options = UNBIASED[name]
     with pytest.raises(AssertionError):
         assert_equal(expected_gradient(policy, size, **options), exact_gradient(policy, gamma))
+
+
+BRANCHES: dict[str, tuple[int, dict[str, Any]]] = {  # first state, options
+    "all states": (1, {"branch_width": 1}),
+    "two continuations of the first state": (1, {"branch_width": 2, "branch_turns": 1}),
+    "the first of three states": (0, {"branch_width": 1, "branch_turns": 1}),
+    "every second state": (0, {"branch_width": 1, "branch_every": 2}),
+}
+
+
+def branch_error(name: str, **more: Any) -> float:
+    """Return the largest error of the expected gradient over all episodes with all their continuations."""
+    policy = TabularPolicy()
+    first, options = BRANCHES[name]
+    settings = {"epochs": 1, "clip": None, "aggregation": "constant", "loss_constant": 1.0, "kl": 0.0, "gamma": GAMMA}
+    config = TrainConfig(batch=4, minibatch=4, advantage="branch", **settings, **options, **more)
+    learner = Learner(config, policy)  # type: ignore[arg-type]
+    trees = list(all_trees(policy, config.branch_plan, first))
+    assert sum(p for p, _ in trees) == pytest.approx(1.0, abs=1e-12)
+    batch, _ = learner.prepare([t for _, played in trees for t in played])  # their groups are separate
+    chances = [p for p, played in trees for _ in played]
+    weighted = [replace(e, weight_T=[chances[e.episode] * n for n in e.counts_T]) for e in batch]
+    loss, _ = learner.loss(collate(weighted, policy.pad_id), 1.0)
+    return (-gradient(policy, loss) - exact_gradient(policy, GAMMA, first)).abs().max().item()
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("name", BRANCHES)
+def test_branching_advantages_have_the_exact_gradient_in_expectation(name, train):
+    assert branch_error(name, branch_train=train) <= 1e-9
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_an_error_of_3_percent_in_a_branching_advantage_is_found(name, monkeypatch):
+    compute = advantages.branch_advantages
+    monkeypatch.setattr(advantages, "branch_advantages", lambda *args: late_turns(compute(*args)))
+    assert branch_error(name) > 1e-5
+
+
+def test_continuations_that_contain_3_percent_of_the_scored_turn_are_found(monkeypatch):
+    compute = advantages.branch_advantages
+
+    def wrong(episodes: Sequence[Any], gamma: float) -> list[Any]:
+        returns = [advantages.discounted_returns(e.rewards_K, gamma) for e in episodes]
+        return [a - 0.03 * own for a, own in zip(compute(episodes, gamma), returns, strict=True)]
+
+    monkeypatch.setattr(advantages, "branch_advantages", wrong)
+    assert branch_error("all states") > 1e-5
+
+
+def test_an_error_of_3_percent_in_the_weight_of_continuations_is_found(monkeypatch):
+    weight = BranchPlan.weight
+    monkeypatch.setattr(BranchPlan, "weight", lambda plan, turn: weight(plan, turn) * (1.03 if turn == 1 else 1.0))
+    assert branch_error("all states", branch_train=True) > 1e-5
 
 
 def test_dr_grpo_has_the_direction_of_the_exact_gradient_and_a_known_scale():

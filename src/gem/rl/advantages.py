@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gem.errors import BadValue, did_you_mean
 
 Floats = npt.NDArray[np.float64]
-Advantage = Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae"]
+Advantage = Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae", "branch"]
 Scale = Literal["std", "none"]
 GROUPED = ("grpo", "rloo", "gigpo")  # compare episodes that start from the same state
 _GAMMA = 0.8  # default of the estimators that discount
@@ -34,6 +34,8 @@ class EpisodeRewards(NamedTuple):
             "gigpo".
         values_K: for each turn, a critic's estimate of the return from it on; required by "gae".
         final_value: estimate of the return after the last turn: 0, unless a limit outside the task cut the episode.
+        start: for "branch", the turn before which a continuation left the episode of its group, whose earlier turns it
+            repeats; None for that episode.
     """
 
     rewards_K: Sequence[float]
@@ -41,6 +43,7 @@ class EpisodeRewards(NamedTuple):
     states_K: Sequence[Hashable] = ()
     values_K: Sequence[float] = ()
     final_value: float = 0.0
+    start: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +62,8 @@ class Estimator:
     - "gigpo": "grpo", plus step_weight times G compared in the same way among the turns of the group that start from
       equal states (arXiv 2505.10978, eq. 3 to 8).
     - "gae": generalized advantage estimation over turns, with the values of a critic (arXiv 1506.02438, eq. 16).
+    - "branch": r_k + gamma V(s_{k+1}) - V(s_k), where V is the mean return of continuations from the state, none of
+      which contains the scored turn (arXiv 2410.01679, at turns); see branch_advantages().
 
     Args:
         gamma: discount per turn, 0 to 1. None for 0.8, or 1 for "grpo" and "rloo", which do not discount.
@@ -133,7 +138,11 @@ class Estimator:
         advantages_N = self._of_turns(episodes, returns)
         scale = self.batch_scale or ("std" if self.name in ("rebn", "turn") else "none")
         if scale == "std":
-            advantages_N = _divide_by_rms(advantages_N, np.abs(np.concatenate(returns)).max(initial=0.0))
+            scored_N = np.concatenate(
+                [np.arange(len(r)) >= (e.start or 0) for e, r in zip(episodes, returns, strict=True)]
+            )
+            largest = np.abs(np.concatenate(returns)).max(initial=0.0)
+            advantages_N[scored_N] = _divide_by_rms(advantages_N[scored_N], largest)
         return np.split(advantages_N, ends)
 
     def _of_turns(self, episodes: Sequence[EpisodeRewards], returns: Sequence[Floats]) -> Floats:
@@ -145,6 +154,8 @@ class Estimator:
             return np.concatenate(
                 [gae(e.rewards_K, e.values_K, self.discount, self.mix, e.final_value) for e in episodes]
             )
+        if self.name == "branch":
+            return np.concatenate(branch_advantages(episodes, self.discount))
         if self.name == "rebn":
             return center(returns_N, np.zeros(len(returns_N), dtype=np.int64))
         if self.name == "turn":
@@ -222,6 +233,62 @@ def gae(
         )
     errors_K = np.asarray(rewards_K, dtype=np.float64) + gamma * values[1:] - values[:-1]
     return discounted_returns(errors_K.tolist(), gamma * gae_lambda)
+
+
+def branch_advantages(episodes: Sequence[EpisodeRewards], gamma: float) -> list[Floats]:
+    """Compute the advantages of episodes and of the continuations from their states.
+
+    The advantage of turn k is r_k + … + gamma^(n-k) V(s_n) minus a baseline, where n is the next turn with
+    continuations, and V(s_n) is the mean of their returns; without such a turn, it is the return. V of a state in which
+    the episode ended is 0. The baseline is the mean of the returns from turn k on of the others that left from the same
+    state, the last one with continuations, and have a turn k; without others it is 0. If all states have
+    continuations, this is r_k + gamma V(s_{k+1}) - V(s_k).
+
+    A continuation is compared with the other continuations and with its episode. No baseline contains the
+    scored turn, so the gradient is unbiased.
+
+    Args:
+        episodes: in each group, one with start None, and its continuations.
+        gamma: discount per turn, 0 to 1.
+
+    Returns:
+        For each episode, one advantage per turn, 0 for the turns that it repeats.
+
+    Raises:
+        BadValue: a group does not have one episode.
+
+    >>> episodes = [EpisodeRewards([0, 1]), EpisodeRewards([0, 0], start=0), EpisodeRewards([0, 0.5], start=1)]
+    >>> [advantages_K.tolist() for advantages_K in branch_advantages(episodes, gamma=1.0)]
+    [[0.5, 0.5], [-1.0, -1.0], [0.0, -0.5]]
+    """
+    returns = [discounted_returns(e.rewards_K, gamma) for e in episodes]
+    groups: dict[Hashable, list[int]] = {}
+    for i, episode in enumerate(episodes):
+        groups.setdefault(episode.group, []).append(i)
+    advantages = [np.zeros_like(returns_K) for returns_K in returns]
+    for group, members in groups.items():
+        played = [i for i in members if episodes[i].start is None]
+        if len(played) != 1:
+            raise BadValue(f"branch needs one episode per group, got {len(played)} in the group {group!r}")
+        branches: dict[int, list[int]] = {}
+        for i in members:
+            if (start := episodes[i].start) is not None:
+                branches.setdefault(start, []).append(i)
+        values = {
+            k: float(np.mean([returns[i][k] if len(returns[i]) > k else 0.0 for i in branches[k]])) for k in branches
+        }
+        for i in members:
+            start = episodes[i].start
+            for k in range(start or 0, len(returns[i])):
+                left = max((turn for turn in branches if turn <= k), default=None) if start is None else start
+                others = [] if left is None else [*played, *branches[left]]
+                baseline = [returns[j][k] for j in others if j != i and len(returns[j]) > k]
+                later = min((n for n in branches if k < n < len(returns[i])), default=None) if start is None else None
+                target = returns[i][k]
+                if later is not None:
+                    target += gamma ** (later - k) * (values[later] - returns[i][later])
+                advantages[i][k] = target - (np.mean(baseline) if baseline else 0.0)
+    return advantages
 
 
 def normalize_batch(

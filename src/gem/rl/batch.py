@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from random import Random
 
@@ -26,6 +26,7 @@ class Example:
         reference_T: log-probabilities under a reference model; None if there is no reference model.
         old_T: log-probabilities under the policy before the update; None for those of the sampler.
         weight_T: factor of the loss of each token; None for the loss mask.
+        share_T: how much each trained token counts in the loss and its divisor; None for 1.
     """
 
     sequence: TokenSequence
@@ -34,6 +35,12 @@ class Example:
     reference_T: Sequence[float] | None = None
     old_T: Sequence[float] | None = None
     weight_T: Sequence[float] | None = None
+    share_T: Sequence[float] | None = None
+
+    @property
+    def counts_T(self) -> Sequence[float]:
+        """How much each token counts: share_T on trained tokens, else 0."""
+        return self.sequence.loss_mask_T if self.share_T is None else self.share_T
 
 
 @dataclass(frozen=True)
@@ -57,8 +64,26 @@ class Minibatch:
 
 
 def pack(trajectories: Sequence[Trajectory]) -> list[Example]:
-    """Pack episodes into sequences, without advantages."""
-    return [Example(sequence, i) for i, t in enumerate(trajectories) for sequence in t.sequences()]
+    """Pack episodes into sequences, without advantages. The turns that a continuation repeats are not trained."""
+    examples = []
+    for i, trajectory in enumerate(trajectories):
+        start = trajectory.branch[0] if trajectory.branch else 0
+        for s in trajectory.sequences():
+            if start:
+                s.loss_mask_T = [m if k >= start else 0 for m, k in zip(s.loss_mask_T, s.turn_T, strict=True)]
+            if not start or any(s.loss_mask_T):
+                examples.append(Example(s, i))
+    return examples
+
+
+def with_shares(batch: Sequence[Example], weight: Callable[[int], float]) -> list[Example]:
+    """Let each trained token count as much as weight(index of its turn)."""
+    return [
+        replace(
+            e, share_T=[m and m * weight(k) for m, k in zip(e.sequence.loss_mask_T, e.sequence.turn_T, strict=True)]
+        )
+        for e in batch
+    ]
 
 
 def with_advantages(batch: Sequence[Example], advantages: Sequence[Floats]) -> list[Example]:
@@ -89,21 +114,31 @@ def episode_rewards(
             ):
                 rewards[example.episode][turn] -= kl * (logp - reference) if trained else 0.0
     return [
-        EpisodeRewards(rewards_K, t.group_id, [json.dumps(turn.observation, default=str) for turn in t.turns])
+        EpisodeRewards(
+            rewards_K,
+            t.group_id,
+            [json.dumps(turn.observation, default=str) for turn in t.turns],
+            start=t.branch[0] if t.branch else None,
+        )
         for rewards_K, t in zip(rewards, trajectories, strict=True)
     ]
 
 
-def replies(batch: Sequence[Example]) -> int:
-    """Return the number of replies with trained tokens."""
-    return sum(len(_reply_lengths(e)) for e in batch)
+def counted_tokens(batch: Sequence[Example]) -> float:
+    """Return the number of trained tokens, each counted by its share."""
+    return sum(sum(e.counts_T) for e in batch)
+
+
+def replies(batch: Sequence[Example]) -> float:
+    """Return the number of replies with trained tokens, each counted by its share."""
+    return sum(sum({k: n for k, n in zip(e.sequence.turn_T, e.counts_T, strict=True) if n}.values()) for e in batch)
 
 
 def with_equal_replies(batch: Sequence[Example]) -> list[Example]:
     """Weight each trained token by 1 / the number of trained tokens of its reply."""
     weighted = []
     for e in batch:
-        lengths, weight_T = _reply_lengths(e), e.weight_T or e.sequence.loss_mask_T
+        lengths, weight_T = _reply_lengths(e), e.weight_T or e.counts_T
         shares_T = [w / lengths[k] if w else 0.0 for w, k in zip(weight_T, e.sequence.turn_T, strict=True)]
         weighted.append(replace(e, weight_T=shares_T))
     return weighted
@@ -154,7 +189,7 @@ def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:
         attend_BT=(torch.arange(ids_BT.shape[1])[None] < lengths_B[:, None]).long(),
         turn_BT=_padded([s.turn_T for s in sequences], -1, torch.long),
         mask_BT=_padded([s.loss_mask_T for s in sequences], 0),
-        weight_BT=_padded([e.weight_T or e.sequence.loss_mask_T for e in chosen], 0),
+        weight_BT=_padded([e.weight_T or e.counts_T for e in chosen], 0),
         logp_old_BT=_padded([e.old_T or e.sequence.logprobs_T for e in chosen], 0),
         advantage_BT=_padded([e.advantage_T or [0.0] * len(e.sequence.ids_T) for e in chosen], 0),
         reference_BT=_padded([e.reference_T or [0.0] * len(e.sequence.ids_T) for e in chosen], 0),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import TrainConfig
 from gem.rl.environments import EnvSetting
+from gem.rollout import check_forkable
 from gem.wrappers import get_wrapper_fns
 
 
@@ -63,3 +65,9 @@ def _check_trainable(config: TrainConfig, env: EnvSetting) -> None:
                 made.sample_random_action()
         except (NotImplementedError, TypeError) as e:
             raise BadValue(f"cannot train on {env.id}: {e}") from e
+    if config.advantage == "branch":
+        with ExitStack() as stack:
+            made = stack.enter_context(make(env.id, **env.kwargs))
+            for wrap in get_wrapper_fns(env.wrappers or ""):
+                made = stack.enter_context(wrap(made))
+            check_forkable(made)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gem.errors import BadValue, did_you_mean
 from gem.rl.advantages import GROUPED, Estimator
 from gem.rl.environments import EvalSetting, TrainEnv, as_setting, check_mixture, check_names_differ
+
+if TYPE_CHECKING:
+    from gem.rollout import BranchPlan
 
 
 def _option(default: Any, help: str) -> Any:
@@ -21,6 +24,7 @@ _CLIP: dict[str, tuple[float | None, float | None]] = {
     "gspo": (3e-4, 4e-4),  # arXiv 2507.18071, section 5.1
     "cispo": (None, 4.0),  # weights of at most 5, as in arXiv 2510.13786
 }
+_BRANCH = ("branch_width", "branch_turns", "branch_every", "branch_train")
 _POSITIVE = (
     "learning_rate",
     "critic_learning_rate",
@@ -98,10 +102,11 @@ class TrainConfig:
     on_failure: Literal["raise", "restart"] = _option(
         "raise", "when an environment crashes or hangs: stop the run, or drop its episode and rebuild it"
     )
-    advantage: Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae"] = _option(
+    advantage: Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae", "branch"] = _option(
         "turn",
         "advantages of turns: returns (REINFORCE), rebn (normalized over the batch), turn (the same, with the mean of "
-        "the turns with the same index), gae (with a critic), or, within groups of episodes, grpo, rloo, gigpo",
+        "the turns with the same index), gae (with a critic), branch (with continuations of episodes from their "
+        "states), or, within groups of episodes, grpo, rloo, gigpo",
     )
     gamma: float | None = _option(None, "discount per turn, 0 to 1; default: 0.8, or 1 for grpo and rloo")
     group_scale: Literal["std", "none"] | None = _option(
@@ -117,6 +122,18 @@ class TrainConfig:
         None, "gigpo: weight of comparing turns with the same observation; default: 1, beside that of episodes"
     )
     gae_lambda: float | None = _option(None, "gae: 1 trusts the rewards, 0 the critic; default: 0.95")
+    branch_width: int | None = _option(
+        None, "branch: continuations that estimate the value of a state; default: 4; --batch does not count them"
+    )
+    branch_turns: int | None = _option(
+        None, "branch: maximum number of states of an episode with continuations; default: all"
+    )
+    branch_every: int | None = _option(
+        None, "branch: distance in turns between states with continuations; default: 1; the first state has some"
+    )
+    branch_train: bool = _option(
+        False, "branch: also train on the continuations, weighted so that each state keeps its share under the policy"
+    )
     critic_learning_rate: float | None = _option(
         None, "gae: learning rate of the critic, a copy of the model with a value head; default: --learning-rate"
     )
@@ -222,6 +239,12 @@ class TrainConfig:
             raise BadValue(
                 f"advantage={self.advantage!r} compares episodes of a group and needs group_size of at least 2"
             )
+        if self.advantage == "branch":
+            _ = self.branch_plan  # checks its options
+            if self.group_size > 1:
+                raise BadValue(f"advantage='branch' forks its own groups; drop group_size={self.group_size}")
+        elif unused := [name for name in _BRANCH if getattr(self, name) not in (None, False)]:
+            raise BadValue(f"{unused[0]} needs advantage='branch', got {self.advantage!r}")
         for name in ("critic_learning_rate", "critic_warmup"):
             if getattr(self, name) is not None and self.advantage != "gae":
                 raise BadValue(f"{name} needs a critic: advantage='gae', got {self.advantage!r}")
@@ -311,6 +334,16 @@ class TrainConfig:
                 f"until takes success rates above 0 and up to 1, such as greedy=.99,sampled=.9, got {self.until!r}"
             )
         return targets
+
+    @property
+    def branch_plan(self) -> BranchPlan:
+        """Which states of an episode have continuations, and how many. Raises BadValue for a value below 1."""
+        from gem.rollout import BranchPlan  # imported late: only this advantage needs it
+
+        width = 4 if self.branch_width is None else self.branch_width
+        return BranchPlan(
+            width=width, turns=self.branch_turns, every=1 if self.branch_every is None else self.branch_every
+        )
 
     @property
     def clip_bounds(self) -> tuple[float | None, float | None]:

@@ -133,7 +133,8 @@ def group_order(config: TrainConfig, env: TrainEnv, rows: TrainingRows) -> tuple
         return [wrap], lambda group: permuted(group % count, count, config.seed, "groups", group // count)
     with make(env.id, **env.kwargs) as made:
         if isinstance(getattr(made.unwrapped, "dataset", None), Stream):
-            raise BadValue(f"group_size={config.group_size} needs rows with random access; {env.id} reads a stream")
+            option = "advantage='branch'" if config.group_size == 1 else f"group_size={config.group_size}"
+            raise BadValue(f"{option} needs rows with random access; {env.id} reads a stream")
     return (), lambda group: derive(config.seed, "group", group)
 
 

@@ -19,6 +19,7 @@ from gem.rl.batch import (
     Example,
     Minibatch,
     collate,
+    counted_tokens,
     episode_rewards,
     micro_batches,
     minibatches,
@@ -27,6 +28,7 @@ from gem.rl.batch import (
     trained_tokens,
     with_advantages,
     with_equal_replies,
+    with_shares,
 )
 from gem.rl.config import TrainConfig
 from gem.rl.critic import Critic, explained_variance, final_value
@@ -130,7 +132,7 @@ class Learner:
         batch, episodes = self.prepare(trajectories, envs)
         critic_log = {} if self.critic is None else self._fit_critic(self.critic, batch, episodes, envs, update)
         # Computed once per batch, so that tokens in minibatches of long episodes do not get smaller weights.
-        divisor = self.divisor(batch, len(trajectories))
+        divisor = self.divisor(batch, sum(t.branch is None for t in trajectories))
         logs: list[dict[str, float]] = []
         for epoch in range(config.epochs):
             order = stream(config.seed, "minibatches", update, epoch)
@@ -162,6 +164,10 @@ class Learner:
         """
         config = self.config
         batch = pack(trajectories)
+        if config.branch_train:
+            batch = with_shares(batch, config.branch_plan.weight)
+        elif config.kl_in == "loss":  # otherwise the rewards of continuations depend on their tokens
+            batch = [e for e in batch if trajectories[e.episode].branch is None]
         if self.reference is not None:
             batch = self._scored(batch, self.reference, lambda example, logp_T: replace(example, reference_T=logp_T))
         if config.truncated_is is not None:
@@ -175,6 +181,8 @@ class Learner:
                 e._replace(values_K=values_K, final_value=final_value(t, values_K))
                 for e, t, values_K in zip(episodes, trajectories, values, strict=True)
             ]
+        if not config.branch_train:
+            batch = [e for e in batch if trajectories[e.episode].branch is None]
         return with_advantages(batch, self._advantages(episodes, envs or [0] * len(episodes))), episodes
 
     def _advantages(self, episodes: Sequence[EpisodeRewards], envs: Sequence[int]) -> list[Floats]:
@@ -216,7 +224,7 @@ class Learner:
             return constant * episodes / len(batch)
         if self.config.aggregation == "sequence-mean":
             return replies(batch) / len(batch)
-        return trained_tokens(batch) / len(batch)
+        return counted_tokens(batch) / len(batch)
 
     def accumulate(self, minibatch: Sequence[Example], divisor: float) -> dict[str, float]:
         """Add the gradient of a minibatch, computed in micro-batches, to that of the parameters. Returns its metrics.
@@ -314,8 +322,8 @@ class Learner:
         limit, sequence = self.config.truncated_is, example.sequence
         assert limit is not None
         ratios_T = [
-            mask and min(math.exp(min(logp - sampled, 20.0)), limit)
-            for mask, logp, sampled in zip(sequence.loss_mask_T, logp_T, sequence.logprobs_T, strict=True)
+            count and count * min(math.exp(min(logp - sampled, 20.0)), limit)
+            for count, logp, sampled in zip(example.counts_T, logp_T, sequence.logprobs_T, strict=True)
         ]
         return replace(example, old_T=logp_T, weight_T=ratios_T)
 

@@ -12,19 +12,22 @@ from gem.rl.config import TrainConfig
 from gem.rl.environments import EnvSetting, wrapper_fns
 from gem.rl.evaluation import Evaluation, Wrap, group_order
 from gem.rl.metrics import Metrics
-from gem.rollout import Collector, GroupCollector
+from gem.rollout import BranchCollector, BranchPlan, Collector, GroupCollector, sampled_tokens
 from gem.seeding import derive, stream
 from gem.trajectory import Trajectory
 from gem.vector import VectorEnv, make_vec
+
+AnyCollector = Collector | GroupCollector | BranchCollector
 
 
 class MixedBatch(NamedTuple):
     """A batch of episodes of all environments.
 
     Args:
-        trajectories: the episodes, environment by environment.
+        trajectories: the episodes, environment by environment, each followed by its continuations.
         envs: for each episode, the index of its environment in config.envs.
-        counts: failed episodes, and groups that were dropped or have equal returns; empty without groups.
+        counts: failed episodes, groups that were dropped or have equal returns, and continuations; empty without
+            groups and continuations.
     """
 
     trajectories: list[Trajectory]
@@ -44,24 +47,36 @@ class Mixture:
         purpose: names the random streams of the environments.
         slots: number of slots of all environments together; each has at least one.
         group_size: episodes that start from one state; 1 for no groups.
+        plan: states from which continuations are played; None for none.
     """
 
     def __init__(
-        self, config: TrainConfig, evaluation: Evaluation, tokenizer: Any, purpose: str, slots: int, group_size: int
+        self,
+        config: TrainConfig,
+        evaluation: Evaluation,
+        tokenizer: Any,
+        purpose: str,
+        slots: int,
+        group_size: int,
+        plan: BranchPlan | None = None,
     ) -> None:
         self.config, self.purpose, self.group_size = config, purpose, group_size
-        self.collectors: list[Collector | GroupCollector] = []
+        self.collectors: list[AnyCollector] = []
         weights = [env.weight for env in config.envs]
         for i, (env, rows) in enumerate(zip(config.envs, evaluation.training, strict=True)):
             count = max(1, round(slots * env.weight / sum(weights)))
             seeds = [derive(config.seed, purpose, *([i] if i else []), slot) for slot in range(count)]
-            if group_size == 1:
+            if group_size == 1 and plan is None:
                 vec_env = make_slots(config, env, tokenizer, seeds, rows=rows.wraps, group_size=1)
                 self.collectors.append(Collector(vec_env))
             else:
                 wraps, seed_of = group_order(config, env, rows)
                 vec_env = make_slots(config, env, tokenizer, seeds, rows=wraps, autoreset="disabled")
-                self.collectors.append(GroupCollector(vec_env, group_size, seed_of))
+                self.collectors.append(
+                    GroupCollector(vec_env, group_size, seed_of)
+                    if plan is None
+                    else BranchCollector(vec_env, plan, seed_of)
+                )
 
     def collect(self, policies: Sequence[Policy], episodes: int, number: int) -> MixedBatch:
         """Collect a batch.
@@ -72,7 +87,7 @@ class Mixture:
             number: number of the batch.
 
         Raises:
-            Exception: any exception of Collector.collect and GroupCollector.collect.
+            Exception: any exception of the collectors.
         """
         units = episodes // self.group_size
         offset = stream(self.config.seed, "mixture", self.purpose, number).random()
@@ -85,14 +100,17 @@ class Mixture:
                 batch.envs.extend([i] * len(trajectories))
         return batch
 
-    def _collect(
-        self, collector: Collector | GroupCollector, policy: Policy, share: int, counts: Metrics
-    ) -> list[Trajectory]:
+    def _collect(self, collector: AnyCollector, policy: Policy, share: int, counts: Metrics) -> list[Trajectory]:
+        if isinstance(collector, BranchCollector):
+            played = collector.collect(policy, episodes=share)
+            branches = [t for t in played.trajectories if t.branch is not None]
+            _add(counts, failed=played.failed, episodes_dropped=played.dropped)
+            _add(counts, branches=len(branches), branch_tokens=sampled_tokens(branches))
+            return played.trajectories
         if isinstance(collector, Collector):
             return collector.collect(policy, episodes=share)
         found = collector.collect(policy, groups=share, refill=self.config.refill_groups)
-        for name, count in (("failed", found.failed), ("groups_dropped", found.dropped), ("groups_equal", found.equal)):
-            counts[name] = counts.get(name, 0) + count
+        _add(counts, failed=found.failed, groups_dropped=found.dropped, groups_equal=found.equal)
         return found.trajectories
 
     def get_state(self) -> list[dict[str, Any]]:
@@ -139,6 +157,11 @@ def make_slots(
         on_failure=config.on_failure,
         group_size=group_size,
     )
+
+
+def _add(counts: Metrics, **more: int) -> None:
+    for name, count in more.items():
+        counts[name] = counts.get(name, 0) + count
 
 
 def split_by_weight(weights: Sequence[float], count: int, offset: float) -> list[int]:

@@ -34,7 +34,7 @@ from gem.rl.mixture import Mixture, make_slots
 from gem.rl.monitor import TrainingMonitor
 from gem.rl.policy import CausalLMPolicy, build_policy, load_checkpoint
 from gem.rl.run_folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint
-from gem.rollout import play_seeds
+from gem.rollout import play_seeds, sampled_tokens
 from gem.seeding import derive
 from gem.trajectory import Trajectory
 
@@ -205,12 +205,14 @@ class Trainer:
         Appends to metrics.jsonl and trajectories.jsonl, and returns the row of metrics.
         """
         started = time.perf_counter()
-        batch, envs, counts = self.mixture.collect(self._players(), self.config.batch, self.update)
+        played, envs_of_played, counts = self.mixture.collect(self._players(), self.config.batch, self.update)
+        own = [i for i, t in enumerate(played) if t.branch is None]
+        batch, envs = [played[i] for i in own], [envs_of_played[i] for i in own]
         collected = time.perf_counter()
-        completed = [t for t in batch if t.failure is None]
+        completed = [t for t in played if t.failure is None]
         if not completed:
             raise InfraError(f"all {len(batch)} episodes of the batch failed, the last with: {batch[-1].failure}")
-        trained_on = [env for t, env in zip(batch, envs, strict=True) if t.failure is None]
+        trained_on = [env for t, env in zip(played, envs_of_played, strict=True) if t.failure is None]
         learned = self.learner.learn(completed, self.update, trained_on)
         self.update += 1
         self.policy.version = self.update
@@ -220,6 +222,7 @@ class Trainer:
             "update": self.update,
             "episodes": self.episodes,
             "turns": self.turns,
+            "sampled_tokens": sampled_tokens(played),
             **summarize(batch),
             **counts,
             **learned,
@@ -364,4 +367,5 @@ class Trainer:
         self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
 
     def _mixture(self, purpose: str, slots: int, group_size: int) -> Mixture:
-        return Mixture(self.config, self.evaluation, self.policy.tokenizer, purpose, slots, group_size)
+        plan = self.config.branch_plan if purpose == "train" and self.config.advantage == "branch" else None
+        return Mixture(self.config, self.evaluation, self.policy.tokenizer, purpose, slots, group_size, plan)

@@ -1,6 +1,6 @@
 """Collect trajectories by running a policy in vectorized environments."""
 
-from gem.rollout.branches import BranchBatch, BranchCollector, BranchPlan
+from gem.rollout.branches import BranchBatch, BranchCollector, BranchPlan, check_forkable, sampled_tokens
 from gem.rollout.collector import Collector, collect
 from gem.rollout.groups import GroupBatch, GroupCollector
 from gem.rollout.play import play_each, play_seeds
@@ -14,8 +14,10 @@ __all__ = [
     "GroupBatch",
     "GroupCollector",
     "StepwiseEpisode",
+    "check_forkable",
     "collect",
     "play_each",
     "play_episode",
     "play_seeds",
+    "sampled_tokens",
 ]

@@ -260,22 +260,28 @@ class BranchCollector:
 
 
 def check_forkable(env: Env) -> None:
-    """Check that the episodes of an environment can be forked, with its wrappers and tools.
+    """Reset an environment, without its wrappers, and check that its episodes and its tools can be forked.
 
     Raises:
-        BadValue: the environment, a wrapper or a tool cannot be forked.
+        BadValue: the environment or a tool cannot be forked.
     """
-    env.reset(seed=0)
+    inner, layer = env.unwrapped, env
+    inner.reset(seed=0)
     try:
-        env.set_state(json.loads(json.dumps(env.get_state())))
+        inner.set_state(json.loads(json.dumps(inner.get_state())))
     except (NotImplementedError, TypeError) as e:
-        raise BadValue(f"{env.env_id or type(env.unwrapped).__name__} cannot be forked: {e}") from e
-    layer: Any = env
+        raise BadValue(f"{env.env_id or type(inner).__name__} cannot be forked: {e}") from e
     while isinstance(layer, EnvWrapper):
         for tool in vars(layer).get("tools", ()):
             if not getattr(tool, "forkable", True):
                 raise BadValue(
-                    f"the tool {type(tool).__name__} cannot be forked: it has state outside of this process; "
-                    "branches need environments and tools whose state can be copied"
+                    f"the tool {type(tool).__name__} cannot be forked, because its servers may keep state, which "
+                    "the continuations of an episode would share"
                 )
         layer = layer.env
+
+
+def sampled_tokens(trajectories: Sequence[Trajectory]) -> int:
+    """Count the tokens sampled for episodes and continuations, without the turns that continuations repeat."""
+    own = (turn for t in trajectories for turn in t.turns[t.branch[0] if t.branch else 0 :])
+    return sum(len(turn.sampled_ids) for turn in own)
