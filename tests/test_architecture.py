@@ -143,7 +143,7 @@ SUB_ROWS = {
         ("loading",),
         ("lora",),
         ("batch", "evaluation", "policy", "run_folder"),
-        ("imitation", "mixture", "plots"),
+        ("imitation", "mixture", "plots", "remote"),
         ("critic",),
         ("learner",),
         ("trainer",),

@@ -25,6 +25,7 @@ _CLIP: dict[str, tuple[float | None, float | None]] = {
     "cispo": (None, 4.0),  # weights of at most 5, as in arXiv 2510.13786
 }
 _BRANCH = ("branch_width", "branch_turns", "branch_every", "branch_train")
+TRUNCATED_IS = 2.0  # default with a sampler of another engine
 _POSITIVE = (
     "learning_rate",
     "critic_learning_rate",
@@ -80,6 +81,18 @@ class TrainConfig:
     lora_rank: int | None = _option(None, "train a LoRA adapter of this rank instead of all weights of --model")
     lora_modules: str | None = _option(
         None, "comma-separated names of the linear layers with LoRA, e.g. q_proj,v_proj; default: all but the output"
+    )
+    sampler: str | None = _option(
+        None,
+        "URL of an OpenAI-compatible server that samples the training episodes, e.g. http://127.0.0.1:8000/v1; it must "
+        "return token ids and log-probabilities; default: sample with the model in this process",
+    )
+    sampler_sync: Literal["vllm", "sglang"] | None = _option(
+        None, "how the server gets the new weights after each update: vllm (a LoRA adapter) or sglang (from disk)"
+    )
+    sampler_model: str | None = _option(None, "name of the model at the server; default: --model")
+    sampler_folder: str | None = _option(
+        None, "folder for the weights that the server loads, which it must be able to read; default: in the run's"
     )
     chat_template: str | None = _option(None, "file with a Jinja chat template, instead of the one of --model")
     name: str | None = _option(None, "name of the run; default: from environment and seed")
@@ -167,7 +180,7 @@ class TrainConfig:
     truncated_is: float | None = _option(
         None,
         "score the sampled tokens again before each update, and weight them by the ratio to the sampler's probability, "
-        "at most this; default: off",
+        "at most this; default: off, or 2 with --sampler",
     )
     epochs: int = _option(3, "passes over each batch")
     minibatch: int = _option(
@@ -374,6 +387,18 @@ class TrainConfig:
         for name in ("lora_rank", "chat_template"):
             if getattr(self, name) is not None and self.model is None:
                 raise BadValue(f"{name} needs a model: the embedded one is trained whole and has its own template")
+        if self.sampler is None:
+            for name in ("sampler_sync", "sampler_model", "sampler_folder"):
+                if getattr(self, name) is not None:
+                    raise BadValue(f"{name} needs sampler, the URL of a server")
+        elif self.sampler_sync not in ("vllm", "sglang"):
+            raise BadValue(f"sampler needs sampler_sync vllm or sglang, got {self.sampler_sync!r}")
+        elif self.sampler_sync == "vllm" and self.lora_rank is None:
+            raise BadValue("sampler_sync='vllm' sends a LoRA adapter: set lora_rank, or use sglang")
+        elif self.model is None:
+            raise BadValue("sampler needs a model that the server has as well")
+        elif self.truncated_is is None:
+            object.__setattr__(self, "truncated_is", TRUNCATED_IS)  # the dataclass is frozen
         if self.lora_modules is not None and self.lora_rank is None:
             raise BadValue(f"lora_modules={self.lora_modules!r} needs lora_rank")
         if self.dtype not in ("float32", "bf16"):

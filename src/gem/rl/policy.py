@@ -84,6 +84,11 @@ class CausalLMPolicy:
         return getattr(self.model.config, "_name_or_path", None) or None
 
     @property
+    def has_adapter(self) -> bool:
+        """Whether the model has a LoRA adapter."""
+        return bool(getattr(self.model, "peft_config", None))
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The sampling settings, which trajectories record."""
         return {name: getattr(self, name) for name in ("temperature", "top_p", "max_new_tokens", "seed")}
@@ -227,7 +232,7 @@ class CausalLMPolicy:
             merged: folder for the whole model too, if there is an adapter; None for the adapter only.
         """
         save_pretrained(self.model, self.tokenizer, folder)
-        if merged is not None and getattr(self.model, "peft_config", None):
+        if merged is not None and self.has_adapter:
             save_merged(self.model, self.tokenizer, merged)
 
     def _precision(self) -> torch.autocast:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, sum
 from gem.rl.mixture import Mixture, make_slots
 from gem.rl.monitor import TrainingMonitor
 from gem.rl.policy import CausalLMPolicy, build_policy, load_checkpoint
+from gem.rl.remote import PUSHES, RemoteSampler
 from gem.rl.run_folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint
 from gem.rollout import play_seeds, sampled_tokens
 from gem.seeding import derive
@@ -72,6 +73,7 @@ class Trainer:
             )
             for part in self.evaluation.sets
         ]
+        self.sampler = self._remote_sampler()
         self.update, self.episodes, self.turns = 0, 0, 0
         self.passes = 0  # the newest evaluations in a row that reached config.until
         self.untrained: Metrics = {}
@@ -184,7 +186,9 @@ class Trainer:
         self.save()
 
     def close(self) -> None:
-        """Close the environments."""
+        """Close the environments, and the connections to a server."""
+        if self.sampler is not None:
+            self.sampler.close()
         self.mixture.close()
         for vec_env in self._eval_envs:
             vec_env.close()
@@ -250,7 +254,22 @@ class Trainer:
         self.folder.append_metrics(metrics)
         return metrics
 
-    def _players(self) -> list[CausalLMPolicy]:
+    def _remote_sampler(self) -> RemoteSampler | None:
+        config = self.config
+        if config.sampler is None or config.sampler_sync is None or config.model is None:
+            return None
+        folder = Path(config.sampler_folder or self.folder.path / "sampler")
+        model, push = config.sampler_model or config.model, PUSHES[config.sampler_sync]
+        return RemoteSampler(config.sampler, model, self._local_players(), push, folder)
+
+    def _players(self) -> Sequence[Policy]:
+        """Return the policy that samples each environment, with the current weights."""
+        if self.sampler is None:
+            return self._local_players()
+        self.sampler.update(self.policy)
+        return self.sampler.players
+
+    def _local_players(self) -> list[CausalLMPolicy]:
         """Return the policy of each environment: with its own limits, and its own random stream."""
         players = []
         for i, env in enumerate(self.config.envs):
