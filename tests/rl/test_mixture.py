@@ -67,7 +67,7 @@ def test_a_mixture_has_metrics_of_each_environment_and_together(tmp_path: Path):
     assert {t.env_id for t in kept[:2]} == {EASY, ROWS}, "the kept episodes are of all environments"
 
 
-@pytest.mark.parametrize("more", [{}], ids=["turn"])
+@pytest.mark.parametrize("more", [{}, {"advantage": "grpo", "group_size": 2, "slots": 3}], ids=["turn", "grpo"])
 def test_a_mixture_of_one_seed_is_identical_also_after_a_resume(more: dict[str, object], tmp_path: Path):
     config = {**TINY, **MIXED, **more, "out": str(tmp_path)}
     expected = whole(TrainConfig(name="whole", **config))

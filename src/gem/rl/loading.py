@@ -62,6 +62,9 @@ def load_pretrained(
                     model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).to(dtype)
             else:
                 model = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
+                # Tensors of a file are not aligned, and products with a batch of one then round differently.
+                for tensor in model.parameters():
+                    tensor.data = tensor.data.clone()
             tokenizer = transformers.AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, safetensors.SafetensorError) as e:
         raise BadValue(f"cannot load the model {os.fspath(name)!r}: {_first_line(e)}") from e
