@@ -33,7 +33,7 @@ ROWS = [
 # of a listed package is in a row.
 SUB_ROWS = {
     "_internal": [
-        ("event_loop", "framing", "json_codec", "http_server", "imports", "text"),
+        ("event_loop", "framing", "json_codec", "http_server", "imports", "text", "toml_files"),
         ("annotations", "http_client", "worker_process"),
         ("worker_pool",),
         ("__init__",),
@@ -139,13 +139,13 @@ SUB_ROWS = {
     "rl": [
         ("advantages", "environments", "losses", "metrics", "scoring", "tiny"),
         ("config",),
-        ("checks", "memory", "monitor"),
+        ("checks", "config_file", "memory", "monitor"),
         ("loading",),
         ("lora",),
         ("batch", "evaluation", "policy", "run_folder"),
         ("imitation", "mixture", "plots", "remote"),
         ("critic",),
-        ("learner",),
+        ("dry_run", "learner"),
         ("trainer",),
         ("__init__",),
     ],

@@ -41,6 +41,11 @@ def test_a_run_prints_scores_and_two_games_and_writes_its_files(tmp_path, capsys
         (["--resume", "/no/such/run", "--seed", "0"], "drop --seed"),
         (["--until", "greedy=2"], "until takes success rates above 0 and up to 1"),
         (["--out", "/dev/null/runs"], "cannot write the run"),
+        (["--env", "math:Arithmetic=0"], "the weights of env need a positive sum, got math:Arithmetic=0"),
+        (["--env", "math:Arithmetic", "qa:Facts", "--wrappers", "concat,concat"], "would show the history twice"),
+        (["--config", "nowhere.toml"], "cannot read --config nowhere.toml"),
+        (["--seed", "1", "2", "1"], "--seed names a seed twice: 1 2 1"),
+        (["--dry-run", "--json"], "--dry-run prints TOML; drop --json"),
     ],
 )
 def test_a_usage_error_is_one_line_and_exits_with_2(flags, message, tmp_path, capsys):
@@ -125,3 +130,37 @@ def test_json_has_the_results_and_progress_goes_to_stderr(tmp_path, capsys):
     data = json.loads(captured.out)
     assert data["updates"] == 2 and set(data["trained"]) >= {"sampled", "greedy"} <= set(data["untrained"])
     assert "Starting" in captured.err
+
+
+def test_flags_replace_the_settings_of_a_file_also_by_their_defaults(tmp_path, capsys):
+    pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    file = tmp_path / "run.toml"
+    file.write_text("steps = 9\nbatch = 8\nminibatch = 4\nadvantage = 'gae'\nepochs = 1\n")
+    flags = ["--config", str(file), "--critic-warmup", "2", "--epochs", "3", "--out", str(tmp_path)]
+    assert main(["train", "--dry-run", *flags]) == 0
+    resolved = capsys.readouterr().out
+    assert "steps = 9\n" in resolved and "epochs = 3\n" in resolved and "critic_warmup = 2\n" in resolved
+
+
+def test_a_dry_run_prints_its_configuration_memory_and_conversations_and_writes_nothing(tmp_path, capsys):
+    pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    out = tmp_path / "runs"
+    mixture = ["--env", "game:GuessTheNumber-v0-easy=2", "math:Arithmetic"]
+    assert main(["train", "--dry-run", "--out", str(out), *mixture, *SMALL]) == 0
+    first = capsys.readouterr()
+    assert not out.exists()
+    assert "Estimated memory" in first.err and "Conversation 2: math:Arithmetic" in first.err
+    assert "\u27e6\\boxed{" in first.err and "<|end|>\u27e7" in first.err
+    file = tmp_path / "resolved.toml"
+    file.write_text(first.out)
+    assert main(["train", "--dry-run", "--config", str(file)]) == 0
+    assert capsys.readouterr().out == first.out
+
+
+def test_several_seeds_are_trained_one_after_another_each_in_its_folder(tmp_path, capsys):
+    short = [*SMALL, "--steps=1", "--imitation-steps=2"]
+    assert main(["train", "--out", str(tmp_path), "--name", "r", "--seed", "0", "3", *short, "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert [result["seed"] for result in results] == [0, 3]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r-seed0", "r-seed3"]
+    assert json.loads((tmp_path / "r-seed3" / "config.json").read_text())["seed"] == 3

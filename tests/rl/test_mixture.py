@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 from gem.errors import CallerError
 from gem.rl.config import TrainConfig
 from gem.rl.learner import Learner
-from gem.rl.mixture import split_by_weight
+from gem.rl.mixture import players, split_by_weight
 from gem.rl.trainer import Trainer
 from gem.trajectory import read_jsonl
 
@@ -82,7 +82,7 @@ def test_the_settings_of_each_environment_apply_to_its_episodes(tmp_path: Path):
     ]
     config = TrainConfig(out=str(tmp_path), name="r", **TINY | {"env": envs, "imitation_steps": 0})
     with Trainer.start(config) as trainer:
-        batch = trainer.mixture.collect(trainer._players(), 40, 0)
+        batch = trainer.mixture.collect(players(config, trainer.policy), 40, 0)
     parts = [[t for t, env in zip(batch.trajectories, batch.envs, strict=True) if env == i] for i in (0, 1)]
     assert [len(part) for part in parts] == [20, 20]
     short, shown = ([turn for t in part for turn in t.turns] for part in parts)
@@ -95,7 +95,7 @@ def test_advantages_use_the_discount_and_the_statistics_of_each_environment(tmp_
     envs = [{"id": EASY, "gamma": 0.5}, {"id": ROWS, "gamma": 1.0}]
     config = TrainConfig(out=str(tmp_path), name="r", advantage="returns", **TINY | {"env": envs, "imitation_steps": 0})
     with Trainer.start(config) as trainer:
-        batch = trainer.mixture.collect(trainer._players(), 8, 0)
+        batch = trainer.mixture.collect(players(config, trainer.policy), 8, 0)
         for trajectory in batch.trajectories:
             trajectory.turns = [trajectory.turns[0]] * 2
             trajectory.turns[0].reward = 1.0
@@ -113,8 +113,8 @@ def test_advantages_use_the_discount_and_the_statistics_of_each_environment(tmp_
 def test_the_tokenizer_and_the_warm_up_cover_all_environments(tmp_path: Path):
     config = TrainConfig(out=str(tmp_path), name="r", **TINY | MIXED | {"max_new_tokens": None})
     with Trainer.start(config) as trainer:
-        texts = {t.env_id for t in trainer._mixture("imitation", 4, 1).collect(trainer._players(), 8, 0).trajectories}
-        assert texts == {EASY, ROWS}
+        batch = trainer._mixture("imitation", 4, 1).collect(players(config, trainer.policy), 8, 0)
+        assert {t.env_id for t in batch.trajectories} == {EASY, ROWS}
         observation = trainer.mixture.collectors[1].vec_env.reset()[0][0]
         assert len(trainer.policy.tokenizer.encode(observation)) < len(observation) / 3
 

@@ -15,6 +15,7 @@ number of updates. --until stops a run early.
   gem train --env game:GuessTheNumber-v0-hard --steps 1000
   gem train --env game:GuessTheNumber-v0-easy=2 math:Arithmetic=1 --eval-env math:Arithmetic qa:Facts
   gem train --model ./Qwen3-0.6B --learning-rate 1e-6 --max-new-tokens 512
+  gem train --config recipe.toml --seed 0 1 2
   gem train --until greedy=.99,sampled=.9
   gem train --resume runs/game-GuessTheNumber-v0-easy-seed0
   gem train --resume runs/game-GuessTheNumber-v0-easy-seed0 --steps 400
@@ -40,6 +41,7 @@ from gem.core import Optimum
 from gem.errors import BadValue, require
 from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
+from gem.rl.config_file import read_config
 from gem.rl.metrics import modes
 from gem.rl.monitor import WARNINGS
 from gem.rl.plots import CURVES, RecordedRun, draw_curves
@@ -57,6 +59,20 @@ _HELP = {f.name: dict(f.metadata) for f in fields(TrainConfig)}
 class Config(DataFlags, TrainConfig):
     env: list[str] = field(default_factory=lambda: [TrainConfig().title], metadata=_HELP["env"])
     eval_env: list[str] = field(default_factory=list, metadata=_HELP["eval_env"])
+    seed: list[int] = field(  # type: ignore[assignment]
+        default_factory=lambda: [0],
+        metadata={"help": f"{_HELP['seed']['help']}; for several, one run after another"},
+    )
+    config: str | None = field(
+        default=None, metadata={"help": "TOML file with these settings, and a table per environment; flags replace it"}
+    )
+    dry_run: bool = field(
+        default=False,
+        metadata={
+            "help": "do not train: print the resolved configuration, which --config reads, on stdout, and an estimate "
+            "of the memory and two conversations with the tokens that are trained on stderr"
+        },
+    )
     resume: str | None = field(
         default=None,
         metadata={
@@ -66,17 +82,51 @@ class Config(DataFlags, TrainConfig):
     json: bool = field(default=False, metadata={"help": "print the results as JSON, and the progress on stderr"})
     given: frozenset[str] = field(default=frozenset(), init=False)
 
+    def __post_init__(self) -> None:
+        """Leave all checks to TrainConfig, because --config may hold the other half of a setting."""
+
 
 def run(config: Config) -> int:
-    console = Console(stderr=config.json)
-    if config.resume is None:
-        settings = _train_config(config)
-        check_names(settings)
-        RunFolder.free_path(settings)
-    else:
+    console = Console(stderr=config.json or config.dry_run)
+    if config.resume is not None:
         _, settings = RunFolder.open(_resumable(config))
         if (steps := _steps(config)) is not None:
             settings = replace(settings, steps=steps)
+        code, records = _train(config, settings, console)
+        return code if code else _finish(config, records)
+    runs = _settings(config)
+    for settings in runs:
+        check_names(settings)
+        RunFolder.free_path(settings)
+    if config.dry_run:
+        return _dry_run(config, runs[0], console)
+    records = []
+    for settings in runs:
+        code, found = _train(config, settings, console)
+        if code:
+            return code
+        records += found
+    return _finish(config, records)
+
+
+def _finish(config: Config, records: list[dict[str, Any]]) -> int:
+    if config.json:
+        print_json(records if len(records) > 1 else records[0])
+    return 0
+
+
+def _dry_run(config: Config, settings: TrainConfig, console: Console) -> int:
+    if config.json:
+        raise BadValue("--dry-run prints TOML; drop --json")
+    check_trainable(settings)
+    toml, text = require("gem.rl.dry_run", extra="train").dry_run(settings)
+    print(toml, end="", flush=True)
+    console.print(text, soft_wrap=True, markup=False, highlight=False)
+    return 0
+
+
+def _train(config: Config, settings: TrainConfig, console: Console) -> tuple[int, list[dict[str, Any]]]:
+    """Start or resume a run. Returns the exit code, and the results if it was not stopped."""
     console.print(
         f"Starting: {settings.title}, {settings.steps} updates of {settings.batch} episodes.",
         soft_wrap=not console.is_terminal,
@@ -104,12 +154,10 @@ def run(config: Config) -> int:
             console.print(
                 f"Stopped after update {trainer.update}. Continue with: gem train --resume {folder}", soft_wrap=True
             )
-            return INTERRUPTED
-        if config.json:
-            print_json(_record(trainer, metrics[-1], optimum))
-        else:
+            return INTERRUPTED, []
+        if not config.json:
             _report(console, trainer, metrics[-1], optimum)
-    return 0
+        return 0, [_record(trainer, metrics[-1], optimum)]
 
 
 def _record(trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> dict[str, Any]:
@@ -149,13 +197,22 @@ def _outcome(targets: dict[str, float], update: int, reached: bool) -> str:
     return f"Did not reach {rates} in two evaluations in a row within {update} updates."
 
 
-def _train_config(config: Config) -> TrainConfig:
-    return TrainConfig(**{f.name: getattr(config, f.name) for f in fields(TrainConfig)})
+def _settings(config: Config) -> list[TrainConfig]:
+    """Return the configuration of each run: that of --config, with the flags that were given."""
+    settings = {} if config.config is None else read_config(config.config)
+    settings |= {f.name: getattr(config, f.name) for f in fields(TrainConfig) if f.name in config.given}
+    seeds = config.seed if "seed" in config.given else [settings.get("seed", 0)]
+    if len(set(seeds)) < len(seeds):
+        raise BadValue(f"--seed names a seed twice: {' '.join(map(str, seeds))}")
+    if len(seeds) > 1 and settings.get("name") is not None:
+        return [TrainConfig(**settings | {"seed": seed, "name": f"{settings['name']}-seed{seed}"}) for seed in seeds]
+    return [TrainConfig(**settings | {"seed": seed}) for seed in seeds]
 
 
 def _resumable(config: Config) -> str:
     """Return the folder to resume. Raises BadValue if other flags are set: a resumed run keeps its configuration."""
-    changed = [f.name for f in fields(TrainConfig) if f.name in config.given - {"steps"}]
+    own = [*(f.name for f in fields(TrainConfig)), "config", "dry_run"]
+    changed = [name for name in own if name in config.given - {"steps"}]
     if changed:
         raise BadValue(f"--resume keeps the run's own configuration; drop --{changed[0].replace('_', '-')}")
     assert config.resume is not None

@@ -17,13 +17,13 @@ without a tool.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from gem.errors import BadValue, UnknownArgument, did_you_mean, require
+from gem._internal.toml_files import check_keys, read_toml
+from gem.errors import BadValue, did_you_mean
 from gem.evaluate.tasks import EvalEnv
 from gem.registry import ENV_REGISTRY
 from gem.wrappers import get_wrapper_fns
@@ -51,19 +51,16 @@ def load_suite(name: str) -> list[EvalEnv]:
     """
     built_in = BUILT_IN / f"{name}.toml"
     path = built_in if built_in.exists() else Path(name)
-    toml = require("tomllib" if sys.version_info >= (3, 11) else "tomli", extra="eval")
     try:
-        data = toml.loads(path.read_text(encoding="utf-8"))
+        data = read_toml(path, extra="eval")
     except OSError as e:
         near = did_you_mean(name, suite_names())
         raise BadValue(f"no suite {name!r}{near}; give a TOML file, or one of {', '.join(suite_names())}") from e
-    except ValueError as e:
-        raise BadValue(f"{path} is not TOML: {e}") from e
     return _suite(path, data)
 
 
 def _suite(path: Path, data: Mapping[str, Any]) -> list[EvalEnv]:
-    _check_keys(str(path), data, _KEYS)
+    check_keys(str(path), data, _KEYS)
     variants, limit, entries = data.get("variants", [""]), data.get("limit"), data.get("env")
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise BadValue(f"{path}: a suite needs at least one table [[env]]")
@@ -79,7 +76,7 @@ def _suite(path: Path, data: Mapping[str, Any]) -> list[EvalEnv]:
 def _env(where: str, entry: Mapping[str, Any]) -> EvalEnv:
     import msgspec
 
-    _check_keys(where, entry, [field.name for field in fields(EvalEnv)])
+    check_keys(where, entry, [field.name for field in fields(EvalEnv)])
     try:
         env = msgspec.convert(dict(entry), EvalEnv)
     except msgspec.ValidationError as e:
@@ -87,9 +84,3 @@ def _env(where: str, entry: Mapping[str, Any]) -> EvalEnv:
     _ = ENV_REGISTRY[env.id]
     get_wrapper_fns(env.wrappers)
     return env
-
-
-def _check_keys(where: str, data: Mapping[str, Any], known: Any) -> None:
-    for key in data:
-        if key not in known:
-            raise UnknownArgument(f"{where}: unknown key {key!r}{did_you_mean(key, known)}  (keys: {', '.join(known)})")

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, TypeVar
 
-from gem.errors import BadValue, UnknownArgument, did_you_mean
+from gem._internal.toml_files import check_keys
+from gem.errors import BadValue
 from gem.wrappers import TurnLimit, get_wrapper_fns
 
 SettingT = TypeVar("SettingT", bound="EnvSetting")
@@ -125,10 +126,7 @@ def as_setting(given: Any, cls: type[SettingT], what: str) -> SettingT:
         return cls(**_id_and_weight(given)) if cls is TrainEnv else cls(id=given)
     if not isinstance(given, Mapping):
         raise BadValue(f"{what} must hold ids or tables, got {given!r}")
-    keys = [f.name for f in fields(cls)]
-    for key in given:
-        if key not in keys:
-            raise UnknownArgument(f"{what}: unknown key {key!r}{did_you_mean(key, keys)}  (keys: {', '.join(keys)})")
+    check_keys(what, given, [f.name for f in fields(cls)])
     try:
         return msgspec.convert(dict(given), cls)
     except msgspec.ValidationError as e:

@@ -12,6 +12,7 @@ from gem.rl.config import TrainConfig
 from gem.rl.environments import EnvSetting, wrapper_fns
 from gem.rl.evaluation import Evaluation, Wrap, group_order
 from gem.rl.metrics import Metrics
+from gem.rl.policy import CausalLMPolicy
 from gem.rollout import BranchCollector, BranchPlan, Collector, GroupCollector, sampled_tokens
 from gem.seeding import derive, stream
 from gem.trajectory import Trajectory
@@ -127,6 +128,17 @@ class Mixture:
         """Close the environments."""
         for collector in self.collectors:
             collector.vec_env.close()
+
+
+def players(config: TrainConfig, policy: CausalLMPolicy) -> list[CausalLMPolicy]:
+    """Return the policy of each environment: with its own limits, and its own random stream."""
+    policies = []
+    for i, env in enumerate(config.envs):
+        seed = derive(config.seed, "env", i) if i else None
+        limits = {"max_new_tokens": env.max_new_tokens, "max_context": env.max_context}
+        own = i > 0 or any(limits.values())
+        policies.append(policy.variant(seed=seed, **limits) if own else policy)
+    return policies
 
 
 def make_slots(

@@ -30,7 +30,7 @@ from gem.rl.imitation import imitate_random_play
 from gem.rl.learner import Learner
 from gem.rl.loading import find_device
 from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
-from gem.rl.mixture import Mixture, make_slots
+from gem.rl.mixture import Mixture, make_slots, players
 from gem.rl.monitor import TrainingMonitor
 from gem.rl.policy import CausalLMPolicy, build_policy, load_checkpoint
 from gem.rl.remote import PUSHES, RemoteSampler
@@ -209,7 +209,8 @@ class Trainer:
         Appends to metrics.jsonl and trajectories.jsonl, and returns the row of metrics.
         """
         started = time.perf_counter()
-        played, envs_of_played, counts = self.mixture.collect(self._players(), self.config.batch, self.update)
+        policies = self._players()
+        played, envs_of_played, counts = self.mixture.collect(policies, self.config.batch, self.update)
         own = [i for i, t in enumerate(played) if t.branch is None]
         batch, envs = [played[i] for i in own], [envs_of_played[i] for i in own]
         collected = time.perf_counter()
@@ -260,24 +261,14 @@ class Trainer:
             return None
         folder = Path(config.sampler_folder or self.folder.path / "sampler")
         model, push = config.sampler_model or config.model, PUSHES[config.sampler_sync]
-        return RemoteSampler(config.sampler, model, self._local_players(), push, folder)
+        return RemoteSampler(config.sampler, model, players(config, self.policy), push, folder)
 
     def _players(self) -> Sequence[Policy]:
         """Return the policy that samples each environment, with the current weights."""
         if self.sampler is None:
-            return self._local_players()
+            return players(self.config, self.policy)
         self.sampler.update(self.policy)
         return self.sampler.players
-
-    def _local_players(self) -> list[CausalLMPolicy]:
-        """Return the policy of each environment: with its own limits, and its own random stream."""
-        players = []
-        for i, env in enumerate(self.config.envs):
-            seed = derive(self.config.seed, "env", i) if i else None
-            limits = {"max_new_tokens": env.max_new_tokens, "max_context": env.max_context}
-            own = i > 0 or any(limits.values())
-            players.append(self.policy.variant(seed=seed, **limits) if own else self.policy)
-        return players
 
     def evaluate(self, *, both: bool) -> Metrics:
         """Play all sets of self.evaluation. Returns the metrics of all episodes by mode; see summarize().
