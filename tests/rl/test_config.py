@@ -108,3 +108,17 @@ def test_each_loss_has_its_own_default_bounds(given: dict[str, object], bounds: 
 def test_options_that_do_not_fit_together_are_refused(given: dict[str, object], message: str):
     with pytest.raises(BadValue, match=message):
         TrainConfig(**given)
+
+
+@pytest.mark.parametrize("until", ["", "greedy", "greedy=x", "best=.9", "greedy=2", "greedy=nan", "greedy=0"])
+def test_targets_must_be_success_rates(until):
+    with pytest.raises(BadValue, match="until takes success rates above 0 and up to 1"):
+        TrainConfig(until=until)
+
+
+def test_targets_must_be_of_modes_that_are_evaluated():
+    assert TrainConfig(until="greedy=.99, sampled=.9").targets == {"greedy": 0.99, "sampled": 0.9}
+    with pytest.raises(
+        BadValue, match=r"until='greedy=.9' needs evaluations that play so; they are sampled, temperature"
+    ):
+        TrainConfig(until="greedy=.9", eval_temperature=0.5)

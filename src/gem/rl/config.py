@@ -268,7 +268,11 @@ class TrainConfig:
         if self.refill_groups and self.group_size < 2:
             raise BadValue("refill_groups needs groups: set group_size to at least 2")
         self._check_loss()
-        _ = self.targets
+        modes = {"sampled", *(env.mode for env in self.eval_sets)}
+        if not set(self.targets) <= modes:
+            raise BadValue(
+                f"until={self.until!r} names a way of playing that the evaluation lacks; it has {sorted(modes)}"
+            )
         self._check_model()
         if self.minibatch > self.batch:
             raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")

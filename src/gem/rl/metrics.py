@@ -25,19 +25,29 @@ def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
     completed = [t for t in trajectories if t.failure is None]
     won = [len(t.turns) for t in completed if t.solved]
     turns = [turn for t in completed for turn in t.turns]
+    calls = [call for turn in turns for call in turn.tool_calls]
+    totals = [t.total_reward for t in completed]
+    parts: Counter[str] = Counter()
+    for turn in turns:
+        parts.update(turn.reward_parts)
     return {
-        "success": len(won) / len(completed) if completed else None,
+        "success": _share(len(won), len(completed)),
         "turns_when_won": statistics.fmean(won) if won else None,
-        "reward": statistics.fmean(t.total_reward for t in completed) if completed else None,
-        "reward_std": statistics.pstdev(t.total_reward for t in completed) if completed else None,
+        "reward": statistics.fmean(totals) if totals else None,
+        "reward_std": statistics.pstdev(totals) if totals else None,
+        **({"reward_parts": {name: parts[name] / len(completed) for name in sorted(parts)}} if parts else {}),
         "reply_tokens": statistics.fmean(len(turn.sampled_ids) for turn in turns) if turns else None,
-        "cut_replies": sum(turn.finish == "length" for turn in turns) / len(turns) if turns else None,
-        "invalid": sum(turn.invalid is not None for turn in turns) / len(turns) if turns else None,
-        "overflowed": sum(t.stop_reason == StopReason.MAX_TOKENS for t in completed) / len(completed)
-        if completed
-        else None,
+        "cut_replies": _share(sum(turn.finish == "length" for turn in turns), len(turns)),
+        "invalid": _share(sum(turn.invalid is not None for turn in turns), len(turns)),
+        "overflowed": _share(sum(t.stop_reason == StopReason.MAX_TOKENS for t in completed), len(completed)),
+        "tool_calls": len(calls) / max(1, len(completed)),
+        "tool_errors": _share(sum(call.get("fault") is not None for call in calls), len(calls)),
         "failed": len(trajectories) - len(completed),
     }
+
+
+def _share(count: int, total: int) -> float | None:
+    return count / total if total else None
 
 
 def summarize_each(names: Sequence[str], trajectories: Sequence[Trajectory], envs: Sequence[int]) -> Metrics:
