@@ -270,9 +270,7 @@ class TrainConfig:
         self._check_loss()
         modes = {"sampled", *(env.mode for env in self.eval_sets)}
         if not set(self.targets) <= modes:
-            raise BadValue(
-                f"until={self.until!r} names a way of playing that the evaluation lacks; it has {sorted(modes)}"
-            )
+            raise BadValue(f"until={self.until!r} needs evaluations that play so; they are {', '.join(sorted(modes))}")
         self._check_model()
         if self.minibatch > self.batch:
             raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")

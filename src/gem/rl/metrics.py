@@ -31,22 +31,22 @@ def summarize(trajectories: Sequence[Trajectory]) -> Metrics:
     for turn in turns:
         parts.update(turn.reward_parts)
     return {
-        "success": _share(len(won), len(completed)),
+        "success": _ratio(len(won), len(completed)),
         "turns_when_won": statistics.fmean(won) if won else None,
         "reward": statistics.fmean(totals) if totals else None,
         "reward_std": statistics.pstdev(totals) if totals else None,
         **({"reward_parts": {name: parts[name] / len(completed) for name in sorted(parts)}} if parts else {}),
         "reply_tokens": statistics.fmean(len(turn.sampled_ids) for turn in turns) if turns else None,
-        "cut_replies": _share(sum(turn.finish == "length" for turn in turns), len(turns)),
-        "invalid": _share(sum(turn.invalid is not None for turn in turns), len(turns)),
-        "overflowed": _share(sum(t.stop_reason == StopReason.MAX_TOKENS for t in completed), len(completed)),
+        "cut_replies": _ratio(sum(turn.finish == "length" for turn in turns), len(turns)),
+        "invalid": _ratio(sum(turn.invalid is not None for turn in turns), len(turns)),
+        "overflowed": _ratio(sum(t.stop_reason == StopReason.MAX_TOKENS for t in completed), len(completed)),
         "tool_calls": len(calls) / max(1, len(completed)),
-        "tool_errors": _share(sum(call.get("fault") is not None for call in calls), len(calls)),
+        "tool_errors": _ratio(sum(call.get("fault") is not None for call in calls), len(calls)),
         "failed": len(trajectories) - len(completed),
     }
 
 
-def _share(count: int, total: int) -> float | None:
+def _ratio(count: int, total: int) -> float | None:
     return count / total if total else None
 
 
