@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -211,3 +212,40 @@ def test_the_environment_shows_one_tool_and_its_arguments():
     public = [name for name in vars(GemEnvironment) if not name.startswith("_")]
     assert public == ["reset", "act", "get_reward"]
     assert get_json_schema(GemEnvironment().act)["function"]["parameters"]["required"] == ["action"]
+
+
+def test_training_through_the_environment_factory_changes_the_parameters(reference, tmp_path):
+    """TRL's own loop of tool calls plays the oracle's first action, or gives no action, and updates twice."""
+    from pathlib import Path
+
+    import trl
+
+    templates = Path(trl.__file__).parent / "chat_templates"
+    tokenizer = type(reference.tokenizer).from_pretrained(reference.folder)
+    tokenizer.chat_template = (templates / "qwen3.jinja").read_text()
+    written = iter([r"\boxed{%d}" % number for _ in range(50) for number in range(1, 11)])
+
+    class Scripted(GRPOTrainer):
+        def _generate_single_turn(self, prompt_ids, images, multimodal_fields, *args, **options):
+            replies = []
+            for ids in prompt_ids:
+                text = "Done."
+                if "<tool_response>" not in tokenizer.decode(ids).split("</tools>")[-1]:
+                    call = json.dumps({"name": "act", "arguments": {"action": next(written)}})
+                    text = f"<tool_call>\n{call}\n</tool_call>"
+                replies.append([*tokenizer.encode(text), tokenizer.eos_token_id])
+            return replies, [[0.0] * len(ids) for ids in replies]
+
+    tasks = make_tasks("game:GuessTheNumber-v0-easy", 2)
+    trainer = Scripted(
+        model=str(reference.folder),
+        args=config(tmp_path, per_device_train_batch_size=20, num_generations=10, max_steps=2, learning_rate=1e-3),
+        train_dataset=dataset([EnvTask(env_id=t.env_id, seed=t.seed) for t in tasks]),
+        processing_class=tokenizer,
+        environment_factory=GemEnvironment,
+    )
+    trainer.train()
+    rewards = [entry["rewards/GemEnvironment/mean"] for entry in trainer.state.log_history if "reward" in entry]
+    assert rewards == pytest.approx([0.1, 0.1]), "one of the ten guesses of each group is right"
+    before, after = (dict(model.named_parameters()) for model in (reference.model, trainer.model))
+    assert any(not torch.equal(before[name], after[name]) for name in before)
