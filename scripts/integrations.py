@@ -1,6 +1,6 @@
 """The installation of training frameworks, from src/gem/integrations/versions.toml, for scripts/test-integrations.
 
-python scripts/integrations.py names | requirements NAME | install NAME FOLDER
+python scripts/integrations.py names | environment NAME | requirements NAME | install NAME FOLDER
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ def steps(name: str) -> list[list[str]]:
     return [first, *([["--no-deps", *without]] if without else [])]
 
 
+def environment(name: str) -> str:
+    return TABLE.get(name, {}).get("environment", name)
+
+
 def names() -> list[str]:
     return [name for name, entry in TABLE.items() if isinstance(entry, dict)]
 
@@ -36,7 +40,10 @@ def main() -> None:
     if command == "names":
         print(*names())
         return
-    calls = steps(arguments[0])
+    if command == "environment":
+        print(environment(arguments[0]))
+        return
+    calls = steps(environment(arguments[0]))
     if command == "requirements":
         print("\n".join(" ".join(call) for call in calls))
     for call in calls if command == "install" else ():

@@ -149,7 +149,11 @@ SUB_ROWS = {
         ("trainer",),
         ("__init__",),
     ],
-    "integrations": [("sequences", "tasks", "versions"), ("trl",), ("__init__",)],
+    "integrations": [
+        ("sequences", "tasks", "versions"),
+        ("tinker", "tinker_cookbook", "trl", "verifiers"),
+        ("__init__",),
+    ],
     "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
     "cli": [
         ("output",),
@@ -232,8 +236,12 @@ HOMES = {
     "snowballstemmer": ["tools.search_engine"],
     "tokenizers": ["rl", "conversation", "viewer"],
     "torch": ["rl"],
-    "transformers": ["rl", "conversation"],
+    "transformers": ["rl", "conversation", "integrations"],
+    "chz": ["integrations.tinker_cookbook"],
+    "tinker": ["integrations"],
+    "tinker_cookbook": ["integrations.tinker_cookbook"],
     "trl": ["integrations.trl"],
+    "verifiers": ["integrations.verifiers"],
     "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -22,7 +22,7 @@ import gem
 from gem.conversation import ChatFormat
 from gem.core import EnvWrapper
 from gem.integrations.sequences import PackedEpisode, TrainingSequence, pack_episode
-from gem.integrations.tasks import EnvTask
+from gem.integrations.tasks import EnvTask, make_tasks
 from gem.policies import Reply, Request
 from gem.rl.tiny import build_model, build_tokenizer, collect_corpus
 from gem.rollout import play_seeds
@@ -53,8 +53,8 @@ def numbered_game(**kwargs: Any) -> Any:
 if GAME not in gem.ENV_REGISTRY:
     gem.register(GAME, entry_point=numbered_game)
 
-GAME_TASKS = [EnvTask(env_id=GAME, seed=seed) for seed in range(64)]
-MATH_TASKS = [EnvTask(env_id=MATH, seed=seed, wrappers="python_tool,concat_chat") for seed in range(32)]
+GAME_TASKS = make_tasks(GAME, 64)
+MATH_TASKS = make_tasks(MATH, 32, wrappers="python_tool,concat_chat")
 
 
 def build(folder: Path) -> None:
@@ -238,3 +238,33 @@ def check(reference: Reference, held: dict[EnvTask, Held]) -> None:
 def common(a: Sequence[int], b: Sequence[int]) -> int:
     """The length of the common prefix."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+class TextReplies:
+    """The recorded episodes for frameworks that pass text: the reply that follows the contents of a conversation.
+
+    The framework keeps the history, so the environments do not show it. Replies are looked up by the contents of all
+    messages, whatever their roles; a conversation that differs from the recorded ones raises PromptMismatch.
+    """
+
+    def __init__(self, reference: Reference, tasks: Sequence[EnvTask]) -> None:
+        self.tasks = [replace(task, wrappers=task.wrappers.removesuffix(",concat_chat")) for task in tasks]
+        self.replies: dict[tuple[str, ...], str] = {}
+        self.rewards: dict[EnvTask, list[float]] = {}
+        for recorded, task in zip(tasks, self.tasks, strict=True):
+            episode, contents = task.episode(), list[str]()
+            episode.reset(task.seed)
+            for turn in reference.trajectory(recorded).turns:
+                contents.append(str(episode.request.observation))
+                self.replies[tuple(contents)] = turn.action
+                contents.append(turn.action)
+                episode.step(Reply(turn.action))
+            assert episode.over and episode.trajectory.rewards_K == reference.trajectory(recorded).rewards_K
+            self.rewards[task] = episode.trajectory.rewards_K
+            episode.close()
+
+    def reply(self, contents: Iterable[str]) -> str:
+        key = tuple(contents)
+        if key not in self.replies:
+            raise PromptMismatch(f"no recorded conversation has these {len(key)} messages: {key[-1]!r} is the last")
+        return self.replies[key]

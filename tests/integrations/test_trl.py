@@ -223,7 +223,7 @@ def test_training_through_the_environment_factory_changes_the_parameters(referen
     templates = Path(trl.__file__).parent / "chat_templates"
     tokenizer = type(reference.tokenizer).from_pretrained(reference.folder)
     tokenizer.chat_template = (templates / "qwen3.jinja").read_text()
-    written = iter([r"\boxed{%d}" % number for _ in range(50) for number in range(1, 11)])
+    written = iter([rf"\boxed{{{number}}}" for _ in range(50) for number in range(1, 11)])
 
     class Scripted(GRPOTrainer):
         def _generate_single_turn(self, prompt_ids, images, multimodal_fields, *args, **options):
