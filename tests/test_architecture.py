@@ -132,8 +132,8 @@ SUB_ROWS = {
     "evaluate": [
         ("metrics", "options", "records", "tasks"),
         ("report", "suites"),
-        ("compare", "run"),
-        ("rescore",),
+        ("compare", "exchange", "run"),
+        ("inspect_logs", "rescore", "verifiers_traces"),
         ("__init__",),
     ],
     "rl": [

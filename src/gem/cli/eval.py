@@ -12,7 +12,8 @@ A reply cut at its limit, a full context and a refusal are scored outcomes. An o
 again, and those that remain are in no mean. If more than 2 % of the samples fail, the exit code is 1.
 
 A run that was interrupted or killed continues with --resume, which asks only what is missing. `gem eval compare` makes
-the table of several evaluations; `rescore` grades recorded transcripts again, with the graders of today.
+the table of several evaluations; `rescore` grades recorded transcripts again, with the graders of today; `export`
+writes logs that inspect-ai or verifiers read, and `import` reads theirs into records for `gem view`.
 
   gem eval --model my-model --base-url http://127.0.0.1:8000/v1 --env game:Wordle-v0 qa:Facts --limit 200 --rollouts 4
   gem eval --model my-model --base-url https://api.example.com/v1 --api-key-env MY_KEY --suite math --max-tokens 8192
@@ -22,6 +23,8 @@ the table of several evaluations; `rescore` grades recorded transcripts again, w
   gem eval --resume evals/my-model
   gem eval compare evals/my-model evals/other-model
   gem eval rescore evals/my-model
+  gem eval export evals/my-model --format inspect
+  gem eval import logs/2026-01-02_task.json outputs/run/traces.jsonl --out imported
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from typing import Any, Literal
 
 from gem.cli.data import DataFlags
 from gem.cli.eval_display import Display, plain_console, report_table
-from gem.cli.eval_folders import print_comparison, print_rescored
+from gem.cli.eval_folders import export, import_files, print_comparison, print_rescored
 from gem.cli.eval_policies import (
     CONCURRENCY,
     TIMEOUT_S,
@@ -60,11 +63,16 @@ from gem.evaluate.tasks import TaskSet
 from gem.policies import Policy
 
 # word → the flags that it takes
-WORDS = {"compare": (), "rescore": ("out", "concurrency", "env_timeout")}
-USAGE = "compare RUN RUN…, rescore RUN"
+WORDS = {
+    "compare": (),
+    "rescore": ("out", "concurrency", "env_timeout"),
+    "export": ("out", "format"),
+    "import": ("out",),
+}
+USAGE = "compare RUN RUN…, rescore RUN, export RUN, import FILE…"
 INTERRUPTED = 130  # exit code that shells report for SIGINT
 LIMIT, ROLLOUTS, RETRIES = 100, 1, 2
-NOT_KEPT = ("words", "out", "resume", "json", "allow_failures", "detect", "data", "skip_bad_rows")
+NOT_KEPT = ("words", "format", "out", "resume", "json", "allow_failures", "detect", "data", "skip_bad_rows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +112,7 @@ class Config(DataFlags):
     allow_failures: bool = flag(False, help=f"exit with 0 even if over {MAX_FAILED_SHARE:.0%} of the samples failed")
     detect: float | None = flag(None, help="print how many tasks it takes to detect this difference between two models")
     out: str | None = flag(None, help="folder for the records and the report [default: evals/MODEL]")
+    format: Literal["inspect", "verifiers"] | None = flag(None, help="of export: a log of inspect-ai, or of verifiers")
     resume: str | None = flag(None, help="folder of an evaluation to continue; other flags may not change its settings")
     json: bool = flag(False, help="print the report as JSON, and the progress on stderr")
 
@@ -112,6 +121,8 @@ def run(config: Config) -> int:
     if config.words:
         return _word(config)
     console = plain_console(stderr=config.json)
+    if config.format is not None:
+        raise BadValue("--format has no effect without export")
     settings = _settings(config)
     envs: list[str | EvalEnv | TaskSet] = [] if "seeds" in settings else [*_envs(settings)]
     out = config.resume or config.out or _free_folder(_name(settings))
@@ -227,6 +238,10 @@ def _word(config: Config) -> int:
     refuse([name for name in others if getattr(config, name) not in (None, [], {}, False)], f"with {word}")
     if word == "compare":
         print_comparison(paths, config.json)
+    elif word == "export":
+        export(paths, config.format, config.out)
+    elif word == "import":
+        import_files(paths, config.out)
     else:
         print_rescored(paths, config.out, config.concurrency or CONCURRENCY, config.env_timeout, config.json)
     return 0

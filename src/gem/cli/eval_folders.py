@@ -1,4 +1,4 @@
-"""What `gem eval WORD` does with the folders of evaluations: compare, rescore."""
+"""What `gem eval WORD` does with the folders of evaluations: compare, rescore, export, import."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from gem.cli.eval_display import plain_console, report_table
 from gem.cli.output import print_json
 from gem.errors import BadValue
 from gem.evaluate import compare, rescore
-from gem.evaluate.records import check_free
+from gem.evaluate.inspect_logs import export_inspect, read_inspect
+from gem.evaluate.records import TRAJECTORIES, check_free
 from gem.evaluate.rescore import Change
+from gem.evaluate.verifiers_traces import TRACES, export_verifiers, read_verifiers
+from gem.trajectory import Trajectory, write_jsonl
 
 MAX_CHANGES = 20  # changed samples that are printed
 
@@ -63,6 +66,34 @@ def print_rescored(paths: list[str], out: str | None, concurrency: int, timeout:
         lines.append(f"{counted(len(found.failed), 'sample')} could not be graded again, and keep their score: {cause}")
     for line in [*lines, f"Records and report: {shlex.quote(out)}"]:
         console.print(line, soft_wrap=True, markup=False)
+
+
+def export(paths: list[str], format: str | None, out: str | None) -> None:
+    """Write an evaluation in the format of another tool. Raises BadValue for a folder without one."""
+    if len(paths) != 1 or format is None:
+        raise BadValue("export takes the folder of one evaluation, and --format inspect or --format verifiers")
+    path = paths[0].rstrip("/")
+    out = out or f"{path}/{format}"
+    for file in (export_inspect if format == "inspect" else export_verifiers)(path, out):
+        print(file)
+
+
+def import_files(paths: list[str], out: str | None) -> None:
+    """Read logs of other tools into one folder of trajectories. Raises BadValue for a file that is no such log."""
+    if not paths or out is None:
+        raise BadValue("import takes logs of inspect-ai (.json, .eval) or verifiers (traces.jsonl), and --out FOLDER")
+    check_free_copy(out)
+    found: list[Trajectory] = []
+    for path in paths:
+        file = Path(path) / TRACES if Path(path).is_dir() else Path(path)
+        found += read_verifiers(str(file)) if file.suffix == ".jsonl" else read_inspect(str(file))
+    if not found:
+        raise BadValue(f"no sample in {', '.join(paths)}")
+    Path(out).mkdir(parents=True)
+    write_jsonl(Path(out) / TRAJECTORIES, found)
+    failed = sum(trajectory.failure is not None for trajectory in found)
+    shown = f"{counted(len(found), 'episode')} ({failed:,} failed)"
+    print(f"{shown} in {shlex.quote(out)}; show them with: gem view {shlex.quote(out)}")
 
 
 def check_free_copy(out: str) -> None:
