@@ -66,6 +66,7 @@ def test_every_public_class_and_function_has_a_docstring(definition):
 
 # Public modules that are tested in a file with another path, and why.
 TESTED_IN = {
+    "gem.sandbox.machine_protocol": "tests/sandbox/test_machine.py",  # tested from both sides by machines
     "gem.tools.formats.base": "tests/tools/test_formats.py",  # the base of the formats, tested with every format
 }
 # The classes of the environments are public by their ids; games are one file each beside the other environments.

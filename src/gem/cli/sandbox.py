@@ -85,6 +85,7 @@ def _report(sandbox: Sandbox, as_json: bool) -> int:
                 "backend": report.backend,
                 "level": report.level or None,
                 "guarantees": {name: mechanism or None for name, mechanism in report.guarantees.items()},
+                "machines": report.machines,
                 "notes": report.notes,
             }
         )
@@ -94,6 +95,7 @@ def _report(sandbox: Sandbox, as_json: bool) -> int:
     width = max(map(len, report.guarantees))
     for name, mechanism in report.guarantees.items():
         print(wrap_for(sys.stdout, f"  {name:<{width}}  {mechanism or 'NOT ENFORCED'}"))
+    print(wrap_for(sys.stdout, f"\n  {'machines':<{width}}  {report.machines or 'none'}"))
     for number, note in enumerate(report.notes):
         print(wrap_for(sys.stdout, f"{'' if number else chr(10)}- {note}"))
     return 0

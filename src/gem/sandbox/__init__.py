@@ -2,11 +2,15 @@
 
 from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session, Status
 from gem.sandbox.factory import get_sandbox, make_sandbox
+from gem.sandbox.machine import Machine
+from gem.sandbox.machine_protocol import Entry
 
 __all__ = [
     "Case",
+    "Entry",
     "Files",
     "Limits",
+    "Machine",
     "Report",
     "Result",
     "Sandbox",

@@ -163,12 +163,14 @@ class Report:
             "wall" and "output" to what enforces it, or to None if it is not enforced. "processes" means that a program
             cannot reach other processes and leaves none behind; "process_limit" is Limits.processes.
         notes: sentences that explain why no higher level is available, and describe other limitations.
+        machines: how machines (see ZygoteSandbox.machine) are isolated; None if this sandbox has none here.
     """
 
     backend: str
     level: str
     guarantees: dict[str, str | None]
     notes: list[str] = field(default_factory=list)
+    machines: str | None = None
 
 
 class Session(ABC):

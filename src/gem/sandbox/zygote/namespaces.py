@@ -13,6 +13,7 @@ import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 
+from gem.sandbox.machine_protocol import EPOCH_S
 from gem.sandbox.zygote import file_locks, limits, linux
 from gem.sandbox.zygote.lockdown import DEVICES, Users, readable_paths, reserve_users
 from gem.sandbox.zygote.monitor import MAX_FILES
@@ -25,6 +26,8 @@ BOX = "/box"  # mount point of the file system that holds all files of a run
 # The first existing folder that contains no readable path is used.
 ROOT_CANDIDATES = ("/sys", "/mnt", "/media", "/srv", "/opt")
 NEW_ROOT = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_PIDS
+MACHINE = "machine"  # the entry of machines, which have a root of their own
+MACHINE_HOME = "/home/user"
 SAFE_MOUNT = linux.NO_SUID | linux.NO_DEVICES
 
 
@@ -52,11 +55,12 @@ class NamespaceLevel:
     def set_up(self) -> None:
         linux.die_with_parent()
         linux.mount("", "/", flags=linux.RECURSIVE | linux.PRIVATE)
-        visible = readable_paths(self.settings)
+        self.visible = visible = readable_paths(self.settings)
         root = _first_unused(filter(os.path.isdir, ROOT_CANDIDATES), visible)
         self.home = _first_unused(HOME_CANDIDATES, visible)
         linux.mount("tmpfs", root, "tmpfs", SAFE_MOUNT, "size=1m,mode=755")
         _populate_root(root, visible, hidden=self.settings.hidden, home=self.home)
+        os.mkdir(root + BOX)
         linux.mount("proc", f"{root}/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
         linux.change_root(root)
         os.stat(os.__file__)  # fails if the library is in a folder that the user of this namespace cannot enter
@@ -91,6 +95,19 @@ class NamespaceLevel:
     def isolate(self, request: RunRequest, folder: str, files: Mapping[str, bytes], user: int | None) -> None:
         os.setsid()
         linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
+        if request.entry == MACHINE:
+            self._enter_machine_root(request, USER if user is None else user)
+        else:
+            self._mount_folders(request)
+        self._become_user(USER if user is None else user)
+        limits.write_files(files)
+        limits.set_limits(request, processes=request.processes)
+        linux.set_no_new_privileges()
+        linux.drop_capabilities()
+        self.filter.install()
+
+    def _mount_folders(self, request: RunRequest) -> None:
+        """Mount the writable folders of a program, and make the first the working directory."""
         linux.mount("tmpfs", BOX, "tmpfs", SAFE_MOUNT, f"size={request.disk_bytes},nr_inodes={MAX_FILES},mode=755")
         for name, target in (("home", self.home), ("shm", "/dev/shm")):
             os.mkdir(f"{BOX}/{name}")
@@ -99,12 +116,26 @@ class NamespaceLevel:
         linux.mount("proc", "/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
         linux.unmount(BOX)
         os.chdir(self.home)
-        self._become_user(USER if user is None else user)
-        limits.write_files(files)
-        limits.set_limits(request, processes=request.processes)
-        linux.set_no_new_privileges()
-        linux.drop_capabilities()
-        self.filter.install()
+
+    def _enter_machine_root(self, request: RunRequest, user: int) -> None:
+        """Enter a root of its own: a tmpfs in which a machine can create files, and the system's folders, read-only.
+
+        The sticky bit keeps the machine from removing what was created here.
+        """
+        linux.mount("tmpfs", BOX, "tmpfs", SAFE_MOUNT, f"size={request.disk_bytes},nr_inodes={MAX_FILES},mode=1777")
+        visible = [path for path in self.visible if path != "/etc/localtime"]  # the time zone is UTC
+        _populate_root(BOX, visible, hidden=self.settings.hidden, home=MACHINE_HOME)
+        for name in ("etc", "dev/shm", "tmp", "var/tmp", "opt", "srv", "home"):
+            os.makedirs(f"{BOX}/{name}", exist_ok=True)
+            with contextlib.suppress(OSError):  # a library is mounted here, read-only
+                os.chmod(f"{BOX}/{name}", 0o1777)
+        for name in ("", "etc", "tmp", "var", "home", MACHINE_HOME.strip("/")):
+            os.utime(f"{BOX}/{name}", (EPOCH_S, EPOCH_S))
+        os.chown(BOX + MACHINE_HOME, user, user if self.users else -1)
+        linux.mount("proc", f"{BOX}/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
+        linux.change_root(BOX)
+        os.chdir(MACHINE_HOME)
+        os.environ.update(HOME=MACHINE_HOME, TMPDIR="/tmp")
 
     def _become_user(self, user: int) -> None:
         if self.users:
@@ -191,7 +222,7 @@ def _populate_root(root: str, visible: list[str], *, hidden: str, home: str) -> 
             done.append(path)
     if os.path.isdir(root + hidden):
         linux.mount("tmpfs", root + hidden, "tmpfs", SAFE_MOUNT | linux.READ_ONLY, "size=4k,mode=755")
-    for name in ("dev", "proc", BOX.strip("/"), home.strip("/")):
+    for name in ("dev", "proc", home.strip("/")):
         os.makedirs(f"{root}/{name}", exist_ok=True)
     os.mkdir(f"{root}/dev/shm")
     for path in filter(os.path.exists, DEVICES):

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import platform
+import shutil
 import sys
 import tempfile
 import time
@@ -69,6 +70,8 @@ with open("file", "w") as file:
 print(json.dumps({{"attempts": attempts, "pid": os.getpid()}}), flush=True)
 print(attempt(start_processes), flush=True)
 """
+MACHINES = "a private root in a tmpfs, with the system's folders read-only"
+SHELL_PATH = "/usr/local/bin:/usr/bin:/bin"
 _REMEDIES = {
     "linux": """
 install bubblewrap (the package "bubblewrap") and name it: make_sandbox("bubblewrap"), or sandbox_type="bubblewrap"
@@ -189,7 +192,10 @@ def report(level: str) -> Report:
         notes.append(
             "not enforced: what the kernel limits by user, such as memory of pipes and descriptors in flight, is shared"
         )
-    return Report("zygote", level, {**_GUARANTEES[level], **enforced_by(level)}, notes)
+    machines = MACHINES if level == "ns" and bash() else None
+    if machines is None:
+        notes.append("no machines: they need level 'ns' and bash")
+    return Report("zygote", level, {**_GUARANTEES[level], **enforced_by(level)}, notes, machines)
 
 
 def _reason(level: str) -> str:
@@ -198,6 +204,26 @@ def _reason(level: str) -> str:
         return why_not(level)
     except SandboxError as e:
         return str(e)
+
+
+@functools.cache
+def bash() -> str:
+    """Return the path of bash, which machines need; empty if it is not installed."""
+    found = shutil.which("bash", path=SHELL_PATH)
+    return os.path.realpath(found) if found else ""
+
+
+def require_machines(level: str) -> None:
+    """Raise SandboxError, with one line that says what to do, if a level has no machines here."""
+    if level != "ns":
+        reason = why_not("ns") or f"the sandbox was asked for level {level!r}; ask for 'ns', which holds here"
+        raise SandboxError(
+            f"a machine needs namespaces of users and mounts, which sandbox level {level!r} does not use: {reason}; "
+            "where the kernel refuses them, run gem in podman with --security-opt seccomp=unconfined --security-opt "
+            "apparmor=unconfined --security-opt systempaths=unconfined"
+        )
+    if not bash():
+        raise SandboxError(f"a machine needs bash, which is not in {SHELL_PATH}; install the package bash")
 
 
 def run_once(level: str, source: bytes, limits: Limits) -> Result:

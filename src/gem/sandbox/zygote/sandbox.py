@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gem._internal.imports import is_installed
@@ -18,10 +18,12 @@ from gem.errors import SandboxError
 from gem.sandbox.admission import admission
 from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session
 from gem.sandbox.command_sandbox import as_bytes, command_arguments
+from gem.sandbox.machine import HOME, Machine, MachineFiles
 from gem.sandbox.zygote import probe
 from gem.sandbox.zygote.batch import run_tests
 from gem.sandbox.zygote.execution import Launch, Launcher, ServerDied, execute
 from gem.sandbox.zygote.host import Zygote
+from gem.sandbox.zygote.machine import ZygoteMachine
 from gem.sandbox.zygote.session import ZygoteSession
 from gem.sandbox.zygote.syscalls import words
 
@@ -108,6 +110,31 @@ class ZygoteSandbox(Sandbox):
     def session(self, *, limits: Limits | None = None) -> Session:
         # The imports of later cells are unknown, so this uses the server that preloads all libraries.
         return ZygoteSession(self._pool.launcher(b"import sympy"), limits or self.limits)
+
+    def machine(
+        self,
+        *,
+        files: MachineFiles = (),
+        folder: str = HOME,
+        limits: Limits | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> Machine:
+        """Start a machine: a private file system with a shell that keeps its state. Only at level ns.
+
+        Args:
+            files: the first files; see gem.sandbox.machine.
+            folder: working directory in which the shell starts; it is created.
+            limits: wall_s, cpu_s and output_bytes apply to each command, the others to the machine. None means the
+                limits of the sandbox.
+            state: what get_state() of a machine returned. ``files`` and ``folder`` have no effect then.
+
+        Raises:
+            SandboxError: if the sandbox fails, or has another level. The message names what is missing.
+            BadValue: if a path is invalid, or the files of the state are gone.
+        """
+        probe.require_machines(self.level)
+        limits = limits or self.limits
+        return ZygoteMachine(self._pool.launcher(b""), limits, files=files, folder=folder, state=state)
 
     def report(self) -> Report:
         return probe.report(self.level)

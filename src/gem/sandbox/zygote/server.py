@@ -43,6 +43,7 @@ ENTRIES = {  # entry → module and function
     "exec": ("gem.sandbox.zygote.program", "run_command"),
     "tests": ("gem.sandbox.zygote.case_runner", "run"),
     "session": ("gem.sandbox.zygote.cells", "run"),
+    "machine": ("gem.sandbox.zygote.machine_init", "run"),
 }
 WITH_INIT = ("exec",)  # many signals do not kill process 1, so a command must not be process 1
 FLUSH_S = 0.02  # time for a program that timed out to flush its streams
