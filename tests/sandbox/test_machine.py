@@ -10,7 +10,7 @@ import pytest
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox import Limits, Status, make_sandbox
-from gem.sandbox.machine import EPOCH_S, Entry, entries_of
+from gem.sandbox.machine import EPOCH_S, FileEntry, entries_of
 
 LIMITS = Limits(wall_s=30, disk_bytes=8 << 20, memory_bytes=256 << 20, processes=32)
 
@@ -151,7 +151,7 @@ def test_a_fork_bomb_is_held_and_can_be_stopped(machine):
 
 
 def test_files_are_read_and_written_with_fixed_times(machine):
-    machine.write([Entry("new/x.sh", b"echo hi\n", mode=0o755), Entry("/srv/link", b"/home/user", "link")])
+    machine.write([FileEntry("new/x.sh", b"echo hi\n", mode=0o755), FileEntry("/srv/link", b"/home/user", "link")])
     assert machine.read("deep/b.txt") == b"\xff" and machine.read("/home/user/a.txt") == b"one\n"
     assert output(machine, "new/x.sh; readlink /srv/link; stat -c %Y a.txt new new/x.sh deep .") == (
         f"hi\n/home/user\n{EPOCH_S}\n{EPOCH_S}\n{EPOCH_S}\n{EPOCH_S}\n" + output(machine, "stat -c %Y .")

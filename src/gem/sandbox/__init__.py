@@ -3,11 +3,11 @@
 from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session, Status
 from gem.sandbox.factory import get_sandbox, make_sandbox
 from gem.sandbox.machine import Machine
-from gem.sandbox.machine_protocol import Entry
+from gem.sandbox.machine_protocol import FileEntry
 
 __all__ = [
     "Case",
-    "Entry",
+    "FileEntry",
     "Files",
     "Limits",
     "Machine",

@@ -19,13 +19,13 @@ from typing import Any
 
 from gem.errors import BadValue
 from gem.sandbox.base import Result
-from gem.sandbox.machine_protocol import EPOCH_S, FILE, FOLDER, LINK, Entry
+from gem.sandbox.machine_protocol import EPOCH_S, FILE, FOLDER, LINK, FileEntry
 
-__all__ = ["EPOCH_S", "FILE", "FOLDER", "HOME", "LINK", "Entry", "Machine", "MachineFiles", "entries_of"]
+__all__ = ["EPOCH_S", "FILE", "FOLDER", "HOME", "LINK", "FileEntry", "Machine", "MachineFiles", "entries_of"]
 
 HOME = "/home/user"
 STATES = "GEM_MACHINE_STATES"  # names the folder of archives; without it they are deleted when the process exits
-MachineFiles = Mapping[str, "str | bytes"] | Iterable[Entry]
+MachineFiles = Mapping[str, "str | bytes"] | Iterable[FileEntry]
 _folder: tuple[int, str] | None = None  # process and folder of the archives without STATES
 
 
@@ -74,7 +74,7 @@ class Machine(ABC):
         """Create or replace files; see entries_of(). Raises OSError, for example if the disk is full."""
 
     @abstractmethod
-    def entries(self, folder: str = "/") -> list[Entry]:
+    def entries(self, folder: str = "/") -> list[FileEntry]:
         """Return everything below a folder that the machine has created, with absolute paths, sorted by path.
 
         Raises:
@@ -117,14 +117,14 @@ class Machine(ABC):
         self.close()
 
 
-def entries_of(files: MachineFiles) -> list[Entry]:
+def entries_of(files: MachineFiles) -> list[FileEntry]:
     """Return entries. A mapping from path to content stands for files that only their owner may change.
 
     Raises:
         BadValue: if a path is empty, has a ".." or a NUL, or an entry has an unknown kind.
     """
     if isinstance(files, Mapping):
-        files = [Entry(path, text.encode() if isinstance(text, str) else text) for path, text in files.items()]
+        files = [FileEntry(path, text.encode() if isinstance(text, str) else text) for path, text in files.items()]
     listed = list(files)
     for entry in listed:
         if not entry.path.strip("/") or "\0" in entry.path or ".." in entry.path.split("/"):
@@ -134,14 +134,14 @@ def entries_of(files: MachineFiles) -> list[Entry]:
     return listed
 
 
-def _host_entries(source: Path, path: str) -> list[Entry]:
+def _host_entries(source: Path, path: str) -> list[FileEntry]:
     mode = source.lstat().st_mode & 0o777
     if source.is_symlink():
-        return [Entry(path, os.fsencode(os.readlink(source)), LINK)]
+        return [FileEntry(path, os.fsencode(os.readlink(source)), LINK)]
     if source.is_dir():
         inside = [_host_entries(child, f"{path}/{child.name}") for child in sorted(source.iterdir())]
-        return [Entry(path, b"", FOLDER, mode), *(entry for entries in inside for entry in entries)]
-    return [Entry(path, source.read_bytes(), FILE, mode)]
+        return [FileEntry(path, b"", FOLDER, mode), *(entry for entries in inside for entry in entries)]
+    return [FileEntry(path, source.read_bytes(), FILE, mode)]
 
 
 # ---- archives of states

@@ -23,7 +23,7 @@ EPOCH_S = 1_735_689_600  # 2025-01-01 UTC: time of files for which no time is gi
 FILE, FOLDER, LINK = "file", "folder", "link"
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """A file, folder or symbolic link in a machine.
 
     Args:
@@ -46,21 +46,21 @@ def message(head: Mapping[str, Any], body: bytes = b"") -> bytes:
     return SIZES.pack(len(encoded), len(body)) + encoded + body
 
 
-def pack(entries: Iterable[Entry]) -> bytes:
+def pack(entries: Iterable[FileEntry]) -> bytes:
     """Return an archive of entries."""
     listed = list(entries)
     table = [[entry.path, entry.kind, entry.mode, entry.mtime_s, len(entry.content)] for entry in listed]
     return json.dumps(table).encode() + b"\n" + b"".join(entry.content for entry in listed)
 
 
-def unpack(data: bytes) -> Iterator[Entry]:
+def unpack(data: bytes) -> Iterator[FileEntry]:
     """Yield the entries of an archive. Raises ValueError if it is not one."""
     end = data.find(b"\n")
     if end < 0:
         raise ValueError("not an archive")
     start = end + 1
     for path, kind, mode, mtime_s, size in json.loads(data[:end]):
-        yield Entry(path, data[start : start + size], kind, mode, mtime_s)
+        yield FileEntry(path, data[start : start + size], kind, mode, mtime_s)
         start += size
     if start != len(data):
         raise ValueError(f"an archive of {start} bytes has {len(data)}")
@@ -69,13 +69,13 @@ def unpack(data: bytes) -> Iterator[Entry]:
 # ---- in the machine
 
 
-def write_entries(entries: Iterable[Entry]) -> None:
+def write_entries(entries: Iterable[FileEntry]) -> None:
     """Create files, folders and links, and the folders around them. Replaces files and links that exist.
 
     Raises:
         OSError: if that fails, for example because the disk is full.
     """
-    folders: list[Entry] = []
+    folders: list[FileEntry] = []
     made: list[str] = []
     for entry in entries:
         parent = os.path.dirname(entry.path)
@@ -106,7 +106,7 @@ def write_entries(entries: Iterable[Entry]) -> None:
         os.utime(folder, (EPOCH_S, EPOCH_S))
 
 
-def read_entries(folder: str, *, limit: int) -> list[Entry]:
+def read_entries(folder: str, *, limit: int) -> list[FileEntry]:
     """Return everything of this user below a folder, sorted by path. Other file systems are left out.
 
     Files of this user that may not be read are made readable for a moment. Sockets and pipes are left out.
@@ -115,7 +115,7 @@ def read_entries(folder: str, *, limit: int) -> list[Entry]:
         OSError: EFBIG if the files have more than ``limit`` bytes, holes included, or are too many.
     """
     device, user = os.lstat(folder).st_dev, os.getuid()
-    found: list[Entry] = []
+    found: list[FileEntry] = []
     locked: list[tuple[str, int]] = []  # folders that their owner may not enter, and their modes
     pending, total = [folder], 0
     try:
@@ -164,12 +164,12 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _entry(path: str, status: os.stat_result) -> Entry | None:
+def _entry(path: str, status: os.stat_result) -> FileEntry | None:
     mode, mtime_s = stat.S_IMODE(status.st_mode), int(status.st_mtime)
     if stat.S_ISDIR(status.st_mode):
-        return Entry(path, b"", FOLDER, mode, mtime_s)
+        return FileEntry(path, b"", FOLDER, mode, mtime_s)
     if stat.S_ISLNK(status.st_mode):
-        return Entry(path, os.fsencode(os.readlink(path)), LINK, mode, mtime_s)
+        return FileEntry(path, os.fsencode(os.readlink(path)), LINK, mode, mtime_s)
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
@@ -177,7 +177,7 @@ def _entry(path: str, status: os.stat_result) -> Entry | None:
     except PermissionError:
         with _mode(path, 0o600):
             content = read_file(path, limit=status.st_size)
-    return Entry(path, content, FILE, mode, mtime_s)
+    return FileEntry(path, content, FILE, mode, mtime_s)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.admission import admission
 from gem.sandbox.base import Limits, Result, Status
-from gem.sandbox.machine import HOME, Entry, Machine, MachineFiles, entries_of, load_archive, save_archive
+from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles, entries_of, load_archive, save_archive
 from gem.sandbox.machine_protocol import HEAD_BYTES, SIZES, message, pack, unpack
 from gem.sandbox.output import OutputReader
 from gem.sandbox.zygote import probe
@@ -113,7 +113,7 @@ class ZygoteMachine(Machine):
     def write(self, files: MachineFiles) -> None:
         self._request({"do": "write"}, pack(entries_of(files)))
 
-    def entries(self, folder: str = "/") -> list[Entry]:
+    def entries(self, folder: str = "/") -> list[FileEntry]:
         return list(unpack(self._pack(folder)[1]))
 
     def stop(self) -> None:
