@@ -276,6 +276,14 @@ class Env:
         """
         return None
 
+    def state_key(self) -> Any:
+        """Return JSON-compatible data that is equal in equal states of a task, or None for the last observation.
+
+        GiGPO uses it, which compares what was done in equal states of a group of episodes. Override this method if
+        equal states have different observations, or different states the same one.
+        """
+        return None
+
     def secrets(self) -> list[str] | None:
         """Return the strings that observations must not reveal in this episode, such as a secret word.
 
@@ -424,6 +432,9 @@ class EnvWrapper(Env):
 
     def instances(self) -> int | None:
         return cast("int | None", self.env.instances())
+
+    def state_key(self) -> Any:
+        return self.env.state_key()
 
     def secrets(self) -> list[str] | None:
         return cast("list[str] | None", self.env.secrets())

@@ -51,6 +51,8 @@ class Turn:
         message: the reply as a message, where an endpoint returned tool calls or reasoning; else None.
         tool_calls: the calls that ToolEnvWrapper found in the action, each with its name, arguments and fault (a
             ToolErrorType, or None for a successful call). The results are in the next observation.
+        state_key: ``info["state_key"]`` of the observation: equal states of a task have equal keys. None if the
+            environment gives none; equal observations then stand for equal states.
     """
 
     observation: Any
@@ -70,6 +72,7 @@ class Turn:
     usage: dict[str, Any] = field(default_factory=dict)
     message: dict[str, Any] | None = None
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    state_key: Any = None
 
     def __post_init__(self) -> None:
         if type(self.context) is not TokenIds:
@@ -303,7 +306,9 @@ def _common_prefix(a: list[int], b: list[int]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-_ANY_FIELDS = frozenset({"observation", "final_observation", "row_id", "group_id"})  # values keep their types
+_ANY_FIELDS = frozenset(
+    {"observation", "final_observation", "row_id", "group_id", "state_key"}
+)  # values keep their types
 _FIELDS = tuple(field.name for field in fields(Trajectory))
 _NUMBERS: dict[str, Callable[[Any], float]] = {"sampled_ids": int, "logprobs": float, "loss_mask": int}
 _TURN_FIELDS = tuple(field.name for field in fields(Turn) if field.name not in ("context", "reward", "reward_parts"))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gem.rl.advantages import EpisodeRewards, Floats
-from gem.trajectory import TokenSequence, Trajectory
+from gem.trajectory import TokenSequence, Trajectory, Turn
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def episode_rewards(
     Args:
         batch: the result of pack() for the same episodes.
         trajectories: completed episodes, with ``group_id`` for an estimator that compares groups. A failed episode
-            raises BadValue. Turns with the same observation are in the same state.
+            raises BadValue. Turns with the same state_key, or without one the same observation, are in the same state.
         kl: weight of a penalty in the reward: each turn pays kl times the sum of log p - log p_reference of its trained
             tokens. Needs reference_T in the batch unless it is 0.
     """
@@ -117,11 +117,16 @@ def episode_rewards(
         EpisodeRewards(
             rewards_K,
             t.group_id,
-            [json.dumps(turn.observation, default=str) for turn in t.turns],
+            [_state_key(turn) for turn in t.turns],
             start=t.branch[0] if t.branch else None,
         )
         for rewards_K, t in zip(rewards, trajectories, strict=True)
     ]
+
+
+def _state_key(turn: Turn) -> str:
+    """Return the key of the state before a turn: that of the environment or, without one, the observation."""
+    return json.dumps([turn.observation] if turn.state_key is None else {"key": turn.state_key}, default=str)
 
 
 def counted_tokens(batch: Sequence[Example]) -> float:

@@ -132,7 +132,7 @@ class TrainConfig:
         "else none",
     )
     step_weight: float | None = _option(
-        None, "gigpo: weight of comparing turns with the same observation; default: 1, beside that of episodes"
+        None, "gigpo: weight of comparing turns from equal states; default: 1, beside that of episodes"
     )
     gae_lambda: float | None = _option(None, "gae: 1 trusts the rewards, 0 the critic; default: 0.95")
     branch_width: int | None = _option(
@@ -272,7 +272,7 @@ class TrainConfig:
         if not set(self.targets) <= modes:
             raise BadValue(f"until={self.until!r} needs evaluations that play so; they are {', '.join(sorted(modes))}")
         self._check_model()
-        if self.minibatch > self.batch:
+        if self.minibatch > self.batch and not self.branch_train:
             raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")
 
     @property

@@ -17,6 +17,7 @@ from gem.rollout import BranchCollector, BranchPlan, Collector, GroupCollector, 
 from gem.seeding import derive, stream
 from gem.trajectory import Trajectory
 from gem.vector import VectorEnv, make_vec
+from gem.wrappers import StateKeyWrapper
 
 AnyCollector = Collector | GroupCollector | BranchCollector
 
@@ -159,9 +160,10 @@ def make_slots(
         rows: innermost wrappers, which choose the rows of a data set.
         group_size: see make_vec.
     """
+    keys = [StateKeyWrapper] if config.advantage == "gigpo" else []
     return make_vec(
         env.id,
-        [*rows, *wrapper_fns(env, tokenizer)],
+        [*rows, *keys, *wrapper_fns(env, tokenizer)],
         [{**(env.kwargs if kwargs is None else kwargs), "seed": seed} for seed in seeds],
         backend=config.backend,
         autoreset=autoreset,

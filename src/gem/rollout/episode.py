@@ -19,7 +19,8 @@ NO_PARTS: dict[str, float] = {}  # shared by the turns whose reward has no parts
 _NO_ITEMS: list[Any] = []  # likewise for their token fields
 _NO_INFO: Info = {}
 _CALL_KEYS = frozenset({"name", "arguments", "fault"})
-_SHOWN_INFO = frozenset({"prefix", "suffix", "use_tool"})  # the only keys of info that affect what the policy is shown
+# The only keys of info that are kept: those that affect what the policy is shown, and the key of the state.
+_KEPT_INFO = frozenset({"prefix", "suffix", "use_tool", "state_key"})
 
 
 class Batch(NamedTuple):
@@ -106,8 +107,8 @@ class ActiveEpisode:
                 self.tools = info["tools"]
             if "idx" in info and not self.turns:
                 self.trajectory.row_id = info["idx"]
-            if not _SHOWN_INFO.isdisjoint(info):
-                self.info = {key: info[key] for key in sorted(_SHOWN_INFO) if key in info}
+            if not _KEPT_INFO.isdisjoint(info):
+                self.info = {key: info[key] for key in sorted(_KEPT_INFO) if key in info}
                 self.role = role_of(self.info)
                 self.shown = with_prefix_and_suffix(observation, self.info)
 
@@ -194,6 +195,8 @@ class ActiveEpisode:
             reply.message,
             _NO_ITEMS,
         )
+        if self.info:
+            turn.state_key = self.info.get("state_key")
         if info:
             turn.reward = None if "failure" in info else reward
             turn.reward_parts = dict(info["reward_parts"]) if "reward_parts" in info else NO_PARTS

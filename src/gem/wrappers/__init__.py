@@ -1,8 +1,16 @@
-"""Environment wrappers: observation history, episode statistics, turn limits, and wrappers by name."""
+"""Environment wrappers: observation history, episode statistics, turn limits, keys of states, and wrappers by name."""
 
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
+from gem.wrappers.state_key import StateKeyWrapper
 from gem.wrappers.turn_limit import TurnLimit
 from gem.wrappers.wrapper_factory import WRAPPER_FACTORY, get_wrapper_fns
 
-__all__ = ["WRAPPER_FACTORY", "EpisodeTrackingWrapper", "ObservationWrapper", "TurnLimit", "get_wrapper_fns"]
+__all__ = [
+    "WRAPPER_FACTORY",
+    "EpisodeTrackingWrapper",
+    "ObservationWrapper",
+    "StateKeyWrapper",
+    "TurnLimit",
+    "get_wrapper_fns",
+]

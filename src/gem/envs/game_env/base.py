@@ -94,6 +94,9 @@ class GameEnv(Env, ABC):
         """Return the board shown after the rules card and every turn, or an empty string if the game shows no board."""
         return ""
 
+    def state_key(self) -> str | None:
+        return self.board() or None  # observations also have the number of the turn and what happened in it
+
     def get_task_suffix(self) -> str:
         """Return board(): the name of the published method."""
         return self.board()
