@@ -139,7 +139,7 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "rl": [
-        ("advantages", "environments", "losses", "metrics", "scoring", "tiny"),
+        ("advantages", "curriculum", "environments", "losses", "metrics", "scoring", "tiny"),
         ("config",),
         ("checks", "config_file", "memory", "monitor"),
         ("loading",),

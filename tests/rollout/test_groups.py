@@ -148,8 +148,8 @@ def test_a_restored_collector_still_counts_failures_before_a_policy_error():
     assert resumed.collect(Guesser(), groups=1).failed == 1
 
 
-def test_groups_need_two_members_and_no_autoreset():
-    with pytest.raises(BadValue, match="at least 2 members, got 1"):
-        games(1, 1)
+def test_groups_need_a_member_and_no_autoreset():
+    with pytest.raises(BadValue, match="at least 1 member, got 0"):
+        games(1, 0)
     with pytest.raises(BadValue, match="autoreset='disabled', got 'same_step'"):
         GroupCollector(make_vec("game:GuessTheNumber-v0-easy", num_envs=1), 2, lambda group: group)

@@ -68,6 +68,18 @@ class TrainConfig:
         default_factory=dict, metadata={"help": "environment arguments, e.g. max_number=20"}
     )
     wrappers: str = _option("", "comma-separated wrapper names, e.g. concat; without any, the token history is exact")
+    curriculum: Literal["learnability"] | None = _option(
+        None, "choose what to train on by p(1 - p) of its recent success p; default: by weight, and each row as often"
+    )
+    curriculum_over: Literal["levels", "rows", "seeds"] | None = _option(
+        None,
+        "what a curriculum chooses among: levels, the environments of a mixture; rows of data sets; or seeds, a fixed "
+        "pool. Default: levels of a mixture, else rows or seeds",
+    )
+    curriculum_seeds: int = _option(64, "size of the pool of seeds of a curriculum")
+    curriculum_minimum: float = _option(
+        0.2, "share that a curriculum divides equally among all items, 0 to 1; the rest goes by p(1 - p)"
+    )
     model: str | None = _option(
         None,
         "folder or hub id of a causal language model; without weights they are random; default: a tiny model",
@@ -368,6 +380,18 @@ class TrainConfig:
             low = high = self.clip
         return low, high if self.clip_high == "default" else self.clip_high
 
+    def _check_curriculum(self) -> None:
+        if not 0.0 <= self.curriculum_minimum <= 1.0:
+            raise BadValue(f"curriculum_minimum must be in [0, 1], got {self.curriculum_minimum}")
+        if self.curriculum_seeds < 1:
+            raise BadValue(f"curriculum_seeds must be at least 1, got {self.curriculum_seeds}")
+        if self.curriculum_over is not None and self.curriculum is None:
+            raise BadValue("curriculum_over needs curriculum='learnability'")
+        if self.curriculum_over == "levels" and len(self.envs) < 2:
+            raise BadValue("curriculum_over='levels' needs several environments; repeat --env, or use rows or seeds")
+        if self.curriculum is not None and self.refill_groups:
+            raise BadValue("refill_groups would hide the groups that a curriculum has to count; drop one of them")
+
     def _check_environments(self) -> None:
         """Convert env to an id or to a tuple of TrainEnv, and check it."""
         given = [self.env] if isinstance(self.env, (str, Mapping)) else list(self.env)
@@ -375,6 +399,7 @@ class TrainConfig:
         plain = len(envs) == 1 and envs[0] == TrainEnv(id=envs[0].id)
         object.__setattr__(self, "env", envs[0].id if plain else envs)  # the dataclass is frozen
         check_mixture(envs)
+        self._check_curriculum()
         sets = tuple(
             as_setting(e, EvalSetting, f"eval_env {number}") for number, e in enumerate(self.eval_env, start=1)
         )

@@ -138,6 +138,20 @@ def group_order(config: TrainConfig, env: TrainEnv, rows: TrainingRows) -> tuple
     return (), lambda group: derive(config.seed, "group", group)
 
 
+def curriculum_items(config: TrainConfig, env: TrainEnv, rows: TrainingRows) -> tuple[Sequence[Wrap], Sequence[int]]:
+    """Return what wraps an environment of training under a curriculum over rows or seeds, and the seed of each item.
+
+    Raises:
+        BadValue: rows are asked for and the environment has none with random access.
+    """
+    over = config.curriculum_over or ("seeds" if rows.numbers is None else "rows")
+    if over == "seeds":
+        return rows.wraps, [derive(config.seed, "pool", item) for item in range(config.curriculum_seeds)]
+    if rows.numbers is None:
+        raise BadValue(f"curriculum_over='rows' needs a data set with random access; {env.id} has none")
+    return [partial(ask_only, numbers=rows.numbers, shuffle=False)], range(len(rows.numbers))
+
+
 def _training_rows(config: TrainConfig, env: TrainEnv, hold: bool) -> TrainingRows:
     with make(env.id, **env.kwargs) as made:
         rows = rows_of(made)

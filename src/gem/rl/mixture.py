@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from gem.policies import Policy
 from gem.rl.config import TrainConfig
+from gem.rl.curriculum import ItemSampler, Learnability
 from gem.rl.environments import EnvSetting, wrapper_fns
-from gem.rl.evaluation import Evaluation, Wrap, group_order
+from gem.rl.evaluation import Evaluation, Wrap, curriculum_items, group_order
 from gem.rl.metrics import Metrics
 from gem.rl.policy import CausalLMPolicy
 from gem.rollout import BranchCollector, BranchPlan, Collector, GroupCollector, sampled_tokens
@@ -64,15 +65,29 @@ class Mixture:
     ) -> None:
         self.config, self.purpose, self.group_size = config, purpose, group_size
         self.collectors: list[AnyCollector] = []
+        over_levels = config.curriculum_over == "levels" or (config.curriculum_over is None and len(config.envs) > 1)
+        self.levels: Learnability | None = None
+        self.items: list[ItemSampler] = []  # one per environment; empty without a curriculum over rows or seeds
+        follows = config.curriculum is not None and purpose == "train"
+        if follows and over_levels:
+            self.levels = Learnability(len(config.envs), config.curriculum_minimum)
         weights = [env.weight for env in config.envs]
         for i, (env, rows) in enumerate(zip(config.envs, evaluation.training, strict=True)):
             count = max(1, round(slots * env.weight / sum(weights)))
             seeds = [derive(config.seed, purpose, *([i] if i else []), slot) for slot in range(count)]
-            if group_size == 1 and plan is None:
+            items = follows and not over_levels
+            if group_size == 1 and plan is None and not items:
                 vec_env = make_slots(config, env, tokenizer, seeds, rows=rows.wraps, group_size=1)
                 self.collectors.append(Collector(vec_env))
             else:
-                wraps, seed_of = group_order(config, env, rows)
+                seed_of: Callable[[int], int]
+                if items:
+                    wraps, item_seeds = curriculum_items(config, env, rows)
+                    name = (config.seed, "curriculum", i)
+                    self.items.append(ItemSampler(item_seeds, config.curriculum_minimum, *name))
+                    seed_of = self.items[i].seed_of
+                else:
+                    wraps, seed_of = group_order(config, env, rows)
                 vec_env = make_slots(config, env, tokenizer, seeds, rows=wraps, autoreset="disabled")
                 self.collectors.append(
                     GroupCollector(vec_env, group_size, seed_of)
@@ -94,13 +109,32 @@ class Mixture:
         units = episodes // self.group_size
         offset = stream(self.config.seed, "mixture", self.purpose, number).random()
         batch = MixedBatch([], [], {})
-        shares = split_by_weight([env.weight for env in self.config.envs], units, offset)
+        weights = [env.weight for env in self.config.envs]
+        if self.levels is not None:
+            weights = [weight * share for weight, share in zip(weights, self.levels.shares(), strict=True)]
+            batch.counts["levels"] = {
+                env.label: weight / sum(weights) for env, weight in zip(self.config.envs, weights, strict=True)
+            }
+        shares = split_by_weight(weights, units, offset)
         for i, (collector, policy, share) in enumerate(zip(self.collectors, policies, shares, strict=True)):
             if share:
                 trajectories = self._collect(collector, policy, share, batch.counts)
                 batch.trajectories.extend(trajectories)
                 batch.envs.extend([i] * len(trajectories))
+        self._count(batch)
         return batch
+
+    def _count(self, batch: MixedBatch) -> None:
+        """Tell the curriculum how the episodes ended."""
+        for trajectory, env in zip(batch.trajectories, batch.envs, strict=True):
+            if trajectory.failure is None and trajectory.branch is None:
+                if self.levels is not None:
+                    self.levels.add(env, trajectory.solved)
+                if self.items and trajectory.seed is not None:
+                    self.items[env].add(trajectory.seed, trajectory.solved)
+        if self.items:
+            rates = [s.learnability.success(item) for s in self.items for item in range(len(s.seeds))]
+            batch.counts["learnable"] = sum(0.1 < rate < 0.9 for rate in rates) / len(rates)
 
     def _collect(self, collector: AnyCollector, policy: Policy, share: int, counts: Metrics) -> list[Trajectory]:
         if isinstance(collector, BranchCollector):
@@ -112,18 +146,29 @@ class Mixture:
         if isinstance(collector, Collector):
             return collector.collect(policy, episodes=share)
         found = collector.collect(policy, groups=share, refill=self.config.refill_groups)
-        _add(counts, failed=found.failed, groups_dropped=found.dropped, groups_equal=found.equal)
+        _add(counts, failed=found.failed)
+        if self.group_size > 1:
+            _add(counts, groups_dropped=found.dropped, groups_equal=found.equal)
         return found.trajectories
 
     def get_state(self) -> list[dict[str, Any]]:
         """Return the states of all slots and of the episodes that were not returned yet, as plain data."""
-        return [collector.get_state() for collector in self.collectors]
+        states = [collector.get_state() for collector in self.collectors]
+        if self.levels is not None:
+            states[0]["levels"] = self.levels.get_state()
+        for state, sampler in zip(states, self.items, strict=False):
+            state["items"] = sampler.get_state()
+        return states
 
     def set_state(self, state: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> None:
         """Restore a state that get_state() returned, or the state of one collector, from an older checkpoint."""
         states = [state] if isinstance(state, Mapping) else state
         for collector, own in zip(self.collectors, states, strict=True):
             collector.set_state(own)
+        if self.levels is not None:
+            self.levels.set_state(states[0]["levels"])
+        for own, sampler in zip(states, self.items, strict=False):
+            sampler.set_state(own["items"])
 
     def close(self) -> None:
         """Close the environments."""

@@ -42,12 +42,12 @@ class GroupCollector:
 
     Args:
         vec_env: with autoreset "disabled".
-        size: members of a group, at least 2.
+        size: members of a group; 1 plays the seeds one after another.
         seed_of: returns the seed of group 0, 1, ….
         batch_wait, history: see Collector.
 
     Raises:
-        BadValue: for another autoreset mode, or a size below 2.
+        BadValue: for another autoreset mode, or a size below 1.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class GroupCollector:
     ) -> None:
         if vec_env.autoreset is not Autoreset.DISABLED:
             raise BadValue(f"GroupCollector needs autoreset='disabled', got {vec_env.autoreset.value!r}")
-        if size < 2:
-            raise BadValue(f"a group needs at least 2 members, got {size}")
+        if size < 1:
+            raise BadValue(f"a group needs at least 1 member, got {size}")
         self.vec_env, self.size, self._seed_of = vec_env, size, seed_of
         self._scheduler = RolloutScheduler(vec_env, batch_wait, history)
         self._begun = 0  # groups whose members were put into _waiting
