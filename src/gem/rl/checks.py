@@ -9,9 +9,8 @@ from pathlib import Path
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import TrainConfig
-from gem.rl.environments import EnvSetting
+from gem.rl.environments import EnvSetting, wrapper_fns
 from gem.rollout import check_forkable
-from gem.wrappers import get_wrapper_fns
 
 
 def check_names(config: TrainConfig) -> None:
@@ -25,7 +24,7 @@ def check_names(config: TrainConfig) -> None:
 def check_wrappers(env: EnvSetting) -> None:
     """Raise BadValue unless at most one wrapper shows the history, and no tool comes after it."""
     names = [name.strip() for name in (env.wrappers or "").split(",") if name.strip()]
-    get_wrapper_fns(",".join(names))
+    wrapper_fns(env)
     history = [i for i, name in enumerate(names) if name.startswith("concat")]
     if len(history) > 1:
         raise BadValue(
@@ -68,6 +67,6 @@ def _check_trainable(config: TrainConfig, env: EnvSetting) -> None:
     if config.advantage == "branch":
         with ExitStack() as stack:
             made = stack.enter_context(make(env.id, **env.kwargs))
-            for wrap in get_wrapper_fns(env.wrappers or ""):
+            for wrap in wrapper_fns(env):
                 made = stack.enter_context(wrap(made))
             check_forkable(made)

@@ -68,6 +68,9 @@ class TrainConfig:
         default_factory=dict, metadata={"help": "environment arguments, e.g. max_number=20"}
     )
     wrappers: str = _option("", "comma-separated wrapper names, e.g. concat; without any, the token history is exact")
+    prompt_template: str | None = _option(
+        None, "words around the task: no, qwen3_game, qwen3_general, code, or a text file with {observation}"
+    )
     curriculum: Literal["learnability"] | None = _option(
         None, "choose what to train on by p(1 - p) of its recent success p; default: by weight, and each row as often"
     )
@@ -297,6 +300,7 @@ class TrainConfig:
                 kwargs={**self.env_kwargs, **env.kwargs},
                 wrappers=self.wrappers if env.wrappers is None else env.wrappers,
                 gamma=self.gamma if env.gamma is None else env.gamma,
+                prompt_template=env.prompt_template or self.prompt_template,
                 max_new_tokens=env.max_new_tokens or self.max_new_tokens,
             )
             for env in given
@@ -306,7 +310,7 @@ class TrainConfig:
     @property
     def eval_sets(self) -> tuple[EvalSetting, ...]:
         """The sets of an evaluation, with all settings of the run that they do not replace."""
-        shared = ("id", "name", "kwargs", "wrappers", "max_turns", "max_context", "max_new_tokens")
+        shared = ("id", "name", "kwargs", "wrappers", "prompt_template", "max_turns", "max_context", "max_new_tokens")
         sets = [env for env in self.eval_env if isinstance(env, EvalSetting)]
         if not sets:
             own = {} if self.eval_wrappers is None else {"wrappers": self.eval_wrappers}
@@ -318,6 +322,7 @@ class TrainConfig:
                 env,
                 kwargs={**(self.env_kwargs if env.id in trained else {}), **env.kwargs},
                 wrappers=default if env.wrappers is None else env.wrappers,
+                prompt_template=env.prompt_template or self.prompt_template,
                 max_new_tokens=env.max_new_tokens or self.max_new_tokens,
                 split=self.eval_split if env.split is None else env.split,
                 temperature=self.eval_temperature if env.temperature is None else env.temperature,

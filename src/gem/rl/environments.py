@@ -10,8 +10,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from gem._internal.toml_files import check_keys
+from gem.conversation.prompt_template import PromptTemplate
 from gem.errors import BadValue
 from gem.wrappers import TurnLimit, get_wrapper_fns
+from gem.wrappers.prompt_template import PromptTemplateWrapper
+from gem.wrappers.wrapper_factory import TOKENIZER_REQUIRED
 
 SettingT = TypeVar("SettingT", bound="EnvSetting")
 
@@ -25,6 +28,7 @@ class EnvSetting:
         name: name in metrics; None for the id, followed by the wrappers.
         kwargs: constructor arguments, as JSON has them, in addition to those of the run.
         wrappers: comma-separated names of WRAPPER_FACTORY, innermost first; None for those of the run.
+        prompt_template: a name of gem.conversation.prompt_template, or a text file; None for that of the run.
         max_turns: steps after which an episode is truncated; None for the environment's own limit only.
         max_context: tokens of a prompt and its reply; an episode that outgrows them is truncated. None for the context
             of the model.
@@ -38,6 +42,7 @@ class EnvSetting:
     name: str | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     wrappers: str | None = None
+    prompt_template: str | None = None
     max_turns: int | None = None
     max_context: int | None = None
     max_new_tokens: int | None = None
@@ -134,8 +139,19 @@ def as_setting(given: Any, cls: type[SettingT], what: str) -> SettingT:
 
 
 def wrapper_fns(env: EnvSetting, tokenizer: Any = None) -> list[Callable[[Any], Any]]:
-    """Return the wrappers of an environment and its turn limit, innermost first; see get_wrapper_fns."""
-    wrappers = get_wrapper_fns(env.wrappers or "", tokenizer=tokenizer)
+    """Return the wrappers of an environment, its prompt template and its turn limit, innermost first.
+
+    The prompt template is outside of the other wrappers, except those that render a whole prompt.
+
+    Raises:
+        UnknownArgument: an unknown wrapper; BadValue: an unknown prompt template.
+    """
+    names = [name.strip() for name in (env.wrappers or "").split(",") if name.strip()]
+    wrappers = [get_wrapper_fns(name, tokenizer=tokenizer)[0] for name in names]
+    if env.prompt_template is not None:
+        template = PromptTemplate.load(env.prompt_template)
+        place = next((i for i, name in enumerate(names) if name in TOKENIZER_REQUIRED), len(names))
+        wrappers.insert(place, partial(PromptTemplateWrapper, template=template))
     if env.max_turns is not None:
         wrappers.append(partial(TurnLimit, max_turns=env.max_turns))
     return wrappers
