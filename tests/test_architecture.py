@@ -116,7 +116,7 @@ SUB_ROWS = {
         ("math_text", "math_units", "math_sets", "math_matrices", "math_parse"),
         ("math_conditions", "math_families", "math_question", "math_scalars"),
         ("math_engine", "math_read", "math_restrictions"),
-        ("math_parameters", "math_repeats"),
+        ("math_parameters", "math_quantities", "math_repeats"),
         ("math_warm", "math_readings", "math_rewrite"),
         ("math_equal",),
         ("math_compare",),

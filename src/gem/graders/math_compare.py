@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from gem.graders.math_equal import ROUNDING, Verdict, all_of, any_of, same_step,
 from gem.graders.math_form import has_asked_form
 from gem.graders.math_notation import same_notation
 from gem.graders.math_parameters import same_parameter, same_parameters
+from gem.graders.math_quantities import capital_as_unit
 from gem.graders.math_question import (
     asked_kind,
     asked_unit,
@@ -36,7 +38,7 @@ from gem.graders.math_readings import interpretations
 from gem.graders.math_restrictions import without_remark_on_domain
 from gem.graders.math_rewrite import rewrite
 from gem.graders.math_scalars import half_digit
-from gem.graders.math_units import is_known_unit, is_listed_unit
+from gem.graders.math_units import dimensions_of, is_known_unit, is_listed_unit
 from gem.graders.math_values import (
     Chain,
     Formula,
@@ -68,6 +70,10 @@ _DATE = re.compile(
     rf"|(?P<before>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?"
     rf"(?P<second>{_MONTH}))(?:,?\s*(?P<year>\d{{4}}))?",
     re.IGNORECASE,
+)
+_PERMUTATIONS = re.compile(
+    r"(?P<said>.+?)[\s,]*(?:\\text\s*\{\s*)?,?\s*(?:and |with |up to |or )(?:all |any )*(?:its |their |of its )*"
+    r"(?P<cyclic>cyclic )?(?:permutations?|reorderings?)(?: thereof)?\s*\}?"
 )
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 
@@ -115,6 +121,8 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
         return compare(read(said), gold, question)
     if (decided := same_notation(answer.clean, gold.clean, question)) is not None:
         return decided
+    if (texts := _without_shared_marks(answer.clean, gold.clean, question)) is not None:
+        return compare(read(texts[0]), read(texts[1]), question)
     rewritten = rewrite(answer.clean, question), rewrite(gold.clean, question)
     if rewritten != (answer.clean, gold.clean):
         return compare(read(rewritten[0]), read(rewritten[1]), question)
@@ -148,12 +156,31 @@ def _compare_readings(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -
     if asks_order(question):
         pairs = [(_as_ordered(a), _as_ordered(g)) for a, g in pairs]
     verdicts: list[Verdict] = [same_values(a, g) for a, g in pairs]
-    if asks_rounding(question) and not is_rounding(question):
+    if (asks_rounding(question) and not is_rounding(question)) or _is_measurement(pairs, gold.clean):
         verdicts += [_rounded(a, g, gold.clean) for a, g in pairs]
     letters, positive = integers_in(question), " ".join(positives_in(question))
     return any_of(
         _over_integers(verdict, letters, positive) if letters or positive else verdict for verdict in verdicts
     )
+
+
+def _without_shared_marks(answer: str, gold: str, question: str) -> tuple[str, str] | None:
+    r"""Remove "and permutations" from both texts, or degrees from one of two formulas in degrees; else return None."""
+    found = [_PERMUTATIONS.fullmatch(text) for text in (answer, gold)]
+    if found[0] is not None and found[1] is not None and found[0]["cyclic"] == found[1]["cyclic"]:
+        return found[0]["said"], found[1]["said"]
+    marked = [r"\circ" in text for text in (answer, gold)]
+    if marked[0] is marked[1] or not re.search(r"\bdegrees?\b|\bangle|\\angle|\\circ", question):
+        return None
+    if any(re.search(r"\\(?:pi|sin|cos|tan|arc)|radian", text) for text in (answer, gold)):
+        return None
+    letters = [
+        re.search(r"[a-zA-Z]", _COMMAND.sub(lambda m: "" if m.group() == r"\circ" else "a", t)) for t in (answer, gold)
+    ]
+    if None in letters or re.search(r"\bradian", question):
+        return None
+    plain = [re.sub(r"\^\s*\\circ\s*", "", text) for text in (answer, gold)]
+    return None if any(r"\circ" in text for text in plain) else (plain[0], plain[1])
 
 
 def _same_choice(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Verdict | None:
@@ -192,9 +219,11 @@ def _asked(value: Value, question: str) -> Value:
 
 def _in_asked_unit(a: Value, g: Value, question: str) -> Value:
     """Give a value without a unit the unit that the question asks for, if the other value has a listed unit."""
+    unit = asked_unit(question)
+    if isinstance(a, Formula) and unit is not None:
+        a = capital_as_unit(a, Number(Fraction(1), unit))
     if not isinstance(a, (Number, Formula)) or not isinstance(g, (Number, Formula)) or g.unit or not a.unit:
         return g
-    unit = asked_unit(question)
     if unit is None or (unit == "degree" and a.unit != "radian") or not is_listed_unit(a.unit):
         return g
     return replace(g, unit=unit)
@@ -211,6 +240,14 @@ def _without_noun(value: Value, noun: str) -> Value:
 
 def _as_ordered(value: Value) -> Value:
     return replace(value, kind="tuple") if isinstance(value, Group) and value.kind == "list" else value
+
+
+def _is_measurement(pairs: Sequence[tuple[Value, Value]], gold: str) -> bool:
+    """Return whether a reference answer is rounded because it has a unit of physics, such as eV, not cm or dollars."""
+    units = [value.unit for pair in pairs for value in pair if isinstance(value, Number) and is_listed_unit(value.unit)]
+    everyday = {"length", "mass", "time", "months", "dollars", "euros", "angle", "angle in pi", "yen", "rupees"}
+    physical = any(len(dims := dict(dimensions_of(unit)[0])) > 1 or not set(dims) <= everyday for unit in units if unit)
+    return physical and len(re.sub(r"\\cdot.*|\D", "", gold).lstrip("0")) > 2
 
 
 def _rounded(a: Value, g: Value, gold: str) -> Verdict:

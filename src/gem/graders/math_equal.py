@@ -22,9 +22,9 @@ from gem.graders.math_conditions import (
     SameFormula,
     SameSet,
 )
+from gem.graders.math_quantities import as_radians, capital_as_unit, conversion, unit_as_variable
 from gem.graders.math_read import read
 from gem.graders.math_sets import formulas_in, is_composed, is_piecewise, is_real_set, same_real_set
-from gem.graders.math_units import capital_unit, dimensions_of, unit_as_letter
 from gem.graders.math_values import (
     Chain,
     Clock,
@@ -47,7 +47,6 @@ HALF_DAY = 12 * 3600  # seconds
 Verdict = bool | Condition
 _ORDERED = ("tuple", "matrix", "ratio", "difference")
 _ALONE = ("union", "cases")  # kinds that equal their own kind only
-_LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
 _POINT = re.compile(r"[A-Z](?:_\{?\w\}?)?'*(\(.*,.*\))")
 _ANGLE = re.compile(r"m?\\angle\s*\{?([A-Z]+)\}?")  # its letters are points, not factors
 _CALL = re.compile(r"([a-zA-Z](?:\^\{-1\})?)\(([a-zA-Z])\)")
@@ -94,7 +93,7 @@ def same_step(left: Value, right: Value, tolerance: Fraction) -> Verdict:
     """Compare two successive members of a chain of equalities."""
     if not tolerance or not isinstance(left, (Number, Formula)) or not isinstance(right, (Number, Formula)):
         return same_values(left, right)
-    factor = _conversion(left.unit, right.unit)
+    factor = conversion(left.unit, right.unit)
     if factor is None:
         return False
     if isinstance(left, Number) and isinstance(right, Number):
@@ -122,8 +121,8 @@ def _collections(a: Value, g: Value) -> Verdict:
 
 
 def _quantities(a: Number | Formula, g: Number | Formula) -> Verdict:
-    a, g = _unit_as_variable(_capital_as_unit(a, g), g), _unit_as_variable(_capital_as_unit(g, a), a)
-    factor = _conversion(a.unit, g.unit)
+    a, g = unit_as_variable(capital_as_unit(a, g), g), unit_as_variable(capital_as_unit(g, a), a)
+    factor = conversion(a.unit, g.unit)
     if factor is None:
         return _angles(a, g)
     if isinstance(a, Number) and isinstance(g, Number):
@@ -145,7 +144,7 @@ def _angles(a: Number | Formula, g: Number | Formula) -> Verdict:
     units = {a.unit, g.unit}
     if "degree" not in units or not units <= {"degree", "radian", ""}:
         return False
-    return _formulas(_as_radians(a), _as_radians(g))
+    return _formulas(as_radians(a), as_radians(g))
 
 
 def _formulas(a: str, g: str) -> Verdict:
@@ -322,51 +321,6 @@ def _assignments_as_tuple(group: Group, other: Group) -> Group:
     if other.kind != "tuple" or group.kind != "list" or len({item.name for item in named}) < max(len(group.items), 2):
         return group
     return Group("tuple", tuple(item.value for item in sorted(named, key=lambda item: item.name.lstrip("\\"))))
-
-
-def _capital_as_unit(value: Number | Formula, other: Number | Formula) -> Number | Formula:
-    """Convert a trailing capital letter to a unit (3 N is three newtons) if the other value has a unit.
-
-    Return any other value unchanged.
-    """
-    if not isinstance(value, Formula) or value.unit or not other.unit:
-        return value
-    match = re.fullmatch(r"(.*\S)(?: |(?<=\}))([A-Z])", value.latex)
-    unit = None if match is None else capital_unit(match.group(2))
-    if match is None or unit is None:
-        return value
-    number = read(match.group(1)).value
-    if isinstance(number, Number):
-        return Number(number.exact, unit, number.decimal)
-    return Formula(match.group(1), unit)
-
-
-def _unit_as_variable(value: Number | Formula, other: Number | Formula) -> Number | Formula:
-    """Convert a one-letter unit to a variable (3 t is 3 times t) if the other value is a formula with variables.
-
-    Return any other value unchanged.
-    """
-    letter = unit_as_letter(value.unit)
-    if letter is None or not isinstance(other, Formula) or other.unit or not re.search(_LETTER, other.latex):
-        return value
-    return Formula(rf"({latex_of(value)})\cdot {letter}")
-
-
-def _conversion(unit: str, gold: str) -> Fraction | None:
-    """Return the factor that converts ``unit`` to ``gold``; None if their dimensions differ."""
-    if unit == gold:
-        return Fraction(1)
-    if "%" in (unit, gold):
-        other = gold if unit == "%" else unit
-        return None if other else Fraction(1, 100) if unit == "%" else Fraction(100)
-    if not unit or not gold:
-        return Fraction(1)
-    (dimensions, factor), (gold_dimensions, gold_factor) = dimensions_of(unit), dimensions_of(gold)
-    return factor / gold_factor if dimensions == gold_dimensions else None
-
-
-def _as_radians(value: Number | Formula) -> str:
-    return rf"({latex_of(value)})\cdot\frac{{\pi}}{{180}}" if value.unit == "degree" else latex_of(value)
 
 
 def _product(x: Value, y: Value) -> Value:

@@ -11,18 +11,19 @@ from collections.abc import Iterator
 
 from gem.graders.math_conditions import SameFamily, SameFormula, SameProgressions
 from gem.graders.math_read import read
-from gem.graders.math_values import Formula, Group, Named, Value
+from gem.graders.math_values import Congruence, Formula, Group, Named, Number, Value, latex_of
 
 _DECLARED = (
     r"(?:,|\(|;|\b(?:for|where|with)\b)[\s,]*(?:(?:for|where|with)\b\s*)?(?:any|all|some|every|each|an?|arbitrary|\s)*"
 )
 _PARAMETER = re.compile(
-    rf"[\s,]*{_DECLARED}(?:(?P<letter>[a-zA-Z](?:_\{{?\d\}}?)?)\s*(?:\\in|is in)\s*\\mathbb\s*\{{?(?P<set>[NZRC])\}}?"
+    rf"[\s,]*{_DECLARED}(?:(?:(?:real |complex )*(?:constants?|numbers?|integers?)\s*)?"
+    r"(?P<letter>[a-zA-Z](?:_\{?\d\}?)?)\s*(?:\\in|is in)\s*\\mathbb\s*\{?(?P<set>[NZRC])\}?"
     r"|integers?\s*(?P<integer>[a-z])|(?P<integer1>[a-z])(?:\s*is)?(?: an?)?(?: any| arbitrary)?\s*integer)\s*[).]?$"
 )
 _CONSTANT = re.compile(
     rf"[\s,]*{_DECLARED}(?:(?:real |complex )*constants?\s*(?P<first>[a-zA-Z](?:_\{{?\d\}}?)?)"
-    r"|(?P<last>[a-zA-Z](?:_\{?\d\}?)?)(?:\s*(?:,|and)\s*[a-zA-Z](?:_\{?\d\}?)?)*\s*(?:is|are)\s*"
+    r"|(?P<last>[a-zA-Z](?:_\{?\d\}?)?)(?:\s*(?:,|and)\s*[a-zA-Z](?:_\{?\d\}?)?)*\s*(?:is|are)?\s*"
     r"(?:an?|any|arbitrary|real|complex|\s)*(?:constants?|numbers?))\s*[).]?$"
 )
 _LETTERS = re.compile(r"\\[a-zA-Z]+|[a-zA-Z]")
@@ -92,7 +93,7 @@ def _progressions(answer: str, gold: str) -> SameProgressions | None:
     if not {numbers, gold_numbers} <= {"Z", ""}:
         return None
     periodic = all(re.search(r"\\pi|\\circ", text) for text in (ours, theirs))
-    if not (numbers or gold_numbers or periodic):
+    if not (numbers or gold_numbers or periodic or r"\pmod" in answer + gold):
         return None
     found = list(_members(read(ours).value, letter)), list(_members(read(theirs).value, wanted))
     if not all(found) or any(None in each for each in found):
@@ -107,6 +108,8 @@ def _members(value: Value, letter: str) -> Iterator[str | None]:
     elif isinstance(value, Group) and value.kind in ("list", "set"):
         for item in value.items:
             yield from _members(item, letter)
+    elif isinstance(value, Congruence) and isinstance(value.value, Number) and isinstance(value.modulus, Number):
+        yield f"{latex_of(value.value)}+{latex_of(value.modulus)}\\cdot q_{{1}}"
     elif isinstance(value, Formula) and value.unit in ("", "degree"):
         letters = set(re.findall(r"(?<![\\a-zA-Z])[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", " ", value.latex)))
         good = len(letters) == 1 and letters <= (set(letter) or set("klmn"))
@@ -137,7 +140,8 @@ def _sides(text: str) -> tuple[str, str]:
 
 
 def _names(text: str) -> set[str]:
-    return {name for found in re.findall(r"\$([^$]*)\$", text) or [text] for name in _LETTERS.findall(found)}
+    formulas = re.findall(r"\$([^$]*)\$", text) if "$" in text else re.findall(r"\b[a-zA-Z]'*(?![a-zA-Z])", text)
+    return {name for formula in formulas for name in _LETTERS.findall(formula)}
 
 
 def _arbitrary(text: str, known: set[str]) -> list[str]:

@@ -100,7 +100,7 @@ def counted_things(question: str) -> str:
     found = _THINGS.findall(question)
     if not found:
         return ""
-    things, *rest = _VERB.split(found[-1].casefold(), maxsplit=1)
+    things, *rest = _VERB.split(found[-1].casefold().partition(" than ")[0], maxsplit=1)
     verb = _VERB.search(found[-1].casefold())
     is_predicate = rest and verb is not None and verb.group() in ("is", "are", "was", "were")
     predicate = rest[0].split()[:1] if is_predicate else []  # how many students are girls
@@ -123,6 +123,8 @@ def is_other_name(name: str, question: str) -> bool:
     if len(asked) != 1 or (name := _bare(name)) in asked:
         return False
     wanted = asked.pop()
+    if all(re.fullmatch("[A-Z]{2,3}", each) for each in (name, wanted)):
+        return len(name) == len(wanted) and name not in (wanted, wanted[::-1])
     if "_" in name or "(" in name:
         return re.split("[_(]", name)[0] == re.split("[_(]", wanted)[0]
     letters = {

@@ -8,7 +8,7 @@ values without parts are parsed by `gem.graders.math_scalars`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -45,8 +45,9 @@ from gem.graders.math_values import (
 )
 
 _NAME = re.compile(
-    r"(?:\\(?:vec|hat|overrightarrow|boldsymbol)\s*\{\\?[A-Za-z]+\}|m?\\angle\s*\{?[A-Za-z]+\}?|\\overline\{[A-Z]+\}|\\?[a-zA-Z]+|\\text\{[^{}]*\})"
-    r"(?:_\{?\w+\}?)?(?:\^\{-1\})?'*(?:\([\w, |=<>\\]*\))?'*|\\frac\{d(?:\^\d)?[a-zA-Z]?\}\{d[a-zA-Z](?:\^\d)?\}"
+    r"(?:\\(?:vec|hat|overrightarrow|boldsymbol)\s*\{\\?[A-Za-z]+\}|m?\\angle\s*\{?[A-Za-z]+\}?|\\overline\{[A-Z]+\}|\\nabla\s*[a-zA-Z]|\\?[a-zA-Z]+|\\text\{[^{}]*\})"
+    r"(?:_\{?\w+\}?)?(?:\^\{-1\})?'*(?:\([\w, |=<>\\]*\))?'*"
+    r"|\\frac\{(?:d|\\partial\s*)(?:\^\d)?\s*[a-zA-Z]?\}\{(?:d|\\partial\s*)[a-zA-Z](?:\^\d)?\}"
     r"|(?:\\mathbb\{E\}|E|Var|\\text\{Var\})\[[A-Z]\]"
 )
 _BETWEEN = (
@@ -142,6 +143,15 @@ def _read_builder(text: str) -> Value | None:
 
 def _read_congruence(text: str) -> Value | None:
     """Parse a congruence such as x ≡ 3 (mod 5) or 3 (mod 5); return None for other text."""
+    parts = split(text, _BETWEEN)
+    if text.count(r"\pmod{") == 1 and len(parts) > 1 and r"\pmod" in parts[-1]:  # x = 1, 5 (mod 6)
+        shared = parts[-1][parts[-1].index(r"\pmod") :]
+        parts = [*(f"{part} {shared}" for part in parts[:-1]), parts[-1]]
+    parts = [signed for part in parts if part for signed in _signs(part)]
+    if len(parts) > 1:
+        values = [_read_congruence(part) for part in parts]
+        known = tuple(value for value in values if value is not None)
+        return Group("list", known) if len(known) == len(parts) else None
     before, marked, after = text.partition(r"\pmod{")
     modulus = after.rstrip(")").removesuffix("}")
     if not marked or not modulus or re.search(r"[{}\\]", modulus) or r"\not" in before:
@@ -213,15 +223,23 @@ def _read_relation(text: str) -> Value | None:
 def _read_chain(sides: list[str], operators: list[str]) -> Value:
     """Parse a chain of equalities. The steps between its constants are kept, because a false step makes it wrong."""
     ends = {len(sides) - 1} | {i for i, operator in enumerate(operators) if operator != "=" and i > 0}
+    if len(sides) > 2 and not _NAME.fullmatch(sides[0]) and is_constant(sides[-1]):
+        return Chain((_read(sides[-1]),), tuple(_steps(sides, operators)))  # 4 D_3 = 4 \cdot 2 = 8
+    if "..." in sides[0] and len(sides) == 2 and operators == ["="]:
+        return _read(sides[1])  # 1 + 2 + ... + n = n(n + 1)/2
     ends |= {0} if operators[0] != "=" and is_constant(sides[0]) else set()
     values = [_equation(sides[0], sides[i]) if i else _read(sides[0]) for i in sorted(ends, reverse=True)]
+    steps = tuple(_steps(sides, operators))
+    return Chain(tuple(values), steps) if steps or len(values) > 1 else values[0]
+
+
+def _steps(sides: list[str], operators: list[str]) -> Iterator[tuple[Value, Value, Fraction]]:
+    """Yield the pairs of successive constants in a chain of equalities, with the tolerance of the second."""
     constants = [i for i, side in enumerate(sides) if is_constant(side)]
-    steps = []
     for i, j in pairwise(constants):
         rounded = any(operator != "=" for operator in operators[i:j])
         pair = (sides[i], sides[j]) if not rounded or half_digit(sides[j]) else (sides[j], sides[i])
-        steps.append((_read(pair[0]), _read(pair[1]), half_digit(pair[1]) if rounded else Fraction(0)))
-    return Chain(tuple(values), tuple(steps)) if steps or len(values) > 1 else values[0]
+        yield _read(pair[0]), _read(pair[1]), half_digit(pair[1]) if rounded else Fraction(0)
 
 
 def _equation(left: str, right: str) -> Value:

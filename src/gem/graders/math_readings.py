@@ -124,7 +124,8 @@ def _as_vector(answer: ParsedAnswer, other: Value) -> Group | None:
     found = dict[str, Value]()
     for sign, term in zip(signs, terms, strict=False):
         match = _TERM.fullmatch(term)
-        if match is None or match["axis"] in found or re.search(r"[a-zA-Z]", re.sub(r"\\[a-z]+", "", match["factor"])):
+        letters = "[ijk]" if marked else "[a-zA-Z]"
+        if match is None or match["axis"] in found or re.search(letters, re.sub(r"\\[a-z]+", "", match["factor"])):
             return None
         found[match["axis"]] = read(f"{sign.replace('+', '')}{match['factor'] or 1}").value
     axes = "ijk"[: len(other.items)]
@@ -187,14 +188,19 @@ def _is_none(gold: Value, question: str) -> bool:
 def _said(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Value | None:
     """Return the number or the name that a sentence in the words of the question says; None for other answers."""
     text = plain(answer.clean)
-    if isinstance(gold.value, Word) and len(gold.value.text) > 1:
-        named = re.split(rf"(?<!\w){re.escape(gold.value.text)}(?!\w)", text, flags=re.IGNORECASE)
+    word = plain(gold.clean)
+    if isinstance(gold.value, Word) and gold.value.text in text.casefold():
+        word = gold.value.text
+    if isinstance(gold.value, Word) or (word.isalpha() and re.search(rf"(?<![$\w]){word}(?!\w)", question)):
+        if len(word) == 1:
+            return None
+        named = re.split(rf"(?<!\w){re.escape(word)}(?!\w)", text, flags=re.IGNORECASE)
         others = _WORD.findall(" ".join(named)[1:])  # the first word of a sentence has a capital
         if len(named) != 2 or any(word[0].isupper() for word in others):
             return None
         return gold.value if _adds_nothing(" ".join(named), question) else None
     worded = _WORDED.fullmatch(text)
-    if worded is not None and isinstance(gold.value, Interval) and _adds_nothing(worded["before"], question):
+    if worded is not None and isinstance(gold.value, (Interval, Group)) and _adds_nothing(worded["before"], question):
         return read(worded["said"]).value
     match = _COUNTED.fullmatch(text)
     if match is None or not match["before"].strip():

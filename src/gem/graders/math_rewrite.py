@@ -84,7 +84,7 @@ _ENGINEERING = re.compile(
     rf"-?\s*{_PART}\s*[+-]\s*(?:{_PART}?\s*j|j\s*{_PART})|-?(?:{_PART}?\s*j|j\s*{_PART})\s*[+-]\s*{_PART}"
 )
 _WINS = re.compile(
-    r"(?:player )?(?P<who>[A-Z][a-z]*)"
+    r"(?i:player )?(?P<who>[A-Z][a-z]*)"
     r"(?: (?:always |can |will )*(?:wins?|has (?:a|the) winning strategy|(?:can )?forces? a win))?"
 )
 _ASKS_CHEMICAL = re.compile(
@@ -93,6 +93,11 @@ _ASKS_CHEMICAL = re.compile(
 _CHEMICAL = re.compile(
     r"(?=.*\d|.*[a-z])(?:(?:A[cglmrstu]|B[aeihkr]?|C[adeflmorsu]?|F[er]?|G[ade]|H[efgo]?|I[nr]?|K[r]?|L[aiu]|M[gno]|N[abeio]?"
     r"|O|P[bdt]?|R[bn]|S[bceinr]?|T[i]|U|V|W|Xe|Z[nr])\d{0,2}|\((?=[A-Z])|\)\d{0,2})+"
+)
+_ARRANGED = re.compile(r"P\((\d+), ?(\d+)\)|(?:\{\})?[_^]\{?(\d+)\}? ?P_\{?(\d+)\}?")
+_OUT_OF = re.compile(r"(\d+) (?:out of|in) (?:every )?(\d+)")
+_CONCLUSION = re.compile(
+    r".*[,;.\s}](?:\\text\s*\{\s*)?(?:so|thus|hence|therefore|giving|which gives)\b[\s,}]*(?P<said>.+)"
 )
 _WHERE = re.compile(
     r"[\s,]*(?:\\text\{\s*,?\s*(?:for|where|with)(?: (?:all|any))?\s*\}|(?<=[\d\s)}])\b(?:for|where|with)\b)\s*"
@@ -174,6 +179,15 @@ def _choose(text: str, question: str) -> str:
     return _CHOOSE.sub(binomial, text) if counts else text  # C(5, 2) may be a point
 
 
+def _arrangements(text: str, question: str) -> str:
+    """P(10, 3) is 10!/7! if the question asks for arrangements."""
+    match = _ARRANGED.fullmatch(text)
+    if match is None or not re.search(r"\barrang|\bpermut|\bways\b|\bhow many\b", question, re.IGNORECASE):
+        return text
+    size, places = int(match[1] or match[3]), int(match[2] or match[4])
+    return rf"\frac{{{size}!}}{{{size - places}!}}" if places <= size <= 3000 else text
+
+
 def _ordinal(text: str, question: str) -> str:
     r"""5th, 5^{\text{th}} and fifth are 5 if the question asks for a place."""
     if not _ASKS_PLACE.search(question):
@@ -208,6 +222,30 @@ def _where(text: str, question: str) -> str:
     return _WHERE.sub(", ", text)
 
 
+def _out_of(text: str, question: str) -> str:
+    """3 out of 8 and 3 in 8 are 3/8 if the question asks for a probability or a part."""
+    match = _OUT_OF.fullmatch(_plain(text))
+    asked = re.search(r"\bprobab|\bchance|\bfraction|\bproportion|\blikel", question, re.IGNORECASE)
+    return rf"\frac{{{match[1]}}}{{{match[2]}}}" if match is not None and asked else text
+
+
+def _conclusion(text: str, question: str) -> str:
+    """The result of a = 3, b = 4, so a + b = 7 is what follows "so"."""
+    match = _CONCLUSION.fullmatch(text)
+    return text if match is None else match["said"].removesuffix("}") if "{" not in match["said"] else match["said"]
+
+
+def _truth(text: str, question: str) -> str:
+    """T and F are true and false, if these are the alternatives."""
+    asked = re.search(r"\btrue or false\b", question, re.IGNORECASE)
+    return {"T": "true", "F": "false"}.get(_plain(text), text) if asked else text
+
+
+def _limit(text: str, question: str) -> str:
+    """The limit of what converges to 2 is 2."""
+    return re.sub(r"^(?:it |the \w+ )?converges to ", "", _plain(text)) if "converges to" in text.casefold() else text
+
+
 def _isomorphic(text: str, question: str) -> str:
     match = _IS_A.fullmatch(text)
     return text if match is None else match["group"].strip()
@@ -226,6 +264,8 @@ def _multiples(text: str, question: str) -> str:
     text = _BUILT.sub(r"\1, \2", text)
     if not _ASKS_POSITIVE.search(question):
         return text
+    if re.search(r"\b(?:odd|even)\b", text):
+        return text.replace("positive ", "")
     match = _DIVISIBLE.fullmatch(_plain(text))
     return _POSITIVE_SET.sub(r"\\mathbb{Z}^+", text) if match is None else f"multiples of {match.group(1)}"
 
@@ -256,6 +296,11 @@ _RULES: tuple[Callable[[str, str], str], ...] = (
     _chain_as_list,
     _change,
     _choose,
+    _out_of,
+    _conclusion,
+    _arrangements,
+    _truth,
+    _limit,
     _ordinal,
     _imaginary,
     _wins,

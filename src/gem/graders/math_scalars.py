@@ -35,6 +35,7 @@ _ROUNDED = re.compile(
     r"(?:\s*\\cdot\s*10\^(?:\{(?P<power>[+-]?\d+)\}|(?P<digit>\d))|[eE](?P<e>[+-]?\d+))?(?:[^\d^\\]*|\s*\\text\{[^{}\d]*\}|\s*\^\\circ)\s*"
 )
 _COMPOUND = re.compile(r"(\d+) ?([a-z]+)(?:,? and|,)? (\d+(?:\.\d+)?) ?([a-z]+)")
+_FEET = re.compile(r"^(\d{1,2}) ?' ?(\d{1,2}(?:\.\d+)?) ?(?:''|\")$")
 _UNIT_TAIL = re.compile(
     r"^(?P<number>.*?[\d}\])]|.*\\pi)\s*"
     r"(?P<unit>\^\\circ|%|[¢€£]|\\text\{\s*[^{}]*\}|(?<=\s)[a-zA-Z$/](?:[a-zA-Z/ .]|\^\{?\d\}?(?=\s*/))*?"
@@ -63,6 +64,10 @@ _PHRASES: tuple[tuple[re.Pattern[str], Value], ...] = tuple(
             Group("set", ()),
         ),
         (r"(?:all|the|all of the)? ?real(?: numbers)?|(?:all|the) reals", EVERYTHING),
+        (
+            r"(?:all )?non-?zero real(?: number)?s",
+            Group("difference", (EVERYTHING, Group("set", (_ZERO,)))),
+        ),
         (r"(?:all )?positive real(?: number)?s", Interval(_ZERO, None, (False, False))),
         (r"(?:all )?negative real(?: number)?s", Interval(None, _ZERO, (False, False))),
         (r"(?:all )?non-?negative real(?: number)?s", Interval(_ZERO, None, (True, False))),
@@ -75,7 +80,7 @@ _PHRASES: tuple[tuple[re.Pattern[str], Value], ...] = tuple(
 
 def read_words(text: str) -> Value | None:
     """Return the value of a phrase or a spelled-out number; None for anything else."""
-    phrase = re.sub(r"\s+", " ", text).strip(" .").casefold()
+    phrase = re.sub(r"\s+", " ", re.sub(r"\\text\{([^{}]*)\}", r"\1 ", text)).strip(" .").casefold()
     for pattern, value in _PHRASES:
         if pattern.fullmatch(phrase):
             return value
@@ -93,6 +98,7 @@ def read_number(text: str) -> Number | None:
 
 def read_compound(text: str) -> Value | None:
     """Parse a quantity in two units, such as 2 hours and 30 minutes; return None for other text."""
+    text = _FEET.sub(r"\1 feet \2 inches", text)
     match = _COMPOUND.fullmatch(re.sub(r"\s+", " ", re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)).strip())
     units = [parse_unit(match.group(i)) for i in (2, 4)] if match is not None else []
     if match is None or any(unit not in UNITS for unit in units):

@@ -129,6 +129,13 @@ _SPELLINGS = [
         (r"\\text\s*\{\s*M\s*\}\s*\\Omega(?![a-z])|(?<=\d)\s*M\s*\\Omega(?![a-z])", r"\\text{ Mohm}"),
         (r"~", " "),
         (r"\\equiv(?![a-zA-Z])(?!.*\\pmod)", "="),
+        (_FOR_ALL, ""),
+        (r"(?<=[\dA-F])\s*(?:\\text\s*\{\s*)?\(?(?:in )?base[- ](\d{1,2}|[a-z]+)\)?\s*\}?$", r"_{\1}"),
+        (
+            r"(?<![a-zA-Z])\\?(?:text\s*\{\s*)?cis(?![a-z])\s*\}?\s*"
+            r"(?:\(([^()]*)\)|(\\frac\s*\{[^{}]*\}\s*\{[^{}]*\}|\d+\s*\^\\circ))",
+            r"e^{i(\1\2)}",
+        ),
     ]
 ]
 _DMS = re.compile(r"(?<![\d.])(\d{1,3})\s*\^\\circ\s*(\d{1,2})\s*'(?!')(?:\s*(\d{1,2})\s*(?:\"|''))?")
@@ -269,6 +276,7 @@ def _brace_arguments(text: str) -> str:
     text = re.sub(r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
     text = re.sub(r"(?<![\\a-zA-Z])(pi|sin|cos|tan|log|ln|exp|infty)(?![a-zA-Z])", r"\\\1 ", text)
     text = re.sub(r"(?<![\\a-zA-Z])infinity(?![a-zA-Z])", r"\\infty ", text)
-    text = re.sub(r"(\\arc(?:sin|cos|tan))\s+(\d+|[a-z])(?![\w^])", r"\1(\2)", text)
+    text = re.sub(r"(\\arc(?:sin|cos|tan))\s+(\d+(?:\.\d+)?|[a-z])(?![\w^.])", r"\1(\2)", text)
+    text = re.sub(r"(\\log_)(\d)(?=\d)", r"\1{\2} ", text)  # \log_37 has base 3
     text = re.sub(r"\^\(([^()]*)\)", r"^{\1}", text)
     return re.sub(r"\^(\w)\^(\w|\{[^{}]*\})", r"^{\1^\2}", text)  # powers of powers are right-associative

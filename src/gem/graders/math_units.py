@@ -41,6 +41,7 @@ _NAMES_THINGS = re.compile(r"^(?=.*[aeiouy])...|\s")  # matches "apple", but not
 _SPEED, _VOLUME = {"length": 1, "time": -1}, {"length": 3}
 _FORCE, _ENERGY = {"mass": 1, "length": 1, "time": -2}, {"mass": 1, "length": 2, "time": -2}
 _POWER, _PRESSURE = {"mass": 1, "length": 2, "time": -3}, {"mass": 1, "length": -1, "time": -2}
+_VOLTAGE, _CURRENT = {"mass": 1, "length": 2, "time": -2, "charge": -1}, {"charge": 1, "time": -1}
 _FACTOR = re.compile(r"([a-zA-Z]+) ?(?:\^(-?[1-9])|([23]))?")
 
 
@@ -113,15 +114,15 @@ for _row in (
     (_POWER, "1", "mW", "milliwatt"),
     ("amount", "1", "mol", "mole"),
     ("charge", "1", "coulomb"),
-    ("voltage", "1", "volt"),
-    ("voltage", "1/1000", "mV", "millivolt"),
-    ("voltage", "1000", "kV", "kv", "kilovolt"),
-    ("voltage", "1000000", "MV", "megavolt"),
-    ("resistance", "1", "ohm"),
-    ("magnetic field", "1", "tesla"),
-    ("capacitance", "1", "farad"),
-    ("current", "1", "ampere", "amp"),
-    ("current", "1/1000", "mA", "milliampere", "milliamp"),
+    (_VOLTAGE, "1000", "volt"),
+    (_VOLTAGE, "1", "mV", "millivolt"),
+    (_VOLTAGE, "1000000", "kV", "kv", "kilovolt"),
+    (_VOLTAGE, "1000000000", "MV", "megavolt"),
+    ({"mass": 1, "length": 2, "time": -1, "charge": -2}, "1000", "ohm"),
+    ({"mass": 1, "time": -1, "charge": -1}, "1000", "tesla"),
+    ({"mass": -1, "length": -2, "time": 2, "charge": 2}, "1/1000", "farad"),
+    (_CURRENT, "1", "ampere", "amp"),
+    (_CURRENT, "1/1000", "mA", "milliampere", "milliamp"),
     ("frequency", "1", "hz", "hertz"),
     ("frequency", "1000", "khz", "kilohertz"),
     ("frequency", "1000000", "MHz", "megahertz"),
@@ -138,7 +139,7 @@ for _row in (
     (_PRESSURE, "100000000", "bar"),
     (_PRESSURE, "133322.387415", "mmhg", "torr"),
     ({"amount": 1, "length": -3}, "1000", "molar"),
-    ("inductance", "1", "henry"),
+    ({"mass": 1, "length": 2, "charge": -2}, "1000", "henry"),
 ):
     _unit(*_row)
 

@@ -281,6 +281,7 @@ def normalize_word(text: str) -> str:
     word = word if len(word) == 1 else re.sub(r"\s+", " ", word).casefold()
     word = re.sub(r"^(?:an?|the|on) (?=[a-z])", "", word)
     word = _DAYS.get(word.rstrip("."), word)
+    word = {"converges": "convergent", "diverges": "divergent"}.get(word, word)
     return "dne" if re.fullmatch("(?:(?:it|limit) )?(?:does ?(?:not|n['’]t) exist|doesn['’]t exist)", word) else word
 
 
