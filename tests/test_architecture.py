@@ -145,7 +145,7 @@ SUB_ROWS = {
         ("loading",),
         ("lora",),
         ("batch", "evaluation", "policy", "run_folder"),
-        ("imitation", "mixture", "plots", "remote"),
+        ("imitation", "mixture", "mirrors", "plots", "remote"),
         ("critic",),
         ("dry_run", "learner"),
         ("trainer",),

@@ -6,7 +6,7 @@ import json
 from contextlib import ExitStack
 from pathlib import Path
 
-from gem.errors import BadValue
+from gem.errors import BadValue, require
 from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import TrainConfig
 from gem.rl.environments import EnvSetting, wrapper_fns
@@ -19,6 +19,8 @@ def check_names(config: TrainConfig) -> None:
         _ = ENV_REGISTRY[env.id]
         check_wrappers(env)
     check_model_path(config.model)
+    if config.log is not None:
+        require(config.log, extra=config.log)
 
 
 def check_wrappers(env: EnvSetting) -> None:

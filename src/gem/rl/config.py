@@ -245,6 +245,9 @@ class TrainConfig:
     )
     checkpoint_every: int = _option(20, "updates between checkpoints")
     keep_trajectories: int = _option(4, "episodes of each batch written to trajectories.jsonl")
+    log: Literal["tensorboard", "wandb", "trackio"] | None = _option(
+        None, "also log the metrics to TensorBoard, Weights & Biases or Trackio; each needs the extra of its name"
+    )
     device: str = _option("cpu", "torch device of the model, e.g. cuda; auto takes a GPU if there is one")
     threads: int = _option(1, "torch threads; more than one slows down small models")
 

@@ -12,7 +12,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -30,6 +30,7 @@ from gem.rl.imitation import imitate_random_play
 from gem.rl.learner import Learner
 from gem.rl.loading import find_device
 from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
+from gem.rl.mirrors import MetricsMirror, open_mirror
 from gem.rl.mixture import Mixture, make_slots, players
 from gem.rl.monitor import TrainingMonitor
 from gem.rl.policy import CausalLMPolicy, build_policy, load_checkpoint
@@ -77,6 +78,7 @@ class Trainer:
         self.update, self.episodes, self.turns = 0, 0, 0
         self.passes = 0  # the newest evaluations in a row that reached config.until
         self.untrained: Metrics = {}
+        self._mirror: MetricsMirror | None = None
         self._saved: int | None = None  # the update of the newest checkpoint
         self._seconds_before = self._cpu_before = 0.0
         self._started, self._cpu_started = started, 0.0  # counted from the start of the process
@@ -178,6 +180,8 @@ class Trainer:
                 return
             self.save()
             on_untrained(self.untrained)
+        if self.config.log is not None and self._mirror is None and not self.done:
+            self._mirror = open_mirror(self.config.log, self.folder, asdict(self.config), self.update)
         while not self.done and not should_stop():
             metrics = self.step()
             on_update(metrics)
@@ -186,7 +190,9 @@ class Trainer:
         self.save()
 
     def close(self) -> None:
-        """Close the environments, and the connections to a server."""
+        """Close the environments, the mirror of the metrics, and the connections to a server."""
+        if self._mirror is not None:
+            self._mirror.close()
         if self.sampler is not None:
             self.sampler.close()
         self.mixture.close()
@@ -253,6 +259,8 @@ class Trainer:
         }
         self.folder.append_trajectories(one_of_each(batch, envs)[: self.config.keep_trajectories])
         self.folder.append_metrics(metrics)
+        if self._mirror is not None:
+            self._mirror.write(metrics)
         return metrics
 
     def _remote_sampler(self) -> RemoteSampler | None:
