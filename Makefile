@@ -46,6 +46,7 @@ format: $(VENV)/.dev  ## format the code and apply ruff's fixes
 docs: $(VENV)/.train $(VENV)/.dev  ## regenerate the references and recorded games
 	$(bin)/python scripts/docs.py
 	$(bin)/gem replay tests/playthroughs --update --ids 'game:*'
+	$(bin)/gem replay tests/playthroughs --update --ids 'tool:*'
 	$(bin)/gem replay tests/playthroughs --update --ids 'code:Warmup-*'
 
 clean:  ## remove the virtual environment and all caches

@@ -412,3 +412,18 @@ def test_a_run_stops_when_two_evaluations_in_a_row_reach_the_targets(tmp_path: P
     longer = Trainer.resume(str(tmp_path / "until"), steps=9)
     longer.run()
     assert longer.update == 6 and longer.reached
+
+
+def test_tool_results_are_not_trained_on_and_the_warm_up_teaches_calls_without_answers(tmp_path: Path):
+    few = SMALL | {"steps": 1, "imitation_steps": 60, "eval_episodes": 64, "keep_trajectories": 16}
+    config = TrainConfig(out=str(tmp_path), name="tool", env="tool:Lookup", wrappers="lookup_tool", **few)
+    with Trainer.start(config) as trainer:
+        trainer.run()
+    assert trainer.untrained["sampled"]["tool_calls"] > 0.3
+    assert trainer.untrained["sampled"]["success"] < 0.3
+    called = [t for t in read_jsonl(trainer.folder.path / "trajectories.jsonl") if t.turns[0].tool_calls]
+    assert called
+    for trajectory in called:
+        for sequence in trajectory.sequences():
+            trained = [i for i, mask in zip(sequence.ids_T, sequence.loss_mask_T, strict=True) if mask]
+            assert trained == [i for turn in trajectory.turns for i in turn.sampled_ids]

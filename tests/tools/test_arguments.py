@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
-from gem.tools.arguments import make_validator
+from gem.tools.arguments import make_validator, random_value
 from gem.tools.mcp_schema import schema_validator
 
 NULLABLE = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
@@ -108,3 +109,22 @@ def test_an_invalid_schema_never_raises(schema):
     assert isinstance(make_validator(schema)({"a": 1}), str)
     assert isinstance(error({"a": 1}, schema), str)
     assert isinstance(error({"a": 1}, {"type": "object", **schema}), str)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer", "minimum": 5, "maximum": 6},
+        {"type": "string", "enum": ["a", "b"]},
+        {"type": "string", "minLength": 3},
+        {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+        {"type": "array", "items": {"type": "number"}, "minItems": 2},
+        {"type": "object", "properties": {"y": {"type": "integer"}}, "required": ["y"]},
+    ],
+    ids=str,
+)
+def test_random_arguments_are_valid(schema):
+    parameters = {"type": "object", "properties": {"x": schema, "z": {"type": "string"}}, "required": ["x"]}
+    for seed in range(20):
+        arguments = random_value(parameters, random.Random(seed))
+        assert set(arguments) == {"x"} and make_validator(parameters)(arguments) == ""

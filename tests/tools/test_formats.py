@@ -555,3 +555,15 @@ class TestArgumentKeys:
     def test_a_call_with_another_key_does_not_run_without_its_arguments(self):
         call = invalid('<tool_call>{"name": "now", "args": {"zone": "UTC"}}</tool_call>', "hermes")
         assert call.reason == "unknown key 'args'; write the \"arguments\""
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "call",
+    [CALL, ToolCall("now", {}), ToolCall("python", {"code": "print(1)"}), ToolCall("search", {"query": "x"})],
+    ids=str,
+)
+def test_a_call_that_is_written_is_read_again(name, call):
+    format = get_format(name)
+    message = format.read(format.write(call, TOOLS), TOOLS)
+    assert [(c.name, c.arguments) for c in message.calls] == [(call.name, call.arguments)]

@@ -123,6 +123,15 @@ SPECS: list[EnvSpec] = [
         "Find a secret integer from the hints 'too low' and 'too high'.",
         oracle_sees="observation",
     ),
+    EnvSpec(
+        id="tool:Lookup",
+        entry_point="gem.envs.lookup:LookupEnv",
+        reward_range=(FORMAT_ERROR, 1.0),
+        oracle="gem.envs.lookup:Oracle",
+        oracle_sees="state",
+        baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], BASELINE),
+        description="Say which digit is in a drawer, which only the tool of --wrappers lookup_tool shows.",
+    ),
     *_game(
         "Mastermind",
         "mastermind",

@@ -33,7 +33,7 @@ def check_wrappers(env: EnvSetting) -> None:
             f"wrappers of {env.id}: {names[history[0]]} and {names[history[1]]} would show the history twice"
         )
     for name in names[history[0] + 1 :] if history else []:
-        if name.startswith(("python_tool", "search_tool")):
+        if name.startswith(("python_tool", "search_tool", "lookup_tool")):
             raise BadValue(
                 f"wrappers of {env.id}: {name} must come before {names[history[0]]}, which shows its results"
             )

@@ -178,3 +178,9 @@ def _id_and_weight(text: str) -> dict[str, Any]:
         return {"id": env_id, "weight": float(weight)} if equals else {"id": env_id}
     except ValueError:
         raise BadValue(f"env takes ID or ID=WEIGHT, got {text!r}") from None
+
+
+def tool_wrappers(env: EnvSetting) -> list[Callable[[Any], Any]]:
+    """Return the wrappers of a setting that add tools."""
+    names = [name.strip() for name in (env.wrappers or "").split(",")]
+    return get_wrapper_fns(",".join(name for name in names if "_tool" in name))

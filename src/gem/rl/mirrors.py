@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from gem.errors import require
@@ -32,7 +32,12 @@ def open_mirror(kind: str, folder: RunFolder, config: Mapping[str, Any], update:
     Raises:
         MissingDependency: the library is not installed.
     """
-    return {"tensorboard": _TensorBoard, "wandb": _WeightsAndBiases, "trackio": _Trackio}[kind](folder, config, update)
+    kinds: dict[str, Callable[[RunFolder, Mapping[str, Any], int], MetricsMirror]] = {
+        "tensorboard": _TensorBoard,
+        "wandb": _WeightsAndBiases,
+        "trackio": _Trackio,
+    }
+    return kinds[kind](folder, config, update)
 
 
 def scalars(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:

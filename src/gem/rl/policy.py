@@ -19,6 +19,7 @@ from gem.conversation import ChatFormat
 from gem.errors import BadValue
 from gem.policies import Reply, Request
 from gem.rl.config import TrainConfig
+from gem.rl.environments import tool_wrappers
 from gem.rl.loading import find_device, load_pretrained, save_pretrained
 from gem.rl.lora import ALL_LINEAR, add_lora, load_lora, save_merged
 from gem.rl.memory import explained_memory_errors, sampling_advice
@@ -273,7 +274,7 @@ def build_policy(config: TrainConfig) -> CausalLMPolicy:
         MissingDependency: when the extra [train] or, for LoRA, [lora] is not installed.
     """
     if config.model is None:
-        corpora = [collect_corpus(env.id, config.seed, env.kwargs) for env in config.envs]
+        corpora = [collect_corpus(env.id, config.seed, env.kwargs, tool_wrappers(env)) for env in config.envs]
         corpus = Corpus(*(list(chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
         tokenizer = build_tokenizer([*corpus.observations, *corpus.actions])
         model = build_model(tokenizer, config.seed)

@@ -6,7 +6,8 @@ like any model given with ``--model``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 from gem.errors import require
@@ -29,10 +30,15 @@ class Corpus(NamedTuple):
     actions: list[str]
 
 
-def collect_corpus(env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None) -> Corpus:
-    """Play episodes of random legal actions and return all their text."""
+def collect_corpus(
+    env_id: str,
+    seed: int,
+    env_kwargs: Mapping[str, Any] | None = None,
+    wraps: Sequence[Callable[[Any], Any]] = (),
+) -> Corpus:
+    """Play episodes of random legal actions and return all their text. ``wraps`` adds tools, whose calls count too."""
     corpus = Corpus([], [])
-    with make(env_id, **(env_kwargs or {})) as env:
+    with reduce(lambda inner, wrap: wrap(inner), wraps, make(env_id, **(env_kwargs or {}))) as env:
         for episode in range(CORPUS_EPISODES):
             observation, _ = env.reset(seed=derive(seed, "tokenizer", episode))
             corpus.observations.append(str(observation))

@@ -7,6 +7,7 @@ because schemas from servers may use any keyword.
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -208,3 +209,32 @@ def _sized(kind: Any, schema: Schema, least: str, most: str) -> Any:
 def _literal(values: Sequence[Any]) -> Any:
     kinds = {type(value) for value in values}
     return Literal[tuple(values)] if kinds <= {str, int} and len(kinds) else Any
+
+
+def random_value(schema: Mapping[str, Any], rng: random.Random) -> Any:
+    """Return a random value for the common parts of JSON Schema. Objects have their required properties only.
+
+    Integers are from 0 to 9 and texts a letter, unless the schema has limits, choices or examples.
+    """
+    for key in ("enum", "examples"):
+        if schema.get(key):
+            return rng.choice(list(schema[key]))
+    if "const" in schema:
+        return schema["const"]
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if options:
+        return random_value(rng.choice(list(options)), rng)
+    kind = schema.get("type", "object")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        properties = schema.get("properties", {})
+        names = schema.get("required", ())
+        return {name: random_value(properties.get(name, {"type": "string"}), rng) for name in names}
+    if kind in ("integer", "number"):
+        low = int(schema.get("minimum", 0))
+        return rng.randint(low, max(low, int(schema.get("maximum", low + 9))))
+    if kind == "array":
+        items = schema.get("items", {"type": "string"})
+        return [random_value(items, rng) for _ in range(int(schema.get("minItems", 1)))]
+    values: dict[str, Any] = {"boolean": rng.random() < 0.5, "null": None}
+    return values.get(kind, rng.choice("abcdefgh") * max(1, int(schema.get("minLength", 1))))

@@ -8,6 +8,7 @@ the agent's text themselves. ToolEnvWrapper supports both kinds of tools.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from gem._internal.annotations import check_arguments
 from gem._internal.text import shorten
 from gem.errors import BadValue, did_you_mean
 from gem.messages import ToolCall, ToolErrorType, ToolResult
-from gem.tools.arguments import Validator, make_validator
+from gem.tools.arguments import Validator, make_validator, random_value
 from gem.tools.formats import TAGS, CallFormat, InvalidCall, ParsedMessage
 from gem.tools.formats.base import Function
 
@@ -65,6 +66,14 @@ class BaseTool:
     def argument_validator(self, function: Function) -> Validator:
         """Return a validator for the arguments of a function. A call with invalid arguments is not executed."""
         return make_validator(function.parameters)
+
+    def random_arguments(self, function: Function, rng: random.Random) -> dict[str, Any]:
+        """Return valid arguments that are chosen at random, for the warm-up of a new model. They solve no task."""
+        found: dict[str, Any] = random_value(function.parameters, rng)
+        return found
+
+    def attach(self, env: Any) -> None:
+        """Receive the environment that the tool is used in, once, from ToolEnvWrapper. Most tools do not need it."""
 
     def call(self, call: ToolCall) -> ToolResult:
         """Execute a call whose arguments are valid.
@@ -225,6 +234,13 @@ class ToolSet:
             texts = [self.format.describe(self.tools), *(tool.instruction_string() for tool in self.text_tools)]
             return "\n".join(text for text in texts if text)
         return TAGS.describe(self._all_tools) if self._all_tools else ""
+
+    def random_call(self, rng: random.Random) -> ToolCall | None:
+        """Return a call with random arguments, or None if there are no functions."""
+        if not self._entries:
+            return None
+        entry = rng.choice(list(self._entries.values()))
+        return ToolCall(entry.function.name, entry.tool.random_arguments(entry.function, rng))
 
     def names_function_in(self, message: ParsedMessage) -> bool:
         """Return whether a message contains a call, valid or invalid, to a function of these tools."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import textwrap
 from dataclasses import replace
@@ -94,6 +95,9 @@ class PythonCodeTool(BaseTool):
 
     def functions(self) -> list[Function]:
         return self._functions
+
+    def random_arguments(self, function: Function, rng: random.Random) -> dict[str, Any]:
+        return {"code": f"print({rng.randint(0, 9)} {rng.choice('+-*')} {rng.randint(0, 9)})"}
 
     def call(self, call: ToolCall) -> ToolResult:
         code = extract_code(call.arguments["code"])

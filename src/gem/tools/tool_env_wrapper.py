@@ -140,6 +140,8 @@ class ToolEnvWrapper(EnvWrapper):
         if getattr(getattr(env, "unwrapped", env), "answers_in_fences", False):
             for tool in self.tools:
                 tool.fences = ()
+        for tool in self.tools:
+            tool.attach(env)
         self._tool_set = ToolSet(self.tools, self.call_format)
         self.tool_counts = ToolCounts()
         self._inline: bool | None = None
@@ -191,6 +193,13 @@ class ToolEnvWrapper(EnvWrapper):
         if self._runs_inline():
             return self._env_step(message, *self.env.step(action))
         return self._env_step(message, *await asyncio.to_thread(self.env.step, action))
+
+    def sample_random_action(self) -> str:
+        """Return a call with random arguments half of the time, while calls are left, and else an action."""
+        call = None if self._is_spent() else self._tool_set.random_call(self.action_rng)
+        if call is None or self.action_rng.random() < 0.5:
+            return super().sample_random_action()
+        return self.call_format.write(call, self._tool_set.tools)
 
     def close(self) -> None:
         with ExitStack() as closing:  # close the environment and all tools, even if one close() raises

@@ -11,7 +11,11 @@ from gem.errors import UnknownArgument, did_you_mean
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
 
-_TOOLS = {"python": "gem.tools.python_code_tool:PythonCodeTool", "search": "gem.tools.search_tool:SearchTool"}
+_TOOLS = {
+    "python": "gem.tools.python_code_tool:PythonCodeTool",
+    "search": "gem.tools.search_tool:SearchTool",
+    "lookup": "gem.tools.lookup_tool:LookupTool",
+}
 _MAX_USES = 5  # maximum number of tool calls per episode; the published default
 
 
@@ -42,6 +46,7 @@ WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
     "python_tool_no_int_reward_last_line_error": partial(_with_tool, **_LAST_LINE),
     "search_tool": partial(_with_tool, **_SEARCH, tool_reward=0.3),
     "search_tool_no_int_reward": partial(_with_tool, **_SEARCH),
+    "lookup_tool": partial(_with_tool, tool="lookup", tool_arguments={}),
     "concat": ObservationWrapper,
     "concat_with_action": partial(ObservationWrapper, include_action=True),
     "concat_chat": partial(ObservationWrapper, include_action=True, include_chat_template=True),

@@ -105,6 +105,11 @@ class CallFormat(ABC):
     def instructions(self, functions: Sequence[Function]) -> str:
         """Return the part of the prompt that explains how to call the functions."""
 
+    def write(self, call: ToolCall, tools: Sequence[FormattedTool]) -> str:
+        """Return the text of a call in this format, which find() reads."""
+        data = {"name": call.name, "arguments": call.arguments}
+        return f"<tool_call>\n{json.dumps(data, ensure_ascii=False)}\n</tool_call>"
+
     def describe(self, tools: Sequence[FormattedTool]) -> str:
         """Return the part of the prompt that explains how to call the tools; "" if the tools have no functions."""
         functions = [function for tool in tools for function in tool.functions()]

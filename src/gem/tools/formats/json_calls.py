@@ -143,6 +143,10 @@ class OpenAIFormat(CallFormat):
         message = self._read_text(text, tools)
         return list(message.calls), len(text) if message.calls else 0
 
+    def write(self, call: ToolCall, tools: Sequence[FormattedTool]) -> str:
+        function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+        return json.dumps({"content": "", "tool_calls": [{"type": "function", "function": function}]})
+
     def instructions(self, functions: Sequence[Function]) -> str:
         if not self.prompt:
             return ""
@@ -197,6 +201,9 @@ class ReActFormat(CallFormat):
             if isinstance(call, ToolCall) or _PLAIN_ACTION.match(match[0]):
                 return [call], end
         return [], 0
+
+    def write(self, call: ToolCall, tools: Sequence[FormattedTool]) -> str:
+        return f"Action: {call.name}\nAction Input: {json.dumps(call.arguments, ensure_ascii=False)}"
 
     def instructions(self, functions: Sequence[Function]) -> str:
         return (

@@ -6,6 +6,7 @@ ignored, because it may contain results that the agent made up.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -67,6 +68,15 @@ class TagFormat(CallFormat):
             f'<{_NAMED}><tool_name>name</tool_name><arguments>{{"argument": value}}</arguments></{_NAMED}>\n'
             f"Functions:\n{listing(functions)}"
         )
+
+    def write(self, call: ToolCall, tools: Sequence[FormattedTool]) -> str:
+        for tool in tools:
+            content = call.arguments.get(tool.tag_argument)
+            own = tool.tag is not None and tool.functions()[0].name == call.name
+            if own and isinstance(content, str) and len(call.arguments) == 1:
+                return f"<{tool.tag}>{content}</{tool.tag}>"
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        return f"<{_NAMED}><tool_name>{call.name}</tool_name><arguments>{arguments}</arguments></{_NAMED}>"
 
     def describe(self, tools: Sequence[FormattedTool]) -> str:
         texts = [tool.instruction_string() for tool in tools]
