@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import runpy
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +17,7 @@ from gem.integrations.sequences import pack_episode, rebn
 from gem.integrations.tasks import EpisodePool
 from gem.integrations.tinker import reinforce, sampler, training_data
 
-from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check
+from .contract import GAME, GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check
 
 
 class SamplingClient:
@@ -162,3 +164,11 @@ def test_the_samples_of_all_episodes_are_in_flight_together(reference):
         return await asyncio.gather(*(pool.play(task, reply) for task in GAME_TASKS))
 
     assert len(asyncio.run(play())) == len(GAME_TASKS)
+
+
+def test_the_example_trains(reference, capsys):
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples/tinker/train.py"))
+    client = TrainingClient(reference)
+    options = example["parser"]().parse_args(["--env", GAME, "--steps", "2", "--groups", "4", "--group-size", "2"])
+    asyncio.run(example["train"](client, options))
+    assert capsys.readouterr().out.count("'reward'") == 2 and [len(data) for data in client.data] == [8, 8]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
+from pathlib import Path
 
 import pytest
 
@@ -216,8 +218,6 @@ def test_the_environment_shows_one_tool_and_its_arguments():
 
 def test_training_through_the_environment_factory_changes_the_parameters(reference, tmp_path):
     """TRL's own loop of tool calls plays the oracle's first action, or gives no action, and updates twice."""
-    from pathlib import Path
-
     import trl
 
     templates = Path(trl.__file__).parent / "chat_templates"
@@ -249,3 +249,13 @@ def test_training_through_the_environment_factory_changes_the_parameters(referen
     assert rewards == pytest.approx([0.1, 0.1]), "one of the ten guesses of each group is right"
     before, after = (dict(model.named_parameters()) for model in (reference.model, trainer.model))
     assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_the_example_trains_on_both_environments(reference, tmp_path):
+    main = runpy.run_path(str(Path(__file__).parents[2] / "examples/trl/train.py"))["main"]
+    small = ["--model", str(reference.folder), "--cpu", "--steps", "1", "--num-envs", "4", "--group-size", "2"]
+    small += ["--max-new-tokens", "8", "--output", str(tmp_path)]
+    for environment in (["game:GuessTheNumber-v0-easy"], ["math:Arithmetic", "--wrappers", "python_tool,concat_chat"]):
+        trainer = main([*small, "--env", *environment])
+        assert len(trainer.rollout_func.episodes) == 4
+        assert trainer.rollout_func.episodes[0].trajectory.env_id == environment[0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from gem.errors import MissingDependency
 pytest.importorskip("tomllib")
 from gem.integrations.versions import check_framework, frameworks
 
+ROOT = Path(__file__).parents[2]
 NAMES = sorted(frameworks())
 
 
@@ -48,3 +51,15 @@ def test_an_unsupported_version_says_which_are_supported(version, installed):
     installed(version)
     with pytest.raises(MissingDependency, match=r"supports 1.16 up to below 2; pip install 'trl>=1.16,<2'"):
         check_framework("trl")
+
+
+def test_the_table_of_the_document_is_that_of_the_recorded_results():
+    scripts = runpy.run_path(str(ROOT / "scripts/integrations.py"))
+    page = (ROOT / "docs/frameworks.md").read_text(encoding="utf-8")
+    assert scripts["document"]() == page.partition(scripts["BEGIN"])[2].partition(scripts["END"])[0]
+
+
+def test_every_framework_has_an_adapter_and_a_contract_test():
+    for name in NAMES:
+        assert (ROOT / f"src/gem/integrations/{name}.py").is_file()
+        assert (ROOT / f"tests/integrations/test_{name}.py").is_file()
