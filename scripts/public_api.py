@@ -63,6 +63,13 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("gem.conversation", "ChatFormat History"),
         ],
     ),
+    "Training frameworks": (
+        "Rows of datasets, and episodes as token sequences, for adapters; see docs/frameworks.md.",
+        [
+            ("gem.integrations.tasks", "EnvTask EpisodePool make_tasks"),
+            ("gem.integrations.sequences", "pack_episode PackedEpisode TrainingSequence"),
+        ],
+    ),
     "Evaluation": (
         "Score a policy, with intervals.",
         [
