@@ -8,7 +8,7 @@ pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
 # Exported, so that the package's build environment is pinned as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test test-viewer fuzz attack attack-all check format docs clean
+.PHONY: help demo test test-viewer test-exchange fuzz attack attack-all check format docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -24,6 +24,11 @@ fuzz: $(VENV)/.train $(VENV)/.dev  ## grade math answers with fresh seeds, besid
 
 test-viewer: $(VENV)/.viewer  ## test gem view in headless Chromium (Debian: apt-get install chromium chromium-driver)
 	GEM_TEST_VIEWER=1 GEM_AXE=$(VENV)/axe/node_modules/axe-core/axe.min.js $(bin)/pytest -rs tests/viewer
+
+test-exchange: $(VENV)/.dev  ## test the exports and imports of gem eval with inspect-ai and verifiers, in an environment of their own
+	test -x build/exchange/bin/python || $(PYTHON) -m venv build/exchange
+	PIP_CONSTRAINT= build/exchange/bin/python -m pip install --quiet --disable-pip-version-check inspect-ai==0.3.285 verifiers==0.4.0
+	$(bin)/pytest -rs tests/evaluate/test_exchange.py
 
 attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, in two settings
 	$(bin)/pytest -m attack

@@ -135,7 +135,7 @@ SUB_ROWS = {
         ("metrics", "options", "records", "tasks"),
         ("report", "suites"),
         ("compare", "exchange", "run"),
-        ("inspect_logs", "rescore", "verifiers_traces"),
+        ("inspect_logs", "plot", "rescore", "verifiers_traces"),
         ("__init__",),
     ],
     "rl": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 import re
@@ -36,11 +37,14 @@ def test_a_policy_is_scored_and_the_records_and_reports_are_written(capsys, tmp_
         and "10/10 done" in out
     )
     folder = tmp_path / "evals" / "oracle"
-    assert {p.name for p in folder.iterdir()} == {
+    if importlib.util.find_spec("matplotlib"):
+        assert (folder / "scores.png").read_bytes().startswith(b"\x89PNG")
+    assert {p.name for p in folder.iterdir()} - {"scores.png"} == {
         "eval.json",
         "failures.jsonl",
         "report.json",
         "report.md",
+        "report.tex",
         "trajectories.jsonl",
     }
     assert len(list(read_jsonl(folder / "trajectories.jsonl"))) == 10
@@ -256,7 +260,7 @@ class TestEndpoints:
         assert (body["temperature"], body["top_k"], body["messages"][0]["content"]) == (0.5, 3, "Hi")
         assert headers["authorization"] == "Bearer sesame-1234"
         written = [file for file in tmp_path.rglob("*") if file.is_file()]
-        assert written and not any("sesame" in file.read_text() for file in written)
+        assert written and not any(b"sesame" in file.read_bytes() for file in written)
         assert "sesame" not in capsys.readouterr().out
         settings = json.loads((tmp_path / "evals/m-1/eval.json").read_text())
         assert settings["policy"]["sampling"]["temperature"] == 0.5

@@ -46,6 +46,16 @@ def test_the_tables_name_every_column_and_escape_their_separator():
     assert len(report.envs[0].cells()) == len(report.columns)
 
 
+def test_the_latex_table_escapes_names_and_leaves_unknown_scores_empty():
+    envs = [env_score({"a": [right()]}, name="a_b&{c}\\", id="x"), env_score({"a": [None]}, name="y", id="y")]
+    lines = EvalReport(model="m\n%", envs=envs).to_latex().splitlines()
+    assert lines[0] == "% Evaluation of m %" and lines[-1] == r"\end{tabular}"
+    assert lines[5].startswith(r"a\_b\&\{c\}\textbackslash{} & 1 & 1.000 & [0.207, 1.000] &") and lines[5].endswith(
+        r"\\"
+    )
+    assert lines[6] == r"y & 0 &  &  &  &  \\"
+
+
 def test_an_environment_is_found_by_its_name():
     with pytest.raises(BadValue, match="no environment 'y' in the report; there are x"):
         EvalReport(model="m", envs=[env_score({"a": [right()]}, name="x", id="x")])["y"]

@@ -6,7 +6,7 @@ greedily without --temperature; --checkpoint RUN --seeds run repeats the last ev
 
 --env names environments, or --suite a list of them: offline (the default; needs no download), games, math and qa (those
 of the GEM paper), or a TOML file. Each task is played --rollouts times, each exactly once. Files go to --out:
-trajectories.jsonl, report.md, report.json.
+trajectories.jsonl, report.md, report.json, report.tex and, with matplotlib, scores.png.
 
 A reply cut at its limit, a full context and a refusal are scored outcomes. An outage is not: failed samples are played
 again, and those that remain are in no mean. If more than 2 % of the samples fail, the exit code is 1.
@@ -33,7 +33,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -53,9 +53,10 @@ from gem.cli.eval_policies import (
 )
 from gem.cli.flags import flag
 from gem.cli.output import print_json
-from gem.errors import BadValue, EndpointError, did_you_mean
+from gem.errors import BadValue, EndpointError, MissingDependency, did_you_mean
 from gem.evaluate import EvalEnv, EvalReport, evaluate, load_suite
 from gem.evaluate.metrics import tasks_needed
+from gem.evaluate.plot import draw_scores
 from gem.evaluate.records import check_free, read_settings
 from gem.evaluate.report import MAX_FAILED_SHARE
 from gem.evaluate.suites import DEFAULT
@@ -140,6 +141,8 @@ def run(config: Config) -> int:
             how = f"Continue with: gem eval --resume {shlex.quote(out)}" if Path(out).is_dir() else "Nothing was kept."
             console.print(f"Stopped. {how}", soft_wrap=True, markup=False)
             return INTERRUPTED
+    with suppress(MissingDependency):  # the picture needs the extra [plot]
+        draw_scores(report, Path(out) / "scores.png")
     if config.json:
         print_json(report.to_json())
     else:

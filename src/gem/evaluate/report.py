@@ -19,7 +19,7 @@ from gem.errors import BadValue
 from gem.evaluate.metrics import Estimate, mean_interval, pass_at_k, pass_hat_k
 from gem.trajectory import Trajectory
 
-REPORT, MARKDOWN = "report.json", "report.md"
+REPORT, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
 MAX_FAILED_SHARE = 0.02  # of the samples; above it the score is not to be trusted
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan, "t")
 _COLUMNS = (
@@ -236,6 +236,25 @@ class EvalReport:
         table = "\n".join("| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows)
         return f"# Evaluation of {self.model}\n\n{table}\n\n" + "\n".join(f"- {line}" for line in self.notes()) + "\n"
 
+    def to_latex(self) -> str:
+        """Return a tabular of the scores with intervals, for a paper; it needs no package."""
+        rows = [["environment", "samples", "score", "95\\,\\% interval", "solved", "95\\,\\% interval"]]
+        for env in self.envs:
+            cells = [_latex(env.name), str(env.done)]
+            for found in (env.score, env.solved):
+                cells.append("" if math.isnan(found.value) else f"{found.value:.3f}")
+                cells.append("" if math.isnan(found.low) else f"[{found.low:.3f}, {found.high:.3f}]")
+            rows.append(cells)
+        lines = [" & ".join(row) + r" \\" for row in rows]
+        head = [
+            f"% Evaluation of {' '.join(self.model.split())}",
+            r"\begin{tabular}{lrrcrc}",
+            r"\hline",
+            lines[0],
+            r"\hline",
+        ]
+        return "\n".join([*head, *lines[1:], r"\hline", r"\end{tabular}"]) + "\n"
+
     def notes(self) -> list[str]:
         """Return lines on pass@k, failures, and how the intervals are meant."""
         lines = ["score: mean reward per episode; solved: share of episodes; both with 95 % intervals over tasks."]
@@ -295,6 +314,11 @@ def _plain(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return [_plain(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def _latex(text: str) -> str:
+    escaped = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(escaped.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)
 
 
 def _cell(text: str) -> str:

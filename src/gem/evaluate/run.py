@@ -15,7 +15,7 @@ from gem._internal.text import short_repr
 from gem.errors import BadValue, EndpointError, GemError, InfraError
 from gem.evaluate.options import EvalOptions
 from gem.evaluate.records import EvalFolder
-from gem.evaluate.report import MARKDOWN, REPORT, EnvScore, EvalReport, Sample, env_score
+from gem.evaluate.report import LATEX, MARKDOWN, REPORT, EnvScore, EvalReport, Sample, env_score
 from gem.evaluate.tasks import EvalEnv, OracleActions, TaskSet, plan_tasks
 from gem.policies import Policy, RandomPolicy, ScriptedPolicy
 from gem.registry import ENV_REGISTRY
@@ -187,6 +187,7 @@ class EvalRun:
         if folder is not None:
             folder.write(REPORT, json.dumps(report.to_json(), indent=1) + "\n")
             folder.write(MARKDOWN, report.to_markdown())
+            folder.write(LATEX, report.to_latex())
         return report
 
     def numbers(self, i: int) -> range:

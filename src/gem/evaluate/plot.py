@@ -1,0 +1,34 @@
+"""The scores of an evaluation as a picture, with their intervals. Needs the extra [plot]."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from gem.errors import require
+from gem.evaluate.report import EvalReport
+
+
+def draw_scores(report: EvalReport, path: str | os.PathLike[str]) -> None:
+    """Save a PNG with the score and the solved share of each environment, and their 95 % intervals.
+
+    Raises:
+        MissingDependency: without matplotlib.
+    """
+    figure_module = require("matplotlib.figure", extra="plot")
+    envs = [env for env in report.envs if not math.isnan(env.score.value)]
+    figure = figure_module.Figure(figsize=(7, 1.2 + 0.45 * max(1, len(envs))), layout="constrained")
+    axes = figure.subplots()
+    for offset, name, mark in ((-0.12, "score", "o"), (0.12, "solved", "s")):
+        found = [getattr(env, name) for env in envs]
+        widths = [[max(0.0, e.value - e.low) for e in found], [max(0.0, e.high - e.value) for e in found]]
+        values, places = [e.value for e in found], [i + offset for i in range(len(envs))]
+        finite = [[0.0 if math.isnan(width) else width for width in side] for side in widths]
+        axes.errorbar(values, places, xerr=finite, fmt=mark, capsize=3, label=name)
+    axes.set_yticks(range(len(envs)), [env.name.replace("$", r"\$") for env in envs])
+    axes.invert_yaxis()
+    axes.set_xlabel("mean over tasks, with 95 % interval")
+    axes.set_title(f"Evaluation of {report.model}".replace("$", r"\$"), fontsize="medium")
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
