@@ -62,6 +62,36 @@ def test_the_critic_starts_at_0_and_learns_the_value_of_each_state():
     assert losses[-1][0] < 0.01 * losses[0][0]
 
 
+def test_a_shared_critic_learns_on_the_model_of_the_policy():
+    model = LastToken()
+    critic = Critic(model, 0, learning_rate=0.03, max_norm=1.0, shared=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.03)
+    batch = pack([chain(StopReason.MAX_TURNS)] * 3)
+    targets = [np.array([0.5, 1.0])] * 3
+    assert critic.values(batch, 2) == [[0.0, 0.0]] * 3
+    assert [name for name, _ in critic.network.named_parameters()] == ["head.weight", "head.bias"]
+    losses = []
+    for _ in range(60):
+        optimizer.zero_grad()
+        critic.optimizer.zero_grad()
+        losses.append(critic.accumulate(batch, targets, 0.5, size=2))
+        optimizer.step()
+        critic.step()
+    assert np.array(critic.values(batch, 2)) == pytest.approx(np.array(targets), abs=0.05)
+    assert losses[-1] < 0.01 * losses[0]
+    assert not torch.equal(model.embedding.weight, torch.eye(8))
+
+
+def test_the_gradient_of_a_minibatch_does_not_depend_on_its_parts():
+    batch, targets = pack([chain(StopReason.MAX_TURNS)] * 3), [np.array([0.5, 1.0])] * 3
+    gradients = []
+    for size in (None, 1, 2):
+        critic = Critic(LastToken(), 0, learning_rate=0.03, max_norm=1.0, shared=True)
+        critic.accumulate(batch, targets, size=size)
+        gradients.append(critic.network["head"].weight.grad)
+    assert all(torch.allclose(g, gradients[0]) for g in gradients)
+
+
 def test_a_critic_whose_gradient_is_not_finite_names_its_learning_rate():
     critic = Critic(LastToken(), 0, learning_rate=0.03, max_norm=1.0)
     batch = pack([chain(StopReason.MAX_TURNS)])

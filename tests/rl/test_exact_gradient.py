@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,11 +20,12 @@ import torch
 from exact_gradient import TabularPolicy, all_episodes, all_trees, exact_gradient, gradient
 from torch import Tensor
 
+import gem.rl.critic
 from gem.rl import advantages
 from gem.rl.advantages import Estimator
 from gem.rl.batch import Example, collate
 from gem.rl.config import TrainConfig
-from gem.rl.critic import prompt_ends
+from gem.rl.critic import Critic, prompt_ends
 from gem.rl.learner import Learner
 from gem.rollout import BranchPlan
 
@@ -47,7 +49,7 @@ class AnyValues:
 
 
 def expected_gradient(
-    policy: TabularPolicy, size: int, *, kl_to: TabularPolicy | None = None, **options: Any
+    policy: TabularPolicy, size: int, *, kl_to: TabularPolicy | None = None, critic: Any = None, **options: Any
 ) -> Tensor:
     """Return the expectation over all batches of `size` episodes of the descent direction of the learner's loss."""
     settings = {"epochs": 1, "clip": None, "aggregation": "constant", "loss_constant": 1.0, "kl": 0.0} | options
@@ -56,7 +58,7 @@ def expected_gradient(
     config = TrainConfig(batch=size * 4, minibatch=size, **settings)
     learner = Learner(config, policy)  # type: ignore[arg-type]
     learner.reference = kl_to  # type: ignore[assignment]
-    learner.critic = AnyValues() if config.advantage == "gae" else None  # type: ignore[assignment]
+    learner.critic = (critic or AnyValues()) if config.advantage == "gae" else None  # type: ignore[assignment]
     played = [
         (policy.probability(e).item(), e.trajectory([x.item() for x in policy.logps(e)], group=0)) for e in EPISODES
     ]
@@ -101,6 +103,45 @@ def test_an_unbiased_estimator_has_the_exact_gradient_in_expectation(name):
     policy = TabularPolicy()
     size, gamma, options = UNBIASED[name]
     assert_equal(expected_gradient(policy, size, **options), exact_gradient(policy, gamma))
+
+
+class Tokens(torch.nn.Module):
+    """A model whose hidden state at a position is an arbitrary vector for the token there."""
+
+    device = torch.device("cpu")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(8, 4)
+        torch.nn.init.normal_(self.embedding.weight, generator=torch.Generator().manual_seed(0))
+
+    def get_input_embeddings(self) -> torch.nn.Embedding:
+        return self.embedding
+
+    def forward(self, input_ids: Tensor, **options: Any) -> Any:
+        return SimpleNamespace(hidden_states=[self.embedding(input_ids)])
+
+
+def shared_critic() -> Critic:
+    """Return a shared critic with arbitrary values, which depend on the token that they are read at."""
+    critic = Critic(Tokens(), 0, learning_rate=0.1, max_norm=1.0, shared=True)
+    torch.nn.init.ones_(critic.network["head"].weight)
+    return critic
+
+
+def test_the_values_of_a_shared_critic_leave_the_gradient_exact():
+    options = UNBIASED["gae"][2]
+    assert_equal(
+        expected_gradient(TabularPolicy(), 1, critic=shared_critic(), **options), exact_gradient(TabularPolicy(), GAMMA)
+    )
+
+
+def test_values_that_are_read_one_token_later_are_found(monkeypatch):
+    ends = gem.rl.critic.prompt_ends
+    monkeypatch.setattr(gem.rl.critic, "prompt_ends", lambda example: [(t + 1, k) for t, k in ends(example)])
+    options = UNBIASED["gae"][2]
+    found = expected_gradient(TabularPolicy(), 1, critic=shared_critic(), **options)
+    assert (found - exact_gradient(TabularPolicy(), GAMMA)).abs().max() > 1e-3
 
 
 def late_turns(batch: list[Any]) -> list[Any]:

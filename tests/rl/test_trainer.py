@@ -136,6 +136,7 @@ GIGPO = {"advantage": "gigpo", "group_size": 4, "slots": 6, "refill_groups": Tru
 GIGPO |= {"aggregation": "sequence-mean", "truncated_is": 2.0, "kl_in": "reward"}
 GAE = {"advantage": "gae", "critic_warmup": 1, "loss": "cispo", "aggregation": "constant", "loss_constant": 10.0}
 
+SHARED = {"advantage": "gae", "critic": "shared", "critic_weight": 0.3, "critic_warmup": 1, "batch_scale": "std"}
 BRANCH = {"advantage": "branch", "branch_width": 2, "branch_turns": 2, "branch_train": True, "slots": 20, "gamma": 0.9}
 BRANCH |= {"aggregation": "sequence-mean", "truncated_is": 2.0, "kl_in": "reward"}
 
@@ -145,9 +146,10 @@ BRANCH |= {"aggregation": "sequence-mean", "truncated_is": 2.0, "kl_in": "reward
     [
         (GIGPO, {"groups_dropped", "groups_equal"}),
         (GAE, {"value_loss", "explained_variance"}),
+        (SHARED, {"value_loss", "explained_variance"}),
         (BRANCH, {"branches", "branch_tokens"}),
     ],
-    ids=["gigpo", "gae", "branch"],
+    ids=["gigpo", "gae", "shared", "branch"],
 )
 def test_a_run_with_another_algorithm_resumes_bit_identically(algorithm, metrics, tmp_path: Path):
     few = SMALL | {"steps": 2, "checkpoint_every": 1, "imitation_steps": 5}

@@ -29,6 +29,7 @@ TRUNCATED_IS = 2.0  # default with a sampler of another engine
 _POSITIVE = (
     "learning_rate",
     "critic_learning_rate",
+    "critic_weight",
     "max_grad_norm",
     "temperature",
     "clip",
@@ -162,10 +163,18 @@ class TrainConfig:
     branch_train: bool = _option(
         False, "branch: also train on the continuations, weighted so that each state keeps its share under the policy"
     )
-    critic_learning_rate: float | None = _option(
-        None, "gae: learning rate of the critic, a copy of the model with a value head; default: --learning-rate"
+    critic: Literal["separate", "shared"] | None = _option(
+        None,
+        "gae: a copy of the model with a value head, or a value head on the model itself, whose loss is added to that "
+        "of the policy; default: separate",
     )
-    critic_warmup: int | None = _option(None, "gae: first updates in which only the critic learns; default: 0")
+    critic_weight: float | None = _option(None, "gae: weight of the loss of a shared critic; default: 0.5")
+    critic_learning_rate: float | None = _option(
+        None, "gae: learning rate of the critic, or of the head of a shared one; default: --learning-rate"
+    )
+    critic_warmup: int | None = _option(
+        None, "gae: first updates in which only the critic learns, or the head of a shared one; default: 0"
+    )
     loss: Literal["ppo", "gspo", "cispo"] = _option(
         "ppo",
         "ppo clips the probability ratio of each token, gspo that of each reply; cispo clips the weight of each token, "
@@ -276,7 +285,11 @@ class TrainConfig:
                 raise BadValue(f"advantage='branch' forks its own groups; drop group_size={self.group_size}")
         elif unused := [name for name in _BRANCH if getattr(self, name) not in (None, False)]:
             raise BadValue(f"{unused[0]} needs advantage='branch', got {self.advantage!r}")
-        for name in ("critic_learning_rate", "critic_warmup"):
+        if self.critic not in (None, "separate", "shared"):
+            raise BadValue(f"critic must be 'separate' or 'shared', got {self.critic!r}")
+        if self.critic_weight is not None and self.critic != "shared":
+            raise BadValue(f"critic_weight needs critic='shared', got {self.critic!r}")
+        for name in ("critic", "critic_learning_rate", "critic_warmup"):
             if getattr(self, name) is not None and self.advantage != "gae":
                 raise BadValue(f"{name} needs a critic: advantage='gae', got {self.advantage!r}")
         if self.critic_warmup is not None and self.critic_warmup >= self.steps:

@@ -23,23 +23,26 @@ from gem.trajectory import Trajectory
 
 
 class Critic:
-    """A copy of the policy's model with a value head, which starts at 0.
+    """A value head, which starts at 0, on a copy of the policy's model or on that model itself.
 
     Args:
-        model: a causal language model as loaded by transformers; it is copied.
+        model: a causal language model as loaded by transformers.
         pad_id: token that pads the sequences.
         learning_rate: of AdamW.
         max_norm: maximum gradient norm.
+        shared: use the model itself, which its owner trains: accumulate() adds to its gradient, and step() changes the
+            head only. If False, the model is copied, and the copy is trained with the head.
     """
 
-    def __init__(self, model: Any, pad_id: int, *, learning_rate: float, max_norm: float) -> None:
+    def __init__(self, model: Any, pad_id: int, *, learning_rate: float, max_norm: float, shared: bool = False) -> None:
         width = model.get_input_embeddings().weight.shape[1]
         with torch.random.fork_rng(devices=[]):  # leaves the global stream alone
             head = torch.nn.Linear(width, 1).to(model.device)
         torch.nn.init.zeros_(head.weight)
         torch.nn.init.zeros_(head.bias)
-        self._model, self._head = copy.deepcopy(model).requires_grad_(True), head
-        self.network = torch.nn.ModuleDict({"model": self._model, "head": head})
+        self.shared, self._head = shared, head
+        self._model = model if shared else copy.deepcopy(model).requires_grad_(True)
+        self.network = torch.nn.ModuleDict({"head": head} if shared else {"model": self._model, "head": head})
         self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=learning_rate, betas=BETAS, weight_decay=0.0)
         self.pad_id, self.max_norm = pad_id, max_norm
 
@@ -66,27 +69,47 @@ class Critic:
         indices, losses = list(range(len(batch))), []
         order.shuffle(indices)
         for start in range(0, len(indices), size):
-            chosen = [batch[i] for i in indices[start : start + size]]
+            self.optimizer.zero_grad()
+            losses.append(self.accumulate([batch[i] for i in indices[start : start + size]], targets))
+            self.step()
+        return losses
+
+    def accumulate(
+        self, minibatch: Sequence[Example], targets: Sequence[Floats], weight: float = 1.0, size: int | None = None
+    ) -> float:
+        """Add the gradient of weight times the loss of a minibatch to that of the parameters. Returns the loss.
+
+        Args:
+            targets: for each episode of the batch, the return from each turn on.
+            size: sequences per forward pass; None for all.
+        """
+        total, turns = 0.0, sum(len(prompt_ends(e)) for e in minibatch)
+        size = size or len(minibatch)
+        for start in range(0, len(minibatch), size):
+            chosen = minibatch[start : start + size]
             ends = [(b, t, targets[e.episode][k]) for b, e in enumerate(chosen) for t, k in prompt_ends(e)]
             rows, columns, returns = zip(*ends, strict=True)
             scores_BT = self._scores(chosen)
-            loss = torch.nn.functional.mse_loss(scores_BT[list(rows), list(columns)], scores_BT.new_tensor(returns)) / 2
-            self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.max_norm)
-            if not torch.isfinite(norm):
-                raise InfraError(
-                    f"the gradient of the critic is {float(norm)}; the last checkpoint is intact, "
-                    "but a new run needs a lower --critic-learning-rate"
-                )
-            self.optimizer.step()
-            losses.append(float(loss.detach()))
-        return losses
+            errors_N = scores_BT[list(rows), list(columns)] - scores_BT.new_tensor(returns)
+            loss = (errors_N**2).sum() / (2 * turns)
+            (weight * loss).backward()
+            total += float(loss.detach())
+        return total
+
+    def step(self) -> None:
+        """Change the weights of the critic by one step of its optimizer. Raises InfraError for an infinite gradient."""
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.max_norm)
+        if not torch.isfinite(norm):
+            raise InfraError(
+                f"the gradient of the critic is {float(norm)}; the last checkpoint is intact, "
+                "but a new run needs a lower --critic-learning-rate"
+            )
+        self.optimizer.step()
 
     def _scores(self, chosen: Sequence[Example]) -> Tensor:
         mb = collate(chosen, self.pad_id).to(self._model.device)
         out = self._model(input_ids=mb.ids_BT, attention_mask=mb.attend_BT, output_hidden_states=True, use_cache=False)
-        scores_BT: Tensor = self._head(out.hidden_states[-1].float())[..., 0]
+        scores_BT: Tensor = self._head(out.hidden_states[-1].to(self._head.weight.dtype))[..., 0]
         return scores_BT
 
 

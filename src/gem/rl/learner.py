@@ -43,6 +43,7 @@ from gem.trajectory import Trajectory
 WARMUP_UPDATES = 10  # updates of linear learning-rate warm-up, because Adam's first steps are as large as later steps
 _SUMS = frozenset({"loss", "kl_to_start"})  # metrics that are added over micro-batches; the others are averaged
 GAP_EPISODES = 16  # episodes of a batch that are scored to compare sampler and scorer
+DEFAULT_CRITIC_WEIGHT = 0.5  # of the loss of a shared critic beside that of the policy
 FINAL_RATE = 0.1  # of the peak learning rate
 
 
@@ -74,7 +75,11 @@ class Learner:
         if self.config.advantage == "gae":
             rate = self.config.critic_learning_rate or self.config.learning_rate
             self.critic = Critic(
-                self.policy.model, self.policy.pad_id, learning_rate=rate, max_norm=self.config.max_grad_norm
+                self.policy.model,
+                self.policy.pad_id,
+                learning_rate=rate,
+                max_norm=self.config.max_grad_norm,
+                shared=self.config.critic == "shared",
             )
         if self.config.kl:
             frozen = {id(p): p for p in self.policy.model.parameters() if not p.requires_grad}
@@ -130,7 +135,11 @@ class Learner:
     def _learn(self, trajectories: Sequence[Trajectory], update: int, rate: float, envs: Sequence[int]) -> Metrics:
         config = self.config
         batch, episodes = self.prepare(trajectories, envs)
-        critic_log = {} if self.critic is None else self._fit_critic(self.critic, batch, episodes, envs, update)
+        critic, targets, critic_log = self.critic, [], {}
+        if critic is not None:
+            targets, critic_log = self._value_targets(episodes, envs)
+            if not critic.shared:
+                critic_log["value_loss"] = self._fit_critic(critic, batch, targets, update)
         # Computed once per batch, so that tokens in minibatches of long episodes do not get smaller weights.
         divisor = self.divisor(batch, sum(t.branch is None for t in trajectories))
         logs: list[dict[str, float]] = []
@@ -139,6 +148,10 @@ class Learner:
             for minibatch in minibatches(batch, config.minibatch, order):
                 self.optimizer.zero_grad()
                 log = self.accumulate(minibatch, divisor)
+                if critic is not None and critic.shared:
+                    critic.optimizer.zero_grad()
+                    weight = DEFAULT_CRITIC_WEIGHT if config.critic_weight is None else config.critic_weight
+                    log["value_loss"] = critic.accumulate(minibatch, targets, weight, config.micro_batch)
                 norm = torch.nn.utils.clip_grad_norm_(self._trained.values(), config.max_grad_norm)
                 if not torch.isfinite(norm):
                     raise InfraError(
@@ -147,6 +160,8 @@ class Learner:
                     )
                 if update >= (config.critic_warmup or 0):
                     self.optimizer.step()
+                if critic is not None and critic.shared:
+                    critic.step()
                 logs.append({**log, "grad_norm": float(norm)})
         means = {name: statistics.fmean(log[name] for log in logs) for name in logs[0]}
         return {"learning_rate": rate, **means, **critic_log}
@@ -195,27 +210,23 @@ class Learner:
                 advantages[i] = advantages_K
         return advantages
 
-    def _fit_critic(
-        self,
-        critic: Critic,
-        batch: Sequence[Example],
-        episodes: Sequence[EpisodeRewards],
-        envs: Sequence[int],
-        update: int,
-    ) -> Metrics:
-        """Train the critic on the returns that its values and the rewards estimate together. Returns its metrics."""
-        config, mix = self.config, self.config.estimator.mix
+    def _value_targets(self, episodes: Sequence[EpisodeRewards], envs: Sequence[int]) -> tuple[list[Floats], Metrics]:
+        """Return what the values of the critic should be, from its values and the rewards together, and metrics."""
         values = [np.array(e.values_K) for e in episodes]
-        discounts = [self._estimators[env].discount for env in envs]
+        mix, discounts = self.config.estimator.mix, [self._estimators[env].discount for env in envs]
         targets = [
             gae(e.rewards_K, e.values_K, discount, mix, e.final_value) + values_K
             for e, values_K, discount in zip(episodes, values, discounts, strict=True)
         ]
+        return targets, {"explained_variance": explained_variance(np.concatenate(values), np.concatenate(targets))}
+
+    def _fit_critic(self, critic: Critic, batch: Sequence[Example], targets: Sequence[Floats], update: int) -> float:
+        """Train a critic with a model of its own. Returns the mean loss."""
+        config = self.config
         losses: list[float] = []
         for epoch in range(config.epochs):
             losses += critic.fit(batch, targets, config.minibatch, stream(config.seed, "critic", update, epoch))
-        explained = explained_variance(np.concatenate(values), np.concatenate(targets))
-        return {"value_loss": statistics.fmean(losses), "explained_variance": explained}
+        return statistics.fmean(losses)
 
     def divisor(self, batch: Sequence[Example], episodes: int) -> float:
         """Return the divisor of the summed loss of a minibatch, per example in it."""

@@ -52,7 +52,7 @@ def estimate_memory(model: Any, config: TrainConfig, *, tokens: int, slots: int 
     always["optimizer"] = sum(_ADAM_BYTES * p.numel() for p in trained)
     if config.kl:
         always["reference"] = _bytes(trained)
-    if config.advantage == "gae":
+    if config.advantage == "gae" and config.critic != "shared":
         always["critic"] = sum((2 * p.element_size() + _ADAM_BYTES) * p.numel() for p in parameters)
     twin = _without_memory(model)
     scored = min(CHUNK, rows * tokens * vocabulary)
