@@ -75,6 +75,7 @@ def test_every_metric_is_documented_and_every_documented_metric_exists(tmp_path:
         {"env": [env, "game:GuessTheNumber-v0-hard"]},
         {"advantage": "grpo", "group_size": 2},
         {"advantage": "gae"},
+        {"advantage": "branch", "branch_width": 1},
     ):
         with Trainer.start(TrainConfig(out=str(tmp_path), name=str(len(found)), **SMALL, **more)) as trainer:
             row = trainer.run() or trainer.folder.read_metrics()[-1]
