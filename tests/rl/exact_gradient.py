@@ -166,6 +166,8 @@ BIASED: dict[str, tuple[dict[str, Any], str]] = {
         "constant",
     ),
     "rloo (unbiased)": ({"name": "rloo"}, "constant"),
+    "branch, 4 continuations (unbiased)": ({"name": "branch"}, "constant"),
+    "branch, 4 continuations, trained on (unbiased)": ({"name": "branch"}, "constant"),
     "returns, token-mean": ({"name": "returns"}, "token-mean"),
     "returns, sequence-mean": ({"name": "returns"}, "sequence-mean"),
     "turn, not scaled": ({"name": "turn", "batch_scale": "none"}, "constant"),
@@ -179,8 +181,10 @@ BIASED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def estimates(policy: TabularPolicy, options: dict[str, Any], aggregation: str, batch: int, count: int) -> np.ndarray:
-    """Return the gradients of many sampled batches, one per row."""
+def estimates(
+    policy: TabularPolicy, options: dict[str, Any], aggregation: str, batch: int, count: int, train: bool = False
+) -> np.ndarray:
+    """Return the gradients of many sampled batches, one per row. With train, "branch" also uses continuations."""
     episodes = all_episodes()
     chances = np.array([policy.probability(e).item() for e in episodes])
     # gradients[e][k]: the gradient of the log-probability of the reply of turn k, and its length
@@ -192,11 +196,34 @@ def estimates(policy: TabularPolicy, options: dict[str, Any], aggregation: str, 
         gradients.append(np.stack([gradient(policy, logp).flatten().numpy() for logp in by_turn]))
     lengths = [np.array([len(REPLIES[r]) for r in e.replies], dtype=float) for e in episodes]
     estimator, rng, rows = Estimator(**options), np.random.default_rng(batch), []
+    plan = BranchPlan(width=GROUP)
+    same_until = {  # the episodes that start with the first turns of an episode
+        (e, turn): [i for i, other in enumerate(episodes) if other.replies[:turn] == episode.replies[:turn]]
+        for e, episode in enumerate(episodes)
+        for turn in range(len(episode.states))
+    }
     for _ in range(count):
-        chosen = rng.choice(len(episodes), size=batch, p=chances)
-        data = [EpisodeRewards(episodes[e].rewards, i // GROUP, episodes[e].states) for i, e in enumerate(chosen)]
+        chosen = [int(e) for e in rng.choice(len(episodes), size=batch, p=chances)]
+        starts: list[int | None] = [None] * batch
+        groups = [i // GROUP for i in range(batch)]
+        if estimator.name == "branch":
+            groups = list(range(batch))
+            for group, e in enumerate(chosen[:batch]):
+                for turn in range(len(episodes[e].states)):
+                    others = same_until[e, turn]
+                    found = rng.choice(others, size=plan.width, p=chances[others] / chances[others].sum())
+                    chosen, starts = [*chosen, *map(int, found)], starts + [turn] * plan.width
+                    groups += [group] * plan.width
+        data = [
+            EpisodeRewards(episodes[e].rewards, group, episodes[e].states, start=start)
+            for e, group, start in zip(chosen, groups, starts, strict=True)
+        ]
         total, tokens, turns = np.zeros(STATES * BEGINNINGS), 0.0, 0
-        for e, advantage_K in zip(chosen, estimator(data), strict=True):
+        for e, advantage_K, start in zip(chosen, estimator(data), starts, strict=True):
+            if train:
+                advantage_K = advantage_K * [plan.weight(k) for k in range(len(advantage_K))]
+            elif start is not None:
+                continue
             share_K = advantage_K / lengths[e] if aggregation == "sequence-mean" else advantage_K
             total += share_K @ gradients[e]
             tokens, turns = tokens + lengths[e].sum(), turns + len(lengths[e])
@@ -226,8 +253,9 @@ def main() -> None:
     print("| advantage and aggregation | batch | scale | cosine | variance |\n|---|---|---|---|---|")
     for label, (options, aggregation) in BIASED.items():
         exact = exact_gradient(policy, 1.0 if options["name"] in ("grpo", "rloo") else GAMMA).flatten().numpy()
-        for batch, count in ((8, 10000), (256, 600)):
-            rows = estimates(policy, {"gamma": None, **options}, aggregation, batch, count)
+        # A batch of "branch" has 12 times as many trajectories.
+        for batch, count in ((8, 10000), (256, 150 if options["name"] == "branch" else 600)):
+            rows = estimates(policy, {"gamma": None, **options}, aggregation, batch, count, "trained on" in label)
             scale, cosine, scale_error, cosine_error, variance = bias(rows, exact)
             cells = (label, batch, f"{scale:.3f} ± {scale_error:.3f}", f"{cosine:.4f} ± {cosine_error:.4f}")
             print("| " + " | ".join(map(str, cells)) + f" | {variance:.3f} |", flush=True)
