@@ -92,7 +92,7 @@ class Critic:
             scores_BT = self._scores(chosen)
             errors_N = scores_BT[list(rows), list(columns)] - scores_BT.new_tensor(returns)
             loss = (errors_N**2).sum() / (2 * turns)
-            (weight * loss).backward()
+            (weight * loss).backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
         return total
 

@@ -135,7 +135,9 @@ class Learner:
     def _learn(self, trajectories: Sequence[Trajectory], update: int, rate: float, envs: Sequence[int]) -> Metrics:
         config = self.config
         batch, episodes = self.prepare(trajectories, envs)
-        critic, targets, critic_log = self.critic, [], {}
+        critic = self.critic
+        targets: list[Floats] = []
+        critic_log: Metrics = {}
         if critic is not None:
             targets, critic_log = self._value_targets(episodes, envs)
             if not critic.shared:
