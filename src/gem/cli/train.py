@@ -286,12 +286,13 @@ class _Display:
         if self.live is not None:
             self.live.stop()
 
-    def imitation(self, done: int, steps: int) -> None:
-        self.progress.update(self.warm_up, completed=done, total=steps, visible=True)
-        if self.live is None and done == steps:
-            self.console.print(f"warm-up: {steps} steps of imitating random legal play (format only)")
+    def imitation(self, done: int, total: int) -> None:
+        self.progress.update(self.warm_up, completed=done, total=total, visible=True)
 
     def untrained(self, scores: dict[str, Any]) -> None:
+        tokens = int(self.progress.tasks[0].completed)
+        if self.live is None and tokens:
+            self.console.print(f"warm-up: {tokens:,} tokens of imitating random legal play (format only)")
         self.console.print(
             f"before learning, evaluation: sampled {_score(scores['sampled'], self.optimum)}; "
             f"{modes(scores)[0]} {_score(scores[modes(scores)[0]], None)}",

@@ -62,7 +62,7 @@ def _check_trainable(config: TrainConfig, env: EnvSetting) -> None:
             raise BadValue(f"cannot train on {env.id}: its observations contain images, and policies read text")
         try:
             json.dumps(made.get_state())
-            if config.model is None or config.imitation_steps:
+            if config.model is None or config.imitation_tokens or config.imitation_steps:
                 made.sample_random_action()
         except (NotImplementedError, TypeError) as e:
             raise BadValue(f"cannot train on {env.id}: {e}") from e

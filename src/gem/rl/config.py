@@ -43,7 +43,17 @@ _LEAST = {
     ),
     **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every"], 1),
     **dict.fromkeys(
-        ["seed", "kl", "entropy", "eval_temperature", "imitation_steps", "keep_trajectories", "critic_warmup"], 0
+        [
+            "seed",
+            "kl",
+            "entropy",
+            "eval_temperature",
+            "imitation_tokens",
+            "imitation_steps",
+            "keep_trajectories",
+            "critic_warmup",
+        ],
+        0,
     ),
 }
 
@@ -231,10 +241,12 @@ class TrainConfig:
     max_new_tokens: int | None = _option(
         None, "maximum tokens per reply; default: 256, or two more than the longest legal action for the embedded model"
     )
-    imitation_steps: int | None = _option(
+    imitation_tokens: int | None = _option(
         None,
-        "SFT warm-up steps on random legal actions, for the format; default: 200 for the embedded model, else 0",
+        "budget of the SFT warm-up on random legal actions, for the format, in tokens including prompts; it ends early "
+        "when 98 % of the replies can be read; default: 400,000 for the embedded model, else 0",
     )
+    imitation_steps: int | None = _option(None, "exact number of warm-up steps, instead of a budget in tokens")
     eval_every: int = _option(20, "updates between evaluations")
     eval_episodes: int = _option(500, "maximum number of episodes per evaluation; of a data set, each row counts once")
     eval_env: Sequence[str | EvalSetting | Mapping[str, Any]] = field(
@@ -449,6 +461,8 @@ class TrainConfig:
             object.__setattr__(self, "truncated_is", TRUNCATED_IS)  # the dataclass is frozen
         if self.lora_modules is not None and self.lora_rank is None:
             raise BadValue(f"lora_modules={self.lora_modules!r} needs lora_rank")
+        if None not in (self.imitation_tokens, self.imitation_steps):
+            raise BadValue("give imitation_tokens or imitation_steps, not both")
         if self.dtype not in ("float32", "bf16"):
             raise BadValue(f"dtype must be float32 or bf16, got {self.dtype!r}")
 

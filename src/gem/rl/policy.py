@@ -24,7 +24,7 @@ from gem.rl.loading import find_device, load_pretrained, save_pretrained
 from gem.rl.lora import ALL_LINEAR, add_lora, load_lora, save_merged
 from gem.rl.memory import explained_memory_errors, sampling_advice
 from gem.rl.scoring import CHUNK, TokenScores, enable_checkpointing, score_tokens
-from gem.rl.tiny import Corpus, build_model, build_tokenizer, collect_corpus
+from gem.rl.tiny import Corpus, build_model, build_tokenizer, collect_corpus, collect_oracle_actions
 from gem.seeding import derive
 
 REPLY_TOKENS = 256  # per reply, for models that are loaded
@@ -278,7 +278,8 @@ def build_policy(config: TrainConfig) -> CausalLMPolicy:
         corpus = Corpus(*(list(chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
         tokenizer = build_tokenizer([*corpus.observations, *corpus.actions])
         model = build_model(tokenizer, config.seed)
-        reply_tokens = 2 + max(len(tokenizer.encode(action)) for action in set(corpus.actions))
+        right = chain.from_iterable(collect_oracle_actions(env.id, config.seed, env.kwargs) for env in config.envs)
+        reply_tokens = 2 + max(len(tokenizer.encode(action)) for action in {*corpus.actions, *right})
     else:
         model, tokenizer = _load(config, config.model)
         reply_tokens = REPLY_TOKENS

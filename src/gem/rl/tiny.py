@@ -11,7 +11,8 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from gem.errors import require
-from gem.registry import make
+from gem.policies import oracle
+from gem.registry import ENV_REGISTRY, make
 from gem.seeding import derive
 
 USER, ASSISTANT, END, PAD = "<|user|>", "<|assistant|>", "<|end|>", "<|pad|>"
@@ -20,7 +21,7 @@ CHAT_TEMPLATE = (
     "{% else %}<|user|>{{ m['content'] }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-CORPUS_EPISODES, CORPUS_TURNS = 300, 20_000  # upper bounds
+CORPUS_EPISODES, CORPUS_TURNS, ORACLE_TURNS = 300, 20_000, 300  # upper bounds
 
 
 class Corpus(NamedTuple):
@@ -49,6 +50,26 @@ def collect_corpus(
                 corpus.observations.append(str(observation))
                 over = terminated or truncated
     return corpus
+
+
+def collect_oracle_actions(env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None) -> list[str]:
+    """Return actions of the environment's oracle: gold answers, for questions. Empty if it has no oracle.
+
+    They are not shown to the model; right answers may be longer than random ones, and have to fit a reply.
+    """
+    actions: list[str] = []
+    with make(env_id, **(env_kwargs or {})) as env:
+        if ENV_REGISTRY[env_id].oracle is None:
+            return actions
+        player = oracle(env)
+        for episode in range(CORPUS_EPISODES):
+            observation, _ = env.reset(seed=derive(seed, "oracle", episode))
+            over = len(actions) >= ORACLE_TURNS
+            while not over:
+                actions.append(player.act(str(observation)))
+                observation, _, terminated, truncated, _ = env.step(actions[-1])
+                over = terminated or truncated or len(actions) >= ORACLE_TURNS
+    return actions
 
 
 def build_tokenizer(texts: list[str], vocabulary: int = 512) -> Any:

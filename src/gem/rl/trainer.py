@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -26,7 +27,7 @@ from gem.registry import make
 from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
 from gem.rl.evaluation import plan_evaluation
-from gem.rl.imitation import imitate_random_play
+from gem.rl.imitation import imitate_random_play, readable_share
 from gem.rl.learner import Learner
 from gem.rl.loading import find_device
 from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
@@ -40,7 +41,7 @@ from gem.rollout import play_seeds, sampled_tokens
 from gem.seeding import derive
 from gem.trajectory import Trajectory
 
-IMITATION_STEPS = 200  # default for the embedded model
+IMITATION_TOKENS = 400_000  # default for the embedded model: about 30 s of one core
 IMITATION_SLOTS = 32
 EVAL_SLOTS = 512
 PASSES = 2  # evaluations in a row that must reach config.until
@@ -166,7 +167,8 @@ class Trainer:
 
         Args:
             on_update: called with the metrics of each update after they are written.
-            on_imitation: called with the number of warm-up steps done and their total.
+            on_imitation: called during the warm-up with the tokens, or steps, that are done and their budget; at its
+                end, with its number of tokens twice.
             on_untrained: called with the scores of the evaluation after the warm-up, greedy and sampled.
             should_stop: polled between updates and between warm-up steps; True requests a stop.
 
@@ -364,23 +366,33 @@ class Trainer:
         (draft / "state.json").write_text(json.dumps(state))
 
     def _warm_up(self, on_imitation: Callable[[int, int], None], should_stop: Callable[[], bool]) -> None:
-        steps = self.config.imitation_steps
-        if steps is None:
-            steps = IMITATION_STEPS if self.config.model is None else 0
+        config = self.config
+        tokens, steps = config.imitation_tokens, config.imitation_steps
+        if tokens is None and steps is None and config.model is None:
+            tokens = IMITATION_TOKENS
 
-        def on_step(done: int) -> None:
-            on_imitation(done, steps)
+        def on_step(done: int, total: int) -> None:
+            on_imitation(done, total)
             if should_stop():
                 raise _Stopped
 
-        if steps:
-            slots = IMITATION_SLOTS
-            with closing(self._mixture("imitation", slots, 1)) as mixture:
+        def play(mixture: Mixture, policy: Policy, episodes: int, number: int) -> list[Trajectory]:
+            return mixture.collect([policy] * len(config.envs), episodes, number).trajectories
 
-                def play(policy: Policy, episodes: int, step: int) -> list[Trajectory]:
-                    return mixture.collect([policy] * len(self.config.envs), episodes, step).trajectories
-
-                imitate_random_play(self.policy, play, steps, on_step)
+        if tokens or steps:
+            with (
+                closing(self._mixture("imitation", IMITATION_SLOTS, 1)) as mixture,
+                closing(self._mixture("readable", IMITATION_SLOTS, 1)) as fresh,
+            ):
+                done = imitate_random_play(
+                    self.policy,
+                    partial(play, mixture),
+                    tokens=tokens,
+                    steps=steps,
+                    readable=partial(readable_share, self.policy, partial(play, fresh)) if steps is None else None,
+                    on_step=on_step,
+                )
+            on_imitation(done.tokens, done.tokens)
         self.learner.begin()
         self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
 
