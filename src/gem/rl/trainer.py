@@ -7,13 +7,13 @@ bit-identical to an uninterrupted one.
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -384,12 +384,13 @@ class Trainer:
                 closing(self._mixture("imitation", IMITATION_SLOTS, 1)) as mixture,
                 closing(self._mixture("readable", IMITATION_SLOTS, 1)) as fresh,
             ):
+                check = functools.partial(readable_share, self.policy, functools.partial(play, fresh))
                 done = imitate_random_play(
                     self.policy,
-                    partial(play, mixture),
+                    functools.partial(play, mixture),
                     tokens=tokens,
                     steps=steps,
-                    readable=partial(readable_share, self.policy, partial(play, fresh)) if steps is None else None,
+                    readable=check if steps is None else None,
                     on_step=on_step,
                 )
             on_imitation(done.tokens, done.tokens)
