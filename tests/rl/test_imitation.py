@@ -54,15 +54,15 @@ def test_the_budget_is_spent_to_within_one_step(policy):
 
 def test_the_warm_up_ends_when_replies_are_readable_and_not_before(policy):
     asked: list[int] = []
-    shares = iter([0.2, 0.97, 0.98])
+    shares = iter([0.98, 0.97, 0.98, 0.99])
 
     def readable(number: int) -> float:
         asked.append(number)
         return next(shares)
 
     done = imitate_random_play(policy, play, tokens=10**9, readable=readable)
-    assert asked == [1, 2, 3] and done.readable == 0.98
-    assert 120_000 <= done.tokens < 125_000
+    assert asked == [1, 2, 3, 4] and done.readable == 0.99
+    assert 160_000 <= done.tokens < 165_000
 
 
 def test_a_model_that_knows_nothing_is_unreadable_and_random_play_is_not_counted(policy):

@@ -80,7 +80,7 @@ def imitate_random_play(
         tokens: budget in tokens of the sequences that are trained on, prompts included; the same work on every machine.
         steps: budget in gradient steps, each on at most STEP_TOKENS tokens or one sequence.
         readable: returns the share of fresh replies that can be read, for the check of this number. The training ends
-            when it is at least READABLE, which is checked each CHECK_TOKENS. None for no early end.
+            when two in a row are at least READABLE, checked each CHECK_TOKENS. None for no early end.
         on_step: called after each gradient step with what is done of the budget, and the budget. An exception raised by
             it ends the training and propagates.
     """
@@ -88,7 +88,7 @@ def imitate_random_play(
     optimizer = torch.optim.AdamW(trained, lr=LEARNING_RATE, betas=BETAS, weight_decay=0.0)
     random_text = RandomTextPolicy(policy)
     done = used = rounds = checks = 0
-    share = None
+    share: float | None = None
     while True:
         rounds += 1
         for part in _parts(pack(play(random_text, EPISODES_PER_ROUND, rounds))):
@@ -104,8 +104,8 @@ def imitate_random_play(
                 return WarmUp(used, done, share)
         if readable is not None and used >= (checks + 1) * CHECK_TOKENS:
             checks += 1
-            share = readable(checks)
-            if share >= READABLE:
+            before, share = share, readable(checks)
+            if min(before or 0.0, share) >= READABLE:
                 return WarmUp(used, done, share)
 
 
