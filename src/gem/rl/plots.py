@@ -136,7 +136,8 @@ def draw_curves(
         axes.set_xlabel("training episodes")
         axes.set_ylabel(LABELS.get(metric, metric))
         axes.grid(alpha=0.3)
-        axes.legend(fontsize="small")
+        if axes.get_legend_handles_labels()[0]:  # no episode was won yet
+            axes.legend(fontsize="small")
     figure.suptitle(title)
     figure.supxlabel(f"lines: training, mean of {WINDOW} updates; points: evaluation", fontsize="small")
     figure.savefig(path, dpi=120)
