@@ -272,6 +272,20 @@ SPECS: list[EnvSpec] = [
         runs="thread",
         dataset_name="gem:code/warmup.jsonl",
     ),
+    *(
+        _shipped(
+            f"terminal:{family}",
+            "terminal.terminal_env:TerminalEnv",
+            "terminal.terminal_env:Oracle",
+            f"Tasks in a shell on an isolated machine, generated from a seed: {about}. Needs sandbox level ns.",
+            runs="thread",
+            family=family,
+        )
+        for family, about in (
+            ("Files", "find, move, rename and remove files"),
+            ("Text", "grep, sed, awk, sort and join"),
+        )
+    ),
     _shipped(
         "code:Mini",
         "code_env:CodeEnv",

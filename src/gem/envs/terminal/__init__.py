@@ -1,0 +1,1 @@
+"""Tasks on a machine with a shell. See docs/terminal.md."""

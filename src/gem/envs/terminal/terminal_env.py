@@ -1,0 +1,256 @@
+r"""Terminal tasks: solve a task on a machine with a shell.
+
+Action       a command between <bash> and </bash>; the first one of a reply counts. The body is bash source, or YAML
+             with ``cmd`` and optionally ``timeout_secs``. <finish> ends the episode.
+Observation  the instruction on reset; then what the command printed, between <bash_output> and </bash_output>, cut in
+             the middle if it is long, and its exit status.
+Reward       at the end, 1.0 if the files are as the task asks, else 0.0.
+Ends         terminated on <finish>, or when the machine runs out of memory; truncated after ``max_turns`` replies. At
+             the turn limit the files count as well. Failing commands do not end the episode.
+Verifier     all processes of the agent are killed first. Then the files are compared in the host; the expected ones are
+             never in the machine. ``info["verifier"]`` says what is wrong.
+
+The shell keeps its working directory, variables and background processes. The machine has no network and starts with
+the first command.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gem._internal.imports import resolve
+from gem.core import Env, Info, Step, StopReason, require_text
+from gem.envs.terminal.task import MAX_LEVEL, Task, Template, first_fault
+from gem.errors import BadValue, EpisodeOver, SandboxError, did_you_mean
+from gem.parsing import first_tagged
+from gem.sandbox import Limits, Machine, Result, get_sandbox
+from gem.sandbox.zygote import ZygoteSandbox
+from gem.sandbox.zygote.probe import require_machines
+
+FAMILIES = {"Files": "gem.envs.terminal.files", "Text": "gem.envs.terminal.text"}
+MAX_TIMEOUT_S = 120.0
+_FINISH = re.compile(r"<finish\s*/?>|</finish>")
+_YAML = re.compile(
+    r"\s*cmd:[ \t]*(?P<cmd>.*?)(?:\n\s*timeout_secs:[ \t]*(?P<seconds>[0-9.]{1,9})[ \t]*)?\s*", re.DOTALL
+)
+_RANDOM = ("ls", "pwd", "ls -R | head -n 20", "cat * 2>/dev/null | wc -c", "find . -type f | sort | head -n 5")
+
+
+@dataclass(frozen=True)
+class State:
+    """An episode: the number from which its task is generated, the turns so far, and how many commands failed."""
+
+    number: int
+    turn: int = 0
+    failures: int = 0
+    over: bool = False
+
+
+class TerminalEnv(Env):
+    """See the module docstring for the rules.
+
+    Args:
+        family: "Files" or "Text".
+        level: difficulty, 1 to 3: the number and size of files.
+        max_turns: replies allowed.
+        timeout: wall-clock seconds per command, unless a reply asks for another time of at most 120 s.
+        max_failures: failing commands after which the episode ends as lost; the published environment has five. None
+            means that they do not end it.
+        limits: limits of the machine. ``output_bytes`` bounds what an observation shows.
+
+    Raises:
+        BadValue: unknown family, or a value out of range.
+        SandboxError: this machine cannot isolate a shell; the message says what is missing.
+    """
+
+    state: State
+
+    def __init__(
+        self,
+        family: str,
+        *,
+        level: int = 2,
+        max_turns: int = 20,
+        timeout: float = 30.0,
+        max_failures: int | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        if family not in FAMILIES:
+            raise BadValue(f"no family {family!r}{did_you_mean(family, FAMILIES)}  (available: {', '.join(FAMILIES)})")
+        if not 1 <= level <= MAX_LEVEL:
+            raise BadValue(f"level must be from 1 to {MAX_LEVEL}, got {level}")
+        if max_turns < 1:
+            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        if not 0 < timeout <= MAX_TIMEOUT_S:
+            raise BadValue(f"timeout must be above 0 and at most {MAX_TIMEOUT_S:g}, got {timeout}")
+        self.family, self.level, self.max_turns, self.timeout = family, level, max_turns, timeout
+        self.max_failures = max_failures
+        self.limits = limits or Limits(wall_s=timeout, cpu_s=timeout, output_bytes=8_000)
+        self.templates: tuple[Template, ...] = resolve(f"{FAMILIES[family]}:TEMPLATES")
+        self._live: Machine | None = None
+        self._saved: Mapping[str, Any] | None = None
+        require_machines(_sandbox().level)
+
+    def reset(self, seed: int | None = None) -> tuple[str, Info]:
+        super().reset(seed)
+        self.close()
+        self._saved = None
+        self.state = State(self.rng.getrandbits(48))
+        return self.rules(), {"template": self.template().__name__}
+
+    def step(self, action: str) -> Step:
+        require_text(action)
+        if getattr(self, "state", None) is None or self.state.over:
+            raise EpisodeOver(f"{self!r} has no running episode; call reset()")
+        self.state = replace(self.state, turn=self.state.turn + 1)
+        last = self.state.turn >= self.max_turns
+        if (found := first_tagged(action, "bash")) is None:
+            if _FINISH.search(action):
+                return self._finished("", {}, truncated=False)
+            text = "No command found; write <bash>command</bash>, or <finish> when the task is done."
+            info: Info = {"invalid": "no_action"}
+            return self._finished(text, info, truncated=True) if last else Step(text, info=info)
+        command, seconds = _read_command(found[0])
+        result = self._machine().exec(command, wall_s=seconds or self.timeout)
+        text, info = _shown(result, seconds or self.timeout), {"exit_status": result.exit_code}
+        if not result.ok:
+            self.state = replace(self.state, failures=self.state.failures + 1)
+        if self._machine().ended:
+            return self._lost(text, {**info, "verifier": f"the machine has ended: {self._machine().ended}"})
+        if self.max_failures is not None and self.state.failures >= self.max_failures:
+            return self._lost(text, {**info, "verifier": f"{self.state.failures} commands failed"})
+        return self._finished(text, info, truncated=True) if last else Step(text, info=info)
+
+    def _lost(self, text: str, info: Info) -> Step:
+        self.state = replace(self.state, over=True)
+        self.close()
+        return Step(text, 0.0, terminated=True, info={**info, "stop_reason": StopReason.LOST})
+
+    def _finished(self, text: str, info: Info, *, truncated: bool) -> Step:
+        """Verify the files and end the episode."""
+        fault = self._fault()
+        self.state = replace(self.state, over=True)
+        self.close()
+        text = f"{text}\nThe task is {'not ' if fault else ''}solved.".lstrip()
+        if not fault:
+            return Step(text, 1.0, terminated=True, info={**info, "stop_reason": StopReason.SOLVED})
+        reason = StopReason.MAX_TURNS if truncated else StopReason.LOST
+        info = {**info, "verifier": fault, "stop_reason": reason}
+        return Step(text, 0.0, terminated=not truncated, truncated=truncated, info=info)
+
+    def _fault(self) -> str:
+        """Return why the task is not solved, or "". Raises SandboxError if the sandbox fails."""
+        machine = self._machine()
+        try:
+            machine.stop()
+            return first_fault(self.task(), machine.entries())
+        except OSError as e:  # such as more bytes of files than the disk has
+            return f"the files cannot be read: {e.strerror or e}"
+
+    def rules(self) -> str:
+        return (
+            f"{self.task().instruction}\n\n"
+            "You work in a shell on a Linux machine, in the folder /home/user, without a network. Write a command "
+            f"between <bash> and </bash>; I answer with its output. You have {self.max_turns} turns and "
+            f"{self.timeout:g} seconds per command. When the task is done, write <finish>."
+        )
+
+    def template(self) -> Template:
+        return self.templates[self.state.number % len(self.templates)]
+
+    def task(self) -> Task:
+        """Return the task of this episode, which its number determines."""
+        return self.template()(random.Random(self.state.number), self.level)
+
+    def sample_random_action(self) -> str:
+        return f"<bash>{self.action_rng.choice(_RANDOM)}</bash>"
+
+    # ---- the machine
+
+    def _machine(self) -> Machine:
+        if self._live is None:
+            files = self.task().entries() if self._saved is None else ()
+            self._live = _sandbox().machine(files=files, limits=self.limits, state=self._saved)
+        return self._live
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the episode, with its machine. Raises BadValue if background processes are running."""
+        return {**super().get_state(), "machine": self._machine_state()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        fields = dict(state) if isinstance(state, Mapping) else {}
+        saved = fields.pop("machine", None)
+        if saved is not None and (
+            not isinstance(saved, Mapping) or {"hash", "place", "folder", "exports"} - set(saved)
+        ):
+            raise BadValue("invalid state for TerminalEnv: 'machine' is not a state of a machine")
+        super().set_state(fields)
+        self.close()
+        self._saved = saved
+
+    def close(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.close()
+
+    def _machine_state(self) -> Mapping[str, Any] | None:
+        return self._saved if self._live is None else self._live.get_state()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_live": None, "_saved": self._machine_state()}
+
+
+class Oracle:
+    """Plays the reference solution."""
+
+    def __init__(self, env: TerminalEnv) -> None:
+        self.env = env
+
+    def act(self, observation: Any) -> str:
+        turn, solution = self.env.state.turn, self.env.task().solution
+        return f"<bash>{solution[turn]}</bash>" if turn < len(solution) else "<finish>"
+
+
+def _sandbox() -> ZygoteSandbox:
+    sandbox = get_sandbox()
+    if not isinstance(sandbox, ZygoteSandbox):
+        raise SandboxError("terminal tasks need the local sandbox")
+    return sandbox
+
+
+def _read_command(body: str) -> tuple[str, float | None]:
+    r"""Return a command and its time limit in seconds, or None, from bash source or from YAML.
+
+    >>> _read_command("ls"), _read_command("cmd: ls -l\ntimeout_secs: 5")
+    (('ls', None), ('ls -l', 5.0))
+    """
+    found = _YAML.fullmatch(body)
+    if found is None:
+        return body.strip("\n"), None
+    command = found["cmd"]
+    if command[:1] in ("|", ">"):  # a block of text
+        rest = command.partition("\n")[2]
+        indent = len(rest) - len(rest.lstrip(" "))
+        command = "\n".join(line[indent:] for line in rest.split("\n"))
+    elif len(command) > 1 and command[0] == command[-1] == "'":
+        command = command[1:-1].replace("''", "'")
+    elif len(command) > 1 and command[0] == command[-1] == '"':
+        command = re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m[1], m[1]), command[1:-1])
+    try:
+        seconds = float(found["seconds"]) if found["seconds"] else None
+    except ValueError:
+        seconds = None
+    return command, min(seconds, MAX_TIMEOUT_S) if seconds else None
+
+
+def _shown(result: Result, seconds: float) -> str:
+    lines = [f"<bash_output>\n{result.stdout.rstrip(chr(10))}\n</bash_output>", f"exit status {result.exit_code}"]
+    if stopped := replace(result, state_lost=False).stopped(Limits(wall_s=seconds)):
+        lines.append(stopped)
+    if result.state_lost:
+        lines.append("[the shell ended; a new one starts in the same folder with the exported variables]")
+    return "\n".join(lines)

@@ -1,0 +1,206 @@
+"""Terminal tasks: reference solutions score 1, doing nothing and almost solving them score 0. They need level ns."""
+
+import importlib
+import pickle
+import random
+
+import pytest
+
+import gem
+from gem.envs.terminal.task import CANARY, first_fault
+from gem.envs.terminal.terminal_env import FAMILIES, Oracle, TerminalEnv, _read_command
+from gem.errors import BadValue, EpisodeOver, SandboxError
+from gem.sandbox import Limits, get_sandbox
+from gem.sandbox.machine import HOME, FileEntry
+
+MODULES = [importlib.import_module(name) for name in FAMILIES.values()]
+TEMPLATES = [template for module in MODULES for template in module.TEMPLATES]
+templates = pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.__name__)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def machines():
+    try:
+        get_sandbox().machine().close()
+    except (AttributeError, SandboxError) as e:
+        pytest.skip(f"machines are not available here: {e}")
+
+
+@pytest.fixture
+def env():
+    with gem.make("terminal:Files", level=1) as made:
+        made.reset(seed=1)
+        yield made
+
+
+def fault_after(task, *commands):
+    with get_sandbox().machine(files=task.entries()) as machine:
+        for command in commands:
+            assert machine.exec(command).status.value in ("ok", "error")
+        machine.stop()
+        return first_fault(task, machine.entries())
+
+
+# ---- the tasks
+
+
+@templates
+def test_the_reference_solution_scores_1_and_doing_nothing_0(template):
+    for seed in range(20):
+        task = template(random.Random(seed), 1 + seed % 3)
+        assert fault_after(task, *task.solution) == "", seed
+        start = [entry._replace(path=f"{HOME}/{entry.path}") for entry in task.entries()]
+        assert first_fault(task, start) != "", seed
+
+
+@templates
+def test_solutions_that_are_almost_right_score_0(template):
+    for seed in range(3):
+        task = template(random.Random(seed), 1 + seed % 3)
+        assert len(task.near_misses) >= 3
+        for script in task.near_misses:
+            assert fault_after(task, script) != "", (seed, script)
+
+
+@templates
+def test_tasks_differ_and_depend_only_on_the_seed(template):
+    tasks = [template(random.Random(seed), 2) for seed in range(200)]
+    assert len({repr(sorted(task.files.items())) for task in tasks}) == 200
+    assert template(random.Random(7), 2) == tasks[7]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_files_of_tasks_carry_the_canary(module):
+    assert CANARY in module.__doc__
+
+
+def test_links_and_unwanted_files_are_found():
+    task = TEMPLATES[0](random.Random(0), 1)
+    moved = [FileEntry(f"{HOME}/{path}", text.encode()) for path, text in task.expected.items()]
+    assert first_fault(task, moved) == ""
+    assert "should not exist" in first_fault(task, [*moved, FileEntry(f"{HOME}/inbox/more", b"")])
+    path = next(iter(task.expected))
+    linked = [entry for entry in moved if entry.path != f"{HOME}/{path}"]
+    assert "not a regular file" in first_fault(task, [*linked, FileEntry(f"{HOME}/{path}", b"/tmp/x", "link")])
+
+
+# ---- the environment
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_oracle_solves_an_episode(family):
+    with gem.make(f"terminal:{family}") as env:
+        observation, _ = env.reset(seed=3)
+        assert observation.startswith(env.task().instruction)
+        oracle, total, over = Oracle(env.unwrapped), 0.0, False
+        while not over:
+            observation, reward, terminated, truncated, info = env.step(oracle.act(observation))
+            total, over = total + reward, terminated or truncated
+        assert (total, terminated, str(info["stop_reason"])) == (1.0, True, "solved")
+        with pytest.raises(EpisodeOver):
+            env.step("<finish>")
+
+
+def test_finishing_at_once_scores_0_and_says_why(env):
+    step = env.step("I am done. <finish>")
+    assert (step.reward, step.terminated, str(step.info["stop_reason"])) == (0.0, True, "lost")
+    assert step.info["verifier"]
+
+
+def test_commands_share_one_shell_and_failures_do_not_end_the_episode(env):
+    assert "exit status 1" in env.step("<bash>cd /tmp; export A=5; false</bash>").observation
+    step = env.step("<bash>\npwd; echo $A\n</bash> and then <bash>exit 9</bash>")
+    assert step.observation == "<bash_output>\n/tmp\n5\n</bash_output>\nexit status 0"
+    assert not step.terminated and step.info == {"exit_status": 0}
+
+
+def test_a_reply_without_a_command_is_invalid_and_uses_a_turn(env):
+    step = env.step("ls -l")
+    assert step.info == {"invalid": "no_action"} and "<bash>" in step.observation and env.state.turn == 1
+
+
+def test_the_number_of_failing_commands_can_be_limited():
+    with gem.make("terminal:Text", max_failures=2) as env:
+        env.reset(seed=0)
+        assert not env.step("<bash>false</bash>").terminated
+        step = env.step("<bash>false</bash>")
+        assert step.terminated and str(step.info["stop_reason"]) == "lost"
+
+
+def test_at_the_turn_limit_the_files_count():
+    for commands, reward in (([], 0.0), (None, 1.0)):
+        with gem.make("terminal:Files", max_turns=1) as env:
+            env.reset(seed=2)
+            chosen = env.task().solution if commands is None else ["ls"]
+            step = env.step(f"<bash>{chosen[0]}</bash>")
+            assert (step.reward, step.truncated) == (reward, reward == 0.0)
+
+
+def test_a_command_that_times_out_is_an_observation():
+    with gem.make("terminal:Files", timeout=0.5) as env:
+        env.reset(seed=0)
+        assert "[timed out after 0.5 s]" in env.step("<bash>sleep 60</bash>").observation
+        assert "fine" in env.step("<bash>echo fine</bash>").observation
+
+
+def test_processes_of_the_agent_cannot_change_files_while_they_are_verified(env):
+    loop = "while :; do for f in inbox/*; do echo x > $f; done; done"
+    env.step(f"<bash>({loop}) >/dev/null 2>&1 & setsid bash -c 'while :; do touch inbox/new; done' &</bash>")
+    assert env.step("<finish>").reward == 0.0
+
+
+def test_files_that_cannot_be_read_are_the_agents_fault():
+    with gem.make("terminal:Files", limits=Limits(wall_s=20, disk_bytes=1 << 20)) as env:
+        env.reset(seed=0)
+        env.step("<bash>truncate -s 1M a; truncate -s 1M b; truncate -s 1M c</bash>")
+        step = env.step("<finish>")
+        assert step.reward == 0.0 and "cannot be read" in step.info["verifier"]
+
+
+def test_an_episode_is_forked_with_its_files_and_variables(env):
+    env.step("<bash>echo mine > kept; export A=1; cd /tmp</bash>")
+    look = "<bash>cat ~/kept; echo $A; pwd</bash>"
+    with env.spawn(same_state=True) as fork, pickle.loads(pickle.dumps(env)) as copied:
+        env.step("<bash>rm ~/kept</bash>")
+        for other in (fork, copied):
+            assert other.step(look).observation == "<bash_output>\nmine\n1\n/tmp\n</bash_output>\nexit status 0"
+
+
+def test_an_episode_with_background_processes_cannot_be_saved(env):
+    env.step("<bash>sleep 100 &</bash>")
+    with pytest.raises(BadValue, match="background processes"):
+        env.get_state()
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"family": "Filez"}, {"level": 4}, {"max_turns": 0}, {"timeout": 0.0}, {"timeout": 500.0}]
+)
+def test_arguments_out_of_range_are_errors(arguments):
+    with pytest.raises(BadValue):
+        TerminalEnv(**{"family": "Files", **arguments})
+
+
+def test_a_level_without_machines_is_one_clear_line(monkeypatch):
+    try:
+        lower = get_sandbox(level="lsm")
+    except SandboxError as e:
+        pytest.skip(str(e))
+    monkeypatch.setattr("gem.envs.terminal.terminal_env.get_sandbox", lambda: lower)
+    with pytest.raises(SandboxError, match="podman") as caught:
+        gem.make("terminal:Files")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "command", "seconds"),
+    [
+        ("ls -l", "ls -l", None),
+        ("cmd: ls -l\ntimeout_secs: 5", "ls -l", 5.0),
+        ("\ncmd: 'it''s'\n", "it's", None),
+        ('cmd: "a\\nb"\ntimeout_secs: 900', "a\nb", 120.0),
+        ("cmd: |\n  cat <<EOF\n    x\n  EOF\ntimeout_secs: 2", "cat <<EOF\n  x\nEOF", 2.0),
+        ("cmd: a\ntimeout_secs: 1.2.3", "a", None),
+    ],
+)
+def test_the_published_yaml_is_read(body, command, seconds):
+    assert _read_command(body) == (command, seconds)
