@@ -72,7 +72,7 @@ SUB_ROWS = {
         ("mcp_content", "mcp_http", "mcp_stdio"),
         ("mcp_session",),
         ("mcp_client",),
-        ("function_tool", "lookup_tool", "mcp_tool", "python_code_tool", "search_tool"),
+        ("function_tool", "lookup_tool", "mcp_tool", "python_code_tool", "search_tool", "shell_tool"),
         ("tool_env_wrapper",),
         ("__init__",),
     ],
