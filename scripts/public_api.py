@@ -40,6 +40,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("gem.tools.tool_env_wrapper", "ToolEnvWrapper"),
             ("gem.tools.python_code_tool", "PythonCodeTool"),
             ("gem.tools.search_tool", "SearchTool"),
+            ("gem.tools.shell_tool", "ShellTool"),
             ("gem.tools.mcp_tool", "MCPTool"),
             ("gem.tools.function_tool", "FunctionTool"),
             ("gem.tools.base_tool", "BaseTool Function"),
