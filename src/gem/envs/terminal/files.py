@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import random
 
-from gem.envs.terminal.task import Task
+from gem.envs.terminal.task import TerminalTask
 from gem.envs.terminal.text import NAMES, WORDS
 from gem.sandbox.machine import EPOCH_S, FileEntry
 
 DAY_S = 86_400
 
 
-def sort_by_ending(rng: random.Random, level: int) -> Task:
+def sort_by_ending(rng: random.Random, level: int) -> TerminalTask:
     """Move files into a folder per ending."""
     endings = rng.sample(["txt", "csv", "log", "md", "json"], 2 + level)
     names = rng.sample([f"{name} {word}" if rng.random() < 0.4 else name for name in NAMES for word in WORDS[:2]], 30)
@@ -23,7 +23,7 @@ def sort_by_ending(rng: random.Random, level: int) -> Task:
     before["inbox/README"] = "keep me\n"
     moved = {path.replace("inbox/", f"sorted/{path.rpartition('.')[2]}/"): text for path, text in before.items()}
     moved = {path: text for path, text in moved.items() if not path.endswith("README")}
-    return Task(
+    return TerminalTask(
         instruction="Move every file of the folder inbox whose name has an ending, such as .txt, to the folder "
         "sorted/txt, or whatever its ending is. Names stay as they are. Files without an ending stay in inbox.",
         files=before,
@@ -38,7 +38,7 @@ def sort_by_ending(rng: random.Random, level: int) -> Task:
     )
 
 
-def remove_empty_files(rng: random.Random, level: int) -> Task:
+def remove_empty_files(rng: random.Random, level: int) -> TerminalTask:
     """Remove empty files at any depth, and nothing else."""
     folders = ["data", *(f"data/{word}" for word in rng.sample(WORDS, 2 * level))]
     folders += [f"{rng.choice(folders)}/{word}" for word in rng.sample(WORDS, level)]
@@ -48,7 +48,7 @@ def remove_empty_files(rng: random.Random, level: int) -> Task:
             path = f"{folder}/{'.' if number == 0 else ''}{name}"
             text = "" if number < 2 else rng.choice(["\n", " ", f"{rng.getrandbits(30)}\n"])
             files[path], expected[path] = text, None if text == "" else text
-    return Task(
+    return TerminalTask(
         instruction="Remove every empty file in the folder data and the folders in it, hidden files included. An empty "
         "file has zero bytes. Leave all other files as they are.",
         files=files,
@@ -64,7 +64,7 @@ def remove_empty_files(rng: random.Random, level: int) -> Task:
     )
 
 
-def keep_the_newest(rng: random.Random, level: int) -> Task:
+def keep_the_newest(rng: random.Random, level: int) -> TerminalTask:
     """Remove all but the newest files, by time of the last change."""
     count, keep = 5 + 4 * level, 2 + level
     days = rng.sample(range(1, 400), count)
@@ -75,7 +75,7 @@ def keep_the_newest(rng: random.Random, level: int) -> Task:
         for name, day in zip(names, days, strict=True)
     }
     newest = {name for _, name in sorted(zip(days, names, strict=True))[:keep]}
-    return Task(
+    return TerminalTask(
         instruction=f"Keep the {keep} files of the folder backups that were changed last, and remove all others from "
         "it. The time of the last change counts, not the number in the name.",
         files=files,
@@ -90,7 +90,7 @@ def keep_the_newest(rng: random.Random, level: int) -> Task:
     )
 
 
-def rename_files(rng: random.Random, level: int) -> Task:
+def rename_files(rng: random.Random, level: int) -> TerminalTask:
     """Give files lower-case names without spaces, at any depth."""
     folders = ["photos", *(f"photos/{year}" for year in rng.sample(range(2000, 2020), level))]
     files, expected = {}, {}
@@ -102,7 +102,7 @@ def rename_files(rng: random.Random, level: int) -> Task:
             files[f"{folder}/{title}{ending}"] = text
             expected[f"{folder}/{(title + ending).lower().replace(' ', '_')}"] = text
     rename = 'b=${f##*/}; n=$(printf %s "$b" | tr "A-Z " "a-z_"); [ "$b" = "$n" ] || mv "$f" "${f%/*}/$n"'
-    return Task(
+    return TerminalTask(
         instruction="Rename the files in the folder photos and the folders in it: every upper-case letter becomes "
         "lower-case, and every space an underscore. The files stay in their folders.",
         files=files,

@@ -17,7 +17,7 @@ MAX_LEVEL = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class TerminalTask:
     """One task. Paths are relative to the home folder.
 
     Args:
@@ -44,10 +44,10 @@ class Task:
         return [item if isinstance(item, FileEntry) else FileEntry(path, item.encode()) for path, item in listed]
 
 
-Template = Callable[[random.Random, int], Task]
+Template = Callable[[random.Random, int], TerminalTask]
 
 
-def first_fault(task: Task, found: Iterable[FileEntry]) -> str:
+def first_fault(task: TerminalTask, found: Iterable[FileEntry]) -> str:
     """Return why the task is not solved, or "" if it is.
 
     Args:

@@ -24,7 +24,7 @@ from typing import Any
 
 from gem._internal.imports import resolve
 from gem.core import Env, Info, Step, StopReason, require_text
-from gem.envs.terminal.task import MAX_LEVEL, Task, Template, first_fault
+from gem.envs.terminal.task import MAX_LEVEL, Template, TerminalTask, first_fault
 from gem.errors import BadValue, EpisodeOver, SandboxError, did_you_mean
 from gem.parsing import first_tagged
 from gem.sandbox import Limits, Machine, Result, get_sandbox
@@ -132,7 +132,7 @@ class TerminalEnv(Env):
 
     def _finished(self, text: str, info: Info, *, truncated: bool) -> Step:
         """Verify the files and end the episode."""
-        fault = self._fault()
+        fault = self._verify()
         self.state = replace(self.state, over=True)
         self.close()
         text = f"{text}\nThe task is {'not ' if fault else ''}solved.".lstrip()
@@ -142,7 +142,7 @@ class TerminalEnv(Env):
         info = {**info, "verifier": fault, "stop_reason": reason}
         return Step(text, 0.0, terminated=not truncated, truncated=truncated, info=info)
 
-    def _fault(self) -> str:
+    def _verify(self) -> str:
         """Return why the task is not solved, or "". Raises SandboxError if the sandbox fails."""
         machine = self._machine()
         try:
@@ -162,7 +162,7 @@ class TerminalEnv(Env):
     def template(self) -> Template:
         return self.templates[self.state.number % len(self.templates)]
 
-    def task(self) -> Task:
+    def task(self) -> TerminalTask:
         """Return the task of this episode, which its number determines."""
         return self.template()(random.Random(self.state.number), self.level)
 

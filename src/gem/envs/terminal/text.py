@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from gem.envs.terminal.task import Task
+from gem.envs.terminal.task import TerminalTask
 
 NAMES = (
     *("ada", "alan", "alice", "anna", "ben", "berta", "carl", "clara", "dana", "david", "edgar", "emma"),
@@ -23,7 +23,7 @@ WORDS = (
 )
 
 
-def total_of_column(rng: random.Random, level: int) -> Task:
+def total_of_column(rng: random.Random, level: int) -> TerminalTask:
     """Add up a column of the lines with a name."""
     names = rng.sample(NAMES, 6)
     wanted, longer = names[0], names[0] + "lie"  # a name that contains the other
@@ -35,7 +35,7 @@ def total_of_column(rng: random.Random, level: int) -> Task:
     rng.shuffle(rows)
     text = "".join(f"{name} {item} {count} {price}\n" for name, item, count, price in rows)
     total = sum(count * price for name, _, count, price in rows if name == wanted)
-    return Task(
+    return TerminalTask(
         instruction=f"Each line of orders.txt has a name, an item, a number of pieces and a price per piece. Write the "
         f"total that {wanted} has to pay to total.txt: pieces times price, added up over all lines of {wanted}.",
         files={"orders.txt": text},
@@ -49,7 +49,7 @@ def total_of_column(rng: random.Random, level: int) -> Task:
     )
 
 
-def most_frequent_words(rng: random.Random, level: int) -> Task:
+def most_frequent_words(rng: random.Random, level: int) -> TerminalTask:
     """Count words and list the most frequent ones."""
     words = rng.sample(WORDS, 12)
     drawn = [word for number, word in enumerate(words) for _ in range(3 + number + rng.randint(0, 2 * level))]
@@ -60,7 +60,7 @@ def most_frequent_words(rng: random.Random, level: int) -> Task:
     top = 4 + level
     text = "\n".join(lines) + "\n"
     count = "tr ' ' '\\n' < text.txt | tr A-Z a-z | sort | uniq -c | sort -k1,1nr -k2 | "
-    return Task(
+    return TerminalTask(
         instruction=f"Find the {top} most frequent words of text.txt, without regard to upper and lower case. Write "
         "them to top.txt in lower case, one line per word: the number, a space, the word. The most frequent word comes "
         "first; words that are equally frequent are in alphabetical order.",
@@ -75,7 +75,7 @@ def most_frequent_words(rng: random.Random, level: int) -> Task:
     )
 
 
-def join_two_files(rng: random.Random, level: int) -> Task:
+def join_two_files(rng: random.Random, level: int) -> TerminalTask:
     """Join two files by a number that is not sorted and not always in both."""
     ids = rng.sample(range(1, 300), 10 * level)
     names = {number: f"{rng.choice(NAMES)}-{number}" for number in ids}
@@ -85,7 +85,7 @@ def join_two_files(rng: random.Random, level: int) -> Task:
     points = "".join(f"{number}\t{scores[number]}\n" for number in shuffled)
     both = sorted((names[number], scores[number]) for number in scores if number in names)
     join = "join -t '\t' -o 1.2,2.2 <(sort people.tsv) <(sort points.tsv)"
-    return Task(
+    return TerminalTask(
         instruction="people.tsv has a number and a name per line, points.tsv a number and points; a tab separates "
         "them. Write the name and the points, separated by a comma, of everyone who is in both files to result.csv, "
         "sorted by name.",
@@ -104,7 +104,7 @@ def join_two_files(rng: random.Random, level: int) -> Task:
     )
 
 
-def change_a_setting(rng: random.Random, level: int) -> Task:
+def change_a_setting(rng: random.Random, level: int) -> TerminalTask:
     """Change a value in configuration files, but not in comments or similar settings."""
     old, new = rng.sample([f"{word}.example.org" for word in WORDS], 2)
     other = old.replace(".example", "xexample")  # matches the old value if its dots are not escaped
@@ -119,7 +119,7 @@ def change_a_setting(rng: random.Random, level: int) -> Task:
     keep = f"notes/{WORDS[0]}.txt"
     before[keep] = after[keep] = f"host={old}\n"
     escaped = old.replace(".", "\\.")
-    return Task(
+    return TerminalTask(
         instruction=f"In the files of the folder conf, change the setting host from {old} to {new}. Change only lines "
         f"that read exactly host={old}, not comments and not other settings, and no file outside of conf.",
         files=before,
