@@ -14,13 +14,15 @@ from gem.graders.math_choices import choice_of, listed_choices, names_another, s
 from gem.graders.math_conditions import AllOf, AnyOf, SameFormula
 from gem.graders.math_equal import ROUNDING, Verdict, all_of, any_of, same_step, same_values
 from gem.graders.math_form import has_asked_form
+from gem.graders.math_lines import same_parametric_line
 from gem.graders.math_notation import same_notation
 from gem.graders.math_parameters import same_parameter, same_parameters
-from gem.graders.math_quantities import capital_as_unit
+from gem.graders.math_quantities import as_durations, capital_as_unit
 from gem.graders.math_question import (
     asked_kind,
     asked_unit,
     asks_base,
+    asks_duration,
     asks_for,
     asks_for_choices,
     asks_order,
@@ -28,6 +30,7 @@ from gem.graders.math_question import (
     asks_rounding,
     counted_things,
     counts_things,
+    has_other_modulus,
     integers_in,
     is_other_name,
     is_rounding,
@@ -35,7 +38,7 @@ from gem.graders.math_question import (
 )
 from gem.graders.math_read import ParsedAnswer, read
 from gem.graders.math_readings import interpretations
-from gem.graders.math_restrictions import without_remark_on_domain
+from gem.graders.math_restrictions import attained_value, without_remark_on_domain
 from gem.graders.math_rewrite import rewrite
 from gem.graders.math_scalars import half_digit
 from gem.graders.math_units import dimensions_of, is_known_unit, is_listed_unit
@@ -102,6 +105,8 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
     ):
         return found == said
     if isinstance(gold.value, InBase) and asks_base(question):
+        if gold.value.base > 10 and (same := same_notation(answer.clean, gold.clean, question)) is not None:
+            return same
         written = answer.value
         return (
             written.digits == gold.value.digits and written.base == gold.value.base
@@ -118,7 +123,13 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
         return False
     said = without_remark_on_domain(answer.clean, gold.clean, question)
     if said != answer.clean:
-        return compare(read(said), gold, question)
+        place = attained_value(answer.clean, question)
+        attained = True if place is None else same_values(read(place[0]).value, read(place[1]).value)
+        return all_of((attained, compare(read(said), gold, question)))
+    if has_other_modulus(answer.value, gold.value, question):
+        return False
+    if (lines := same_parametric_line(answer.clean, gold.clean, question)) is not None:
+        return lines
     if (decided := same_notation(answer.clean, gold.clean, question)) is not None:
         return decided
     if (texts := _without_shared_marks(answer.clean, gold.clean, question)) is not None:
@@ -146,6 +157,8 @@ def _compare_readings(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -
         return False
     context = f"{gold.text} {counted_things(question) or question}"
     pairs = [(_with_known_units(_asked(a, question), context), g) for a, g in interpretations(answer, gold, question)]
+    if asks_duration(question):
+        pairs = [as_durations(a, g, answer.clean, gold.clean, question) for a, g in pairs]
     if noun := asked_kind(question):
         pairs = [(_without_noun(a, noun), _without_noun(g, noun)) for a, g in pairs]
     pairs = [(_in_asked_unit(g, a, question), _in_asked_unit(a, g, question)) for a, g in pairs]
@@ -246,7 +259,8 @@ def _is_measurement(pairs: Sequence[tuple[Value, Value]], gold: str) -> bool:
     """Return whether a reference answer is rounded because it has a unit of physics, such as eV, not cm or dollars."""
     units = [value.unit for pair in pairs for value in pair if isinstance(value, Number) and is_listed_unit(value.unit)]
     everyday = {"length", "mass", "time", "months", "dollars", "euros", "angle", "angle in pi", "yen", "rupees"}
-    physical = any(len(dims := dict(dimensions_of(unit)[0])) > 1 or not set(dims) <= everyday for unit in units if unit)
+    measured = [dict(dimensions_of(unit)[0]) for unit in units if unit]
+    physical = any(len(dims) > 1 or not set(dims) <= everyday or min(dims.values()) < 0 for dims in measured if dims)
     return physical and len(re.sub(r"\\cdot.*|\D", "", gold).lstrip("0")) > 2
 
 

@@ -63,7 +63,7 @@ def same_notation(answer: str, gold: str, question: str) -> bool | None:
     if not question:
         return None
     if _HEXADECIMAL.search(question) and re.fullmatch(r"(?=.*[A-Z])[0-9A-Z]+", digits := _digits(gold)):
-        return _digits(answer) == digits
+        return _digits(answer) == digits and _base(answer, question) == _base(gold, question)
     if "select all" in question.casefold() and len(gold) > 1 and _LISTED.fullmatch(_plain(gold)):
         ours, theirs = (re.findall(r"[A-H]", re.sub("(?i)and", "", _plain(each)).upper()) for each in (answer, gold))
         return _LISTED.fullmatch(_plain(answer)) is not None and sorted(set(ours)) == sorted(set(theirs))
@@ -84,8 +84,21 @@ def _plain(text: str) -> str:
 
 def _digits(text: str) -> str:
     """Return the digits of a number in a base above ten, without the marks of its base, as capitals."""
+    text = re.sub(r"\\text\s*\{(\w+)\}", r"\1", text)
     text = _BASE_MARK.sub("", re.sub(r"^\(|\)(?=_|$)", "", _BASE_MARK.sub("", text)))
     return re.sub(r"\\text|[{}\s]", "", text).upper().lstrip("0")
+
+
+def _base(text: str, question: str) -> int:
+    """Return the base above ten that a number says, or else the base that the question has first."""
+    if (said := re.search(r"_\{?\(?(\d\d)\)?\}?$", text)) is not None:
+        return int(said.group(1))
+    asked = _HEXADECIMAL.search(question)
+    name = asked.group().casefold() if asked is not None and not re.match("0[xX]", text) else "hex"
+    number = re.search(r"\d+", name)
+    return (
+        int(number.group()) if number is not None else {"eleven": 11, "twelve": 12}.get(re.split("[- ]", name)[-1], 16)
+    )
 
 
 def _groups(text: str) -> list[list[int]] | None:

@@ -13,8 +13,8 @@ from gem.errors import BadValue, require
 MAX_DIGITS = 100_000  # digits of the integers in a formula, in total
 _ODD_ROOT = re.compile(r"\\sqrt\[(\d*[13579])\]\{-(\d+(?:\.\d+)?)\}")  # real root of a negative number
 _PRIME = re.compile(r"(?<![\\a-zA-Z])([a-zA-Z])('+)")  # the parser drops primes
-_PRODUCT = re.compile(  # the parser reads \pi(2) as a function of 2, and 2\binom{3}{1} as a mixed number
-    r"(?:\\pi|(?<![a-zA-Z\\])i)(?=\s*\()|(?<=[\d})])\s*(?=\\binom)"
+_PRODUCT = re.compile(  # the parser reads \pi(2) as a function of 2, and 2\binom{3}{1} and (4)(2) as mixed numbers
+    r"(?:\\pi|(?<![a-zA-Z\\])i)(?=\s*\()|(?<=[\d})])\s*(?=\\binom)|(?<=[\d)])(?<![_^]\d)\s*(?=\([\d(])"
 )
 _GAMMA = re.compile(r"\\Gamma\s*\(((?:[^()]|\([^()]*\))*)\)")
 _DECIMAL = re.compile(r"(?<![\d.])(\d*)\.(\d+)(?![\d.])")

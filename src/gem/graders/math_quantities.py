@@ -7,9 +7,28 @@ from fractions import Fraction
 
 from gem.graders.math_read import read
 from gem.graders.math_units import capital_unit, dimensions_of, unit_as_letter
-from gem.graders.math_values import Formula, Number, latex_of
+from gem.graders.math_values import Clock, Formula, Number, Value, latex_of
 
+_HOURS = re.compile(r"\d[\s}]*(?:\\text\s*\{)?\s*(?:h|hrs?|hours?)\b")
 _LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
+
+
+def as_durations(a: Value, g: Value, answer: str, gold: str, question: str) -> tuple[Value, Value]:
+    """Read 2:30 as hours and minutes if the other value has hours, or as minutes and seconds if the question does."""
+    seconds = re.search(r"\bminutes and seconds\b", question, re.IGNORECASE) and not re.search(r"\bhours?\b", question)
+
+    def duration(value: Value, other: Value, text: str) -> Value:
+        if not isinstance(value, Clock) or value.half or not isinstance(other, Number) or not other.unit:
+            return value
+        if seconds:
+            return Number(Fraction(value.seconds, 60), "s")
+        return (
+            Number(Fraction(value.seconds), "s")
+            if re.search(r"\d[\s}]*(?:\\text\s*\{)?\s*(?:h|hrs?|hours?)\b", text)
+            else value
+        )
+
+    return duration(a, g, gold), duration(g, a, answer)
 
 
 def capital_as_unit(value: Number | Formula, other: Number | Formula) -> Number | Formula:

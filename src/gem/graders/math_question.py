@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from gem.graders.math_units import is_listed_unit, parse_unit
+from gem.graders.math_values import Congruence, Number, Value
 
 _PERCENT = re.compile(
     r"(?:(?:what|which|how many|as an?|nearest|find the)(?: [a-z]+)?|in)\s+per ?cent", re.IGNORECASE
@@ -62,7 +64,33 @@ _INTEGERS = re.compile(
     r"(?:integers?|natural numbers?)\s+\$?([a-zA-Z])\b|\$?([a-zA-Z])\$? is an? (?:[a-z-]+ )?(?:integer|natural number)"
     r"|([a-zA-Z])\s*\\in\s*\\mathbb\s*\{?[NZ]",
 )
+_DURATION = re.compile(
+    r"\bhow long\b|\bhow much time\b|\bduration\b|\bin hours and minutes\b|\bminutes and seconds\b"
+    r"|\btime (?:spent|elapsed)\b",
+    re.IGNORECASE,
+)
+_TIME_OF_DAY = re.compile(
+    r"\bat what time\b|\bwhen\b|\bratio\b|\bo'clock\b|\bwhat time (?:is|will|was|did|does)\b", re.IGNORECASE
+)
+_MODULUS = re.compile(r"(?:\bdivided by|\bmodulo|\bmod|\\[bp]?mod)\s*[{$(]*(\d{1,9})(?!\d|\.\d)")
 _KIND = re.compile(r"\b(?:(?:what|which) (?:type|kind|sort) of|is the(?=.* or )) ([a-z]+)", re.IGNORECASE)
+
+
+def asks_duration(question: str) -> bool:
+    """Return whether the last question is for a span of time, not for a time of day."""
+    asked = last_question(question)
+    return _DURATION.search(asked) is not None and not _TIME_OF_DAY.search(asked)
+
+
+def has_other_modulus(value: Value, gold: Value, question: str) -> bool:
+    """Return whether an answer is a congruence modulo another number than the only modulus of a question.
+
+    The reference answer is the remainder alone.
+    """
+    moduli = set(_MODULUS.findall(question))
+    if not isinstance(value, Congruence) or not isinstance(gold, Number) or len(moduli) != 1:
+        return False
+    return value.modulus != Number(Fraction(moduli.pop()))
 
 
 def asks_percentage(question: str) -> bool:

@@ -25,6 +25,12 @@ _CHANGES = re.compile(
 _SIGN = re.compile(r"(?P<first>[^<>]+)(?P<sign>[<>])(?P<second>[^<>]+)")
 _WHICH = re.compile(r"\bwhich\b[^.?]*\b(?:(?P<more>larger|greater|bigger)|(?P<less>smaller|less))\b", re.IGNORECASE)
 _TWINS = re.compile(r"(?P<first>[a-z])=(?P<second>[a-z])=(?P<value>[^=]+)")
+_REMAINDER = re.compile(
+    r"(?P<left>[^=]+?)\s*(?:\\bmod\s*\{?(?P<modulus>\d+)\}?|\(?\\pmod\{(?P<modulus1>\d+)\}\)?)\s*=(?P<said>\s*\d+)"
+)
+_RATE = re.compile(
+    r"(?P<said>[\d.]+ ?%) ?(?:(?:per|an?|each|every|/) ?(?P<period>year|annum|month|week|day)|p\.a|annually|yearly)"
+)
 _LABELS = (  # left sides that name what the question asks for, and its words for them
     (r"\[[A-Z]{3,8}\]", r"\barea\b"),
     (r"P\(.*\)|\\text\{Pr\}\(.*\)", r"\bprobability\b"),
@@ -109,4 +115,26 @@ def _plain(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"\\text\s*\{([^{}]*)\}", r" \1 ", text)).strip(" .")
 
 
-RULES = (without_noun, without_remark, without_label, larger_of_two, equal_unknowns, dimensions)
+def remainder(text: str, question: str) -> str:
+    r"""2^{2024} \bmod 7 = 4 is 4: the question has the power and the modulus."""
+    match = _REMAINDER.fullmatch(text)
+    if match is None:
+        return text
+    left, modulus = re.sub(r"[\s{}()]", "", match["left"]), match["modulus"] or match["modulus1"]
+    known = left in re.sub(r"[\s{}()]", "", question) and re.search(rf"(?<![\d.^]){modulus}(?!\d|\.\d)", question)
+    return match["said"].strip() if known else text
+
+
+def rate(text: str, question: str) -> str:
+    """12% per year is 12% if the question asks for a rate per year."""
+    match = _RATE.fullmatch(_plain(text))
+    if match is None:
+        return text
+    name = match["period"] if match["period"] in ("month", "week", "day") else "year"
+    periods = {"year": r"\b(?:annum|annual|year)", "month": r"\bmonth", "week": r"\bweek", "day": r"\b(?:day|daily)"}
+    asked = {each for each, words in periods.items() if re.search(words, last_question(question), re.IGNORECASE)}
+    known = name in asked or (not asked and re.search(periods[name], question, re.IGNORECASE))
+    return match["said"].strip() if known else text
+
+
+RULES = (without_noun, without_remark, without_label, larger_of_two, equal_unknowns, dimensions, remainder, rate)

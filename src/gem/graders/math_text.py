@@ -16,6 +16,7 @@ _PROSE = re.compile(
     r"\s*(?:is|[:=])\s*:?\s*|(?:\\text\s*\{\s*)?there (?:are|is)(?: exactly)?\s*(?:\}|(?=[\s$]))\s*",
     re.IGNORECASE,
 )
+_MARKED_PROSE = re.compile(rf"^\$?\\(?:text|mathrm|mbox)\s*\{{\s*(?:{_PROSE.pattern})\}}\s*", re.IGNORECASE)
 _QUOTES = (("**", "**"), ("__", "__"), ("`", "`"), ('"', '"'), ("“", "”"), ("‘", "’"))
 _BOX_ALONE = re.compile(r"(?P<before>[$\s]*(?:\\?[a-zA-Z]\w{0,3}(?:\([a-z]\))?\s*=\s*)?)\\(?:boxed|fbox)\s*\{")
 _UNIT_AFTER = re.compile(
@@ -74,6 +75,8 @@ _SPELLINGS = [
         (r"<=", r"\\le "),
         (r">=", r"\\ge "),
         (r"\\neq(?![a-zA-Z])|!=", r"\\ne "),
+        (r"^\\text\{\s*either\s*\}(?=.*\bor\b)|^either\b\s*(?=.*\bor\b)", ""),
+        (r"^\\text\{\s*either\b\s*(?=.*\bor\b)", r"\\text{"),
         (r"\\lt(?![a-zA-Z])", "<"),
         (r"\\gt(?![a-zA-Z])", ">"),
         (r"\\(?:mathbf|boldsymbol|bm)\s*\{\s*([a-hl-z])\s*\}", r"\1"),  # not the vectors i, j, k
@@ -184,6 +187,7 @@ def strip_surroundings(text: str) -> str:
     '4'
     """
     text = _unbox(re.sub(r"\\(boxed|fbox)\s+([^\s{])", r"\\\1{\2}", text).strip())
+    text = _MARKED_PROSE.sub("", text)
     if (prose := _PROSE.match(text)) is not None:
         text = text[prose.end() :]
         text = rf"\text{{{text}" if text.count("}") > text.count("{") else text  # \text{There are no solutions}

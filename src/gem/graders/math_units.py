@@ -123,10 +123,10 @@ for _row in (
     ({"mass": -1, "length": -2, "time": 2, "charge": 2}, "1/1000", "farad"),
     (_CURRENT, "1", "ampere", "amp"),
     (_CURRENT, "1/1000", "mA", "milliampere", "milliamp"),
-    ("frequency", "1", "hz", "hertz"),
-    ("frequency", "1000", "khz", "kilohertz"),
-    ("frequency", "1000000", "MHz", "megahertz"),
-    ("frequency", "1000000000", "GHz", "ghz", "gigahertz"),
+    ({"time": -1}, "1", "hz", "hertz"),
+    ({"time": -1}, "1000", "khz", "kilohertz"),
+    ({"time": -1}, "1000000", "MHz", "megahertz"),
+    ({"time": -1}, "1000000000", "GHz", "ghz", "gigahertz"),
     ("length", "1/10000000000", "angstrom"),
     ("length", "1/1000000", "um", "micrometer", "micrometre", "micron"),
     ("mass", "1/1000000", "ug", "microgram"),
@@ -186,6 +186,7 @@ def parse_product(text: str) -> str | None:
     marked = r"\text" in text
     flat = re.sub(r"(?:\\cdot|\\text|[{}\s])+", " ", re.sub(r"\s*\^\s*\{?\s*", "^", text)).strip()
     over, _, under = flat.partition("/")
+    over = "" if marked and over.strip() == "1" else over
     under = under.strip().removeprefix("(").removesuffix(")").strip()
     found: list[tuple[str, int]] = []
     for side, sign in ((over, 1), (under, -1)):
@@ -199,6 +200,8 @@ def parse_product(text: str) -> str | None:
     if not (marked or under or any(power < 0 for _, power in found) or re.search("[A-Z]|[a-z]{2}", over)):
         return None  # 2 g h is a product of variables
     ordered = sorted(found, key=lambda factor: factor[1] < 0)
+    if marked and found == [("s", -1)]:
+        return "hz"
     if len(found) < 2 or ordered[0][1] < 0:
         return None
     parts = [
