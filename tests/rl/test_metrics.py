@@ -72,8 +72,8 @@ def test_every_metric_is_documented_and_every_documented_metric_exists(tmp_path:
 
     env = "game:GuessTheNumber-v0-easy"
     for more in (
-        {"env": [env, "game:GuessTheNumber-v0-hard"]},
-        {"advantage": "grpo", "group_size": 2},
+        {"env": [env, "game:GuessTheNumber-v0-hard"], "curriculum": "learnability"},
+        {"advantage": "grpo", "group_size": 2, "curriculum": "learnability"},
         {"advantage": "gae"},
         {"advantage": "branch", "branch_width": 1},
     ):
