@@ -27,7 +27,7 @@ IDS = (
     [f"game:{name}-v0" for name in ("GuessTheNumber", "Mastermind", "Wordle", "Hangman", "Sudoku", "TowerofHanoi")]
     + ["game:Crosswords-v0-easy", "game:WordSearch-v0-easy", "game:Minesweeper-v0", "game:FifteenPuzzle-v0-easy"]
     + ["game:Game2048-v0-easy", "game:Sokoban-v0-easy", "code:Mini", "qa:Facts", "math:Arithmetic", "logic:Rules"]
-    + ["vision:Geometry", "rg:ab", "math:GSM8K", "math:Geometry3K"]
+    + ["vision:Geometry", "rg:ab", "math:GSM8K", "math:Geometry3K", "tool:Lookup", "terminal:Files"]
 )
 ROW = {"problem": "What is $1+1$?", "answer": "2"}
 IMAGE = base64.b64decode(PIXEL)

@@ -4,8 +4,8 @@ Collects batches of episodes, updates the policy after each batch and evaluates 
 data set, the evaluation asks rows that are held back from training (--eval-share), or another split (--eval-split);
 elsewhere it plays fresh seeds.
 Without --model, a tiny language model is built first: a short SFT warm-up on random legal actions teaches the output
-format; RL does the rest. Files go to runs/<name>/: config.json, {metrics,trajectories,evaluations}.jsonl, curve.png,
-checkpoints/.
+format; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, trajectories.jsonl, evaluations.jsonl,
+curve.png, checkpoints/.
 
 Ctrl-C finishes the current update and saves a checkpoint; a second Ctrl-C stops immediately. --resume continues a run
 bit-identically. With --steps, it lengthens a run, also a finished one; the learning rate then decays over the new

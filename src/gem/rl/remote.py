@@ -62,7 +62,8 @@ class RemoteSampler:
     def update(self, policy: CausalLMPolicy) -> None:
         """Send the weights of a policy to the server, unless it has this version.
 
-        Requests in flight go on; their turns keep the version of the weights that they were sent under.
+        Requests in flight go on; their turns keep the version of the weights that they were sent under, although SGLang
+        may answer them with the new ones. Their log-probabilities, and so their ratios, are those of the answer.
 
         Raises:
             EndpointError: if the server does not accept the weights.
