@@ -24,7 +24,7 @@ KEPT = 2  # number of checkpoints kept: the newest, and the one before in case t
 
 
 class RunFolder:
-    """``runs/<name>/``: config.json, metrics.jsonl, trajectories.jsonl, evaluations.jsonl, checkpoints/ and curve.png."""
+    """``runs/<name>/``: config.json, metrics, trajectories and evaluations (.jsonl), checkpoints/ and curve.png."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
