@@ -16,6 +16,7 @@ MAX_POWER = 1_000  # exponent of any other base, such as a variable
 MAX_TOWER = 5  # number of stacked exponents
 MAX_FACTORIAL = 3_000  # argument of a factorial or binomial coefficient
 _TOKEN = re.compile(r"\\?[a-zA-Z]+|\d+|\S")
+_DOUBLE = re.compile(r"(?:\(\d*[02468][a-z](?:[+-]\d{1,2})?\)|(?<!\d)\d{1,3})!!(?!!)")  # double factorials
 _OPERATOR = re.compile(r"\\[a-zA-Z]+|[-+*/^_!|=<>]")
 _NUMERIC_BASE = re.compile(r"(?:\d|\([\d+*/.{}-]+\))\Z")  # ends in 2 or (2/3)
 _ARITHMETIC = re.compile(r"[\d\s.+*/()-]*")
@@ -59,7 +60,7 @@ def exceeded_cap(text: str) -> str | None:
         return f"more than {MAX_TOKENS} tokens"
     if len(_OPERATOR.findall(text)) > MAX_OPERATORS:
         return f"more than {MAX_OPERATORS} operators"
-    return "a factorial of a factorial" if re.search(r"!\)*!", flat) else None
+    return "a factorial of a factorial" if re.search(r"!\)*!", _DOUBLE.sub("0", flat)) else None
 
 
 def _exponent(flat: str, start: int) -> tuple[str, int]:

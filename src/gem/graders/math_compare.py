@@ -32,7 +32,9 @@ from gem.graders.math_question import (
     counts_things,
     has_other_modulus,
     integers_in,
+    is_irrational,
     is_other_name,
+    is_physical,
     is_rounding,
     positives_in,
 )
@@ -167,9 +169,9 @@ def _compare_readings(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -
     if asks_percentage(question):
         pairs += [(_without_percent(a), _without_percent(g)) for a, g in pairs]
     if asks_order(question):
-        pairs = [(_as_ordered(a), _as_ordered(g)) for a, g in pairs]
+        pairs = [(_as_ordered(a, question), _as_ordered(g, question)) for a, g in pairs]
     verdicts: list[Verdict] = [same_values(a, g) for a, g in pairs]
-    if (asks_rounding(question) and not is_rounding(question)) or _is_measurement(pairs, gold.clean):
+    if (asks_rounding(question) and not is_rounding(question)) or _is_measurement(pairs, gold.clean, question):
         verdicts += [_rounded(a, g, gold.clean) for a, g in pairs]
     letters, positive = integers_in(question), " ".join(positives_in(question))
     return any_of(
@@ -251,12 +253,27 @@ def _without_noun(value: Value, noun: str) -> Value:
     return Word(value.text.removesuffix(f" {noun}")) if isinstance(value, Word) else value
 
 
-def _as_ordered(value: Value) -> Value:
-    return replace(value, kind="tuple") if isinstance(value, Group) and value.kind == "list" else value
+def _as_ordered(value: Value, question: str) -> Value:
+    """Order a list. Values with names have the order in which the question lists the names, as in q, p."""
+    if not isinstance(value, Group) or value.kind != "list":
+        return value
+    named = {item.name: item for item in value.items if isinstance(item, Named)}
+    if len(named) == len(value.items):
+        listed = re.search(r"(?<![a-zA-Z])" + r"\s*,\s*".join(["([a-z])"] * len(named)) + "(?![a-zA-Z])", question)
+        if listed is None or sorted(listed.groups()) != sorted(named):
+            return value
+        return Group("tuple", tuple(named[name].value for name in listed.groups()))
+    return replace(value, kind="tuple")
 
 
-def _is_measurement(pairs: Sequence[tuple[Value, Value]], gold: str) -> bool:
-    """Return whether a reference answer is rounded because it has a unit of physics, such as eV, not cm or dollars."""
+def _is_measurement(pairs: Sequence[tuple[Value, Value]], gold: str, question: str) -> bool:
+    """Return whether a reference answer is rounded because it has a unit of physics, such as eV, not cm or dollars.
+
+    Two digits are rounded only if the question of physics needs pi, a root, an exponential or an angle.
+    """
+    if is_physical(question):
+        digits = len(re.sub(r"(?:\\cdot|e).*|\D", "", gold).lstrip("0"))
+        return digits > 2 or (digits == 2 and is_irrational(question))
     units = [value.unit for pair in pairs for value in pair if isinstance(value, Number) and is_listed_unit(value.unit)]
     everyday = {"length", "mass", "time", "months", "dollars", "euros", "angle", "angle in pi", "yen", "rupees"}
     measured = [dict(dimensions_of(unit)[0]) for unit in units if unit]

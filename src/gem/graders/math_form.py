@@ -189,7 +189,9 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...] = tuple(
     )
 )
 _ASKS_FACTORS = re.compile(
-    r"\bfactor(?:i[sz])?(?:e|ed|ing)?\b(?! of\b)|\bfactori[sz]ation\b|\bproduct of (?:\w+ )?(?:factors|primes)\b",
+    r"(?<!common )(?<!\ba )(?<!\bthe )(?<!each )(?<!one )(?<!scale )(?<!integrating )\bfactor\b(?! of\b)"
+    r"|\bfactor(?:i[sz](?:e|ed|ing)|e|ed|ing)\b(?! of\b)"
+    r"|\bfactori[sz]ation\b|\bproduct of (?:\w+ )?(?:factors|primes)\b",
     re.IGNORECASE,
 )
 _ASKS_LESS = re.compile(r"\bsimplify\b|\bsimplest\b|\bexpand\b", re.IGNORECASE)

@@ -33,6 +33,7 @@ _SPAN = re.compile(
     r"|\\?\{\s*(?P<letter>[a-z])\s*(?:\\cdot)?\s*(?P<scaled>.*?)\s*(?::|\\mid|\|)\s*(?P=letter)\s*\\in\s*\\mathbb\{?\s*R\}?\s*\\?\}"
     r"|(?:all |the set of (?:all )?)?(?:real |scalar |constant )?multiples of (?P<multiples>.*)"
 )
+_CIRCLED = re.compile(r"(?:[①-⑳]|\(?\b\d{1,2}\b\)?|and|[ ,;、])+")
 _COLUMN = re.compile(r"\\begin\{[pb]matrix\}(.*?)\\end\{[pb]matrix\}")
 _RATIONAL = r"-?\d{1,9}(?:/[1-9]\d{0,8})?"
 _VECTOR = re.compile(rf"(?:\(|\[|\\langle)\s*({_RATIONAL}(?:, ?{_RATIONAL})+)\s*(?:\)|\]|\\rangle)")
@@ -64,6 +65,9 @@ def same_notation(answer: str, gold: str, question: str) -> bool | None:
         return None
     if _HEXADECIMAL.search(question) and re.fullmatch(r"(?=.*[A-Z])[0-9A-Z]+", digits := _digits(gold)):
         return _digits(answer) == digits and _base(answer, question) == _base(gold, question)
+    if re.search("[①-⑳]", gold) and _CIRCLED.fullmatch(plain := _plain(gold)):
+        ours = _circled(_plain(answer)) if _CIRCLED.fullmatch(_plain(answer)) else None
+        return ours is not None and ours == _circled(plain)
     if "select all" in question.casefold() and len(gold) > 1 and _LISTED.fullmatch(_plain(gold)):
         ours, theirs = (re.findall(r"[A-H]", re.sub("(?i)and", "", _plain(each)).upper()) for each in (answer, gold))
         return _LISTED.fullmatch(_plain(answer)) is not None and sorted(set(ours)) == sorted(set(theirs))
@@ -76,6 +80,11 @@ def same_notation(answer: str, gold: str, question: str) -> bool | None:
     if family is not None and gold_family is not None:
         return _same_family(family, gold_family)
     return _same_line(answer, gold, question)
+
+
+def _circled(text: str) -> list[int]:
+    numbers = re.findall(r"[①-⑳]|\d+", text)
+    return sorted({int(each) if each.isdigit() and each.isascii() else ord(each) - ord("①") + 1 for each in numbers})
 
 
 def _plain(text: str) -> str:

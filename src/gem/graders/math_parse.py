@@ -17,6 +17,9 @@ _PRODUCT = re.compile(  # the parser reads \pi(2) as a function of 2, and 2\bino
     r"(?:\\pi|(?<![a-zA-Z\\])i)(?=\s*\()|(?<=[\d})])\s*(?=\\binom)|(?<=[\d)])(?<![_^]\d)\s*(?=\([\d(])"
 )
 _GAMMA = re.compile(r"\\Gamma\s*\(((?:[^()]|\([^()]*\))*)\)")
+_DOUBLE = re.compile(
+    r"(?:\((?:(?P<even>\d*[02468])(?P<letter>[a-z])\s*(?P<rest>[+-]\s*\d{1,2})?|(?P<inner>\d{1,3}))\)|(?P<number>\d{1,3}))!!(?!!)"
+)
 _DECIMAL = re.compile(r"(?<![\d.])(\d*)\.(\d+)(?![\d.])")
 _DEGREES = re.compile(r"\{?(\d+(?:\.\d+)?)\}?\s*\^\\circ")
 
@@ -30,6 +33,7 @@ def parse(latex: str) -> Any:
     sympy = sympy_library()
     text = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}", r"\1", latex)
     text = _GAMMA.sub(r"(\1-1)!", text)
+    text = _DOUBLE.sub(_double_factorial, text)
     text = _opaque_functions(text).replace(r"\Gamma", "G_{Gamma}")  # the parser reads both gammas as a number
     text = re.sub(r"\^\{?T\}?(?![a-zA-Z])", r"^{1\\cdot T}", text)  # the parser drops the exponent T
     if re.search(r"\d'", text):
@@ -60,6 +64,17 @@ def parse(latex: str) -> Any:
 def _as_fraction(match: re.Match[str]) -> str:
     """Return a decimal number as an exact fraction; the parser reads it as a floating-point number."""
     return rf"{{\frac{{{int(match[1] + match[2])}}}{{{10 ** len(match[2])}}}}}"
+
+
+def _double_factorial(match: re.Match[str]) -> str:
+    r"""Write (2n-1)!! as \frac{(2n)!}{2^n n!}, and 7!! as a number. The parser reads two factorials."""
+    number = match["inner"] or match["number"]
+    if number is not None:
+        return str(math.prod(range(int(number), 0, -2)))
+    rest = int((match["rest"] or "0").replace(" ", ""))
+    odd = rest % 2
+    half = rf"({int(match['even']) // 2}{match['letter']}+{(rest + odd) // 2})"
+    return rf"\frac{{(2{half})!}}{{2^{{{half}}}{half}!}}" if odd else rf"(2^{{{half}}}{half}!)"
 
 
 def _digits(expression: Any) -> float:

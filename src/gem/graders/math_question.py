@@ -17,7 +17,8 @@ _SEVERAL_CHOICES = re.compile(
 _UNIT = r"(?:square |cubic )?[a-z]+(?:\^\{?[23]\}?)?(?:(?: per |/)[a-z]+(?:\^\{?[23]\}?)?)?"
 _COUNTED = re.compile(
     rf"\bhow many (?:more |total |full |whole )?({_UNIT})"
-    rf"|\bin (?!\w[\s.,?)])({_UNIT})(?=[.,?)]|$| (?:and|correct|rounded|to)\b)"
+    rf"|\bin (?!\w[\s.,?)])({_UNIT})(?=[.,?)]|$| (?:and|correct|rounded|to|of|through|in|at|for|on"
+    r"|does|do|is|if|when|from|required|needed)\b)"
     r"|\bin ([a-z]+(?:\^\{?[23]\}?)?(?: per |/)[a-z]+(?:\^\{?[23]\}?)?)"
     r"|\bin ([msgJNWVAKTCFL])(?=[.,?)]|$)",
     re.IGNORECASE,
@@ -36,7 +37,9 @@ _ASKED_NAME = re.compile(
 _POSITIVE = re.compile(
     r"\bpositive (?:[a-z]+ )*\$?([a-zA-Z](?:\$?(?:\s*,\s*|\s+and\s+)\$?[a-zA-Z](?![a-z]))*)\$?(?![a-zA-Z])"
     r"|(?<![a-zA-Z\\])([a-zA-Z](?:\s*,\s*[a-zA-Z])*)\s*(?:>|\\gt)\s*\d"
-    r"|\b(?:mass|masse|length|radiu|radius|radii|side|height|width|distance|spring(?: constant)?|stiffness|density"
+    r"|(?<![\w.-])0\s*(?:<|\\lt)\s*([a-zA-Z](?:\s*(?:<|\\lt|,)\s*[a-zA-Z](?![a-z]))*)"
+    r"|\b(?:mass|masse|length|radiu|radius|radii|side|height|width|distance|spring(?: (?:of )?constant)?|gravity"
+    r"|acceleration|stiffness|density"
     r"|volume|area|resistance|resistor|capacitance|capacitor|inductance|inductor|frequency|wavelength|tension|thickness"
     r"|diameter|period|speed)s? (?:of )?\$?(?:\\?)([a-zA-Z]|\\(?:lambda|rho|omega))\$?(?![a-zA-Z])"
 )
@@ -56,8 +59,20 @@ _SUPERLATIVE = (
 )
 _ORDER = re.compile(
     r"\b(?:(?:in|de)creasing|(?:a|de)scending|alphabetical|numerical|chronological|reverse|correct) order\b"
+    r"|\bin (?:this |that |the (?:given |same |listed )?)?order\b(?! (?:to|that|for)\b)"
     rf"|\bfrom (?:the )?[\w ]{{1,30}}\bto (?:the )?{_SUPERLATIVE}\b",
     re.IGNORECASE,
+)
+_RESPECTIVELY = re.compile(r"\brespectively\b", re.IGNORECASE)
+_PHYSICAL = re.compile(
+    r"\b(?:mol|moles?|atoms?|electrons?|protons?|photons?|wavelengths?|orbits?|orbital|half-li(?:fe|ves)|radioactive|AU"
+    r"|light-?years?|parsecs?|joules?|newtons?|volts?|pascals?|kelvin|nucle(?:us|i|ar)|capacit(?:or|ance)s?|resist(?:or|ance)s?"
+    r"|telescopes?|luminosity|redshift|pH|molarity|pendulum|projectile|ideal gas|blackbody|spring constant"
+    r"|speed of light|magnetic field|electric field|[mk]?eV|[MG]eV|kJ|MPa|nm)\b"
+)
+_IRRATIONAL = re.compile(
+    r"\b(?:circ\w+|orbits?|orbital|spher\w+|pendulum|half-li\w+|radioactive|angles?|degrees?|pH|period)\b"
+    r"|\\(?:pi|sqrt|ln|log|circ|sin|cos|tan)|\\times\s*10"
 )
 _BASE = re.compile(r"\bbase\b|\bbinary\b|\bternary\b|\boctal\b|\bhexadecimal\b", re.IGNORECASE)
 _INTEGERS = re.compile(
@@ -113,8 +128,23 @@ def asked_unit(question: str) -> str | None:
     """Return the unit in which the last question counts, as in "how many minutes"; None if it has none or several."""
     asked = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}|[$~]", r"\1", last_question(question))
     texts = ["".join(found) for found in _COUNTED.findall(asked)]
-    units = {unit for text in texts if (unit := parse_unit(text)) is not None and is_listed_unit(unit)}
+    units = {unit for text in texts if (unit := _unit_of(text)) is not None}
+    if (
+        not units
+        and re.search(r"\bhow old\b", asked, re.IGNORECASE)
+        and not re.search(r"\b(?:month|week|day)s\b", question)
+    ):
+        return "year"
     return units.pop() if len(units) == 1 else None
+
+
+def _unit_of(text: str) -> str | None:
+    """Return the listed unit that a text names; symbols with a capital, such as MPa and mA, are units here."""
+    for said in (text, rf"\text{{{text}}}") if re.search("[A-Z]", text) else (text,):
+        unit = parse_unit(said)
+        if unit is not None and is_listed_unit(unit):
+            return unit
+    return None
 
 
 def last_question(question: str) -> str:
@@ -168,7 +198,21 @@ def _bare(name: str) -> str:
 def positives_in(question: str) -> list[str]:
     """Return the letters that a question says are positive, or are such a quantity, as masses and lengths are."""
     found = ["".join(each) for each in _POSITIVE.findall(question)]
-    return [letter for text in found for letter in re.findall(r"[a-zA-Z]+", re.sub(r"\band\b", " ", text))]
+    letters = [letter for text in found for letter in re.findall(r"[a-zA-Z]+", re.sub(r"\band\b", " ", text))]
+    return [*letters, "c"] if re.search(r"\bLorentz\b|\brelativ|\bspeed of light\b", question) else letters
+
+
+def is_physical(question: str) -> bool:
+    """Return whether a question is about physics, chemistry or astronomy, whose reference answers are rounded."""
+    return (
+        _PHYSICAL.search(question) is not None
+        and re.search(r"\d|\bpH\b|\b(?:wavelength|mass|photon|electron)\b", question) is not None
+    )
+
+
+def is_irrational(question: str) -> bool:
+    """Return whether a quantity of physics follows with pi, a root, an exponential or an angle."""
+    return _IRRATIONAL.search(question) is not None
 
 
 def asks_rounding(question: str) -> bool:
@@ -182,7 +226,7 @@ def is_rounding(question: str) -> bool:
 
 def asks_order(question: str) -> bool:
     """Return whether the order of a list matters, as in "from first to last" or "in increasing order"."""
-    return _ORDER.search(question) is not None
+    return _ORDER.search(question) is not None or _RESPECTIVELY.search(last_question(question)) is not None
 
 
 def asks_base(question: str) -> bool:

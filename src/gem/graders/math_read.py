@@ -176,8 +176,14 @@ def _read_list(text: str) -> Value | None:
         both = any("and" in separator or "land" in separator for _, separator in pieces)
         return (_overlap(values) if both else None) or Group("union", tuple(values))
     name = next((value.name for value in values if isinstance(value, Named)), None)
-    if name is not None and all(not isinstance(v, Named) or v.name == name for v in values):
+    others = any(isinstance(value, Relation) for value in values)  # x = 2 or 3x - 4y = 1
+    if name is not None and not others and all(not isinstance(v, Named) or v.name == name for v in values):
         return Named(name, Group("list", tuple(v.value if isinstance(v, Named) else v for v in values)))
+    if any(re.search(r"or(?![a-z])", separator) for _, separator in pieces):  # x = 3 or y = 2 is not the pair (3, 2)
+        names = {value.name for value in values if isinstance(value, Named)}
+        values = [
+            Relation(Formula(v.name), "=", v.value) if len(names) > 1 and isinstance(v, Named) else v for v in values
+        ]
     return Group("list", tuple(values))
 
 

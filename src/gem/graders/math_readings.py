@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from gem.graders.math_read import ParsedAnswer, read
+from gem.graders.math_sentences import said_value
 from gem.graders.math_split import split, split_with_separators
-from gem.graders.math_units import UNITS, parse_unit
-from gem.graders.math_values import SCALES, Congruence, Group, Interval, Named, Number, Value, Word, spelled_number
+from gem.graders.math_values import Congruence, Group, Named, Number, Value, Word
 
 _PARITY = re.compile(
     r"(?:for )?(?:all |any |every |the )?"
@@ -34,23 +34,6 @@ _TERM = re.compile(r"(?P<factor>.*?)\s*(?:\\cdot\s*)?(?P<axis>[ijk])")
 _LABELED = re.compile(
     r"(?P<label>[a-z][a-z -]*?)\s*(?:is|=|:|of)?\s*(?P<value>(?:[-+]?[\d\\$.]|\(|\[).*)", re.IGNORECASE
 )
-_WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
-_COUNTED = re.compile(
-    r"(?P<before>[^\d\\+*/=<>^-]*?)(?P<number>[-+]?\\?[$€£]?\d[\d,]*(?:\.\d+|/\d+)?%?)(?P<after>[^\d\\+*/=<>^-]*)"
-)
-_WORDED = re.compile(r"(?P<before>[a-zA-Z][a-zA-Z ]*[a-zA-Z]) ?(?P<said>[(\[].*)")
-_FILLING = re.compile(
-    "an?|the|its?|this|that|s?he|they|there|we|you|i|is|are|was|were|be|ha[sd]|have|will|would|can|of|in|on|at|to|by|for"
-    "|with|who|which|what|value|result|total|number|answer|altogether|now|so|then|gets?|got"
-)
-_CHANGING = re.compile(  # words that change the meaning of a sentence with the right number or name
-    "not?|never|none|nor|neither|or|and|but|than|more|less|fewer|least|most|about|over|under|between|except|only|up|times"
-    "|twice|half|double|minus|plus|wrong|false|incorrect|if|unless|maybe|perhaps|probably|isn't|almost|nearly|(?:an)?other"
-    "|every|each|per"
-)
-_ALTERNATIVES = re.compile(r"(\w+),? or (?:an? |the )?(\w+)")
-_MOST = ("most", "greatest", "largest", "highest", "fastest", "tallest", "biggest", "oldest", "longest")
-_LEAST = ("least", "smallest", "lowest", "slowest", "shortest", "youngest", "fewest")
 
 
 def interpretations(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Iterator[tuple[Value, Value]]:
@@ -78,9 +61,9 @@ def interpretations(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> 
         yield gold.value, gold.value
     if gold.value == Word("none") and answer.value == Group("set", ()):
         yield answer.value, answer.value
-    if (said := _said(answer, gold, question)) is not None:
+    if (said := said_value(answer, gold, question)) is not None:
         yield said, gold.value
-    if (said := _said(gold, answer, question)) is not None:
+    if (said := said_value(gold, answer, question)) is not None:
         yield answer.value, said
 
 
@@ -183,68 +166,3 @@ def _labeled(answer: ParsedAnswer, question: str) -> Group | None:
 
 def _is_none(gold: Value, question: str) -> bool:
     return gold == Number(Fraction(0)) and re.search(r"\bhow many\b", question, re.IGNORECASE) is not None
-
-
-def _said(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Value | None:
-    """Return the number or the name that a sentence in the words of the question says; None for other answers."""
-    text = plain(answer.clean)
-    word = plain(gold.clean)
-    if isinstance(gold.value, Word) and gold.value.text in text.casefold():
-        word = gold.value.text
-    if isinstance(gold.value, Word) or (word.isalpha() and re.search(rf"(?<![$\w]){word}(?!\w)", question)):
-        if len(word) == 1:
-            return None
-        named = re.split(rf"(?<!\w){re.escape(word)}(?!\w)", text, flags=re.IGNORECASE)
-        others = _WORD.findall(" ".join(named)[1:])  # the first word of a sentence has a capital
-        if len(named) != 2 or any(word[0].isupper() for word in others):
-            return None
-        return gold.value if _adds_nothing(" ".join(named), question) else None
-    worded = _WORDED.fullmatch(text)
-    if worded is not None and isinstance(gold.value, (Interval, Group)) and _adds_nothing(worded["before"], question):
-        return read(worded["said"]).value
-    match = _COUNTED.fullmatch(text)
-    if match is None or not match["before"].strip():
-        return None
-    unit, _, after = match["after"].strip().partition(" ")
-    extra = after if parse_unit(unit) in UNITS else match["after"]
-    return (
-        read(f"{match['number']} {unit}".strip()).value
-        if _adds_nothing(f"{match['before']} {extra}", question)
-        else None
-    )
-
-
-def _adds_nothing(text: str, question: str) -> bool:
-    """Return whether all words of a text are words of the question or words without a meaning of their own.
-
-    The alternatives of the question, as in "Ann or Ben", have a meaning of their own, and so do its names except for
-    the first, which is the subject.
-    """
-    asked = (re.findall(r"[^.?!]*\?", question)[-1:] or [question])[0]
-    names = [word for word in _WORD.findall(asked.strip()[1:]) if word[0].isupper()]
-    asked = asked.casefold()
-    known = {_root(word) for word in _WORD.findall(asked)}
-    alternatives = {word for pair in _ALTERNATIVES.findall(asked) for word in _WORD.findall(" ".join(pair))}
-    for same, opposite in ((_MOST, _LEAST), (_LEAST, _MOST)):
-        if known & {_root(word) for word in same} and not known & {_root(word) for word in opposite}:
-            known |= {_root(word) for word in same}
-    subjects = [word for word in _WORD.findall(text) if word in names]
-    return (
-        subjects[:1] in ([], names[:1])
-        and not re.search(r"[^\w\s'.]", text)
-        and all(
-            _FILLING.fullmatch(word)
-            or (
-                _root(word) in known
-                and word not in alternatives
-                and not _CHANGING.fullmatch(word)
-                and word not in SCALES
-                and spelled_number(word) is None
-            )
-            for word in _WORD.findall(text.casefold())
-        )
-    )
-
-
-def _root(word: str) -> str:
-    return re.sub(r"(?:ied|ies|ing|ed|es|s|e|y)$", "", word) if len(word) > 3 else word

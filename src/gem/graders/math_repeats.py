@@ -45,6 +45,8 @@ def without_noun(text: str, question: str) -> str:
     if match is None or not asked or is_listed_unit(parse_unit(match["noun"]) or "?"):
         return text
     words = [word for word in re.findall("[a-z]+", match["noun"].casefold()) if not _FILLING.fullmatch(word)]
+    if re.search(r"\b(?:each|every|per)\b", last_question(question)) and re.search("total|all|alto", match["noun"]):
+        return text  # 6 slices in all, if the question is how many each one gets
     things = {stem(word) for word in re.findall("[a-z]+", asked)}
     return match["number"] if words and {stem(word) for word in words} <= things else text
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from gem.graders import math_repeats
 from gem.graders.math_question import asks_order
+from gem.graders.math_working import without_working
 
 _PORTION = re.compile(r"(?P<part>[\d.,/]+%?|\\frac\{\d+\}\{\d+\})\s*of (?:the |an? |all |all the )?(?P<what>[a-z ]+)")
 _ASKS_PORTION = re.compile(
@@ -46,6 +47,8 @@ _CHOOSE = re.compile(
     r"(?:\{\})?_(?:\{(?P<n>\d+)\}|(?P<n1>\d)) ?C_(?:\{(?P<k>\d+)\}|(?P<k1>\d))"
     r"|(?:\{\})?\^(?:\{(?P<above>\d+)\}|(?P<above1>\d)) ?C_(?:\{(?P<k2>\d+)\}|(?P<k3>\d))"
     r"|(?<![\w}])(?P<n4>\d+)\s*(?:\\text\{\s*)?choose\s*\}?\s*(?P<k6>\d+)"
+    r"|(?<![\w}^])(?:\\text\{\s*)?C\}?(?:_(?:\{(?P<n5>\d+)\}|(?P<n6>\d))\^(?:\{(?P<k7>\d+)\}|(?P<k8>\d))"
+    r"|\^(?:\{(?P<a2>\d+)\}|(?P<a3>\d))_(?:\{(?P<b2>\d+)\}|(?P<b3>\d)))"
     r"|(?<![\w}])(?P<n2>\d+)C(?P<k4>\d+)|(?<![a-zA-Z])C\((?P<n3>\d+), ?(?P<k5>\d+)\)"
 )
 _IS_A = re.compile(r"(?:\\pi_\d|H_\d|H\^\d)\([^()]*\)\s*\\cong\s*(?P<group>[^=]*)")
@@ -94,7 +97,9 @@ _CHEMICAL = re.compile(
     r"(?=.*\d|.*[a-z])(?:(?:A[cglmrstu]|B[aeihkr]?|C[adeflmorsu]?|F[er]?|G[ade]|H[efgo]?|I[nr]?|K[r]?|L[aiu]|M[gno]|N[abeio]?"
     r"|O|P[bdt]?|R[bn]|S[bceinr]?|T[i]|U|V|W|Xe|Z[nr])\d{0,2}|\((?=[A-Z])|\)\d{0,2})+"
 )
-_ARRANGED = re.compile(r"P\((\d+), ?(\d+)\)|(?:\{\})?[_^]\{?(\d+)\}? ?P_\{?(\d+)\}?")
+_ARRANGED = re.compile(
+    r"P\((\d+), ?(\d+)\)|(?:\{\})?[_^]\{?(\d+)\}? ?P_\{?(\d+)\}?|(?:\\text\{\s*)?[AP]\}?_\{?(\d+)\}?\^\{?(\d+)\}?"
+)
 _OUT_OF = re.compile(r"(\d+) (?:out of|in) (?:every )?(\d+)")
 _CONCLUSION = re.compile(
     r".*[,;.\s}](?:\\text\s*\{\s*)?(?:so|thus|hence|therefore|giving|which gives)\b[\s,}]*(?P<said>.+)"
@@ -102,6 +107,16 @@ _CONCLUSION = re.compile(
 _WHERE = re.compile(
     r"[\s,]*(?:\\text\{\s*,?\s*(?:for|where|with)(?: (?:all|any))?\s*\}|(?<=[\d\s)}])\b(?:for|where|with)\b)\s*"
     r"(?=[a-z]\s*(?:[<>]|\\(?:ge|le|ne)(?![a-z])|=\s*\d))"
+)
+
+
+_LINES = re.compile(
+    r"(?:\\\{)?\s*\\begin\{(?P<kind>cases|aligned|array)\}(?:\{[lcr]*\})?(?P<rows>.*)\\end\{(?P=kind)\}"
+)
+_FIRST_TERM = re.compile(
+    r"(?P<name>[a-zA-Z])_\{?(?P<index>[01])\}? ?= ?(?P<first>[^,=]+?)"
+    r" ?(?:,|;|and)+ ?(?P=name)_\{?n\}? ?= ?(?P<rest>[^=,]+?)"
+    r" ?(?:[,(]|\b(?:for|when|if|where)\b)[ ,(]*(?:all )?n ?\\ge ?(?P<start>[12])\)?"
 )
 
 
@@ -173,9 +188,13 @@ def _choose(text: str, question: str) -> str:
 
     def binomial(match: re.Match[str]) -> str:
         top, bottom = (number for number in match.groups() if number is not None)
+        if match["a2"] or match["a3"]:  # C^2_6
+            top, bottom = bottom, top
         return rf"\binom{{{top}}}{{{bottom}}}" if int(top) <= 3000 else match.group()
 
-    counts = re.search(r"\bhow many\b|\bnumber of\b|\bchoos|\bprobab|\bselect", question, re.IGNORECASE)
+    counts = re.search(r"\bhow many\b|\bnumber of\b|\bchoos|\bprobab|\bselect|\bcoefficient|\bways\b", question, re.I)
+    if counts and "C_n" not in question:
+        text = re.sub(r"(?<![\w}^])(?:\\text\{\s*)?C\}?_n\^(\d|[kmr])(?!\w)", r"\\binom{n}{\1}", text)
     return _CHOOSE.sub(binomial, text) if counts else text  # C(5, 2) may be a point
 
 
@@ -184,7 +203,7 @@ def _arrangements(text: str, question: str) -> str:
     match = _ARRANGED.fullmatch(text)
     if match is None or not re.search(r"\barrang|\bpermut|\bways\b|\bhow many\b", question, re.IGNORECASE):
         return text
-    size, places = int(match[1] or match[3]), int(match[2] or match[4])
+    size, places = int(match[1] or match[3] or match[5]), int(match[2] or match[4] or match[6])
     return rf"\frac{{{size}!}}{{{size - places}!}}" if places <= size <= 3000 else text
 
 
@@ -284,6 +303,32 @@ def _indeterminate(text: str, question: str) -> str:
     return _LETTER.sub("x", text.rpartition("=")[2]) if _POLYNOMIAL.search(question) and len(letters) == 1 else text
 
 
+def _system(text: str, question: str) -> str:
+    """Lines x = 3 and y = 1 under a brace are x = 3, y = 1, or (1, 3) if the question has (y, x)."""
+    match = _LINES.fullmatch(text)
+    rows = [] if match is None else [row.replace("&", "").strip(" ,;") for row in match["rows"].split(r"\\")]
+    pairs = [row.partition("=") for row in rows if row]
+    names = [name.strip() for name, _, _ in pairs]
+    if len(set(names)) < max(len(names), 2) or not all(re.fullmatch(r"[a-zA-Z]", name) for name in names):
+        return text
+    if any(not right.strip() or re.search(r"[=<>,]", right) for _, _, right in pairs):
+        return text
+    values = {name.strip(): right.strip() for name, _, right in pairs}
+    order = re.search(r"\(\s*" + r"\s*,\s*".join(["([a-zA-Z])"] * len(names)) + r"\s*\)", question)
+    if order is not None and sorted(order.groups()) == sorted(names):
+        return "(" + ", ".join(values[name] for name in order.groups()) + ")"
+    return ", ".join(f"{name}={right}" for name, right in values.items())
+
+
+def _first_term(text: str, question: str) -> str:
+    r"""A_1 = 3 and a_n = 2n for n \ge 2 is a sequence in cases."""
+    match = _FIRST_TERM.fullmatch(_plain(text))
+    if match is None or int(match["start"]) != int(match["index"]) + 1:
+        return text
+    cases = rf"{match['first']},&n={match['index']}\\{match['rest']},&n\ge {match['start']}"
+    return rf"{match['name']}_n=\begin{{cases}}{cases}\end{{cases}}"
+
+
 def _quantified(text: str, question: str) -> str:
     r"""The colon or comma after \exists x or \forall x has no meaning."""
     return re.sub(r"(\\(?:exists|forall)\s*[a-z])\s*(?:[:,]|\\text\{\s*such that\s*\})?\s*", r"\1 ", text)
@@ -312,5 +357,8 @@ _RULES: tuple[Callable[[str, str], str], ...] = (
     _constants,
     _indeterminate,
     _quantified,
+    _system,
+    _first_term,
+    without_working,
     *math_repeats.RULES,
 )

@@ -68,8 +68,18 @@ _FOR_ALL = (  # for all real x, at the end
 _SPELLINGS = [
     (re.compile(pattern), replacement)
     for pattern, replacement in [
-        (r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])\.?", ""),
+        (r"\\(?:left|right|middle|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])\.?", ""),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
+        (r"\\[lr]?vert(?![a-zA-Z])", "|"),
+        (r"\\[lr]Vert(?![a-zA-Z])", r"\\|"),
+        (r"\\textdollar(?![a-zA-Z])\s*(?:\{\})?\s*", r"\\$"),
+        (r"\\(?:texteuro|euro)(?![a-zA-Z])\s*(?:\{\})?\s*", "€"),
+        (r"\\(?:textsterling|pounds)(?![a-zA-Z])\s*(?:\{\})?\s*", "£"),
+        (r"\\text\s*\{\s*(?:US|USD)?\s*\\?\$\s*\}\s*(?=\d)|^(?:US|USD)\s*\\?\$\s*(?=\d)", r"\\$"),
+        (r"\\text\s*\{\s*USD\s*\}\s*(?=\d)|(?<![a-zA-Z])USD\s*(?=\d)", r"\\$"),
+        (r"\\text\s*\{\s*EUR\s*\}\s*(?=\d)", "€"),
+        (r"\\text\s*\{\s*([€£¥₹])\s*\}\s*(?=\d)", r"\1"),
+        (r"\\\{\s*\\begin\{array\}\s*\{[lcr| ]*\}(.*?)\\end\{array\}(?!\s*\\\})", r"\\begin{cases}\1\\end{cases}"),
         (r"\\(?:leq|leqslant|leqq)(?![a-zA-Z])", r"\\le "),
         (r"\\(?:geq|geqslant|geqq)(?![a-zA-Z])", r"\\ge "),
         (r"<=", r"\\le "),
