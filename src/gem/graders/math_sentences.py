@@ -28,7 +28,7 @@ _CHANGING = re.compile(  # words that change the meaning of a sentence with the 
     "|twice|half|double|minus|plus|wrong|false|incorrect|if|unless|maybe|perhaps|probably|isn't|almost|nearly|(?:an)?other"
     "|every|each|per|apiece|all|total|altogether"
 )
-_SHARE = re.compile(
+_DIVIDED = re.compile(
     r"\b(?:each|every|per|apiece|average|mean|difference|left|remain\w*|more|fewer|less)\b", re.IGNORECASE
 )
 _RATE = re.compile(r"(?:/ ?|(?<=[\w}]) ?\b(?:per|an?|each|every) )(?P<of>[a-z]+)\b", re.IGNORECASE)
@@ -144,7 +144,7 @@ def _adds_nothing(text: str, question: str) -> bool:
     """
     asked = last_question(question)
     names = [word for word in _WORD.findall(asked.strip()[1:]) if word[0].isupper()]
-    subject = _subject(question, asked) if not names else ""
+    subject = _named_by_pronoun(question, asked) if not names else ""
     names = names or [subject]
     asked = asked.casefold()
     known = {_root(word) for word in [*_WORD.findall(asked), subject.casefold()]}
@@ -156,7 +156,7 @@ def _adds_nothing(text: str, question: str) -> bool:
         roots = {_root(word) for word in alike.split()}
         known |= roots if known & roots else set()
     known |= {"o'clock"} if re.search(r"\b(?:what|which) (?:hour|time)\b", asked) else set()
-    if _TOTAL.search(asked) or not _SHARE.search(asked):
+    if _TOTAL.search(asked) or not _DIVIDED.search(asked):
         text = _TOTAL.sub(" ", text)
     subjects = [word for word in _WORD.findall(text) if word in names]
     return (
@@ -183,7 +183,7 @@ def _is_asked(word: str, asked: str) -> bool:
     return word in ("than", "each", "every", "all") and re.search(rf"\b{word}\b", asked) is not None
 
 
-def _subject(question: str, asked: str) -> str:
+def _named_by_pronoun(question: str, asked: str) -> str:
     """Return the only name of a question, or else the noun that it begins with, if the last question has a pronoun."""
     if not _PRONOUN.search(asked):
         return ""
