@@ -28,6 +28,7 @@ from gem.graders.math_question import (
     asks_order,
     asks_percentage,
     asks_rounding,
+    asks_several,
     counted_things,
     counts_things,
     has_other_modulus,
@@ -37,6 +38,7 @@ from gem.graders.math_question import (
     is_physical,
     is_rounding,
     positives_in,
+    significant_digits,
 )
 from gem.graders.math_read import ParsedAnswer, read
 from gem.graders.math_readings import interpretations
@@ -168,11 +170,12 @@ def _compare_readings(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -
         pairs = [(a, g) for a, g in pairs if not _is_measured(a) or _is_measured(g)]
     if asks_percentage(question):
         pairs += [(_without_percent(a), _without_percent(g)) for a, g in pairs]
-    if asks_order(question):
+    if asks_order(question) or asks_several(question):
         pairs = [(_as_ordered(a, question), _as_ordered(g, question)) for a, g in pairs]
     verdicts: list[Verdict] = [same_values(a, g) for a, g in pairs]
+    verdicts += [_identity(a, g) for a, g in pairs]
     if (asks_rounding(question) and not is_rounding(question)) or _is_measurement(pairs, gold.clean, question):
-        verdicts += [_rounded(a, g, gold.clean) for a, g in pairs]
+        verdicts += [_rounded(a, g, gold.clean, question) for a, g in pairs]
     letters, positive = integers_in(question), " ".join(positives_in(question))
     return any_of(
         _over_integers(verdict, letters, positive) if letters or positive else verdict for verdict in verdicts
@@ -259,7 +262,10 @@ def _as_ordered(value: Value, question: str) -> Value:
         return value
     named = {item.name: item for item in value.items if isinstance(item, Named)}
     if len(named) == len(value.items):
-        listed = re.search(r"(?<![a-zA-Z])" + r"\s*,\s*".join(["([a-z])"] * len(named)) + "(?![a-zA-Z])", question)
+        listed = re.search(
+            r"(?<![a-zA-Z])" + r"\$?(?:\s*,\s*|\s+and\s+)\$?".join(["([a-zA-Z])"] * len(named)) + "(?![a-zA-Z])",
+            question,
+        )
         if listed is None or sorted(listed.groups()) != sorted(named):
             return value
         return Group("tuple", tuple(named[name].value for name in listed.groups()))
@@ -281,10 +287,21 @@ def _is_measurement(pairs: Sequence[tuple[Value, Value]], gold: str, question: s
     return physical and len(re.sub(r"\\cdot.*|\D", "", gold).lstrip("0")) > 2
 
 
-def _rounded(a: Value, g: Value, gold: str) -> Verdict:
+def _identity(a: Value, g: Value) -> Verdict:
+    """Return whether an answer is a true equation whose right side is the reference answer, as in (a-b)/(a-b) = 1."""
+    if not isinstance(a, Relation) or a.operator != "=" or not isinstance(g, (Number, Formula)):
+        return False
+    if not isinstance(a.left, Formula) or a.left.unit or not isinstance(a.right, (Number, Formula)):
+        return False
+    return all_of((same_values(a.left, a.right), same_values(a.right, g)))
+
+
+def _rounded(a: Value, g: Value, gold: str, question: str) -> Verdict:
     """Return whether an answer, rounded to the digits of a decimal reference answer, equals it."""
     a = a.value if isinstance(a, Named) else a
     half = half_digit(gold) if re.search(r"\d\.\d|\de", gold) else Fraction(0)
+    if not half and gold.isdigit() and significant_digits(question) == len(gold):
+        half = Fraction(1, 2)  # 41.9 for 42 with two significant figures
     return half > 0 and same_step(a, g, half * (1 - ROUNDING))
 
 

@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 
 from gem.graders.math_units import is_listed_unit, parse_unit
-from gem.graders.math_values import Congruence, Number, Value
+from gem.graders.math_values import Congruence, Number, Value, spelled_number
 
 _PERCENT = re.compile(
     r"(?:(?:what|which|how many|as an?|nearest|find the)(?: [a-z]+)?|in)\s+per ?cent", re.IGNORECASE
@@ -61,6 +61,46 @@ _ORDER = re.compile(
     r"\b(?:(?:in|de)creasing|(?:a|de)scending|alphabetical|numerical|chronological|reverse|correct) order\b"
     r"|\bin (?:this |that |the (?:given |same |listed )?)?order\b(?! (?:to|that|for)\b)"
     rf"|\bfrom (?:the )?[\w ]{{1,30}}\bto (?:the )?{_SUPERLATIVE}\b",
+    re.IGNORECASE,
+)
+_ASKING = (
+    r"(?:find|give|determine|compute|calculate|state|report|write(?: down)?|list|name|enter|evaluate|identify|solve for"
+    r"|what(?:'s| is| are| were| was)|answer with|as)"
+)
+_MEMBERS = re.compile(  # nouns whose members have no order: "the roots of f and g"
+    r"\b(?:all|every|both|any|which|solutions?|roots?|zeros?|possible|intersections?|points?|numbers|integers|primes|factors"
+    r"|divisors|eigenvalues|members|elements|intercepts|critical|common|two|three|four|pairs?|letters?|digits)\b",
+    re.IGNORECASE,
+)
+_OTHER = r"(?:the|its|their|his|her|how|what|which|where|when|find|give|state|determine|compute|calculate)"
+_TWO_NAMES = re.compile(
+    rf"\b{_ASKING}(?: (?:both|the|two|three|positive|real|unknown|values?|of|numbers|integers|coefficients|constants"
+    r"|parameters|variables|unknowns|digits))* *\$?\\?[a-zA-Z](?:_\{{?\w\}}?)?\$?"
+    r"(?:, *\$?[a-zA-Z]\$?)*,? *(?:and|,) *\$?\\?[a-zA-Z](?:_\{?\w\}?)?\$?(?![a-zA-Z(])"
+    r"|\b[Ss]olve\b.* for \$?[a-z]\$?(?:, \$?[a-z]\$?)*,? and \$?[a-z]\$?(?![a-zA-Z])",
+    re.IGNORECASE,
+)
+_TWO_NOUNS = re.compile(
+    rf"\b{_ASKING} (?:both )?(?:the|its|their|his|her)\b(?P<first>[^.?!;]*?),? (?:and|as well as|followed by)"
+    r"(?: also)? (?P<second>(?:the |its |their |his |her )?\$?[a-z]+)",
+    re.IGNORECASE,
+)
+_TWO_FORMULAS = re.compile(rf"\b{_ASKING} \$[^$]+\$(?:, *\$[^$]+\$)*,? and \$[^$]+\$", re.IGNORECASE)
+_PLACES = re.compile(
+    r"\b(?:values|points|solutions|roots|numbers|coordinates|integers)\b.*"
+    r"\b(?:where|which|such that|that|whose|intersections?|between)\b",
+    re.IGNORECASE,
+)
+_TWO_PEOPLE = re.compile(
+    r"\b(?:[Ff]ind|[Gg]ive|[Dd]etermine|[Ww]hat are) the [a-z]+ of (?:[A-Z][a-z]+, )*[A-Z][a-z]+,? and [A-Z][a-z]+"
+)
+_SEVERAL = re.compile(
+    rf"\b(?:and|,) then {_OTHER}\b|\bfirst\b[^.?!]*\b(?:then|second)\b|\band also\b|\bas well as\b|\bfollowed by\b"
+    r"|\brespectively\b|\bnumbers? of [a-z]+ and [a-z]+\b|, [a-z]+ first\b|\bordered (?:pair|triple)\b"
+    r"|\([a-z]{3,}(?: [a-z]+)?(?:, [a-z]{3,}(?: [a-z]+)?)+\)"
+    r"|(?:^|\s)\(?(?:a|i)\) .*\s\(?(?:b|ii)\) "
+    r"|\bhow (?:many|much|old|long|far)\b[^.?!]* and (?:how|what)\b|\bhow many [a-z]+ and (?:how many )?[a-z]+\b"
+    r"|\bwhat (?:is|are)\b[^.?!]*,? and (?:what|how|where|when)\b",
     re.IGNORECASE,
 )
 _RESPECTIVELY = re.compile(r"\brespectively\b", re.IGNORECASE)
@@ -127,6 +167,7 @@ def asks_for(question: str, latex: str) -> bool:
 def asked_unit(question: str) -> str | None:
     """Return the unit in which the last question counts, as in "how many minutes"; None if it has none or several."""
     asked = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}|[$~]", r"\1", last_question(question))
+    asked = re.sub(r"\belectron[- ]volt", "electronvolt", asked)
     texts = ["".join(found) for found in _COUNTED.findall(asked)]
     units = {unit for text in texts if (unit := _unit_of(text)) is not None}
     if (
@@ -219,6 +260,15 @@ def asks_rounding(question: str) -> bool:
     return _ROUNDING.search(question) is not None
 
 
+def significant_digits(question: str) -> int | None:
+    """Return the number of significant figures that a question asks for, or None."""
+    found = re.search(r"\b(\w+) significant (?:figure|digit)", question, re.IGNORECASE)
+    if found is None or found.group(1).isdigit():
+        return None if found is None else int(found.group(1))
+    number = spelled_number(found.group(1))
+    return None if number is None else int(number)
+
+
 def is_rounding(question: str) -> bool:
     """Return whether to round a given number is the task itself, so that more digits than asked for are wrong."""
     return _IS_ROUNDING.search(question) is not None
@@ -227,6 +277,29 @@ def is_rounding(question: str) -> bool:
 def asks_order(question: str) -> bool:
     """Return whether the order of a list matters, as in "from first to last" or "in increasing order"."""
     return _ORDER.search(question) is not None or _RESPECTIVELY.search(last_question(question)) is not None
+
+
+def asks_several(question: str) -> bool:
+    """Return whether a question asks for different quantities, as in "the sum and the product", not for one kind.
+
+    The order of an answer without brackets is then the order of the question.
+    """
+    if (
+        _SEVERAL.search(question)
+        or question.count("?") > 1
+        or _TWO_NAMES.search(question)
+        or _TWO_PEOPLE.search(question)
+        or _TWO_FORMULAS.search(question)
+    ):
+        return True
+    for found in _TWO_NOUNS.finditer(question):
+        of = re.search(r"\b(?:of|where|for|at|between|that|such|whose|to|with|in|on)\b", found["first"])
+        articled = re.match(r"(?:the|its|their|his|her) ", found["second"], re.IGNORECASE)
+        if _PLACES.search(found["first"]):
+            continue
+        if of is None or (articled and not _MEMBERS.search(found["first"][: of.start()])):
+            return True
+    return False
 
 
 def asks_base(question: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from gem.graders import math_repeats
+from gem.graders import math_labels, math_repeats
 from gem.graders.math_question import asks_order
 from gem.graders.math_working import without_working
 
@@ -360,5 +360,6 @@ _RULES: tuple[Callable[[str, str], str], ...] = (
     _system,
     _first_term,
     without_working,
+    *math_labels.RULES,
     *math_repeats.RULES,
 )

@@ -68,6 +68,7 @@ _FOR_ALL = (  # for all real x, at the end
 _SPELLINGS = [
     (re.compile(pattern), replacement)
     for pattern, replacement in [
+        (r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in|mu)\s*\]", r"\\\\"),
         (r"\\(?:left|right|middle|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])\.?", ""),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
         (r"\\[lr]?vert(?![a-zA-Z])", "|"),
