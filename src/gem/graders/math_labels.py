@@ -33,7 +33,7 @@ _EXTREME = re.compile(
 _MOST = re.compile(r"\b(?:max\w*|largest|greatest|highest|most)\b", re.IGNORECASE)
 _LEAST = re.compile(r"\b(?:min(?:im\w*)?|smallest|least|lowest)\b", re.IGNORECASE)
 _TARGET = re.compile(
-    r"(?:max\w*|min\w*|largest|smallest|greatest|least)(?: possible)?(?: values?)? of (?:the [a-z]+ )?\$(?P<of>[^$]+)\$",
+    r"(?:max\w*|min\w*|largest|smallest|greatest|least)(?: possible)?(?: value)? of (?:the [a-z]+ )?\$(?P<of>[^$]+)\$",
     re.IGNORECASE,
 )
 _REMARK = re.compile(
@@ -81,7 +81,7 @@ def extreme(text: str, question: str) -> str:
         known = inner in (named, re.sub(r"\([a-z]\)$", "", named))
     else:
         known = inner in re.sub(r"[\s{}]", "", question)
-    new = re.fullmatch("[a-zA-Z]", inner) and not re.search(rf"(?<![a-z]){inner}(?![a-z])", question)
+    new = re.fullmatch("[a-zA-Z]", inner) and inner not in "".join(re.findall(r"\$([^$]*)\$", question))
     return match["said"].strip() if known or new else text
 
 
