@@ -86,7 +86,7 @@ _TWO_NOUNS = re.compile(
     re.IGNORECASE,
 )
 _TWO_FORMULAS = re.compile(rf"\b{_ASKING} \$[^$]+\$(?:, *\$[^$]+\$)*,? and \$[^$]+\$", re.IGNORECASE)
-_PLACES = re.compile(
+_MEMBERS_AT = re.compile(
     r"\b(?:values|points|solutions|roots|numbers|coordinates|integers)\b.*"
     r"\b(?:where|which|such that|that|whose|intersections?|between)\b",
     re.IGNORECASE,
@@ -295,7 +295,7 @@ def asks_several(question: str) -> bool:
     for found in _TWO_NOUNS.finditer(question):
         of = re.search(r"\b(?:of|where|for|at|between|that|such|whose|to|with|in|on)\b", found["first"])
         articled = re.match(r"(?:the|its|their|his|her) ", found["second"], re.IGNORECASE)
-        if _PLACES.search(found["first"]):
+        if _MEMBERS_AT.search(found["first"]):
             continue
         if of is None or (articled and not _MEMBERS.search(found["first"][: of.start()])):
             return True
