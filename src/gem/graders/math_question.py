@@ -17,10 +17,9 @@ _SEVERAL_CHOICES = re.compile(
 _UNIT = r"(?:square |cubic )?[a-z]+(?:\^\{?[23]\}?)?(?:(?: per |/)[a-z]+(?:\^\{?[23]\}?)?)?"
 _COUNTED = re.compile(
     rf"\bhow many (?:more |total |full |whole )?({_UNIT})"
-    rf"|\bin (?!\w[\s.,?)])({_UNIT})(?=[.,?)]|$| (?:and|correct|rounded|to|of|through|in|at|for|on"
-    r"|does|do|is|if|when|from|required|needed)\b)"
+    rf"|\bin (?!\w[\s.,?)])({_UNIT})(?=[.,?)]|$| [a-z])"
     r"|\bin ([a-z]+(?:\^\{?[23]\}?)?(?: per |/)[a-z]+(?:\^\{?[23]\}?)?)"
-    r"|\bin ([msgJNWVAKTCFL])(?=[.,?)]|$)",
+    r"|\bin ((?-i:[msgJNWVAKTCFL]))(?=[.,?)]|$| (?:acting|across|by|exerted|needed|of|on|released|required|through)\b)",
     re.IGNORECASE,
 )
 _THINGS = re.compile(
