@@ -141,6 +141,7 @@ SUB_ROWS = {
     ],
     "rl": [
         ("advantages", "curriculum", "environments", "losses", "metrics", "scoring", "tiny"),
+        ("options",),
         ("config",),
         ("checks", "config_file", "memory", "monitor"),
         ("loading",),

@@ -14,6 +14,7 @@ from gem.conversation.prompt_template import PromptTemplate
 from gem.errors import BadValue
 from gem.policies import Policy, Reply, Request, is_async
 from gem.wrappers.prompt_template import PromptTemplateWrapper
+from gem.wrappers.wrapper_factory import mcp_wrapper
 
 Wrap = Callable[[Any], Any]
 
@@ -41,11 +42,8 @@ class EvalOptions:
         inner: list[Wrap] = []
         outer: list[Wrap] = []
         if self.mcp is not None:
-            from gem.tools.mcp_config import read_servers
-
-            read_servers(self.mcp)
             native = is_async(policy) and policy.chat is None
-            inner.append(partial(_with_mcp, path=self.mcp, format="openai" if native else "tags"))
+            inner.append(mcp_wrapper(self.mcp, "openai" if native else "tags"))
         if self.prompt_template is not None:
             outer.append(partial(PromptTemplateWrapper, template=PromptTemplate.load(self.prompt_template)))
         return inner, outer
@@ -127,10 +125,3 @@ _OVER = Reply("", finish="context_overflow")
 def digest(content: bytes) -> str:
     """Return a short hash."""
     return hashlib.blake2b(content, digest_size=8).hexdigest()
-
-
-def _with_mcp(env: Any, *, path: str, format: str) -> Any:
-    from gem.tools.mcp_tool import MCPTool
-    from gem.tools.tool_env_wrapper import ToolEnvWrapper
-
-    return ToolEnvWrapper(env, [MCPTool(path)], format=format)

@@ -14,7 +14,7 @@ from gem.conversation.prompt_template import PromptTemplate
 from gem.errors import BadValue
 from gem.wrappers import TurnLimit, get_wrapper_fns
 from gem.wrappers.prompt_template import PromptTemplateWrapper
-from gem.wrappers.wrapper_factory import TOKENIZER_REQUIRED
+from gem.wrappers.wrapper_factory import TOKENIZER_REQUIRED, mcp_wrapper
 
 SettingT = TypeVar("SettingT", bound="EnvSetting")
 
@@ -28,6 +28,8 @@ class EnvSetting:
         name: name in metrics; None for the id, followed by the wrappers.
         kwargs: constructor arguments, as JSON has them, in addition to those of the run.
         wrappers: comma-separated names of WRAPPER_FACTORY, innermost first; None for those of the run.
+        mcp: JSON file with MCP servers, whose tools are offered below the wrappers; "" for none, None for that of the
+            run.
         prompt_template: a name of gem.conversation.prompt_template, or a text file; None for that of the run.
         max_turns: steps after which an episode is truncated; None for the environment's own limit only.
         max_context: tokens of a prompt and its reply; an episode that outgrows them is truncated. None for the context
@@ -42,6 +44,7 @@ class EnvSetting:
     name: str | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     wrappers: str | None = None
+    mcp: str | None = None
     prompt_template: str | None = None
     max_turns: int | None = None
     max_context: int | None = None
@@ -139,12 +142,13 @@ def as_setting(given: Any, cls: type[SettingT], what: str) -> SettingT:
 
 
 def wrapper_fns(env: EnvSetting, tokenizer: Any = None) -> list[Callable[[Any], Any]]:
-    """Return the wrappers of an environment, its prompt template and its turn limit, innermost first.
+    """Return the MCP tools of an environment, its wrappers, prompt template and turn limit, innermost first.
 
     The prompt template is outside of the other wrappers, except those that render a whole prompt.
 
     Raises:
-        UnknownArgument: an unknown wrapper; BadValue: an unknown prompt template.
+        UnknownArgument: an unknown wrapper.
+        BadValue: an unknown prompt template, or an MCP configuration that cannot be read.
     """
     names = [name.strip() for name in (env.wrappers or "").split(",") if name.strip()]
     wrappers = [get_wrapper_fns(name, tokenizer=tokenizer)[0] for name in names]
@@ -154,7 +158,7 @@ def wrapper_fns(env: EnvSetting, tokenizer: Any = None) -> list[Callable[[Any], 
         wrappers.insert(place, partial(PromptTemplateWrapper, template=template))
     if env.max_turns is not None:
         wrappers.append(partial(TurnLimit, max_turns=env.max_turns))
-    return wrappers
+    return [*_mcp_wrappers(env), *wrappers]
 
 
 def check_mixture(envs: Sequence[TrainEnv]) -> None:
@@ -183,4 +187,8 @@ def _id_and_weight(text: str) -> dict[str, Any]:
 def tool_wrappers(env: EnvSetting) -> list[Callable[[Any], Any]]:
     """Return the wrappers of a setting that add tools."""
     names = [name.strip() for name in (env.wrappers or "").split(",")]
-    return get_wrapper_fns(",".join(name for name in names if "_tool" in name))
+    return [*_mcp_wrappers(env), *get_wrapper_fns(",".join(name for name in names if "_tool" in name))]
+
+
+def _mcp_wrappers(env: EnvSetting) -> list[Callable[[Any], Any]]:
+    return [mcp_wrapper(env.mcp)] if env.mcp else []

@@ -380,9 +380,10 @@ class Trainer:
             return mixture.collect([policy] * len(config.envs), episodes, number).trajectories
 
         if tokens or steps:
+            slots = min(IMITATION_SLOTS, config.slots or IMITATION_SLOTS)
             with (
-                closing(self._mixture("imitation", IMITATION_SLOTS, 1)) as mixture,
-                closing(self._mixture("readable", IMITATION_SLOTS, 1)) as fresh,
+                closing(self._mixture("imitation", slots, 1)) as mixture,
+                closing(self._mixture("readable", slots, 1)) as fresh,
             ):
                 check = functools.partial(readable_share, self.policy, functools.partial(play, fresh))
                 done = imitate_random_play(

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from gem._internal.imports import resolve
-from gem.errors import UnknownArgument, did_you_mean
+from gem.errors import UnknownArgument, did_you_mean, require
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
 
@@ -82,3 +82,28 @@ def get_wrapper_fns(wrappers: str, tokenizer: Any = None) -> list[Callable[[Any]
         partial(WRAPPER_FACTORY[name], tokenizer=tokenizer) if name in TOKENIZER_REQUIRED else WRAPPER_FACTORY[name]
         for name in names
     ]
+
+
+def mcp_wrapper(path: str, format: str = "tags") -> Callable[[Any], Any]:
+    """Return a wrapper that offers the tools of MCP servers. Each wrapped environment has its own sessions.
+
+    Args:
+        path: JSON file with the configuration of the servers.
+        format: see ToolEnvWrapper.
+
+    Raises:
+        BadValue: the configuration cannot be read. The wrapper raises ToolError if a server cannot be reached.
+        MissingDependency: without the extra [mcp].
+    """
+    from gem.tools.mcp_config import read_servers
+
+    read_servers(path)
+    require("mcp", extra="mcp")
+    return partial(_with_mcp, path=path, format=format)
+
+
+def _with_mcp(env: Any, *, path: str, format: str) -> Any:
+    from gem.tools.mcp_tool import MCPTool
+    from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+    return ToolEnvWrapper(env, [MCPTool(path)], format=format)

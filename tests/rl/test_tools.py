@@ -1,0 +1,79 @@
+"""Training with tools: their output is fed and not trained on, their rewards are parts of their own."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from gem.cli import main
+from gem.rl.config import TrainConfig
+from gem.rl.trainer import Trainer
+from gem.trajectory import TokenSequence, read_jsonl
+
+pytestmark = pytest.mark.train
+
+SERVER = Path(__file__).parent.parent / "tools" / "plain_mcp_server.py"
+FEW = {"steps": 2, "batch": 12, "minibatch": 6, "slots": 4, "eval_episodes": 4, "keep_trajectories": 12}
+
+
+def with_servers(folder: Path, *arguments: str) -> str:
+    """Write an MCP configuration with the stub server, and return its path."""
+    command = {"command": sys.executable, "args": [str(SERVER), "--tools", "count", *arguments]}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"plain": command}}))
+    return str(folder / "mcp.json")
+
+
+def trained(config: TrainConfig) -> tuple[list[dict], list, list[TokenSequence]]:
+    """Train, and return the metrics, the texts that are fed, and those that are trained on in episodes with calls."""
+    with Trainer.start(config) as trainer:
+        trainer.run()
+    tokenizer, fed, own = trainer.policy.tokenizer, [], []
+    for trajectory in read_jsonl(trainer.folder.path / "trajectories.jsonl"):
+        if any(turn.tool_calls for turn in trajectory.turns):
+            sequences = trajectory.sequences()
+            masked = [(i, m) for s in sequences for i, m in zip(s.ids_T, s.loss_mask_T, strict=True)]
+            assert [i for i, m in masked if m] == [i for turn in trajectory.turns for i in turn.sampled_ids]
+            fed.append(tokenizer.decode([i for i, m in masked if not m]))
+            own.append(tokenizer.decode([i for i, m in masked if m]))
+    return trainer.folder.read_metrics(), fed, own
+
+
+@pytest.mark.slow
+def test_the_tools_of_mcp_servers_are_called_and_their_output_is_not_trained_on(tmp_path: Path):
+    pytest.importorskip("mcp")
+    path = with_servers(tmp_path, "--log", str(tmp_path / "log"))
+    options = {"imitation_steps": 40, "env_kwargs": {"on_unreadable": "continue"}, "mcp": path}
+    rows, fed, own = trained(TrainConfig(out=str(tmp_path), name="mcp", **FEW | options))
+    assert [row["update"] for row in rows] == [1, 2] and all(row["tool_calls"] > 0 for row in rows)
+    assert len((tmp_path / "log.calls").read_text().split()) > sum(12 * row["tool_calls"] for row in rows)
+    assert fed and any("<tool_response>" in text for text in fed)
+    assert not any("<tool_response>" in text for text in own)
+
+
+def test_evaluation_sets_have_the_tools_unless_they_say_otherwise(tmp_path: Path):
+    pytest.importorskip("mcp")
+    path, easy = with_servers(tmp_path), "game:GuessTheNumber-v0-easy"
+    sets = [{"id": easy, "name": "with"}, {"id": easy, "name": "without", "mcp": ""}]
+    config = TrainConfig(out=str(tmp_path), name="sets", mcp=path, eval_env=sets, **FEW | {"imitation_steps": 0})
+    with Trainer.start(config) as trainer:
+        shown = [vec_env.reset(seed=1)[0][0] for vec_env in trainer._eval_envs]
+    assert ["count" in text for text in shown] == [True, False]
+
+
+def test_a_bad_mcp_configuration_is_one_line_before_the_first_step(tmp_path: Path, capsys):
+    pytest.importorskip("mcp")
+    bad = tmp_path / "bad.json"
+    bad.write_text("{")
+    out = ["--out", str(tmp_path / "runs")]
+    for path, says in (("no.json", "cannot read the MCP configuration no.json"), (str(bad), str(bad))):
+        assert main(["train", "--mcp", path, *out]) == 2
+        assert says in capsys.readouterr().err
+    assert main(["train", "--mcp", with_servers(tmp_path, "--refuse"), *out]) == 1
+    assert "it has no wish to start" in capsys.readouterr().err
+    branch = ["--advantage", "branch", "--mcp", with_servers(tmp_path)]
+    assert main(["train", *branch, *out]) == 2
+    assert "fork" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
