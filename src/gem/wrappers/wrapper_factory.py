@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from gem._internal.imports import resolve
-from gem.errors import UnknownArgument, did_you_mean, require
+from gem.errors import UnknownArgument, did_you_mean
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
 
@@ -92,13 +92,12 @@ def mcp_wrapper(path: str, format: str = "tags") -> Callable[[Any], Any]:
         format: see ToolEnvWrapper.
 
     Raises:
-        BadValue: the configuration cannot be read. The wrapper raises ToolError if a server cannot be reached.
-        MissingDependency: without the extra [mcp].
+        BadValue: the configuration cannot be read. The wrapper raises ToolError if a server cannot be reached, and
+            MissingDependency without the extra [mcp].
     """
     from gem.tools.mcp_config import read_servers
 
     read_servers(path)
-    require("mcp", extra="mcp")
     return partial(_with_mcp, path=path, format=format)
 
 
