@@ -165,6 +165,14 @@ def test_disk_is_that_of_the_whole_run(place, way):
         assert result.status is Status.KILLED, result
 
 
+def test_a_chain_of_folders_with_a_very_long_path_counts_as_over_the_limit(tmp_path):
+    limit = 1 << 30
+    (tmp_path / "folder" / "below").mkdir(parents=True)
+    assert monitor.files(str(tmp_path), limit) <= limit
+    tmp_path.joinpath(*"d" * 600).mkdir(parents=True)
+    assert monitor.files(str(tmp_path), limit) > limit
+
+
 def test_deleted_files_that_processes_share_count_once(place):
     program = """
 file = open("x", "wb")
@@ -351,10 +359,20 @@ class TestUserIds:
         with first.lock, second.lock:
             assert not set(first.ids) & set(second.ids)
 
+    def test_servers_that_do_not_see_each_other_rarely_have_the_same_ids(self):
+        taken = []
+        for _ in range(20):
+            users = lockdown.reserve_users()
+            if users is None:
+                pytest.skip("this process has no ids besides its own")
+            with users.lock:  # freed at once, as if the next server were in another container
+                taken.append(users.take())
+        assert len(set(taken)) > 15
+
     def test_an_id_is_used_by_one_run_at_a_time(self):
         with socket.socket(socket.AF_UNIX) as lock:
             users = lockdown.Users(range(5, 7), lock)
-        assert [users.take(), users.take()] == [5, 6]
+        assert {users.take(), users.take()} == {5, 6}
         with pytest.raises(OSError):
             users.take()
         users.give_back(5)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import random
 import signal
 import socket
 import sys
@@ -37,6 +38,7 @@ BLOCKS = ((1_900_000_000, 5_000, 1_000), (10_000, 1_000, 50))
 # the cgroup or the monitor enforces the limit of each. With less room, a few such runs would keep others from starting
 # a thread; with more, one run could start more processes between two checks.
 ROOM = 8
+_RANDOM = random.SystemRandom()  # keeps the state that programs inherit
 TRUSTED = "tests"  # this entry installs a separate filter that keeps each test in its process group
 TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # Landlock ABI versions
 
@@ -189,6 +191,7 @@ class Users:
     def __init__(self, ids: range, lock: socket.socket) -> None:
         self.ids, self.lock = ids, lock
         self._free = deque(ids)
+        self._free.rotate(_RANDOM.randrange(len(ids)))
 
     def take(self) -> int:
         """Return an id. Raises OSError if all are in use."""
@@ -209,10 +212,12 @@ def reserve_users() -> Users | None:
     maps = [_mapped(f"/proc/self/{kind}_map") for kind in ("uid", "gid")]
     taken = False
     for first, size, count in BLOCKS:
-        for start in range(first, first + size * count, size):
+        # In random order: servers in other containers do not see these names, and the kernel counts a user's processes
+        # in all containers together.
+        for start in _RANDOM.sample(range(first, first + size * count, size), count):
             ids = range(start, start + size)
             if not all(any(ids[0] in span and ids[-1] in span for span in spans) for spans in maps):
-                break
+                continue
             lock = socket.socket(socket.AF_UNIX)
             try:
                 lock.bind(f"\0gem-users-{start}")
