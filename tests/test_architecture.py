@@ -133,7 +133,7 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "evaluate": [
-        ("metrics", "options", "records", "tasks"),
+        ("metrics", "options", "records", "tasks", "versions"),
         ("report", "suites"),
         ("compare", "exchange", "run"),
         ("inspect_logs", "plot", "rescore", "verifiers_traces"),

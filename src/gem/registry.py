@@ -52,6 +52,7 @@ class EnvSpec:
         stored_scores: "module:function" of the id that returns measured scores of simple players for ``gem info``, as
             (player, score) rows; None if no scores are stored.
         description: one line.
+        version: raised when scores can no longer be compared with those of before. Evaluations record it.
     """
 
     id: str
@@ -65,6 +66,7 @@ class EnvSpec:
     baseline_scores: Mapping[str, float] = field(default_factory=dict)
     stored_scores: str | None = None
     description: str = ""
+    version: int = 0
 
     def load(self) -> Callable[..., Any]:
         """Import and return the class or factory of the entry point.

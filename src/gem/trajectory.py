@@ -53,6 +53,7 @@ class Turn:
             ToolErrorType, or None for a successful call). The results are in the next observation.
         state_key: ``info["state_key"]`` of the observation: equal states of a task have equal keys. None if the
             environment gives none; equal observations then stand for equal states.
+        model: name of the model that replied, as an endpoint reports it; None if it reports none.
     """
 
     observation: Any
@@ -73,6 +74,7 @@ class Turn:
     message: dict[str, Any] | None = None
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
     state_key: Any = None
+    model: str | None = None
 
     def __post_init__(self) -> None:
         if type(self.context) is not TokenIds:

@@ -146,6 +146,18 @@ def test_a_suite_with_a_misspelt_key_is_one_line(usage_error):
     )
 
 
+@pytest.mark.parametrize(("suite", "dataset"), [("math", "axon-rl/math-eval"), ("qa", "axon-rl/search-eval")])
+def test_a_suite_whose_data_is_missing_is_one_line(suite, dataset, usage_error, monkeypatch, tmp_path):
+    pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    for module in ("datasets", "latex2sympy2_extended"):
+        pytest.importorskip(module)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.delenv("GEM_DATA", raising=False)
+    error = usage_error("eval", "--policy", "oracle", "--suite", suite)
+    assert f"dataset '{dataset}'" in error and "put a copy in $GEM_DATA" in error and list(tmp_path.iterdir()) == []
+
+
 def test_an_occupied_folder_is_one_line(usage_error, tmp_path):
     Path("other").mkdir()
     Path("other/notes.txt").touch()
@@ -190,6 +202,30 @@ class TestLocalModels:
             (played[i].seed, played[i].total_reward, len(played[i].turns)) for i in range(24)
         ]
         assert len({(o["reward"], o["turns"]) for o in recorded}) > 1  # the outcomes differ
+
+    def test_a_checkpoint_plays_each_set_of_its_run_with_the_limits_of_that_set(self, tmp_path, capsys):
+        from gem.rl.config import TrainConfig
+        from gem.rl.trainer import Trainer
+
+        small = {"kwargs": {"max_number": 2}, "episodes": 12}
+        sets = [
+            {"id": GAME, "name": "sampled", "temperature": 1.0, **small},
+            {"id": GAME, "name": "greedy", **small},
+            {"id": GAME, "name": "one token", "max_new_tokens": 1, **small},
+            {"id": "qa:Facts", "split": "test", "episodes": 8},
+        ]
+        sizes = {"steps": 1, "batch": 16, "minibatch": 8, "imitation_steps": 60, "env_kwargs": {"max_number": 2}}
+        with Trainer.start(TrainConfig(env=GAME, out=str(tmp_path), name="sets", eval_env=sets, **sizes)) as trainer:
+            trainer.run()
+        assert main(["eval", "--checkpoint", str(tmp_path / "sets"), "--seeds", "run", "--out", "e"]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert (
+            "32 of 32 episodes ended as the run has recorded for update-000001; the run has sampled other sets" in out
+        )
+        played = list(read_jsonl("e/trajectories.jsonl"))
+        assert len(played) == 44
+        tokens = [max(len(turn.sampled_ids) for turn in t.turns) for t in sorted(played, key=lambda t: t.episode)]
+        assert max(tokens[24:36]) == 1 < max(tokens[12:24])
 
     def test_outcomes_that_differ_from_those_of_the_run_are_counted(self, trained, capsys):
         text = trained.evaluations.read_text()

@@ -9,6 +9,8 @@ import pytest
 
 from gem.errors import BadValue
 from gem.evaluate import EvalEnv, compare, evaluate
+from gem.evaluate.options import EvalOptions
+from gem.policies import Reply
 
 GAME = "game:GuessTheNumber-v0-easy"
 
@@ -59,3 +61,65 @@ def test_runs_without_a_common_environment_are_not_compared(runs, tmp_path):
         compare([runs[0], tmp_path / "other"])
     with pytest.raises(BadValue, match="at least two evaluations, got 1"):
         compare(runs[:1])
+
+
+def test_what_was_asked_and_graded_otherwise_is_named(tmp_path):
+    mcp = tmp_path / "mcp.json"
+    mcp.write_text('{"mcpServers": {"time": {"command": "time"}}}')
+    changes = {"prompt_template": "qwen3_game", "token_limit": 1000}
+    evaluate("oracle", "logic:Rules", limit=2, out=str(tmp_path / "a"))
+    evaluate("oracle", "logic:Rules", limit=2, out=str(tmp_path / "b"), **changes)
+    file = tmp_path / "b" / "report.json"
+    report = json.loads(file.read_text())
+    report["settings"]["mcp"] = EvalOptions(mcp=str(mcp)).settings()["mcp"]
+    report["settings"]["envs"][0]["versions"] |= {"version": 1, "environment": "e", "grader": "g"}
+    report["settings"]["envs"][0]["versions"]["libraries"] = {"reasoning-gym": "0.2"}
+    file.write_text(json.dumps(report))
+    warnings = compare([tmp_path / "a", tmp_path / "b"]).warnings
+    assert [warning.split(" differs: ")[0] for warning in warnings] == [
+        "prompt_template",
+        "mcp",
+        "token_limit",
+        "logic:Rules: version of the environment",
+        "logic:Rules: code of the environment",
+        "logic:Rules: grader",
+        "logic:Rules: reasoning-gym",
+    ]
+
+
+def test_files_of_another_name_with_the_same_content_do_not_differ(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("Task: {observation}")
+        template = str(tmp_path / f"{name}.txt")
+        evaluate("oracle", "logic:Rules", limit=2, out=str(tmp_path / name), prompt_template=template)
+    assert compare([tmp_path / "a", tmp_path / "b"]).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("served", "warning"),
+    [
+        (["m-2"], "the model that the endpoint reported differs: m-1 in {a}, m-2 in {b}"),
+        (["m-1", "m-2"], "{b}: the endpoint reported several models: m-1, m-2"),
+        (["m-1"], None),
+    ],
+)
+def test_one_name_that_is_served_by_several_models_is_named(served, warning, tmp_path):
+    names = {"a": ["m-1"], "b": served}
+    for name, models in names.items():
+        evaluate(Named(models), "logic:Rules", limit=4, out=str(tmp_path / name))
+        assert json.loads((tmp_path / name / "report.json").read_text())["served"] == models
+    found = compare([tmp_path / "a", tmp_path / "b"])
+    expected = [] if warning is None else [warning.format(a=tmp_path / "a", b=tmp_path / "b")]
+    assert found.warnings == expected
+
+
+class Named:
+    """Replies as several models in turn, under one name."""
+
+    chat, max_prompt_tokens, version, model_name = None, None, 0, "m"
+
+    def __init__(self, models):
+        self.models = models
+
+    def act(self, requests):
+        return [Reply("True", model=self.models[request.key[1] % len(self.models)]) for request in requests]

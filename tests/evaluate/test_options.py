@@ -89,3 +89,41 @@ def test_the_tools_of_mcp_servers_are_offered_and_called(tmp_path):
     assert "days_in_month" in str(first.turns[0].observation) and "29" in str(first.turns[1].observation)
     assert report.settings["mcp"]["file"] == str(config) and report[GAME].failed == 0
     assert EvalOptions(mcp=str(config)).settings() == {"mcp": report.settings["mcp"]}
+
+
+def test_an_endpoint_calls_the_tools_of_mcp_servers_natively(tmp_path, capsys):
+    pytest.importorskip("mcp")
+    pytest.importorskip("aiohttp")
+    from gem.cli import main
+    from gem.testing.fakes import Answer, FakeEndpoint
+
+    server = {"command": sys.executable, "args": ["-m", "gem.tools.mcp_server.time_mcp"]}
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"time": server}}))
+    function = {"name": "days_in_month", "arguments": json.dumps({"date": "2024-02-03"})}
+    call = {"id": "call-1", "type": "function", "function": function}
+
+    def model(request):
+        """Ask for the days of February 2024, and answer with what the tool said, as a guess."""
+        last = request.body["messages"][-1]
+        if last["role"] != "tool":
+            message = {"role": "assistant", "content": None, "tool_calls": [call]}
+            choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+            return Answer(body=json.dumps({"model": "m-2026-01-02", "choices": [choice]}))
+        assert last["tool_call_id"] == "call-1" and request.body["messages"][-2]["tool_calls"] == [call]
+        return "\\boxed{9}" if "29" in str(last["content"]) else "the tool said nothing"
+
+    with FakeEndpoint(model) as endpoint:
+        flags = ["--model", "m", "--base-url", endpoint.url, "--env", GAME, "--limit", "3", "--mcp", str(config)]
+        assert main(["eval", *flags, "--out", str(tmp_path / "run")]) == 0
+        offered = endpoint.requests[0].body["tools"]
+    assert "days_in_month" in [tool["function"]["name"] for tool in offered]
+    episodes = played(tmp_path / "run")
+    assert len(episodes) == 3
+    for episode in episodes.values():
+        assert episode.turns[0].tool_calls[0]["name"] == "days_in_month"
+        assert episode.turns[0].tool_calls[0]["fault"] is None and episode.turns[0].invalid is None
+        assert episode.turns[1].action == "\\boxed{9}" and episode.turns[1].role == "tool"
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["served"] == ["m", "m-2026-01-02"]
+    assert "The endpoint reported as its model: m, m-2026-01-02." in " ".join(capsys.readouterr().out.split())

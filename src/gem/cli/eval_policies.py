@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gem.errors import BadValue, require
-from gem.evaluate.records import read_records
+from gem.evaluate.records import read_records, read_settings
 from gem.evaluate.tasks import EvalEnv, TaskSet
 from gem.policies import Policy
 from gem.rl.evaluation import evaluation_tasks
@@ -105,7 +106,7 @@ def environments_of(run: str) -> list[EvalEnv]:
 
 
 def as_recorded(settings: Mapping[str, Any], out: str) -> list[str]:
-    """Return a line on whether the episodes ended as the training run has recorded; nothing if that does not apply.
+    """Return a line on whether the greedy episodes ended as the training run has recorded; nothing if all are sampled.
 
     Args:
         out: folder of the finished evaluation.
@@ -113,15 +114,21 @@ def as_recorded(settings: Mapping[str, Any], out: str) -> list[str]:
     if "seeds" not in settings or settings.get("temperature") or "max_tokens" in settings:
         return []
     run, config = RunFolder.open(settings["checkpoint"])
-    if len(config.eval_sets) > 1:
-        return []  # the episodes of several sets have the same numbers
     source = newest_checkpoint(run.checkpoints)
     recorded = run.read_evaluation(int(source.name.removeprefix("update-")), "greedy")
     if not recorded:
         return [f"The run has no evaluation of {source.name} to compare with."]
     played = {trajectory.episode: outcome_of(trajectory) for trajectory in read_records(out)}
-    same = sum(played.get(i) == outcome for i, outcome in enumerate(recorded))
-    return [f"{same} of {len(recorded)} episodes ended as the run has recorded for {source.name}."]
+    greedy, first = list[int](), 0  # numbers of the samples that the run has played greedily as well
+    for env, tasks in zip(config.eval_sets, read_settings(out)["envs"], strict=True):
+        greedy += range(first, first + tasks["tasks"]) if env.mode == "greedy" else ()
+        first += tasks["tasks"]
+    same = sum(played.get(number) == outcome for number, outcome in zip(greedy, recorded, strict=False))
+    sampled = sorted({env.mode for env in config.eval_sets} - {"greedy"})
+    besides = (
+        f"; the run has sampled other sets ({', '.join(sampled)}), which are played greedily here" if sampled else ""
+    )
+    return [f"{same} of {len(recorded)} episodes ended as the run has recorded for {source.name}{besides}."]
 
 
 def _endpoint_policy(settings: Mapping[str, Any], stack: ExitStack) -> Policy:
@@ -158,8 +165,22 @@ def _checkpoint_policy(settings: Mapping[str, Any], library: Any) -> tuple[Polic
     device = library.find_device(settings.get("device", "cpu"))
     loaded, _ = library.load_checkpoint(source, config)
     sampling = _sampling(settings, loaded.max_new_tokens)
-    policy = library.CausalLMPolicy(loaded.model.to(device), loaded.tokenizer, bf16=loaded.bf16, **sampling)
-    return policy, evaluation_tasks(config, policy.tokenizer) if "seeds" in settings else []
+    policy = library.CausalLMPolicy(
+        loaded.model.to(device), loaded.tokenizer, max_context=loaded.max_context, bf16=loaded.bf16, **sampling
+    )
+    if "seeds" not in settings:
+        return policy, []
+    own_tokens = "max_tokens" not in settings
+    sets = [
+        replace(
+            tasks,
+            policy=policy.variant(
+                max_new_tokens=env.max_new_tokens if own_tokens else None, max_context=env.max_context
+            ),
+        )
+        for env, tasks in zip(config.eval_sets, evaluation_tasks(config, policy.tokenizer), strict=True)
+    ]
+    return policy, sets
 
 
 def _sampling(settings: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:

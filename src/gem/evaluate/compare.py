@@ -95,7 +95,9 @@ def compare(paths: Sequence[str | Path]) -> Comparison:
         raise BadValue(f"the evaluations have no environment in common: {', '.join(map(str, paths))}")
     matched = {name: [envs[name] for envs in by_name] for name in common}
     warnings = _setting_warnings(runs, reports)
-    warnings += [warning for name, envs in matched.items() for warning in _env_warnings(name, runs, envs)]
+    for name, envs in matched.items():
+        versions = [_versions(report, env) for report, env in zip(reports, envs, strict=True)]
+        warnings += _env_warnings(name, runs, envs) + _differences(f"{name}: ", runs, versions)
     return Comparison(runs=runs, envs=[_compared(name, envs) for name, envs in matched.items()], warnings=warnings)
 
 
@@ -121,14 +123,15 @@ def _shown(pair: PairedDifference | None, shared: int) -> str:
 
 
 def _setting_warnings(runs: Sequence[str], reports: Sequence[Mapping[str, Any]]) -> list[str]:
-    warnings = []
-    first = _comparable(reports[0])
-    for run, report in zip(runs[1:], reports[1:], strict=True):
-        facts = _comparable(report)
-        for key in {**first, **facts}:
-            if first.get(key) != facts.get(key):
-                warnings.append(f"{key} differs: {first.get(key)!r} in {runs[0]}, {facts.get(key)!r} in {run}")
+    warnings = _differences("", runs, [_comparable(report) for report in reports])
     for run, report in zip(runs, reports, strict=True):
+        served = report.get("served", [])
+        if len(served) > 1:
+            warnings.append(f"{run}: the endpoint reported several models: {', '.join(served)}")
+        elif report.get("model") == reports[0].get("model") and served != reports[0].get("served", []):
+            before = ", ".join(reports[0].get("served", [])) or "unknown"
+            now = ", ".join(served) or "unknown"
+            warnings.append(f"the model that the endpoint reported differs: {before} in {runs[0]}, {now} in {run}")
         if failed := sum(env["failed"] for env in report["envs"]):
             warnings.append(f"{run}: {failed} failed samples are in no score")
         if not report.get("complete", True):
@@ -137,9 +140,37 @@ def _setting_warnings(runs: Sequence[str], reports: Sequence[Mapping[str, Any]])
 
 
 def _comparable(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what should be equal in two runs, by the name that a warning gives it."""
     settings = report.get("settings", {})
-    sampling = settings.get("policy", {}).get("sampling", {})
-    return {"gem": settings.get("gem"), "rollouts": settings.get("rollouts"), **sampling}
+    facts = {name: settings.get(name) for name in ("gem", "rollouts", "prompt_template", "mcp", "token_limit")}
+    return {**facts, **settings.get("policy", {}).get("sampling", {})}
+
+
+def _versions(report: Mapping[str, Any], env: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the versions of an environment in a report, by the name that a warning gives them."""
+    recorded = report.get("settings", {}).get("envs", [])
+    number = report["envs"].index(env)
+    versions = recorded[number].get("versions", {}) if number < len(recorded) else {}
+    names = {"version": "version of the environment", "environment": "code of the environment", "grader": "grader"}
+    return {names[key]: versions.get(key) for key in names} | dict(versions.get("libraries", {}))
+
+
+def _differences(where: str, runs: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a warning for each fact of a run that differs from that of the first."""
+    first = facts[0]
+    return [
+        f"{where}{key} differs: {first.get(key)!r} in {runs[0]}, {own.get(key)!r} in {run}"
+        for run, own in zip(runs[1:], facts[1:], strict=True)
+        for key in {**first, **own}
+        if not _same(first.get(key), own.get(key))
+    ]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two facts are equal. The content of files counts, not their names."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping) and "hash" in one:
+        return bool(one["hash"] == other.get("hash"))
+    return bool(one == other)
 
 
 def _env_warnings(name: str, runs: Sequence[str], envs: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -136,14 +136,16 @@ def check_free(path: Path) -> None:
 
 
 def _check_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise BadValue naming the first settings that differ. Those under "notes" may differ."""
+    """Raise BadValue naming the first settings that differ. Those under "notes" and "rescored" may differ."""
     changes = [
         f"{name} was {_short(old)}, now {_short(new)}"
         for name, old, new in _differences("", before, now)
-        if name.partition(".")[0] != "notes"
+        if name.partition(".")[0] not in ("notes", "rescored")
     ]
     if changes:
-        raise BadValue(f"{path} was run with other settings: {'; '.join(changes[:3])}. Start a new evaluation for them")
+        is_code = all(".versions." in change.partition(" was ")[0] for change in changes)
+        way_out = f"Grade it again with `gem eval rescore {path}`" if is_code else "Start a new evaluation for them"
+        raise BadValue(f"{path} was run with other settings: {'; '.join(changes[:3])}. {way_out}")
 
 
 def _differences(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -51,6 +51,7 @@ class Sample:
         invalid: number of turns with an invalid action.
         tokens_in, tokens_out: as reported by the endpoint, or as fed and sampled; 0 if unknown.
         failure: why the sample failed; None if it did not.
+        models: names of the models that replied, as the endpoint reports them.
     """
 
     score: float
@@ -63,6 +64,7 @@ class Sample:
     tokens_in: int = 0
     tokens_out: int = 0
     failure: str | None = None
+    models: Sequence[str] = ()
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> Sample:
@@ -79,6 +81,7 @@ class Sample:
             sum(turn.invalid is not None for turn in turns),
             sum(turn.usage.get("prompt_tokens") or len(turn.context) for turn in turns),
             sum(turn.usage.get("completion_tokens") or len(turn.sampled_ids) for turn in turns),
+            models=sorted({turn.model for turn in turns if turn.model is not None}),
         )
 
 
@@ -102,6 +105,7 @@ class EnvScore:
             refusal, an invalid action.
         tokens_in, tokens_out: tokens of finished samples.
         causes: reason → number of failed samples.
+        models: name of a model, as the endpoint reported it with its replies → number of finished samples.
         tasks: task id → the scores and the solved flags (0 or 1) of its finished rollouts.
     """
 
@@ -126,6 +130,7 @@ class EnvScore:
     tokens_in: int
     tokens_out: int
     causes: Mapping[str, int]
+    models: Mapping[str, int]
     tasks: Mapping[str, Mapping[str, Sequence[float]]]
 
     def cells(self) -> list[str]:
@@ -182,6 +187,7 @@ def env_score(
         tokens_in=sum(s.tokens_in for s in done),
         tokens_out=sum(s.tokens_out for s in done),
         causes=dict(Counter(str(s.failure) for s in failures).most_common()),
+        models=dict(Counter(model for s in done for model in s.models).most_common()),
         tasks={
             task: {"scores": [s.score for s in rollouts], "solved": [float(s.solved) for s in rollouts]}
             for task, rollouts in scored.items()
@@ -222,13 +228,22 @@ class EvalReport:
         return sum(env.failed for env in self.envs) / max(1, sum(env.planned for env in self.envs))
 
     @property
+    def served(self) -> list[str]:
+        """Names of the models that replied, as the endpoint reported them."""
+        return sorted({model for env in self.envs for model in env.models})
+
+    @property
     def complete(self) -> bool:
         """Whether every sample was played, successfully or not."""
         return all(env.done + env.failed == env.planned for env in self.envs)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data. Undefined numbers are None."""
-        return dict(_plain({**asdict(self), "failed_share": self.failed_share, "complete": self.complete}))
+        return dict(
+            _plain(
+                {**asdict(self), "served": self.served, "failed_share": self.failed_share, "complete": self.complete}
+            )
+        )
 
     def to_markdown(self) -> str:
         """Return a table, and what a reader must know about its numbers."""
@@ -270,6 +285,8 @@ class EvalReport:
                     f"{env.name}: {env.failed} of {env.planned} samples failed and are in no mean; scored 0 or 1, they "
                     f"would make the score {low:.3f} or {high:.3f}. Most frequent cause: {cause}"
                 )
+        if any(name != self.model for name in self.served):
+            lines.append(f"The endpoint reported as its model: {', '.join(self.served)}.")
         if not self.complete:
             lines.append("The evaluation is not complete.")
         return lines

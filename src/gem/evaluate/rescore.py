@@ -119,7 +119,7 @@ class _Recorded:
         trajectory = self.recorded[episode]
         if turn < len(trajectory.turns):
             said = trajectory.turns[turn]
-            return Reply(said.action, finish=said.finish, message=said.message)
+            return Reply(said.action, finish=said.finish, message=said.message, model=said.model)
         if trajectory.stop_reason == StopReason.MAX_TOKENS:  # the next context would have been too long
             return Reply("", finish="context_overflow")
         return Reply("", failure=OVER)

@@ -17,6 +17,7 @@ from gem.evaluate.options import EvalOptions
 from gem.evaluate.records import EvalFolder
 from gem.evaluate.report import LATEX, MARKDOWN, REPORT, EnvScore, EvalReport, Sample, env_score
 from gem.evaluate.tasks import EvalEnv, OracleActions, TaskSet, plan_tasks
+from gem.evaluate.versions import versions_of
 from gem.policies import Policy, RandomPolicy, ScriptedPolicy
 from gem.registry import ENV_REGISTRY
 from gem.rollout import play_each
@@ -105,8 +106,8 @@ def evaluate(
         for env in _eval_envs(envs, wrappers)
     ]
     plan = [replace(task_set, wraps=[*task_set.wraps, *above], has_tools=bool(below)) for task_set in plan]
+    plan = [replace(task_set, policy=options.limited(task_set.policy or player)) for task_set in plan]
     settings = _settings(player, policy, plan, rollouts) | options.settings()
-    player = options.limited(player)
     run = EvalRun(plan, rollouts, settings, out, progress)
     folder = None if out is None else EvalFolder(out, {**settings, "notes": dict(notes or {})}, resume=resume)
     if folder is None:
@@ -216,7 +217,9 @@ class EvalRun:
         concurrency: int,
         timeout: float | None,
     ) -> None:
-        for trajectory in play_tasks(self.plan[i], policy, self.episodes(i, numbers), concurrency, timeout):
+        for trajectory in play_tasks(
+            self.plan[i], self.plan[i].policy or policy, self.episodes(i, numbers), concurrency, timeout
+        ):
             is_first = trajectory.episode not in self.samples
             self.take(trajectory, folder)
             if is_first or trajectory.failure is None:
@@ -355,7 +358,11 @@ def describe_plan(plan: Sequence[TaskSet]) -> dict[str, Any]:
     """Return what is asked and graded, and by which code, as JSON data."""
     return {
         "gem": sys.modules["gem"].__version__,
-        "envs": [asdict(task_set.env) | {"tasks": len(task_set.tasks), "hash": _hash(task_set)} for task_set in plan],
+        "envs": [
+            asdict(task_set.env)
+            | {"tasks": len(task_set.tasks), "hash": _hash(task_set), "versions": versions_of(task_set.env.id)}
+            for task_set in plan
+        ],
     }
 
 

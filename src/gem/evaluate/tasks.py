@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,10 @@ from gem._internal.json_codec import encode
 from gem.core import EnvWrapper, Info
 from gem.datasets import MissingData, Rows, Stream
 from gem.errors import BadValue
-from gem.policies import oracle
+from gem.policies import Policy, oracle
 from gem.registry import ENV_REGISTRY, make
 from gem.seeding import derive, permuted
+from gem.tools.search_tool import URL_VARIABLE
 from gem.wrappers import get_wrapper_fns
 
 Wrap = Callable[[Any], Any]
@@ -68,6 +70,7 @@ class TaskSet:
         wraps: wrappers, innermost first.
         description: what is asked, for people.
         has_tools: whether wraps has tools besides those of env.
+        policy: plays these tasks instead of the policy of the evaluation; None for that one.
     """
 
     env: EvalEnv
@@ -76,6 +79,7 @@ class TaskSet:
     wraps: Sequence[Wrap]
     description: str
     has_tools: bool = False
+    policy: Policy | None = None
 
 
 def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = (), tokenizer: Any = None) -> TaskSet:
@@ -90,13 +94,15 @@ def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = (), toke
         tokenizer: for wrappers that render a chat template.
 
     Raises:
-        BadValue: for a limit below 1.
+        BadValue: for a limit below 1, or a search tool without a search server.
         Exception: any exception of gem.make and get_wrapper_fns.
     """
     limit = limit if env.limit is None else env.limit
     if limit < 1:
         raise BadValue(f"limit must be at least 1, got {limit}")
     wraps = [*innermost, *get_wrapper_fns(env.wrappers, tokenizer)]
+    if "search_tool" in env.wrappers and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run
+        raise BadValue(f"{env.label} needs a search server: set {URL_VARIABLE}, such as http://localhost:8000/retrieve")
     kwargs = {**env.kwargs, **_held_out_split(env)}
     with make(env.id, **kwargs) as made:
         rows, caution = rows_of(made), repetition(made)

@@ -59,6 +59,7 @@ class Reply:
     prompt_ids: Sequence[int] = ()
     usage: dict[str, Any] | None = None
     message: dict[str, Any] | None = None
+    model: str | None = None
 
 
 class Policy(Protocol):

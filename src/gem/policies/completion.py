@@ -40,6 +40,7 @@ class Completion:
         prompt_ids, sampled_ids: token ids of the prompt and of the reply; empty if not given. vLLM and SGLang give them
             on request (``return_token_ids=True``).
         logprobs: log-probability of each token of the reply; empty if not given.
+        model: name of the model that replied, as the endpoint reports it; None if not given.
     """
 
     text: str
@@ -51,6 +52,7 @@ class Completion:
     prompt_ids: list[int] = field(default_factory=list)
     sampled_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    model: str | None = None
 
     @property
     def message(self) -> dict[str, Any] | None:
@@ -85,6 +87,7 @@ def _completion(data: Any) -> Completion:
         raise TypeError
     if not isinstance(calls, list | None):
         raise TypeError
+    model = data.get("model")
     tokens, logprobs = _logprobs(choice.get("logprobs") or {})
     sampled = choice.get("token_ids") or tokens
     prompt = choice.get("prompt_token_ids") or data.get("prompt_token_ids") or []
@@ -102,6 +105,7 @@ def _completion(data: Any) -> Completion:
         list(prompt),
         list(sampled),
         logprobs,
+        model if isinstance(model, str) else None,
     )
 
 

@@ -268,7 +268,9 @@ class EndpointPolicy:
         elif finish == "stop":
             text = with_closing_tag(text, self.sampling.get("stop"))
         message = completion.message
-        return Reply(text, ids, logprobs, finish, None, completion.prompt_ids, completion.usage, message)
+        return Reply(
+            text, ids, logprobs, finish, None, completion.prompt_ids, completion.usage, message, completion.model
+        )
 
     def messages(self, request: Request) -> list[dict[str, Any]]:
         """Return the conversation sent for a request."""

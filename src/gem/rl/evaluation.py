@@ -107,7 +107,7 @@ def evaluation_tasks(config: TrainConfig, tokenizer: Any = None) -> list[TaskSet
 def _task_set(part: EvalSet, tokenizer: Any) -> TaskSet:
     split = {} if part.env.split is None else {"split": part.env.split}
     env = EvalEnv(
-        id=part.env.id, name=part.env.name, wrappers=part.env.wrappers or "", kwargs={**part.env.kwargs, **split}
+        id=part.env.id, name=part.env.label, wrappers=part.env.wrappers or "", kwargs={**part.env.kwargs, **split}
     )
     if part.rows:
         tasks = identified(env, [(seed, {"row": seed, "of": part.description}) for seed in part.seeds])

@@ -194,6 +194,8 @@ class ActiveEpisode:
             reply.usage or NO_PARTS,
             reply.message,
             _NO_ITEMS,
+            None,
+            reply.model,
         )
         if self.info:
             turn.state_key = self.info.get("state_key")

@@ -1,0 +1,87 @@
+"""Versions of what decides a score besides the model: the code of an environment and of its graders, and libraries."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from importlib import metadata
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+from typing import Any
+
+from gem.registry import ENV_REGISTRY
+
+# extra → distribution that decides tasks or verdicts
+LIBRARIES = {"math": "latex2sympy2-extended", "vision": "pillow", "reasoning": "reasoning-gym"}
+_GRADERS = ("gem.graders", "gem.parsing")
+_IMPORT = re.compile(r"^[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|.*)|import +([\w.]+))", re.MULTILINE)
+_NAME = re.compile(r"\w+")
+
+
+def versions_of(env_id: str) -> dict[str, Any]:
+    """Return the versions of an environment as JSON data.
+
+    "version" is that of the spec. "environment" and "grader" are hashes of the source files that the environment
+    consists of, and of those that read and grade its answers; None without source files. "libraries" has the versions
+    of installed libraries that decide tasks or verdicts.
+    """
+    spec = ENV_REGISTRY[env_id]
+    module = str(getattr(spec.load(), "__module__", None))
+    own = "gem.envs" if module.startswith("gem.") else module.partition(".")[0]
+    files = _imported(module, (own, *_GRADERS))
+    return {
+        "version": spec.version,
+        "environment": _digest(file for name, file in files if not name.startswith(_GRADERS)),
+        "grader": _digest(file for name, file in files if name.startswith(_GRADERS)),
+        "libraries": {name: _installed(name) for extra, name in LIBRARIES.items() if extra in str(spec.extra)},
+    }
+
+
+@lru_cache(maxsize=None)
+def _imported(module: str, prefixes: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
+    """Return names and source files of a module and of all modules that it imports, if they begin with a prefix."""
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        file = _source(name)
+        if name in found or file is None:
+            continue
+        found[name] = file
+        package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+        imported = _targets(file.read_text(encoding="utf-8"), package)
+        waiting += [target for target in imported if f"{target}.".startswith(tuple(f"{p}." for p in prefixes))]
+    return tuple(sorted(found.items()))
+
+
+def _targets(source: str, package: str) -> Iterator[str]:
+    """Yield what the import statements of a file may import: modules, and names in modules."""
+    for named, names, plain in _IMPORT.findall(source):
+        module = resolve_name(named, package) if package else named
+        yield module or plain
+        yield from (f"{module}.{name}" for name in _NAME.findall(names))
+
+
+def _source(name: str) -> Path | None:
+    loaded = sys.modules.get(name)
+    try:
+        spec = None if loaded is not None else find_spec(name)
+    except (ImportError, ValueError):  # a name in a module, or a script
+        return None
+    origin = getattr(loaded, "__file__", None) if spec is None else spec.origin
+    return Path(origin) if origin and origin.endswith(".py") and Path(origin).exists() else None
+
+
+def _digest(files: Iterable[Path]) -> str | None:
+    contents = [file.read_bytes() for file in files]
+    return hashlib.blake2b(b"\0".join(contents), digest_size=8).hexdigest() if contents else None
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
