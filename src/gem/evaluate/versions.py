@@ -6,7 +6,7 @@ import hashlib
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache
 from importlib import metadata
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
@@ -40,7 +40,7 @@ def versions_of(env_id: str) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=None)
+@cache
 def _imported(module: str, prefixes: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
     """Return names and source files of a module and of all modules that it imports, if they begin with a prefix."""
     found: dict[str, Path] = {}
