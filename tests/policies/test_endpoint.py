@@ -46,7 +46,7 @@ def workers() -> list[threading.Thread]:
 def test_a_completion_has_finish_reason_and_usage():
     with FakeEndpoint([Answer(text="4", finish="length")]) as fake, client(fake) as endpoint:
         usage = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
-        assert endpoint.complete(ASK, temperature=0.5, stop=["\n"]) == Completion("4", "length", usage)
+        assert endpoint.complete(ASK, temperature=0.5, stop=["\n"]) == Completion("4", "length", usage, model="m")
     assert fake.requests[0].body == {"model": "m", "messages": ASK, "temperature": 0.5, "stop": ["\n"]}
 
 

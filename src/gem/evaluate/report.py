@@ -81,7 +81,7 @@ class Sample:
             sum(turn.invalid is not None for turn in turns),
             sum(turn.usage.get("prompt_tokens") or len(turn.context) for turn in turns),
             sum(turn.usage.get("completion_tokens") or len(turn.sampled_ids) for turn in turns),
-            models=sorted({turn.model for turn in turns if turn.model is not None}),
+            models=tuple(sorted({turn.model for turn in turns if turn.model is not None})),
         )
 
 
