@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib import metadata
-from importlib.util import find_spec, resolve_name
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from gem._internal.imports import absolute_name, source_file
 from gem.registry import ENV_REGISTRY
 
 # extra → distribution that decides tasks or verdicts
@@ -47,7 +46,7 @@ def _imported(module: str, prefixes: tuple[str, ...]) -> tuple[tuple[str, Path],
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        file = _source(name)
+        file = source_file(name)
         if name in found or file is None:
             continue
         found[name] = file
@@ -60,19 +59,9 @@ def _imported(module: str, prefixes: tuple[str, ...]) -> tuple[tuple[str, Path],
 def _targets(source: str, package: str) -> Iterator[str]:
     """Yield what the import statements of a file may import: modules, and names in modules."""
     for named, names, plain in _IMPORT.findall(source):
-        module = resolve_name(named, package) if package else named
+        module = absolute_name(named, package)
         yield module or plain
         yield from (f"{module}.{name}" for name in _NAME.findall(names))
-
-
-def _source(name: str) -> Path | None:
-    loaded = sys.modules.get(name)
-    try:
-        spec = None if loaded is not None else find_spec(name)
-    except (ImportError, ValueError):  # a name in a module, or a script
-        return None
-    origin = getattr(loaded, "__file__", None) if spec is None else spec.origin
-    return Path(origin) if origin and origin.endswith(".py") and Path(origin).exists() else None
 
 
 def _digest(files: Iterable[Path]) -> str | None:
@@ -82,6 +71,6 @@ def _digest(files: Iterable[Path]) -> str | None:
 
 def _installed(name: str) -> str | None:
     try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
+        return version(name)
+    except PackageNotFoundError:
         return None
