@@ -101,3 +101,10 @@ def test_the_model_disagrees_about_a_wrong_token_even_if_the_framework_is_consis
     right, wrong = reference.score([want.ids_T, ids])
     gap = max(abs(a - b) for a, b, mask in zip(right, wrong, want.mask_T, strict=True) if mask)
     assert gap > 1e-3
+
+
+def test_a_first_prompt_over_the_limit_ends_the_episode_without_a_turn(reference):
+    pool = EpisodePool(reference.tokenizer, max_prompt_tokens=8)
+    for task in (GAME_TASKS[0], MATH_TASKS[0]):
+        played = asyncio.run(pool.play(task, None))
+        assert played.truncated and played.stop_reason == "max_tokens" and played.turns == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gem.errors import BadValue
-from gem.integrations.sequences import count, pack_episode, pad, rebn, turn_returns
+from gem.integrations.sequences import count, pack_batch, pack_episode, pad, rebn, turn_returns
 from gem.rl.advantages import normalize_batch
 from gem.trajectory import Continuation, Trajectory, Turn, continuation
 
@@ -41,7 +41,8 @@ def test_a_context_that_drops_a_turn_starts_a_new_sequence():
     assert [s.mask_T for s in packed.sequences] == [[0, 1, 0, 1], [0, 0, 0, 0, 1]]
     assert [s.rewards_T for s in packed.sequences] == [[0, 0.5, 0, 0], [0, 0, 0, 0, 1.0]]
     assert packed.last is packed.sequences[1]
-    assert count([packed, pack_episode(EXTENDS)]) == {"clean": 2, "realign": 0, "fork": 1, "truncated": 0, "lost": 0}
+    names = ("clean", "realign", "fork", "truncated", "lost", "dropped")
+    assert count([packed, pack_episode(EXTENDS)]) == dict(zip(names, (2, 0, 1, 0, 0, 0), strict=True))
 
 
 REENCODED = episode(turn([1], [2, 3, 4], 0.5), turn([1, 2, 9, 8, 5], [6], 1.0))
@@ -126,3 +127,18 @@ def test_rebn_normalizes_over_all_turns_of_the_batch():
     advantages = rebn([EXTENDS, episode(turn([1], [2], 3.0))], 0.5)
     assert [len(advantages_K) for advantages_K in advantages] == [2, 1]
     assert [a for advantages_K in advantages for a in advantages_K] == normalize_batch([1.0, 1.0, 3.0]).tolist()
+
+
+def test_a_batch_drops_and_counts_episodes_without_a_sampled_token():
+    overflowed = Trajectory("a", truncated=True, stop_reason="max_tokens")
+    failed = Trajectory("a", turns=[turn([1], [2])], truncated=True, failure="down")
+    refused = episode(turn([1, 2], []))
+    batch = pack_batch([overflowed, EXTENDS, failed, refused], max_response=3)
+    assert [packed is None for packed in batch] == [True, False, True, True]
+    assert batch[1].sequences == pack_episode(EXTENDS, max_response=3).sequences
+    assert count(batch)["dropped"] == 3 and count(batch)["truncated"] == 1
+
+
+def test_a_batch_of_episodes_played_as_text_is_refused():
+    with pytest.raises(BadValue, match="no token ids"):
+        pack_batch([EXTENDS, Trajectory("a", turns=[Turn("o", "a")], terminated=True)])

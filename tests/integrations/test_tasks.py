@@ -10,8 +10,8 @@ import pytest
 import gem
 from gem.core import Env, Step
 from gem.errors import BadValue, InfraError
-from gem.integrations.tasks import ATTEMPTS, EnvTask, EpisodePool, make_tasks
-from gem.policies import RandomPolicy, Reply
+from gem.integrations.tasks import ATTEMPTS, EnvTask, EpisodePool, make_tasks, play_tasks
+from gem.policies import RandomPolicy, Reply, ScriptedPolicy
 
 GAME, MATH = "game:GuessTheNumber-v0-easy", "math:Arithmetic"
 
@@ -132,3 +132,16 @@ def test_an_episode_that_failed_is_played_again_and_never_scored(failures, fails
     else:
         with pytest.raises(InfraError, match="failed 3 times: InfraError: no server"):
             play()
+
+
+def test_a_batch_of_tasks_is_played_in_order_whatever_their_environments():
+    game, other = make_tasks(GAME, 3, seed=5), make_tasks("game:Wordle-v0", 2, seed=6)
+    tasks = [game[0], other[0], game[1], other[1], game[2]]
+    played, failed = play_tasks(tasks, RandomPolicy(), max_slots=2)
+    assert [(t.env_id, t.seed) for t in played] == [(task.env_id, task.seed) for task in tasks] and failed == 0
+
+
+def test_a_batch_plays_failed_episodes_again_and_counts_them(fails):
+    task = EnvTask(env_id="test:Fails", seed=0, env_kwargs={"failures": 1})
+    (played,), failed = play_tasks([task], ScriptedPolicy(["go"]))
+    assert played.total_reward == 1.0 and failed == 1

@@ -13,7 +13,7 @@ pytest.importorskip("tinker")
 import tinker
 
 import gem.integrations.tinker as adapter
-from gem.integrations.sequences import pack_episode, rebn
+from gem.integrations.sequences import pack_batch, pack_episode, rebn
 from gem.integrations.tasks import EpisodePool
 from gem.integrations.tinker import reinforce, sampler, training_data
 
@@ -121,12 +121,13 @@ def wrong_logprobs(s):
 def test_a_mutated_adapter_fails_the_contract(mutation, reference, monkeypatch):
     client = TrainingClient(reference)
 
-    def mutated(trajectory):
-        packed = pack_episode(trajectory)
-        mutation(packed.last)
+    def mutated(trajectories):
+        packed = pack_batch(trajectories)
+        for episode in packed:
+            mutation(episode.last)
         return packed
 
-    monkeypatch.setattr(adapter, "pack_episode", mutated)
+    monkeypatch.setattr(adapter, "pack_batch", mutated)
 
     async def train():
         return [metrics async for metrics in reinforce(client, GAME_TASKS[:16], group_size=1)]
@@ -135,6 +136,17 @@ def test_a_mutated_adapter_fails_the_contract(mutation, reference, monkeypatch):
     advantages = rebn([reference.trajectory(task) for task in GAME_TASKS[:16]], 0.9)
     with pytest.raises(AssertionError):
         check(reference, held(reference, client.data[0], GAME_TASKS[:16], advantages))
+
+
+def test_an_episode_whose_first_prompt_is_too_long_is_dropped_and_counted(reference):
+    client, tasks = TrainingClient(reference), [*GAME_TASKS[:6], *MATH_TASKS[:10]]
+
+    async def train():
+        limit = len(reference.expected(GAME_TASKS[0]).prompt_ids)
+        return [m async for m in reinforce(client, tasks, group_size=1, max_prompt_tokens=limit)]
+
+    (metrics,) = asyncio.run(train())
+    assert metrics["dropped"] == 10 and len(client.data[0]) == 6
 
 
 def test_an_episode_that_forks_is_one_datum_per_sequence(reference):

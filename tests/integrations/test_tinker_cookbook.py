@@ -121,3 +121,10 @@ def test_a_context_over_the_limit_ends_the_episode(reference):
     result = asyncio.run(play())
     assert result.episode_done and result.metrics["stop/context_overflow"] == 1.0
     assert ChatFormat(reference.tokenizer).eos_id == result.next_stop_condition[0]
+
+
+def test_a_first_prompt_over_the_limit_is_reported_to_the_cookbook(reference):
+    builder = CookbookGroupBuilder(GAME_TASKS[0], str(reference.folder), GROUP, max_prompt_tokens=8)
+    group = asyncio.run(do_group_rollout(builder, Completer(reference)))
+    assert [len(trajectory.transitions) for trajectory in group.trajectories_G] == [1] * GROUP
+    assert assemble_training_data([group], compute_advantages([group]))[0] == []

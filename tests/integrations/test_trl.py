@@ -136,15 +136,16 @@ def cut(sequence):
 @pytest.mark.parametrize("mutation", [token, mask, cut], ids=lambda mutation: mutation.__name__)
 def test_a_mutated_adapter_fails_the_contract(mutation, reference, tmp_path, monkeypatch):
     tasks = [task for task in GAME_TASKS if len(reference.trajectory(task).turns) > 1][:4]
-    pack = adapter.pack_episode
+    pack = adapter.pack_batch
 
-    def mutated(trajectory, **options):
-        packed = pack(trajectory, **options)
-        if trajectory.seed == tasks[2].seed:
-            mutation(packed.last)
+    def mutated(trajectories, **options):
+        packed = pack(trajectories, **options)
+        for episode in packed:
+            if episode.trajectory.seed == tasks[2].seed:
+                mutation(episode.last)
         return packed
 
-    monkeypatch.setattr(adapter, "pack_episode", mutated)
+    monkeypatch.setattr(adapter, "pack_batch", mutated)
     held, _ = held_by_loss(reference, tasks, tmp_path)
     with pytest.raises(AssertionError, match=f"{tasks[2].env_id} {tasks[2].seed}"):
         check(reference, {task: rows[0] for task, rows in held.items()})
@@ -173,6 +174,23 @@ def test_an_episode_that_fails_is_not_trained(reference, tmp_path):
     assert [sum(mask) == 0 for mask in columns["env_mask"]] == [reward is None for reward in columns["env_reward"]]
     assert rollouts.counts["failed"] == 3 * GROUP
     trainer.train()
+
+
+def test_an_episode_whose_first_prompt_is_too_long_is_not_trained(reference, tmp_path):
+    engine = ReplayEngine(reference)
+    engine.max_prompt_tokens = len(reference.expected(GAME_TASKS[0]).prompt_ids)
+    rollouts, tasks = Rollouts(policy=engine), [*GAME_TASKS[:3], *MATH_TASKS[:5]]
+    trainer = GRPOTrainer(
+        model=str(reference.folder),
+        reward_funcs=env_reward,
+        args=config(tmp_path, per_device_train_batch_size=8),
+        train_dataset=dataset(tasks),
+        processing_class=reference.tokenizer,
+        rollout_func=rollouts,
+    )
+    columns = rollouts([row["prompt"] for row in trainer.train_dataset], trainer)
+    assert [reward is None for reward in columns["env_reward"]] == [False] * 3 + [True] * 5
+    assert rollouts.counts["dropped"] == 5 and rollouts.counts["failed"] == 0
 
 
 def test_sampling_settings_that_would_be_ignored_are_refused(reference, tmp_path):

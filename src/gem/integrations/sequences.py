@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gem.errors import BadValue
 from gem.rl.advantages import Floats, discounted_returns, normalize_batch
@@ -113,10 +113,24 @@ def pack_episode(
     return PackedEpisode(trajectory, kept, counts)
 
 
-def count(episodes: Sequence[PackedEpisode]) -> dict[str, int]:
+def pack_batch(trajectories: Sequence[Trajectory], **limits: Any) -> list[PackedEpisode | None]:
+    """Pack the episodes of a batch.
+
+    Args:
+        limits: see pack_episode().
+
+    Returns:
+        None for an episode that cannot be trained: a failed one, and one without a sampled token, such as one whose
+        first prompt was over the limit of tokens. count() counts them as "dropped".
+    """
+    return [pack_episode(trajectory, **limits) if _trainable(trajectory) else None for trajectory in trajectories]
+
+
+def count(episodes: Sequence[PackedEpisode | None]) -> dict[str, int]:
     """Add up the counts of episodes, for the metrics of a batch. All names are present."""
-    total = sum((episode.counts for episode in episodes), Counter[str]())
-    return {name: total[name] for name in (*(kind.value for kind in Continuation), "truncated", "lost")}
+    total = sum((episode.counts for episode in episodes if episode is not None), Counter[str]())
+    total["dropped"] = sum(episode is None for episode in episodes)
+    return {name: total[name] for name in (*(kind.value for kind in Continuation), "truncated", "lost", "dropped")}
 
 
 def pad(
@@ -161,6 +175,12 @@ def rebn(trajectories: Sequence[Trajectory], gamma: float | Mapping[str, float])
     returns = [turn_returns(trajectory, gamma).tolist() for trajectory in trajectories]
     advantages = iter(normalize_batch([value for returns_K in returns for value in returns_K]).tolist())
     return [[next(advantages) for _ in returns_K] for returns_K in returns]
+
+
+def _trainable(trajectory: Trajectory) -> bool:
+    """Return whether an episode has a sampled token. One that was played as text counts, and pack_episode() refuses it."""
+    played = [turn for turn in trajectory.turns if turn.sampled_ids or not turn.context]
+    return trajectory.failure is None and bool(played)
 
 
 def _with_rewards(sequences: Sequence[TokenSequence], rewards_K: Sequence[float]) -> list[TrainingSequence]:

@@ -10,17 +10,20 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from typing import Any
 
 from gem.conversation import ChatFormat, History
 from gem.conversation.history import FULL_HISTORY
 from gem.core import waits
 from gem.errors import BadValue, InfraError, did_you_mean
-from gem.policies import Reply, Request
+from gem.policies import Policy, Reply, Request
 from gem.registry import ENV_REGISTRY, make
-from gem.rollout import StepwiseEpisode, play_episode
+from gem.rollout import StepwiseEpisode, play_episode, play_seeds
 from gem.seeding import check_seed, derive, permuted
 from gem.trajectory import Trajectory
+from gem.vector.sync import SyncVectorEnv
+from gem.vector.thread import ThreadVectorEnv
 from gem.wrappers.wrapper_factory import get_wrapper_fns
 
 ATTEMPTS = 3  # how often an episode that fails is played before InfraError is raised
@@ -85,6 +88,10 @@ class EnvTask:
         episode.inline = ENV_REGISTRY[self.env_id].runs == "inline" and not waits(episode.env) and not self.wrappers
         return episode
 
+    def key(self) -> str:
+        """Return the environment as text, without the seed. Tasks with the same key can share an environment."""
+        return json.dumps([self.env_id, self.wrappers, dict(self.env_kwargs)], sort_keys=True)
+
 
 _COLUMNS = tuple(f.name for f in fields(EnvTask))
 
@@ -119,6 +126,68 @@ def make_tasks(
     ]
 
 
+def play_tasks(
+    tasks: Sequence[EnvTask],
+    policy: Policy,
+    tokenizer: Any = None,
+    *,
+    max_slots: int = 256,
+    history: History = FULL_HISTORY,
+) -> tuple[list[Trajectory], int]:
+    """Play one episode per task, all of an environment in one batch, for frameworks whose engine takes batches.
+
+    An episode that fails is played again, up to ATTEMPTS times. One whose first prompt is over the limit of the policy
+    ends as truncated, without a sampled token.
+
+    Args:
+        tokenizer: for wrappers that render a chat template.
+        max_slots: maximum number of environments.
+
+    Returns:
+        The episodes in the order of the tasks, and the number of failed attempts.
+    """
+    fitting, failed = _WithinLimit(policy), 0
+    same: dict[str, list[int]] = defaultdict(list)  # the tasks that use the same environment
+    for i, task in enumerate(tasks):
+        same[task.key()].append(i)
+    played: dict[int, Trajectory] = {}
+    for rows in same.values():
+        first = tasks[rows[0]]
+        build = [partial(first.build, tokenizer)] * min(len(rows), max_slots)
+        probe = first.episode(tokenizer)
+        probe.close()
+        backend = SyncVectorEnv if probe.inline else ThreadVectorEnv
+        vec_env = backend(build, autoreset="disabled", on_failure="restart")
+        episodes: list[Trajectory] = []
+        try:
+            for _ in range(ATTEMPTS):
+                seeds = [tasks[i].seed for i in rows]
+                episodes = play_seeds(vec_env, fitting, seeds, history=history, previous=episodes)
+                down = sum(episode.failure is not None for episode in episodes)
+                failed += down
+                if not down:
+                    break
+        finally:
+            vec_env.close()
+        played |= zip(rows, episodes, strict=True)
+    return [played[i] for i in range(len(tasks))], failed
+
+
+class _WithinLimit:
+    """A policy that answers "context_overflow" to a prompt over its limit, instead of refusing the whole batch."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.chat, self.max_prompt_tokens = policy, policy.chat, policy.max_prompt_tokens
+        self.version = policy.version
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        limit = self.max_prompt_tokens
+        fits = [limit is None or len(request.prompt_ids) <= limit for request in requests]
+        asked = [request for request, fit in zip(requests, fits, strict=True) if fit]
+        replies = iter(self.policy.act(asked) if asked else [])
+        return [next(replies) if fit else Reply("", finish="context_overflow") for fit in fits]
+
+
 class EpisodePool:
     """Plays tasks in the event loop of a framework. Environments are built once and reset for each task.
 
@@ -147,8 +216,7 @@ class EpisodePool:
         Raises:
             InfraError: the task failed ATTEMPTS times.
         """
-        key = json.dumps([task.env_id, task.wrappers, dict(task.env_kwargs)], sort_keys=True)
-        free = self._free[key]
+        free = self._free[task.key()]
         stepwise = free.pop() if free else self._build(task)
         try:
             for _ in range(ATTEMPTS):

@@ -13,7 +13,7 @@ from typing import Any
 from gem.conversation import History
 from gem.conversation.history import FULL_HISTORY
 from gem.errors import require
-from gem.integrations.sequences import PackedEpisode, count, pack_episode, rebn
+from gem.integrations.sequences import PackedEpisode, count, pack_batch, rebn
 from gem.integrations.tasks import EnvTask, EpisodePool
 from gem.integrations.versions import check_framework
 from gem.policies import Reply, Request
@@ -108,8 +108,9 @@ async def reinforce(
             reply = sampler(client, pool, max_tokens=max_tokens)
             chosen = [task for task in tasks[step * groups : (step + 1) * groups] for _ in range(group_size)]
             played = await asyncio.gather(*(pool.play(task, reply, episode=i) for i, task in enumerate(chosen)))
-            packed = [pack_episode(trajectory) for trajectory in played]
-            data = training_data(packed, rebn(played, gamma))
+            batch = pack_batch(played)
+            packed = [episode for episode in batch if episode is not None]
+            data = training_data(packed, rebn([episode.trajectory for episode in packed], gamma))
             # Both are sent before either is awaited, so that they run in one cycle of the service.
             update = await training_client.forward_backward_async(data, loss_fn)
             optimize = await training_client.optim_step_async(_tinker.AdamParams(learning_rate=learning_rate))
@@ -123,7 +124,7 @@ async def reinforce(
                 "solved": sum(trajectory.solved for trajectory in played) / len(played),
                 "turns": sum(len(trajectory.turns) for trajectory in played) / len(played),
                 "failed": pool.failed,
-                **count(packed),
+                **count(batch),
             }
     finally:
         pool.close()

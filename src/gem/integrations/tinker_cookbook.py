@@ -43,8 +43,10 @@ class CookbookEnv(types.Env):  # type: ignore[misc]
 
     async def initial_observation(self) -> Any:
         await self._call(partial(self.episode.reset, self.task.seed, group_id=self.task.seed))
-        if self.episode.over:
+        if self.episode.trajectory.failure is not None:
             raise InfraError(f"{self.task.env_id} failed on reset: {self.episode.trajectory.failure}")
+        if self.episode.over:
+            return types.InitialObservationOverflow(0.0, {"stop/context_overflow": 1.0})
         return self._observation(), [self.chat.eos_id]
 
     async def step(self, action: list[int], *, extra: Any = None) -> Any:

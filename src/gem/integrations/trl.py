@@ -10,7 +10,6 @@ extend that of the turn before, only the last sequence is trained, and ``counts`
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,16 +17,13 @@ from typing import Any
 from gem.conversation import History
 from gem.conversation.history import FULL_HISTORY
 from gem.errors import BadValue, require
-from gem.integrations.sequences import PackedEpisode, count, pack_episode, pad, rebn
-from gem.integrations.tasks import ATTEMPTS, EnvTask
+from gem.integrations.sequences import PackedEpisode, count, pack_batch, pad, rebn
+from gem.integrations.tasks import EnvTask, play_tasks
 from gem.integrations.versions import check_framework
 from gem.policies import Policy, Reply
 from gem.rl.policy import CausalLMPolicy
-from gem.rollout import StepwiseEpisode, play_seeds
+from gem.rollout import StepwiseEpisode
 from gem.seeding import derive
-from gem.trajectory import Trajectory
-from gem.vector.sync import SyncVectorEnv
-from gem.vector.thread import ThreadVectorEnv
 
 check_framework("trl")
 GRPOTrainer: Any = require("trl", extra="train").GRPOTrainer
@@ -48,7 +44,8 @@ class Rollouts:
     """A ``rollout_func`` that plays one episode per prompt, all of them in one batch.
 
     Temperature and top_p are those of the GRPOConfig; its max_completion_length limits all tokens after the first
-    prompt. An episode that fails is played again; if it fails ATTEMPTS times, its tokens are not trained.
+    prompt. An episode that fails is played again; if it fails ATTEMPTS times, its tokens are not trained. Nor is an
+    episode trained whose first prompt is over the limit of the policy.
 
     Args:
         max_new_tokens: maximum tokens of one reply.
@@ -57,7 +54,7 @@ class Rollouts:
         policy: plays instead of the trainer's model. None samples from the model in this process.
 
     Attributes:
-        episodes: the episodes of the last call, in the order of its prompts; None for one that failed.
+        episodes: the episodes of the last call, in the order of its prompts; None for one that is not trained.
         counts: see gem.integrations.sequences.count(), for the last call; and "failed" attempts.
 
     Raises:
@@ -75,43 +72,23 @@ class Rollouts:
         self.max_new_tokens, self.max_slots, self.history, self.policy = max_new_tokens, max_slots, history, policy
         self.episodes: list[PackedEpisode | None] = []
         self.counts: dict[str, int] = {}
-        self._calls = self._failed = 0
+        self._calls = 0
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
         model = trainer.accelerator.unwrap_model(trainer.model)
         was_training = model.training
         policy = self.policy or self._sampler(model, trainer)
-        self._calls, self._failed = self._calls + 1, 0
+        self._calls += 1
         tasks = [EnvTask.from_row(_text(prompt)) for prompt in prompts]
-        same: dict[str, list[int]] = defaultdict(list)  # the rows that use the same environment
-        for i, task in enumerate(tasks):
-            same[json.dumps([task.env_id, task.wrappers, dict(task.env_kwargs)], sort_keys=True)].append(i)
-        played: dict[int, Trajectory] = {}
-        for rows in same.values():
-            played |= zip(rows, self._play([tasks[i] for i in rows], policy, trainer.processing_class), strict=True)
+        played, failed = play_tasks(
+            tasks, policy, trainer.processing_class, max_slots=self.max_slots, history=self.history
+        )
         model.train(was_training)
         limit = trainer.args.max_completion_length
-        self.episodes = [_packed(played[i], limit) for i in range(len(prompts))]
-        self.counts = {**count([e for e in self.episodes if e is not None]), "failed": self._failed}
+        self.episodes = pack_batch(played, max_response=limit)
+        self.counts = {**count(self.episodes), "failed": failed}
         ends = [policy.chat.eos_id if policy.chat is not None else 0] * len(prompts)
         return _columns(self.episodes, ends)
-
-    def _play(self, tasks: Sequence[EnvTask], policy: Policy, tokenizer: Any) -> list[Trajectory]:
-        inline = tasks[0].episode(tokenizer).inline
-        build = [lambda: tasks[0].build(tokenizer)] * min(len(tasks), self.max_slots)
-        vec_env = (SyncVectorEnv if inline else ThreadVectorEnv)(build, autoreset="disabled", on_failure="restart")
-        seeds = [task.seed for task in tasks]
-        try:
-            played: list[Trajectory] = []
-            for _ in range(ATTEMPTS):
-                played = play_seeds(vec_env, policy, seeds, history=self.history, previous=played)
-                failed = sum(t.failure is not None for t in played)
-                self._failed += failed
-                if not failed:
-                    break
-            return played
-        finally:
-            vec_env.close()
 
     def _sampler(self, model: Any, trainer: Any) -> CausalLMPolicy:
         args = trainer.args
@@ -168,10 +145,9 @@ class GemEnvironment:
     def reset(self, **row: Any) -> str:
         """Start the episode of a dataset row."""
         task = EnvTask.from_row(row)
-        key = json.dumps([task.env_id, task.wrappers, dict(task.env_kwargs)], sort_keys=True)
-        if key not in self._episodes:
-            self._episodes[key] = task.episode()
-        self._episode = self._episodes[key]
+        if task.key() not in self._episodes:
+            self._episodes[task.key()] = task.episode()
+        self._episode = self._episodes[task.key()]
         self._episode.reset(task.seed, group_id=task.seed)
         return "" if self._episode.over else str(self._episode.request.observation)
 
@@ -201,12 +177,8 @@ def _text(prompt: Any) -> str:
     return prompt if isinstance(prompt, str) else str(prompt[-1]["content"])
 
 
-def _packed(trajectory: Trajectory, limit: int | None) -> PackedEpisode | None:
-    return None if trajectory.failure is not None else pack_episode(trajectory, max_response=limit)
-
-
 def _columns(episodes: Sequence[PackedEpisode | None], ends: Sequence[int]) -> dict[str, list[Any]]:
-    """Return what a rollout_func returns. A failed episode is one token that is not trained, without a reward."""
+    """Return what a rollout_func returns. An episode that is None is one token without a reward, not trained."""
     columns: dict[str, list[Any]] = defaultdict(list)
     for episode, end in zip(episodes, ends, strict=True):
         if episode is None:

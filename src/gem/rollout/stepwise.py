@@ -136,6 +136,9 @@ class StepwiseEpisode:
         active = self._active
         active.prepare(self._policy, self.history, is_prompt=self._is_prompt, is_history=self._is_history)
         self._asked = time.perf_counter()
+        limit = self._policy.max_prompt_tokens
+        if active.exceeded is None and limit is not None and len(active.prompt_ids) > limit:  # the first prompt
+            active.exceeded = StopReason.MAX_TOKENS
         if active.exceeded is not None:
             self._end(active.exceeded)
 
