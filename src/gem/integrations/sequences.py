@@ -178,7 +178,7 @@ def rebn(trajectories: Sequence[Trajectory], gamma: float | Mapping[str, float])
 
 
 def _trainable(trajectory: Trajectory) -> bool:
-    """Return whether an episode has a sampled token. One that was played as text counts, and pack_episode() refuses it."""
+    """Return whether an episode has a sampled token. True for one played as text, which pack_episode() refuses."""
     played = [turn for turn in trajectory.turns if turn.sampled_ids or not turn.context]
     return trajectory.failure is None and bool(played)
 
