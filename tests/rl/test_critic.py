@@ -17,6 +17,7 @@ from gem.errors import InfraError
 from gem.rl.advantages import EpisodeRewards, Estimator
 from gem.rl.batch import pack
 from gem.rl.critic import Critic, explained_variance, final_value, prompt_ends
+from gem.rl.tiny import build_model, build_tokenizer
 from gem.trajectory import Trajectory, Turn
 
 pytestmark = pytest.mark.train
@@ -35,8 +36,12 @@ class LastToken(torch.nn.Module):
     def get_input_embeddings(self):
         return self.embedding
 
-    def forward(self, input_ids, attention_mask, output_hidden_states, use_cache):
-        return SimpleNamespace(hidden_states=[self.embedding(input_ids)])
+    @property
+    def base_model(self):
+        return self
+
+    def forward(self, input_ids, attention_mask, use_cache):
+        return SimpleNamespace(last_hidden_state=self.embedding(input_ids))
 
 
 def chain(stop_reason: StopReason) -> Trajectory:
@@ -119,3 +124,23 @@ def test_explained_variance():
     assert explained_variance(returns, returns) == 1.0
     assert explained_variance(np.zeros(3), returns) == 0.0
     assert explained_variance(returns, np.ones(3)) is None
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_critic_reads_hidden_states_and_computes_no_logits(shared):
+    tokenizer = build_tokenizer(["a b c"] * 5, vocabulary=300)
+    model = build_model(tokenizer, seed=0, hidden=32)
+    critic = Critic(model, 0, learning_rate=0.1, max_norm=1.0, shared=shared)
+    torch.nn.init.ones_(critic._head.weight)
+    batch = pack([chain(StopReason.MAX_TURNS)])
+    ids = torch.tensor([batch[0].sequence.ids_T])
+    with torch.no_grad():
+        hidden = model(input_ids=ids, output_hidden_states=True).hidden_states[-1][0]
+    expected = [float(hidden[t].sum()) for t, _ in prompt_ends(batch[0])]
+
+    def computed(*_: object) -> None:
+        raise AssertionError("the output layer was computed")
+
+    critic._model.get_output_embeddings().register_forward_hook(computed)
+    assert critic.values(batch, 1)[0] == pytest.approx(expected, abs=1e-4)
+    assert critic.accumulate(batch, [np.array([0.5, 1.0])]) > 0.0

@@ -77,3 +77,18 @@ def test_a_bad_mcp_configuration_is_one_line_before_the_first_step(tmp_path: Pat
     assert main(["train", *branch, *out]) == 2
     assert "fork" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_the_python_tool_is_trained_with_a_rendered_chat_and_its_rewards_are_parts(tmp_path: Path):
+    options = {"env": "math:Arithmetic", "wrappers": "python_tool,concat_chat", "imitation_steps": 100}
+    rows, fed, own = trained(TrainConfig(out=str(tmp_path), name="python", **FEW | options))
+    assert [row["update"] for row in rows] == [1, 2]
+    for row in rows:
+        parts = row["reward_parts"]
+        assert 0 < parts["tool"] <= 0.05 * row["tool_calls"] + 1e-9 and set(parts) <= {"tool", "tool_success"}
+    for trajectory in read_jsonl(tmp_path / "python" / "trajectories.jsonl"):
+        for turn in (turn for turn in trajectory.turns if turn.reward_parts):
+            assert turn.tool_calls and turn.reward == pytest.approx(sum(turn.reward_parts.values()))
+    assert fed and any("Code execution result" in text for text in fed)
+    assert not any("Code execution result" in text for text in own)

@@ -1,7 +1,7 @@
 """A critic: the value of the state before each turn, read at the last token of its prompt.
 
 With a causal model, only the hidden state at that position depends on the whole prompt and on nothing of the reply.
-Axes: B sequences, T tokens, K turns of one episode.
+Axes: B sequences, T tokens, H hidden size, K turns of one episode.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from gem.errors import InfraError
 from gem.rl.advantages import Floats
 from gem.rl.batch import Example, collate
 from gem.rl.imitation import BETAS
+from gem.rl.scoring import body_output
 from gem.trajectory import Trajectory
 
 
@@ -108,8 +109,8 @@ class Critic:
 
     def _scores(self, chosen: Sequence[Example]) -> Tensor:
         mb = collate(chosen, self.pad_id).to(self._model.device)
-        out = self._model(input_ids=mb.ids_BT, attention_mask=mb.attend_BT, output_hidden_states=True, use_cache=False)
-        scores_BT: Tensor = self._head(out.hidden_states[-1].to(self._head.weight.dtype))[..., 0]
+        hidden_BTH = body_output(self._model, mb.ids_BT, mb.attend_BT).last_hidden_state
+        scores_BT: Tensor = self._head(hidden_BTH.to(self._head.weight.dtype))[..., 0]
         return scores_BT
 
 

@@ -43,8 +43,7 @@ def score_tokens(
     scored_BT = attend_BT.bool() if mask_BT is None else mask_BT.bool()
     scored_BT = scored_BT.clone()
     scored_BT[:, 0] = False
-    with _checkpointing(model):
-        out = model.base_model(input_ids=ids_BT, attention_mask=attend_BT, use_cache=False)
+    out = body_output(model, ids_BT, attend_BT)
     hidden_NH, token_N = out.last_hidden_state[:, :-1][scored_BT[:, 1:]], ids_BT[scored_BT]
 
     def score(hidden_NH: Tensor, token_N: Tensor) -> tuple[Tensor, Tensor]:
@@ -61,6 +60,12 @@ def score_tokens(
         found = [checkpoint(score, *part, use_reentrant=False) for part in parts]
     zeros_BT = torch.zeros(ids_BT.shape, device=ids_BT.device)
     return TokenScores(*(zeros_BT.masked_scatter(scored_BT, torch.cat(values)) for values in zip(*found, strict=True)))
+
+
+def body_output(model: Any, ids_BT: Tensor, attend_BT: Tensor) -> Any:
+    """Return the result of the layers below the output layer, with gradient; its last_hidden_state is (B, T, H)."""
+    with _checkpointing(model):
+        return model.base_model(input_ids=ids_BT, attention_mask=attend_BT, use_cache=False)
 
 
 def enable_checkpointing(model: Any) -> None:
