@@ -158,10 +158,15 @@ def test_a_suite_whose_data_is_missing_is_one_line(suite, dataset, usage_error, 
     assert f"dataset '{dataset}'" in error and "put a copy in $GEM_DATA" in error and list(tmp_path.iterdir()) == []
 
 
-def test_an_occupied_folder_is_one_line(usage_error, tmp_path):
+def test_an_occupied_folder_is_one_line(usage_error, capsys):
     Path("other").mkdir()
     Path("other/notes.txt").touch()
     assert "not an empty folder" in usage_error("eval", "--policy", "oracle", "--env", GAME, "--out", "other")
+    flags = ["eval", "--env", GAME, "--limit", "2", "--out", "run"]
+    assert main([*flags, "--policy", "oracle"]) == 0
+    capsys.readouterr()
+    error = usage_error(*flags, "--policy", "random")
+    assert "run holds an evaluation; continue it with --resume run, or choose another folder" in error
 
 
 def test_the_commands_and_the_suite_of_the_page_are_valid(tmp_path):

@@ -209,6 +209,21 @@ def test_a_finished_run_can_be_resumed_with_other_notes_and_concurrency(tmp_path
     assert (tmp_path / "run" / "trajectories.jsonl").read_text() == before
 
 
+def test_a_run_that_another_process_is_writing_is_not_resumed(tmp_path):
+    out = str(tmp_path / "run")
+    policy = Scripted(lambda episode, attempt: "yes")
+    settings = {"policy": policy, "envs": "test:Coin", "limit": 4, "concurrency": 1, "out": out}
+
+    def reply(episode: int, attempt: int) -> str:
+        if episode == 2:
+            with pytest.raises(BadValue, match=r"another process is writing the evaluation .*run; wait until it ends"):
+                evaluate(**settings, resume=True)
+        return "yes"
+
+    evaluate(**{**settings, "policy": Scripted(reply)})
+    assert evaluate(**settings, resume=True).complete and policy.asked == Counter()
+
+
 def test_an_occupied_folder_is_refused(tmp_path):
     out = str(tmp_path / "run")
     evaluate("constant:yes", "test:Coin", limit=2, out=out)

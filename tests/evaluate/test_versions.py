@@ -49,6 +49,18 @@ def test_the_code_of_an_environment_includes_the_modules_that_it_imports(plugins
     assert a["version"] == 3 and a["grader"] is None and a["libraries"] == {}
 
 
+def test_the_arguments_of_a_spec_are_recorded_and_other_data_by_its_hash():
+    rows = [{"question": "q", "answer": "a"}]
+    gem.register("test:Args", "gem.envs.qa_env:QaEnv", dataset=rows, split=None, ask=print)
+    try:
+        arguments = versions_of("test:Args")["arguments"]
+    finally:
+        del ENV_REGISTRY["test:Args"]
+    assert (arguments["split"], arguments["ask"]) == (None, "builtin_function_or_method")
+    assert len(arguments["dataset"]) == 16
+    assert versions_of("game:GuessTheNumber-v0-easy")["arguments"]["max_number"] == 10
+
+
 def test_environments_with_other_graders_have_other_hashes():
     facts, game = versions_of("qa:Facts"), versions_of("game:GuessTheNumber-v0")
     assert facts["grader"] != game["grader"] and facts["environment"] != game["environment"]

@@ -151,7 +151,12 @@ def _versions(report: Mapping[str, Any], env: Mapping[str, Any]) -> dict[str, An
     recorded = report.get("settings", {}).get("envs", [])
     number = report["envs"].index(env)
     versions = recorded[number].get("versions", {}) if number < len(recorded) else {}
-    names = {"version": "version of the environment", "environment": "code of the environment", "grader": "grader"}
+    names = {
+        "version": "version of the environment",
+        "arguments": "default arguments",
+        "environment": "code of the environment",
+        "grader": "grader",
+    }
     return {names[key]: versions.get(key) for key in names} | dict(versions.get("libraries", {}))
 
 

@@ -11,6 +11,7 @@ line at the end, which is cut when the folder is opened again.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -32,7 +33,8 @@ class EvalFolder:
         resume: continue the evaluation in the folder; otherwise the folder must be new or empty.
 
     Raises:
-        BadValue: the folder cannot be written, holds something else, or holds an evaluation with other settings.
+        BadValue: the folder cannot be written, holds something else, or holds an evaluation with other settings or one
+            that another process is running.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], *, resume: bool = False) -> None:
@@ -41,6 +43,7 @@ class EvalFolder:
         self._files: dict[str, int] = {}
         if resume:
             _check_same(self.path, read_settings(self.path), self._settings)
+            self._open()
             for name in (TRAJECTORIES, FAILURES):
                 cut_torn_line(self.path / name)
         else:
@@ -84,8 +87,22 @@ class EvalFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         if not (self.path / SETTINGS).exists():
             self.write(SETTINGS, json.dumps(self._settings, indent=1) + "\n")
+        self._open()
+
+    def _open(self) -> None:
+        """Open the files of records for appending, and lock them until they are closed or this process dies."""
+        files = {}
         for name in (TRAJECTORIES, FAILURES):
-            self._files[name] = os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            files[name] = os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(files[TRAJECTORIES], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            for descriptor in files.values():
+                os.close(descriptor)
+            raise BadValue(f"another process is writing the evaluation {self.path}; wait until it ends") from None
+        except OSError:  # a file system without locks
+            pass
+        self._files = files
 
 
 def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:

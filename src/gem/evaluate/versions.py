@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -23,9 +24,9 @@ _NAME = re.compile(r"\w+")
 def versions_of(env_id: str) -> dict[str, Any]:
     """Return the versions of an environment as JSON data.
 
-    "version" is that of the spec. "environment" and "grader" are hashes of the source files that the environment
-    consists of, and of those that read and grade its answers; None without source files. "libraries" has the versions
-    of installed libraries that decide tasks or verdicts.
+    "version" is that of the spec, and "arguments" are its constructor arguments. "environment" and "grader" are hashes
+    of the source files that the environment consists of, and of those that read and grade its answers; None without
+    source files. "libraries" has the versions of installed libraries that decide tasks or verdicts.
     """
     spec = ENV_REGISTRY[env_id]
     module = str(getattr(spec.load(), "__module__", None))
@@ -33,6 +34,7 @@ def versions_of(env_id: str) -> dict[str, Any]:
     files = _imported(module, (own, *_GRADERS))
     return {
         "version": spec.version,
+        "arguments": {name: _plain(value) for name, value in spec.kwargs.items()},
         "environment": _digest(file for name, file in files if not name.startswith(_GRADERS)),
         "grader": _digest(file for name, file in files if name.startswith(_GRADERS)),
         "libraries": {name: _installed(name) for extra, name in LIBRARIES.items() if extra in str(spec.extra)},
@@ -62,6 +64,16 @@ def _targets(source: str, package: str) -> Iterator[str]:
         module = absolute_name(named, package)
         yield module or plain
         yield from (f"{module}.{name}" for name in _NAME.findall(names))
+
+
+def _plain(value: Any) -> Any:
+    """Return a text or a number as it is, a hash of other JSON data, and the name of the type of anything else."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    try:
+        return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()
+    except (TypeError, ValueError):
+        return type(value).__name__
 
 
 def _digest(files: Iterable[Path]) -> str | None:
