@@ -10,6 +10,7 @@ _LABEL = re.compile(
     r"\s*\}?[.:]?\s*(?P<rest>.*)",
     re.DOTALL,
 )
+_MARKED_LETTER = re.compile(r"^(\(?)\\text\{\s*([A-H])\s*\}(?=\s*[).:])")  # \text{A}) 54
 _SMALL_LETTER = re.compile(r"\(?([a-e])[).]?")
 _OTHER_LABEL = re.compile(  # a second choice after the first, or its negation
     r"(?<![a-zA-Z\\])\([A-Za-e]\)|(?<![\w\\.])[A-Z][.)](?=[\s}]|$)|^[A-Z]$|^(?:and|or|is|not|nor|wrong|incorrect|false)\b"
@@ -24,7 +25,7 @@ def choice_of(text: str) -> tuple[str, str] | None:
     >>> choice_of("(C) 12"), choice_of("Option B"), choice_of("12")
     (('C', '12'), ('B', ''), None)
     """
-    match = _LABEL.fullmatch(text.strip())
+    match = _LABEL.fullmatch(_MARKED_LETTER.sub(r"\1\2", text.strip()))
     if match is None:
         return None
     letter = match["round"] or match["dot"] or match["alone"]

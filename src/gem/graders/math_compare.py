@@ -17,10 +17,17 @@ from gem.graders.math_form import has_asked_form
 from gem.graders.math_lines import same_parametric_line
 from gem.graders.math_notation import same_notation
 from gem.graders.math_parameters import same_parameter, same_parameters
-from gem.graders.math_quantities import as_durations, capital_as_unit
+from gem.graders.math_quantities import (
+    as_durations,
+    has_possible_units,
+    has_unit,
+    in_asked_unit,
+    is_measured,
+    with_known_units,
+)
 from gem.graders.math_question import (
+    asked_base,
     asked_kind,
-    asked_unit,
     asks_base,
     asks_duration,
     asks_for,
@@ -45,19 +52,17 @@ from gem.graders.math_readings import interpretations
 from gem.graders.math_restrictions import attained_value, without_remark_on_domain
 from gem.graders.math_rewrite import rewrite
 from gem.graders.math_scalars import half_digit
-from gem.graders.math_units import dimensions_of, is_known_unit, is_listed_unit
+from gem.graders.math_units import dimensions_of, is_listed_unit
 from gem.graders.math_values import (
     Chain,
     Formula,
     Group,
     InBase,
-    Interval,
     Named,
     Number,
     Relation,
     Value,
     Word,
-    latex_of,
 )
 
 _RESTRICTIONS = {
@@ -82,6 +87,7 @@ _PERMUTATIONS = re.compile(
     r"(?P<said>.+?)[\s,]*(?:\\text\s*\{\s*)?,?\s*(?:and |with |up to |or )(?:all |any )*(?:its |their |of its )*"
     r"(?P<cyclic>cyclic )?(?:permutations?|reorderings?)(?: thereof)?\s*\}?"
 )
+_ASKS_NOTATION = re.compile(r"\b(?:notation|standard form|write|express|convert|exact)\b", re.IGNORECASE)
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 
 
@@ -117,6 +123,8 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
             if isinstance(written, InBase)
             else answer.clean == gold.value.digits
         )
+    if isinstance(answer.value, InBase) and asked_base(question) not in (None, answer.value.base, 10):
+        return False  # 231_4 for 231 in base 5
     if question and _DERIVATIVE.match(answer.clean) and not _ASKS_DERIVATIVE.search(f"{question} {gold.clean}"):
         return False  # f'(x) = 2x for a question about f
     if (
@@ -160,21 +168,24 @@ def _compare_readings(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -
     if not has_asked_form(answer.clean, gold.clean, question):
         return False
     context = f"{gold.text} {counted_things(question) or question}"
-    pairs = [(_with_known_units(_asked(a, question), context), g) for a, g in interpretations(answer, gold, question)]
+    pairs = [(with_known_units(_asked(a, question), context), g) for a, g in interpretations(answer, gold, question)]
     if asks_duration(question):
         pairs = [as_durations(a, g, answer.clean, gold.clean, question) for a, g in pairs]
     if noun := asked_kind(question):
         pairs = [(_without_noun(a, noun), _without_noun(g, noun)) for a, g in pairs]
-    pairs = [(_in_asked_unit(g, a, question), _in_asked_unit(a, g, question)) for a, g in pairs]
+    pairs = [(a, g) for a, g in pairs if has_unit(g) or has_possible_units(a, question)]
+    pairs = [(in_asked_unit(g, a, question), in_asked_unit(a, g, question)) for a, g in pairs]
     if counts_things(question):
-        pairs = [(a, g) for a, g in pairs if not _is_measured(a) or _is_measured(g)]
+        pairs = [(a, g) for a, g in pairs if not is_measured(a) or is_measured(g)]
     if asks_percentage(question):
-        pairs += [(_without_percent(a), _without_percent(g)) for a, g in pairs]
+        bare = [(_without_percent(a), _without_percent(g)) for a, g in pairs]
+        pairs = [(a, g) for a, g in pairs if not (_is_large(a) or _is_large(g))] + bare
+        pairs = [(a, g) for a, g in pairs if has_unit(g) or not has_unit(_without_percent(a)) or isinstance(g, Group)]
     if asks_order(question) or asks_several(question):
         pairs = [(_as_ordered(a, question), _as_ordered(g, question)) for a, g in pairs]
     verdicts: list[Verdict] = [same_values(a, g) for a, g in pairs]
     verdicts += [_identity(a, g) for a, g in pairs]
-    if (asks_rounding(question) and not is_rounding(question)) or _is_measurement(pairs, gold.clean, question):
+    if not is_rounding(question) and (asks_rounding(question) or _is_measurement(pairs, gold.clean, question)):
         verdicts += [_rounded(a, g, gold.clean, question) for a, g in pairs]
     letters, positive = integers_in(question), " ".join(positives_in(question))
     return any_of(
@@ -221,8 +232,10 @@ def _same_choice(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Ver
         value = read(chosen[1]).value if chosen[1] and text else None
         if chosen[0] != letter or names_another(chosen[1]):
             return False
-        is_value = isinstance(value, (Number, Formula)) and re.search(r"[a-z]{3}", _COMMAND.sub("", chosen[1])) is None
-        return compare(read(chosen[1]), read(text)) if is_value else True
+        is_value = value is not None and re.search(r"[a-z]{3}", _COMMAND.sub("", chosen[1])) is None
+        if is_value and not isinstance(value, Word):
+            return compare(read(chosen[1]), read(text))
+        return value is None or value not in [read(listed[other]).value for other in listed if other != letter]
     return compare(answer, read(text)) if text else None
 
 
@@ -233,23 +246,6 @@ def _asked(value: Value, question: str) -> Value:
     if not isinstance(value, Relation) or value.operator != "=" or not isinstance(value.left, Formula):
         return value
     return value.right if asks_for(question, value.left.latex) else value
-
-
-def _in_asked_unit(a: Value, g: Value, question: str) -> Value:
-    """Give a value without a unit the unit that the question asks for, if the other value has a listed unit."""
-    unit = asked_unit(question)
-    if isinstance(a, Formula) and unit is not None:
-        a = capital_as_unit(a, Number(Fraction(1), unit))
-    if not isinstance(a, (Number, Formula)) or not isinstance(g, (Number, Formula)) or g.unit or not a.unit:
-        return g
-    if unit is None or (unit == "degree" and a.unit != "radian") or not is_listed_unit(a.unit):
-        return g
-    return replace(g, unit=unit)
-
-
-def _is_measured(value: Value) -> bool:
-    value = value.value if isinstance(value, Named) else value
-    return isinstance(value, (Number, Formula)) and value.unit not in ("", "%") and is_listed_unit(value.unit)
 
 
 def _without_noun(value: Value, noun: str) -> Value:
@@ -275,10 +271,13 @@ def _as_ordered(value: Value, question: str) -> Value:
 def _is_measurement(pairs: Sequence[tuple[Value, Value]], gold: str, question: str) -> bool:
     """Return whether a reference answer is rounded because it has a unit of physics, such as eV, not cm or dollars.
 
-    Two digits are rounded only if the question of physics needs pi, a root, an exponential or an angle.
+    Two digits are rounded only if the question of physics needs pi, a root, an exponential or an angle, or if they
+    have a power of ten that the question does not ask for.
     """
+    digits = len(re.sub(r"(?:\\cdot|e).*|\D", "", gold).lstrip("0"))
+    if digits > 1 and re.search(r"\d\s*(?:\\cdot 10\^|e[-+\d])", gold) and not _ASKS_NOTATION.search(question):
+        return True
     if is_physical(question):
-        digits = len(re.sub(r"(?:\\cdot|e).*|\D", "", gold).lstrip("0"))
         return digits > 2 or (digits == 2 and is_irrational(question))
     units = [value.unit for pair in pairs for value in pair if isinstance(value, Number) and is_listed_unit(value.unit)]
     everyday = {"length", "mass", "time", "months", "dollars", "euros", "angle", "angle in pi", "yen", "rupees"}
@@ -301,7 +300,7 @@ def _rounded(a: Value, g: Value, gold: str, question: str) -> Verdict:
     a = a.value if isinstance(a, Named) else a
     half = half_digit(gold) if re.search(r"\d\.\d|\de", gold) else Fraction(0)
     if not half and gold.isdigit() and significant_digits(question) == len(gold):
-        half = Fraction(1, 2)  # 41.9 for 42 with two significant figures
+        half = Fraction(1, 4)  # 41.9 for 42 with two significant figures, but not 41.6, which may be another value
     return half > 0 and same_step(a, g, half * (1 - ROUNDING))
 
 
@@ -332,6 +331,11 @@ def _says_possible(text: str, question: str) -> str:
     return "no" if match["no"] or match["never"] else "yes"
 
 
+def _is_large(value: Value) -> bool:
+    """Return whether a number without a unit is over one, and so a number of percent if the question asks for one."""
+    return isinstance(value, Number) and not value.unit and abs(value.exact) > 1
+
+
 def _without_percent(value: Value) -> Value:
     return replace(value, unit="") if isinstance(value, (Number, Formula)) and value.unit == "%" else value
 
@@ -346,26 +350,6 @@ def _date(text: str) -> tuple[str, int, str] | None:
         return None
     month, day = match["first"] or match["second"], match["after"] or match["before"]
     return month[:3].lower(), int(day), match["year"] or ""
-
-
-def _with_known_units(value: Value, context: str) -> Value:
-    """Convert each quantity in a value whose unit is neither listed nor a word of the context to a Word."""
-    if isinstance(value, (Number, Formula)):
-        return value if is_known_unit(value.unit, context) else Word(f"{latex_of(value)} {value.unit}")
-    if isinstance(value, Group):
-        return replace(value, items=tuple(_with_known_units(item, context) for item in value.items))
-    if isinstance(value, Chain):
-        return replace(value, values=tuple(_with_known_units(each, context) for each in value.values))
-    if isinstance(value, Named):
-        return replace(value, value=_with_known_units(value.value, context))
-    if isinstance(value, Interval):
-        low, high = (None if bound is None else _with_known_units(bound, context) for bound in (value.low, value.high))
-        return replace(value, low=low, high=high)
-    if isinstance(value, Relation):
-        return replace(
-            value, left=_with_known_units(value.left, context), right=_with_known_units(value.right, context)
-        )
-    return value
 
 
 def _join_units(cleaned: str) -> str:

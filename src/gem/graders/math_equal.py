@@ -72,8 +72,10 @@ def same_values(a: Value, g: Value) -> Verdict:
         a = _named_apart(a)
     if _has_other_name(a, g) or _has_other_name(g, a):
         return False
+    if isinstance(a, Congruence) and re.search(r"(?<![\\a-z])[a-z]{3}", a.name):
+        return False  # perhaps n = 1 (mod 3)
     if isinstance(a, (Named, Congruence)) and not isinstance(g, (Named, Congruence)):
-        return same_values(a.value, g)
+        return not _names_itself(a) and same_values(a.value, g)
     if isinstance(g, (Named, Congruence)) and not isinstance(a, (Named, Congruence)):
         return same_values(a, g.value)
     if isinstance(a, Congruence) and isinstance(g, Congruence):
@@ -191,6 +193,14 @@ def _named_apart(value: Named) -> Value:
     if not isinstance(value.value, Group) or value.value.kind != "list":
         return value
     return Group("list", tuple(Named(value.name, item) for item in value.value.items))
+
+
+def _names_itself(a: Named | Congruence) -> bool:
+    """Return whether a name is part of its value, as in x = x + 1, which does not say that the value is x + 1."""
+    if not isinstance(a, Named) or not isinstance(a.value, Formula):
+        return False
+    latex = re.sub(r"(?<=[\d}]) [A-Z]$", "", a.value.latex)  # V = 12 V
+    return re.search(rf"(?<![\\a-zA-Z]){re.escape(a.name)}(?![a-zA-Z_'(])", latex) is not None
 
 
 def _renamed(a: Named, name: str) -> Named:

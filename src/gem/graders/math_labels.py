@@ -21,6 +21,7 @@ _ABBREVIATED = {  # an abbreviation that is not in the list of units → how the
     "amu": r"atomic mass units?",
     "cal": r"calories",
     "kcal": r"kilocalories|kcal",
+    "mpg": r"miles per gallon",
     "nmi": r"nautical miles",
     "hp": r"horsepower",
     "psi": r"pounds per square inch",
@@ -46,6 +47,12 @@ _ASKS_CURVE = re.compile(
     re.IGNORECASE,
 )
 _RATIO = re.compile(r"(?P<left>[a-zA-Z]+(?:\s*:\s*[a-zA-Z]+)+)\s*=(?P<said>[^=:]+(?::[^=:]+)+)")
+_TIMES = r"\d+(?:\.\d+|/\d+)?|\\frac\{\d+\}\{\d+\}|\\sqrt\{\d+\}"
+_FACTOR = re.compile(
+    rf"(?P<number>{_TIMES})\s*(?:times(?: as (?:much|many|large|great|big|bright|fast|long|strong|high))?|x|\\cdot)"
+    rf"|(?:by )?a factor of (?P<last>{_TIMES})"
+)
+_ASKS_FACTOR = re.compile(r"\bby (?:what|which) factor\b|\bhow many times\b|\bwhat factor\b", re.IGNORECASE)
 _ASKS_CIRCUIT = re.compile(
     r"\b(?:impedances?|admittances?|reactances?|phasors?|inductors?|capacitors?|transfer function)\b",
     re.IGNORECASE,
@@ -103,6 +110,12 @@ def ratio_name(text: str, question: str) -> str:
     return match["said"].strip() if named else text
 
 
+def factor(text: str, question: str) -> str:
+    """25 times, 25 x and a factor of 25 are 25 if the question asks for a factor."""
+    match = _FACTOR.fullmatch(re.sub(r"\\text\s*\{([^{}]*)\}", r" \1 ", text).strip())
+    return text if match is None or not _ASKS_FACTOR.search(question) else match["number"] or match["last"]
+
+
 def imaginary_unit(text: str, question: str) -> str:
     """R + jX is R + iX in a question about circuits, if the text has no i of its own."""
     if not _ASKS_CIRCUIT.search(question) or re.search(r"(?<![\\a-zA-Z])i(?![a-zA-Z])", text):
@@ -110,4 +123,4 @@ def imaginary_unit(text: str, question: str) -> str:
     return re.sub(r"(?<![\\a-zA-Z_])(?<!_\{)j(?![a-zA-Z_])", "i", text)
 
 
-RULES = (abbreviation, extreme, curve_name, ratio_name, imaginary_unit)
+RULES = (abbreviation, extreme, curve_name, ratio_name, factor, imaginary_unit)

@@ -14,8 +14,9 @@ MAX_DIGITS = 100_000  # digits of the integers in a formula, in total
 _ODD_ROOT = re.compile(r"\\sqrt\[(\d*[13579])\]\{-(\d+(?:\.\d+)?)\}")  # real root of a negative number
 _PRIME = re.compile(r"(?<![\\a-zA-Z])([a-zA-Z])('+)")  # the parser drops primes
 _PRODUCT = re.compile(  # the parser reads \pi(2) as a function of 2, and 2\binom{3}{1} and (4)(2) as mixed numbers
-    r"(?:\\pi|(?<![a-zA-Z\\])i)(?=\s*\()|(?<=[\d})])\s*(?=\\binom)|(?<=[\d)])(?<![_^]\d)\s*(?=\([\d(])"
+    r"(?:\\pi|(?<![a-zA-Z\\])i)(?=\s*\()|(?<=[\d})])\s*(?=\\binom)|(?<=[\d)])(?<![_^]\d)\s*(?=\{*\([\d(])"
 )
+_BRACED = re.compile(r"(?<![\\\w}\]^_])\{(\d+)\}")  # {3}{(2)} is a product, not a mixed number
 _GAMMA = re.compile(r"\\Gamma\s*\(((?:[^()]|\([^()]*\))*)\)")
 _DOUBLE = re.compile(
     r"(?:\((?:(?P<even>\d*[02468])(?P<letter>[a-z])\s*(?P<rest>[+-]\s*\d{1,2})?|(?P<inner>\d{1,3}))\)|(?P<number>\d{1,3}))!!(?!!)"
@@ -32,6 +33,7 @@ def parse(latex: str) -> Any:
     """
     sympy = sympy_library()
     text = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}", r"\1", latex)
+    text = _BRACED.sub(r"\1", text)
     text = _GAMMA.sub(r"(\1-1)!", text)
     text = _DOUBLE.sub(_double_factorial, text)
     text = _opaque_functions(text).replace(r"\Gamma", "G_{Gamma}")  # the parser reads both gammas as a number

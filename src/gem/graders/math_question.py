@@ -6,21 +6,38 @@ import re
 from fractions import Fraction
 
 from gem.graders.math_units import is_listed_unit, parse_unit
-from gem.graders.math_values import Congruence, Number, Value, spelled_number
+from gem.graders.math_values import SCALES, Congruence, Number, Value, spelled_number
 
 _PERCENT = re.compile(
-    r"(?:(?:what|which|how many|as an?|nearest|find the)(?: [a-z]+)?|in)\s+per ?cent", re.IGNORECASE
-)  # matches "what percent" and "as a percentage", but not "20 percent"
+    r"(?:(?:what|which|how many|as an?|nearest|find the)(?: [a-z]+)?|in"
+    r"|(?:what (?:is|was)|find|calculate|compute|determine|give|state) (?:the|its|his|her|their)(?: [a-z]+)?)"
+    r"\s+per ?cent",
+    re.IGNORECASE,
+)  # matches "what percent", "as a percentage" and "what is the percent increase", but not "20 percent"
 _SEVERAL_CHOICES = re.compile(
     r"\bselect\b|multiple.choice|which of the following|all (?:the )?(?:correct|true)", re.IGNORECASE
 )
 _UNIT = r"(?:square |cubic )?[a-z]+(?:\^\{?[23]\}?)?(?:(?: per |/)[a-z]+(?:\^\{?[23]\}?)?)?"
 _COUNTED = re.compile(
     rf"\bhow many (?:more |total |full |whole )?({_UNIT})"
-    rf"|\bin (?!\w[\s.,?)])({_UNIT})(?=[.,?)]|$| [a-z])"
+    rf"|\bnumber of ({_UNIT})"
+    rf"|\bin (?!\w[\s.,?)]|how\b)({_UNIT})(?=[.,?)]|$| [a-z])"
+    rf"|\b(?:convert|express|change)\b[^?]*? (?:to|into|as|in) ({_UNIT})(?=[.,?)]|$)"
+    r"|\(((?:in )?[a-zA-Z]{2,}|[a-zA-Z]+/[a-zA-Z]+(?:\^\{?[23]\}?)?)\)"
     r"|\bin ([a-z]+(?:\^\{?[23]\}?)?(?: per |/)[a-z]+(?:\^\{?[23]\}?)?)"
-    r"|\bin ((?-i:[msgJNWVAKTCFL]))(?=[.,?)]|$| (?:acting|across|by|exerted|needed|of|on|released|required|through)\b)",
+    r"|\bin ((?-i:[msgJNWVAKTCFLM]))"
+    r"(?=[.,?)]|$| (?:acting|across|by|exerted|needed|of|on|released|required|through)\b)",
     re.IGNORECASE,
+)
+_UNIT_NAMES = tuple(
+    (re.compile(pattern, re.IGNORECASE), name)
+    for pattern, name in (
+        (r"\belectron[- ]volt", "electronvolt"),
+        (r"(?:\bdegrees? |°|\^\{?\\circ\}? ?)(?:celsius|C\b)", "celsius"),
+        (r"(?:\bdegrees? |°|\^\{?\\circ\}? ?)(?:fahrenheit|F\b)", "fahrenheit"),
+        (r"(?:\\mu(?!(?-i:[a-z]))|μ|µ)\s*", "u"),
+        (r"(?-i:\\Omega)(?![a-z])|Ω", "ohm"),
+    )
 )
 _THINGS = re.compile(
     r"\b(?:how many|the (?:total )?number of) (?:of (?:the |these |those |his |her |its |their |them )*)?"
@@ -30,7 +47,7 @@ _THINGS = re.compile(
 _HOW_MANY = re.compile(r"\bhow many ([^.,?!;:$]*)", re.IGNORECASE)
 _ASKED_NAME = re.compile(
     r"\b(?:find|compute|what is|value of|solve for|determine|evaluate|calculate)(?: the (?:\w+ )?value of)?"
-    r"\s+\$\s*(\\?[a-zA-Z]+(?:_\{?\w+\}?)?(?:\([^()]*\))?)\s*\$",
+    r"\s+\$\s*((?:\\angle\s*)?\\?[a-zA-Z]+(?:_\{?\w+\}?)?(?:\([^()]*\))?)\s*\$",
     re.IGNORECASE,
 )
 _POSITIVE = re.compile(
@@ -159,15 +176,18 @@ def asks_for_choices(question: str) -> bool:
 def asks_for(question: str, latex: str) -> bool:
     """Return whether a question names a formula that is not part of a longer formula."""
     text = r"\s*".join(map(re.escape, re.sub(r"\s", "", latex)))
-    plain = re.sub(r"\\left|\\right", "", re.sub(r"\\bar\s*\{?(\w)\}?", r"\\overline{\1}", question)).replace("$", "|")
+    plain = re.sub(r"\\(?:bar|overline)\s*\{?(\w)\}?", r"\\overline{\1}", question)
+    plain = re.sub(r"\\left|\\right", "", plain).replace("$", "|")
     return re.search(rf"(?<![\w^)}}*/+=-])(?<![+=-] ){text}(?!\s*[\w^({{*/+=-])", plain) is not None
 
 
 def asked_unit(question: str) -> str | None:
     """Return the unit in which the last question counts, as in "how many minutes"; None if it has none or several."""
-    asked = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}|[$~]", r"\1", last_question(question))
-    asked = re.sub(r"\belectron[- ]volt", "electronvolt", asked)
-    texts = ["".join(found) for found in _COUNTED.findall(asked)]
+    asked = question[question.rfind(last_question(question)) :]  # with the sentences after it
+    asked = re.sub(r"\\(?:text|mathrm)\{([^{}]*)\}|[$~]|\\[,; ]", r"\1", asked)
+    for pattern, name in _UNIT_NAMES:
+        asked = pattern.sub(name, asked)
+    texts = ["".join(found).removeprefix("in ") for found in _COUNTED.findall(asked)]
     units = {unit for text in texts if (unit := _unit_of(text)) is not None}
     if (
         not units
@@ -176,6 +196,12 @@ def asked_unit(question: str) -> str | None:
     ):
         return "year"
     return units.pop() if len(units) == 1 else None
+
+
+def asked_scale(question: str) -> Fraction:
+    """Return 1000 for "in thousands of dollars", and so on; 1 for other questions."""
+    found = re.search(r"\bin (hundred|thousand|million|billion)s of\b", question, re.IGNORECASE)
+    return Fraction(1) if found is None else SCALES[found.group(1).lower()]
 
 
 def _unit_of(text: str) -> str | None:
@@ -221,6 +247,9 @@ def is_other_name(name: str, question: str) -> bool:
     if len(asked) != 1 or (name := _bare(name)) in asked:
         return False
     wanted = asked.pop()
+    if all(each.startswith(r"\angle") for each in (name, wanted)):
+        name, wanted = (each.removeprefix(r"\angle") for each in (name, wanted))
+        return name not in (wanted, wanted[::-1], wanted[len(wanted) // 2]) and name[len(name) // 2] != wanted
     if all(re.fullmatch("[A-Z]{2,3}", each) for each in (name, wanted)):
         return len(name) == len(wanted) and name not in (wanted, wanted[::-1])
     if "_" in name or "(" in name:
@@ -303,6 +332,13 @@ def asks_several(question: str) -> bool:
 
 def asks_base(question: str) -> bool:
     return _BASE.search(question) is not None
+
+
+def asked_base(question: str) -> int | None:
+    """Return the base to which a question converts a number, or None."""
+    found = re.findall(r"\b(?:to|in|into) base[- ]?(?:\$|_|\{)*(\w+)", question, re.IGNORECASE)
+    number = None if not found else int(found[-1]) if found[-1].isdigit() else spelled_number(found[-1])
+    return None if number is None else int(number)
 
 
 def integers_in(question: str) -> str:

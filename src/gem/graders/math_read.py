@@ -46,7 +46,7 @@ from gem.graders.math_values import (
 
 _NAME = re.compile(
     r"(?:\\(?:vec|hat|overrightarrow|boldsymbol)\s*\{\\?[A-Za-z]+\}|m?\\angle\s*\{?[A-Za-z]+\}?|\\overline\{[A-Z]+\}|\\nabla\s*[a-zA-Z]|\\?[a-zA-Z]+|\\text\{[^{}]*\})"
-    r"(?:_\{?\w+\}?)?(?:\^\{-1\})?'*(?:\([\w, |=<>\\]*\))?'*"
+    r"(?:_(?:\{?\w+\}?|\{\d+/\d+\}))?(?:\^\{-1\})?'*(?:\([\w, |=<>\\]*\))?'*"
     r"|\\frac\{(?:d|\\partial\s*)(?:\^\d)?\s*[a-zA-Z]?\}\{(?:d|\\partial\s*)[a-zA-Z](?:\^\d)?\}"
     r"|(?:\\mathbb\{E\}|E|Var|\\text\{Var\})\[[A-Z]\]"
 )
@@ -301,6 +301,9 @@ def _read_brackets(brackets: str, items: list[str]) -> Value | None:
         return Group("matrix", tuple(Group("tuple", tuple(map(_read, _items(item[1:-1])))) for item in items))
     if len(items) == 2 and (brackets != "()" or any(r"\infty" in item for item in items)):
         closed = (brackets[0] == "[", brackets[1] == "]")
+        signs = [re.fullmatch(r"([+-]?)\\infty", item) for item in items]
+        if any(closed[i] or (sign[1] == "-") is (i == 1) for i, sign in enumerate(signs) if sign is not None):
+            return None  # [2, -\infty) and [2, \infty]
         return Interval(_bound(items[0]), _bound(items[1]), closed)
     return Group("tuple", tuple(_read(item) for item in items)) if brackets in ("()", "[]") else None
 

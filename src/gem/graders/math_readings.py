@@ -131,6 +131,8 @@ def _residue_classes(answer: ParsedAnswer, gold: ParsedAnswer) -> tuple[Value, V
 
 def _residue(value: Value, text: str) -> Congruence | None:
     if isinstance(value, Congruence):
+        if value.name and not re.fullmatch(r"[a-zA-Z](?:_\{?\w\}?)?", value.name):
+            return None  # n + 1 = 0 (mod 3) is not n = 0 (mod 3)
         return Congruence("", value.value, value.modulus)
     if (parity := _PARITY.fullmatch(text)) is not None:
         odd = "odd" in (parity["first"], parity["last"])

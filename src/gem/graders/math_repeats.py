@@ -33,6 +33,8 @@ _RATE = re.compile(
 )
 _LABELS = (  # left sides that name what the question asks for, and its words for them
     (r"\[[A-Z]{3,8}\]", r"\barea\b"),
+    (r"\\sigma\^2|[sS]\^2|(?:\\text\{)?(?:Var|V|D)\}?\([A-Z]\)", r"\bvariance\b"),
+    (r"\\(?:bar|overline)\{[a-zA-Z]\}|\\mu", r"\bmean\b|\baverage\b"),
     (r"P\(.*\)|\\text\{Pr\}\(.*\)", r"\bprobability\b"),
     (r"\|\s*[a-z](?:_\d)?\s*\|", r"\bmodulus\b|\babsolute value\b|\bmagnitude\b"),
     (r"\\\|.*\\\||\|\s*\\(?:vec|overrightarrow)\s*\{\w+\}\s*\|", r"\bnorm\b|\blength\b|\bmagnitude\b"),
@@ -81,6 +83,9 @@ def without_label(text: str, question: str) -> str:
     """[ABC] = 84 if the question asks for an area."""
     left, _, right = text.partition("=")
     asked = last_question(question)
+    points = re.fullmatch(r"\[([A-Z]+)\]", left.strip())
+    if points is not None and not set(points.group(1)) <= set("".join(re.findall("[A-Z]{3,}", question))):
+        return text  # the area of another triangle
     named = any(re.fullmatch(form, left.strip()) and re.search(words, asked, re.IGNORECASE) for form, words in _LABELS)
     return right.strip() if named and right else text
 

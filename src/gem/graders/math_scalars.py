@@ -168,7 +168,9 @@ def read_scalar(text: str) -> Value:
     if (
         currency := re.fullmatch(r"([+-]?)\s*(?:\\?([$€£¥₹])|(USD|EUR|GBP)\b)\s*([+-]?)\s*([^\s\\$€£¥₹].*)", text)
     ) is not None:
-        amount, _, rate = re.sub(r"(?<=\d)\s*(?:/|per )\s*(?=[a-z]+$)", "|", currency.group(5)).partition("|")
+        said = re.sub(r"\\text\s*\{([^{}]*)\}", r" \1 ", currency.group(5)).strip()
+        amount, _, rate = re.sub(r"(?<=\d)\s*(?:/|per )\s*(?=[a-z]+$)", "|", said).partition("|")
+        amount = amount if rate else currency.group(5)
         value = read_scalar(currency.group(1) + currency.group(4) + amount)
         unit = currency.group(2) or parse_unit(currency.group(3)) or ""
         unit = parse_unit(f"{unit}/{rate}") or unit if rate else unit

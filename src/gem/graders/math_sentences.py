@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 
-from gem.graders.math_question import last_question
+from gem.graders.math_question import asks_percentage, counted_things, last_question
 from gem.graders.math_read import ParsedAnswer, read
-from gem.graders.math_units import UNITS, parse_unit
+from gem.graders.math_units import UNITS, parse_unit, stem
 from gem.graders.math_values import SCALES, Clock, Group, Interval, Number, Value, Word, spelled_number
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
 _AMOUNT = r"[-+]?\\?[$€£¥]?\d[\d,]*(?:\.\d+|/\d+| \d+/\d+)?\\?%?|[-+]?\d*\\frac\{\d+\}\{\d+\}|\d*\\sqrt\{\d+\}|\d*\\pi"
-_SENTENCE = re.compile(rf"(?P<before>[^\d\\+*/=<>^-]*?)(?P<number>{_AMOUNT})(?P<after>[^\d\\+*=<>^-]*)")
+_SENTENCE = re.compile(rf"(?P<before>[^\d\\+*/=<>^_-]*?)(?P<number>{_AMOUNT})(?P<after>[^\d\\+*=<>^-]*)")
 _WORDED = re.compile(r"(?P<before>[a-zA-Z][a-zA-Z ]*[a-zA-Z]) ?(?P<said>[(\[].*)")
 _FILLING = re.compile(
     "an?|the|its?|this|that|s?he|they|there|we|you|i|is|are|was|were|be|ha[sd]|have|will|would|can|of|in|on|at|to|by|for"
@@ -94,14 +94,23 @@ def _amount(text: str, question: str) -> Value | None:
     if match is None or (not f"{match['before']}{match['after']}".strip() and plain == text):
         return None
     unit, _, after = match["after"].strip().partition(" ")
-    if unit[:1].isupper() or unit == "of":
-        return None  # 20 A, 5 Ben, 1/2 of the boys
+    if unit[:1].isupper() or unit == "of" or len(unit) == 1 or _is_foot_or_inch(match["after"], asked):
+        return None  # 20 A, 5 Ben, 1/2 of the boys, 6 n, 3''
+    if unit and asks_percentage(asked) and not re.match(r"per ?cent|higher|lower|of", match["after"].strip()):
+        return None  # 25 students, if the question is what percent they are
+    things = counted_things(question)
+    if things and unit.endswith("s") and stem(unit) not in {stem(word) for word in things.split()} and unit in asked:
+        return None  # 18 girls, if the question is how many boys there are if 12 are girls
     if any(f"{more} {of}" not in asked.casefold() for more, of in _COMPARED.findall(text.casefold())):
         return None  # 14 more boys, if the question is how many more girls than boys there are
     listed = parse_unit(unit) in UNITS
     amount = read(f"{match['number']} {unit if listed else ''}".strip()).value
     rest = f"{match['before']} {after if listed else match['after']}"
     return amount if _adds_nothing(rest, question) else None
+
+
+def _is_foot_or_inch(after: str, asked: str) -> bool:
+    return after.startswith("'") and not re.search(r"\barc[- ]?(?:second|minute)", asked, re.IGNORECASE)
 
 
 def _hour(clock: Clock, gold: Value, text: str, question: str) -> Value | None:

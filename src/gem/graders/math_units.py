@@ -32,7 +32,7 @@ _CAPITALS = {
     "H": "henry",
     "M": "molar",
 }
-_COUNTED = frozenset({"unit", "people", "person", "way", "year old", "years old", "cup"})  # units without a conversion
+_COUNTED = frozenset({"unit", "people", "person", "way", "year old", "years old"})  # units without a conversion
 _NOT_COUNTED = re.compile(  # words that are not units, even if the question has them
     "an?|the|and|or|is|are|be|not?|more|less|about|of|to|in|at|by|from|with|for|if|then|but|plus|minus|over|per|wrong"
     "|false|incorrect|approximately|negative"
@@ -82,6 +82,9 @@ for _row in (
     (_VOLUME, "0.003785411784", "gal", "gallon"),
     (_VOLUME, "0.000946352946", "quart", "qt"),
     (_VOLUME, "0.000473176473", "pint"),
+    (_VOLUME, "0.0002365882365", "cup"),
+    (_VOLUME, "0.00001478676478125", "tablespoon", "tbsp"),
+    (_VOLUME, "0.00000492892159375", "teaspoon", "tsp"),
     ({"length": 2}, "10000", "hectare", "ha"),
     ("dollars", "1", "$", "dollar", "usd"),
     ("dollars", "1/100", "cent", "¢"),
@@ -271,13 +274,15 @@ def _part(text: str, marked: bool) -> str | None:
     Args:
         marked: whether the text was written inside \text{…}, where a capital letter is a unit and not a variable.
     """
-    match = re.fullmatch(r"(.*?)\s*(?:\^?([23])|\s(squared|cubed))?", text.strip(" ."))
-    word, digit, spelled = match.groups() if match else (text, None, None)
+    match = re.fullmatch(r"([^^]*?)\s*(?:\^?([23])|\s(squared|cubed))?", text.strip(" ."))
+    if match is None:
+        return None  # m^2^2
+    word, digit, spelled = match.groups()
     power = digit or {"squared": "2", "cubed": "3", None: ""}[spelled]
     if marked and word in _CAPITALS:
         return _CAPITALS[word] + (power and f"^{power}")
-    if len(word) == 1 and word.isupper() and word != "L":
-        return None
+    if (len(word) == 1 and word.isupper() and word != "L") or re.fullmatch(r"[a-zA-Z](?: [a-zA-Z])+", word):
+        return None  # 2 a h is a product of variables
     if word in _MARKED and (marked or "u" in word):
         return _MARKED[word] + (power and f"^{power}")
     if word in _SPELLED:  # MJ, mW: the prefix is not lower-cased
