@@ -115,7 +115,7 @@ SUB_ROWS = {
         ("math_caps", "math_split", "math_values", "math_form", "math_choices", "math_notation", "math_lines"),
         ("math_text", "math_units", "math_sets", "math_matrices", "math_parse"),
         ("math_conditions", "math_families", "math_labels", "math_question", "math_scalars"),
-        ("math_engine", "math_read"),
+        ("math_dimensions", "math_engine", "math_read"),
         ("math_parameters", "math_quantities", "math_repeats", "math_restrictions", "math_sentences"),
         ("math_working",),
         ("math_warm", "math_readings", "math_rewrite"),
