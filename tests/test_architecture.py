@@ -188,6 +188,7 @@ COMPATIBILITY = {
     *(f"gem.vector.{name}" for name in ("async_vector_env", "sync_vector_env", "vector_env")),
     *(f"gem.wrappers.{name}" for name in ("episode_tracking_wrapper", "observation_wrapper")),
     *("gem.envs.game_env.sokoban.sokoban", "gem.envs.game_env.crosswords.crosswords"),
+    *("gem.envs.game_env.wikigame.backend", "gem.envs.game_env.wikigame.wikigame"),
     *("gem.envs.game_env.game_2048", "gem.envs.multiagent", "gem.envs.multiagent.multi_agent_env"),
 }
 
@@ -224,6 +225,7 @@ HOMES = {
     "huggingface_hub": ["datasets"],
     "jsonschema": ["tools"],
     "latex2sympy2_extended": ["graders"],
+    "libzim": ["envs.wiki.kiwix"],
     "matplotlib": ["rl", "evaluate"],
     "mcp": ["tools", "serve"],
     "prometheus_client": ["tools.search_engine", "serve"],

@@ -31,14 +31,14 @@ FORWARDED = {
     "gem.envs.game_env.game_2048": "gem.envs.game_env.game2048",
     "gem.envs.game_env.crosswords.crosswords": "gem.envs.game_env.crosswords",
     "gem.envs.game_env.sokoban.sokoban": "gem.envs.game_env.sokoban",
+    "gem.envs.game_env.wikigame.backend": "gem.envs.wiki",
+    "gem.envs.game_env.wikigame.wikigame": "gem.envs.game_env.wikigame",
     "gem.envs.multiagent": "gem.multiagent",
     "gem.envs.multiagent.multi_agent_env": "gem.multiagent",
 }
 
 # Modules of environments that this version does not have → what they need.
 LATER = {
-    "gem.envs.game_env.wikigame.backend": "WikiGame",
-    "gem.envs.game_env.wikigame.wikigame": "WikiGame",
     "gem.envs.mcpmark": "MCPMark",
     "gem.envs.terminal.docker_env": "tasks of Terminal-Bench",
     "gem.envs.terminal.executor": "tasks of Terminal-Bench",
@@ -139,6 +139,7 @@ DEFAULTS_DIFFER = {
     "gem.envs.game_env.tower_of_hanoi:TowerofHanoiEnv": {"max_turns": _LEVEL},
     "gem.envs.game_env.word_search:WordSearchEnv": {"max_turns": _LEVEL},
     "gem.envs.game_env.wordle:WordleEnv": {"max_turns": "that of the plain id"},
+    "gem.envs.game_env.wikigame.wikigame:WikiGameEnv": {"backend": "works without a network"},
     "gem.envs.math_env:MathEnv": {"use_format_error_reward": "the reward of the games", "seed": _SEED},
     "gem.envs.math_visual_env:MathVisualEnv": {"seed": _SEED},
     "gem.envs.qa_env:QaEnv": {"seed": _SEED},

@@ -20,6 +20,10 @@ POSITIONS = {
     "sudoku:SudokuEnv": ((10, 15, 4), {"clues": 10, "max_turns": 15, "scale": 4}),
     "tower_of_hanoi:TowerofHanoiEnv": ((4, 20), {"num_disks": 4, "max_turns": 20}),
     "word_search:WordSearchEnv": ((True, 12, 4), {"hardcore": True, "max_turns": 12, "num_words": 4}),
+    "wikigame:WikiGameEnv": (
+        (9, "gem", None, (5, "words"), "freenav"),
+        {"max_turns": 9, "backend": "gem", "page_summary_length": (5, "words"), "variant": "freenav"},
+    ),
     "wordle:WordleEnv": ((4, False, 9), {"lengths": (4,), "only_real_words": False, "max_turns": 9}),
 }
 # class → arguments of the published -random ids

@@ -18,9 +18,9 @@ from gem.policies import oracle
 
 from ..stub_datasets import PROGRAM, write_stub_datasets
 
-IDS = Path(__file__).with_name("published_ids.txt").read_text(encoding="utf-8").split()
-LATER = ["game:WikiGame-v0-easy", "game:WikiGame-v0-hard"]
-LATER += [f"webshop:{split}-{mode}" for split in ("train", "test") for mode in ("html", "text", "text_rich")]
+RELEASED = Path(__file__).with_name("published_ids.txt").read_text(encoding="utf-8").split()
+IDS = [*RELEASED, "game:WikiGame-v0-easy", "game:WikiGame-v0-hard"]  # the last two are later than the release
+LATER = [f"webshop:{split}-{mode}" for split in ("train", "test") for mode in ("html", "text", "text_rich")]
 
 WRONG = "\\boxed{no such answer} <answer>no such answer</answer>\n```python\nprint('no such answer')\n```"
 UNREADABLE = "no answer"
@@ -81,10 +81,10 @@ def test_a_published_id_plays_to_its_end_and_right_answers_earn_one(env_id, copi
 
 
 def test_the_published_ids_are_complete():
-    families = [env_id.partition(":")[0] for env_id in IDS]
+    families = [env_id.partition(":")[0] for env_id in RELEASED]
     counts = {"rg": 104, "game": 37, "eval": 14, "math": 7, "logic": 5, "code": 3, "qa": 2}
     assert {family: families.count(family) for family in families} == counts
-    assert len(set(IDS)) == 172
+    assert len(set(RELEASED)) == 172
 
 
 @pytest.mark.parametrize("env_id", LATER)

@@ -85,6 +85,7 @@ UNREADABLE_IN = {
         "\\boxed{\u0410 \u0421}",  # Cyrillic letters that look like A C
         "\\boxed{A" + " " * LONG + "}",
     ],
+    "WikiGame": ["Nowhere", r"\boxed{ }", "\\boxed{Nowhere", "\\boxed{" + "a" * LONG + "}"],
     "WordSearch": [
         "0 0 0 2",
         r"\boxed{0 0 0}",
@@ -115,6 +116,7 @@ SAME_MOVE = {
     "Sokoban": ["up", "Up.", r"\text{up}", r"\mathtt{up}"],
     "Sudoku": ["1 3 4", "(1, 3, 4)", "[1, 3, 4].", "(1, 3) 4", r"\text{1 3 4}"],
     "TowerofHanoi": ["A C", "A to C", "A -> C", r"A \to C", "(A, C).", "a→c", r"\text{A to C}", r"A \rightarrow C"],
+    "WikiGame": ["No such page", "no such page.", r"\text{No such page}", '"No such page"', "No_such_page"],
     "WordSearch": [
         "0 2 0 6",
         "(0, 2) (0, 6)",
@@ -137,6 +139,7 @@ ILLEGAL = {
     "Sokoban": [],
     "Sudoku": ["-1 2 3", "1 -2 3", "1 2 -3", "99999 2 3", "1 2 99999"],
     "TowerofHanoi": ["A A"],
+    "WikiGame": ["No such page", "<PREV_PAGE>", "<MORE_LINKS>"],
     "WordSearch": ["0 0 -1 2", "-1 -1 -1 3", "0 0 0 99999"],
     "Wordle": ["abcdefghi"],
 }

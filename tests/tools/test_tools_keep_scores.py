@@ -26,7 +26,15 @@ from gem.tools.tool_env_wrapper import ToolEnvWrapper
 IDS = (
     [f"game:{name}-v0" for name in ("GuessTheNumber", "Mastermind", "Wordle", "Hangman", "Sudoku", "TowerofHanoi")]
     + ["game:Crosswords-v0-easy", "game:WordSearch-v0-easy", "game:Minesweeper-v0", "game:FifteenPuzzle-v0-easy"]
-    + ["game:Game2048-v0-easy", "game:Sokoban-v0-easy", "code:Mini", "qa:Facts", "math:Arithmetic", "logic:Rules"]
+    + [
+        "game:Game2048-v0-easy",
+        "game:Sokoban-v0-easy",
+        "game:WikiGame-v0-easy",
+        "code:Mini",
+        "qa:Facts",
+        "math:Arithmetic",
+        "logic:Rules",
+    ]
     + ["vision:Geometry", "rg:ab", "math:GSM8K", "math:Geometry3K", "tool:Lookup", "terminal:Files"]
 )
 ROW = {"problem": "What is $1+1$?", "answer": "2"}

@@ -107,7 +107,7 @@ def _data(
 
 
 # Prefixes of the ids of published environments that this version does not have.
-NOT_YET = ("game:WikiGame", "webshop:")
+NOT_YET = ("webshop:",)
 
 SPECS: list[EnvSpec] = [
     *_game(
@@ -264,6 +264,16 @@ SPECS: list[EnvSpec] = [
         "Push every box onto a target.",
         oracle_sees="state",
     ),
+    *_game(
+        "WikiGame",
+        "wikigame",
+        {
+            "easy": {"level": 1, "max_turns": 30},
+            "hard": {"level": 3, "max_turns": 15},
+        },
+        "Go from one page of an encyclopedia to another by following links.",
+        oracle_sees="state",
+    ),
     _shipped(
         "code:Warmup-v0",
         "code_env:CodeEnv",
@@ -300,6 +310,12 @@ SPECS: list[EnvSpec] = [
         "answer_format:AnswerOracle",
         "450 questions about a fictional world; answering them requires searching its documents.",
         dataset_name="gem:facts/questions.jsonl",
+    ),
+    _shipped(
+        "qa:Encyclopedia",
+        "encyclopedia_qa:EncyclopediaQaEnv",
+        "answer_format:AnswerOracle",
+        "Multi-hop questions about invented encyclopedias; answering them requires searching their pages.",
     ),
     _generated("math:Arithmetic", "MathFamilyEnv", {"family": "arithmetic"}, BASELINE, "math", "Exact arithmetic."),
     _generated("math:Algebra", "MathFamilyEnv", {"family": "algebra"}, BASELINE, "math", "Equations and polynomials."),

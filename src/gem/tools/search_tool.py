@@ -14,7 +14,7 @@ import os
 import re
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from gem._internal.text import short_repr
@@ -39,9 +39,10 @@ _EMPTY = ToolResult("The search query is empty. Write what to search for.\n", To
 class SearchTool(BaseTool):
     """Return the passages that best match a query. The positional arguments are the same as in the published package.
 
-    A query of more than 2,000 characters is refused with ToolErrorType.BAD_ARGUMENTS. call() raises BadValue if neither
-    a URL nor an index is given, and ToolError if the server still fails after all retries. SearchTools share
-    connections and indexes. They may be called from threads, event loops and forked processes.
+    Without a URL and an index, an environment with a method ``search_index()``, such as qa:Encyclopedia, is asked for
+    the index of its open task; elsewhere, call() then raises BadValue. A query of more than 2,000 characters is refused
+    with ToolErrorType.BAD_ARGUMENTS. call() raises ToolError if the server still fails after all retries. SearchTools
+    share connections and indexes. They may be called from threads, event loops and forked processes.
 
     Args:
         num_workers: has no effect.
@@ -94,6 +95,13 @@ class SearchTool(BaseTool):
         self._index, self._retriever = index, None if isinstance(index, str | Path) else index
         self._options = {"retries": retries, "backoff": backoff, "concurrency": concurrency, "cache": cache}
         self._client: SearchClient | None = None
+        self._env: Any = None  # the environment, if it has an index
+
+    def attach(self, env: Any) -> None:
+        """Search the index of the environment, if it has one and neither a URL nor an index was given."""
+        env = getattr(env, "unwrapped", env)
+        given = self._index is not None or self.search_url is not None or os.environ.get(URL_VARIABLE)
+        self._env = None if given or not hasattr(env, "search_index") else env
 
     def functions(self) -> list[Function]:
         query = {"type": "string", "description": "Words to search for.", "maxLength": MAX_QUERY_CHARACTERS}
@@ -105,7 +113,7 @@ class SearchTool(BaseTool):
         query = str(call.arguments.get("query", "")).strip()
         if not query:
             return _EMPTY
-        if self._index is not None:
+        if self._in_process():
             return ToolResult(format_hits(self._open_index().search([query], self.topk)[0]))
         from gem._internal.http_client import wait_for
         from gem.tools.search_engine.client import QueryTimeout
@@ -117,9 +125,9 @@ class SearchTool(BaseTool):
 
     async def acall(self, call: ToolCall) -> ToolResult:
         query = str(call.arguments.get("query", "")).strip()
-        if self._index is not None and not self._open_index().quick:
+        if query and self._in_process() and not self._open_index().quick:
             return await asyncio.to_thread(self.call, call)
-        if self._index is not None or not query:
+        if self._in_process() or not query:
             return self.call(call)
         from gem.tools.search_engine.client import QueryTimeout
 
@@ -158,7 +166,13 @@ class SearchTool(BaseTool):
             self._client = shared_client(self, timeout=self.timeout, **self._options)
         return self._client.search(url, self.protocol, query, self.topk)
 
+    def _in_process(self) -> bool:
+        return self._index is not None or self._env is not None
+
     def _open_index(self) -> Retriever:
+        if self._env is not None:
+            found: Retriever = self._env.search_index()
+            return found
         if self._retriever is None:
             assert isinstance(self._index, str | Path)
             self._retriever = _shared_index(Path(self._index))
