@@ -130,7 +130,10 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
 # Names of the published package that the documents use. tests/compat tests all published names.
 PUBLISHED = {"gem.envs.math_env.MathEnv", "gem.wrappers.wrapper_factory.WRAPPER_FACTORY"}
 # Modules that the documents use for special purposes, and that may change without notice.
-UNSTABLE = {"gem.conversation", "gem.envs.facts", "gem.rl.tiny", "gem.tools.search_engine.dense"}
+UNSTABLE = {
+    *("gem.conversation", "gem.envs.facts", "gem.envs.wiki.articles", "gem.rl.tiny"),
+    "gem.tools.search_engine.dense",
+}
 
 
 @dataclass(frozen=True)

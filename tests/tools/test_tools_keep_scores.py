@@ -32,6 +32,7 @@ IDS = (
         "game:WikiGame-v0-easy",
         "code:Mini",
         "qa:Facts",
+        "qa:Encyclopedia",
         "math:Arithmetic",
         "logic:Rules",
     ]
