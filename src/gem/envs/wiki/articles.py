@@ -35,7 +35,7 @@ _SIGHT = (
     "a harbour clock that has never been right",
     "its painted houses",
 )
-_LAND = (
+_LANDSCAPE = (
     "wide meadows and chalk hills",
     "dark forests and many lakes",
     "stony heaths",
@@ -181,7 +181,7 @@ class _Writer:
         world, name = self.world, self.world.titles[e]
         yield f"{name} is a country whose capital is {self._to(world.links['capital'][e])}."
         yield f"It borders on {_joined([self._to(other) for other in world.neighbours(e)])}."
-        coast, inland = self.rng.sample(_LAND, 2)
+        coast, inland = self.rng.sample(_LANDSCAPE, 2)
         yield f"Travellers describe {coast}, and {inland} further inland."
         members = world.those("region", e)
         for kind, what in (("river", "rivers"), ("mountain", "mountains"), ("town", "towns")):
@@ -208,7 +208,7 @@ class _Writer:
     def river(self, e: int) -> Iterable[str]:
         links, name = self.world.links, self.world.titles[e]
         yield f"The {name} is a river in {self._to(links['region'][e])}, {self.world.numbers['length'][e]} km long."
-        yield f"It rises on {self._to(links['source'][e])} and crosses {self.rng.choice(_LAND)}."
+        yield f"It rises on {self._to(links['source'][e])} and crosses {self.rng.choice(_LANDSCAPE)}."
         if towns := self._list("river", e):
             yield f"The towns on its banks are {towns}."
         yield from self._scenes(e)
@@ -217,7 +217,7 @@ class _Writer:
         links, numbers, name = self.world.links, self.world.numbers, self.world.titles[e]
         yield f"{name} is a mountain in {self._to(links['region'][e])}, {numbers['height'][e]:,} m high."
         yield f"It was first climbed by {self._to(links['climber'][e])} in {numbers['climbed'][e]}."
-        yield f"From the top one sees {self.rng.choice(_LAND)}."
+        yield f"From the top one sees {self.rng.choice(_LANDSCAPE)}."
         if rivers := self._list("source", e):
             yield f"The rivers that rise on it are {rivers}."
         yield from self._scenes(e)
