@@ -13,7 +13,7 @@ from gem.core import StopReason
 from gem.envs.game_env.wikigame import LEVELS, Oracle, State, WikiGameEnv, WordOverlap
 from gem.envs.wiki.articles import encyclopedia
 from gem.envs.wiki.graph import distances
-from gem.envs.wiki.pages import BaseWikiTrawler, Page
+from gem.envs.wiki.pages import BaseWikiTrawler, WikiPage
 from gem.errors import BadValue
 from gem.parsing import boxes
 
@@ -28,7 +28,7 @@ class Small(BaseWikiTrawler):
 
     def read_page(self, title):
         found = {name.casefold(): name for name in PAGES}.get(title.casefold())
-        return None if found is None else Page(found, f"Text of {found}.", PAGES[found])
+        return None if found is None else WikiPage(found, f"Text of {found}.", PAGES[found])
 
     def random(self, rng=None):
         return "A"

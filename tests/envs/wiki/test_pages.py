@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gem.envs.wiki.pages import BaseWikiTrawler, Page, plain_text, shown_box, summary, title_key
+from gem.envs.wiki.pages import BaseWikiTrawler, WikiPage, plain_text, shown_box, summary, title_key
 from gem.errors import BadValue
 from gem.parsing import boxes
 
@@ -53,7 +53,7 @@ class Counting(BaseWikiTrawler):
 
     def read_page(self, title):
         self.reads += 1
-        return Page(title, "", ())
+        return WikiPage(title, "", ())
 
     def random(self, rng=None):
         return "A"
@@ -62,7 +62,7 @@ class Counting(BaseWikiTrawler):
 def test_pages_are_read_once_with_the_cache_and_each_time_without():
     kept, fresh = Counting(query_use_cache=True), Counting()
     for source in (kept, fresh):
-        assert source.get_page("A") == source.get_page("A") == Page("A", "", ())
+        assert source.get_page("A") == source.get_page("A") == WikiPage("A", "", ())
     assert (kept.reads, fresh.reads) == (1, 2)
     kept.empty_cache()
     kept.get_page("a")

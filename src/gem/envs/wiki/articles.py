@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from gem.envs.wiki.generate import build_world
-from gem.envs.wiki.pages import BaseWikiTrawler, Page, title_key
+from gem.envs.wiki.pages import BaseWikiTrawler, WikiPage, title_key
 from gem.envs.wiki.world import TEST, TRAIN, World
 from gem.errors import BadValue
 from gem.seeding import stream
@@ -87,7 +87,7 @@ class Articles(BaseWikiTrawler):
         """Return the number of the entity with a title or alias, or None."""
         return self._numbers.get(title_key(title))
 
-    def read_page(self, title: str) -> Page | None:
+    def read_page(self, title: str) -> WikiPage | None:
         entity = self.entity(title)
         return None if entity is None else read_markup(self.world.titles[entity], article(self.world, entity))
 
@@ -110,16 +110,16 @@ class Articles(BaseWikiTrawler):
                 found[link].append(title)
         return {title: tuple(others) for title, others in found.items()}
 
-    def pages(self) -> Mapping[str, Page]:
+    def pages(self) -> Mapping[str, WikiPage]:
         """Return all pages by title."""
         return _Pages(self)
 
 
-class _Pages(Mapping[str, Page]):
+class _Pages(Mapping[str, WikiPage]):
     def __init__(self, articles: Articles) -> None:
         self._articles = articles
 
-    def __getitem__(self, title: str) -> Page:
+    def __getitem__(self, title: str) -> WikiPage:
         if (page := self._articles.get_page(title)) is None:
             raise KeyError(title)
         return page
@@ -144,11 +144,11 @@ def worlds_of(split: str) -> range:
     return TRAIN if split == "train" else TEST
 
 
-def read_markup(title: str, markup: str) -> Page:
+def read_markup(title: str, markup: str) -> WikiPage:
     """Return the page with a text in which links are written as ``[[Title]]``."""
     links = dict.fromkeys(_LINK.findall(markup))
     links.pop(title, None)
-    return Page(title, _LINK.sub(r"\1", markup), tuple(links))
+    return WikiPage(title, _LINK.sub(r"\1", markup), tuple(links))
 
 
 def article(world: World, entity: int) -> str:

@@ -35,28 +35,28 @@ class _Builder:
         self.rng = stream("encyclopedia", number)
         self.world, self.names = World(number), Names(self.rng)
         self.sounds = [Sounds(self.rng) for _ in range(COUNTS["region"])]
-        self._places()
-        self._people()
-        self._institutions()
-        self._schools()
-        self._works()
-        self._events()
-        self._climbs()
+        self._draw_places()
+        self._draw_people()
+        self._draw_institutions()
+        self._draw_schools()
+        self._draw_works()
+        self._draw_events()
+        self._draw_climbs()
 
     def _name(self, entity: int, first: str | None, form: str, draw: Callable[[], str]) -> None:
         """Name an entity ``first`` if that name is free, otherwise by filling the form with a drawn word."""
         self.world.titles[entity] = self.names.new(first, form, draw)
 
-    def _share(self, kind: str, region: int) -> list[int]:
+    def _members(self, kind: str, region: int) -> list[int]:
         """Return the entities of a kind that lie in a region: equally many in each."""
         everything = self.world.of_kind(kind)
         return [entity for entity in everything if (entity - everything.start) % COUNTS["region"] == region]
 
-    def _places(self) -> None:
+    def _draw_places(self) -> None:
         world, rng = self.world, self.rng
         for region, sounds in enumerate(self.sounds):
             self._name(region, None, "%s", sounds.word)
-            towns, rivers, mountains = (self._share(kind, region) for kind in ("town", "river", "mountain"))
+            towns, rivers, mountains = (self._members(kind, region) for kind in ("town", "river", "mountain"))
             for entity in (*towns, *rivers, *mountains):
                 world.links["region"][entity] = region
             for mountain in mountains:
@@ -83,7 +83,7 @@ class _Builder:
         if rng.random() < 0.3:
             world.aliases[town] = self.names.new(None, "%s", sounds.place)
 
-    def _people(self) -> None:
+    def _draw_people(self) -> None:
         world, rng = self.world, self.rng
         towns = world.of_kind("town")
         weights = [min(rng.paretovariate(1.2), MAX_WEIGHT) for _ in towns]
@@ -117,7 +117,7 @@ class _Builder:
             if first <= world.numbers["died"][person]:
                 return person, rng.randint(first, world.numbers["died"][person])
 
-    def _institutions(self) -> None:
+    def _draw_institutions(self) -> None:
         world, rng = self.world, self.rng
         for entity in world.of_kind("institution"):
             town = rng.choice(world.of_kind("town"))
@@ -128,7 +128,7 @@ class _Builder:
             named_for = f"{world.titles[founder].split()[-1]} {sort.capitalize()}" if rng.random() < 0.5 else None
             self._name(entity, named_for, f"{sort.capitalize()} of Saint %s", self.sounds[world.region_of(town)].word)
 
-    def _schools(self) -> None:
+    def _draw_schools(self) -> None:
         world, rng = self.world, self.rng
         schools = [e for e in world.of_kind("institution") if world.sorts[e] in ("university", "academy")]
         for person in world.of_kind("person"):
@@ -137,7 +137,7 @@ class _Builder:
             if open_then and rng.random() < 0.6:
                 world.links["school"][person] = rng.choice(open_then)
 
-    def _works(self) -> None:
+    def _draw_works(self) -> None:
         world, rng = self.world, self.rng
         artists = [person for person in world.of_kind("person") if world.sorts[person] in ARTS]
         weights = [min(rng.paretovariate(1.2), MAX_WEIGHT) for _ in artists]
@@ -150,7 +150,7 @@ class _Builder:
             world.links["setting"][work] = rng.choice(places)
             world.numbers["year"][work] = rng.randint(world.numbers["born"][author] + 19, world.numbers["died"][author])
 
-    def _events(self) -> None:
+    def _draw_events(self) -> None:
         world, rng = self.world, self.rng
         for event in world.of_kind("event"):
             town = rng.choice(world.of_kind("town"))
@@ -161,7 +161,7 @@ class _Builder:
             named_for = f"{sort.title()} of {world.titles[town]}" if rng.random() < 0.4 else None
             self._name(event, named_for, f"{sort.title()} of %s", self.sounds[world.region_of(town)].word)
 
-    def _climbs(self) -> None:
+    def _draw_climbs(self) -> None:
         world = self.world
         for mountain in world.of_kind("mountain"):
             world.links["climber"][mountain], world.numbers["climbed"][mountain] = self._adult(near=mountain)

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from gem.datasets import GEM_DATA
-from gem.envs.wiki.pages import BaseWikiTrawler, Page, title_key
+from gem.envs.wiki.pages import BaseWikiTrawler, WikiPage, title_key
 from gem.errors import BadValue, ToolError, require
 
 _UNSEEN = {"head", "script", "style", "table", "sup", "figure", "nav", "template", "math"}
@@ -61,7 +61,7 @@ class KiwixWikiTrawler(BaseWikiTrawler):
         vars(self).update(state)
         self._libzim = require("libzim.reader", extra="wiki")
 
-    def read_page(self, title: str) -> Page | None:
+    def read_page(self, title: str) -> WikiPage | None:
         entry = self._entry(title)
         if entry is None:
             return None
@@ -76,7 +76,7 @@ class KiwixWikiTrawler(BaseWikiTrawler):
         document = _Document()
         document.feed(html)
         document.close()
-        return Page(entry.title, document.text(), self._links(document.hrefs, entry))
+        return WikiPage(entry.title, document.text(), self._links(document.hrefs, entry))
 
     def random(self, rng: random.Random | None = None) -> str:
         rng = rng or random.Random()

@@ -17,7 +17,7 @@ import msgspec
 
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, check_url, wait_for
 from gem._internal.text import shorten
-from gem.envs.wiki.pages import BaseWikiTrawler, Page
+from gem.envs.wiki.pages import BaseWikiTrawler, WikiPage
 from gem.errors import BadValue, ToolError
 
 CONTACT = "GEM_CONTACT"  # environment variable: an address or a URL for the administrators of a server
@@ -99,7 +99,7 @@ class MediaWikiTrawler(BaseWikiTrawler):
         vars(self).update(state)
         self._turn = threading.Lock()
 
-    def read_page(self, title: str) -> Page | None:
+    def read_page(self, title: str) -> WikiPage | None:
         if not title.strip() or "|" in title:  # "|" separates titles
             return None
         wanted = {"prop": "extracts|links", "titles": title, "redirects": "1", "plnamespace": "0", "pllimit": "max"}
@@ -118,7 +118,7 @@ class MediaWikiTrawler(BaseWikiTrawler):
             if "plcontinue" in more:
                 wanted = wanted | {"prop": "links"}
         links.pop(found, None)
-        return Page(found, text, tuple(links))
+        return WikiPage(found, text, tuple(links))
 
     def random(self, rng: random.Random | None = None) -> str:
         reply = self._query({"list": "random", "rnnamespace": "0", "rnlimit": "1"})

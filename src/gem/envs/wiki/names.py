@@ -73,7 +73,7 @@ class Sounds:
         self.rng = rng
         self._starts, self._vowels = rng.sample(_STARTS, 9), [*rng.sample(_VOWELS[:5], 3), rng.choice(_VOWELS[5:])]
         self._ends = rng.sample(_ENDS, 5)
-        self._places, self._families = rng.sample(_PLACE_ENDINGS, 2), rng.sample(_FAMILY_ENDINGS, 2)
+        self._town_endings, self._family_endings = rng.sample(_PLACE_ENDINGS, 2), rng.sample(_FAMILY_ENDINGS, 2)
 
     def _syllables(self, count: int) -> str:
         choice = self.rng.choice
@@ -84,13 +84,13 @@ class Sounds:
         return self._syllables(2).capitalize()
 
     def place(self) -> str:
-        return (self._syllables(self.rng.choice((1, 2))) + self.rng.choice(self._places)).capitalize()
+        return (self._syllables(self.rng.choice((1, 2))) + self.rng.choice(self._town_endings)).capitalize()
 
     def given(self) -> str:
         return (self._syllables(1) + self.rng.choice("aeio")).capitalize()
 
     def family(self) -> str:
-        return (self._syllables(self.rng.choice((1, 2))) + self.rng.choice(self._families)).capitalize()
+        return (self._syllables(self.rng.choice((1, 2))) + self.rng.choice(self._family_endings)).capitalize()
 
     def person(self) -> str:
         return f"{self.given()} {self.family()}"

@@ -24,7 +24,7 @@ _MARKS = re.compile(r"(\\)(?=boxed)|(<)(?=[|/\w\uff5c])|(\[)(?=/?[A-Z_]{2,}\])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 
 
-class Page(NamedTuple):
+class WikiPage(NamedTuple):
     """A page.
 
     Args:
@@ -67,9 +67,9 @@ class BaseWikiTrawler(ABC):
             )
         self.url, self.query_delay_ms, self.max_query_attempts = url, query_delay_ms, max_query_attempts
         self.query_use_cache = query_use_cache
-        self._cache: OrderedDict[str, Page | None] = OrderedDict()
+        self._cache: OrderedDict[str, WikiPage | None] = OrderedDict()
 
-    def get_page(self, page_name: str) -> Page | None:
+    def get_page(self, page_name: str) -> WikiPage | None:
         """Return the page with a title, after redirects, or None if there is none.
 
         Raises:
@@ -87,7 +87,7 @@ class BaseWikiTrawler(ABC):
         return page
 
     @abstractmethod
-    def read_page(self, title: str) -> Page | None:
+    def read_page(self, title: str) -> WikiPage | None:
         """Read the page with a title. See get_page()."""
 
     @abstractmethod

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from gem.envs.wiki.articles import Articles
 from gem.envs.wiki.graph import click_path, distances
-from gem.envs.wiki.pages import BaseWikiTrawler, Page
+from gem.envs.wiki.pages import BaseWikiTrawler, WikiPage
 from gem.errors import ToolError
 
 _WALK = 4  # clicks from the start to the target in an encyclopedia whose graph is not known
 _ATTEMPTS = 50  # random pages that are tried as a start
 
 
-class Level(NamedTuple):
+class Difficulty(NamedTuple):
     """Which tasks belong to a level.
 
     Args:
@@ -29,14 +29,14 @@ class Level(NamedTuple):
 
 
 LEVELS = {
-    1: Level((1, 2), (1, 6)),
-    2: Level((3, 3), (1, 12)),
-    3: Level((4, 5), (3, 40)),
-    4: Level((6, 8), (5, 40)),
+    1: Difficulty((1, 2), (1, 6)),
+    2: Difficulty((3, 3), (1, 12)),
+    3: Difficulty((4, 5), (3, 40)),
+    4: Difficulty((6, 8), (5, 40)),
 }
 
 
-def draw_task(source: Articles, level: Level, rng: random.Random, links_per_page: int) -> tuple[str, str, int]:
+def draw_task(source: Articles, level: Difficulty, rng: random.Random, links_per_page: int) -> tuple[str, str, int]:
     """Draw a task of a level: titles of the start and the target, and the turns of a shortest path."""
     while True:
         target = source.random(rng)
@@ -92,7 +92,7 @@ def linked(source: BaseWikiTrawler) -> Callable[[str], tuple[str, ...]]:
     return lambda title: tuple(dict.fromkeys(page.title for page in _pages(source, title) if page is not None))
 
 
-def _pages(source: BaseWikiTrawler, title: str) -> list[Page | None]:
+def _pages(source: BaseWikiTrawler, title: str) -> list[WikiPage | None]:
     page = source.get_page(title)
     return [] if page is None else [source.get_page(link) for link in page.links]
 

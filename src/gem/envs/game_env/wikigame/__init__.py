@@ -33,7 +33,7 @@ from gem.core import StopReason
 from gem.envs.game_env.base import FORMAT_ERROR, SUCCESS, GameEnv, OnUnreadable, Outcome
 from gem.envs.wiki.articles import encyclopedia, worlds_of
 from gem.envs.wiki.graph import click_path
-from gem.envs.wiki.pages import BaseWikiTrawler, Page, shown, shown_box, summary, title_key
+from gem.envs.wiki.pages import BaseWikiTrawler, WikiPage, shown, shown_box, summary, title_key
 from gem.envs.wiki.tasks import LEVELS, draw_task, linked, place_of, walk_task
 from gem.errors import BadValue, ToolError
 from gem.parsing import boxes, last_boxed, tidied
@@ -136,7 +136,7 @@ class WikiGameEnv(GameEnv):
         self.rewards = {"success": success_reward, "step": step_reward, "invalid": invalid_reward}
         self.format_reward = format_reward
         self._trawler = _trawler(backend, trawler_kwargs)
-        self._page: Page | None = None
+        self._page: WikiPage | None = None
 
     @property
     def source(self) -> BaseWikiTrawler:
@@ -144,7 +144,7 @@ class WikiGameEnv(GameEnv):
         return self._trawler or encyclopedia(self.state.world or 0)
 
     @property
-    def page(self) -> Page:
+    def page(self) -> WikiPage:
         """The current page. It is kept, so that an episode reads it once."""
         title = self.state.path[-1]
         if self._page is None or self._page.title != title:
