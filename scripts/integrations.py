@@ -41,7 +41,8 @@ def steps(name: str) -> list[list[str]]:
     alone = entry.get("no_deps", False)
     first = [f"torch=={TABLE['torch']}", *TABLE["common"], *entry.get("with", []), *([] if alone else [own])]
     without = [own, *entry.get("without_dependencies", [])] if alone else entry.get("without_dependencies", [])
-    return [first, *([["--no-deps", *without]] if without else [])]
+    flags = ["--no-deps", *(["--ignore-requires-python"] if entry.get("any_python") else [])]
+    return [first, *([[*flags, *without]] if without else [])]
 
 
 def environment(name: str) -> str:

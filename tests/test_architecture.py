@@ -155,7 +155,7 @@ SUB_ROWS = {
     ],
     "integrations": [
         ("sequences", "tasks", "versions"),
-        ("tinker", "tinker_cookbook", "trl", "verifiers"),
+        ("oat", "tinker", "tinker_cookbook", "trl", "verifiers"),
         ("__init__",),
     ],
     "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
@@ -248,6 +248,7 @@ HOMES = {
     "chz": ["integrations.tinker_cookbook"],
     "tinker": ["integrations"],
     "tinker_cookbook": ["integrations.tinker_cookbook"],
+    "oat": ["integrations.oat"],
     "trl": ["integrations.trl"],
     "verifiers": ["integrations.verifiers"],
     "wandb": ["rl.mirrors"],

@@ -1,0 +1,4 @@
+#!/usr/bin/env bash
+exec python "$(dirname "$0")/train.py" --env_id math:Arithmetic --wrappers python_tool,concat_chat \
+  --generate_max_length 512 --max_model_len 4096 --gamma 0.9 --beta 0 --rollout_batch_size 128 \
+  --rollout_batch_size_per_device 16 --num_samples 8 --train_batch_size 128 "$@"
