@@ -19,11 +19,12 @@
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
-from gem.core import Env, Info, Step
-from gem.errors import BadAction, BadValue, EpisodeOver, did_you_mean
+from gem.core import Env, EnvWrapper, Info, Step
+from gem.errors import BadAction, BadValue, EpisodeOver, GemError, InfraError, did_you_mean
 
 Mode = Literal["sequential", "parallel"]
 # Values per agent that a step returns beside the observations, in the order of the five.
@@ -198,10 +199,17 @@ class MultiAgentEnv(Env):
         self.agent_selector.reinit(self.agents)
         self.agent_selector.position = own["position"]
 
+    def active_agents(self) -> list[str]:
+        """Return the agents that act next; none before reset() and after the end of an episode."""
+        return [] if self.agent_selector is None else self.agent_selector.get_active_agents()
+
+    def stream_of(self, purpose: str) -> random.Random:
+        """Return a random stream of the running episode that depends on its seed and the purpose alone."""
+        return self._stream(purpose)
+
     def get_active_states(self) -> dict[str, Step]:
         """Return get_state(agent) of each agent that acts next."""
-        active = [] if self.agent_selector is None else self.agent_selector.get_active_agents()
-        return {agent: self.get_state(agent) for agent in active}
+        return {agent: self.get_state(agent) for agent in self.active_agents()}
 
     def add_agent(self, agent_id: str) -> None:
         """Add an agent to the running episode. It acts after the others."""
@@ -265,3 +273,100 @@ class MultiAgentEnv(Env):
     def _check_agent(self, agent: str) -> None:
         if agent not in self._cumulative_rewards:
             raise BadValue(f"no agent {agent!r}{did_you_mean(str(agent), self._cumulative_rewards)}")
+
+
+class Player(Protocol):
+    """Plays an agent of an environment with several agents."""
+
+    def act(self, env: Any, agent: str, rng: random.Random) -> Any:
+        """Return the agent's action. ``env.observe(agent)`` is what it sees; rng is the only source of chance."""
+        ...
+
+
+class OneSeat(EnvWrapper):
+    """One agent's view of an environment with several agents, as an ordinary environment.
+
+    The other agents are played whenever they are to act. Their random choices depend on the seed and on how many
+    actions they have taken, so an episode is determined by the seed and the actions. A reward that comes while others
+    act belongs to the step before.
+
+    Args:
+        env: the environment.
+        agent: the agent that reset() and step() are for; None stands for the first possible agent.
+        others: a player for each other agent.
+
+    Raises:
+        BadValue: the agent is unknown, or others does not have a player for each of the other agents.
+    """
+
+    env: MultiAgentEnv
+
+    def __init__(
+        self, env: MultiAgentEnv, agent: str | None = None, others: Mapping[str, Player] | None = None
+    ) -> None:
+        super().__init__(env)
+        agents, others = list(env.possible_agents), dict(others or {})
+        self.agent = agents[0] if agent is None else agent
+        if self.agent not in agents:
+            raise BadValue(f"no agent {self.agent!r}{did_you_mean(self.agent, agents)}")
+        if set(others) != set(agents) - {self.agent}:
+            raise BadValue(
+                f"others must have a player for each of {sorted(set(agents) - {self.agent})}, got {sorted(others)}"
+            )
+        self.others = others
+        self._actions, self._before, self._over = 0, 0.0, True
+
+    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        self.env.reset(seed=seed, **kwargs)
+        self._actions, self._over = 0, False
+        self._before, info = self._continue({})
+        return self.env.observe(self.agent), info
+
+    def step(self, action: Any) -> Step:
+        if self._over:
+            raise EpisodeOver(f"{self!r} has no running episode; call reset()")
+        reward, info = self._continue({self.agent: action})
+        reward, self._before = reward + self._before, 0.0
+        over, cut = self.env.terminations[self.agent], self.env.truncations[self.agent]
+        self._over = over or cut
+        return Step(self.env.observe(self.agent), reward, over, cut, info)
+
+    def own_state(self) -> Any:
+        return {"actions": self._actions, "before": self._before, "over": self._over}
+
+    def set_own_state(self, state: Any) -> None:
+        self._actions, self._before, self._over = int(state["actions"]), float(state["before"]), bool(state["over"])
+
+    def _continue(self, own: dict[str, Any]) -> tuple[float, Info]:
+        """Play on with the agent's action, if any, until the agent is to act or has left. Returns its reward and info.
+
+        Others may end the game before the agent's first action, which then has no effect.
+        """
+        env, agent, total = self.env, self.agent, 0.0
+        info: Info = dict(env.infos[agent])
+        while agent in env.agents:
+            active = env.active_agents()
+            if agent in active and not own:
+                break
+            actions = {other: own.get(other) if other == agent else self._act(other) for other in active}
+            total += env.step(actions)[1][agent]
+            info.update(env.infos[agent])
+            own = {} if agent in active else own
+        return total, info
+
+    def _act(self, other: str) -> Any:
+        rng = self.env.stream_of(f"{other} {self._actions}")
+        self._actions += 1
+        try:
+            return self.others[other].act(self.env, other, rng)
+        except GemError:
+            raise
+        except Exception as e:
+            raise InfraError(f"the player of {other} failed: {type(e).__name__}: {e}") from e
+
+
+def as_single_agent(
+    env: MultiAgentEnv, agent: str | None = None, others: Mapping[str, Player] | None = None
+) -> OneSeat:
+    """Return one agent's view of an environment with several agents as an ordinary Env. See OneSeat."""
+    return OneSeat(env, agent, others)

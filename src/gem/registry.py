@@ -45,6 +45,8 @@ class EnvSpec:
         oracle: "module:name" of a class or function that takes the environment and returns a strong policy for it;
             None if there is none.
         oracle_sees: whether the oracle reads observations or the state.
+        oracle_wins: whether an oracle that reads the state earns the maximum in every episode. False for games against
+            other players or chance.
         baseline_scores: maximum mean episode reward of policies that do not solve the task, by policy name, such as
             {"constant": 0.25}. ``gem check`` plays five: "silent" sends an empty reply, "echo" repeats the observation,
             "repeat-last" repeats a random first action, "constant" sends the best single action, and "injection"
@@ -63,6 +65,7 @@ class EnvSpec:
     reward_range: tuple[float, float] = (float("-inf"), float("inf"))
     oracle: str | None = None
     oracle_sees: Literal["observation", "state"] | None = None
+    oracle_wins: bool = True
     baseline_scores: Mapping[str, float] = field(default_factory=dict)
     stored_scores: str | None = None
     description: str = ""

@@ -36,7 +36,7 @@ IDS = (
         "math:Arithmetic",
         "logic:Rules",
     ]
-    + ["vision:Geometry", "rg:ab", "math:GSM8K", "math:Geometry3K", "tool:Lookup", "terminal:Files"]
+    + ["vision:Geometry", "rg:ab", "math:GSM8K", "math:Geometry3K", "tool:Lookup", "terminal:Files", "board:Nim-v0"]
 )
 ROW = {"problem": "What is $1+1$?", "answer": "2"}
 IMAGE = base64.b64decode(PIXEL)

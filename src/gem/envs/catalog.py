@@ -106,6 +106,21 @@ def _data(
     ]
 
 
+def _table_game(env_id: str, entry: str, text: str, *, baseline: float = BASELINE, **options: Any) -> EnvSpec:
+    """Return the spec of a game between players. ``options`` are arguments of its class."""
+    return EnvSpec(
+        id=env_id,
+        entry_point="gem.envs.table.make:table_game",
+        kwargs={"game": f"gem.envs.table.{entry}", "options": options},
+        reward_range=(-1.0, 1.0),
+        oracle="gem.envs.table.players:Oracle",
+        oracle_sees="state",
+        oracle_wins=False,
+        baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], baseline),
+        description=f"{text} One seat against a random player; opponent=None is the game for all players.",
+    )
+
+
 # Prefixes of the ids of published environments that this version does not have.
 NOT_YET = ("webshop:",)
 
@@ -132,6 +147,21 @@ SPECS: list[EnvSpec] = [
         baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], BASELINE),
         description="Say which digit is in a drawer, which only the tool of --wrappers lookup_tool shows.",
     ),
+    _table_game("board:TicTacToe-v0", "tic_tac_toe:TicTacToeEnv", "Three in a row."),
+    _table_game("board:Nim-v0", "nim:NimEnv", "Take the last object from three heaps."),
+    # A column of one's own four discs often beats a random player.
+    _table_game("board:ConnectFour-v0", "connect_four:ConnectFourEnv", "Four discs in a line.", baseline=0.6),
+    _table_game(
+        "board:ConnectFour-v0-small",
+        "connect_four:ConnectFourEnv",
+        "Three discs in a line on 4 × 4.",
+        rows=4,
+        columns=4,
+        length=3,
+    ),
+    _table_game("board:Othello-v0", "othello:OthelloEnv", "Turn over discs on 6 × 6."),
+    _table_game("cards:KuhnPoker-v0", "poker:KuhnPokerEnv", "Poker with three cards."),
+    _table_game("cards:LeducHoldem-v0", "poker:LeducHoldemEnv", "Poker with six cards and two rounds."),
     *_game(
         "Mastermind",
         "mastermind",

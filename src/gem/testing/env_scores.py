@@ -52,7 +52,7 @@ def oracle(harness: Harness) -> str | None:
     estimate = estimate_score(
         harness, oracle_policy(spec.oracle), episodes=harness.episodes, max_seconds=ORACLE_SECONDS
     )
-    if spec.oracle_sees == "state":
+    if spec.oracle_sees == "state" and spec.oracle_wins:
         maximum = spec.reward_range[1] if math.isfinite(spec.reward_range[1]) else 1.0
         for seed, episode in enumerate(estimate.episodes):
             if episode.total != maximum:
@@ -142,6 +142,8 @@ def reachable_maximum(harness: Harness) -> str | None:
     if not harness.target.has_oracle:
         raise Unchecked(f"{detail}; no oracle is known")
     assert harness.spec is not None and harness.spec.oracle is not None
+    if not harness.spec.oracle_wins:
+        raise Unchecked(f"{detail}, which also depends on chance or other players")
     raise _failure(harness, f"{detail}, even with the oracle", oracle_policy(harness.spec.oracle), range(MIN_EPISODES))
 
 

@@ -1,0 +1,209 @@
+r"""TableGame, the base class of games between players, which move one after another.
+
+A game describes its rules as functions of a position, which is a string, and nothing else. So the same rules serve
+episodes, search (gem.envs.table.search) and exact solutions of poker games (gem.envs.table.poker).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, get_args
+
+from gem.core import StopReason, require_text
+from gem.errors import BadValue, EpisodeOver
+from gem.multiagent import AgentSelector, MultiAgentEnv
+from gem.parsing import last_boxed
+
+OnIllegal = Literal["lose", "retry", "skip"]
+RETRIES = 3  # consecutive illegal actions of a player that lose the game under on_illegal="retry"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The state of an episode.
+
+    Args:
+        position: the position of the game; see the game's class.
+        order: agents by seat; the first moves first.
+        log: what all players saw, one line per move.
+        seen: number of lines of the log that each agent had seen when it last acted.
+        illegal: consecutive illegal actions of the player to move.
+    """
+
+    position: str
+    order: list[str]
+    log: list[str] = field(default_factory=list)
+    seen: dict[str, int] = field(default_factory=dict)
+    illegal: int = 0
+
+
+class TableGame(MultiAgentEnv, ABC):
+    r"""A game of players that move one after another. Moves are written in ``\boxed{…}``.
+
+    Which agent has which seat is drawn from the seed. Rewards come at the end, lie between -1 and 1 and sum to 0. What
+    other players write is never shown: the log has their moves in the words of the game.
+
+    Args:
+        on_illegal: what an unreadable or illegal action does. "lose" ends the game: its player gets -1, the others
+            share 1. "retry" lets the player act again, and the third such action in a row loses. "skip" passes the
+            turn, in games where a player may pass.
+        show_legal: whether observations list the legal moves.
+        max_turns: the game is truncated as a draw after this many actions of all players. None for no limit.
+
+    Raises:
+        BadValue: on_illegal is unknown or not possible in this game, or max_turns < 1.
+    """
+
+    seats: ClassVar[tuple[str, ...]]  # names of the seats in the order of play
+    card: ClassVar[str]  # the rules, with an example of an action
+    pattern: ClassVar[re.Pattern[str]]  # content of a box that is a move, in lower case with single spaces
+    can_skip: ClassVar[bool] = False
+
+    state: Table
+
+    def __init__(
+        self, *, on_illegal: OnIllegal = "lose", show_legal: bool = False, max_turns: int | None = None
+    ) -> None:
+        if on_illegal not in get_args(OnIllegal):
+            raise BadValue(f"on_illegal must be one of {', '.join(get_args(OnIllegal))}, got {on_illegal!r}")
+        if on_illegal == "skip" and not self.can_skip:
+            raise BadValue(f"on_illegal='skip' is not possible in {type(self).__name__}: a player may not pass")
+        if max_turns is not None and max_turns < 1:
+            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        self.on_illegal, self.show_legal, self.max_turns = on_illegal, show_legal, max_turns
+        self.possible_agents = [f"player_{seat}" for seat in range(len(self.seats))]
+        super().__init__()
+
+    # ---- the rules, as functions of a position
+
+    @abstractmethod
+    def deal(self, rng: random.Random) -> str:
+        """Return the position at the start of an episode."""
+
+    @abstractmethod
+    def to_move(self, position: str) -> int | None:
+        """Return the seat that moves, or None if the game is over."""
+
+    @abstractmethod
+    def moves(self, position: str) -> list[str]:
+        """Return the legal moves; none if the game is over."""
+
+    @abstractmethod
+    def after(self, position: str, move: str) -> str:
+        """Return the position after a legal move."""
+
+    @abstractmethod
+    def scores(self, position: str) -> tuple[float, ...]:
+        """Return the rewards of a finished game by seat, between -1 and 1, with sum 0."""
+
+    @abstractmethod
+    def view(self, position: str, seat: int) -> str:
+        """Return what a seat sees of a position."""
+
+    def skipped(self, position: str) -> str:
+        """Return the position after the player to move has passed. Defined where ``can_skip``."""
+        raise NotImplementedError
+
+    # ---- an episode
+
+    @property
+    def position(self) -> str:
+        """The position of the running episode."""
+        return self.state.position
+
+    def agent_of(self, seat: int) -> str:
+        return self.state.order[seat]
+
+    def seat_of(self, agent: str) -> int:
+        return self.state.order.index(agent)
+
+    def start_episode(self) -> None:
+        order = list(self.possible_agents)
+        self.rng.shuffle(order)
+        self.state = Table(self.deal(self.rng), order)
+        self.agents = list(order)  # the first moves first
+        self.agent_selector = AgentSelector(order)
+
+    def observe(self, agent: str) -> str:
+        seat, state = self.seat_of(agent), self.state
+        lines = [] if agent in state.seen else [f"{self.card}\nYou are {self.seats[seat]}."]
+        lines += state.log[state.seen.get(agent, 0) :]
+        lines.append(self.view(state.position, seat))
+        if self.agents and self.to_move(state.position) == seat:
+            lines.append("Your move.")
+            if self.show_legal:
+                lines.append(f"Legal moves: {', '.join(self.moves(state.position))}.")
+        return "\n".join(line for line in lines if line)
+
+    def read(self, action: str) -> str | None:
+        """Return the move in the last box of an action that has one, or None."""
+        content = last_boxed(action, self.pattern)
+        return None if content is None else " ".join(content.lower().split())
+
+    def sample_random_action(self) -> str:
+        """Return a random legal action of the player to move."""
+        moves = self.moves(self.state.position) if self.agents else []
+        if not moves:
+            raise EpisodeOver(f"{self!r} has no running episode; call reset()")
+        return rf"\boxed{{{self.action_rng.choice(moves)}}}"
+
+    def secrets(self) -> list[str] | None:
+        return []
+
+    def state_key(self) -> str:
+        seat = self.to_move(self.state.position)
+        return self.view(self.state.position, 0 if seat is None else seat)
+
+    def _process_actions(self, actions: Mapping[str, Any]) -> None:
+        (agent, action), state = next(iter(actions.items())), self.state
+        require_text(action)
+        move, seat = self.read(action), self.seat_of(agent)
+        seen = {**state.seen, agent: len(state.log)}
+        if move in self.moves(state.position):
+            assert move is not None
+            line = f"{self.seats[seat]} plays {move}."
+            self.state = replace(
+                state, position=self.after(state.position, move), log=[*state.log, line], seen=seen, illegal=0
+            )
+        else:
+            self.infos[agent]["invalid"] = "no_action" if move is None else "illegal"
+            line = (
+                f"{self.seats[seat]} made no readable move." if move is None else f"{self.seats[seat]} may not do that."
+            )
+            self.state = replace(state, log=[*state.log, line], seen=seen, illegal=state.illegal + 1)
+            if self.on_illegal == "lose" or (self.on_illegal == "retry" and self.state.illegal >= RETRIES):
+                others = len(self.seats) - 1
+                self._finish([-1.0 if other == seat else 1.0 / others for other in range(others + 1)])
+                return
+            if self.on_illegal == "skip":
+                self.state = replace(self.state, position=self.skipped(state.position), illegal=0)
+        if self.to_move(self.position) is None:
+            self._finish(self.scores(self.position))
+        elif self.max_turns is not None and len(self.state.log) >= self.max_turns:
+            for other in self.agents:
+                self.truncations[other] = True
+                self.infos[other]["stop_reason"] = StopReason.MAX_TURNS
+        else:
+            self._pass_on()
+
+    def _finish(self, scores: Sequence[float]) -> None:
+        for seat, score in enumerate(scores):
+            agent = self.agent_of(seat)
+            self.rewards[agent], self.terminations[agent] = score, True
+            self.infos[agent]["stop_reason"] = StopReason.SOLVED if score > 0 else StopReason.LOST
+
+    def _pass_on(self) -> None:
+        """Let the selector's next(), which step() calls, give the turn to the player to move."""
+        seat, selector = self.to_move(self.position), self.agent_selector
+        assert seat is not None
+        assert selector is not None
+        selector.position = (seat - 1) % len(selector.agents)
+
+
+def rows_of(cells: str, width: int) -> str:
+    """Format a board as text, one row per line, with spaces between cells."""
+    return "\n".join(" ".join(cells[start : start + width]) for start in range(0, len(cells), width))

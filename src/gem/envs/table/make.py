@@ -1,0 +1,44 @@
+"""Entry points of the ids of table games."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from gem.core import Env
+from gem.envs.table.game import OnIllegal, TableGame
+from gem.envs.table.players import TablePlayer
+from gem.errors import BadValue
+from gem.multiagent import OneSeat
+from gem.registry import resolve
+
+Opponent = Literal["random", "best"]
+
+
+def table_game(
+    game: str,
+    opponent: Opponent | float | None = "random",
+    *,
+    on_illegal: OnIllegal = "lose",
+    show_legal: bool = False,
+    max_turns: int | None = None,
+    options: dict[str, Any] | None = None,
+) -> Env:
+    """Return a seat of a game, or the game itself.
+
+    Args:
+        game: "module:class" of the game.
+        opponent: who plays the other seat: "random", "best", or the strength of a gem.envs.table.players.TablePlayer between
+            0 and 1. None returns the game itself, a gem.MultiAgentEnv for all players.
+        on_illegal, show_legal, max_turns: see TableGame.
+        options: further arguments of the game's class.
+    """
+    env: TableGame = resolve(game)(on_illegal=on_illegal, show_legal=show_legal, max_turns=max_turns, **(options or {}))
+    if opponent is None:
+        return env
+    if isinstance(opponent, str) and opponent not in _STRENGTHS:
+        raise BadValue(f"opponent must be 'random', 'best', a strength between 0 and 1, or None, got {opponent!r}")
+    strength = _STRENGTHS[opponent] if isinstance(opponent, str) else float(opponent)
+    return OneSeat(env, others={agent: TablePlayer(strength) for agent in env.possible_agents[1:]})
+
+
+_STRENGTHS = {"random": 0.0, "best": 1.0}
