@@ -1,4 +1,4 @@
-"""Write src/gem/envs/table/data/poker.json, the strategies of the best players of poker. Takes about five minutes."""
+"""Write src/gem/envs/data/table_games/poker.json, the strategies of the best players of poker. Takes about five minutes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def main() -> int:
         }
         print(f"{kind.__name__}: exploitability {exploitability(game, strategy) * game.stake:.5f} antes", flush=True)
         found[kind.__name__] = strategy
-    path = Path(__file__).parents[1] / "src/gem/envs/table/data/poker.json"
+    path = Path(__file__).parents[1] / "src/gem/envs/data/table_games/poker.json"
     path.write_text(json.dumps(found, indent=0, separators=(",", ":")) + "\n")
     return 0
 

@@ -309,10 +309,8 @@ class OneSeat(EnvWrapper):
         self.agent = agents[0] if agent is None else agent
         if self.agent not in agents:
             raise BadValue(f"no agent {self.agent!r}{did_you_mean(self.agent, agents)}")
-        if set(others) != set(agents) - {self.agent}:
-            raise BadValue(
-                f"others must have a player for each of {sorted(set(agents) - {self.agent})}, got {sorted(others)}"
-            )
+        if set(others) != (needed := set(agents) - {self.agent}):
+            raise BadValue(f"others must have a player for each of {sorted(needed)}, got {sorted(others)}")
         self.others = others
         self._actions, self._before, self._over = 0, 0.0, True
 

@@ -171,9 +171,7 @@ class TableGame(MultiAgentEnv, ABC):
             )
         else:
             self.infos[agent]["invalid"] = "no_action" if move is None else "illegal"
-            line = (
-                f"{self.seats[seat]} made no readable move." if move is None else f"{self.seats[seat]} may not do that."
-            )
+            line = f"{self.seats[seat]} made {'no readable' if move is None else 'an illegal'} move."
             self.state = replace(state, log=[*state.log, line], seen=seen, illegal=state.illegal + 1)
             if self.on_illegal == "lose" or (self.on_illegal == "retry" and self.state.illegal >= RETRIES):
                 others = len(self.seats) - 1

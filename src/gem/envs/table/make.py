@@ -27,8 +27,8 @@ def table_game(
 
     Args:
         game: "module:class" of the game.
-        opponent: who plays the other seat: "random", "best", or the strength of a gem.envs.table.players.TablePlayer between
-            0 and 1. None returns the game itself, a gem.MultiAgentEnv for all players.
+        opponent: who plays the other seat: "random", "best", or the strength of a TablePlayer, between 0 and 1. None
+            returns the game itself, a gem.multiagent.MultiAgentEnv for all players.
         on_illegal, show_legal, max_turns: see TableGame.
         options: further arguments of the game's class.
     """

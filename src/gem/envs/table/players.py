@@ -99,7 +99,7 @@ def best_in_nim(position: str) -> list[str]:
 def strategies() -> dict[str, dict[str, dict[str, float]]]:
     """Return the solved strategies of the poker games by class name, written by scripts/solve_poker.py."""
     found: dict[str, dict[str, dict[str, float]]] = json.loads(
-        files("gem.envs.table").joinpath("data/poker.json").read_text("utf-8")
+        files("gem.envs").joinpath("data/table_games/poker.json").read_text("utf-8")
     )
     return found
 

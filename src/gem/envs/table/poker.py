@@ -1,4 +1,4 @@
-r"""Two small poker games, which have been solved exactly: Kuhn poker (Kuhn 1950) and Leduc hold'em (Southey et al. 2005).
+r"""Two small poker games that have been solved: Kuhn poker (Kuhn 1950) and Leduc hold'em (Southey et al. 2005).
 
 Position     the cards of the two seats, then the public card if there is one, "|", and the history: k check, b bet,
              r raise, c call, f fold, "/" between rounds.

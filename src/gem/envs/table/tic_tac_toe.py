@@ -24,7 +24,7 @@ class TicTacToeEnv(TableGame):
     seats = ("X", "O")
     card = (
         "TicTacToe: X and O take turns to mark a free cell; three of one's own in a row, column or diagonal win.\n"
-        "The cells are numbered 1 to 9, from the top left to the bottom right. Write the cell in a box, like \\boxed{5}."
+        "The cells are numbered 1 to 9, from the top left to the bottom right. Write the cell in a box: \\boxed{5}."
     )
     pattern = re.compile(r"\s*[1-9]\s*")
     can_skip = True
