@@ -1,4 +1,4 @@
-"""Write src/gem/envs/data/table_games/poker.json, the strategies of the best players of poker. Takes about five minutes."""
+"""Write envs/data/table_games/poker.json, the strategies of the best players of poker. Takes about five minutes."""
 
 from __future__ import annotations
 
