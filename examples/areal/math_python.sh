@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+exec python "$(dirname "$0")/train.py" --env math:Arithmetic --wrappers python_tool,concat_chat \
+  gconfig.max_new_tokens=512 gconfig.max_tokens=8192 "$@"
