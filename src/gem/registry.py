@@ -106,8 +106,6 @@ class _Registry(MutableMapping[str, EnvSpec]):
 
     def __getitem__(self, env_id: str) -> EnvSpec:
         if env_id not in self:
-            if str(env_id).startswith(imports.resolve(_CATALOG).NOT_YET):
-                raise UnknownEnv(f"env {env_id!r} of the published package does not exist in this version yet")
             known = len(self)
             raise UnknownEnv(f"no env {env_id!r}{near_id(str(env_id))}  (`gem list` shows all {known})")
         return self._specs[env_id]

@@ -43,11 +43,11 @@ LATER = {
     "gem.envs.terminal.docker_env": "tasks of Terminal-Bench",
     "gem.envs.terminal.executor": "tasks of Terminal-Bench",
     "gem.envs.terminal.reward": "tasks of Terminal-Bench",
-    "gem.envs.webshop.webshop": "WebShop",
 }
 
 _SERVER = "internal to the published server; the command line and the protocol are the interface"
 _SANDBOX = "programs are confined instead of searched for words, and are never passed on a command line"
+_NO_HTML = "pages are rendered in each format directly, without parsing HTML"
 _REWARD = "internal to the published reward; info['reward_parts'] has the parts"
 # "module:name" → why this version does not have it. A class stands for its methods.
 NOT_PROVIDED = {
@@ -57,6 +57,10 @@ NOT_PROVIDED = {
     "gem.envs.game_env.mastermind:MastermindEnv.get_current_success_internal_reward": _REWARD,
     "gem.envs.game_env.wordle:WordleEnv.get_current_success_internal_reward": _REWARD,
     "gem.envs.game_env.sudoku:SudokuEnv.is_safe": "internal to the published generator of puzzles",
+    "gem.envs.webshop.webshop:WebshopEnv.state": "state is the episode; observation is the page",
+    "gem.envs.webshop.webshop:WebshopEnv.get_image": "the picture features of products are not among the data",
+    "gem.envs.webshop.webshop:WebshopEnv.convert_html_to_text": _NO_HTML,
+    "gem.envs.webshop.webshop:tag_visible": _NO_HTML,
     "gem.utils.math_grader:run_with_timeout_signal": "grading is bounded by killable worker processes, not by signals",
     "gem.utils.sandbox:CLI_ARG_SIZE_LIMIT": _SANDBOX,
     "gem.utils.sandbox:ERROR_MSG_PREFIX": _SANDBOX,

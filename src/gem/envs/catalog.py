@@ -121,8 +121,7 @@ def _table_game(env_id: str, entry: str, text: str, *, baseline: float = BASELIN
     )
 
 
-# Prefixes of the ids of published environments that this version does not have.
-NOT_YET = ("webshop:",)
+WEBSHOP_REWARDS = (16 * FORMAT_ERROR, 1.0)  # 15 actions that cannot be read are tolerated
 
 SPECS: list[EnvSpec] = [
     *_game(
@@ -325,6 +324,31 @@ SPECS: list[EnvSpec] = [
             ("Files", "find, move, rename and remove files"),
             ("Text", "grep, sed, awk, sort and join"),
         )
+    ),
+    EnvSpec(
+        id="webshop:Mini",
+        entry_point="gem.envs.webshop.webshop:MiniWebshopEnv",
+        reward_range=WEBSHOP_REWARDS,
+        oracle="gem.envs.webshop.players:Oracle",
+        oracle_sees="state",
+        baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], BASELINE),
+        stored_scores="gem.envs.webshop.players:describe",
+        description="Buy a product that meets an instruction in a generated shop of 20,000 products.",
+    ),
+    *(
+        EnvSpec(
+            id=f"webshop:{split}-{mode}",
+            entry_point="gem.envs.webshop.webshop:WebshopEnv",
+            kwargs={
+                **{"observation_mode": mode, "split": split, "max_turns": 15},
+                **{"error_tolerance": 15, "format_error_reward": FORMAT_ERROR},
+            },
+            extra="webshop",
+            reward_range=WEBSHOP_REWARDS,
+            description="Buy a product that meets an instruction in the published shop; needs its data in $GEM_DATA.",
+        )
+        for split in ("train", "test")
+        for mode in ("html", "text", "text_rich")
     ),
     _shipped(
         "code:Mini",
