@@ -240,6 +240,8 @@ HOMES = {
     "sympy": ["graders", "envs"],
     "tantivy": ["tools.search_engine"],
     "snowballstemmer": ["tools.search_engine"],
+    "spacy": ["envs.webshop.nouns"],
+    "rapidfuzz": ["envs.webshop.rewards"],
     "tensorboard": ["rl.mirrors"],
     "tokenizers": ["rl", "conversation", "viewer"],
     "torch": ["rl", "integrations.areal"],
