@@ -236,7 +236,7 @@ def _same_choice(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Ver
         if is_value and not isinstance(value, Word):
             return compare(read(chosen[1]), read(text))
         return value is None or value not in [read(listed[other]).value for other in listed if other != letter]
-    return compare(answer, read(text)) if text else None
+    return compare(answer, read(text), "" if choice_of(text) else question) if text else None
 
 
 def _asked(value: Value, question: str) -> Value:

@@ -32,15 +32,29 @@ _KINDS: tuple[tuple[str, dict[str, int] | None], ...] = (  # words after "find t
 )
 _KIND = re.compile("|".join(rf"\b(?P<k{i}>{words})\b" for i, (words, _) in enumerate(_KINDS)), re.IGNORECASE)
 _ASKING = re.compile(r"\b(?:what(?: is| are| was)?|find|compute|calculate|determine|give|how|express)\b", re.IGNORECASE)
+_ASKS_NUMBER = re.compile(  # $m+n$, or $0.3\times 0.04$
+    r"\b(?:find|compute|calculate|evaluate|what is|determine)(?: the (?:value|limit|sum) of)? \$(?=[^$]*[-+/!^(\\])"
+    r"(?:[^$\\]|\\(?:times|cdot|d?frac|sqrt|lim|to|infty|sum|int|log|ln|binom|sin|cos|tan|gcd|left|right|pi|,)(?![a-z]))+\$",
+    re.IGNORECASE,
+)
+_PEOPLE = re.compile(
+    r"\b(?:people|persons?|students?|m[ae]n|wom[ae]n|boys?|girls?|child|kids?|friends?|guests?|players?|passengers?|members?"
+    r"|workers?|employees?|visitors?|customers?|attend|voters?|fans?|audience|residents?|inhabitants?|population|who)\b",
+    re.IGNORECASE,
+)
+_WAYS = re.compile(
+    r"\bways?\b|arrang|permut|combin|select|choos|\bcount\b|paths?\b|possib|outcome|assign|seat|line up|order",
+    re.IGNORECASE,
+)
 _SUPPORT = {  # words of questions about quantities of a kind
-    name: re.compile(words.replace(" ", "|"), re.IGNORECASE)
+    name: re.compile("|".join(rf"\b{word}" if word[0].isalpha() else word for word in words.split()), re.IGNORECASE)
     for name, words in {
         "length": (
-            r"length distance \bfar\b tall high height wid(?:e|th) deep depth \blong\b side radi diamet "
-            r"perimeter circumference travel walk \br[au]n dr[io]ve swim rope fence position displace lens image "
+            r"length distance far\b tall high height wid(?:e|th) deep depth long\b side radi diamet "
+            r"perimeter circumference travel walk r[au]n dr[io]ve swim rope fence position displace lens image "
             r"size dimension triangle circle rectangle square polygon hexagon trapez rhombus segment chord "
-            r"sphere cube cylinder cone prism pyramid point unit apart away orbit shadow move slid jump fall "
-            r"climb edge altitude"
+            r"sphere cube cylinder cone prism pyramid point unit apart away orbit wavelength shadow move slid jump "
+            r"fall climb edge altitude"
         ),
         "area": (
             r"area surface cover region square triangle circle polygon rectangle carpet paint land field hexagon "
@@ -52,21 +66,21 @@ _SUPPORT = {  # words of questions about quantities of a kind
             r"sugar gas cup bottle bucket"
         ),
         "time": (
-            r"\blong\b \btime when durat \bold\b \bages?\b period half-li take \blast late early clock wait "
+            r"long\b time when durat old\b ages?\b period half-li take last late\b later early clock wait "
             r"until after before life finish spen[dt] fill sooner elapse hour work decay hit reach land meet "
             r"catch"
         ),
-        "mass": (r"mass weigh heav kilo \bgrams? load pound tons?\b much"),
+        "mass": (r"mass weigh heav kilo grams? milli load pound tons?\b much"),
         "dollars": (
             r"dollar cents?\b cost price pay paid earn profit money spen[dt] sale sell sold buy bought salary "
             r"income budget bill worth bank account invest interest loan owe sav(?:e|ing) charge discount tax "
-            r"tip rent fee revenue wage fund bet prize \\\$ \$\d[\d,.]*(?![\d$])(?=[\s,.;?!)]|$)"
+            r"tip rent fees?\b revenue wage fund bets? prize \\\$ \$\d[\d,.]*(?![\d$])(?=[\s,.;?!)]|$)"
         ),
         "angle": (
-            r"angle degree circ ° radian rotat \barg polar direction phase bearing inclin elevat depress "
-            r"hands?\b \barc theta turn latitude longitude spin swing tilt incidence refract"
+            r"angle degree circ ° radian rotat arg polar direction phase bearing inclin elevat depress "
+            r"hands?\b arc theta turn latitude longitude spin swing tilt incidence refract"
         ),
-        "temperature": (r"temperature warm cold cool \bhot heat gas boil freez melt degrees circ °"),
+        "temperature": (r"temperature warm cold cool hot heat gas boil freez melt degrees circ °"),
         "amount": (r"mole mol\b amount concentrat solution reacti gas"),
         "physics": (
             r"energy work heat force power pressure tension friction moment volt current resist capacit field "
@@ -100,7 +114,7 @@ def may_have_unit(unit: str, question: str) -> bool:
         times = {part for part in parts[1:] if part in UNITS}  # 6 pages per week
         return times <= units_in(question)
     if counted:
-        return re.search(r"\bhow many\b|\bnumber of\b|\bways?\b|\bcount\b|arrange", question, re.IGNORECASE) is not None
+        return (_WAYS if unit == "way" else _PEOPLE).search(question) is not None
     dimensions = {("length" if name == "unit" else name): power for name, power in dimensions_of(unit)[0]}
     kind = _asked_kind(question)
     if kind is not None and dimensions != kind:
@@ -129,6 +143,8 @@ def units_in(question: str) -> frozenset[str]:
 def _asked_kind(question: str) -> dict[str, int] | None:
     """Return the dimensions of the first quantity that the last question asks for; None if they are unknown."""
     asked = last_question(question)
+    if _ASKS_NUMBER.search(asked):
+        return {}
     verb = list(_ASKING.finditer(asked))
     match = _KIND.search(asked, verb[-1].start()) if verb else None
     if match is None:

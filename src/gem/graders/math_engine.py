@@ -47,11 +47,14 @@ _STEPS = ("floor", "ceiling", "factorial", "binomial")  # functions whose specia
 _UNREADABLE = (
     BadValue,
     ArithmeticError,
+    AssertionError,
     AttributeError,
+    LookupError,
     MemoryError,
     NotImplementedError,
     RecursionError,
     TypeError,
+    ValueError,
 )  # of sympy
 
 
@@ -280,7 +283,10 @@ def _is_zero(value: Any) -> bool | str:
     size = _size(value)
     if size > MAX_SIZE:
         return UNDECIDED
-    number = sympy_library().N(value, DIGITS + 2 * size)
+    try:
+        number = sympy_library().N(value, DIGITS + 2 * size)
+    except ValueError:  # a series that diverges at this point
+        return UNDEFINED
     if not number.is_number or not number.is_finite:
         return UNDEFINED
     return bool(abs(number) < sympy_library().Float(10) ** -(AGREEMENT + size))

@@ -47,6 +47,7 @@ _ASKS_CURVE = re.compile(
     re.IGNORECASE,
 )
 _RATIO = re.compile(r"(?P<left>[a-zA-Z]+(?:\s*:\s*[a-zA-Z]+)+)\s*=(?P<said>[^=:]+(?::[^=:]+)+)")
+_NEITHER = re.compile(r"(?:it is |the \w+ is )?neither (\w+) n?or (\w+)")
 _TIMES = r"\d+(?:\.\d+|/\d+)?|\\frac\{\d+\}\{\d+\}|\\sqrt\{\d+\}"
 _FACTOR = re.compile(
     rf"(?P<number>{_TIMES})\s*(?:times(?: as (?:much|many|large|great|big|bright|fast|long|strong|high))?|x|\\cdot)"
@@ -116,6 +117,13 @@ def factor(text: str, question: str) -> str:
     return text if match is None or not _ASKS_FACTOR.search(question) else match["number"] or match["last"]
 
 
+def neither(text: str, question: str) -> str:
+    """Neither even nor odd is neither, if the question names both."""
+    match = _NEITHER.fullmatch(re.sub(r"\\text\s*\{([^{}]*)\}", r" \1 ", text).strip(" .").casefold())
+    named = match is not None and all(re.search(rf"\b{each}\b", question.casefold()) for each in match.groups())
+    return r"\text{neither}" if named else text
+
+
 def imaginary_unit(text: str, question: str) -> str:
     """R + jX is R + iX in a question about circuits, if the text has no i of its own."""
     if not _ASKS_CIRCUIT.search(question) or re.search(r"(?<![\\a-zA-Z])i(?![a-zA-Z])", text):
@@ -123,4 +131,4 @@ def imaginary_unit(text: str, question: str) -> str:
     return re.sub(r"(?<![\\a-zA-Z_])(?<!_\{)j(?![a-zA-Z_])", "i", text)
 
 
-RULES = (abbreviation, extreme, curve_name, ratio_name, factor, imaginary_unit)
+RULES = (abbreviation, extreme, curve_name, ratio_name, factor, neither, imaginary_unit)

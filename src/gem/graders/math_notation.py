@@ -16,7 +16,8 @@ _BASE_MARK = re.compile(
 )
 _STRING = re.compile(
     r"\b(?:words?|letters?|codes?|codeword|password|strings?|spell\w*|anagram|initials|abbreviation|symbols?|encod\w+"
-    r"|decod\w+|encrypt\w*|decrypt\w*|cipher|from left to right|in (?:the )?order|ordering|finish\w*|standing in)\b",
+    r"|decod\w+|encrypt\w*|decrypt\w*|cipher|from left to right|in (?:the )?order|ordering|finish\w*|standing in"
+    r"|roman numerals?)\b",
     re.IGNORECASE,
 )
 _LISTED = re.compile(r"\\?\{?\(?[A-H]\)?(?:[,;& ]*(?:and)? ?\(?[A-H]\)?)*\\?\}?", re.IGNORECASE)
@@ -33,6 +34,8 @@ _SPAN = re.compile(
     r"|\\?\{\s*(?P<letter>[a-z])\s*(?:\\cdot)?\s*(?P<scaled>.*?)\s*(?::|\\mid|\|)\s*(?P=letter)\s*\\in\s*\\mathbb\{?\s*R\}?\s*\\?\}"
     r"|(?:all |the set of (?:all )?)?(?:real |scalar |constant )?multiples of (?P<multiples>.*)"
 )
+_MATRICES = re.compile(r"\b(?:matrix|matrices|operators|linear maps)\b", re.IGNORECASE)
+_FACTOR = re.compile(r"([A-Z])(?:\^\{?(-?\d|T|\\top)\}?)?")
 _CIRCLED = re.compile(r"(?:[①-⑳]|\(?\b\d{1,2}\b\)?|and|[ ,;、])+")
 _COLUMN = re.compile(r"\\begin\{[pb]matrix\}(.*?)\\end\{[pb]matrix\}")
 _RATIONAL = r"-?\d{1,9}(?:/[1-9]\d{0,8})?"
@@ -73,6 +76,10 @@ def same_notation(answer: str, gold: str, question: str) -> bool | None:
         return _LISTED.fullmatch(_plain(answer)) is not None and sorted(set(ours)) == sorted(set(theirs))
     if _STRING.search(question) and re.fullmatch(r"[A-Z]{2,}", gold):
         return re.sub(r"\\text|[{}\s,]|\\to|->|-", "", answer).upper() == gold
+    products = [re.sub(r"\s|\\cdot", "", each) for each in (answer, gold)]
+    if _MATRICES.search(question) and all(re.fullmatch(f"(?:{_FACTOR.pattern}){{2,}}", each) for each in products):
+        ours, theirs = (_FACTOR.findall(each) for each in products)  # AB is not BA
+        return ours == theirs
     for kind, parsed in ((r"\bgroups?\b", _groups), (r"\bdistribution\b", _distribution)):
         if re.search(kind, question) and None not in (pair := (parsed(answer), parsed(gold))):
             return pair[0] == pair[1]

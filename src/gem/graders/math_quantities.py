@@ -9,7 +9,14 @@ from fractions import Fraction
 from gem.graders.math_dimensions import may_have_unit
 from gem.graders.math_question import asked_scale, asked_unit
 from gem.graders.math_read import read
-from gem.graders.math_units import capital_unit, dimensions_of, is_known_unit, is_listed_unit, unit_as_letter
+from gem.graders.math_units import (
+    capital_unit,
+    dimensions_of,
+    is_known_unit,
+    is_listed_unit,
+    parse_unit,
+    unit_as_letter,
+)
 from gem.graders.math_values import (
     Chain,
     Clock,
@@ -123,8 +130,11 @@ def has_unit(value: Value) -> bool:
 
 def has_possible_units(value: Value, question: str) -> bool:
     """Return whether the answer to a question may have the units of a value, if the reference answer has none."""
-    if asked_unit(question) is not None:
-        return True
+    if asked_unit(question) is not None:  # a listed unit is converted, a noun such as rolls is none
+        first = [re.split(r"[ */^]", unit)[0] for unit in _units_of(value)]
+        return all(
+            each in ("", "%") or is_listed_unit(each) or is_listed_unit(parse_unit(each) or each) for each in first
+        )
     return all(may_have_unit(unit, question) for unit in _units_of(value))
 
 

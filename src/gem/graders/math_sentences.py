@@ -170,7 +170,7 @@ def _adds_nothing(text: str, question: str) -> bool:
     subjects = [word for word in _WORD.findall(text) if word in names]
     return (
         subjects[:1] in ([], names[:1])
-        and not re.search(r"[^\w\s'.,:]", text)
+        and not re.search(r"[^\w\s'.,:]|\d", text)
         and all(
             (_FILLING.fullmatch(word) and not _CHANGING.fullmatch(word))
             or (
