@@ -7,6 +7,7 @@ python benchmarks/wiki.py --seeds 50       fewer games and questions
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import time
 import tracemalloc
@@ -53,10 +54,32 @@ def print_worlds() -> None:
     assert kept.graph and kept.linked_from
     size = tracemalloc.get_traced_memory()[0] / 2**20
     tracemalloc.stop()
+    facts, links = 1e3 * (built - start), 1e3 * (linked - built)
     print(
-        f"A world: {1e3 * (built - start):.0f} ms for the facts, {1e3 * (linked - built):.0f} ms for the links of all"
+        f"A world of {len(kept.graph):,} articles: {facts:.0f} ms for the facts, {links:.0f} ms for the graph, ", end=""
     )
-    print(f"{len(kept.graph):,} articles, {size:.1f} MiB.\n")
+    print(f"{size:.1f} MiB.")
+    env, resets = WikiGameEnv(level=3, max_turns=15), []
+    play_at_random(env)  # builds the worlds, and writes the pages that are read again
+    for seed in range(100):
+        start = time.process_time()
+        env.reset(seed=seed)
+        resets.append(time.process_time() - start)
+    start = time.process_time()
+    steps = play_at_random(env)
+    step = (time.process_time() - start - sum(resets)) / steps
+    print(f"A game of level 3: reset {1e3 * statistics.median(resets):.1f} ms, step {1e6 * step:.0f} us.\n")
+
+
+def play_at_random(env: WikiGameEnv) -> int:
+    """Play 100 games. Returns the number of steps."""
+    steps = 0
+    for seed in range(100):
+        env.reset(seed=seed)
+        while not env.over:
+            env.step(env.sample_random_action())
+            steps += 1
+    return steps
 
 
 def print_game(seeds: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -150,45 +149,40 @@ def test_training_and_testing_play_different_worlds():
     assert worlds["train"] == set(range(8)) and worlds["test"] == {8, 9}
 
 
-def test_crawling_observations_rebuilds_the_graph_and_its_distances():
+def crawl(world):
+    """Return the graph of a world, from the observations of one game without an end."""
     env = WikiGameEnv(max_turns=1_000_000, variant="eidetic", page_summary_length=(0, "words"))
     env.reset(seed=0)
-    source = encyclopedia(0)
-    first = source.world.titles[0]
-    env.state = replace(env.state, world=0, path=(first,), named=first, target="no such page", seen=())
+    first = encyclopedia(world).world.titles[0]
     env._page = None
+    env.state = State(world, "no such page", 0, (first,), first, env.links_per_page)
     env.state = env._with_seen(env.state)
-    region = [page for page in source.graph if source.world.region_of(source.entity(page)) == 0][:60]
-
-    found, names, queue = {}, {}, [first]
-    seen = set()
+    listed, titles, queue = {}, {}, [first]
     observation = env.board()
-    while queue:
-        title = queue.pop(0)
-        if found:
-            observation = env.step(rf"\boxed{{{title.upper()}}}").observation
+    for link in queue:
+        if link != first:
+            observation = env.step(rf"\boxed{{{link}}}").observation
         head, _, links = observation.rpartition("\nLinks")
-        page = head.rpartition("\nPage: ")[2].removeprefix("Page: ").partition(" (redirected")[0]
-        names[title] = page
-        found[page] = boxes(links)
-        for link in found[page]:
-            if link not in seen and (link in region or source.get_page(link).title in region):
-                seen.add(link)
-                queue.append(link)
-    assert len(found) >= len(region) - 1
-    for page, links in found.items():
-        assert tuple(dict.fromkeys(source.get_page(link).title for link in links)) == source.graph[page]
+        titles[link] = head.rpartition("Page: ")[2].partition(" (redirected")[0]
+        listed[titles[link]] = boxes(links)
+        queue += [other for other in dict.fromkeys(boxes(links)) if other not in titles and other not in queue]
+    return {title: tuple(dict.fromkeys(titles[link] for link in links)) for title, links in listed.items()}
 
 
-def test_stored_distances_are_those_of_a_search_over_the_observed_links():
-    source = encyclopedia(1)
-    crawled = {
-        title: tuple(source.get_page(link).title for link in page.links) for title, page in source.pages().items()
-    }
-    for target in source.world.titles[::300]:
-        inward = distances(target, source.linked_from.__getitem__)
-        for start in source.world.titles[::400]:
-            assert distances(start, crawled.__getitem__)[target] == inward[start]
+def test_crawling_the_observations_of_a_world_rebuilds_its_graph_and_every_stored_distance():
+    graph, env = crawl(0), WikiGameEnv(level=3)
+    assert graph == encyclopedia(0).graph
+    tasks = 0
+    for seed in range(40):
+        env.reset(seed=seed)
+        if env.state.world == 0:
+            tasks += 1
+            assert distances(env.state.path[0], graph.__getitem__)[env.state.target] == env.state.turns
+    assert tasks
+    for target in list(graph)[::400]:
+        for start, distance in distances(target, encyclopedia(0).linked_from.__getitem__).items():
+            if start in list(graph)[::200]:
+                assert distances(start, graph.__getitem__)[target] == distance
 
 
 @pytest.mark.slow

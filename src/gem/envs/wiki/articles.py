@@ -67,7 +67,7 @@ _OUTCOME = (
 
 
 class Articles(BaseWikiTrawler):
-    """The pages of one world of our own. An article is written when it is read.
+    """The pages of one world of our own. An article is written when it is read, and kept.
 
     Args:
         world: number of the world. gem uses 0 to 7 for training, and 8 and 9 for testing.
@@ -77,7 +77,7 @@ class Articles(BaseWikiTrawler):
     """
 
     def __init__(self, world: int = 0) -> None:
-        super().__init__(url=f"gem:encyclopedia/{world}", query_delay_ms=0)
+        super().__init__(url=f"gem:encyclopedia/{world}", query_delay_ms=0, query_use_cache=True)
         self.world = build_world(world)
         titles, aliases = self.world.titles, self.world.aliases
         self._numbers = {title_key(title): entity for entity, title in enumerate(titles)}
@@ -94,12 +94,24 @@ class Articles(BaseWikiTrawler):
     def random(self, rng: random.Random | None = None) -> str:
         return (rng or random.Random()).choice(self.world.titles)
 
-    @cached_property
+    @property
     def graph(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
         """Title → titles of the linked pages, after redirects, for all pages."""
-        titles = self.world.titles
-        linked = {title: (self._numbers[title_key(link)] for link in self.pages()[title].links) for title in titles}
-        return {title: tuple(dict.fromkeys(titles[entity] for entity in linked[title])) for title in titles}
+        return self._measured[0]
+
+    @property
+    def most_links(self) -> int:
+        """The greatest number of links of a page."""
+        return self._measured[1]
+
+    @cached_property
+    def _measured(self) -> tuple[Mapping[str, tuple[str, ...]], int]:
+        titles, graph, most = self.world.titles, {}, 0
+        for entity, title in enumerate(titles):
+            links = read_markup(title, article(self.world, entity)).links
+            most = max(most, len(links))
+            graph[title] = tuple(dict.fromkeys(titles[self._numbers[title_key(link)]] for link in links))
+        return graph, most
 
     @cached_property
     def linked_from(self) -> Mapping[str, tuple[str, ...]]:

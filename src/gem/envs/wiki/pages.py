@@ -9,14 +9,12 @@ from __future__ import annotations
 import random
 import re
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from gem._internal.text import shorten
 from gem.errors import BadValue
-
-CACHED_PAGES = 4096  # maximum number of pages that a source keeps if its cache is in use
 
 # What a chat template or the parser of actions could read in the text of a page: <|im_end|>, <s>, [INST], <tool_call>,
 # <PREV_PAGE>, \boxed. A zero-width space breaks it.
@@ -51,6 +49,7 @@ class BaseWikiTrawler(ABC):
         BadValue: query_delay_ms is negative or max_query_attempts is not positive.
     """
 
+    cached_pages: int = 4096  # number of pages after which the cache is emptied
     graph: Mapping[str, tuple[str, ...]] | None = None  # title → titles of the linked pages after redirects, if known
 
     def __init__(
@@ -67,7 +66,7 @@ class BaseWikiTrawler(ABC):
             )
         self.url, self.query_delay_ms, self.max_query_attempts = url, query_delay_ms, max_query_attempts
         self.query_use_cache = query_use_cache
-        self._cache: OrderedDict[str, WikiPage | None] = OrderedDict()
+        self._cache: dict[str, WikiPage | None] = {}
 
     def get_page(self, page_name: str) -> WikiPage | None:
         """Return the page with a title, after redirects, or None if there is none.
@@ -75,15 +74,14 @@ class BaseWikiTrawler(ABC):
         Raises:
             ToolError: the source cannot be read.
         """
-        key = title_key(page_name)
-        if key in self._cache:
-            self._cache.move_to_end(key)
-            return self._cache[key]
+        key, cache = title_key(page_name), self._cache
+        if key in cache:  # entries are never removed, so that threads can share the cache without a lock
+            return cache[key]
         page = self.read_page(page_name)
         if self.query_use_cache:
-            self._cache[key] = page
-            if len(self._cache) > CACHED_PAGES:
-                self._cache.popitem(last=False)
+            cache[key] = page
+            if len(cache) > self.cached_pages:
+                self.empty_cache()
         return page
 
     @abstractmethod
@@ -99,7 +97,7 @@ class BaseWikiTrawler(ABC):
         """
 
     def empty_cache(self) -> None:
-        self._cache.clear()
+        self._cache = {}
 
     def close(self) -> None:  # noqa: B027  a source without files has nothing to close
         """Close files and connections."""
@@ -116,6 +114,7 @@ def plain_text(text: str) -> str:
     return _MARKS.sub(lambda match: f"{match[0]}\u200b", text)
 
 
+@lru_cache(maxsize=16_384)  # a step shows up to 50 titles
 def shown(title: str) -> str:
     """Return a title as it is shown: safe inside a box."""
     return plain_text(title).replace("{", "(").replace("}", ")")

@@ -50,6 +50,8 @@ def draw_task(source: Articles, level: Difficulty, rng: random.Random, links_per
         ]
         if starts:
             first = rng.choice(starts)
+            if source.most_links <= links_per_page:
+                return first, target, away[first]
             return first, target, turns_of(source, first, target, links_per_page)
 
 
