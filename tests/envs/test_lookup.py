@@ -17,12 +17,23 @@ def test_the_oracle_answers_right_and_a_wrong_answer_ends_the_episode():
         observation, _ = env.reset()
         answer = Oracle(env).act(observation)
         assert env.spawn(same_state=True).step(answer).reward == 1.0
-        wrong = (env.look_up(env.state.drawer) + 1) % 10
-        step = env.step(rf"\boxed{{{wrong}}}")
+        wrong = (env.look_up(env.state.asked) + 1) % 10
+        step = env.step(rf"\boxed{{{env.state.asked}:{wrong}}}")
         assert step.terminated and step.reward == 0.0 and step.info["stop_reason"] == "lost"
 
 
-def test_drawers_must_have_a_letter_each():
-    assert LookupEnv(drawers=26).look_up_keys()[-1] == "z"
-    with pytest.raises(BadValue, match="drawers must be from 1 to 26, got 27"):
-        LookupEnv(drawers=27)
+@pytest.mark.parametrize("answer", [r"\boxed{7}", r"\boxed{%s:7}", r"\boxed{%s:77}", r"\boxed{:7}"])
+def test_an_answer_that_does_not_name_the_drawer_cannot_be_read(answer: str):
+    with gem.make("tool:Lookup", seed=2) as env:
+        env.reset()
+        other = str((int(env.state.asked) + 1) % 10)
+        step = env.step(answer.replace("%s", other if answer.endswith(":7}") else env.state.asked))
+        assert step.terminated and step.reward == -0.1 and step.info["invalid"] == "no_action"
+
+
+def test_the_drawers_of_an_episode_have_different_digits_as_names():
+    env = LookupEnv(drawers=10)
+    env.reset(seed=0)
+    assert sorted(env.look_up_keys()) == list("0123456789") and env.state.asked in env.rules()
+    with pytest.raises(BadValue, match="drawers must be from 1 to 10, got 11"):
+        LookupEnv(drawers=11)

@@ -10,8 +10,8 @@ from gem.tools.lookup_tool import LookupTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 
-def wrapped(**options):
-    return ToolEnvWrapper(gem.make("tool:Lookup", seed=5), [LookupTool], **options)
+def wrapped(drawers=1, **options):
+    return ToolEnvWrapper(gem.make("tool:Lookup", seed=5, drawers=drawers), [LookupTool], **options)
 
 
 def test_the_tool_shows_the_digit_and_the_answer_pays():
@@ -21,14 +21,15 @@ def test_the_tool_shows_the_digit_and_the_answer_pays():
         shown = env.step(f"<lookup>{drawer}</lookup>").observation
         copy = env.spawn(same_state=True)
         for each in (env, copy):
-            assert each.step(rf"\boxed{{{int(shown)}}}").reward == 1.0
+            assert each.step(rf"\boxed{{{drawer}:{int(shown)}}}").reward == 1.0
 
 
 def test_an_unknown_drawer_is_an_error_that_the_agent_sees():
     with wrapped() as env:
         env.reset()
         step = env.step("<lookup>z</lookup>")
-        assert step.info["invalid"] == "bad_arguments" and not step.terminated
+        assert step.observation == "There is no entry 'z'." and step.info["tool_faults"] == {"error": 1}
+        assert not step.terminated
 
 
 def test_an_environment_without_a_table_is_refused():
@@ -37,13 +38,13 @@ def test_an_environment_without_a_table_is_refused():
 
 
 def test_half_of_the_random_actions_are_random_calls_while_calls_are_left():
-    with wrapped(max_tool_uses=3) as env:
+    with wrapped(drawers=4, max_tool_uses=3) as env:
         env.reset()
         actions = [env.sample_random_action() for _ in range(400)]
         calls = [action for action in actions if action.startswith("<lookup>")]
-        assert {action[8] for action in calls} == set("abcd") and 150 < len(calls) < 250
+        assert {action[8] for action in calls} == set(env.unwrapped.look_up_keys()) and 150 < len(calls) < 250
         for _ in range(3):
-            env.step("<lookup>a</lookup>")
+            env.step(calls[0])
         assert not any("<lookup>" in env.sample_random_action() for _ in range(50))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from gem.errors import BadValue
@@ -12,7 +13,8 @@ from gem.tools.base_tool import BaseTool, Function
 class LookupTool(BaseTool):
     """Look up an entry of the environment's table, with ``<lookup>key</lookup>``.
 
-    The environment has the methods ``look_up_keys()``, a list of keys, and ``look_up(key)``, the entry or None.
+    The environment has the methods ``look_up_keys()``, the keys of this episode, and ``look_up(key)``, the entry or
+    None.
 
     Raises:
         BadValue: from ToolEnvWrapper, if the environment has no such methods.
@@ -30,9 +32,12 @@ class LookupTool(BaseTool):
             raise BadValue(f"lookup_tool needs an environment with look_up(), such as tool:Lookup, got {env!r}")
 
     def functions(self) -> list[Function]:
-        key = {"type": "string", "enum": self._env.look_up_keys()}
-        parameters = {"type": "object", "properties": {"key": key}, "required": ["key"], "additionalProperties": False}
+        properties = {"key": {"type": "string"}}
+        parameters = {"type": "object", "properties": properties, "required": ["key"], "additionalProperties": False}
         return [Function("lookup", "You can look up an entry.", parameters)]
+
+    def random_arguments(self, function: Function, rng: random.Random) -> dict[str, Any]:
+        return {"key": rng.choice(self._env.look_up_keys())}
 
     def call(self, call: ToolCall) -> ToolResult:
         key = str(call.arguments["key"])
