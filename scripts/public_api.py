@@ -67,6 +67,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "Training frameworks": (
         "Rows of datasets, and episodes as token sequences, for adapters; see docs/frameworks.md.",
         [
+            ("gem.integrations.pettingzoo", "to_pettingzoo"),
             ("gem.integrations.tasks", "EnvTask EpisodePool make_tasks"),
             ("gem.integrations.sequences", "pack_episode PackedEpisode TrainingSequence"),
         ],

@@ -203,7 +203,9 @@ CATALOGS = {"gem.envs.catalog", "gem.envs.reasoning_gym_specs", "gem.registry"}
 ANYWHERE = [""]
 HOMES = {
     # core dependencies
+    "gymnasium": ["integrations.pettingzoo"],
     "numpy": [
+        "integrations.pettingzoo",
         "_internal.json_codec",
         "evaluate",
         "rl",
@@ -252,6 +254,7 @@ HOMES = {
     "tinker_cookbook": ["integrations.tinker_cookbook"],
     "areal": ["integrations.areal"],
     "oat": ["integrations.oat"],
+    "pettingzoo": ["integrations.pettingzoo"],
     "trl": ["integrations.trl"],
     "verifiers": ["integrations.verifiers"],
     "wandb": ["rl.mirrors"],

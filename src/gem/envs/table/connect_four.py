@@ -69,6 +69,9 @@ class ConnectFourEnv(TableGame):
             return []
         return [str(column + 1) for column in range(self.columns) if position[column] == "."]
 
+    def every_move(self) -> list[str]:
+        return [str(column + 1) for column in range(self.columns)]
+
     def after(self, position: str, move: str) -> str:
         column, seat = int(move) - 1, int(position[-1])
         cells = range(column, self.rows * self.columns, self.columns)

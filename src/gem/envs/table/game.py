@@ -93,6 +93,10 @@ class TableGame(MultiAgentEnv, ABC):
         """Return the legal moves; none if the game is over."""
 
     @abstractmethod
+    def every_move(self) -> list[str]:
+        """Return all moves that can be legal in some position, in a fixed order."""
+
+    @abstractmethod
     def after(self, position: str, move: str) -> str:
         """Return the position after a legal move."""
 
@@ -144,9 +148,13 @@ class TableGame(MultiAgentEnv, ABC):
         content = last_boxed(action, self.pattern)
         return None if content is None else " ".join(content.lower().split())
 
+    def legal_moves(self) -> list[str]:
+        """Return the legal moves of the player to move; none after the end."""
+        return self.moves(self.position) if self.agents else []
+
     def sample_random_action(self) -> str:
         """Return a random legal action of the player to move."""
-        moves = self.moves(self.state.position) if self.agents else []
+        moves = self.legal_moves()
         if not moves:
             raise EpisodeOver(f"{self!r} has no running episode; call reset()")
         return rf"\boxed{{{self.action_rng.choice(moves)}}}"

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from gem.envs.table.game import OnIllegal, TableGame
 from gem.errors import BadValue
 
+HEAPS, LARGEST = 3, 7  # number and largest size of random heaps
+
 
 class NimEnv(TableGame):
     """See the module docstring for the rules, and TableGame for the other arguments.
@@ -52,7 +54,7 @@ class NimEnv(TableGame):
         super().__init__(on_illegal=on_illegal, show_legal=show_legal, max_turns=max_turns)
 
     def deal(self, rng: random.Random) -> str:
-        heaps = self.heaps or [rng.randint(1, 7) for _ in range(3)]
+        heaps = self.heaps or [rng.randint(1, LARGEST) for _ in range(HEAPS)]
         return f"{','.join(map(str, heaps))}|0"
 
     def to_move(self, position: str) -> int | None:
@@ -60,6 +62,10 @@ class NimEnv(TableGame):
 
     def moves(self, position: str) -> list[str]:
         return [f"{n} {take}" for n, heap in enumerate(_heaps(position), 1) for take in range(1, heap + 1)]
+
+    def every_move(self) -> list[str]:
+        heaps = self.heaps or [LARGEST] * HEAPS
+        return [f"{n} {take}" for n, heap in enumerate(heaps, 1) for take in range(1, heap + 1)]
 
     def after(self, position: str, move: str) -> str:
         heaps, (number, take) = _heaps(position), map(int, move.split())

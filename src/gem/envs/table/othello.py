@@ -63,6 +63,9 @@ class OthelloEnv(TableGame):
         seat = self.to_move(position)
         return [] if seat is None else self._moves(position, seat)
 
+    def every_move(self) -> list[str]:
+        return list(_CELLS)
+
     def after(self, position: str, move: str) -> str:
         seat, cell = int(position[-1]), _CELLS[move]
         cells = list(position[:-2])

@@ -71,6 +71,9 @@ class PokerEnv(TableGame):
             return ["check", "bet"]
         return ["call", "fold"] if made == self.most_bets else ["call", "raise", "fold"]
 
+    def every_move(self) -> list[str]:
+        return [move for move in _LETTERS if move != "raise" or self.most_bets > 1]
+
     def after(self, position: str, move: str) -> str:
         position += _LETTERS[move]
         rounds = position.partition("|")[2].split("/")

@@ -40,6 +40,9 @@ class TicTacToeEnv(TableGame):
             return []
         return [str(cell + 1) for cell in range(9) if position[cell] == "."]
 
+    def every_move(self) -> list[str]:
+        return [str(cell + 1) for cell in range(9)]
+
     def after(self, position: str, move: str) -> str:
         cell, seat = int(move) - 1, int(position[-1])
         return f"{position[:cell]}{self.seats[seat]}{position[cell + 1 : 9]}|{1 - seat}"
