@@ -155,7 +155,7 @@ SUB_ROWS = {
     ],
     "integrations": [
         ("sequences", "tasks", "versions"),
-        ("areal", "oat", "tinker", "tinker_cookbook", "trl", "verifiers"),
+        ("areal", "oat", "pettingzoo", "tinker", "tinker_cookbook", "trl", "verifiers"),
         ("__init__",),
     ],
     "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
