@@ -18,6 +18,7 @@ _GROUP = re.compile(r"\(([^()]*)\)")
 _POWER = re.compile(r"\^(?:\{(\d{1,3})\}|(\d))")
 _MIXED = re.compile(r"-?\d+\s*(?:(?:\\text\{\s*)?and\s*\}?\s*)?(?:\\frac\{\d+\}\{\d+\}|\s\d+/\d+)")
 _SCIENTIFIC = re.compile(r"-?[1-9](?:\.\d+)?\s*(?:\\cdot\s*10\s*\^|[eE][+-]?\d)")
+_OPTIONAL = re.compile(r"[^.?!]*\byou (?:may|can|need not|don't have to)\b[^.?!]*[.?!]?", re.IGNORECASE)
 _COMPLEX_PRODUCT = re.compile(r"\([^()]*i[^()]*\)|e\^|\\frac\{.*\}\{[^{}]*i[^{}]*\}|\\c(?:os|is)")
 
 
@@ -27,6 +28,7 @@ def has_asked_form(answer: str, gold: str, question: str) -> bool:
     Args:
         answer, gold: normalized texts.
     """
+    question = _OPTIONAL.sub("", question)
     asked = [has_form for pattern, has_form in _FORMS if question and pattern.search(question)]
     if any(has_form(gold) and not has_form(answer) for has_form in asked):
         return False

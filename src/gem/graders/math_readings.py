@@ -25,7 +25,8 @@ _LINEAR = re.compile(
     r"(?:(?P<name>[a-z]) ?= ?)?(?P<modulus>\d+)(?: ?\\cdot ?)?(?P<letter>[a-z]) ?(?P<rest>[+-] ?\d+)?"
     r"(?:[ ,(]*(?:for |where |with )*(?:(?:some |all |any |an )*integers? (?P=letter)|(?P=letter) (?:is )?an integer"
     r"|(?P=letter) ?\\in ?\\mathbb ?\{?(?P<set>[NZ])\}?(?P<plus>\^\{?\+\}?)?"
-    r"|(?P=letter) ?\\ge ?(?P<least>\d)|(?P=letter) ?= ?(?P<start>[01]), .*\.\.\.)\)?)?"
+    r"|(?:integers? )?(?P=letter) ?\\ge ?(?P<least>\d)(?: (?:an )?integer)?"
+    r"|(?P=letter) ?= ?(?P<start>[01]), .*\.\.\.)\)?)?"
 )
 _BASIS = re.compile(r"\\(?:text|hat|vec|boldsymbol|bm|mathbf)\s*\{\s*(?:\\text\{\s*)?\\?([ijk])(?:math)?\s*\}\}?")
 _TRANSPOSED = re.compile(r"[\[(]([^\[\]()]*,[^\[\]()]*)[\])]\^\{?(?:T|\\top|\\text\{T\}|\\intercal)\}?")
