@@ -154,8 +154,8 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "integrations": [
-        ("sequences", "tasks", "versions"),
-        ("areal", "oat", "pettingzoo", "tinker", "tinker_cookbook", "trl", "verifiers"),
+        ("sequences", "tasks", "turns", "versions"),
+        ("areal", "oat", "openrlhf", "pettingzoo", "tinker", "tinker_cookbook", "trl", "verifiers", "verl"),
         ("__init__",),
     ],
     "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
@@ -257,6 +257,8 @@ HOMES = {
     "pettingzoo": ["integrations.pettingzoo"],
     "trl": ["integrations.trl"],
     "verifiers": ["integrations.verifiers"],
+    "verl": ["integrations.verl"],
+    "openrlhf": ["integrations.openrlhf"],
     "wandb": ["rl.mirrors"],
     "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],
 }
