@@ -155,7 +155,7 @@ SUB_ROWS = {
     ],
     "integrations": [
         ("sequences", "tasks", "turns", "versions"),
-        ("areal", "oat", "openrlhf", "pettingzoo", "tinker", "tinker_cookbook", "trl", "verifiers", "verl"),
+        ("areal", "oat", "openrlhf", "pettingzoo", "rl2", "tinker", "tinker_cookbook", "trl", "verifiers", "verl"),
         ("__init__",),
     ],
     "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
