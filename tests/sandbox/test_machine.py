@@ -333,3 +333,47 @@ def test_another_level_is_refused_with_the_way_out(sandbox):
 
 def test_the_report_names_machines(sandbox):
     assert sandbox.report().machines.startswith("a private root")
+
+
+# ---- programs outside the shell
+
+
+def test_a_program_outside_the_shell_has_a_clean_environment(machine):
+    output(
+        machine, "export PATH=/tmp LD_PRELOAD=/tmp/x.so A=1; cd /tmp; cat() { echo forged; }; alias cat='echo forged'"
+    )
+    result = machine.run(["/bin/bash", "-c", 'cat; pwd; echo "$PATH $LD_PRELOAD$A"'], stdin=b"in\n")
+    assert (result.status, result.stdout) == (Status.OK, "in\n/home/user\n/usr/local/bin:/usr/bin:/bin \n")
+    assert machine.run(["/bin/sh", "-c", "echo x >&2; exit 3"]).exit_code == 3
+    assert output(machine, "pwd; echo $A") == "/tmp\n1\n"
+
+
+def test_output_of_a_program_outside_the_shell_is_only_its_own(machine):
+    output(machine, "(while :; do echo forged; done) & (while :; do echo forged >/proc/$$/fd/1; done) &")
+    result = machine.run(["/bin/sh", "-c", "sleep 0.1; echo mine"])
+    assert result.stdout == "mine\n"
+
+
+def test_a_program_outside_the_shell_has_limits(machine):
+    assert machine.run(["/bin/sleep", "60"], wall_s=0.3).status is Status.TIMEOUT
+    result = machine.run(["/bin/sh", "-c", "while :; do echo xxxxxxxx; done"])
+    assert result.status is Status.OUTPUT_LIMIT and len(result.stdout) == machine.limits.output_bytes
+    assert machine.run(["/bin/sh", "-c", "exec >&-; (sleep 100 &) ; exec sleep 0.1"]).status is Status.OK
+    assert machine.run(["/bin/cat"], stdin=b"x" * 300_000).stdout.startswith("xxx")
+    assert machine.run(["/bin/true"], stdin=b"x" * 300_000).status is Status.OK
+    assert machine.run(["/no/such/program"]).exit_code == 126
+
+
+def test_processes_that_a_program_outside_the_shell_leaves_are_killed(machine):
+    machine.run(["/bin/sh", "-c", "sleep 61 & sleep 0.1"])
+    assert "sleep 61" not in output(machine, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+
+
+def test_named_processes_and_their_children_survive_a_stop(machine):
+    service = "bash -c 'echo $$ > pid; while :; do sleep 0.01; date +%N > tick; done'"
+    output(machine, f"{service} & (while :; do date +%N > other; done) & sleep 0.2; kill -0 $(cat pid)")
+    machine.stop(keep=[int(machine.read("/home/user/pid"))])
+    before = machine.read("/home/user/tick"), machine.read("/home/user/other")
+    machine.sleep(0.3)
+    assert machine.read("/home/user/tick") != before[0] and machine.read("/home/user/other") == before[1]
+    assert output(machine, "echo new shell") == "new shell\n"

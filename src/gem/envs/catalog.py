@@ -323,6 +323,11 @@ SPECS: list[EnvSpec] = [
         for family, about in (
             ("Files", "find, move, rename and remove files"),
             ("Text", "grep, sed, awk, sort and join"),
+            ("Data", "CSV, JSON and SQLite"),
+            ("Git", "lost commits, bisection, squashing and merging"),
+            ("Logs", "counts, slow requests, sessions and windows of time"),
+            ("Build", "Makefiles and build scripts, checked with other inputs"),
+            ("Archive", "archives, backups and checksums"),
         )
     ),
     EnvSpec(

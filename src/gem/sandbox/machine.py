@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -82,8 +82,32 @@ class Machine(ABC):
         """
 
     @abstractmethod
-    def stop(self) -> None:
-        """Kill every process of the machine, the shell included. Files can still be read."""
+    def run(self, arguments: Sequence[str], *, stdin: bytes = b"", wall_s: float | None = None) -> Result:
+        """Run a program outside the shell, in the home folder, with the environment that a new machine has.
+
+        Nothing that was set in the shell has an effect on it. Processes that it leaves are killed. ``stdout`` of the
+        result has only the standard output, as far as it is at most the output limit; standard error is discarded.
+
+        Args:
+            arguments: absolute path of the program, and its arguments.
+            stdin: standard input.
+            wall_s: wall-clock seconds. None means the limit of the machine.
+
+        Raises:
+            SandboxError: if the sandbox fails, or the machine has ended.
+        """
+
+    @abstractmethod
+    def stop(self, *, keep: Iterable[int] = ()) -> None:
+        """Kill every process of the machine, the shell included. Files can still be read.
+
+        Args:
+            keep: ids of processes that stay alive, with their descendants.
+        """
+
+    @abstractmethod
+    def sleep(self, seconds: float) -> None:
+        """Let background processes compute for this many seconds of wall-clock time, at most 10."""
 
     @abstractmethod
     def get_state(self) -> dict[str, Any]:

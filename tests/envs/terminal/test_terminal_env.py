@@ -3,19 +3,36 @@
 import importlib
 import pickle
 import random
+import shutil
 
 import pytest
 
 import gem
-from gem.envs.terminal.task import CANARY, first_fault
-from gem.envs.terminal.terminal_env import FAMILIES, Oracle, TerminalEnv, _read_command
+from gem.envs.terminal.task import CANARY, first_fault, start_task
+from gem.envs.terminal.terminal_env import FAMILIES, Oracle, TerminalEnv, _read_command, require_programs
+from gem.envs.terminal.verify import verify
 from gem.errors import BadValue, EpisodeOver, SandboxError
 from gem.sandbox import Limits, get_sandbox
 from gem.sandbox.machine import HOME, FileEntry
+from gem.sandbox.zygote.probe import SHELL_PATH
 
 MODULES = [importlib.import_module(name) for name in FAMILIES.values()]
 TEMPLATES = [template for module in MODULES for template in module.TEMPLATES]
-templates = pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.__name__)
+
+
+def lacks_programs(module):
+    return any(shutil.which(name, path=SHELL_PATH) is None for name in module.PROGRAMS)
+
+
+templates = pytest.mark.parametrize(
+    "template",
+    [
+        pytest.param(template, marks=pytest.mark.skipif(lacks_programs(module), reason=f"needs {module.PROGRAMS}"))
+        for module in MODULES
+        for template in module.TEMPLATES
+    ],
+    ids=lambda template: template.__name__,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,40 +50,70 @@ def env():
         yield made
 
 
+def start(files):
+    return get_sandbox().machine(files=files, limits=Limits(wall_s=20, output_bytes=8_000))
+
+
 def fault_after(task, *commands):
-    with get_sandbox().machine(files=task.entries()) as machine:
+    with start_task(task, start) as machine:
         for command in commands:
             assert machine.exec(command).status.value in ("ok", "error")
-        machine.stop()
-        return first_fault(task, machine.entries())
+        return verify(task, machine, start)
 
 
 # ---- the tasks
 
 
-@templates
-def test_the_reference_solution_scores_1_and_doing_nothing_0(template):
-    for seed in range(20):
+def check_scores(template, seeds):
+    for seed in seeds:
         task = template(random.Random(seed), 1 + seed % 3)
         assert fault_after(task, *task.solution) == "", seed
-        start = [entry._replace(path=f"{HOME}/{entry.path}") for entry in task.entries()]
-        assert first_fault(task, start) != "", seed
+        assert fault_after(task) != "", seed
 
 
 @templates
-def test_solutions_that_are_almost_right_score_0(template):
-    for seed in range(3):
-        task = template(random.Random(seed), 1 + seed % 3)
-        assert len(task.near_misses) >= 3
-        for script in task.near_misses:
-            assert fault_after(task, script) != "", (seed, script)
+def test_the_reference_solution_scores_1_and_doing_nothing_0(template):
+    check_scores(template, [2])
+
+
+@pytest.mark.slow
+@templates
+def test_the_reference_solution_scores_1_and_doing_nothing_0_on_100_seeds(template):
+    check_scores(template, range(100))
+
+
+@templates
+def test_two_solutions_that_are_almost_right_score_0(template):
+    task = template(random.Random(1), 2)
+    assert len(task.near_misses) >= 5
+    for script in task.near_misses[:2]:
+        assert fault_after(task, script) != "", script
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@templates
+def test_solutions_that_are_almost_right_score_0(template, seed):
+    task = template(random.Random(seed), 1 + seed)
+    for script in task.near_misses:
+        assert fault_after(task, script) != "", script
 
 
 @templates
 def test_tasks_differ_and_depend_only_on_the_seed(template):
-    tasks = [template(random.Random(seed), 2) for seed in range(200)]
-    assert len({repr(sorted(task.files.items())) for task in tasks}) == 200
+    tasks = [template(random.Random(seed), 2) for seed in range(400)]
+    assert len({repr((sorted(task.files.items()), task.setup)) for task in tasks}) == 400
     assert template(random.Random(7), 2) == tasks[7]
+
+
+def test_there_are_enough_templates():
+    assert len(TEMPLATES) >= 26
+
+
+def test_a_missing_program_is_one_clear_line():
+    with pytest.raises(SandboxError, match="terminal:Git needs no-such-program, which is not in") as caught:
+        require_programs("Git", ["bash", "no-such-program"])
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
@@ -89,6 +136,8 @@ def test_links_and_unwanted_files_are_found():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_oracle_solves_an_episode(family):
+    if lacks_programs(MODULES[list(FAMILIES).index(family)]):
+        pytest.skip("a program is missing")
     with gem.make(f"terminal:{family}") as env:
         observation, _ = env.reset(seed=3)
         assert observation.startswith(env.task().instruction)

@@ -34,6 +34,8 @@ def sort_by_ending(rng: random.Random, level: int) -> TerminalTask:
             'for f in inbox/*.*; do mkdir -p "sorted/${f##*.}" && cp "$f" "sorted/${f##*.}/"; done',
             "mkdir sorted; mv inbox/*.* sorted/",
             'for f in inbox/*; do mkdir -p "sorted/${f##*.}" && mv "$f" "sorted/${f##*.}/"; done',
+            'for f in inbox/*.*; do mkdir -p "sorted/.${f##*.}" && mv "$f" "sorted/.${f##*.}/"; done',
+            "cd inbox; for f in $(ls *.*); do mkdir -p ../sorted/${f##*.}; mv $f ../sorted/${f##*.}/; done; echo > new",
         ),
     )
 
@@ -60,6 +62,7 @@ def remove_empty_files(rng: random.Random, level: int) -> TerminalTask:
             "find data -type f -empty ! -name '.*' -delete",
             "find data -type f -size -2c -delete",
             "rm -r data",
+            "find data -type f -empty -delete; echo > data/.done",
         ),
     )
 
@@ -86,6 +89,8 @@ def keep_the_newest(rng: random.Random, level: int) -> TerminalTask:
             f"cd backups && ls -t | tail -n +{keep + 2} | xargs rm",
             f"cd backups && ls -tr | tail -n +{keep + 1} | xargs rm",
             f"cd backups && ls -t | tail -n +{keep} | xargs rm",
+            f"cd backups && ls -r | tail -n +{keep + 1} | xargs rm; touch .done",
+            f"cd backups && mkdir old && ls -t | tail -n +{keep + 1} | xargs -I@ mv @ old",
         ),
     )
 
@@ -113,8 +118,11 @@ def rename_files(rng: random.Random, level: int) -> TerminalTask:
             f"find photos -maxdepth 1 -type f | while IFS= read -r f; do {rename}; done",
             f"find photos -type f | while IFS= read -r f; do {rename.replace('a-z_', 'a-z-')}; done",
             f"find photos -type f | while IFS= read -r f; do {rename.replace('A-Z ', ' ').replace('a-z_', '_')}; done",
+            f"find photos -type f | while IFS= read -r f; do {rename.replace('mv', 'cp')}; done",
+            f"find photos -type f | while IFS= read -r f; do {rename.replace('${f%/*}', 'photos')}; done",
         ),
     )
 
 
+PROGRAMS = ("find", "xargs")
 TEMPLATES = (sort_by_ending, remove_empty_files, keep_the_newest, rename_files)

@@ -1,7 +1,6 @@
-"""Terminal tasks: an instruction, files, the files that a solution leaves, and a reference solution.
+"""Terminal tasks: an instruction, files, the files that a solution leaves, checks, and a reference solution.
 
-The verifier compares files that process 1 of the machine has read after every process of the agent was killed. It runs
-in the host, so no expected content, program or result of it is ever inside the machine.
+See gem.envs.terminal.verify for how they are verified.
 """
 
 from __future__ import annotations
@@ -10,10 +9,52 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gem.sandbox.machine import FILE, HOME, LINK, FileEntry
+from gem.errors import SandboxError
+from gem.sandbox.machine import EPOCH_S, FILE, HOME, LINK, FileEntry, Machine, MachineFiles
 
 CANARY = "gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90"  # in every file of tasks; never train on such files
 MAX_LEVEL = 3
+_SET_TIMES = f"find . -depth -newermt @{EPOCH_S} -exec touch -hd @{EPOCH_S} {{}} +"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A program that runs on a copy of the files, and what it must print and write. Paths are relative to home.
+
+    Args:
+        name: what is wrong if the check fails, such as "the table of totals".
+        arguments: absolute path of the program, and its arguments.
+        stdin: standard input.
+        stdout: standard output; None if it does not matter. A missing newline at the end does not matter.
+        files: hidden files that replace or join the copied ones.
+        expected: content of files that the program must write; None for a file that must not exist.
+        only: files and folders to copy; empty for everything. Keeps out settings of the agent for the program.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    stdin: str = ""
+    stdout: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    expected: Mapping[str, str | None] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """A program that the agent starts and that must answer requests made of files. Paths are relative to home.
+
+    Args:
+        pid_file: has the id of the service's process, which is not killed before the verification.
+        requests: files that are written for it.
+        replies: content of the files that it must write.
+        seconds: time for the answer.
+    """
+
+    pid_file: str
+    requests: Mapping[str, str]
+    replies: Mapping[str, str]
+    seconds: float = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +68,9 @@ class TerminalTask:
             in a newline also matches without it.
         links: targets of the symbolic links that must exist, by path.
         complete: folders in which there may be no other files or links.
+        checks: programs whose output must be right.
+        service: a program that must be running.
+        setup: bash source that runs in the machine before the agent, to make what files alone cannot be.
         solution: commands of the reference solution.
         near_misses: scripts that almost solve the task and must score 0.
     """
@@ -38,10 +82,27 @@ class TerminalTask:
     near_misses: tuple[str, ...]
     links: Mapping[str, str] = field(default_factory=dict)
     complete: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    service: Service | None = None
+    setup: str = ""
 
     def entries(self) -> list[FileEntry]:
         listed = self.files.items()
         return [item if isinstance(item, FileEntry) else FileEntry(path, item.encode()) for path, item in listed]
+
+
+def start_task(task: TerminalTask, start: Callable[[MachineFiles], Machine]) -> Machine:
+    """Start a machine with the files of a task, and run its setup. Raises SandboxError if that fails."""
+    machine = start(task.entries())
+    try:
+        if task.setup:
+            result = machine.run(["/bin/bash", "-ec", f"{task.setup}\n{_SET_TIMES}"])
+            if not result.ok:
+                raise SandboxError(f"the setup of a task failed: {result.status} {result.stdout[-500:]!r}")
+    except BaseException:
+        machine.close()
+        raise
+    return machine
 
 
 Template = Callable[[random.Random, int], TerminalTask]
@@ -55,15 +116,8 @@ def first_fault(task: TerminalTask, found: Iterable[FileEntry]) -> str:
         found: the entries of the machine, with absolute paths.
     """
     inside = {entry.path.removeprefix(f"{HOME}/"): entry for entry in found if entry.path.startswith(f"{HOME}/")}
-    for path, text in task.expected.items():
-        entry = inside.get(path)
-        if text is None:
-            if entry is not None:
-                return f"{path} still exists"
-        elif entry is None or entry.kind != FILE:
-            return f"{path} is missing" if entry is None else f"{path} is not a regular file"
-        elif entry.content != text.encode() and entry.content != text.removesuffix("\n").encode():
-            return f"the content of {path} is wrong"
+    if fault := first_wrong_file(task.expected, inside):
+        return fault
     for path, target in task.links.items():
         entry = inside.get(path)
         if entry is None or entry.kind != LINK:
@@ -76,3 +130,24 @@ def first_fault(task: TerminalTask, found: Iterable[FileEntry]) -> str:
             if path.startswith(f"{folder}/") and entry.kind in (FILE, LINK) and not wanted:
                 return f"{path} should not exist"
     return ""
+
+
+def first_wrong_file(expected: Mapping[str, str | None], found: Mapping[str, FileEntry]) -> str:
+    """Return what is wrong with the first file whose content is not as expected, or "". None: the file must not "
+    "exist.
+    """
+    for path, text in expected.items():
+        entry = found.get(path)
+        if text is None:
+            if entry is not None:
+                return f"{path} still exists"
+        elif entry is None or entry.kind != FILE:
+            return f"{path} is missing" if entry is None else f"{path} is not a regular file"
+        elif not same_text(entry.content.decode("utf-8", "replace"), text):
+            return f"the content of {path} is wrong"
+    return ""
+
+
+def same_text(found: str, expected: str) -> bool:
+    """Whether two texts are the same, but for a newline at the end that is missing in the first."""
+    return found in (expected, expected.removesuffix("\n"))

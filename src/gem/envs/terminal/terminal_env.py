@@ -7,8 +7,9 @@ Observation  the instruction on reset; then what the command printed, between <b
 Reward       at the end, 1.0 if the files are as the task asks, else 0.0.
 Ends         terminated on <finish>, or when the machine runs out of memory; truncated after ``max_turns`` replies. At
              the turn limit the files count as well. Failing commands do not end the episode.
-Verifier     all processes of the agent are killed first. Then the files are compared in the host; the expected ones are
-             never in the machine. ``info["verifier"]`` says what is wrong.
+Verifier     all processes of the agent are killed first, except a service that the task names. Then the files are
+             compared in the host, and programs run on a copy of them in a fresh machine; what they should print is
+             never in a machine. ``info["verifier"]`` says what is wrong. Only the files in /home/user count.
 
 The shell keeps its working directory, variables and background processes. The machine has no network and starts with
 the first command.
@@ -18,20 +19,25 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gem._internal.imports import resolve
 from gem.core import Env, Info, Step, StopReason, require_text
-from gem.envs.terminal.task import MAX_LEVEL, Template, TerminalTask, first_fault
+from gem.envs.terminal.task import MAX_LEVEL, Template, TerminalTask, start_task
+from gem.envs.terminal.verify import verify
 from gem.errors import BadValue, EpisodeOver, SandboxError, did_you_mean
 from gem.parsing import first_tagged
 from gem.sandbox import Limits, Machine, Result, get_sandbox
+from gem.sandbox.machine import MachineFiles
 from gem.sandbox.zygote import ZygoteSandbox
-from gem.sandbox.zygote.probe import require_machines
+from gem.sandbox.zygote.probe import SHELL_PATH, require_machines
 
-FAMILIES = {"Files": "gem.envs.terminal.files", "Text": "gem.envs.terminal.text"}
+FAMILIES = {
+    name: f"gem.envs.terminal.{name.lower()}" for name in ("Files", "Text", "Data", "Git", "Logs", "Build", "Archive")
+}
 MAX_TIMEOUT_S = 120.0
 _FINISH = re.compile(r"<finish\s*/?>|</finish>")
 _YAML = re.compile(
@@ -54,7 +60,7 @@ class TerminalEnv(Env):
     """See the module docstring for the rules.
 
     Args:
-        family: "Files" or "Text".
+        family: "Files", "Text", "Data", "Git", "Logs", "Build" or "Archive".
         level: difficulty, 1 to 3: the number and size of files.
         max_turns: replies allowed.
         timeout: wall-clock seconds per command, unless a reply asks for another time of at most 120 s.
@@ -64,7 +70,7 @@ class TerminalEnv(Env):
 
     Raises:
         BadValue: unknown family, or a value out of range.
-        SandboxError: this machine cannot isolate a shell; the message says what is missing.
+        SandboxError: this machine cannot isolate a shell, or lacks a program; the message says what is missing.
     """
 
     state: State
@@ -94,6 +100,7 @@ class TerminalEnv(Env):
         self._live: Machine | None = None
         self._saved: Mapping[str, Any] | None = None
         require_machines(_sandbox().level)
+        require_programs(family, resolve(f"{FAMILIES[family]}:PROGRAMS"))
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
         super().reset(seed)
@@ -132,7 +139,7 @@ class TerminalEnv(Env):
 
     def _finished(self, text: str, info: Info, *, truncated: bool) -> Step:
         """Verify the files and end the episode."""
-        fault = self._verify()
+        fault = verify(self.task(), self._machine(), self._start)
         self.state = replace(self.state, over=True)
         self.close()
         text = f"{text}\nThe task is {'not ' if fault else ''}solved.".lstrip()
@@ -142,20 +149,15 @@ class TerminalEnv(Env):
         info = {**info, "verifier": fault, "stop_reason": reason}
         return Step(text, 0.0, terminated=not truncated, truncated=truncated, info=info)
 
-    def _verify(self) -> str:
-        """Return why the task is not solved, or "". Raises SandboxError if the sandbox fails."""
-        machine = self._machine()
-        try:
-            machine.stop()
-            return first_fault(self.task(), machine.entries())
-        except OSError as e:  # such as more bytes of files than the disk has
-            return f"the files cannot be read: {e.strerror or e}"
+    def _start(self, files: MachineFiles) -> Machine:
+        return _sandbox().machine(files=files, limits=self.limits)
 
     def rules(self) -> str:
         return (
             f"{self.task().instruction}\n\n"
             "You work in a shell on a Linux machine, in the folder /home/user, without a network. Write a command "
-            f"between <bash> and </bash>; I answer with its output. You have {self.max_turns} turns and "
+            f"between <bash> and </bash>; I answer with its output. Only the files in /home/user count. You have "
+            f"{self.max_turns} turns and "
             f"{self.timeout:g} seconds per command. When the task is done, write <finish>."
         )
 
@@ -173,8 +175,10 @@ class TerminalEnv(Env):
 
     def _machine(self) -> Machine:
         if self._live is None:
-            files = self.task().entries() if self._saved is None else ()
-            self._live = _sandbox().machine(files=files, limits=self.limits, state=self._saved)
+            if self._saved is None:
+                self._live = start_task(self.task(), self._start)
+            else:
+                self._live = _sandbox().machine(limits=self.limits, state=self._saved)
         return self._live
 
     def get_state(self) -> dict[str, Any]:
@@ -213,6 +217,15 @@ class Oracle:
     def act(self, observation: Any) -> str:
         turn, solution = self.env.state.turn, self.env.task().solution
         return f"<bash>{solution[turn]}</bash>" if turn < len(solution) else "<finish>"
+
+
+def require_programs(family: str, programs: Iterable[str]) -> None:
+    """Raise SandboxError, with one line, if a machine would lack programs that the tasks of a family need."""
+    if missing := [name for name in programs if shutil.which(name, path=SHELL_PATH) is None]:
+        raise SandboxError(
+            f"terminal:{family} needs {', '.join(missing)}, which is not in {SHELL_PATH}; install it with the package "
+            "manager of the system"
+        )
 
 
 def _sandbox() -> ZygoteSandbox:

@@ -45,6 +45,8 @@ def total_of_column(rng: random.Random, level: int) -> TerminalTask:
             f"awk '/{wanted}/ {{ total += $3 * $4 }} END {{ print total }}' orders.txt > total.txt",
             f"awk '$1 == \"{wanted}\" {{ total += $4 }} END {{ print total }}' orders.txt > total.txt",
             f'awk \'$1 == "{wanted}" {{ t += $3 * $4 }} END {{ print "total", t }}\' orders.txt > total.txt',
+            f"awk '$1 == \"{wanted}\" {{ total += $3 + $4 }} END {{ print total }}' orders.txt > total.txt",
+            f"awk '$1 == \"{longer}\" {{ total += $3 * $4 }} END {{ print total }}' orders.txt > total.txt",
         ),
     )
 
@@ -71,6 +73,8 @@ def most_frequent_words(rng: random.Random, level: int) -> TerminalTask:
             count + f"head -n {top} > top.txt",
             count + f"head -n {top - 1} | awk '{{ print $1, $2 }}' > top.txt",
             count + f"head -n {top} | awk '{{ print $2, $1 }}' > top.txt",
+            count.replace("tr A-Z a-z | ", "") + f"head -n {top} | awk '{{ print $1, $2 }}' > top.txt",
+            count.replace("-k1,1nr", "-k1,1n") + f"head -n {top} | awk '{{ print $1, $2 }}' > top.txt",
         ),
     )
 
@@ -100,6 +104,8 @@ def join_two_files(rng: random.Random, level: int) -> TerminalTask:
             join + " | sort > result.csv",
             "join -t '\t' -a 1 -o 1.2,2.2 <(sort people.tsv) <(sort points.tsv) | tr '\\t' ',' | sort > result.csv",
             join + " | tr '\\t' ',' | sort -r > result.csv",
+            join.replace("1.2,2.2", "2.2,1.2") + " | tr '\\t' ',' | sort > result.csv",
+            join.replace("1.2,2.2", "1.1,2.2") + " | tr '\\t' ',' | sort > result.csv",
         ),
     )
 
@@ -130,9 +136,11 @@ def change_a_setting(rng: random.Random, level: int) -> TerminalTask:
             f"sed -i 's/^host={old}$/host={new}/' conf/*.conf",
             f"sed -i 's/^host={escaped}$/host={new}/' conf/{WORDS[0]}.conf",
             f"sed -i 's/^host={escaped}$/host={new}/' conf/* notes/*",
+            f"sed -i.bak 's/^host={escaped}$/host={new}/' conf/*.conf",
         ),
         complete=("conf", "notes"),
     )
 
 
+PROGRAMS = ("awk", "sed", "join")
 TEMPLATES = (total_of_column, most_frequent_words, join_two_files, change_a_setting)

@@ -8,7 +8,7 @@ import os
 import socket
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -87,15 +87,10 @@ class ZygoteMachine(Machine):
     # ---- the contract
 
     def exec(self, command: str, *, wall_s: float | None = None) -> Result:
-        limits = self.limits if wall_s is None else replace(self.limits, wall_s=wall_s)
-        with self._busy(limits.cpu_seconds), admission().slot():
+        with self._busy(self.limits.cpu_seconds), admission().slot():
             self.listener.renew(self.output)
             start = time.monotonic()
-            self._send({"do": "exec"}, command.encode("utf-8", "surrogateescape"))
-            why, answer = self._answer(start + limits.wall_s, limited=True)
-            if why is not None:
-                self._send({"do": "cancel"})
-                _, answer = self._answer(time.monotonic() + ANSWER_S)
+            why, answer = self._limited({"do": "exec"}, command.encode("utf-8", "surrogateescape"), wall_s)
             self.listener.drain(self.output)
             kept = self.listener.captures[self.output]
             found: dict[str, Any] = {"stdout": kept.text(), "truncated": kept.truncated}
@@ -107,6 +102,21 @@ class ZygoteMachine(Machine):
             status = why or (Status.OK if code == 0 else Status.ERROR)
             return Result(status=status, exit_code=code, state_lost=not head["shell"], **found)
 
+    def run(self, arguments: Sequence[str], *, stdin: bytes = b"", wall_s: float | None = None) -> Result:
+        with self._busy(self.limits.cpu_seconds), admission().slot():
+            start = time.monotonic()
+            head = {"do": "run", "arguments": list(arguments), "limit": self.limits.output_bytes}
+            why, answer = self._limited(head, stdin, wall_s)
+            seconds = time.monotonic() - start
+            if answer is None:
+                return Result(status=self._lost(), state_lost=True, wall_s=seconds)
+            if "errno" in answer[0]:
+                raise OSError(answer[0]["errno"], answer[0]["reason"])
+            code, over = answer[0]["exit_code"], answer[0]["over"]
+            status = why or (Status.OUTPUT_LIMIT if over else Status.OK if code == 0 else Status.ERROR)
+            text = answer[1].decode("utf-8", "replace")
+            return Result(status=status, exit_code=code, stdout=text, truncated=over, wall_s=seconds)
+
     def read(self, path: str) -> bytes:
         return self._request({"do": "read", "path": path, "limit": self.limits.disk_bytes})[1]
 
@@ -116,8 +126,11 @@ class ZygoteMachine(Machine):
     def entries(self, folder: str = "/") -> list[FileEntry]:
         return list(unpack(self._pack(folder)[1]))
 
-    def stop(self) -> None:
-        self._request({"do": "stop"})
+    def stop(self, *, keep: Iterable[int] = ()) -> None:
+        self._request({"do": "stop", "keep": list(keep)})
+
+    def sleep(self, seconds: float) -> None:
+        self._request({"do": "sleep", "seconds": min(seconds, 10.0)})
 
     def get_state(self) -> dict[str, Any]:
         head, archive = self._pack("/")
@@ -144,6 +157,18 @@ class ZygoteMachine(Machine):
             if "errno" in answer[0]:
                 raise OSError(answer[0]["errno"], answer[0]["reason"])
             return answer
+
+    def _limited(
+        self, head: Mapping[str, Any], body: bytes, wall_s: float | None
+    ) -> tuple[Status | None, tuple[dict[str, Any], bytes] | None]:
+        """Send a request and cancel it at a limit. Returns the limit or None, and the answer, None if there is none."""
+        self._send(head, body)
+        deadline = time.monotonic() + (self.limits.wall_s if wall_s is None else wall_s)
+        why, answer = self._answer(deadline, limited=True)
+        if why is not None:
+            self._send({"do": "cancel"})
+            _, answer = self._answer(time.monotonic() + ANSWER_S)
+        return why, answer
 
     @contextlib.contextmanager
     def _busy(self, cpu_s: float) -> Iterator[None]:

@@ -16,7 +16,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from gem.sandbox.machine_protocol import (
@@ -76,6 +76,7 @@ class Init:
         os.close(channel)
         self.folder, self.exports, self.variables, self.bash = folder, exports, variables, shell
         self.shell, self.status = 0, 0  # process id of the shell, 0 without one; its exit code
+        self.program, self.program_status = 0, 0  # the same for do_run
         woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.woken = fcntl.fcntl(woken, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD)
         self.waker = fcntl.fcntl(waker, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD)
@@ -131,12 +132,42 @@ class Init:
         head = {"folder": self.folder, "exports": self.exports, "jobs": [name for pid in jobs if (name := _name(pid))]}
         self._send(head, pack(read_entries(folder, limit=limit)))
 
-    def do_stop(self, body: bytes) -> None:
-        """Kill every other process of the machine."""
+    def do_run(self, stdin: bytes, arguments: list[str], limit: int) -> None:
+        """Run a program with the first environment. Answers with its exit code and at most ``limit`` bytes of output.
+
+        The output arrives through a pipe of its own, so that no other process can write to it.
+        """
+        before = _processes()
+        source, writer = self._pipe(writes=True)
+        reader, target = self._pipe(writes=False)
+        ours = {writer, reader}
+        try:
+            try:
+                if (pid := os.fork()) == 0:
+                    self._become_program(arguments, source, target)
+                self.program = pid
+            finally:
+                os.close(source)
+                os.close(target)
+            output = self._communicate(writer, stdin, reader, limit, ours)
+            self._kill_new(before)
+        finally:
+            for fd in ours:
+                os.close(fd)
+        over = len(output) > limit
+        self._send({"exit_code": self.program_status, "over": over}, bytes(output[:limit]))
+
+    def do_sleep(self, body: bytes, seconds: float) -> None:
+        time.sleep(seconds)
+        self._send({})
+
+    def do_stop(self, body: bytes, keep: list[int]) -> None:
+        """Kill every other process of the machine, except those in ``keep`` and their descendants."""
         deadline = time.monotonic() + STOP_S
-        while len(_processes()) > 1:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(-1, signal.SIGKILL)
+        while victims := _processes() - _with_descendants(keep) - {os.getpid()}:
+            for pid in victims if keep else {-1}:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self._reap()
             if time.monotonic() > deadline:
                 raise OSError(errno.ETIMEDOUT, "killed processes did not end")
@@ -245,28 +276,79 @@ class Init:
         if self.shell:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.shell, signal.SIGKILL)
-            while self.shell:
-                self._reap(wait=True)
+            self._reap(self.shell)
         self._start_shell()
+
+    def _become_program(self, arguments: list[str], source: int, target: int) -> NoReturn:
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            os.chdir(self.variables["HOME"])
+            os.dup2(source, 0)
+            os.dup2(target, 1)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            os.execve(arguments[0], arguments, self.variables)
+        finally:
+            os._exit(126)
+
+    def _communicate(self, writer: int, rest: bytes, reader: int, limit: int, ours: set[int]) -> bytearray:
+        """Feed the program and collect its output until it exits, is cancelled or exceeds the limit.
+
+        Closes its ends of the pipes, which are in ``ours``, at the end of the input and of the output.
+        """
+        output = bytearray()
+        while self.program:
+            if not rest and writer in ours:
+                ours.remove(writer)
+                os.close(writer)
+            poll = select.poll()
+            for fd in {reader, writer} & ours:
+                poll.register(fd, select.POLLIN if fd == reader else select.POLLOUT)
+            for fd in (self.woken, self.channel.fileno()):
+                poll.register(fd, select.POLLIN)
+            ready = dict(poll.poll())
+            if writer in ready:
+                try:
+                    rest = rest[os.write(writer, rest) :]
+                except BrokenPipeError:
+                    rest = b""
+            if reader in ready and not _read_into(output, reader, limit):
+                ours.remove(reader)
+                os.close(reader)
+            cancelled = self.channel.fileno() in ready
+            if cancelled and self._receive() is None:
+                os._exit(0)
+            if cancelled or len(output) > limit:
+                os.kill(self.program, signal.SIGKILL)
+                self._reap(self.program)
+            elif self.woken in ready:
+                self._reap()
+        if reader in ours:
+            _read_into(output, reader, limit)
+        return output
 
     def _kill_new(self, before: set[int]) -> None:
         for pid in _processes() - before - {os.getpid(), self.shell}:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _reap(self, *, wait: bool = False) -> None:
+    def _reap(self, waited: int = 0) -> None:
+        """Collect the processes that have ended; first wait for one if its id is given."""
         with contextlib.suppress(BlockingIOError):
             os.read(self.woken, 4096)
         with contextlib.suppress(ChildProcessError):
             while True:
-                pid, status = os.waitpid(self.shell if wait else -1, 0 if wait else os.WNOHANG)
+                pid, status = os.waitpid(waited or -1, 0 if waited else os.WNOHANG)
                 if pid == 0:
                     return
+                code = os.waitstatus_to_exitcode(status)
+                code = code if code >= 0 else 128 - code
                 if pid == self.shell:
-                    code = os.waitstatus_to_exitcode(status)
-                    self.shell, self.status = 0, code if code >= 0 else 128 - code
-                    if wait:
-                        return
+                    self.shell, self.status = 0, code
+                elif pid == self.program:
+                    self.program, self.program_status = 0, code
+                waited = 0
 
     # ---- messages
 
@@ -294,6 +376,34 @@ class Init:
 
 def _processes() -> set[int]:
     return {int(name) for name in os.listdir("/proc") if name.isdecimal()}
+
+
+def _with_descendants(pids: Iterable[int]) -> set[int]:
+    """Return the ids of processes and of their live descendants."""
+    found = set(pids)
+    if not found:
+        return found
+    parents = {pid: parent for pid in _processes() if (parent := _parent(pid))}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def _parent(pid: int) -> int:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[1])
+    return 0
+
+
+def _read_into(output: bytearray, fd: int, limit: int) -> bool:
+    """Append what a pipe holds, until there are more than ``limit`` bytes. Returns False at the end of file."""
+    with contextlib.suppress(BlockingIOError):
+        while len(output) <= limit:
+            part = os.read(fd, 1 << 16)
+            if not part:
+                return False
+            output += part
+    return True
 
 
 def _name(pid: int) -> str:
