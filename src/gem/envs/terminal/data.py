@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 from gem.envs.terminal.task import Check, TerminalTask
 from gem.envs.terminal.text import NAMES, WORDS
@@ -50,18 +51,18 @@ def select_from_json(rng: random.Random, level: int) -> TerminalTask:
     """List the people of a JSON file that fulfil two conditions."""
     names = rng.sample(NAMES, 6 + 6 * level)
     cities = rng.sample(CITIES, 3)
-    people = [
+    people: list[dict[str, Any]] = [
         {"name": name, "age": rng.randint(16, 70), "address": {"city": rng.choice(cities), "birthplace": cities[0]}}
         for name in names
     ]
-    limit = sorted(person["age"] for person in people)[len(people) // 3]  # type: ignore[type-var]
+    limit = sorted(person["age"] for person in people)[len(people) // 3]
     people[0] = {"name": names[0], "age": limit, "address": {"city": cities[0], "birthplace": cities[1]}}
     people[1] = {"name": names[1], "age": limit + 1, "address": {"city": cities[0], "birthplace": cities[1]}}
     people[2] = {"name": names[2], "age": limit - 1, "address": {"city": cities[0], "birthplace": cities[0]}}
     people[3] = {"name": names[3], "age": limit + 2, "address": {"city": cities[1], "birthplace": cities[0]}}
     rng.shuffle(people)
     found = sorted(
-        (p for p in people if p["age"] >= limit and p["address"]["city"] == cities[0]),  # type: ignore[operator,index]
+        (p for p in people if p["age"] >= limit and p["address"]["city"] == cities[0]),
         key=lambda p: str(p["name"]),
     )
     text = json.dumps(people, indent=1) + "\n"
@@ -179,7 +180,7 @@ def load_json_into_a_database(rng: random.Random, level: int) -> TerminalTask:
     files: dict[str, str] = {}
     rows = []
     for station in rng.sample(WORDS, 1 + level):
-        lines = []
+        lines: list[str] = []
         for day in sorted(rng.sample(range(1, 29), 4 + 2 * level)):
             value = None if rng.random() < 0.3 and lines else rng.randint(-200, 400) / 10
             lines.append(json.dumps({"day": f"2024-03-{day:02d}", "value": value}))
