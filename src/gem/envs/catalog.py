@@ -326,8 +326,10 @@ SPECS: list[EnvSpec] = [
             ("Data", "CSV, JSON and SQLite"),
             ("Git", "lost commits, bisection, squashing and merging"),
             ("Logs", "counts, slow requests, sessions and windows of time"),
+            ("Processes", "parallel jobs, signals, locks and a service"),
             ("Build", "Makefiles and build scripts, checked with other inputs"),
             ("Archive", "archives, backups and checksums"),
+            ("Mixed", "several of these in one task"),
         )
     ),
     EnvSpec(

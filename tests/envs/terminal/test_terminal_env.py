@@ -107,7 +107,7 @@ def test_tasks_differ_and_depend_only_on_the_seed(template):
 
 
 def test_there_are_enough_templates():
-    assert len(TEMPLATES) >= 26
+    assert len(TEMPLATES) >= 30
 
 
 def test_a_missing_program_is_one_clear_line():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gem.envs.terminal.task import Check, Service, TerminalTask
+from gem.envs.terminal.task import HiddenCheck, RequiredService, TerminalTask
 from gem.envs.terminal.verify import verify
 from gem.errors import SandboxError
 from gem.sandbox import Limits, get_sandbox
@@ -45,7 +45,7 @@ def task(**options):
     )
 
 
-SUM = Check(
+SUM = HiddenCheck(
     name="sum.sh",
     arguments=("/bin/bash", "sum.sh"),
     files={"numbers.txt": "3\n4\n"},
@@ -76,7 +76,7 @@ def test_a_wrong_result_of_a_check_names_it(script, reason):
 
 
 def test_only_the_named_files_are_copied_for_a_check():
-    check = Check(name="ls", arguments=("/bin/ls", "-A"), stdout="a\n", only=("a",))
+    check = HiddenCheck(name="ls", arguments=("/bin/ls", "-A"), stdout="a\n", only=("a",))
     assert fault(task(checks=(check,)), "touch a ab .gitconfig /etc/ld.so.preload") == ""
 
 
@@ -88,7 +88,7 @@ def test_a_check_without_a_result_is_repeated_and_then_the_files_are_the_cause()
 
 
 def test_files_that_cannot_be_copied_are_the_cause():
-    check = Check(name="c", arguments=("/bin/true",), files={"folder/hidden": "x"})
+    check = HiddenCheck(name="c", arguments=("/bin/true",), files={"folder/hidden": "x"})
     assert "twice" in fault(task(checks=(check,)), "echo > folder")
 
 
@@ -102,7 +102,7 @@ def test_a_failure_of_the_sandbox_is_no_verdict():
         verify(task(checks=(SUM,)), machine, broken)
 
 
-SERVICE = Service(
+SERVICE = RequiredService(
     pid_file="run/pid", requests={"in/a": "hello\n", "in/b": "you\n"}, replies={"out/a": "HELLO\n", "out/b": "YOU\n"}
 )
 LOOP = (

@@ -12,7 +12,7 @@ import random
 import tarfile
 from collections.abc import Mapping
 
-from gem.envs.terminal.task import Check, TerminalTask
+from gem.envs.terminal.task import HiddenCheck, TerminalTask
 from gem.envs.terminal.text import NAMES, WORDS
 from gem.sandbox.machine import EPOCH_S, FileEntry
 
@@ -52,7 +52,7 @@ def nested_archives(rng: random.Random, level: int) -> TerminalTask:
         files={"outer.tar": FileEntry("outer.tar", outer)},
         expected={"found.txt": secret},
         checks=(
-            Check(
+            HiddenCheck(
                 name="outer.tar",
                 arguments=("/usr/bin/env", "sha256sum", "outer.tar"),
                 stdout=f"{hashlib.sha256(outer).hexdigest()}  outer.tar\n",
@@ -98,7 +98,7 @@ def selective_backup(rng: random.Random, level: int) -> TerminalTask:
         expected=files,
         complete=("site",),
         checks=(
-            Check(
+            HiddenCheck(
                 name="backup.tar.gz",
                 arguments=("/bin/sh", "-c", listing + show),
                 stdout="".join(f"{path}\n" for path in kept) + "\n" + contents,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from gem.envs.terminal.task import Check, TerminalTask
+from gem.envs.terminal.task import HiddenCheck, TerminalTask
 from gem.envs.terminal.text import NAMES, WORDS
 
 _SHELL = ("/bin/sh", "-c")
@@ -30,7 +30,7 @@ def missing_prerequisite(rng: random.Random, level: int) -> TerminalTask:
 
     steps = "touch -d @0 data/*; touch -d @100 report.txt; cp new/$p.txt data; make -s; cp report.txt after-$p.txt"
     checks = (
-        Check(
+        HiddenCheck(
             name="make after a change",
             arguments=(*_SHELL, f"make -s; for p in {' '.join(parts)}; do {steps}; done"),
             files={path.replace("data", "new"): text for path, text in hidden.items()},
@@ -39,12 +39,12 @@ def missing_prerequisite(rng: random.Random, level: int) -> TerminalTask:
                 for number, part in enumerate(parts)
             },
         ),
-        Check(
+        HiddenCheck(
             name="make without a change",
             arguments=(*_SHELL, "make -s && touch -d @0 report.txt data/* && make -q; echo $?"),
             stdout="0\n",
         ),
-        Check(
+        HiddenCheck(
             name="make clean",
             arguments=(*_SHELL, "make -s; make -s clean"),
             expected={"report.txt": None, **files},
@@ -84,14 +84,14 @@ def write_a_makefile(rng: random.Random, level: int) -> TerminalTask:
     first = {path: text for path, text in results.items() if extra not in path}
     first_name = shown[0]
     checks = (
-        Check(name="make", arguments=(*_SHELL, "rm -rf out; make -s"), expected=first),
-        Check(
+        HiddenCheck(name="make", arguments=(*_SHELL, "rm -rf out; make -s"), expected=first),
+        HiddenCheck(
             name="make with another file",
             arguments=(*_SHELL, "rm -rf out; make -s -j4"),
             files={f"src/{extra}.{ending}": texts[extra]},
             expected=results,
         ),
-        Check(
+        HiddenCheck(
             name="make after a change",
             arguments=(
                 *_SHELL,
@@ -100,7 +100,7 @@ def write_a_makefile(rng: random.Random, level: int) -> TerminalTask:
             ),
             expected={path: text if path == f"out/{first_name}.up" else "kept\n" for path, text in first.items()},
         ),
-        Check(
+        HiddenCheck(
             name="make clean",
             arguments=(*_SHELL, "make -s && make -s clean"),
             expected={**dict.fromkeys(first), **files},
@@ -167,21 +167,21 @@ def repair_a_script(rng: random.Random, level: int) -> TerminalTask:
         return "".join(f"{page}: {pages[f'pages/{page}'].count(chr(10))}\n" for page in ordered)
 
     checks = (
-        Check(name="build.sh", arguments=("/bin/sh", "build.sh"), expected={f"{target}.txt": table(files)}),
-        Check(
+        HiddenCheck(name="build.sh", arguments=("/bin/sh", "build.sh"), expected={f"{target}.txt": table(files)}),
+        HiddenCheck(
             name="build.sh with spaces in names",
             arguments=("/bin/sh", "build.sh"),
             files=hidden,
             expected={f"{target}.txt": table(files | hidden)},
         ),
-        Check(
+        HiddenCheck(
             name="build.sh twice",
             arguments=(*_SHELL, "sh build.sh && sh build.sh && echo fine"),
             files={"check.txt": "exit 0\n"},
             stdout="fine\n",
             expected={f"{target}.txt": table(files)},
         ),
-        Check(
+        HiddenCheck(
             name="build.sh with a failing check",
             arguments=(*_SHELL, "sh build.sh; echo $?"),
             files={"check.txt": "exit 3\n"},
@@ -237,15 +237,15 @@ def parallel_build(rng: random.Random, level: int) -> TerminalTask:
     total = sum(numbers.values())
     right = {"sum.txt": f"{total}\n"}
     checks = (
-        Check(name="make -j8", arguments=(*_SHELL, "rm -rf build sum.txt; make -s -j8"), expected=right),
-        Check(name="make", arguments=(*_SHELL, "rm -rf build sum.txt; make -s"), expected=right),
-        Check(
+        HiddenCheck(name="make -j8", arguments=(*_SHELL, "rm -rf build sum.txt; make -s -j8"), expected=right),
+        HiddenCheck(name="make", arguments=(*_SHELL, "rm -rf build sum.txt; make -s"), expected=right),
+        HiddenCheck(
             name="make -j8 after a change",
             arguments=(*_SHELL, f"make -s -j8; touch -d tomorrow {names[0]}.txt; make -s -j8"),
             files=hidden,
             expected={"sum.txt": f"{total - numbers[names[0]] + 3}\n"},
         ),
-        Check(
+        HiddenCheck(
             name="make clean", arguments=(*_SHELL, "make -s; make -s clean"), expected={**dict.fromkeys(right), **files}
         ),
     )

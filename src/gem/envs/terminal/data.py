@@ -9,7 +9,7 @@ import json
 import random
 from typing import Any
 
-from gem.envs.terminal.task import Check, TerminalTask
+from gem.envs.terminal.task import HiddenCheck, TerminalTask
 from gem.envs.terminal.text import NAMES, WORDS
 
 CITIES = ("Arendal", "Bruck", "Corvo", "Delft", "Ennis", "Fano", "Gera", "Horta")
@@ -155,7 +155,7 @@ def remove_duplicates(rng: random.Random, level: int) -> TerminalTask:
         f"{inserts}\ncommit;\nEND",
         expected={},
         checks=(
-            Check(
+            HiddenCheck(
                 name="users.db",
                 arguments=("/usr/bin/env", *_SQL.split(), "-readonly", "users.db", show),
                 stdout="".join(f"{i}|{name}|{mail}\n" for i, (name, mail) in kept) + "1\n",
@@ -210,7 +210,7 @@ def load_json_into_a_database(rng: random.Random, level: int) -> TerminalTask:
         files=files,
         expected=files,
         checks=(
-            Check(
+            HiddenCheck(
                 name="m.db",
                 arguments=("/usr/bin/env", *_SQL.split(), "-readonly", "m.db", query),
                 stdout="".join(f"{s}|{d}|{v:.1f}|real\n" for s, d, v in sorted(rows)),

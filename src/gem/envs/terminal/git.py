@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gem.envs.terminal.task import Check, TerminalTask
+from gem.envs.terminal.task import HiddenCheck, TerminalTask
 from gem.envs.terminal.text import NAMES, WORDS
 from gem.sandbox.machine import EPOCH_S
 
@@ -19,7 +19,7 @@ Contents = Mapping[str, str]  # of the files of a commit, by path
 class Commit(NamedTuple):
     """A commit of one parent. ``files`` has all files."""
 
-    subject: str
+    title: str
     files: Contents
 
 
@@ -35,7 +35,7 @@ def repository(branches: Mapping[str, Sequence[Commit]], *, then: str = "") -> s
     for branch, commits in branches.items():
         path: tuple[str, ...] = ()
         for commit in commits:
-            parent, path = path, (*path, commit.subject)
+            parent, path = path, (*path, commit.title)
             if path not in marks:
                 marks[path] = len(marks) + 1
                 who = f"Ada Lee <ada@example.org> {EPOCH_S - 90_000 + 60 * marks[path]} +0000"
@@ -45,9 +45,7 @@ def repository(branches: Mapping[str, Sequence[Commit]], *, then: str = "") -> s
                     f"committer {who}",
                     "data <<END_OF_TEXT",
                 ]
-                lines += (
-                    [commit.subject, "END_OF_TEXT"] + ([f"from :{marks[parent]}"] if parent else []) + ["deleteall"]
-                )
+                lines += [commit.title, "END_OF_TEXT"] + ([f"from :{marks[parent]}"] if parent else []) + ["deleteall"]
                 for name, text in commit.files.items():
                     lines += [f"M 100644 inline {name}", "data <<END_OF_TEXT", f"{text}END_OF_TEXT"]
         lines += [f"reset refs/heads/{branch}", f"from :{marks[path]}", ""]
@@ -65,7 +63,9 @@ def repository(branches: Mapping[str, Sequence[Commit]], *, then: str = "") -> s
     )
 
 
-def history_check(branches: Mapping[str, Sequence[str]], files: Mapping[str, Contents], name: str = "repo") -> Check:
+def history_check(
+    branches: Mapping[str, Sequence[str]], files: Mapping[str, Contents], name: str = "repo"
+) -> HiddenCheck:
     """Return a check of the subjects of branches, oldest first, and of the files in the last commit of branches.
 
     It reads only the objects and branches of the repository, none of its settings.
@@ -79,7 +79,7 @@ def history_check(branches: Mapping[str, Sequence[str]], files: Mapping[str, Con
         script.append(f"{git} grep -h --full-name --heading '' refs/heads/{branch} --")
         for path in sorted(contents):
             shown += f"refs/heads/{branch}:{path}\n{contents[path]}"
-    return Check(
+    return HiddenCheck(
         name=f"the history of {name}",
         arguments=("/bin/sh", "-c", "\n".join(script)),
         stdout=shown,
@@ -108,8 +108,8 @@ def recover_a_lost_commit(rng: random.Random, level: int) -> TerminalTask:
         "git reset -q --hard refs/remotes/main; git branch -q -D lost decoy; git update-ref -d refs/remotes/main; "
         "git update-ref -d ORIG_HEAD"
     )
-    subject = lost[-1].subject
-    subjects = [commit.subject for commit in main]
+    subject = lost[-1].title
+    subjects = [commit.title for commit in main]
     find = (
         "$(git log -g --format=%h | while read c; do git log -1 --format='%h %s' $c; done | "
         f"grep '{subject}' | head -1 | cut -d' ' -f1)"
@@ -125,7 +125,7 @@ def recover_a_lost_commit(rng: random.Random, level: int) -> TerminalTask:
         expected={},
         checks=(
             history_check(
-                {"rescued": [commit.subject for commit in lost], "main": subjects},
+                {"rescued": [commit.title for commit in lost], "main": subjects},
                 {"rescued": lost[-1].files, "main": main[-1].files},
             ),
         ),
@@ -137,7 +137,7 @@ def recover_a_lost_commit(rng: random.Random, level: int) -> TerminalTask:
             f"cd repo; git branch rescued {find}; git reset --hard rescued",
             f"cd repo; git branch restored {find}",
             f"cd repo; git checkout -q -b rescued; git cherry-pick {find} || git cherry-pick --skip",
-            f"cd repo; git branch rescued {find.replace(subject, decoy[-1].subject)}",
+            f"cd repo; git branch rescued {find.replace(subject, decoy[-1].title)}",
             f"cd repo; git tag rescued {find}",
         ),
     )
@@ -167,7 +167,7 @@ def find_the_first_bad_commit(rng: random.Random, level: int) -> TerminalTask:
         f"break; "
         "done; git log -1 --format=%s > ../first-bad.txt; git checkout -q main"
     )
-    expected = {"first-bad.txt": f"{commits[bad].subject}\n", "repo/.git/HEAD": "ref: refs/heads/main\n"}
+    expected = {"first-bad.txt": f"{commits[bad].title}\n", "repo/.git/HEAD": "ref: refs/heads/main\n"}
     return TerminalTask(
         instruction=f"In the repository repo, sh total.sh printed {good} in the first commit and prints another number "
         "now. Write the subject (the first line of the message) of the first commit with the wrong number to "
@@ -175,7 +175,7 @@ def find_the_first_bad_commit(rng: random.Random, level: int) -> TerminalTask:
         files={},
         setup=repository({"main": commits}),
         expected=expected,
-        checks=(history_check({"main": [commit.subject for commit in commits]}, {"main": commits[-1].files}),),
+        checks=(history_check({"main": [commit.title for commit in commits]}, {"main": commits[-1].files}),),
         solution=(loop,),
         near_misses=(
             loop.replace("git log -1 --format=%s", "git log -1 --format=%h"),
@@ -195,7 +195,7 @@ def squash_commits(rng: random.Random, level: int) -> TerminalTask:
     work = _grow(rng, 2 + level, start=base[-1].files, verb="wip:")
     message = f"Describe {rng.choice(WORDS)}s"
     count = len(work)
-    subjects = [commit.subject for commit in base]
+    subjects = [commit.title for commit in base]
     squash = f"cd repo; git reset -q --soft HEAD~{{}}; git commit -q -m '{message}'"
     return TerminalTask(
         instruction="In the repository repo, the last commits of main have messages that begin with 'wip:'. Replace "
@@ -211,7 +211,7 @@ def squash_commits(rng: random.Random, level: int) -> TerminalTask:
             squash.format(count - 1),
             squash.format(count + 1),
             squash.format(count).replace("--soft", "--hard").replace("commit", "commit --allow-empty"),
-            squash.format(count).replace(message, work[-1].subject),
+            squash.format(count).replace(message, work[-1].title),
             f"cd repo; git commit -q --amend -m '{message}'",
             f"cd repo; git checkout -q -b squashed; {squash.format(count)[9:]}",
             f"cd repo; git commit -q --allow-empty -m '{message}'",
@@ -224,7 +224,7 @@ def move_commits_to_a_branch(rng: random.Random, level: int) -> TerminalTask:
     commits = _grow(rng, 5 + 2 * level)
     count = 1 + level
     branch = f"feature-{rng.choice(WORDS)}"
-    subjects = [commit.subject for commit in commits]
+    subjects = [commit.title for commit in commits]
     kept = len(commits) - count
     move = f"cd repo; git branch {branch}; git reset -q --hard HEAD~{count}"
     return TerminalTask(
@@ -273,7 +273,7 @@ def merge_with_a_conflict(rng: random.Random, level: int) -> TerminalTask:
     on_other = Commit(f"Settings of {branch}", {"settings.txt": settings(other)})
     merge = f"cd repo; git merge -q -X theirs -m 'Merge {branch}' {branch}"
     check = history_check(
-        {"main": [first.subject, on_main.subject, f"Merge {branch}"], branch: [first.subject, on_other.subject]},
+        {"main": [first.title, on_main.title, f"Merge {branch}"], branch: [first.title, on_other.title]},
         {"main": {"settings.txt": settings(merged), "NEWS": "Settings changed.\n"}},
     )
     second = "\ngit --no-replace-objects --git-dir=repo/.git log -1 --format=%s refs/heads/main^2 --"
@@ -287,10 +287,10 @@ def merge_with_a_conflict(rng: random.Random, level: int) -> TerminalTask:
         setup=repository({"main": [first, on_main], branch: [first, on_other]}),
         expected={},
         checks=(
-            Check(
+            HiddenCheck(
                 name=check.name,
                 arguments=arguments,
-                stdout=f"{check.stdout}{on_other.subject}\n",
+                stdout=f"{check.stdout}{on_other.title}\n",
                 only=check.only,
             ),
         ),

@@ -18,7 +18,7 @@ _SET_TIMES = f"find . -depth -newermt @{EPOCH_S} -exec touch -hd @{EPOCH_S} {{}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class HiddenCheck:
     """A program that runs on a copy of the files, and what it must print and write. Paths are relative to home.
 
     Args:
@@ -41,7 +41,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Service:
+class RequiredService:
     """A program that the agent starts and that must answer requests made of files. Paths are relative to home.
 
     Args:
@@ -82,8 +82,8 @@ class TerminalTask:
     near_misses: tuple[str, ...]
     links: Mapping[str, str] = field(default_factory=dict)
     complete: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
-    service: Service | None = None
+    checks: tuple[HiddenCheck, ...] = ()
+    service: RequiredService | None = None
     setup: str = ""
 
     def entries(self) -> list[FileEntry]:

@@ -36,7 +36,8 @@ from gem.sandbox.zygote import ZygoteSandbox
 from gem.sandbox.zygote.probe import SHELL_PATH, require_machines
 
 FAMILIES = {
-    name: f"gem.envs.terminal.{name.lower()}" for name in ("Files", "Text", "Data", "Git", "Logs", "Build", "Archive")
+    name: f"gem.envs.terminal.{name.lower()}"
+    for name in ("Files", "Text", "Data", "Git", "Logs", "Processes", "Build", "Archive", "Mixed")
 }
 MAX_TIMEOUT_S = 120.0
 _FINISH = re.compile(r"<finish\s*/?>|</finish>")
@@ -60,7 +61,7 @@ class TerminalEnv(Env):
     """See the module docstring for the rules.
 
     Args:
-        family: "Files", "Text", "Data", "Git", "Logs", "Build" or "Archive".
+        family: "Files", "Text", "Data", "Git", "Logs", "Processes", "Build", "Archive" or "Mixed".
         level: difficulty, 1 to 3: the number and size of files.
         max_turns: replies allowed.
         timeout: wall-clock seconds per command, unless a reply asks for another time of at most 120 s.

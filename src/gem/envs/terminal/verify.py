@@ -19,7 +19,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 
-from gem.envs.terminal.task import Check, Service, TerminalTask, first_fault, first_wrong_file, same_text
+from gem.envs.terminal.task import HiddenCheck, RequiredService, TerminalTask, first_fault, first_wrong_file, same_text
 from gem.errors import SandboxError
 from gem.sandbox.base import Status
 from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles
@@ -60,7 +60,7 @@ def verify(task: TerminalTask, machine: Machine, start: Start) -> str:
     return checks_fault(task.checks, found, start) if task.checks else ""
 
 
-def checks_fault(checks: Iterable[Check], found: Iterable[FileEntry], start: Start) -> str:
+def checks_fault(checks: Iterable[HiddenCheck], found: Iterable[FileEntry], start: Start) -> str:
     """Run checks on a copy of the files in a fresh machine. Returns the first fault, or ""."""
     inside = [entry for entry in found if entry.path.startswith(f"{HOME}/")]
     trouble = ""
@@ -81,7 +81,7 @@ def control(start: Start) -> None:
             raise SandboxError(f"{_CONTROL} fails: {result.status} {result.stdout[:200]!r}")
 
 
-def _check_fault(check: Check, inside: list[FileEntry], start: Start) -> str:
+def _check_fault(check: HiddenCheck, inside: list[FileEntry], start: Start) -> str:
     """Run one check. Raises VerifierError if there is no result."""
     hidden = [FileEntry(f"{HOME}/{path}", text.encode()) for path, text in check.files.items()]
     taken = [entry for entry in inside if _is_copied(entry.path, check)]
@@ -104,12 +104,12 @@ def _check_fault(check: Check, inside: list[FileEntry], start: Start) -> str:
     return fault and f"{check.name}: {fault}"
 
 
-def _is_copied(path: str, check: Check) -> bool:
+def _is_copied(path: str, check: HiddenCheck) -> bool:
     inside = path.removeprefix(f"{HOME}/")
     return not check.only or any(inside == name or inside.startswith(f"{name}/") for name in check.only)
 
 
-def service_fault(service: Service, machine: Machine) -> str:
+def service_fault(service: RequiredService, machine: Machine) -> str:
     """Kill all processes but the service, and give it requests. Returns what is wrong, or "". Raises OSError."""
     try:
         pid = int(machine.read(f"{HOME}/{service.pid_file}")[:20])
