@@ -102,7 +102,10 @@ def test_solutions_that_are_almost_right_score_0(template, seed):
 @templates
 def test_tasks_differ_and_depend_only_on_the_seed(template):
     tasks = [template(random.Random(seed), 2) for seed in range(400)]
-    assert len({repr((sorted(task.files.items()), task.setup)) for task in tasks}) == 400
+    shown = {
+        repr((task.instruction, sorted(task.files.items()), task.setup, task.checks, task.service)) for task in tasks
+    }
+    assert len(shown) == 400
     assert template(random.Random(7), 2) == tasks[7]
 
 

@@ -125,7 +125,7 @@ def stop_on_a_signal(rng: random.Random, level: int) -> TerminalTask:
         f"total and removes the file. On SIGTERM it writes the total to total.txt, removes {lock}, and exits with 0 "
         f"within "
         "a second.",
-        files={"queue/1": "5\n"},
+        files={"queue/1": f"{rng.randint(1, 9999)}\n"},
         expected={},
         checks=checks,
         solution=(_write("worker.sh", script),),
