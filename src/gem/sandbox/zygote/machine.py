@@ -16,7 +16,7 @@ from gem.errors import BadValue, SandboxError
 from gem.sandbox.admission import admission
 from gem.sandbox.base import Limits, Result, Status
 from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles, entries_of, load_archive, save_archive
-from gem.sandbox.machine_protocol import HEAD_BYTES, SIZES, message, pack, unpack
+from gem.sandbox.machine_protocol import EPOCH_S, HEAD_BYTES, SIZES, message, pack, unpack
 from gem.sandbox.output import OutputReader
 from gem.sandbox.zygote import probe
 from gem.sandbox.zygote.execution import START_S, Launch, Launcher
@@ -35,6 +35,8 @@ VARIABLES = {
     "TZ": "UTC",
     "TERM": "dumb",
     "PAGER": "cat",
+    "GIT_AUTHOR_DATE": f"{EPOCH_S} +0000",  # commits have the same hash on every day
+    "GIT_COMMITTER_DATE": f"{EPOCH_S} +0000",
 }
 
 
