@@ -106,6 +106,18 @@ def test_equal_scores_other_than_0_and_1_have_an_interval_within_known_bounds_on
     assert math.isnan(mean_interval([[0.3]], bounds=(-math.inf, math.inf)).high)
 
 
+def test_means_that_differ_only_by_rounding_are_equal():
+    """The mean of three times -0.1 is not quite -0.1."""
+    found = mean_interval([[-0.1], [-0.1] * 3, [-0.1] * 6], bounds=(-0.1, 1.0))
+    assert found.method == "wilson" and found.low == pytest.approx(-0.1) and found.high > 0.4
+    assert math.isnan(mean_interval([[-0.1], [-0.1] * 3]).high)
+    pair = paired_difference([[0.1]] * 9, [[0.1] * 3, *[[0.1 + 0.2 - 0.2]] * 8])
+    assert (pair.wins, pair.losses, pair.ties, pair.p) == (0, 0, 9, 1.0)
+    assert pair.difference.high == -pair.difference.low > 0.1
+    shifted = paired_difference([[0.1], [0.1] * 3], [[0.4], [0.4] * 3]).difference
+    assert shifted.method == "wilson" and shifted.low < 0
+
+
 def test_scores_of_0_and_1_have_the_same_interval_whatever_else_was_possible():
     scores = [[0], [1], [1], [0]]
     assert mean_interval(scores, bounds=(-0.1, 1.0)) == mean_interval(scores)

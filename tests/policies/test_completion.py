@@ -258,6 +258,14 @@ def test_a_reply_cut_by_its_token_limit_gets_no_closing_tag():
     assert fake.requests[1].body["messages"][1]["content"] == "<a>1</a>"
 
 
+@pytest.mark.parametrize("count", ["ten", None, -1, 1e400, True, [3]], ids=repr)
+def test_a_token_count_that_is_no_count_is_left_out(count):
+    usage = {"prompt_tokens": count, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 2}}
+    body = json.dumps({"choices": [{"message": {"content": "a"}}], "usage": usage}).encode()
+    expected = {"completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 2}}
+    assert parse_completion(REQUEST, body).usage == expected
+
+
 def test_tokens_given_as_ids_are_token_ids():
     logprobs = {"tokens": ["token_id:5", "token_id:6"], "token_logprobs": [-1, -2.5]}
     body = json.dumps({"choices": [{"text": "ab", "logprobs": logprobs}]}).encode()

@@ -25,6 +25,7 @@ LEVEL = 0.95
 # Success rates of tasks vary like Beta(.5, .5): most tasks are nearly always or nearly never solved.
 _BETWEEN = _WITHIN = 0.125  # its variance, and the mean variance of one rollout given the task
 _CORRELATION = 0.5  # assumed between the success rates of two models on the same tasks
+_ROUNDING = 1e-9  # of the largest score: means of equal scores differ by less, as sums of 0.1 do
 
 
 class Estimate(NamedTuple):
@@ -81,12 +82,13 @@ def mean_interval(scores: Scores, *, level: float = LEVEL, bounds: tuple[float, 
         BadValue: there is no task, or a task without rollouts.
     """
     means_P = task_means(scores)
-    is_binary = all(score in (0, 1) for rollouts in scores for score in rollouts)
+    values = [score for rollouts in scores for score in rollouts]
+    is_binary = all(score in (0, 1) for score in values)
     if is_binary:
         bounds = (0.0, 1.0)
     elif bounds is not None and not (math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] < bounds[1]):
         bounds = None
-    if (is_binary and all(len(rollouts) == 1 for rollouts in scores)) or float(np.ptp(means_P)) == 0.0:
+    if (is_binary and len(values) == len(scores)) or _are_equal(means_P, values):
         return _wilson_of_means(means_P, level, bounds)
     return _t_interval(means_P, level, bounds)
 
@@ -171,14 +173,15 @@ def paired_difference(first: Scores, second: Scores, *, level: float = LEVEL) ->
     """
     if len(first) != len(second):
         raise BadValue(f"both runs need the same tasks, got {len(first)} and {len(second)}")
-    changes_P = task_means(second) - task_means(first)
-    wins, losses = int((changes_P > 0).sum()), int((changes_P < 0).sum())
     values = [score for scores in (first, second) for rollouts in scores for score in rollouts]
-    span = max(values) - min(values) or 1.0
+    changes_P = task_means(second) - task_means(first)
+    changes_P[np.abs(changes_P) <= _rounding(values)] = 0.0
+    span = 1.0 if _are_equal(values, values) else max(values) - min(values)
+    wins, losses = int((changes_P > 0).sum()), int((changes_P < 0).sum())
     if not changes_P.any():
         bound = span * wilson_interval(0, len(changes_P), level=level).high
         difference = Estimate(0.0, -bound, bound, "wilson")
-    elif float(np.ptp(changes_P)) == 0.0:
+    elif _are_equal(changes_P, values):
         difference = _wilson_of_means(changes_P, level, (-span, span))
     else:
         difference = _t_interval(changes_P, level, (-span, span))
@@ -245,6 +248,15 @@ def _t_cdf(t: float, freedom: int) -> float:
         term *= cos2 * (2 * i + 1 + odd) / (2 * i + 2 + odd)
     within = math.sin(angle) * total
     return 0.5 + ((angle + within) / math.pi if odd else within / 2)
+
+
+def _are_equal(means_P: Any, values: Sequence[float]) -> bool:
+    return float(np.ptp(means_P)) <= _rounding(values)
+
+
+def _rounding(values: Sequence[float]) -> float:
+    """Return how much two means of these scores may differ only because of rounding."""
+    return _ROUNDING * max(map(abs, values))
 
 
 def _z(level: float) -> float:

@@ -13,6 +13,7 @@ from gem._internal.http_client import HttpRequest, RequestError
 from gem.parsing import code_blocks
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")  # fields of a message; servers differ
+_TOTALS = ("prompt_tokens", "completion_tokens", "total_tokens")  # of the usage
 _TOKEN_ID = "token_id:"  # vLLM's prefix of tokens with return_tokens_as_token_ids
 # Reasons for status 400: OpenAI's code and message, vLLM, SGLang, llama.cpp; Azure's filter.
 _OVERFLOW = re.compile(
@@ -32,7 +33,7 @@ class Completion:
     Args:
         text: empty if the reply has no content, for example only hidden reasoning.
         finish: the endpoint's finish_reason, such as "stop", "length" or "content_filter"; None if not given.
-        usage: token counts from the endpoint; empty if not given.
+        usage: token counts from the endpoint; without those that are not counts, and empty if not given.
         tool_calls: native tool calls in OpenAI's format; empty for none.
         reasoning: the reasoning of the reply, under the names that the endpoint uses (``reasoning_content``,
             ``reasoning``, ``reasoning_details``); empty for none.
@@ -79,7 +80,7 @@ class _Invalid(ValueError):
 
 
 def _completion(data: Any) -> Completion:
-    choice, usage = data["choices"][0], data.get("usage")
+    choice = data["choices"][0]
     message = choice["message"] if "message" in choice else {"content": choice["text"]}
     content, calls, refusal = message.get("content"), message.get("tool_calls"), message.get("refusal")
     finish = choice.get("finish_reason")
@@ -98,7 +99,7 @@ def _completion(data: Any) -> Completion:
     return Completion(
         content or "",
         finish,
-        usage if isinstance(usage, dict) else {},
+        _usage(data.get("usage")),
         calls or [],
         {name: message[name] for name in REASONING if message.get(name)},
         refusal or None,
@@ -107,6 +108,13 @@ def _completion(data: Any) -> Completion:
         logprobs,
         model if isinstance(model, str) else None,
     )
+
+
+def _usage(data: Any) -> dict[str, Any]:
+    """Return the usage without totals that are no counts: they are summed over a run, and are not worth a failure."""
+    if not isinstance(data, dict):
+        return {}
+    return {name: value for name, value in data.items() if name not in _TOTALS or (type(value) is int and value >= 0)}
 
 
 def _logprobs(data: Mapping[str, Any]) -> tuple[list[int], list[float]]:
