@@ -24,6 +24,7 @@ COMMANDS = {
     "play": ("gem.cli.play", "Play an environment in the terminal."),
     "check": ("gem.cli.check", "Check environments against the gem.Env contract."),
     "eval": ("gem.cli.eval", "Score a model on environments, with intervals."),
+    "tournament": ("gem.cli.tournament", "Rate players in a game of two: every pair plays every deal with both seats."),
     "replay": ("gem.cli.replay", "Replay recorded episodes and show what changed."),
     "bench": ("gem.cli.bench", "Measure how fast environments step."),
     "sandbox": (

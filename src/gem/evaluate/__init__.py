@@ -15,6 +15,7 @@ from gem.evaluate.rescore import Rescored, rescore
 from gem.evaluate.run import evaluate
 from gem.evaluate.suites import load_suite
 from gem.evaluate.tasks import EvalEnv
+from gem.evaluate.tournament import TournamentReport, play_tournament
 
 __all__ = [
     "Comparison",
@@ -22,9 +23,11 @@ __all__ = [
     "EvalEnv",
     "EvalReport",
     "Rescored",
+    "TournamentReport",
     "compare",
     "evaluate",
     "load_suite",
+    "play_tournament",
     "rescore",
 ]
 

@@ -1,4 +1,4 @@
-"""The scores of an evaluation as a picture, with their intervals. Needs the extra [plot]."""
+"""Scores of an evaluation and ratings of a tournament as pictures, with intervals. Needs the extra [plot]."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 
 from gem.errors import require
 from gem.evaluate.report import EvalReport
+from gem.evaluate.tournament import TournamentReport
 
 
 def draw_scores(report: EvalReport, path: str | os.PathLike[str]) -> None:
@@ -31,4 +32,28 @@ def draw_scores(report: EvalReport, path: str | os.PathLike[str]) -> None:
     axes.set_title(f"Evaluation of {report.model}".replace("$", r"\$"), fontsize="medium")
     axes.grid(axis="x", alpha=0.3)
     axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+def draw_ratings(report: TournamentReport, path: str | os.PathLike[str]) -> None:
+    """Save a PNG with the rating of each player of a finished tournament, the best on top, and 95 % intervals.
+
+    Raises:
+        MissingDependency: without matplotlib.
+    """
+    figure_module = require("matplotlib.figure", extra="plot")
+    ratings = dict(zip(report.names, report.ratings or (), strict=False))
+    order = [name for name in report.ranking if name in ratings]
+    figure = figure_module.Figure(figsize=(7, 1.2 + 0.45 * max(1, len(order))), layout="constrained")
+    axes = figure.subplots()
+    values = [ratings[name].value for name in order]
+    below = [ratings[name].value - ratings[name].low for name in order]
+    above = [ratings[name].high - ratings[name].value for name in order]
+    widths = [[max(0.0, width) for width in side] for side in (below, above)]
+    axes.errorbar(values, range(len(order)), xerr=widths, fmt="o", capsize=3)
+    axes.set_yticks(range(len(order)), [name.replace("$", r"\$") for name in order])
+    axes.invert_yaxis()
+    axes.set_xlabel("Bradley-Terry rating (Elo scale, mean 0), with 95 % interval")
+    axes.set_title(f"Tournament in {report.env_id}".replace("$", r"\$"), fontsize="medium")
+    axes.grid(axis="x", alpha=0.3)
     figure.savefig(path, dpi=120)

@@ -2,6 +2,7 @@
 
 from gem.rollout.branches import BranchBatch, BranchCollector, BranchPlan, check_forkable, sampled_tokens
 from gem.rollout.collector import Collector, collect
+from gem.rollout.games import Match, PlayedGame, play_games
 from gem.rollout.groups import GroupBatch, GroupCollector
 from gem.rollout.play import play_each, play_seeds
 from gem.rollout.stepwise import StepwiseEpisode, play_episode
@@ -13,11 +14,14 @@ __all__ = [
     "Collector",
     "GroupBatch",
     "GroupCollector",
+    "Match",
+    "PlayedGame",
     "StepwiseEpisode",
     "check_forkable",
     "collect",
     "play_each",
     "play_episode",
+    "play_games",
     "play_seeds",
     "sampled_tokens",
 ]
