@@ -15,7 +15,7 @@ from gem.evaluate.rescore import Rescored, rescore
 from gem.evaluate.run import evaluate
 from gem.evaluate.suites import load_suite
 from gem.evaluate.tasks import EvalEnv
-from gem.evaluate.tournament import TournamentReport, play_tournament
+from gem.evaluate.tournament import TournamentReport, play_tournament, sparring_player
 
 __all__ = [
     "Comparison",
@@ -29,6 +29,7 @@ __all__ = [
     "load_suite",
     "play_tournament",
     "rescore",
+    "sparring_player",
 ]
 
 
