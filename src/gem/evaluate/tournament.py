@@ -85,8 +85,8 @@ class TournamentReport:
             if self.ratings is not None:
                 r = self.ratings[i]
                 rating = f"{r.value:+.0f} [{r.low:+.0f}, {r.high:+.0f}]"
-            shares = ["" if i == j else _share(*self.points(i, j)) for j in order]
-            rows.append([self.names[i], rating, _share(*self.points(i)), *shares])
+            shares = ["" if i == j else _points_per_game(*self.points(i, j)) for j in order]
+            rows.append([self.names[i], rating, _points_per_game(*self.points(i)), *shares])
         return rows
 
     def to_json(self) -> dict[str, Any]:
@@ -304,5 +304,5 @@ class _Table:
         return TournamentReport(self.env_id, self.names, self.planned, deals, len(self.failures), last)
 
 
-def _share(points: float, games: int) -> str:
+def _points_per_game(points: float, games: int) -> str:
     return "-" if not games else f"{points / games:.3f}"
