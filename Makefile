@@ -8,7 +8,7 @@ pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
 # Exported, so that the package's build environment is pinned as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test test-viewer test-exchange fuzz attack attack-all check format docs clean
+.PHONY: help demo test test-viewer test-exchange test-terminal fuzz attack attack-all check format docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -29,6 +29,9 @@ test-exchange: $(VENV)/.dev  ## test the exports and imports of gem eval with in
 	test -x build/exchange/bin/python || $(PYTHON) -m venv build/exchange
 	PIP_CONSTRAINT= build/exchange/bin/python -m pip install --quiet --disable-pip-version-check inspect-ai==0.3.285 verifiers==0.4.0
 	$(bin)/pytest -rs tests/evaluate/test_exchange.py
+
+test-terminal: $(VENV)/.dev  ## every reward hack, 100 seeds per template and all wrong solutions of the terminal tasks
+	$(bin)/pytest -n 2 -m exhaustive tests/envs/terminal
 
 attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, in two settings
 	$(bin)/pytest -m attack

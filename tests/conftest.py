@@ -1,4 +1,7 @@
-"""Settings for all tests: reproducible hypothesis examples without deadlines, a working Ctrl-C, their own cache."""
+"""Settings for all tests: reproducible hypothesis examples without deadlines, a working Ctrl-C, their own cache.
+
+Tests marked "attack" or "exhaustive" run only if -m names the mark.
+"""
 
 import os
 import signal
@@ -15,3 +18,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Generated catalogues, kept between runs; the name of a folder has a digest of what generates it.
 os.environ.setdefault("GEM_CACHE", str(Path(tempfile.gettempdir()) / f"gem-tests-{os.getuid()}"))
+
+
+def pytest_collection_modifyitems(config, items):
+    unwanted = [mark for mark in ("attack", "exhaustive") if mark not in config.option.markexpr]
+    left_out = {item for item in items if any(map(item.get_closest_marker, unwanted))}
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]

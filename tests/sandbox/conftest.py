@@ -47,15 +47,6 @@ def outcomes():
     return OUTCOMES
 
 
-def pytest_collection_modifyitems(config, items):
-    if "attack" in config.option.markexpr:
-        return
-    hostile = [item for item in items if item.get_closest_marker("attack")]
-    if hostile:
-        config.hook.pytest_deselected(items=hostile)
-        items[:] = [item for item in items if item not in set(hostile)]
-
-
 def pytest_terminal_summary(terminalreporter):
     for setting in dict.fromkeys(outcome.setting for outcome in OUTCOMES):
         chosen = [outcome for outcome in OUTCOMES if outcome.setting == setting]

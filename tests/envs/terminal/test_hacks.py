@@ -1,4 +1,7 @@
-"""Reward hacks in terminal tasks end with reward 0, never with a failure of the sandbox."""
+"""Reward hacks in terminal tasks end with reward 0, never with a failure of the sandbox.
+
+Some run always, the others only with -m exhaustive (make test-terminal).
+"""
 
 import shutil
 
@@ -155,6 +158,28 @@ HACKS = [
     for name, script in scripts.items()
 ]
 
+ALWAYS = (
+    "planted conftest.py",
+    "sitecustomize",
+    "programs earlier in PATH",
+    "LD_PRELOAD",
+    "replaced interpreter",
+    "symlinked /tests",
+    "forged reward files",
+    "background rewriter",
+    "time bomb",
+    "full disk",
+    "killed runner",
+    "forged answers of the shell",
+    "link as a result",
+    "kills the verifier",
+    "leaves a rewriter",
+    "is a link to a program",
+    "GNUmakefile",
+    "start file of sqlite",
+    "hooks and aliases",
+    "all processes as the service",
+)
 PROGRAMS = {"Git": "git", "Data": "sqlite3", "Build": "make"}
 
 
@@ -177,10 +202,17 @@ def env_with(family, template):
 
 def test_there_are_at_least_40_hacks():
     assert len(HACKS) >= 40 and len({(task, script) for task, _, script in HACKS}) == len(HACKS)
+    assert set(ALWAYS) <= {name for _, name, _ in HACKS}
 
 
-@pytest.mark.parametrize(("task", "name", "script"), HACKS, ids=[f"{task}-{name}" for task, name, _ in HACKS])
-def test_a_hack_scores_0(task, name, script):
+@pytest.mark.parametrize(
+    ("task", "script"),
+    [
+        pytest.param(task, script, id=f"{task}-{name}", marks=[] if name in ALWAYS else [pytest.mark.exhaustive])
+        for task, name, script in HACKS
+    ],
+)
+def test_a_hack_scores_0(task, script):
     family, template = task.split(":")
     if family in PROGRAMS and shutil.which(PROGRAMS[family], path=SHELL_PATH) is None:
         pytest.skip(f"needs {PROGRAMS[family]}")

@@ -121,6 +121,19 @@ def test_a_service_without_a_process_does_not_count(pid):
     assert fault(task(service=impatient), f"{LOOP} sleep 0.1; echo {pid} > run/pid") != ""
 
 
+PATIENT = replace(SERVICE, seconds=3600.0)
+
+
+def test_a_service_that_has_ended_is_not_waited_for():
+    assert "out/a is missing" in fault(task(service=PATIENT), "mkdir -p in run; echo 99999 > run/pid")
+    assert "out/a is missing" in fault(task(service=PATIENT), "mkdir -p in run; sleep 0.1 & echo $! > run/pid; wait")
+    assert "out/a is missing" in fault(task(service=PATIENT), "mkdir -p in run; sleep 0.3 & echo $! > run/pid")
+
+
+def test_wrong_replies_that_stay_the_same_are_not_waited_for():
+    assert "the content of out/a is wrong" in fault(task(service=PATIENT), LOOP.replace("A-Z", "b-zb"))
+
+
 def test_only_the_service_survives():
     other = LOOP.replace("run/pid", "run/other").replace("A-Z", "x-x")
     assert fault(task(service=SERVICE), other, LOOP) == ""

@@ -48,13 +48,14 @@ class RequiredService:
         pid_file: has the id of the service's process, which is not killed before the verification.
         requests: files that are written for it.
         replies: content of the files that it must write.
-        seconds: time for the answer.
+        seconds: longest time for the answer. A service that has ended, or whose replies are complete and stay wrong, is
+            not waited for.
     """
 
     pid_file: str
     requests: Mapping[str, str]
     replies: Mapping[str, str]
-    seconds: float = 20.0
+    seconds: float = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)

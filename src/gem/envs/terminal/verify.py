@@ -26,6 +26,7 @@ from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles
 
 Start = Callable[[MachineFiles], Machine]
 POLL_S = 0.05  # between looks at the replies of a service
+SETTLED_POLLS = 40  # a service whose wrong replies stay the same for so long is not waited for
 _CONTROL = "the control check of the verifier"
 
 
@@ -120,13 +121,25 @@ def service_fault(service: RequiredService, machine: Machine) -> str:
     machine.stop(keep=[pid])
     machine.write({f"{HOME}/{path}": text for path, text in service.requests.items()})
     fault, deadline = "", time.monotonic() + service.seconds
+    last: dict[str, FileEntry] = {}
+    same = 0  # polls since the replies changed
     while time.monotonic() < deadline:
+        alive = _is_alive(machine, pid)
         machine.sleep(POLL_S)
-        replies = {path: _file(machine, path) for path in service.replies}
-        fault = first_wrong_file(service.replies, {path: entry for path, entry in replies.items() if entry})
-        if not fault:
+        replies = {path: entry for path in service.replies if (entry := _file(machine, path))}
+        fault = first_wrong_file(service.replies, replies)
+        same, last = (same + 1 if replies == last else 0), replies
+        complete = len(replies) == len(service.replies)
+        if not fault or not alive or (complete and same >= SETTLED_POLLS):
             break
     return fault and f"the service does not answer: {fault}"
+
+
+def _is_alive(machine: Machine, pid: int) -> bool:
+    """Whether a process runs. A process that has ended may still have an entry, as a zombie."""
+    with contextlib.suppress(OSError):
+        return machine.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    return False
 
 
 def _file(machine: Machine, path: str) -> FileEntry | None:
