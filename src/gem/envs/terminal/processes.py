@@ -68,9 +68,9 @@ def run_jobs_in_parallel(rng: random.Random, level: int) -> TerminalTask:
         checks=checks,
         solution=(_write("run-all.sh", script),),
         near_misses=(
-            _write("run-all.sh", script.replace("bash $j &", "bash $j; true &")),
             _write("run-all.sh", script.replace("[ ! -s failed.txt ]\n", "")),
             _write("run-all.sh", script.replace("$(basename $j .sh)", "$j")),
+            _write("run-all.sh", script.replace("bash $j &", "bash $j; true &")),
             _write("run-all.sh", script.replace("wait $p ||", "kill -0 $p ||")),
             _write(
                 "run-all.sh", script.replace("sort failed.unsorted", "sort -r failed.unsorted | sed 's/$/ failed/'")
@@ -85,8 +85,8 @@ def stop_on_a_signal(rng: random.Random, level: int) -> TerminalTask:
     """Write a worker that finishes properly when it gets SIGTERM."""
     lock = f"{rng.choice(WORDS)}.lock"
     numbers = [rng.randint(1, 999) for _ in range(3 + 2 * level)]
-    # each wait ends after some seconds, and then the results are wrong
-    wait = "n=0; until {what}; do sleep 0.05; n=$((n + 1)); [ $n -lt 100 ] || break; done; "
+    # each wait ends after some seconds, or when the worker has ended, and then the results are wrong
+    wait = "n=0; until {what} || ! kill -0 $p; do sleep 0.05; n=$((n + 1)); [ $n -lt 100 ] || break; done; "
     ready, empty = (wait.replace("{what}", what) for what in (f"[ -e {lock} ]", '[ -z "$(ls queue)" ]'))
     start = f"bash worker.sh & p=$!; {ready}{empty}"
     stop = "(sleep 5; kill -KILL $p) & kill -TERM $p; wait $p; echo $? > code.txt"
@@ -147,14 +147,15 @@ def only_one_at_a_time(rng: random.Random, level: int) -> TerminalTask:
     message = f"{rng.choice(WORDS)} is busy"
     code = rng.randint(3, 90)
     numbers = [rng.randint(1, 9) for _ in range(level)]
-    wait = "n=0; until [ -e {} ]; do sleep 0.05; n=$((n + 1)); [ $n -lt 100 ] || exit 1; done; "
-    inner = f"echo first >> log; {wait.format('go')}exit {code}"
+    wait = "n=0; until [ -e {} ]; do sleep 0.05; n=$((n + 1)); [ $n -lt 100 ] {}|| exit 1; done; "
+    inner = f"echo first >> log; {wait.format('go', '')}exit {code}"
+    runs = "&& kill -0 $! "  # or else waiting makes no sense
     first = (
-        f"(bash once.sh sh -c '{inner}'; echo $? > code1) & {wait.format('log')}"
+        f"(bash once.sh sh -c '{inner}'; echo $? > code1) & {wait.format('log', runs)}"
         "timeout 5 bash once.sh sh -c 'echo second >> log' > out2; echo $? > code2; > go; wait; "
     )
     after = "bash once.sh sh -c 'echo \"$1 $#\" >> log' x 'a  b' " + " ".join(map(str, numbers)) + "; echo $? > code3"
-    kill = f"setsid bash once.sh sh -c '> up; sleep 60' & {wait.format('up')}kill -KILL -- -$!; wait; timeout 5 {after}"
+    kill = f"setsid bash once.sh sh -c '> up; sleep 60' & {wait.format('up', runs)}kill -KILL -- -$!; wait; timeout 5 {after}"
     checks = (
         HiddenCheck(
             name="a second command",
@@ -238,9 +239,9 @@ def keep_a_service_running(rng: random.Random, level: int) -> TerminalTask:
         solution=(run(script),),
         near_misses=(
             run(script.replace("sort $f", "cat $f")),
+            run(script, ""),
             run(script.replace("sort $f", "sort -r $f")),
             run(script, "; bash service.sh >/dev/null 2>&1 & sleep 100 & echo $! > service.pid"),
-            run(script, ""),
             run(script, start.replace("echo $!", "echo 9999")),
             run(script.replace("while :; do", "for i in 1; do")),
             run(script.replace("answers/$b", "answers/${b%.*}")),
