@@ -155,7 +155,8 @@ def only_one_at_a_time(rng: random.Random, level: int) -> TerminalTask:
         "timeout 5 bash once.sh sh -c 'echo second >> log' > out2; echo $? > code2; > go; wait; "
     )
     after = "bash once.sh sh -c 'echo \"$1 $#\" >> log' x 'a  b' " + " ".join(map(str, numbers)) + "; echo $? > code3"
-    kill = f"setsid bash once.sh sh -c '> up; sleep 60' & {wait.format('up', runs)}kill -KILL -- -$!; wait; timeout 5 {after}"
+    up = wait.format("up", runs)
+    kill = f"setsid bash once.sh sh -c '> up; sleep 60' & {up}kill -KILL -- -$!; wait; timeout 5 {after}"
     checks = (
         HiddenCheck(
             name="a second command",
