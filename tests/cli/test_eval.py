@@ -118,6 +118,8 @@ def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(caps
         ([*MODEL, "--top-p", "3"], "--top-p must be a number in (0, 1], got 3"),
         ([*MODEL, "--token-limit", "0"], "--token-limit must be at least 1, got 0"),
         ([*MODEL, "--prompt-template", "qwen3_gam"], "no prompt template 'qwen3_gam'; did you mean 'qwen3_game'"),
+        ([*MODEL, "--native-tools"], "no environment has a wrapper with a tool"),
+        (["--policy", "oracle", "--env", GAME, "--native-tools"], "--native-tools has no effect with --policy"),
         ([*MODEL, "--mcp", "no.json"], "cannot read the MCP configuration no.json"),
         ([*MODEL, "--timeout", "0"], "--timeout must be seconds above 0, got 0"),
         ([*MODEL, "--env-timeout", "nan"], "--env-timeout must be seconds above 0, got nan"),

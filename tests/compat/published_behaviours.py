@@ -198,6 +198,13 @@ DIFFERENT = [
         "the same keys in every environment",
     ),
     (
+        "prompt templates `qwen3_game`, `qwen3_general`, `code`",
+        "a text with the chat markup of Qwen",
+        "the same names with words of their own; the markup comes from the tokenizer or the server, other words from a "
+        "text file with `{observation}`",
+        "one template for all models",
+    ),
+    (
         "printing",
         "constructors and factories printed",
         "nothing is printed; the logger `gem` reports",

@@ -65,6 +65,7 @@ def test_a_changed_template_file_is_refused_on_resume(tmp_path):
         ({"prompt_template": "qwen3_gam"}, "did you mean 'qwen3_game'"),
         ({"prompt_template": __file__}, "must have {observation} exactly once"),
         ({"token_limit": 0}, "token_limit must be at least 1, got 0"),
+        ({"native_tools": True, "wrappers": "python_tool"}, "native_tools needs a model at an endpoint"),
     ],
 )
 def test_unusable_options_are_refused(options, message):
@@ -127,3 +128,46 @@ def test_an_endpoint_calls_the_tools_of_mcp_servers_natively(tmp_path, capsys):
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert report["served"] == ["m", "m-2026-01-02"]
     assert "The endpoint reported as its model: m, m-2026-01-02." in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("with_mcp", [False, True])
+def test_the_tools_of_wrappers_are_called_natively_on_request_beside_those_of_mcp_servers(with_mcp, tmp_path, capsys):
+    pytest.importorskip("aiohttp")
+    from gem.cli import main
+    from gem.testing.fakes import Answer, FakeEndpoint
+
+    called = {"python": {"code": "print(4 + 5)"}, "days_in_month": {"date": "2024-02-03"}}
+    if with_mcp:
+        pytest.importorskip("mcp")
+        server = {"command": sys.executable, "args": ["-m", "gem.tools.mcp_server.time_mcp"]}
+        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"time": server}}))
+    names = list(called)[: 1 + with_mcp]
+
+    def model(request):
+        """Call each function once, and then answer."""
+        results = [message for message in request.body["messages"] if message["role"] == "tool"]
+        if len(results) == len(names):
+            return "\\boxed{9}"
+        name = names[len(results)]
+        function = {"name": name, "arguments": json.dumps(called[name])}
+        message = {"content": None, "tool_calls": [{"id": name, "type": "function", "function": function}]}
+        return Answer(body=json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}))
+
+    run, flags = str(tmp_path / "run"), ["--wrappers", "python_tool", "--native-tools"]
+    flags += ["--mcp", str(tmp_path / "mcp.json")] if with_mcp else []
+    with FakeEndpoint(model) as endpoint:
+        where = ["--model", "m", "--base-url", endpoint.url, "--env", GAME, "--limit", "2", "--out", run]
+        assert main(["eval", *where, *flags]) == 0
+        first = endpoint.requests[0].body
+    assert set(names) <= {tool["function"]["name"] for tool in first["tools"]}
+    assert "python" not in first["messages"][0]["content"]  # the functions are not listed twice
+    for episode in played(tmp_path / "run").values():
+        calls = [call for turn in episode.turns for call in turn.tool_calls]
+        assert [(call["name"], call["fault"]) for call in calls] == [(name, None) for name in names]
+        assert "9" in calls[0]["text"] and episode.turns[-1].action == "\\boxed{9}"
+        assert episode.turns[0].reward == pytest.approx(0.3)  # of the wrapper python_tool
+    assert json.loads((tmp_path / "run" / "eval.json").read_text())["native_tools"] is True
+    capsys.readouterr()
+    if not with_mcp:
+        assert main(["eval", "rescore", run]) == 0
+        assert "0 samples of 2 changed" in capsys.readouterr().out

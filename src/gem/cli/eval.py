@@ -104,6 +104,7 @@ class Config(DataFlags):
         None, help="words around the task: qwen3_game, qwen3_general, code, no, or a file with {observation}"
     )
     mcp: str | None = flag(None, help="JSON file with MCP servers, whose tools the model may call", metavar="FILE")
+    native_tools: bool = flag(False, help="call the tools of --wrappers as native tool calls, and not in text")
     token_limit: int | None = flag(None, help="tokens per episode, of prompts and replies [default: no limit]")
     seed: int | None = flag(None, help="seed of the sampling; an endpoint gets one derived from it with each request")
     device: str | None = flag(None, help="torch device of the model in a folder [default: cpu]")
@@ -184,6 +185,7 @@ def _evaluate(
             prompt_template=settings.get("prompt_template"),
             mcp=settings.get("mcp"),
             token_limit=settings.get("token_limit"),
+            native_tools=settings.get("native_tools", False),
             notes={"command": settings},
             progress=display.update,
         )
@@ -196,7 +198,7 @@ def _evaluate(
 def _settings(config: Config) -> dict[str, Any]:
     """Return the flags that were given. Those of a resumed run are the defaults."""
     given = {f.name: getattr(config, f.name) for f in fields(Config) if f.name not in NOT_KEPT}
-    given = {name: value for name, value in given.items() if value not in (None, [], {})}
+    given = {name: value for name, value in given.items() if value not in (None, [], {}) and value is not False}
     if config.resume is None:
         check_flags(given, given)
         return given

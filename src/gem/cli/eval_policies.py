@@ -21,7 +21,7 @@ LOCAL_TOKENS = 256  # per reply of a model in a folder
 SAMPLING = ("temperature", "max_tokens", "top_p", "reasoning_effort")
 # The flags of each kind of policy, besides those of every evaluation.
 FLAGS: dict[str, tuple[str, ...]] = {
-    "an endpoint": ("base_url", "api_key_env", *SAMPLING, "extra_body", "system", "seed", "timeout"),
+    "an endpoint": ("base_url", "api_key_env", *SAMPLING, "extra_body", "system", "native_tools", "seed", "timeout"),
     "a model in a folder": ("temperature", "max_tokens", "top_p", "seed", "device"),
     "--checkpoint": ("temperature", "max_tokens", "top_p", "seed", "device", "seeds"),
     "--policy": (),

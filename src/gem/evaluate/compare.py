@@ -142,7 +142,8 @@ def _setting_warnings(runs: Sequence[str], reports: Sequence[Mapping[str, Any]])
 def _comparable(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return what should be equal in two runs, by the name that a warning gives it."""
     settings = report.get("settings", {})
-    facts = {name: settings.get(name) for name in ("gem", "rollouts", "prompt_template", "mcp", "token_limit")}
+    names = ("gem", "rollouts", "prompt_template", "mcp", "token_limit", "native_tools")
+    facts = {name: settings.get(name) for name in names}
     return {**facts, **settings.get("policy", {}).get("sampling", {})}
 
 

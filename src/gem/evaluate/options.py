@@ -1,9 +1,9 @@
-"""What an evaluation adds to every environment and to the policy: a prompt template, MCP tools, a token budget."""
+"""What an evaluation adds to every environment and to the policy: a prompt template, tools, a token budget."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ from gem.conversation.prompt_template import PromptTemplate
 from gem.errors import BadValue
 from gem.policies import Policy, Reply, Request, is_async
 from gem.wrappers.prompt_template import PromptTemplateWrapper
-from gem.wrappers.wrapper_factory import mcp_wrapper
+from gem.wrappers.wrapper_factory import WRAPPER_FACTORY, is_tool, mcp_wrapper
 
 Wrap = Callable[[Any], Any]
 
@@ -27,26 +27,40 @@ class EvalOptions:
         prompt_template: a name of gem.conversation.prompt_template, or a file; None for no words of its own.
         mcp: JSON file with MCP servers, whose tools are offered in each environment; None for no tools.
         token_limit: maximum number of tokens per episode, those of prompts and of replies; None for no limit.
+        native_tools: whether the tools of wrappers are called natively, as those of MCP servers are at an endpoint.
     """
 
     prompt_template: str | None = None
     mcp: str | None = None
     token_limit: int | None = None
+    native_tools: bool = False
 
     def __post_init__(self) -> None:
         if self.token_limit is not None and self.token_limit < 1:
             raise BadValue(f"token_limit must be at least 1, got {self.token_limit}")
 
     def wraps(self, policy: Policy) -> tuple[list[Wrap], list[Wrap]]:
-        """Return the wrappers below and above those of an environment. Raises BadValue for an unusable file."""
+        """Return the wrappers below and above those of an environment.
+
+        Raises:
+            BadValue: for an unusable file, or native calls by a policy that cannot make them.
+        """
         inner: list[Wrap] = []
         outer: list[Wrap] = []
+        native = is_async(policy) and policy.chat is None
+        if self.native_tools and not native:
+            raise BadValue("native_tools needs a model at an endpoint that gets messages, and not token ids")
         if self.mcp is not None:
-            native = is_async(policy) and policy.chat is None
-            inner.append(mcp_wrapper(self.mcp, "openai" if native else "tags"))
+            inner.append(mcp_wrapper(self.mcp, native=native))
         if self.prompt_template is not None:
             outer.append(partial(PromptTemplateWrapper, template=PromptTemplate.load(self.prompt_template)))
         return inner, outer
+
+    def check_used(self, wrappers: Iterable[str]) -> None:
+        """Raise BadValue for native calls of tools if none of these comma-separated names of wrappers is that of a tool."""
+        names = {name.strip() for listed in wrappers for name in listed.split(",")} & WRAPPER_FACTORY.keys()
+        if self.native_tools and not any(map(is_tool, names)):
+            raise BadValue("native_tools has no effect: no environment has a wrapper with a tool, such as python_tool")
 
     def settings(self) -> dict[str, Any]:
         """Return what a resumed run may not change, as JSON data. The content of files is hashed."""
@@ -58,6 +72,8 @@ class EvalOptions:
             found["mcp"] = {"file": self.mcp, "hash": digest(Path(self.mcp).read_bytes())}
         if self.token_limit is not None:
             found["token_limit"] = self.token_limit
+        if self.native_tools:
+            found["native_tools"] = True
         return found
 
     def limited(self, policy: Policy) -> Policy:

@@ -80,7 +80,8 @@ def rescore(
         raise BadValue(f"{path} has no finished sample to grade again")
     if "mcp" in settings:
         raise BadValue(f"{path} used MCP servers, whose calls cannot be repeated; evaluate again")
-    plan = [_plan(path, entry) for entry in settings["envs"]]
+    native = settings.get("native_tools", False)
+    plan = [_plan(path, entry, native) for entry in settings["envs"]]
     before = EvalRun(plan, settings["rollouts"], settings, path)
     before.restore(recorded.values())
     now = {**settings, **describe_plan(plan), "rescored": {"from": str(path), "gem": settings.get("gem")}}
@@ -125,10 +126,10 @@ class _Recorded:
         return Reply("", failure=OVER)
 
 
-def _plan(path: str, entry: Mapping[str, Any]) -> TaskSet:
+def _plan(path: str, entry: Mapping[str, Any], native_tools: bool) -> TaskSet:
     """Return the tasks of a recorded environment. Raises BadValue if they have changed."""
     env = EvalEnv(**{field.name: entry[field.name] for field in fields(EvalEnv)})
-    plan = plan_tasks(replace(env, limit=entry["tasks"]), entry["tasks"])
+    plan = plan_tasks(replace(env, limit=entry["tasks"]), entry["tasks"], native_tools=native_tools)
     plan = replace(plan, env=env)
     if (found := describe_plan([plan])["envs"][0])["hash"] != entry["hash"]:
         raise BadValue(

@@ -48,6 +48,7 @@ def evaluate(
     prompt_template: str | None = None,
     mcp: str | None = None,
     token_limit: int | None = None,
+    native_tools: bool = False,
     notes: Mapping[str, Any] | None = None,
     progress: Callable[[EvalReport], None] | None = None,
 ) -> EvalReport:
@@ -76,6 +77,8 @@ def evaluate(
         mcp: JSON file with MCP servers, whose tools are offered in each environment.
         token_limit: maximum number of tokens per episode, of prompts and replies; an episode over it ends as with a
             full context.
+        native_tools: call the tools of wrappers natively (``tool_calls``), and not in text. Needs an EndpointPolicy
+            that sends messages; the tools of MCP servers are always called so there.
         notes: further facts to record, as JSON data, such as the versions of a server. A resumed run may change them.
         progress: called with the scores so far: at the start, then at most once per second, and at the end.
 
@@ -98,13 +101,18 @@ def evaluate(
             f"{rollouts} rollouts of {policy!r} would be equal: the seed of the task decides them; raise limit"
         )
     player, innermost = _player(policy)
-    options = EvalOptions(prompt_template=prompt_template, mcp=mcp, token_limit=token_limit)
+    options = EvalOptions(
+        prompt_template=prompt_template, mcp=mcp, token_limit=token_limit, native_tools=native_tools
+    )
     below, above = options.wraps(player)
-    tokenizer = getattr(player, "tokenizer", None)
-    plan = [
-        env if isinstance(env, TaskSet) else plan_tasks(env, limit, innermost=[*innermost, *below], tokenizer=tokenizer)
-        for env in _eval_envs(envs, wrappers)
-    ]
+    listed = _eval_envs(envs, wrappers)
+    options.check_used((env.env if isinstance(env, TaskSet) else env).wrappers for env in listed)
+    how: dict[str, Any] = {
+        "innermost": [*innermost, *below],
+        "tokenizer": getattr(player, "tokenizer", None),
+        "native_tools": native_tools,
+    }
+    plan = [env if isinstance(env, TaskSet) else plan_tasks(env, limit, **how) for env in listed]
     plan = [replace(task_set, wraps=[*task_set.wraps, *above], has_tools=bool(below)) for task_set in plan]
     plan = [replace(task_set, policy=options.limited(task_set.policy or player)) for task_set in plan]
     settings = _settings(player, policy, plan, rollouts) | options.settings()

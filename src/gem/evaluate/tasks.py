@@ -82,7 +82,14 @@ class TaskSet:
     policy: Policy | None = None
 
 
-def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = (), tokenizer: Any = None) -> TaskSet:
+def plan_tasks(
+    env: EvalEnv,
+    limit: int,
+    *,
+    innermost: Sequence[Wrap] = (),
+    tokenizer: Any = None,
+    native_tools: bool = False,
+) -> TaskSet:
     """Choose the tasks of an environment.
 
     A data set is asked in a random order that is the same in every run, so that a limit takes a random sample. It is
@@ -92,6 +99,7 @@ def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = (), toke
         limit: maximum number of tasks, if env has none of its own.
         innermost: wrappers to put below those of env.
         tokenizer: for wrappers that render a chat template.
+        native_tools: see get_wrapper_fns().
 
     Raises:
         BadValue: for a limit below 1, or a search tool without a search server.
@@ -100,7 +108,7 @@ def plan_tasks(env: EvalEnv, limit: int, *, innermost: Sequence[Wrap] = (), toke
     limit = limit if env.limit is None else env.limit
     if limit < 1:
         raise BadValue(f"limit must be at least 1, got {limit}")
-    wraps = [*innermost, *get_wrapper_fns(env.wrappers, tokenizer)]
+    wraps = [*innermost, *get_wrapper_fns(env.wrappers, tokenizer, native_tools=native_tools)]
     if "search_tool" in env.wrappers and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run
         raise BadValue(f"{env.label} needs a search server: set {URL_VARIABLE}, such as http://localhost:8000/retrieve")
     kwargs = {**env.kwargs, **_held_out_split(env)}

@@ -100,7 +100,8 @@ class ToolEnvWrapper(EnvWrapper):
     first known tool that was called, or None) and ``parsed_action`` (the message up to the end of its last call). After
     a message with calls, ``tool_calls`` is a list with the id, name, arguments, fault and text of each call. The info
     of a reset contains ``prev_ep_tool_use_counter`` and ``prev_ep_tool_success_counter`` of the episode before. With
-    the format "openai", it contains ``tools``, a list of schemas for an OpenAI-compatible endpoint.
+    the format "openai", it contains ``tools``, a list of schemas for an OpenAI-compatible endpoint, also of the tools of
+    inner wrappers with this format.
 
     Raises:
         BadValue: there are no tools, an object is not a tool, tool_execute_error_reward or a limit is out of range, or
@@ -231,7 +232,7 @@ class ToolEnvWrapper(EnvWrapper):
         info[uses] = self._previous.uses + info.get(uses, 0)
         info[successes] = self._previous.successes + info.get(successes, 0)
         if self.call_format.name == "openai":
-            info["tools"] = openai_schemas(self._tool_set.functions)
+            info["tools"] = [*info.get("tools", ()), *openai_schemas(self._tool_set.functions)]
         self.tool_counts = ToolCounts(over=False)
         return _append_instructions(observation, instructions), info | self._counters()
 

@@ -26,13 +26,24 @@ def _with_tool(
     tool_reward: float = 0.0,
     tool_success_reward: float = 0.0,
     max_tool_uses: int = _MAX_USES,
+    native: bool = False,
     **options: Any,
 ) -> Any:
     """Wrap an environment with one new tool. options: further arguments of ToolEnvWrapper."""
     from gem.tools.tool_env_wrapper import ToolEnvWrapper  # here, because tools are slow to import
 
     instance = resolve(_TOOLS[tool])(**tool_arguments)
-    return ToolEnvWrapper(env, [instance], tool_reward, tool_success_reward, max_tool_uses=max_tool_uses, **options)
+    options = {"max_tool_uses": max_tool_uses, **_format_option(native), **options}
+    return ToolEnvWrapper(env, [instance], tool_reward, tool_success_reward, **options)
+
+
+def _format_option(native: bool) -> dict[str, Any]:
+    """Return the arguments of ToolEnvWrapper for native calls: the endpoint gets the functions apart from the prompt."""
+    if not native:
+        return {}
+    from gem.tools.formats import OpenAIFormat
+
+    return {"format": OpenAIFormat(prompt=False)}
 
 
 _PYTHON: dict[str, Any] = {"tool": "python", "tool_arguments": {}}
@@ -57,7 +68,9 @@ WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
 TOKENIZER_REQUIRED = ["concat_chat", "concat_chat_on_reset"]
 
 
-def get_wrapper_fns(wrappers: str, tokenizer: Any = None) -> list[Callable[[Any], Any]]:
+def get_wrapper_fns(
+    wrappers: str, tokenizer: Any = None, *, native_tools: bool = False
+) -> list[Callable[[Any], Any]]:
     """Return the wrapper functions for a comma-separated list of names, innermost first.
 
     Each wrapped environment gets its own tool instance. List tools before the wrappers that show the history, so that
@@ -66,6 +79,7 @@ def get_wrapper_fns(wrappers: str, tokenizer: Any = None) -> list[Callable[[Any]
     Args:
         wrappers: e.g. "python_tool, concat, episode_tracking"; whitespace is ignored; empty for no wrapper.
         tokenizer: for the names that render a chat template.
+        native_tools: whether tools are called natively, by the ``tool_calls`` of an endpoint, and not in text.
 
     Raises:
         UnknownArgument: for an unknown name; the message suggests the closest one.
@@ -78,18 +92,28 @@ def get_wrapper_fns(wrappers: str, tokenizer: Any = None) -> list[Callable[[Any]
         if name not in WRAPPER_FACTORY:
             hint = did_you_mean(name, WRAPPER_FACTORY)
             raise UnknownArgument(f"no wrapper {name!r}{hint}  (available: {', '.join(WRAPPER_FACTORY)})")
-    return [
-        partial(WRAPPER_FACTORY[name], tokenizer=tokenizer) if name in TOKENIZER_REQUIRED else WRAPPER_FACTORY[name]
-        for name in names
-    ]
+    return [_wrapper_fn(name, tokenizer, native_tools) for name in names]
 
 
-def mcp_wrapper(path: str, format: str = "tags") -> Callable[[Any], Any]:
+def _wrapper_fn(name: str, tokenizer: Any, native_tools: bool) -> Callable[[Any], Any]:
+    wrap = WRAPPER_FACTORY[name]
+    if name in TOKENIZER_REQUIRED:
+        return partial(wrap, tokenizer=tokenizer)
+    return partial(wrap, native=True) if native_tools and is_tool(name) else wrap
+
+
+def is_tool(name: str) -> bool:
+    """Return whether the wrapper with this name adds a tool."""
+    wrap = WRAPPER_FACTORY[name]
+    return isinstance(wrap, partial) and wrap.func is _with_tool
+
+
+def mcp_wrapper(path: str, *, native: bool = False) -> Callable[[Any], Any]:
     """Return a wrapper that offers the tools of MCP servers. Each wrapped environment has its own sessions.
 
     Args:
         path: JSON file with the configuration of the servers.
-        format: see ToolEnvWrapper.
+        native: whether the tools are called natively, by the ``tool_calls`` of an endpoint, and not in text.
 
     Raises:
         BadValue: the configuration cannot be read. The wrapper raises ToolError if a server cannot be reached, and
@@ -98,11 +122,11 @@ def mcp_wrapper(path: str, format: str = "tags") -> Callable[[Any], Any]:
     from gem.tools.mcp_config import read_servers
 
     read_servers(path)
-    return partial(_with_mcp, path=path, format=format)
+    return partial(_with_mcp, path=path, native=native)
 
 
-def _with_mcp(env: Any, *, path: str, format: str) -> Any:
+def _with_mcp(env: Any, *, path: str, native: bool) -> Any:
     from gem.tools.mcp_tool import MCPTool
     from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
-    return ToolEnvWrapper(env, [MCPTool(path)], format=format)
+    return ToolEnvWrapper(env, [MCPTool(path)], **_format_option(native))
