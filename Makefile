@@ -4,6 +4,7 @@ VENV ?= .venv
 DEMO_FLAGS ?=
 FUZZ_FLAGS ?=
 bin := $(VENV)/bin
+axe := $(VENV)/axe/node_modules/axe-core/axe.min.js
 pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
 # Exported, so that the package's build environment is pinned as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
@@ -23,7 +24,9 @@ fuzz: $(VENV)/.train $(VENV)/.dev  ## grade math answers with fresh seeds, besid
 	$(bin)/python tests/graders/fuzz_math.py $(FUZZ_FLAGS)
 
 test-viewer: $(VENV)/.viewer  ## test gem view in headless Chromium (Debian: apt-get install chromium chromium-driver)
-	GEM_TEST_VIEWER=1 GEM_AXE=$(VENV)/axe/node_modules/axe-core/axe.min.js $(bin)/pytest -rs tests/viewer
+	test -f $(axe) || npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core \
+	  || echo "npm could not install axe-core; the accessibility tests are skipped"
+	GEM_TEST_VIEWER=1 GEM_AXE=$(axe) $(bin)/pytest -rs tests/viewer
 
 test-exchange: $(VENV)/.dev  ## test the exports and imports of gem eval with inspect-ai and verifiers, in an environment of their own
 	test -x build/exchange/bin/python || $(PYTHON) -m venv build/exchange
@@ -73,6 +76,4 @@ $(VENV)/.dev: $(VENV)/.train
 
 $(VENV)/.viewer: $(VENV)/.dev
 	$(pip) 'selenium>=4.20'
-	npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core \
-	  || echo "npm could not install axe-core; the accessibility tests are skipped"
 	touch $@

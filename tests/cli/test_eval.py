@@ -314,6 +314,7 @@ class TestEndpoints:
             ({"status": 404, "body": "no model 'm'"}, "", "no model 'm'"),
             ({"status": 401, "body": "wrong key"}, "", "wrong key"),
             ({}, "/..", "a base URL usually ends with /v1"),
+            ({"status": 301, "headers": {"Location": "https://a.com/v1"}}, "", "redirects to https://a.com/v1"),
         ],
     )
     def test_an_endpoint_that_refuses_access_is_one_line_and_nothing_is_written(

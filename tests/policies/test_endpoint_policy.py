@@ -131,7 +131,7 @@ def test_a_failed_request_does_not_affect_the_others():
     assert "400" in str(replies[1].failure) and "503" in str(replies[2].failure)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 405])
+@pytest.mark.parametrize("status", [301, 308, 401, 403, 404, 405])
 def test_an_endpoint_that_refuses_access_to_the_first_request_is_an_error(status):
     with FakeEndpoint([Answer(status=status)]) as fake, Endpoint(fake.url, "m", retries=0) as endpoint:
         for count in (1, 3):

@@ -249,7 +249,10 @@ class _ConnectionPool:
                 raise RequestError(request.redact(f"{type(e).__name__}: {e}")) from None
         if response.status == 200:
             return body
-        text = request.redact(" ".join(body.decode("utf-8", "replace").split()))[:300]
+        text = " ".join(body.decode("utf-8", "replace").split())
+        if 300 <= response.status < 400 and "Location" in response.headers:
+            text = f"redirects to {response.headers['Location']}"
+        text = request.redact(text)[:300]
         raise RequestError(
             f"status {response.status}: {text}",
             retryable=response.status in RETRYABLE or response.status >= 500,

@@ -57,7 +57,7 @@ class EvalOptions:
         return inner, outer
 
     def check_used(self, wrappers: Iterable[str]) -> None:
-        """Raise BadValue for native calls of tools if none of these comma-separated names of wrappers is that of a tool."""
+        """Raise BadValue for native calls if none of these comma-separated names of wrappers is that of a tool."""
         names = {name.strip() for listed in wrappers for name in listed.split(",")} & WRAPPER_FACTORY.keys()
         if self.native_tools and not any(map(is_tool, names)):
             raise BadValue("native_tools has no effect: no environment has a wrapper with a tool, such as python_tool")

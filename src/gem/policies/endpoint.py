@@ -27,7 +27,8 @@ from gem.seeding import check_seed, derive
 from gem.trajectory import Turn
 
 TIMEOUT_S = 120.0  # seconds per request; a long answer of a large model takes about a minute
-ACCESS_STATUSES = frozenset({401, 403, 404, 405})  # the key, the URL or the model is wrong
+# The key, the URL or the model is wrong. Redirects are not followed: most turn POST into GET, some leave the server.
+ACCESS_STATUSES = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405})
 OUTAGE_STATUSES = frozenset({408, 429})  # errors of the endpoint, not of one request
 _RESERVED = frozenset({"model", "messages", "prompt", "stream", "n", "echo"})  # fields of the body set by Endpoint
 
@@ -36,7 +37,7 @@ Prompt: TypeAlias = Sequence[Mapping[str, Any]] | Sequence[int]  # messages, or 
 
 
 class AccessRefused(EndpointError):
-    """The endpoint refused with status 401, 403, 404 or 405: its key, its URL or the name of the model is wrong."""
+    """The endpoint refused with status 401, 403, 404 or 405, or redirects: its key, its URL or its model is wrong."""
 
 
 class InvalidReply(EndpointError):

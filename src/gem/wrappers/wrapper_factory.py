@@ -38,7 +38,7 @@ def _with_tool(
 
 
 def _format_option(native: bool) -> dict[str, Any]:
-    """Return the arguments of ToolEnvWrapper for native calls: the endpoint gets the functions apart from the prompt."""
+    """Return the arguments of ToolEnvWrapper for native calls, whose functions are not in the prompt; none for text."""
     if not native:
         return {}
     from gem.tools.formats import OpenAIFormat

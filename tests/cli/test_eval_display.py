@@ -1,0 +1,49 @@
+"""What `gem eval` shows while it runs: a live table on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from gem.cli.eval_display import Display
+from gem.evaluate.report import EvalReport, Sample, env_score
+
+PLANNED = 20
+
+
+def report(done: int) -> EvalReport:
+    """The report of an evaluation of 20 tasks, every fourth of which failed."""
+    played = [Sample(float(n % 2), turns=3, tokens_in=70, tokens_out=9) for n in range(done)]
+    failed = [Sample(float("nan"), failure="EndpointError: down")]
+    samples = [failed[0] if n % 4 == 0 else sample for n, sample in enumerate(played)]
+    samples += [None] * (PLANNED - done)
+    scores = env_score({str(n): [sample] for n, sample in enumerate(samples)}, name="qa:Facts", id="qa:Facts")
+    return EvalReport(model="m", envs=[scores], settings={"rollouts": 1})
+
+
+def shown(counts: list[int], monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> str:
+    clock = iter(range(100))
+    monkeypatch.setattr("gem.cli.eval_display.time.monotonic", lambda: float(next(clock)))
+    out = io.StringIO()
+    with Display(Console(file=out, force_terminal=terminal, width=160, height=40), detect=None) as display:
+        for done in counts:
+            display.update(report(done))
+    return " ".join(out.getvalue().split())
+
+
+def test_a_terminal_shows_a_table_with_scores_turns_tokens_failures_and_the_time_left(monkeypatch):
+    text = shown([0, 12], monkeypatch, terminal=True)
+    assert "20 tasks" in text and "Expected 95 % interval of a success rate: ±" in text
+    for column in ("environment", "done", "score", "solved", "turns", "failed", "tokens in", "tokens out"):
+        assert column in text
+    assert "9/20" in text and "0.667 [0.354, 0.880]" in text
+    assert "12/20" not in text  # failed samples are not done
+    assert "9/20 done, 3 failed, 4.5 samples/s, 40 tokens/s, 2 s left" in text
+
+
+def test_elsewhere_a_line_is_printed_for_each_tenth(monkeypatch):
+    text = shown([0, 1, 2, 12, 13, 20], monkeypatch, terminal=False)
+    assert "environment" not in text.replace("1 environment,", "")
+    assert text.count(" samples/s") == 3 and "15/20 done, 5 failed" in text
