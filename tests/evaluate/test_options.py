@@ -164,7 +164,7 @@ def test_the_tools_of_wrappers_are_called_natively_on_request_beside_those_of_mc
     for episode in played(tmp_path / "run").values():
         calls = [call for turn in episode.turns for call in turn.tool_calls]
         assert [(call["name"], call["fault"]) for call in calls] == [(name, None) for name in names]
-        assert "9" in calls[0]["text"] and episode.turns[-1].action == "\\boxed{9}"
+        assert "result: 9" in str(episode.turns[1].observation) and episode.turns[-1].action == "\\boxed{9}"
         assert episode.turns[0].reward == pytest.approx(0.3)  # of the wrapper python_tool
     assert json.loads((tmp_path / "run" / "eval.json").read_text())["native_tools"] is True
     capsys.readouterr()
