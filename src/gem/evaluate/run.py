@@ -101,9 +101,7 @@ def evaluate(
             f"{rollouts} rollouts of {policy!r} would be equal: the seed of the task decides them; raise limit"
         )
     player, innermost = _player(policy)
-    options = EvalOptions(
-        prompt_template=prompt_template, mcp=mcp, token_limit=token_limit, native_tools=native_tools
-    )
+    options = EvalOptions(prompt_template=prompt_template, mcp=mcp, token_limit=token_limit, native_tools=native_tools)
     below, above = options.wraps(player)
     listed = _eval_envs(envs, wrappers)
     options.check_used((env.env if isinstance(env, TaskSet) else env).wrappers for env in listed)

@@ -100,8 +100,8 @@ class ToolEnvWrapper(EnvWrapper):
     first known tool that was called, or None) and ``parsed_action`` (the message up to the end of its last call). After
     a message with calls, ``tool_calls`` is a list with the id, name, arguments, fault and text of each call. The info
     of a reset contains ``prev_ep_tool_use_counter`` and ``prev_ep_tool_success_counter`` of the episode before. With
-    the format "openai", it contains ``tools``, a list of schemas for an OpenAI-compatible endpoint, also of the tools of
-    inner wrappers with this format.
+    the format "openai", it contains ``tools``, a list of schemas for an OpenAI-compatible endpoint, with those of
+    inner wrappers.
 
     Raises:
         BadValue: there are no tools, an object is not a tool, tool_execute_error_reward or a limit is out of range, or

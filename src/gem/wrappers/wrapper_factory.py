@@ -68,9 +68,7 @@ WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
 TOKENIZER_REQUIRED = ["concat_chat", "concat_chat_on_reset"]
 
 
-def get_wrapper_fns(
-    wrappers: str, tokenizer: Any = None, *, native_tools: bool = False
-) -> list[Callable[[Any], Any]]:
+def get_wrapper_fns(wrappers: str, tokenizer: Any = None, *, native_tools: bool = False) -> list[Callable[[Any], Any]]:
     """Return the wrapper functions for a comma-separated list of names, innermost first.
 
     Each wrapped environment gets its own tool instance. List tools before the wrappers that show the history, so that
