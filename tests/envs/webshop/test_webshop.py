@@ -11,7 +11,7 @@ import pytest
 import gem
 from gem.core import StopReason
 from gem.envs.webshop.mini import MIN_PRODUCTS
-from gem.envs.webshop.pages import PER_PAGE
+from gem.envs.webshop.pages import PER_PAGE, Links, done_page, render
 from gem.envs.webshop.players import FirstHit, Oracle, RightKind, Shopper
 from gem.envs.webshop.products import Goal, Product
 from gem.envs.webshop.store import Catalogue, write_catalogue
@@ -170,6 +170,27 @@ def test_an_episode_is_the_same_in_every_format(mode):
     assert step.reward == 1.0
     assert ("<html>" in step.observation) is (mode == "html")
     assert (" [SEP] " in step.observation) is (mode == "text")
+
+
+def test_addresses_in_html_are_quoted_as_published():
+    links = Links("7", "red & blue", 2, "B1", {"size": "12\" x 3'"})
+    size = "%7B&#39;size&#39;:+&#39;12%22+x+3%5C&#39;&#39;%7D"
+    words = "keywords=red&amp;keywords=%26&amp;keywords=blue"
+    assert links.to("asin", "keywords", "options") == f"/?session_id=7&amp;asin=B1&amp;{words}&amp;options={size}"
+    assert links.to("keywords", page=3) == f"/?session_id=7&amp;{words}&amp;page=3"
+    assert links._replace(shown=False).to("asin") == ""
+
+
+def test_the_last_page_has_the_published_fields():
+    page = render(done_page("B1", '{"color": "red"}', 0.5), "html")
+    for field in (
+        '<h4 id="asin">asin<pre>B1</pre></p>',
+        '<h4 id="options">options<pre>{&#34;color&#34;: &#34;red&#34;}</pre></h4>',
+        '<h4 id="goal-instruction-text">instuction text<pre></pre></h4>',
+        '<div id="goal"><pre>None</pre></div>',
+        '<h3 id="reward">Your score (min 0.0, max 1.0)<pre>0.5</pre></h3>',
+    ):
+        assert field in page
 
 
 def test_a_session_plays_a_given_goal():

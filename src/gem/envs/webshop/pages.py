@@ -21,7 +21,30 @@ RATING = "N.A."  # of all products: the published simulator does not load the re
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "'": "&#39;", '"': "&#34;"})
 
-_quoted = lru_cache(maxsize=1024)(quote_plus)
+# Fields of the last page with the ids of their elements, spelled as published.
+_PURCHASED = {
+    "asin": "asin",
+    "options": "options",
+    "attrs": "purchased_attrs",
+    "category": "purchased-category",
+    "query": "purchased-query",
+    "product category": "purchased-pc",
+}
+_TARGET = {
+    "asin": "goal-asin",
+    "options": "goal-options",
+    "attrs": "goal-attrs",
+    "price upper": "goal-price",
+    "instuction text": "goal-instruction-text",
+    "category": "goal-category",
+    "product category": "goal-pc",
+    "query": "goal-query",
+}
+
+
+@lru_cache(maxsize=1024)
+def _quoted(value: str) -> str:
+    return quote_plus(value, safe="!$'()*,/:;?@").translate(_ESCAPES)  # as werkzeug 3 quotes
 
 
 class Text(NamedTuple):
@@ -49,10 +72,13 @@ class Links(NamedTuple):
         """Return the address with these fields, in this order, and more."""
         if not self.shown:
             return ""
-        fields: dict[str, object] = {"session_id": self.session}
+        fields: list[tuple[str, object]] = [("session_id", self.session)]
         for name in names:
-            fields[name] = str(dict(self.options)) if name == "options" else getattr(self, name)
-        return "/?" + "&amp;".join(f"{name}={_quoted(str(value))}" for name, value in {**fields, **more}.items())
+            if name == "keywords":  # one field for each word
+                fields += [(name, word) for word in self.keywords.split()]
+            else:
+                fields.append((name, dict(self.options) if name == "options" else getattr(self, name)))
+        return "/?" + "&amp;".join(f"{name}={_quoted(str(value))}" for name, value in [*fields, *more.items()])
 
 
 def render(pieces: Iterable[Piece], mode: ObservationMode) -> str:
@@ -219,33 +245,34 @@ def done_page(asin: str, options: str, reward: float) -> Iterator[Piece]:
     yield '</p><div style="display:none"><h2 align="left">'
     yield Text("Purchased")
     yield '</h2><hr class="solid">'
-    shown = {"asin": asin, "options": options, "attrs": "None", "category": "None", "query": "None"}
-    yield from _fields({**shown, "product category": "None"})
+    nothing = dict.fromkeys(["attrs", "category", "query", "product category"], "None")
+    yield from _fields({"asin": asin, "options": options, **nothing}, _PURCHASED)
     yield '<h2 align="left">'
     yield Text("Target")
     yield '</h2><hr class="solid">'
-    names = "asin,options,attrs,price upper,instuction text,category,product category,query"  # as published
-    yield from _fields(dict.fromkeys(names.split(","), ""))
+    yield from _fields(dict.fromkeys(_TARGET, ""), _TARGET)
     yield "<h4>"
     yield Text("Goal ")
+    yield '<div id="goal">'
     yield from _value("None")
-    yield '</h4><h2 align="left">'
+    yield '</div></h4><h2 align="left">'
     yield Text("Reward")
     yield '</h2></div><hr class="solid"><h3 id="reward">'
     yield Text("Your score (min 0.0, max 1.0)")
     yield from _value(str(reward))
     yield "</h3><h4 hidden>"
     yield Text("Reward Details ")
+    yield '<div id="reward_info">'
     yield from _value("None")
-    yield "</h4></div></div></div></div></body></html>"
+    yield "</div></h4></div></div></div></div></body></html>"
 
 
-def _fields(values: Mapping[str, str]) -> Iterator[Piece]:
+def _fields(values: Mapping[str, str], ids: Mapping[str, str]) -> Iterator[Piece]:
     for name, value in values.items():
-        yield "<h4>"
+        yield f'<h4 id="{ids[name]}">'
         yield Text(name)
         yield from _value(value)
-        yield "</h4>"
+        yield "</p>" if name == "asin" else "</h4>"  # as published
 
 
 def _value(value: str) -> Iterator[Piece]:
