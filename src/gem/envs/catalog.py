@@ -332,6 +332,12 @@ SPECS: list[EnvSpec] = [
             ("Mixed", "several of these in one task"),
         )
     ),
+    _shipped(
+        "web:Forms",
+        "web.forms:FormsEnv",
+        "web.forms:Oracle",
+        "Use web pages with forms: reach a goal and change nothing else.",
+    ),
     EnvSpec(
         id="webshop:Mini",
         entry_point="gem.envs.webshop.webshop:MiniWebshopEnv",

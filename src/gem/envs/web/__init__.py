@@ -1,0 +1,1 @@
+"""Web pages with forms, rendered from state."""
