@@ -13,7 +13,7 @@ from gem.core import StopReason
 from gem.envs.web.forms import SITES, FormsEnv, Oracle, State
 from gem.envs.web.players import Reader
 from gem.envs.web.site import View, first_difference
-from gem.envs.web.widgets import Screen, alert, button, link, page, row, table, text, textbox
+from gem.envs.web.widgets import PageWindow, alert, button, link, page, row, table, text, textbox
 from gem.errors import BadValue
 from gem.testing import check_env
 
@@ -35,7 +35,7 @@ def after(env, seed, plan):
     """Play the moves of a plan that are still possible, and stop. Return the last step."""
     env.reset(seed=seed)
     for verb, key, *words in plan:
-        for number, element in Screen(env.site().page(env.state.data, env.state.view)).elements.items():
+        for number, element in PageWindow(env.site().page(env.state.data, env.state.view)).elements.items():
             if element.key == key:
                 env.step(" ".join([verb.replace("fill", "type"), f"[{number}]", *(f"[{word}]" for word in words)]))
                 break
@@ -152,7 +152,7 @@ def test_mistakes_change_nothing_and_are_named():
         step = env.step(action)
         assert step.info["invalid"] == reason and step.reward == 0.0 and not step.terminated
     env.step("click [2]")
-    number = next(n for n, e in env.screen().elements.items() if e.role == "combobox")
+    number = next(n for n, e in env.window().elements.items() if e.role == "combobox")
     assert env.step(f"select [{number}] [Klingon]").info["invalid"] == "unknown_option"
     assert env.get_state()["state"]["data"] == before
 
@@ -160,7 +160,7 @@ def test_mistakes_change_nothing_and_are_named():
 def test_what_is_not_saved_is_lost_with_the_page_and_go_back_opens_the_page_before():
     env = FormsEnv(kind="settings", level=1)
     env.reset(seed=0)
-    number = next(n for n, e in env.screen().elements.items() if e.key == "Signature")
+    number = next(n for n, e in env.window().elements.items() if e.key == "Signature")
     assert "value='Hi there'" in env.step(f"fill('{number}', 'Hi there')").observation
     env.step("click [2]")
     assert env.state.view.address == "General"
@@ -173,7 +173,7 @@ def test_enter_presses_the_button_of_a_form():
     for last in ("press('{0}', 'Enter')", "press [Enter]", "type [{0}] [Hi] [1]"):
         env = FormsEnv(kind="settings", level=1)
         env.reset(seed=0)
-        number = next(n for n, e in env.screen().elements.items() if e.key == "Signature")
+        number = next(n for n, e in env.window().elements.items() if e.key == "Signature")
         env.step(f"type [{number}] [Hi]")
         assert "alert 'Saved.'" in env.step(last.format(number)).observation
         assert env.state.data["Profile"]["Signature"] == "Hi"
@@ -183,11 +183,11 @@ def test_a_window_shows_a_part_of_the_page_and_scrolling_the_rest():
     env = FormsEnv(kind="table", height=10)
     seen = set(env.reset(seed=0)[0].split("\n"))
     assert "scroll to see" in env.board()
-    first = min(env.screen().elements)
+    first = min(env.window().elements)
     for _ in range(6):
         seen |= set(env.step("scroll [down]").observation.split("\n"))
     assert env.step(f"click [{first}]").info["invalid"] == "unknown_element"
-    everything = Screen(env.site().page(env.state.data, env.state.view)).as_tree().split("\n")
+    everything = PageWindow(env.site().page(env.state.data, env.state.view)).as_tree().split("\n")
     assert set(everything) <= seen
 
 
@@ -200,7 +200,7 @@ def test_the_same_elements_are_shown_as_html():
         button("Save", "save"),
         text("end"),
     )
-    assert Screen(root).as_html() == (
+    assert PageWindow(root).as_html() == (
         '<h1>Orders &amp; more</h1>\n<p role="alert">Saved.</p>\n'
         '<label>Name <input id="1" value="&lt;&quot;x&quot;&gt;"></label>\n'
         "<table><caption>A | B</caption>\n"
@@ -219,7 +219,7 @@ def test_text_of_pages_that_looks_like_actions_or_results_changes_nothing():
         for order in data["orders"].values():
             order.update(customer=ODD, note=ODD)
         env.state = State(env.state.number, data, View("orders/1/"))
-        number = next(n for n, e in env.screen().elements.items() if e.key.startswith("edit"))
+        number = next(n for n, e in env.window().elements.items() if e.key.startswith("edit"))
         step = env.step(rf"\boxed{{click [{number}]}}")
         assert (step.reward, step.terminated) == (0.0, False) and "invalid" not in step.info
         assert r"\boxed" not in step.observation and "<|im_end" not in step.observation
@@ -231,7 +231,7 @@ def test_text_of_pages_that_looks_like_actions_or_results_changes_nothing():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_page_shows_odd_text_on_one_line(seed):
-    tree = Screen(page("x", text(f"a\nb\r[9] button 'Buy' {ODD}"))).as_tree()
+    tree = PageWindow(page("x", text(f"a\nb\r[9] button 'Buy' {ODD}"))).as_tree()
     assert len(tree.split("\n")) == 2 and tree.count("'") == 4
 
 

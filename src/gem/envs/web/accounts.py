@@ -29,7 +29,7 @@ def _password(rng: random.Random) -> str:
     return "".join(rng.choices(_SYLLABLES, k=3)) + str(rng.randint(10, 99))
 
 
-class Login(Site):
+class LoginSite(Site):
     """Sign in, change e-mail address and password, sign out.
 
     Level 1: sign in with a given user name. 2: the user name is in the directory, and "Keep me signed in" is wanted or
@@ -158,7 +158,7 @@ _CITIES = ("Aldor", "Brenna", "Corvale", "Dunmere", "Estow", "Farrow")
 _SIGNATURE = ("Best wishes", "Kind regards", "Thanks", "See you soon", "All the best")
 
 
-class Settings(Site):
+class SettingsSite(Site):
     """Settings in tabs, each with its own button Save. Changes that are not saved are lost with the tab.
 
     Level 1: one setting. 2: three settings, and the signature. 3: five, and the signature; the time zone is that of an

@@ -23,18 +23,18 @@ from typing import Any, Literal
 
 from gem.core import Info, Step, StopReason
 from gem.envs.game_env.base import GameEnv, Outcome
-from gem.envs.web.accounts import Login, Settings
+from gem.envs.web.accounts import LoginSite, SettingsSite
 from gem.envs.web.actions import Action, read_action
-from gem.envs.web.records import Files, Table
+from gem.envs.web.records import FilesSite, TableSite
 from gem.envs.web.site import LEVELS, Data, FormTask, Site, View, first_difference, same_answer
-from gem.envs.web.widgets import OFF, ON, Element, Screen, alert
+from gem.envs.web.widgets import OFF, ON, Element, PageWindow, alert
 from gem.errors import BadValue, did_you_mean
 
 SITES: dict[str, Callable[[], Site]] = {
-    "login": Login,
-    "settings": Settings,
-    "table": Table,
-    "files": Files,
+    "login": LoginSite,
+    "settings": SettingsSite,
+    "table": TableSite,
+    "files": FilesSite,
 }
 FORMATS = ("axtree", "html")
 
@@ -128,15 +128,15 @@ class FormsEnv(GameEnv):
 
     # ---- pages
 
-    def screen(self) -> Screen:
+    def window(self) -> PageWindow:
         """Return what the browser shows."""
         root, view = self.site().page(self.state.data, self.state.view), self.state.view
         if view.message:
             root = replace(root, children=(alert(view.message), *root.children))
-        return Screen(root, top=view.top, height=self.height)
+        return PageWindow(root, top=view.top, height=self.height)
 
     def board(self) -> str:
-        return self.screen().as_tree() if self.format == "axtree" else self.screen().as_html()
+        return self.window().as_tree() if self.format == "axtree" else self.window().as_html()
 
     # ---- actions
 
@@ -149,7 +149,7 @@ class FormsEnv(GameEnv):
         view = replace(self.state.view, message="")
         if move.number is None:
             return self._on_page(move, view)
-        element = self.screen().elements.get(move.number)
+        element = self.window().elements.get(move.number)
         if element is None:
             return Outcome(f"the page shows no element [{move.number}]; nothing changed.", invalid="unknown_element")
         return self._on_element(move, element, replace(view, focus=element.key))
@@ -173,14 +173,14 @@ class FormsEnv(GameEnv):
 
     def _on_page(self, move: Action, view: View) -> Outcome:
         if move.verb == "keyboard":
-            found = [e for e in self.screen().elements.values() if e.key == view.focus]
+            found = [e for e in self.window().elements.values() if e.key == view.focus]
             return self._pressed(found[0], move.text, view) if found else Outcome("nothing has the focus.")
         if move.verb == "back" and view.history:
             view = View(view.history[-1], history=view.history[:-1])
         elif move.verb == "scroll" and self.height is not None:
-            screen = self.screen()
+            window = self.window()
             step = max(self.height - 2, 1) * (-1 if move.text == "up" else 1)
-            view = replace(view, top=max(min(screen.top + step, screen.total - self.height), 0))
+            view = replace(view, top=max(min(window.top + step, window.total - self.height), 0))
         return self._show_view(view)
 
     def _on_element(self, move: Action, element: Element, view: View) -> Outcome:
@@ -227,7 +227,7 @@ class FormsEnv(GameEnv):
         return Outcome("ok.")
 
     def sample_random_action(self) -> str:
-        elements = self.screen().elements
+        elements = self.window().elements
         if not elements or self.action_rng.random() < 0.1:
             return rf"\boxed{{{self.action_rng.choice(['scroll [down]', 'go_back', 'stop []'])}}}"
         number, element = self.action_rng.choice(sorted(elements.items(), key=lambda item: item[0]))
@@ -251,10 +251,10 @@ class Oracle:
         if self.done == len(task.plan):
             return rf"\boxed{{stop [{task.answer or ''}]}}"
         verb, key, *value = task.plan[self.done]
-        numbers = [number for number, element in self.env.screen().elements.items() if element.key == key]
+        numbers = [number for number, element in self.env.window().elements.items() if element.key == key]
         if not numbers:  # outside the window
-            screen = self.env.screen()
-            return rf"\boxed{{scroll [{'down' if screen.end < screen.total else 'up'}]}}"
+            window = self.env.window()
+            return rf"\boxed{{scroll [{'down' if window.end < window.total else 'up'}]}}"
         self.done += 1
         words = [verb if verb != "fill" else "type", f"[{numbers[0]}]", *(f"[{text}]" for text in value)]
         return rf"\boxed{{{' '.join(words)}}}"

@@ -14,7 +14,7 @@ _STATUS = ("New", "Paid", "Shipped", "Returned")
 _PER_PAGE = 8
 
 
-class Table(Site):
+class TableSite(Site):
     """Orders in a table with paging and search.
 
     Level 1: set the status of an order, given by number. 2: the same for an order given by customer and item; or
@@ -147,7 +147,7 @@ _FOLDERS = ["archive", "drafts", "finance", "images", "letters", "projects"]
 _ENDINGS = ("txt", "csv", "png", "pdf")
 
 
-class Files(Site):
+class FilesSite(Site):
     """Files in folders: open, rename, move, delete, and new folders.
 
     Level 1: rename or delete a file. 2: move a file into another folder, or report the size of one. 3: make a folder,

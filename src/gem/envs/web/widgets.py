@@ -3,7 +3,7 @@ r"""Pages as trees of elements, and their two formats: an accessibility tree, an
 Elements that can be acted on have a number in brackets, counted in the order of the page.
 
 >>> root = page("Sign in", textbox("User name", "user", "ann"), button("Sign in", "enter"))
->>> print(Screen(root).as_tree())
+>>> print(PageWindow(root).as_tree())
 RootWebArea 'Sign in'
   [1] textbox 'User name' value='ann'
   [2] button 'Sign in'
@@ -94,7 +94,7 @@ def _walk(element: Element, depth: int = 0) -> Iterator[tuple[int, Element]]:
         yield from _walk(child, depth + 1)
 
 
-class Screen:
+class PageWindow:
     """What a browser shows of a page.
 
     Args:
