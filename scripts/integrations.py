@@ -37,10 +37,10 @@ def steps(name: str) -> list[list[str]]:
     if name not in TABLE or not isinstance(TABLE[name], dict):
         sys.exit(f"no framework {name!r} in {VERSIONS.name}; there are: {' '.join(names())}")
     entry = TABLE[name]
-    own = f"{entry['package']}=={entry['tested']}"
+    own = [f"{entry['package']}=={entry['tested']}"] if "package" in entry else []
     alone = entry.get("no_deps", False)
-    first = [f"torch=={TABLE['torch']}", *TABLE["common"], *entry.get("with", []), *([] if alone else [own])]
-    without = [own, *entry.get("without_dependencies", [])] if alone else entry.get("without_dependencies", [])
+    first = [f"torch=={TABLE['torch']}", *TABLE["common"], *entry.get("with", []), *([] if alone else own)]
+    without = [*(own if alone else []), *entry.get("without_dependencies", [])]
     flags = ["--no-deps", *(["--ignore-requires-python"] if entry.get("any_python") else [])]
     return [first, *([[*flags, *without]] if without else [])]
 

@@ -155,7 +155,8 @@ SUB_ROWS = {
     ],
     "integrations": [
         ("sequences", "tasks", "turns", "versions"),
-        ("areal", "oat", "openrlhf", "pettingzoo", "rl2", "tinker", "tinker_cookbook", "trl", "verifiers", "verl"),
+        ("areal", "oat", "openrlhf", "pettingzoo", "rl2", "roll", "tinker", "tinker_cookbook"),
+        ("trl", "verifiers", "verl"),
         ("__init__",),
     ],
     "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
@@ -260,6 +261,7 @@ HOMES = {
     "verl": ["integrations.verl"],
     "openrlhf": ["integrations.openrlhf"],
     "RL2": ["integrations.rl2"],
+    "roll": ["integrations.roll"],
     "wandb": ["rl.mirrors"],
     "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],
 }

@@ -83,6 +83,7 @@ def test_hardcore_hangman_draws_rare_words_too():
 
 def test_a_published_number_of_random_moves_never_makes_a_board_unsolvable_in_time():
     assert load("fifteen_puzzle:FifteenPuzzleEnv")(20, 3, mc_rand_moves=100).shuffle_moves == 15
+    assert [gem.make("game:FifteenPuzzle-v0", max_turns=turns).shuffle_moves for turns in (20, 10)] == [12, 7]
     assert "pure_random" in load("fifteen_puzzle:FifteenPuzzleEnv").VALID_INITIALIZATION_ALGOS
 
 

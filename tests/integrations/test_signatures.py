@@ -1,6 +1,6 @@
 """Adapters of frameworks that are not at the package index fit the signatures that were read in their sources.
 
-signatures.json is the record. The source itself is compared with it if GEM_RL2 is the folder of a checkout.
+signatures.json is the record. The source is compared with it if a variable such as GEM_RL2 names a checkout.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+ADAPTERS = ROOT / "src/gem/integrations"
+DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 RECORD = json.loads((Path(__file__).parent / "signatures.json").read_text())
 
 
@@ -25,38 +27,44 @@ def used(module: Path, name: str) -> set[str]:
     return found
 
 
-def arguments(module: Path, function: str) -> list[str]:
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function:
-            extra = [node.args.kwarg.arg] if node.args.kwarg else []
-            return [argument.arg for argument in node.args.args] + extra
-    raise AssertionError(f"{module} has no function {function}")
+def signature(module: Path, path: str) -> list[str]:
+    """The arguments of a function, the fields of a class, or the values of an enumeration."""
+    node: ast.AST = ast.parse(module.read_text(encoding="utf-8"))
+    for name in path.split("."):
+        node = next(n for n in ast.walk(node) if isinstance(n, DEFINITIONS) and n.name == name)
+    if isinstance(node, ast.ClassDef):
+        fields = [n.target.id for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+        return fields or [n.targets[0].id for n in node.body if isinstance(n, ast.Assign)]
+    extra = [node.args.kwarg.arg] if node.args.kwarg else []
+    return [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)] + extra
 
 
-def members(module: Path, path: list[str]) -> list[str]:
-    """The fields of a dataclass, or the values of an enumeration inside it."""
-    body = ast.parse(module.read_text(encoding="utf-8")).body
-    for name in path:
-        body = next(node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name)
-    fields = [node.target.id for node in body if isinstance(node, ast.AnnAssign)]
-    return fields or [node.targets[0].id for node in body if isinstance(node, ast.Assign)]
+def recorded(name: str) -> dict[str, list[str]]:
+    return {path: wanted for path, wanted in RECORD[name].items() if ":" in path and path != "source"}
+
+
+@pytest.mark.parametrize("name", sorted(RECORD))
+def test_the_source_has_the_recorded_signatures(name):
+    variable = f"GEM_{name.upper()}"
+    if variable not in os.environ:
+        pytest.skip(f"{variable} is not set to a checkout of {RECORD[name]['source']}")
+    for path, wanted in recorded(name).items():
+        module, _, member = path.partition(":")
+        found = signature(Path(os.environ[variable], *module.split(".")).with_suffix(".py"), member)
+        assert found == wanted, f"{path} has changed"
 
 
 def test_the_rl2_adapter_uses_recorded_names_only():
-    record, adapter = RECORD["rl2"], ROOT / "src/gem/integrations/rl2.py"
-    assert used(adapter, "sample") <= set(record["RL2.datasets.rl.Sample"])
-    assert used(adapter, "Status") <= set(record["RL2.datasets.rl.Sample.Status"])
+    record, adapter = recorded("rl2"), ADAPTERS / "rl2.py"
+    assert used(adapter, "sample") <= set(record["RL2.datasets.rl:Sample"])
+    assert used(adapter, "Status") <= set(record["RL2.datasets.rl:Sample.Status"])
     assert used(adapter, "communication") == {"async_request"}
-    assert arguments(adapter, "generate") == record["RL2.datasets.rl.base_generate"][:-1]
+    assert signature(adapter, "generate") == record["RL2.datasets.rl:base_generate"][:-1]
 
 
-def test_the_source_of_rl2_has_the_recorded_signatures():
-    if "GEM_RL2" not in os.environ:
-        pytest.skip("GEM_RL2 is not set to a checkout of RL2")
-    for name, wanted in RECORD["rl2"].items():
-        if name == "source":
-            continue
-        parts = name.split(".")
-        module = Path(os.environ["GEM_RL2"], *parts[:3]).with_suffix(".py")
-        found = members(module, parts[3:]) if parts[3] == "Sample" else arguments(module, parts[3])
-        assert found == wanted, f"{name} has changed"
+def test_the_roll_adapter_uses_recorded_names_only():
+    record, adapter = recorded("roll"), ADAPTERS / "roll.py"
+    managers = "roll.pipeline.agentic.env_manager"
+    assert used(adapter, "cache") <= set(record[f"{managers}.base_env_manager:RolloutCache"])
+    for name in ("step", "format_messages"):
+        assert signature(adapter, f"_GemManager.{name}") == record[f"{managers}.traj_env_manager:TrajEnvManager.{name}"]

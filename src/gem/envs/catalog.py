@@ -261,7 +261,7 @@ SPECS: list[EnvSpec] = [
         "FifteenPuzzle",
         "fifteen_puzzle",
         {
-            "": {"num_rows": 3, "max_turns": 20, "shuffle_moves": 12},
+            "": {"num_rows": 3, "max_turns": 20, "mc_rand_moves": 12},
             "easy": {"num_rows": 2, "max_turns": 10},
             "hard": {"num_rows": 4, "max_turns": 50},
             "random": {"random_size": True, "max_turns": 50},
