@@ -49,6 +49,7 @@ _LEAST = {
             "imitation_steps",
             "keep_trajectories",
             "critic_warmup",
+            "kv_cache_mib",
         ],
         0,
     ),

@@ -58,7 +58,9 @@ def estimate_memory(model: Any, config: TrainConfig, *, tokens: int, slots: int 
     scored = min(CHUNK, rows * tokens * vocabulary)
     learning = {"activations": _activations(twin, rows, tokens), "logits": 4 * _LOGIT_COPIES * scored}
     sampled = min(CHUNK, slots * vocabulary)
-    sampling = {"key-value cache": _cache(twin, slots, tokens), "logits": 4 * slots * vocabulary + 24 * sampled}
+    cache = _cache(twin, slots, tokens)
+    sampling = {"key-value cache": cache, "kept between turns": min(cache, config.kv_cache_mib * 2**20)}
+    sampling["logits"] = 4 * slots * vocabulary + 24 * sampled
     return MemoryEstimate(always, learning, sampling)
 
 

@@ -119,6 +119,8 @@ class Mixture:
         for i, (collector, policy, share) in enumerate(zip(self.collectors, policies, shares, strict=True)):
             if share:
                 trajectories = self._collect(collector, policy, share, batch.counts)
+                if isinstance(policy, CausalLMPolicy):
+                    policy.forget()  # an update follows, or other environments
                 batch.trajectories.extend(trajectories)
                 batch.envs.extend([i] * len(trajectories))
         self._count(batch)

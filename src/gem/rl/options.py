@@ -194,6 +194,11 @@ class TrainOptions:
     max_new_tokens: int | None = _option(
         None, "maximum tokens per reply; default: 256, or two more than the longest legal action for the embedded model"
     )
+    kv_cache_mib: int = _option(
+        1024,
+        "MiB of keys and values kept between the turns of episodes, whose contexts then are not computed again; "
+        "dropped at every update; 0 keeps none",
+    )
     imitation_tokens: int | None = _option(
         None,
         "budget of the SFT warm-up on random legal actions, for the format, in tokens including prompts; it ends early "

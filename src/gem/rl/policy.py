@@ -20,6 +20,7 @@ from gem.errors import BadValue
 from gem.policies import Reply, Request
 from gem.rl.config import TrainConfig
 from gem.rl.environments import tool_wrappers
+from gem.rl.kv_cache import Context, KeptContexts, join, new_cache, stack
 from gem.rl.loading import find_device, load_pretrained, save_pretrained
 from gem.rl.lora import ALL_LINEAR, add_lora, load_lora, save_merged
 from gem.rl.memory import explained_memory_errors, sampling_advice
@@ -27,6 +28,7 @@ from gem.rl.scoring import CHUNK, TokenScores, enable_checkpointing, score_token
 from gem.rl.tiny import Corpus, build_model, build_tokenizer, collect_corpus, collect_oracle_actions
 from gem.seeding import derive
 
+KV_CACHE_MIB = 1024
 REPLY_TOKENS = 256  # per reply, for models that are loaded
 
 
@@ -46,6 +48,8 @@ class CausalLMPolicy:
         max_batch: maximum sequences per forward pass; larger batches are split.
         max_context: maximum tokens of a prompt and its reply; None for the limit of the model.
         bf16: compute with bfloat16 where torch.autocast does; log-probabilities are still float32.
+        kv_cache_mib: MiB of keys and values that are kept from one turn of an episode to the next, while the weights
+            are the same; 0 computes each context again.
 
     Raises:
         BadValue: for a setting out of range, or a tokenizer without a chat template or end token.
@@ -63,6 +67,7 @@ class CausalLMPolicy:
         max_batch: int = 512,
         max_context: int | None = None,
         bf16: bool = False,
+        kv_cache_mib: int = KV_CACHE_MIB,
     ) -> None:
         if not temperature >= 0.0:  # written so that NaN is rejected too
             raise BadValue(f"temperature must be >= 0, got {temperature}")
@@ -77,6 +82,7 @@ class CausalLMPolicy:
         self.stop_ids = _stop_ids(model, self.chat)
         if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
             raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the context")
+        self.kv_cache_mib, self._kept = kv_cache_mib, KeptContexts(model, kv_cache_mib * 2**20)
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
 
     @property
@@ -120,9 +126,14 @@ class CausalLMPolicy:
             max_batch=self.max_batch,
             max_context=max_context or self.max_context,
             bf16=self.bf16,
+            kv_cache_mib=self.kv_cache_mib,
         )
         policy.chat, policy.version = self.chat, self.version  # the chat shares its caches
         return policy
+
+    def forget(self) -> None:
+        """Drop the keys and values that are kept between turns."""
+        self._kept.clear()
 
     def greedy(self) -> CausalLMPolicy:
         """Return a policy with the same model that always takes the most likely token."""
@@ -145,34 +156,80 @@ class CausalLMPolicy:
     @torch.no_grad()
     def _sample(self, requests: Sequence[Request]) -> list[Reply]:
         device = self.model.device
-        ids_BT, attend_BT = (x.to(device) for x in pad_left([r.prompt_ids for r in requests], self.pad_id))
-        uniforms_BT = self._uniforms(requests)
-        position_BT = (attend_BT.cumsum(-1) - 1).clamp(min=0)
+        cache, attend_BT, logits_BV = self._prefill(requests)
+        width = attend_BT.shape[1]
+        uniforms_BT = self._uniforms(requests).to(device)
+        position_B1 = attend_BT.sum(-1, keepdim=True)
         running_B = torch.ones(len(requests), dtype=torch.bool, device=device)
         stop_ids = torch.tensor(self.stop_ids, device=device)
         drawn: list[Tensor] = []
         scores: list[Tensor] = []
-        cache = None
-        for t in range(self.max_new_tokens):
-            out = self.model(
-                input_ids=ids_BT,
-                attention_mask=attend_BT,
-                position_ids=position_BT,
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=1,
-            )
-            cache = out.past_key_values
-            token_B, logp_B = self._draw_in_chunks(out.logits[:, -1], uniforms_BT[:, t].to(device))
+        while True:
+            token_B, logp_B = self._draw_in_chunks(logits_BV, uniforms_BT[:, len(drawn)])
             token_B = torch.where(running_B, token_B, self.pad_id)
             drawn.append(token_B)
             scores.append(logp_B)
             running_B = running_B & ~torch.isin(token_B, stop_ids)
-            if not running_B.any():
+            if not running_B.any() or len(drawn) == self.max_new_tokens:
                 break
-            ids_BT, position_BT = token_B[:, None], position_BT[:, -1:] + 1
             attend_BT = torch.cat([attend_BT, attend_BT.new_ones(len(requests), 1)], dim=1)
-        return self._replies(torch.stack(drawn, 1).tolist(), torch.stack(scores, 1).tolist())
+            cache, logits_BV = self._feed(token_B[:, None], attend_BT, position_B1, cache)
+            position_B1 = position_B1 + 1
+        replies = self._replies(torch.stack(drawn, 1).tolist(), torch.stack(scores, 1).tolist())
+        if self._kept.limit:
+            for row, (request, reply) in enumerate(zip(requests, replies, strict=True)):
+                fed = reply.sampled_ids[: len(drawn) - 1]  # the last tokens that were drawn were not fed
+                self._kept.put(request, fed, cache, row, width - len(request.prompt_ids))
+        return replies
+
+    def _prefill(self, requests: Sequence[Request]) -> tuple[Any, Tensor, Tensor]:
+        """Feed the prompts, except what is kept of them.
+
+        Returns:
+            The cache of the prompts, padded on the left; their attention mask; and the logits of the next tokens.
+        """
+        # Any change in place of the weights counts, also one by other code than the trainer's.
+        weights = (self.version, sum(p._version for p in self.model.parameters()))
+        kept = self._kept.take(requests, weights)
+        continued = [i for i, context in enumerate(kept) if context is not None]
+        new = [i for i, context in enumerate(kept) if context is None]
+        prompts = [r.prompt_ids for r in requests]
+        parts = [
+            self._prefill_part([prompts[i] for i in part], [c for i in part if (c := kept[i]) is not None])
+            for part in (continued, new)
+            if part
+        ]
+        attend_BT = pad_left(prompts, self.pad_id)[1].to(self.model.device)
+        if len(parts) == 1:
+            return parts[0][0], attend_BT, parts[0][1]
+        order = sorted(range(len(requests)), key=[*continued, *new].__getitem__)
+        return join([cache for cache, _ in parts], order), attend_BT, torch.cat([logits for _, logits in parts])[order]
+
+    def _prefill_part(self, prompts: Sequence[Sequence[int]], contexts: Sequence[Context]) -> tuple[Any, Tensor]:
+        """Feed prompts that continue a context each, or all of them if there are no contexts.
+
+        Each row feeds as many of its last tokens as the row with the most new ones. This takes no more time than
+        padding would, and leaves no padding between tokens, which a sliding window would count.
+        """
+        ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left(prompts, self.pad_id))
+        fed, cache = ids_BT.shape[1], new_cache() if self._kept.limit else None
+        if contexts:
+            fed = max(len(p) - len(c.ids) for p, c in zip(prompts, contexts, strict=True))
+            cache = stack(contexts, [max(0, len(p) - fed) for p in prompts])
+        position_BT = (attend_BT.cumsum(-1) - 1).clamp(min=0)
+        return self._feed(ids_BT[:, -fed:], attend_BT, position_BT[:, -fed:], cache)
+
+    def _feed(self, ids_BT: Tensor, attend_BT: Tensor, position_BT: Tensor, cache: Any) -> tuple[Any, Tensor]:
+        """Feed tokens after those of a cache, None for none. Returns the cache and the logits of the next tokens."""
+        out = self.model(
+            input_ids=ids_BT,
+            attention_mask=attend_BT,
+            position_ids=position_BT,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        return out.past_key_values, out.logits[:, -1]
 
     def _draw_in_chunks(self, logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
         rows = max(1, CHUNK // logits_BV.shape[1])
@@ -325,4 +382,5 @@ def _policy(config: TrainConfig, model: Any, tokenizer: Any, max_new_tokens: int
         max_new_tokens=max_new_tokens,
         seed=config.seed,
         bf16=config.dtype == "bf16",
+        kv_cache_mib=config.kv_cache_mib,
     )
