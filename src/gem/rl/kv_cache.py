@@ -16,7 +16,7 @@ from gem.errors import require
 from gem.policies import Request
 
 
-class Context(NamedTuple):
+class KeptContext(NamedTuple):
     """A context that was fed to the model.
 
     Args:
@@ -48,14 +48,14 @@ class KeptContexts:
         self.limit = limit if _keeps_only_keys_and_values(model) else 0
         self.nbytes = 0
         self._weights: Hashable = None
-        self._contexts: dict[tuple[int, int], Context] = {}  # by slot and episode, the oldest first
+        self._contexts: dict[tuple[int, int], KeptContext] = {}  # by slot and episode, the oldest first
 
     def clear(self) -> None:
         """Drop all contexts."""
         self._contexts.clear()
         self.nbytes = 0
 
-    def take(self, requests: Sequence[Request], weights: Hashable) -> list[Context | None]:
+    def take(self, requests: Sequence[Request], weights: Hashable) -> list[KeptContext | None]:
         """Remove and return what is kept of each prompt: its longest kept beginning, or None if there is none.
 
         Args:
@@ -64,12 +64,12 @@ class KeptContexts:
         if weights != self._weights:
             self.clear()
             self._weights = weights
-        found: list[Context | None] = []
+        found: list[KeptContext | None] = []
         for request in requests:
             context = self._contexts.pop(request.key[:2], None)
             self.nbytes -= context.nbytes if context is not None else 0
             same = 0 if context is None else _shared(request.prompt_ids, context.ids)
-            found.append(Context(context.ids[:same], context.layers) if context is not None and same else None)
+            found.append(KeptContext(context.ids[:same], context.layers) if context is not None and same else None)
         return found
 
     def put(self, request: Request, sampled_ids: Sequence[int], cache: Any, row: int, start: int) -> None:
@@ -80,7 +80,7 @@ class KeptContexts:
         """
         ids = [*request.prompt_ids, *sampled_ids]
         part = slice(start, start + len(ids))
-        context = Context(ids, [(keys[row, :, part], values[row, :, part]) for keys, values, *_ in cache])
+        context = KeptContext(ids, [(keys[row, :, part], values[row, :, part]) for keys, values, *_ in cache])
         if context.nbytes > self.limit:
             return
         while self.nbytes + context.nbytes > self.limit:
@@ -111,7 +111,7 @@ def new_cache(layers: Sequence[tuple[Tensor, Tensor]] = ()) -> Any:
     return require("transformers", extra="train").DynamicCache(layers or None)
 
 
-def stack(contexts: Sequence[Context], lengths: Sequence[int]) -> Any:
+def stack(contexts: Sequence[KeptContext], lengths: Sequence[int]) -> Any:
     """Return a cache of the first tokens of each context, padded on the left to equal length."""
     width = max(lengths, default=0)
     if not width:

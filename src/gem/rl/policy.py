@@ -20,7 +20,7 @@ from gem.errors import BadValue
 from gem.policies import Reply, Request
 from gem.rl.config import TrainConfig
 from gem.rl.environments import tool_wrappers
-from gem.rl.kv_cache import Context, KeptContexts, join, new_cache, stack
+from gem.rl.kv_cache import KeptContext, KeptContexts, join, new_cache, stack
 from gem.rl.loading import find_device, load_pretrained, save_pretrained
 from gem.rl.lora import ALL_LINEAR, add_lora, load_lora, save_merged
 from gem.rl.memory import explained_memory_errors, sampling_advice
@@ -205,7 +205,7 @@ class CausalLMPolicy:
         order = sorted(range(len(requests)), key=[*continued, *new].__getitem__)
         return join([cache for cache, _ in parts], order), attend_BT, torch.cat([logits for _, logits in parts])[order]
 
-    def _prefill_part(self, prompts: Sequence[Sequence[int]], contexts: Sequence[Context]) -> tuple[Any, Tensor]:
+    def _prefill_part(self, prompts: Sequence[Sequence[int]], contexts: Sequence[KeptContext]) -> tuple[Any, Tensor]:
         """Feed prompts that continue a context each, or all of them if there are no contexts.
 
         Each row feeds as many of its last tokens as the row with the most new ones. This takes no more time than
