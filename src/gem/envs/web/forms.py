@@ -25,7 +25,9 @@ from gem.core import Info, Step, StopReason
 from gem.envs.game_env.base import GameEnv, Outcome
 from gem.envs.web.accounts import LoginSite, SettingsSite
 from gem.envs.web.actions import Action, read_action
+from gem.envs.web.office import CalendarSite, MailboxSite
 from gem.envs.web.records import FilesSite, TableSite
+from gem.envs.web.shop import CartSite, WizardSite
 from gem.envs.web.site import LEVELS, Data, FormTask, Site, View, first_difference, same_answer
 from gem.envs.web.widgets import OFF, ON, Element, PageWindow, alert
 from gem.errors import BadValue, did_you_mean
@@ -35,6 +37,10 @@ SITES: dict[str, Callable[[], Site]] = {
     "settings": SettingsSite,
     "table": TableSite,
     "files": FilesSite,
+    "cart": CartSite,
+    "wizard": WizardSite,
+    "mailbox": MailboxSite,
+    "calendar": CalendarSite,
 }
 FORMATS = ("axtree", "html")
 
