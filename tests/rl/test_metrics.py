@@ -87,4 +87,4 @@ def test_every_metric_is_documented_and_every_documented_metric_exists(tmp_path:
                 for summary in by_mode.values():
                     check_summary(summary)
         found |= {f"time.{name}" for name in row.pop("time")} | set(row)
-    assert found | {"reward_parts"} == set(documented("Progress")) | of_episodes | set(documented("Learning"))
+    assert found | {"reward_parts", "points"} == set(documented("Progress")) | of_episodes | set(documented("Learning"))

@@ -15,6 +15,7 @@ number of updates. --until stops a run early.
   gem train --env game:GuessTheNumber-v0-hard --steps 1000
   gem train --env game:GuessTheNumber-v0-easy=2 math:Arithmetic=1 --eval-env math:Arithmetic qa:Facts
   gem train --model ./Qwen3-0.6B --learning-rate 1e-6 --max-new-tokens 512
+  gem train --env board:TicTacToe-v0 --self-play --opponents latest=.8 past=.2
   gem train --config recipe.toml --seed 0 1 2
   gem train --until greedy=.99,sampled=.9
   gem train --resume runs/game-GuessTheNumber-v0-easy-seed0

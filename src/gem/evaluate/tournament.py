@@ -16,14 +16,15 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-from gem.errors import BadValue, InfraError, UnknownArgument
+from gem.core import Env
+from gem.errors import BadValue, InfraError
 from gem.evaluate.metrics import Estimate
 from gem.evaluate.ratings import rate
 from gem.evaluate.records import EvalFolder
 from gem.evaluate.versions import versions_of
 from gem.multiagent import MultiAgentEnv, OneSeat, Player
 from gem.policies import Policy
-from gem.registry import make
+from gem.registry import ENV_REGISTRY, describe_parameters, make
 from gem.rollout import Match, PlayedGame, play_games
 from gem.seeding import derive
 from gem.trajectory import Trajectory
@@ -136,13 +137,16 @@ class TournamentReport:
 
 def make_game(env_id: str, env_kwargs: Mapping[str, Any]) -> MultiAgentEnv:
     """Make a game for two players. Raises BadValue if the environment is none."""
-    try:
-        env = make(env_id, **{**env_kwargs, "opponent": None})
-    except UnknownArgument:
-        env = None
+    env = _with_opponent(env_id, None, env_kwargs)
     if not isinstance(env, MultiAgentEnv) or tuple(env.possible_agents) != _AGENTS:
         raise BadValue(f"{env_id} is not a game of two players; `gem list` shows them: board:… and cards:…")
     return env
+
+
+def _with_opponent(env_id: str, opponent: str | float | None, env_kwargs: Mapping[str, Any]) -> Env | None:
+    if "opponent" not in describe_parameters(ENV_REGISTRY[env_id]):
+        return None
+    return make(env_id, **{**env_kwargs, "opponent": opponent})
 
 
 def sparring_player(env_id: str, opponent: str | float, env_kwargs: Mapping[str, Any] | None = None) -> Player:
@@ -151,10 +155,7 @@ def sparring_player(env_id: str, opponent: str | float, env_kwargs: Mapping[str,
     Raises:
         BadValue: the environment has no such argument, or not this value.
     """
-    try:
-        env = make(env_id, **{**(env_kwargs or {}), "opponent": opponent})
-    except UnknownArgument:
-        env = None
+    env = _with_opponent(env_id, opponent, env_kwargs or {})
     if not isinstance(env, OneSeat):
         raise BadValue(f"{env_id} is not a game between players; `gem list` shows them: board:… and cards:…")
     return next(iter(env.others.values()))

@@ -8,7 +8,7 @@ Axes: P episodes, K turns of one episode, N turns of a whole batch.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -18,8 +18,9 @@ import numpy.typing as npt
 from gem.errors import BadValue, did_you_mean
 
 Floats = npt.NDArray[np.float64]
-Advantage = Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae", "branch"]
+Advantage = Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae", "branch", "seat"]
 Scale = Literal["std", "none"]
+UNDISCOUNTED = ("grpo", "rloo", "seat")  # compare sums of rewards
 GROUPED = ("grpo", "rloo", "gigpo")  # compare episodes that start from the same state
 _GAMMA = 0.8  # default of the estimators that discount
 
@@ -34,6 +35,7 @@ class EpisodeRewards(NamedTuple):
             "gigpo".
         values_K: for each turn, a critic's estimate of the return from it on; required by "gae".
         final_value: estimate of the return after the last turn: 0, unless a limit outside the task cut the episode.
+        baseline: for "seat", what is subtracted from the sum of the rewards; see SeatAverages.
         start: for "branch", the turn before which a continuation left the episode of its group, whose earlier turns it
             repeats; None for that episode.
     """
@@ -44,6 +46,7 @@ class EpisodeRewards(NamedTuple):
     values_K: Sequence[float] = ()
     final_value: float = 0.0
     start: int | None = None
+    baseline: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +67,11 @@ class Estimator:
     - "gae": generalized advantage estimation over turns, with the values of a critic (arXiv 1506.02438, eq. 16).
     - "branch": r_k + gamma V(s_{k+1}) - V(s_k), where V is the mean return of continuations from the state, none of
       which contains the scored turn (arXiv 2410.01679, at turns); see branch_advantages().
+    - "seat": R minus the moving average of R of this seat of the game; the same for all turns (role-conditioned
+      advantages, arXiv 2506.24119). The average is EpisodeRewards.baseline; see SeatAverages.
 
     Args:
-        gamma: discount per turn, 0 to 1. None for 0.8, or 1 for "grpo" and "rloo", which do not discount.
+        gamma: discount per turn, 0 to 1. None for 0.8, or 1 for "grpo", "rloo" and "seat", which do not discount.
         group_scale: whether "grpo" and "gigpo" divide by the standard deviation of each group; None for "std".
         leave_one_out: whether "turn" and "grpo" leave the episode itself out of the mean that is subtracted. Without
             others, nothing is subtracted.
@@ -95,7 +100,7 @@ class Estimator:
                 _check_choice(option, getattr(self, option), get_args(Scale))
         if self.gamma is not None and not 0.0 <= self.gamma <= 1.0:
             raise BadValue(f"gamma must be in [0, 1], got {self.gamma}")
-        if name in ("grpo", "rloo") and self.gamma not in (None, 1.0):
+        if name in UNDISCOUNTED and self.gamma not in (None, 1.0):
             raise BadValue(f"gamma={self.gamma} has no effect with advantage={name!r}, which compares sums of rewards")
         if self.group_scale is not None and name not in ("grpo", "gigpo"):
             raise BadValue(f"group_scale needs advantage='grpo' or 'gigpo', got {name!r}")
@@ -118,7 +123,7 @@ class Estimator:
     @property
     def discount(self) -> float:
         """The discount per turn that is used."""
-        return self.gamma if self.gamma is not None else 1.0 if self.name in ("grpo", "rloo") else _GAMMA
+        return self.gamma if self.gamma is not None else 1.0 if self.name in UNDISCOUNTED else _GAMMA
 
     @property
     def mix(self) -> float:
@@ -154,6 +159,8 @@ class Estimator:
             return np.concatenate(
                 [gae(e.rewards_K, e.values_K, self.discount, self.mix, e.final_value) for e in episodes]
             )
+        if self.name == "seat":
+            return np.concatenate([np.full(len(e.rewards_K), sum(e.rewards_K) - e.baseline) for e in episodes])
         if self.name == "branch":
             return np.concatenate(branch_advantages(episodes, self.discount))
         if self.name == "rebn":
@@ -180,6 +187,38 @@ class Estimator:
         if self.name == "rloo" or self.group_scale == "none":
             return centered_N
         return _divide_by_std(centered_N, values_N, groups_N)
+
+
+class SeatAverages:
+    """Moving averages of the returns of each seat of a game, over batches.
+
+    An average does not contain the batch that it is the baseline of, so that the gradient stays unbiased. It is 0
+    before the first batch.
+
+    Args:
+        decay: weight of the earlier batches when a batch is added.
+    """
+
+    def __init__(self, decay: float = 0.9) -> None:
+        self.decay = decay
+        self._sums: dict[str, tuple[float, float]] = {}  # weight and weighted sum of returns, by seat
+
+    def value(self, seat: str) -> float:
+        weight, total = self._sums.get(seat, (0.0, 0.0))
+        return total / weight if weight else 0.0
+
+    def add(self, seats: Sequence[str], returns: Sequence[float]) -> None:
+        """Add a batch: the return of each episode, and its seat."""
+        for seat in sorted(set(seats)):
+            own = [value for other, value in zip(seats, returns, strict=True) if other == seat]
+            weight, total = self._sums.get(seat, (0.0, 0.0))
+            self._sums[seat] = self.decay * weight + len(own), self.decay * total + sum(own)
+
+    def get_state(self) -> dict[str, list[float]]:
+        return {seat: list(sums) for seat, sums in self._sums.items()}
+
+    def set_state(self, state: Mapping[str, Sequence[float]]) -> None:
+        self._sums = {seat: (weight, total) for seat, (weight, total) in state.items()}
 
 
 def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:

@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gem.errors import BadValue, require
+from gem.evaluate.tournament import make_game, sparring_player
 from gem.registry import ENV_REGISTRY, make
-from gem.rl.config import TrainConfig
+from gem.rl.config import LATEST, PAST, TrainConfig, opponent_value
 from gem.rl.environments import EnvSetting, wrapper_fns
 from gem.rollout import check_forkable
 
@@ -56,6 +57,10 @@ def check_trainable(config: TrainConfig) -> None:
 
 
 def _check_trainable(config: TrainConfig, env: EnvSetting) -> None:
+    if config.self_play:
+        make_game(env.id, env.kwargs).close()
+        for name in set(config.opponent_weights) - {LATEST, PAST}:
+            sparring_player(env.id, opponent_value(name), env.kwargs)
     with make(env.id, **env.kwargs) as made:
         observation, _ = made.reset(seed=0)
         if isinstance(observation, dict) and set(observation) != {"text"}:

@@ -21,6 +21,8 @@ _CLIP: dict[str, tuple[float | None, float | None]] = {
     "gspo": (3e-4, 4e-4),  # arXiv 2507.18071, section 5.1
     "cispo": (None, 4.0),  # weights of at most 5, as in arXiv 2510.13786
 }
+_EXAMINERS = "random", "best"  # opponents of the evaluations of self-play
+LATEST, PAST = "latest", "past"  # opponents of self-play besides the players of a game
 _BRANCH = ("branch_width", "branch_turns", "branch_every", "branch_train")
 TRUNCATED_IS = 2.0  # default with a sampler of another engine
 _POSITIVE = (
@@ -38,7 +40,7 @@ _LEAST = {
     **dict.fromkeys(
         ["steps", "batch", "slots", "group_size", "epochs", "minibatch", "micro_batch", "max_new_tokens", "threads"], 1
     ),
-    **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every"], 1),
+    **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every", "past_every", "past_kept"], 1),
     **dict.fromkeys(
         [
             "seed",
@@ -54,6 +56,14 @@ _LEAST = {
         0,
     ),
 }
+
+
+def opponent_value(name: str) -> str | float:
+    """Return the value of a game's argument ``opponent`` that the name of an opponent stands for."""
+    try:
+        return float(name)
+    except ValueError:
+        return name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +90,9 @@ class TrainConfig(TrainOptions):
                 raise BadValue(f"{name} must be greater than 0, got {value}")
         if not 0.0 < self.eval_share < 1.0:
             raise BadValue(f"eval_share must be between 0 and 1, got {self.eval_share}")
+        object.__setattr__(self, "advantage", self.advantage or ("seat" if self.self_play else "turn"))  # it is frozen
         self._check_environments()
+        self._check_self_play()
         if self.estimator.name in GROUPED and self.group_size < 2:
             raise BadValue(
                 f"advantage={self.advantage!r} compares episodes of a group and needs group_size of at least 2"
@@ -138,6 +150,12 @@ class TrainConfig(TrainOptions):
         if not sets:
             own = {} if self.eval_wrappers is None else {"wrappers": self.eval_wrappers}
             sets = [EvalSetting(**{name: getattr(env, name) for name in shared} | own) for env in self.envs]
+        if self.self_play and not self.eval_env:
+            sets = [
+                replace(env, name=f"{env.label} against {opponent}", kwargs={**env.kwargs, "opponent": opponent})
+                for env in sets
+                for opponent in _EXAMINERS
+            ]
         trained = {env.id for env in self.envs}
         default = self.wrappers if self.eval_wrappers is None else self.eval_wrappers
         return tuple(
@@ -168,7 +186,7 @@ class TrainConfig(TrainOptions):
     def estimator(self) -> Estimator:
         """The estimator of advantages. Raises BadValue if its options do not fit together."""
         return Estimator(
-            name=self.advantage,
+            name=self.advantage or "turn",
             gamma=self.gamma,
             group_scale=self.group_scale,
             leave_one_out=self.leave_one_out,
@@ -208,6 +226,31 @@ class TrainConfig(TrainOptions):
         if self.clip != "default":
             low = high = self.clip
         return low, high if self.clip_high == "default" else self.clip_high
+
+    @property
+    def opponent_weights(self) -> dict[str, float]:
+        """The shares of the games of self-play by opponent, without those of 0."""
+        return {name: weight for name, weight in self.opponents.items() if weight} or {LATEST: 1.0}
+
+    def _check_self_play(self) -> None:
+        if not self.self_play:
+            if self.opponents or self.advantage == "seat":
+                name = "opponents" if self.opponents else "advantage='seat'"
+                raise BadValue(f"{name} needs self_play")
+            return
+        for name, weight in self.opponents.items():
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
+                raise BadValue(f"opponents takes shares of the games, such as latest=.8 past=.2, got {name}={weight!r}")
+        if self.opponents and not any(self.opponents.values()):
+            raise BadValue("the shares of opponents need a positive sum")
+        for name in ("curriculum", "refill_groups", "sampler", "wrappers", "mcp", "prompt_template"):
+            if getattr(self, name):
+                raise BadValue(f"{name} has no effect on self_play; drop one of them")
+        if self.group_size > 1 or self.advantage in (*GROUPED, "branch"):
+            raise BadValue(f"self_play has no groups of equal episodes, got {self.advantage!r}; use seat, turn or gae")
+        for env in self.envs:
+            if "opponent" in env.kwargs or env.max_turns is not None or env.wrappers or env.mcp:
+                raise BadValue(f"self_play plays {env.id} itself: drop its opponent, max_turns, wrappers and mcp")
 
     def _check_curriculum(self) -> None:
         if not 0.0 <= self.curriculum_minimum <= 1.0:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from gem.rl.advantages import UNDISCOUNTED
 from gem.rl.config import TrainConfig
 from gem.rl.config_file import config_to_toml
 from gem.rl.evaluation import plan_evaluation
@@ -14,6 +15,7 @@ from gem.rl.imitation import RandomTextPolicy
 from gem.rl.memory import estimate_memory
 from gem.rl.mixture import Mixture, players
 from gem.rl.policy import CausalLMPolicy, build_policy
+from gem.rl.self_play import PastPolicies
 from gem.trajectory import Trajectory
 
 CONVERSATIONS = 2
@@ -35,8 +37,9 @@ def dry_run(config: TrainConfig) -> tuple[str, str]:
     policy = build_policy(config)
     evaluation = plan_evaluation(config)
     warm_up = config.model is None
+    past = PastPolicies(config.past_kept) if config.self_play else None
     count = max(CONVERSATIONS, len(config.envs))
-    with closing(Mixture(config, evaluation, policy.tokenizer, "train", count, 1)) as mixture:
+    with closing(Mixture(config, evaluation, policy.tokenizer, "train", count, 1, past=past)) as mixture:
         policies = [RandomTextPolicy(policy)] * len(config.envs) if warm_up else players(config, policy)
         played = mixture.collect(policies, count, 0).trajectories
     tokens = max((len(s.ids_T) for trajectory in played for s in trajectory.sequences()), default=1)
@@ -50,7 +53,7 @@ def dry_run(config: TrainConfig) -> tuple[str, str]:
 
 def _resolved(config: TrainConfig, policy: CausalLMPolicy) -> TrainConfig:
     """Return the same configuration with the defaults that depend on others or on the model."""
-    undiscounted = config.advantage in ("grpo", "rloo")
+    undiscounted = config.advantage in UNDISCOUNTED
     return replace(
         config,
         slots=config.slots or config.batch,

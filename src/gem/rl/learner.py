@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gem.errors import InfraError
-from gem.rl.advantages import EpisodeRewards, Floats, gae
+from gem.rl.advantages import EpisodeRewards, Floats, SeatAverages, gae
 from gem.rl.batch import (
     Example,
     Minibatch,
@@ -57,16 +58,19 @@ class Learner:
     Attributes:
         reference: the policy at the start of learning. None before begin(), and if config.kl is 0.
         critic: None before begin(), and unless config.advantage is "gae".
+        trained: the parameters that are trained, by name.
+        averages: of the returns of each seat of each game, if config.advantage is "seat"; else empty.
     """
 
     def __init__(self, config: TrainConfig, policy: CausalLMPolicy) -> None:
         self.config, self.policy = config, policy
-        self._trained = {name: p for name, p in policy.model.named_parameters() if p.requires_grad}
+        self.trained = {name: p for name, p in policy.model.named_parameters() if p.requires_grad}
         self.optimizer = torch.optim.AdamW(
-            self._trained.values(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
+            self.trained.values(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
         )
         self.reference: CausalLMPolicy | None = None
         self.critic: Critic | None = None
+        self.averages = SeatAverages()
         self._estimators = [config.estimator_of(env) for env in config.envs]
         self._clip = ClipRange(*config.clip_bounds, config.dual_clip)
 
@@ -96,8 +100,10 @@ class Learner:
         """Write the states of the optimizer, the reference and the critic to a folder."""
         torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
         if self.reference is not None:
-            weights = {name: p for name, p in self.reference.model.state_dict().items() if name in self._trained}
+            weights = {name: p for name, p in self.reference.model.state_dict().items() if name in self.trained}
             torch.save(weights, folder / "reference.pt")
+        if self.config.advantage == "seat":
+            (folder / "seat_averages.json").write_text(json.dumps(self.averages.get_state()))
         if self.critic is not None:
             state = {"network": self.critic.network.state_dict(), "optimizer": self.critic.optimizer.state_dict()}
             torch.save(state, folder / "critic.pt")
@@ -106,6 +112,8 @@ class Learner:
         """Restore the states that save() wrote."""
         self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
         self.begin()
+        if self.config.advantage == "seat":
+            self.averages.set_state(json.loads((folder / "seat_averages.json").read_text()))
         if self.reference is not None:
             weights = torch.load(folder / "reference.pt", weights_only=True)
             self.reference.model.load_state_dict(weights, strict=False)  # frozen weights are those of the policy
@@ -154,7 +162,7 @@ class Learner:
                     critic.optimizer.zero_grad()
                     weight = DEFAULT_CRITIC_WEIGHT if config.critic_weight is None else config.critic_weight
                     log["value_loss"] = critic.accumulate(minibatch, targets, weight, config.micro_batch)
-                norm = torch.nn.utils.clip_grad_norm_(self._trained.values(), config.max_grad_norm)
+                norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), config.max_grad_norm)
                 if not torch.isfinite(norm):
                     raise InfraError(
                         f"the gradient of update {update + 1} is {float(norm)}; the last checkpoint is intact, "
@@ -198,6 +206,10 @@ class Learner:
                 e._replace(values_K=values_K, final_value=final_value(t, values_K))
                 for e, t, values_K in zip(episodes, trajectories, values, strict=True)
             ]
+        if config.advantage == "seat":
+            seats = [f"{env} {e.group}" for e, env in zip(episodes, envs or [0] * len(episodes), strict=True)]
+            episodes = [e._replace(baseline=self.averages.value(s)) for e, s in zip(episodes, seats, strict=True)]
+            self.averages.add(seats, [sum(e.rewards_K) for e in episodes])
         if not config.branch_train:
             batch = [e for e in batch if trajectories[e.episode].branch is None]
         return with_advantages(batch, self._advantages(episodes, envs or [0] * len(episodes))), episodes

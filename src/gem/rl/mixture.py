@@ -14,13 +14,14 @@ from gem.rl.environments import EnvSetting, wrapper_fns
 from gem.rl.evaluation import Evaluation, Wrap, curriculum_items, group_order
 from gem.rl.metrics import Metrics
 from gem.rl.policy import CausalLMPolicy
+from gem.rl.self_play import PastPolicies, SelfPlayCollector
 from gem.rollout import BranchCollector, BranchPlan, Collector, GroupCollector, sampled_tokens
 from gem.seeding import derive, stream
 from gem.trajectory import Trajectory
 from gem.vector import VectorEnv, make_vec
 from gem.wrappers import StateKeyWrapper
 
-AnyCollector = Collector | GroupCollector | BranchCollector
+AnyCollector = Collector | GroupCollector | BranchCollector | SelfPlayCollector
 
 
 class MixedBatch(NamedTuple):
@@ -51,6 +52,8 @@ class Mixture:
         slots: number of slots of all environments together; each has at least one.
         group_size: episodes that start from one state; 1 for no groups.
         plan: states from which continuations are played; None for none.
+        past: earlier policies of the run, for self-play; None for the episodes of one seat against the opponent of
+            the environment.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Mixture:
         slots: int,
         group_size: int,
         plan: BranchPlan | None = None,
+        past: PastPolicies | None = None,
     ) -> None:
         self.config, self.purpose, self.group_size = config, purpose, group_size
         self.collectors: list[AnyCollector] = []
@@ -73,6 +77,9 @@ class Mixture:
             self.levels = Learnability(len(config.envs), config.curriculum_minimum)
         weights = [env.weight for env in config.envs]
         for i, (env, rows) in enumerate(zip(config.envs, evaluation.training, strict=True)):
+            if past is not None:
+                self.collectors.append(SelfPlayCollector(config, env, i, past))
+                continue
             count = max(1, round(slots * env.weight / sum(weights)))
             seeds = [derive(config.seed, purpose, *([i] if i else []), slot) for slot in range(count)]
             items = follows and not over_levels
@@ -139,6 +146,11 @@ class Mixture:
             batch.counts["learnable"] = sum(0.1 < rate < 0.9 for rate in rates) / len(rates)
 
     def _collect(self, collector: AnyCollector, policy: Policy, share: int, counts: Metrics) -> list[Trajectory]:
+        if isinstance(collector, SelfPlayCollector):
+            trajectories, points = collector.collect(policy, episodes=share)
+            if points:
+                counts["points"] = {name: sum(own) / len(own) for name, own in points.items()}
+            return trajectories
         if isinstance(collector, BranchCollector):
             played = collector.collect(policy, episodes=share)
             branches = [t for t in played.trajectories if t.branch is not None]
@@ -175,7 +187,8 @@ class Mixture:
     def close(self) -> None:
         """Close the environments."""
         for collector in self.collectors:
-            collector.vec_env.close()
+            if not isinstance(collector, SelfPlayCollector):  # it closes its games itself
+                collector.vec_env.close()
 
 
 def players(config: TrainConfig, policy: CausalLMPolicy) -> list[CausalLMPolicy]:

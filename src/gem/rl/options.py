@@ -47,6 +47,21 @@ class TrainOptions:
     curriculum_minimum: float = _option(
         0.2, "share that a curriculum divides equally among all items, 0 to 1; the rest goes by p(1 - p)"
     )
+    self_play: bool = _option(
+        False,
+        "play games between players, such as board:Nim-v0, with all seats or against --opponents, instead of one seat "
+        "against a random player; the evaluation plays random and the best known player",
+    )
+    opponents: dict[str, float] = field(
+        default_factory=dict,
+        metadata={
+            "help": "shares of the games of --self-play by opponent: latest (the policy itself, both of whose seats "
+            "are trained), past (its earlier versions, by how often they win), or a player of the game: random, "
+            "best, or a strength such as 0.5; default: latest=1"
+        },
+    )
+    past_every: int = _option(10, "updates between the versions that the opponent past chooses from")
+    past_kept: int = _option(8, "number of these versions; each holds a copy of the trained weights in memory")
     model: str | None = _option(
         None,
         "folder or hub id of a causal language model; without weights they are random; default: a tiny model",
@@ -94,13 +109,14 @@ class TrainOptions:
     on_failure: Literal["raise", "restart"] = _option(
         "raise", "when an environment crashes or hangs: stop the run, or drop its episode and rebuild it"
     )
-    advantage: Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae", "branch"] = _option(
-        "turn",
+    advantage: Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae", "branch", "seat"] | None = _option(
+        None,
         "advantages of turns: returns (REINFORCE), rebn (normalized over the batch), turn (the same, with the mean of "
         "the turns with the same index), gae (with a critic), branch (with continuations of episodes from their "
-        "states), or, within groups of episodes, grpo, rloo, gigpo",
+        "states), or, within groups of episodes, grpo, rloo, gigpo; with --self-play also seat (minus the moving "
+        "average of the seat). Default: turn, or seat with --self-play",
     )
-    gamma: float | None = _option(None, "discount per turn, 0 to 1; default: 0.8, or 1 for grpo and rloo")
+    gamma: float | None = _option(None, "discount per turn, 0 to 1; default: 0.8, or 1 for grpo, rloo and seat")
     group_scale: Literal["std", "none"] | None = _option(
         None, "whether grpo and gigpo divide by the standard deviation of each group; default: std"
     )

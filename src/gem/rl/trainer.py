@@ -37,6 +37,7 @@ from gem.rl.monitor import TrainingMonitor
 from gem.rl.policy import CausalLMPolicy, build_policy, load_checkpoint
 from gem.rl.remote import PUSHES, RemoteSampler
 from gem.rl.run_folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint
+from gem.rl.self_play import PastPolicies
 from gem.rollout import play_seeds, sampled_tokens
 from gem.seeding import derive
 from gem.trajectory import Trajectory
@@ -62,6 +63,7 @@ class Trainer:
         self.learner = Learner(config, policy)
         self.monitor = TrainingMonitor(config)
         self.evaluation = plan_evaluation(config)
+        self.past = PastPolicies(config.past_kept) if config.self_play else None
         self.mixture = self._mixture("train", config.slots or config.batch, config.group_size)
         self._eval_envs = [
             make_slots(
@@ -124,6 +126,8 @@ class Trainer:
         policy.model.config._name_or_path = config.model or ""  # trajectories name the model that was given
         trainer = cls(config, folder, policy, started)
         trainer.learner.load(source)
+        if trainer.past is not None:
+            trainer.past.load(source, policy)
         trainer.mixture.set_state(state["collector"])
         trainer.update, trainer.episodes, trainer.turns = state["update"], state["episodes"], state["turns"]
         trainer.passes = state.get("passes", 0) if steps is None else 0
@@ -229,6 +233,8 @@ class Trainer:
         learned = self.learner.learn(completed, self.update, trained_on)
         self.update += 1
         self.policy.version = self.update
+        if self.past is not None and self.update % self.config.past_every == 0:
+            self.past.add(self.policy, self.update)
         self.episodes += len(batch)
         self.turns += sum(len(t.turns) for t in batch)
         metrics: Metrics = {
@@ -351,6 +357,8 @@ class Trainer:
     def _write_checkpoint(self, draft: Path) -> None:
         self.policy.save(draft, merged=draft / "merged" if self.done else None)
         self.learner.save(draft)
+        if self.past is not None:
+            self.past.save(draft, list(self.learner.trained))
         state = {
             "update": self.update,
             "episodes": self.episodes,
@@ -399,5 +407,6 @@ class Trainer:
         self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
 
     def _mixture(self, purpose: str, slots: int, group_size: int) -> Mixture:
+        past = self.past if purpose == "train" else None
         plan = self.config.branch_plan if purpose == "train" and self.config.advantage == "branch" else None
-        return Mixture(self.config, self.evaluation, self.policy.tokenizer, purpose, slots, group_size, plan)
+        return Mixture(self.config, self.evaluation, self.policy.tokenizer, purpose, slots, group_size, plan, past)
