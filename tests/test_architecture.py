@@ -156,7 +156,7 @@ SUB_ROWS = {
     ],
     "integrations": [
         ("sequences", "tasks", "turns", "versions"),
-        ("areal", "oat", "openrlhf", "pettingzoo", "rl2", "roll", "tinker", "tinker_cookbook"),
+        ("areal", "oat", "openrlhf", "pettingzoo", "rl2", "roll", "slime", "tinker", "tinker_cookbook"),
         ("trl", "verifiers", "verl"),
         ("__init__",),
     ],
@@ -263,6 +263,7 @@ HOMES = {
     "openrlhf": ["integrations.openrlhf"],
     "RL2": ["integrations.rl2"],
     "roll": ["integrations.roll"],
+    "slime": ["integrations.slime"],
     "wandb": ["rl.mirrors"],
     "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],
 }

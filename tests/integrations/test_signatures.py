@@ -68,3 +68,11 @@ def test_the_roll_adapter_uses_recorded_names_only():
     assert used(adapter, "cache") <= set(record[f"{managers}.base_env_manager:RolloutCache"])
     for name in ("step", "format_messages"):
         assert signature(adapter, f"_GemManager.{name}") == record[f"{managers}.traj_env_manager:TrajEnvManager.{name}"]
+
+
+def test_the_slime_adapter_uses_recorded_names_only():
+    record, adapter = recorded("slime"), ADAPTERS / "slime.py"
+    assert used(adapter, "sample") <= set(record["slime.utils.types:Sample"])
+    assert used(adapter, "Status") <= set(record["slime.utils.types:Sample.Status"])
+    assert used(adapter, "rollout") == {"GenerateState", "post", "Sample"}
+    assert signature(adapter, "generate") == record["slime.rollout.sglang_rollout:generate"]

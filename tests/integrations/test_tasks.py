@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from concurrent.futures import Future
 
 import pytest
 
@@ -145,3 +146,26 @@ def test_a_batch_plays_failed_episodes_again_and_counts_them(fails):
     task = EnvTask(env_id="test:Fails", seed=0, env_kwargs={"failures": 1})
     (played,), failed = play_tasks([task], ScriptedPolicy(["go"]))
     assert played.total_reward == 1.0 and failed == 1
+
+
+class FirstReplyIsLate(RandomPolicy):
+    """A policy of single requests. The first one has its reply when another episode has come to its second turn."""
+
+    late = None
+
+    def act(self, requests):
+        raise AssertionError("a batch waits for its slowest reply")
+
+    def submit(self, request):
+        future = Future()
+        self.late, first = self.late or future, self.late is None
+        if not first:
+            future.set_result(Reply(r"\boxed{1}"))
+        if len(request.turns) == 1 and not self.late.done():
+            self.late.set_result(Reply(r"\boxed{2}"))
+        return future
+
+
+def test_an_episode_does_not_wait_for_the_replies_of_others():
+    played, failed = play_tasks(make_tasks(GAME, 4), FirstReplyIsLate())
+    assert not failed and [episode.turns[0].action for episode in played].count(r"\boxed{2}") == 1

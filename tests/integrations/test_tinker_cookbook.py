@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import runpy
+from pathlib import Path
 
 import pytest
 
@@ -128,3 +130,14 @@ def test_a_first_prompt_over_the_limit_is_reported_to_the_cookbook(reference):
     group = asyncio.run(do_group_rollout(builder, Completer(reference)))
     assert [len(trajectory.transitions) for trajectory in group.trajectories_G] == [1] * GROUP
     assert assemble_training_data([group], compute_advantages([group]))[0] == []
+
+
+@pytest.mark.parametrize("wrappers", ["", "python_tool,concat_chat"])
+def test_the_example_configures_the_loop_of_the_cookbook(wrappers, reference, tmp_path):
+    build = runpy.run_path(str(Path(__file__).parents[2] / "examples/tinker_cookbook/train.py"))["configuration"]
+    small = ["--tokenizer", str(reference.folder), "--output", str(tmp_path), "--wrappers", wrappers]
+    env = "math:Arithmetic" if wrappers else "game:GuessTheNumber-v0-easy"
+    config = build([*small, "--env", env, "--steps", "3", "--groups", "2", "--group-size", "5"])
+    train, test = asyncio.run(config.dataset_builder())
+    assert (len(train), len(train.get_batch(0)), test) == (3, 2, None)
+    assert train.get_batch(2)[0].task.env_id == env

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from gem.conversation import ChatFormat, History
 from gem.conversation.history import FULL_HISTORY
 from gem.core import waits
 from gem.errors import BadValue, InfraError, did_you_mean
-from gem.policies import Policy, Reply, Request
+from gem.policies import AsyncPolicy, Policy, Reply, Request, is_async
 from gem.registry import ENV_REGISTRY, make
 from gem.rollout import StepwiseEpisode, play_episode, play_seeds
 from gem.seeding import check_seed, derive, permuted
@@ -146,7 +147,7 @@ def play_tasks(
     Returns:
         The episodes in the order of the tasks, and the number of failed attempts.
     """
-    fitting, failed = _WithinLimit(policy), 0
+    fitting, failed = (_AsyncWithinLimit if is_async(policy) else _WithinLimit)(policy), 0
     same: dict[str, list[int]] = defaultdict(list)  # the tasks that use the same environment
     for i, task in enumerate(tasks):
         same[task.key()].append(i)
@@ -181,11 +182,24 @@ class _WithinLimit:
         self.version = policy.version
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
-        limit = self.max_prompt_tokens
-        fits = [limit is None or len(request.prompt_ids) <= limit for request in requests]
+        fits = list(map(self.fits, requests))
         asked = [request for request, fit in zip(requests, fits, strict=True) if fit]
         replies = iter(self.policy.act(asked) if asked else [])
         return [next(replies) if fit else Reply("", finish="context_overflow") for fit in fits]
+
+    def fits(self, request: Request) -> bool:
+        return self.max_prompt_tokens is None or len(request.prompt_ids) <= self.max_prompt_tokens
+
+
+class _AsyncWithinLimit(_WithinLimit):
+    """The same for an AsyncPolicy, so that no episode waits for the replies of others."""
+
+    def submit(self, request: Request) -> Future[Reply]:
+        if self.fits(request):
+            return cast(AsyncPolicy, self.policy).submit(request)
+        refused = Future[Reply]()
+        refused.set_result(Reply("", finish="context_overflow"))
+        return refused
 
 
 class EpisodePool:
