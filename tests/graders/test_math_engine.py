@@ -32,10 +32,34 @@ def test_a_small_number_is_not_zero(small):
         (r"\lceil n/2\rceil-1", r"\lfloor n/2\rfloor"),
         (r"\lceil x\rceil", r"\lfloor x\rfloor+1"),
         (r"\lceil x\rceil+n!", r"\lfloor x\rfloor+1+n!"),
+        ("1", r"\tanh(200)"),
+        ("1", r"\tanh(900)"),
+        (r"\cos(10^{-30})", "1"),
+        (r"\cos(10^{-90})", "1"),
+        (r"|x-10^6|", "10^6-x"),
+        (r"\sqrt{(x-50)^2}", "50-x"),
+        (r"\max(x,-40)", "x"),
+        (r"\min(x,10^9)", "x"),
+        (r"\frac{|x-100|}{x-100}", "-1"),
     ],
 )
 def test_close_formulas_are_unequal(answer, gold):
     assert not grade_math(answer, gold).correct and not grade_math(gold, answer).correct
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        (r"\lfloor \frac{n}{10^6}\rfloor", "0"),
+        (r"n+\lfloor\frac{n}{500}\rfloor", "n"),
+        (r"\binom{n}{40}", "0"),
+        (r"\prod_{k=1}^{30}(n-k)+n", "n"),
+        (r"\max(n,1000)", "1000"),
+        ("|n-500|", "500-n"),
+    ],
+)
+def test_formulas_in_an_integer_that_differ_beyond_their_numbers_are_unequal(answer, gold):
+    assert not grade_math(answer, gold, question="Let n be a positive integer.").correct
 
 
 @pytest.mark.parametrize(
@@ -52,6 +76,10 @@ def test_close_formulas_are_unequal(answer, gold):
         (r"n\cdot(n-1)!", "n!"),
         (r"\frac{n(n-1)}{2}", r"\binom{n}{2}"),
         ("xy=1", r"y=\frac{1}{x}"),
+        (r"\ln((5-x)(7-x))", r"\ln(5-x)+\ln(7-x)"),
+        (r"\sqrt{(5-x)(7-x)}", r"\sqrt{5-x}\sqrt{7-x}"),
+        ("1", r"\cosh^2(200)-\sinh^2(200)"),
+        (r"\frac{e^{200}-e^{-200}}{e^{200}+e^{-200}}", r"\tanh(200)"),
     ],
 )
 def test_large_and_small_formulas_are_equal(answer, gold):

@@ -6,7 +6,7 @@ import re
 
 _LABEL = re.compile(
     r"(?:\\text\s*\{)?\s*(?P<said>(?i:option|choice|answer)\s+)?"
-    r"(?:\((?P<round>[A-Z]|[a-e](?=\)\s*\}?$))\)(?=[\s\\}:\d$-]|$)|(?P<dot>[A-Z])(?:\)|[.:](?=[\s\\}]|$))|(?P<alone>[A-Z])(?=\s*\}?$))"
+    r"(?:\((?P<round>[A-Z]|[a-e](?=\)\s*\}?$))\)(?=[\s\\}:\d$-]|[A-Z][a-z]|$)|(?P<dot>[A-Z])(?:\)|[.:](?=[\s\\}]|$))|(?P<alone>[A-Z])(?=\s*\}?$))"
     r"\s*\}?[.:]?\s*(?P<rest>.*)",
     re.DOTALL,
 )
@@ -15,6 +15,7 @@ _SMALL_LETTER = re.compile(r"\(?([a-e])[).]?")
 _OTHER_LABEL = re.compile(  # a second choice after the first, or its negation
     r"(?<![a-zA-Z\\])\([A-Za-e]\)|(?<![\w\\.])[A-Z][.)](?=[\s}]|$)|^[A-Z]$|^(?:and|or|is|not|nor|wrong|incorrect|false)\b"
 )
+_DENIAL = re.compile(r"\b(?:not|isn't|never|wrong|incorrect|false|neither|nor|at least|at most|more|less|unless)\b")
 _LISTED = re.compile(r"(?:\\(?:text|math)(?:bf|rm|it)?\s*\{)?(?<![\w\\])\(?([A-F])[).:](?=[\s}~\\$]|$)\s*\}?")
 _AROUND = re.compile(r"^(?:\\q?quad|\\[ ,;~\\]|[\s$~])+|(?:\\q?quad|\\[ ,;~\\]|[\s$~.,;])+$")
 
@@ -39,9 +40,9 @@ def small_choice(text: str) -> str:
     return "" if match is None else match.group(1).upper()
 
 
-def names_another(rest: str) -> bool:
-    """Return whether the text after a choice names a second choice or takes the first back."""
-    return _OTHER_LABEL.search(rest) is not None
+def names_another(rest: str, text: str = "") -> bool:
+    """Return whether the words after a choice name a second choice or take it back; ``text`` is that of the choice."""
+    return _OTHER_LABEL.search(rest) is not None or not set(_DENIAL.findall(rest)) <= set(_DENIAL.findall(text))
 
 
 def listed_choices(question: str) -> dict[str, str]:

@@ -125,6 +125,8 @@ def compare(answer: ParsedAnswer, gold: ParsedAnswer, question: str = "") -> Ver
         )
     if isinstance(answer.value, InBase) and asked_base(question) not in (None, answer.value.base, 10):
         return False  # 231_4 for 231 in base 5
+    if isinstance(answer.value, InBase) and not isinstance(gold.value, InBase) and question and not asks_base(question):
+        return same_values(Number(Fraction(int(answer.value.digits, answer.value.base))), gold.value)  # 24_7 is 18
     if question and _DERIVATIVE.match(answer.clean) and not _ASKS_DERIVATIVE.search(f"{question} {gold.clean}"):
         return False  # f'(x) = 2x for a question about f
     if (
@@ -230,7 +232,7 @@ def _same_choice(answer: ParsedAnswer, gold: ParsedAnswer, question: str) -> Ver
         return small == letter
     if chosen is not None:
         value = read(chosen[1]).value if chosen[1] and text else None
-        if chosen[0] != letter or names_another(chosen[1]):
+        if chosen[0] != letter or names_another(chosen[1], f"{text} {gold.clean}"):
             return False
         is_value = value is not None and re.search(r"[a-z]{3}", _COMMAND.sub("", chosen[1])) is None
         if is_value and not isinstance(value, Word):

@@ -42,7 +42,10 @@ CPU_SECONDS = 1.5  # limit on the CPU time of one comparison; typical formulas t
 MAX_SIZE = 10_000  # size of a formula, in decimal digits, above which its value is undecided
 POINTS = 6  # number of random points for expressions with variables; half of the values must be defined
 INTEGER_POINTS = 8  # number of integer points, for formulas that have a function in _STEPS
+CONFIRMING_DIGITS = 500  # a difference that vanishes is computed again with these digits
+MAX_FAR = 2_000  # greatest integer point for formulas with a variable in an exponent or under a factorial
 UNDEFINED, UNDECIDED = "undefined", "undecided"  # verdicts of _is_zero() besides True and False
+_SLOW = ("Integral", "Sum", "Product", "Limit", "Derivative")  # not computed with CONFIRMING_DIGITS
 _STEPS = ("floor", "ceiling", "factorial", "binomial")  # functions whose special values are at integers
 _UNREADABLE = (
     BadValue,
@@ -260,18 +263,20 @@ def _vanishes(difference: Any, integers: str = "", positive: str = "") -> bool:
     if not symbols:
         return _is_zero(difference) is True
     steps = difference.has(*(getattr(sympy_library(), name) for name in _STEPS))
-    if all(symbol.name in integers or (steps and symbol.name in "kmn") for symbol in symbols):
-        values = [difference.subs(_integer_point(symbols, point)) for point in range(3 * INTEGER_POINTS)]
-        known = [verdict for verdict in map(_is_zero, values) if verdict is not UNDEFINED]
-        return len(known) > len(values) // 2 and all(verdict is True for verdict in known)
-    values = [difference.subs(_random_point(symbols, point, positive)) for point in range(POINTS)]
-    known = [verdict for verdict in map(_is_zero, values) if verdict is not UNDEFINED]
-    if len(known) < (POINTS + 1) // 2 or not all(verdict is True for verdict in known):
+    whole = all(symbol.name in integers or (steps and symbol.name in "kmn") for symbol in symbols)
+    if whole:
+        points: list[dict[Any, Any]] = [_integer_point(symbols, point) for point in range(3 * INTEGER_POINTS)]
+    else:
+        points = [_random_point(symbols, point, positive) for point in range(POINTS)]
+    known = [verdict for at in points if (verdict := _is_zero(difference.subs(at))) is not UNDEFINED]
+    if 2 * len(known) < len(points) + whole or not all(verdict is True for verdict in known):
         return False
-    if not steps:
-        return True
-    values = [difference.subs(_integer_point(symbols, point)) for point in range(INTEGER_POINTS)]
-    return all(verdict in (True, UNDEFINED) for verdict in map(_is_zero, values))
+    if steps and not whole:
+        values = [difference.subs(_integer_point(symbols, point)) for point in range(INTEGER_POINTS)]
+        if not all(verdict in (True, UNDEFINED) for verdict in map(_is_zero, values)):
+            return False
+    far = _far_points(difference, symbols, whole, positive)  # |x - 100| is not 100 - x
+    return all(_is_zero(difference.subs(at)) is not False for at in far)
 
 
 def _is_zero(value: Any) -> bool | str:
@@ -285,16 +290,23 @@ def _is_zero(value: Any) -> bool | str:
         return UNDECIDED
     try:
         number = sympy_library().N(value, DIGITS + 2 * size)
+        if not number.is_number or not number.is_finite:
+            return UNDEFINED
+        if abs(number) >= sympy_library().Float(10) ** -(AGREEMENT + size):
+            return False
+        if size > CONFIRMING_DIGITS or value.has(*(getattr(sympy_library(), name) for name in _SLOW)):
+            return True
+        number = sympy_library().N(value, CONFIRMING_DIGITS)  # cos(10^{-30}) agrees with 1 to 60 digits
+        return bool(abs(number) < sympy_library().Float(10) ** -(CONFIRMING_DIGITS - 2 * DIGITS))
     except ValueError:  # a series that diverges at this point
         return UNDEFINED
-    if not number.is_number or not number.is_finite:
-        return UNDEFINED
-    return bool(abs(number) < sympy_library().Float(10) ** -(AGREEMENT + size))
 
 
 def _size(value: Any) -> int:
     """Return an upper estimate of the decimal digits that the integers and powers in a constant have in total."""
     sympy, total = sympy_library(), 0.0
+    if value.has(sympy.functions.elementary.hyperbolic.HyperbolicFunction):
+        value = value.rewrite(sympy.exp)  # 1 - tanh(200) is as small as e^{-400}
     for part in sympy.preorder_traversal(value):
         if part.is_Rational:
             total += math.log10(abs(part.p) or 1) + math.log10(part.q)
@@ -317,6 +329,34 @@ def _random_point(symbols: Sequence[Any], point: int, positive: str = "") -> dic
     values = {s: (chance.choice([-1, 1, 1]), chance.randint(101, 2999)) for s in symbols}
     signs = {s: 1 if s.name in positive.split() else sign for s, (sign, _) in values.items()}
     return {s: sympy_library().Rational(signs[s] * size, 997) for s, (_, size) in values.items()}
+
+
+def _far_points(expression: Any, symbols: Sequence[Any], whole: bool, positive: str) -> list[dict[Any, Any]]:
+    """Return points beyond the numbers in an expression, where absolute values, maxima and floors change.
+
+    They are integers if ``whole``. There is none if powers would become too large, or where a root or a logarithm of a
+    negative number is taken.
+    """
+    sympy = sympy_library()
+    scale = max((max(abs(n.p), n.q) for n in expression.atoms(sympy.Rational)), default=0) + 1
+    powers = [power for power in expression.atoms(sympy.Pow) if power.exp.free_symbols]
+    if any(power.exp.atoms(sympy.Pow) for power in powers):
+        return []
+    if whole and (powers or expression.has(sympy.factorial, sympy.binomial, sympy.gamma)) and scale > MAX_FAR // 2:
+        return []
+    points = []
+    for point in range(POINTS if scale > 3 else 0):
+        chance = random.Random(point)
+        sizes = {s: scale + chance.randint(1, scale) for s in symbols}
+        if not whole:
+            signs = {s: 1 if s.name in positive.split() else (-1) ** point for s in symbols}
+            sizes = {
+                s: sympy.Rational(signs[s] * (997 * size + chance.randint(1, 996)), 997) for s, size in sizes.items()
+            }
+        points.append(sizes)
+    radicands = [power.base for power in expression.atoms(sympy.Pow) if not power.exp.is_integer]
+    radicands += [part.args[0] for part in expression.atoms(sympy.log)]
+    return [at for at in points if not any(part.subs(at).is_negative for part in radicands)]
 
 
 def _integer_point(symbols: Sequence[Any], point: int) -> dict[Any, int]:

@@ -109,6 +109,9 @@ def _members(value: Value, letter: str) -> Iterator[str | None]:
         for item in value.items:
             yield from _members(item, letter)
     elif isinstance(value, Congruence) and isinstance(value.value, Number) and isinstance(value.modulus, Number):
+        if value.name and not re.fullmatch(r"[a-zA-Z](?:_\{?\w\}?)?", value.name):
+            yield None  # 2n = 2 (mod 5)
+            return
         yield f"{latex_of(value.value)}+{latex_of(value.modulus)}\\cdot q_{{1}}"
     elif isinstance(value, Formula) and value.unit in ("", "degree"):
         letters = set(re.findall(r"(?<![\\a-zA-Z])[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", " ", value.latex)))

@@ -18,6 +18,12 @@ _PRODUCT = re.compile(  # the parser reads \pi(2) as a function of 2, and 2\bino
 )
 _BRACED = re.compile(r"(?<![\\\w}\]^_])\{(\d+)\}")  # {3}{(2)} is a product, not a mixed number
 _GAMMA = re.compile(r"\\Gamma\s*\(((?:[^()]|\([^()]*\))*)\)")
+_WORD_TIMES_ZERO = re.compile(  # "not 0" is not the product of n, o, t and 0
+    r"(?<![\\a-zA-Z])[a-zA-Z]{2,}(?:\s+|(?<=[a-zA-Z]{3}))0(?:\.0*)?(?![\d.])|(?<![\d.])0(?:\.0*)?\s+[a-zA-Z]{2,}"
+)
+_DROPPED = re.compile(
+    r"[\d)}]'|\d_|\)(?:\^(?:\w|\{[^{}]*\}))?_\{?\d|\d\^\{[^{}]*\}_"
+)  # the parser drops primes and bases
 _DOUBLE = re.compile(
     r"(?:\((?:(?P<even>\d*[02468])(?P<letter>[a-z])\s*(?P<rest>[+-]\s*\d{1,2})?|(?P<inner>\d{1,3}))\)|(?P<number>\d{1,3}))!!(?!!)"
 )
@@ -38,10 +44,11 @@ def parse(latex: str) -> Any:
     text = _DOUBLE.sub(_double_factorial, text)
     text = _opaque_functions(text).replace(r"\Gamma", "G_{Gamma}")  # the parser reads both gammas as a number
     text = re.sub(r"\^\{?T\}?(?![a-zA-Z])", r"^{1\\cdot T}", text)  # the parser drops the exponent T
-    if re.search(r"\d'", text):
+    if _DROPPED.search(text) or _WORD_TIMES_ZERO.search(text):
         raise BadValue(f"not a formula: {short_repr(latex, 80)}")
     text = _PRIME.sub(lambda m: f"{m.group(1)}_{{{'p' * len(m.group(2))}}}", text)
     text = _ODD_ROOT.sub(r"(-\\sqrt[\1]{\2})", text)
+    text = re.sub(r"(\\to[^{}^]+)\^([+-])(?=\})", r"\1^{\2}", text)
     text = _PRODUCT.sub(r"\g<0>\\cdot ", text)
     text = _DEGREES.sub(r"{\1\\cdot\\frac{\\pi}{180}}", text)
     text = _DECIMAL.sub(_as_fraction, text)
@@ -54,6 +61,8 @@ def parse(latex: str) -> Any:
         imaginary = [symbol for symbol in expression.free_symbols if symbol.name == "i"]
         expression = expression.subs({symbol: sympy.I for symbol in imaginary})
         expression = expression.subs({s: sympy.Symbol(s.name) for s in expression.free_symbols})  # drop assumptions
+        if isinstance(expression, sympy.Basic) and r"\lim" in text and not re.search(r"\^\{?\s*[+-]", text):
+            expression = expression.replace(sympy.Limit, lambda f, x, to, _: sympy.Limit(f, x, to, _side(to)))
         if _digits(expression) > MAX_DIGITS:
             raise BadValue(f"a number with more than {MAX_DIGITS} digits")
         return expression.doit()
@@ -66,6 +75,11 @@ def parse(latex: str) -> Any:
 def _as_fraction(match: re.Match[str]) -> str:
     """Return a decimal number as an exact fraction; the parser reads it as a floating-point number."""
     return rf"{{\frac{{{int(match[1] + match[2])}}}{{{10 ** len(match[2])}}}}}"
+
+
+def _side(to: Any) -> str:
+    """Return the direction of a limit without a sign: from both sides, except at infinity."""
+    return "+-" if to.is_finite else "+"
 
 
 def _double_factorial(match: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 
 from gem.graders.math_units import is_listed_unit, parse_unit
-from gem.graders.math_values import SCALES, Congruence, Number, Value, spelled_number
+from gem.graders.math_values import SCALES, Congruence, Formula, Interval, Number, Value, Word, spelled_number
 
 _PERCENT = re.compile(
     r"(?:(?:what|which|how many|as an?|nearest|find the)(?: [a-z]+)?|in"
@@ -144,6 +144,9 @@ _TIME_OF_DAY = re.compile(
     r"\bat what time\b|\bwhen\b|\bratio\b|\bo'clock\b|\bwhat time (?:is|will|was|did|does)\b", re.IGNORECASE
 )
 _MODULUS = re.compile(r"(?:\bdivided by|\bmodulo|\bmod|\\[bp]?mod)\s*[{$(]*(\d{1,9})(?!\d|\.\d)")
+_ASKS_RESIDUE = re.compile(
+    r"remainder|modul|\bmod\b|\\[bp]?mod|digit|congruen|residue|\\equiv|≡|\bdivi[ds]", re.IGNORECASE
+)
 _KIND = re.compile(r"\b(?:(?:what|which) (?:type|kind|sort) of|is the(?=.* or )) ([a-z]+)", re.IGNORECASE)
 
 
@@ -156,12 +159,20 @@ def asks_duration(question: str) -> bool:
 def has_other_modulus(value: Value, gold: Value, question: str) -> bool:
     """Return whether an answer is a congruence modulo another number than the only modulus of a question.
 
-    The reference answer is the remainder alone.
+    The reference answer is the remainder alone. 9 (mod 7) is not 9, and no answer to a question that is not about
+    remainders.
     """
     moduli = set(_MODULUS.findall(question))
-    if not isinstance(value, Congruence) or not isinstance(gold, Number) or len(moduli) != 1:
+    if not isinstance(value, Congruence) or isinstance(gold, Congruence):
         return False
-    return value.modulus != Number(Fraction(moduli.pop()))
+    if not isinstance(gold, Number) or not isinstance(value.modulus, Number):
+        letters = isinstance(value.value, Formula) and re.search(
+            "[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", "", value.value.latex)
+        )
+        return isinstance(value.value, (Word, Interval, Formula)) and not letters  # Friday mod 7
+    if abs(gold.exact) >= abs(value.modulus.exact) or (question and not _ASKS_RESIDUE.search(question)):
+        return True
+    return len(moduli) == 1 and value.modulus != Number(Fraction(moduli.pop()))
 
 
 def asks_percentage(question: str) -> bool:

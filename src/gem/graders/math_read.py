@@ -230,7 +230,8 @@ def _read_chain(sides: list[str], operators: list[str]) -> Value:
     """Parse a chain of equalities. The steps between its constants are kept, because a false step makes it wrong."""
     ends = {len(sides) - 1} | {i for i, operator in enumerate(operators) if operator != "=" and i > 0}
     if len(sides) > 2 and not _NAME.fullmatch(sides[0]) and is_constant(sides[-1]):
-        return Chain((_read(sides[-1]),), tuple(_steps(sides, operators)))  # 4 D_3 = 4 \cdot 2 = 8
+        values = [_read(sides[i]) for i in sorted(ends, reverse=True)]
+        return Chain(tuple(values), tuple(_steps(sides, operators)))  # 4 D_3 = 4 \cdot 2 = 8
     if "..." in sides[0] and len(sides) == 2 and operators == ["="]:
         return _read(sides[1])  # 1 + 2 + ... + n = n(n + 1)/2
     ends |= {0} if operators[0] != "=" and is_constant(sides[0]) else set()

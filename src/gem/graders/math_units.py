@@ -293,6 +293,8 @@ def _part(text: str, marked: bool) -> str | None:
             word, power = word.removeprefix(prefix).strip(), its
     word = re.sub(r"^degrees\b", "degree", word)
     word = word if word in _SPELLED else word.removesuffix("s") if len(word) > 2 else word
-    if word not in _SPELLED and (word in FUNCTIONS or len(word) < 2 or not (marked or _NAMES_THINGS.search(word))):
+    if word not in _SPELLED and (
+        (spelled and word != "unit") or word in FUNCTIONS or len(word) < 2 or not (marked or _NAMES_THINGS.search(word))
+    ):
         return None
     return _SPELLED.get(word, word) + (power and f"^{power}")
