@@ -117,6 +117,7 @@ def _table_game(env_id: str, entry: str, text: str, *, baseline: float = BASELIN
         oracle_sees="state",
         oracle_wins=False,
         baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], baseline),
+        stored_scores="gem.envs.table.random_play:describe",
         description=f"{text} One seat against a random player; opponent=None is the game for all players.",
     )
 

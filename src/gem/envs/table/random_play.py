@@ -1,0 +1,24 @@
+"""How games between two random players end, for `gem info`. Written from benchmarks/results/random_play.md."""
+
+from __future__ import annotations
+
+# id → shares of 40,000 games that the first and the second player win; the others are draws. In poker, a win is a
+# positive reward.
+OUTCOMES = {
+    "board:TicTacToe-v0": (0.587, 0.287),
+    "board:Nim-v0": (0.501, 0.499),
+    "board:ConnectFour-v0": (0.552, 0.446),
+    "board:ConnectFour-v0-small": (0.626, 0.370),
+    "board:Othello-v0": (0.437, 0.505),
+    "cards:KuhnPoker-v0": (0.561, 0.439),
+    "cards:LeducHoldem-v0": (0.493, 0.428),
+}
+
+
+def describe(env_id: str) -> list[tuple[str, str]]:
+    """Return rows for `gem info`: how games between two random players end."""
+    if env_id not in OUTCOMES:
+        return []
+    first, second = OUTCOMES[env_id]
+    shares = ("first player wins", first), ("second player wins", second), ("draws", 1 - first - second)
+    return [(f"random against random: {name}", f"{share:.3f} of the games") for name, share in shares]
