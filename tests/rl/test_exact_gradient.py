@@ -118,8 +118,12 @@ class Tokens(torch.nn.Module):
     def get_input_embeddings(self) -> torch.nn.Embedding:
         return self.embedding
 
+    @property
+    def base_model(self) -> Tokens:
+        return self
+
     def forward(self, input_ids: Tensor, **options: Any) -> Any:
-        return SimpleNamespace(hidden_states=[self.embedding(input_ids)])
+        return SimpleNamespace(last_hidden_state=self.embedding(input_ids))
 
 
 def shared_critic() -> Critic:
