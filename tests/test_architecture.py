@@ -140,7 +140,7 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "rl": [
-        ("advantages", "curriculum", "environments", "kv_cache", "losses", "metrics", "scoring", "tiny"),
+        ("advantages", "curriculum", "environments", "kv_cache", "losses", "metrics", "scoring", "tiny", "vision"),
         ("options",),
         ("config",),
         ("checks", "config_file", "memory", "monitor"),

@@ -100,7 +100,9 @@ class TabularPolicy:
     def __init__(self, seed: int = 0) -> None:
         self.model = Table(seed)
 
-    def score(self, ids_BT: Tensor, attend_BT: Tensor, mask_BT: Tensor | None = None) -> TokenScores:
+    def score(
+        self, ids_BT: Tensor, attend_BT: Tensor, mask_BT: Tensor | None = None, images: object = ()
+    ) -> TokenScores:
         state_BT, beginning_BT = torch.zeros_like(ids_BT), torch.zeros_like(ids_BT)
         for t in range(1, ids_BT.shape[1]):
             fed = ids_BT[:, t - 1] >= FIRST_STATE

@@ -33,6 +33,7 @@ class ChatFormat:
 
     Args:
         tokenizer: a Hugging Face tokenizer with a chat template that ends replies with a token.
+        image_text: returns the text of an image, with control tokens; None refuses images.
 
     Attributes:
         eos_id: id of the token that ends a reply: the control token that the template writes after a reply, or the
@@ -42,8 +43,9 @@ class ChatFormat:
         BadValue: if the tokenizer has no chat template or no eos token.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer, self.template = tokenizer, Template(tokenizer)
+    def __init__(self, tokenizer: Any, image_text: Callable[[Any], str] | None = None) -> None:
+        self.tokenizer, self.template = tokenizer, Template(tokenizer, image_text)
+        self.reads_images = image_text is not None
         self.eos_token, self.eos_id = self._end_of_reply()
         self._delta = lru_cache(_CACHED_TEXTS)(self._encode_delta)
         self._first = lru_cache(_CACHED_TEXTS)(self._encode_first)

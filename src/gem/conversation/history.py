@@ -18,7 +18,7 @@ from gem.conversation.observations import as_messages
 from gem.conversation.template import remove_whitespace
 from gem.core import StopReason
 from gem.errors import BadValue
-from gem.messages import Message, assistant
+from gem.messages import Message, Observation, assistant
 from gem.token_ids import TokenIds
 from gem.trajectory import Turn
 
@@ -147,6 +147,13 @@ def conversation(
             *(new if k == len(turns) - 1 else turn_messages(turns[k + 1])),
         ]
     return messages
+
+
+def shown_observations(turns: Sequence[Turn], newest: Observation, dropped: int = 0) -> list[Observation]:
+    """Return the observations in a context: the task, and those after each reply that was not dropped."""
+    if not turns:
+        return [newest]
+    return [turns[0].observation, *(turn.observation for turn in turns[dropped + 1 :]), newest]
 
 
 def turn_messages(turn: Turn) -> list[Message]:

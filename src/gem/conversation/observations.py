@@ -67,13 +67,27 @@ def as_messages(observation: Observation, role: Role = "user") -> list[Message]:
     raise BadValue(f"a policy takes text, text with images or messages, got {type(observation).__name__}")
 
 
-def text_messages(observation: Observation, role: Role = "user") -> list[Message]:
-    """Convert a text observation to messages.
+def images_of(observation: Observation) -> list[Any]:
+    """Return the images of an observation, in order."""
+    if isinstance(observation, str):
+        return []
+    contents: list[Any] = [message.get("content") for message in as_messages(observation)]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    return [part["image"] for part in parts if part.get("type") == "image"]
+
+
+def text_messages(observation: Observation, role: Role = "user", *, images: bool = False) -> list[Message]:
+    """Convert an observation to messages for a policy that reads tokens.
+
+    Args:
+        images: whether the policy reads images too.
 
     Raises:
-        BadValue: for images and other content that is not text.
+        BadValue: for images, unless the policy reads them, and other content that is not text.
     """
     messages = as_messages(observation, role)
+    if images and messages:
+        return messages
     if not messages or any(not isinstance(message.get("content"), str) for message in messages):
         raise BadValue(f"a text policy needs text observations, got {type(observation).__name__}")
     return messages

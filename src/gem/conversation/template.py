@@ -8,7 +8,7 @@ splits the messages. The marks are removed before the text is encoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gem.errors import BadValue
@@ -32,12 +32,14 @@ class Template:
 
     Args:
         tokenizer: a Hugging Face tokenizer, or an object with its apply_chat_template(), encode() and decode().
+        image_text: returns the text of an image, with control tokens; None if the model reads no images.
 
     Raises:
         BadValue: if the tokenizer has no chat template.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, image_text: Callable[[Any], str] | None = None) -> None:
+        self.image_text = image_text
         if getattr(tokenizer, "chat_template", ...) is None:
             raise BadValue("the tokenizer has no chat template; set tokenizer.chat_template")
         self.tokenizer = tokenizer
@@ -112,12 +114,20 @@ class Template:
         return [id for part in text.split(MARK) for id in self.encode_plain(part)]
 
     def safe(self, text: Any) -> SafeText:
-        """Mark strings that look like control tokens in a text. Raises BadValue for a value that is not text."""
+        """Mark strings that look like control tokens in a text. Raises BadValue for a value that is not text.
+
+        A list of parts, texts and images, becomes a text if the model reads images.
+        """
         if isinstance(text, SafeText):
             return text
+        if isinstance(text, list) and self.image_text is not None:
+            return SafeText("".join(self._part(part, self.image_text) for part in text))
         if not isinstance(text, str):
             raise BadValue(f"a text policy takes messages of text, got content of {type(text).__name__}")
         return self._split(text.replace(MARK, "") if MARK in text else text, MARK)
+
+    def _part(self, part: Any, image_text: Callable[[Any], str]) -> str:
+        return image_text(part["image"]) if part.get("type") == "image" else self.safe(part.get("text"))
 
     def neutral(self, text: str) -> SafeText:
         """Insert zero-width spaces into strings that look like control tokens, for prompts that are passed on as text.

@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from random import Random
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from gem.conversation.history import shown_observations
+from gem.conversation.observations import images_of
 from gem.rl.advantages import EpisodeRewards, Floats
 from gem.trajectory import TokenSequence, Trajectory, Turn
 
@@ -27,6 +30,7 @@ class Example:
         old_T: log-probabilities under the policy before the update; None for those of the sampler.
         weight_T: factor of the loss of each token; None for the loss mask.
         share_T: how much each trained token counts in the loss and its divisor; None for 1.
+        images: those of the observations in the sequence, in order.
     """
 
     sequence: TokenSequence
@@ -36,6 +40,7 @@ class Example:
     old_T: Sequence[float] | None = None
     weight_T: Sequence[float] | None = None
     share_T: Sequence[float] | None = None
+    images: Sequence[Any] = ()
 
     @property
     def counts_T(self) -> Sequence[float]:
@@ -47,7 +52,8 @@ class Example:
 class Minibatch:
     """Right-padded tensors: int64 ids, attention mask and turns (-1 on fed tokens), the others of torch's default type.
 
-    mask_BT is 1 on trained tokens. weight_BT is the factor of each token's loss, and 0 where mask_BT is.
+    mask_BT is 1 on trained tokens. weight_BT is the factor of each token's loss, and 0 where mask_BT is. images has
+    those of each sequence.
     """
 
     ids_BT: Tensor
@@ -58,9 +64,11 @@ class Minibatch:
     logp_old_BT: Tensor
     advantage_BT: Tensor
     reference_BT: Tensor
+    images: Sequence[Sequence[Any]] = ()
 
     def to(self, device: torch.device | str) -> Minibatch:
-        return Minibatch(*(getattr(self, f.name).to(device) for f in fields(self)))
+        moved: dict[str, Any] = {f.name: getattr(self, f.name).to(device) for f in fields(self) if f.name != "images"}
+        return replace(self, **moved)
 
 
 def pack(trajectories: Sequence[Trajectory]) -> list[Example]:
@@ -72,8 +80,14 @@ def pack(trajectories: Sequence[Trajectory]) -> list[Example]:
             if start:
                 s.loss_mask_T = [m if k >= start else 0 for m, k in zip(s.loss_mask_T, s.turn_T, strict=True)]
             if not start or any(s.loss_mask_T):
-                examples.append(Example(s, i))
+                examples.append(Example(s, i, images=_images(trajectory, max(s.turn_T))))
     return examples
+
+
+def _images(trajectory: Trajectory, last: int) -> list[Any]:
+    """Return the images in the context of a turn."""
+    turns, turn = trajectory.turns[:last], trajectory.turns[last]
+    return [image for seen in shown_observations(turns, turn.observation, turn.dropped) for image in images_of(seen)]
 
 
 def with_shares(batch: Sequence[Example], weight: Callable[[int], float]) -> list[Example]:
@@ -198,6 +212,7 @@ def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:
         logp_old_BT=_padded([e.old_T or e.sequence.logprobs_T for e in chosen], 0),
         advantage_BT=_padded([e.advantage_T or [0.0] * len(e.sequence.ids_T) for e in chosen], 0),
         reference_BT=_padded([e.reference_T or [0.0] * len(e.sequence.ids_T) for e in chosen], 0),
+        images=[e.images for e in chosen],
     )
 
 

@@ -6,6 +6,7 @@ import json
 from contextlib import ExitStack
 from pathlib import Path
 
+from gem.conversation.observations import images_of
 from gem.errors import BadValue, require
 from gem.evaluate.tournament import make_game, sparring_player
 from gem.registry import ENV_REGISTRY, make
@@ -54,6 +55,21 @@ def check_trainable(config: TrainConfig) -> None:
     """
     for env in config.envs:
         _check_trainable(config, env)
+    if config.model is None:
+        check_images(config, reads_images=False)
+
+
+def check_images(config: TrainConfig, *, reads_images: bool) -> None:
+    """Raise BadValue if an environment shows images, unless the model reads them and the options support them."""
+    for env in {env.id: env for env in (*config.eval_sets, *config.envs)}.values():
+        with make(env.id, **env.kwargs) as made:
+            observation, _ = made.reset(seed=0)
+        if not isinstance(observation, str) and images_of(observation):
+            if not reads_images:
+                raise BadValue(f"cannot train on {env.id}: its observations contain images, and the model reads text")
+            if config.advantage == "gae" or config.sampler is not None:
+                unsupported = "a critic" if config.advantage == "gae" else "a sampler"
+                raise BadValue(f"cannot train on {env.id} with {unsupported}, which reads no images")
 
 
 def _check_trainable(config: TrainConfig, env: EnvSetting) -> None:
@@ -62,9 +78,7 @@ def _check_trainable(config: TrainConfig, env: EnvSetting) -> None:
         for name in set(config.opponent_weights) - {LATEST, PAST}:
             sparring_player(env.id, opponent_value(name), env.kwargs)
     with make(env.id, **env.kwargs) as made:
-        observation, _ = made.reset(seed=0)
-        if isinstance(observation, dict) and set(observation) != {"text"}:
-            raise BadValue(f"cannot train on {env.id}: its observations contain images, and policies read text")
+        made.reset(seed=0)
         try:
             json.dumps(made.get_state())
             if config.model is None or config.imitation_tokens or config.imitation_steps:

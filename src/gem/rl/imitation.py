@@ -93,7 +93,7 @@ def imitate_random_play(
         rounds += 1
         for part in _parts(pack(play(random_text, EPISODES_PER_ROUND, rounds))):
             minibatch = collate(part, policy.pad_id).to(policy.model.device)
-            scores = policy.score(minibatch.ids_BT, minibatch.attend_BT, minibatch.mask_BT)
+            scores = policy.score(minibatch.ids_BT, minibatch.attend_BT, minibatch.mask_BT, minibatch.images)
             loss = cross_entropy(scores.logp_BT, minibatch.mask_BT)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]

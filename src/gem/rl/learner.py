@@ -94,6 +94,7 @@ class Learner:
                 temperature=self.config.temperature,
                 max_new_tokens=self.policy.max_new_tokens,
                 bf16=self.policy.bf16,
+                images=self.policy.images,
             )
 
     def save(self, folder: Path) -> None:
@@ -276,7 +277,7 @@ class Learner:
             share: share of the trained tokens of the minibatch that are in this part.
         """
         config = self.config
-        scores = self.policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT)
+        scores = self.policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT, mb.images)
         objective = policy_gradient(
             scores.logp_BT,
             mb.logp_old_BT,
@@ -338,7 +339,7 @@ class Learner:
         for start in range(0, len(order), size):
             chosen = order[start : start + size]
             mb = collate([batch[i] for i in chosen], policy.pad_id).to(policy.model.device)
-            rows = policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT).logp_BT.tolist()
+            rows = policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT, mb.images).logp_BT.tolist()
             for i, row in zip(chosen, rows, strict=True):
                 scored[i] = add(batch[i], row[: len(batch[i].sequence.ids_T)])
         return scored

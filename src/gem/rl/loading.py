@@ -12,6 +12,7 @@ import torch
 
 from gem.errors import BadValue, require
 from gem.rl.checks import check_model_path
+from gem.rl.vision import ImageInputs, has_vision
 from gem.seeding import derive
 
 
@@ -55,13 +56,15 @@ def load_pretrained(
         raise BadValue(f"cannot read the chat template {chat_template!r}: {_first_line(e)}") from e
     try:
         with _no_progress_bars() if Path(name).is_dir() else nullcontext():
+            config = transformers.AutoConfig.from_pretrained(name)
+            vision = has_vision(config)
+            kind = transformers.AutoModelForImageTextToText if vision else transformers.AutoModelForCausalLM
             if _has_no_weights(Path(name)):
-                config = transformers.AutoConfig.from_pretrained(name)
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(seed, "model"))
-                    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).to(dtype)
+                    model = kind.from_config(config, dtype=torch.float32).to(dtype)
             else:
-                model = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
+                model = kind.from_pretrained(name, dtype=dtype)
                 # Tensors of a file are not aligned, and products with a batch of one then round differently.
                 for tensor in model.parameters():
                     tensor.data = tensor.data.clone()
@@ -71,6 +74,22 @@ def load_pretrained(
     if template is not None:
         tokenizer.chat_template = template
     return model, tokenizer
+
+
+def load_images(name: str | os.PathLike[str], model: Any, tokenizer: Any) -> ImageInputs | None:
+    """Return how a model reads images, with the image processor of its folder or hub id; None if it reads none.
+
+    Raises:
+        BadValue: if the image processor cannot be loaded.
+    """
+    if not has_vision(model.config):
+        return None
+    transformers = require("transformers", extra="train")
+    try:
+        processor = transformers.AutoImageProcessor.from_pretrained(name)
+    except (OSError, ValueError, KeyError, ImportError) as e:
+        raise BadValue(f"cannot load the image processor of {os.fspath(name)!r}: {_first_line(e)}") from e
+    return ImageInputs(model, tokenizer, processor)
 
 
 def save_pretrained(model: Any, tokenizer: Any, folder: str | os.PathLike[str]) -> None:

@@ -21,11 +21,12 @@ from gem.policies import Reply, Request
 from gem.rl.config import TrainConfig
 from gem.rl.environments import tool_wrappers
 from gem.rl.kv_cache import KeptContext, KeptContexts, join, new_cache, stack
-from gem.rl.loading import find_device, load_pretrained, save_pretrained
+from gem.rl.loading import find_device, load_images, load_pretrained, save_pretrained
 from gem.rl.lora import ALL_LINEAR, add_lora, load_lora, save_merged
 from gem.rl.memory import explained_memory_errors, sampling_advice
 from gem.rl.scoring import CHUNK, TokenScores, enable_checkpointing, score_tokens
 from gem.rl.tiny import Corpus, build_model, build_tokenizer, collect_corpus, collect_oracle_actions
+from gem.rl.vision import ImageInputs, context_images
 from gem.seeding import derive
 
 KV_CACHE_MIB = 1024
@@ -49,7 +50,8 @@ class CausalLMPolicy:
         max_context: maximum tokens of a prompt and its reply; None for the limit of the model.
         bf16: compute with bfloat16 where torch.autocast does; log-probabilities are still float32.
         kv_cache_mib: MiB of keys and values that are kept from one turn of an episode to the next, while the weights
-            are the same; 0 computes each context again.
+            are the same; 0 computes each context again, as is done for models that read images.
+        images: how the model reads images; None if it does not.
 
     Raises:
         BadValue: for a setting out of range, or a tokenizer without a chat template or end token.
@@ -68,6 +70,7 @@ class CausalLMPolicy:
         max_context: int | None = None,
         bf16: bool = False,
         kv_cache_mib: int = KV_CACHE_MIB,
+        images: ImageInputs | None = None,
     ) -> None:
         if not temperature >= 0.0:  # written so that NaN is rejected too
             raise BadValue(f"temperature must be >= 0, got {temperature}")
@@ -75,14 +78,19 @@ class CausalLMPolicy:
             raise BadValue(f"top_p must be in (0, 1], got {top_p}")
         if max_new_tokens < 1 or max_batch < 1:
             raise BadValue(f"max_new_tokens and max_batch must be >= 1, got {max_new_tokens} and {max_batch}")
-        self.model, self.tokenizer, self.chat = model.eval(), tokenizer, ChatFormat(tokenizer)
+        self.model, self.tokenizer, self.chat = (
+            model.eval(),
+            tokenizer,
+            ChatFormat(tokenizer, None if images is None else images.text),
+        )
         self.temperature, self.top_p, self.max_new_tokens = temperature, top_p, max_new_tokens
         self.seed, self.max_batch, self.max_context, self.version = seed, max_batch, max_context, 0
         self.bf16 = bf16
         self.stop_ids = _stop_ids(model, self.chat)
         if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
             raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the context")
-        self.kv_cache_mib, self._kept = kv_cache_mib, KeptContexts(model, kv_cache_mib * 2**20)
+        self.images, self.kv_cache_mib = images, kv_cache_mib
+        self._kept = KeptContexts(model, kv_cache_mib * 2**20 if images is None else 0)
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
 
     @property
@@ -127,6 +135,7 @@ class CausalLMPolicy:
             max_context=max_context or self.max_context,
             bf16=self.bf16,
             kv_cache_mib=self.kv_cache_mib,
+            images=self.images,
         )
         policy.chat, policy.version = self.chat, self.version  # the chat shares its caches
         return policy
@@ -156,10 +165,9 @@ class CausalLMPolicy:
     @torch.no_grad()
     def _sample(self, requests: Sequence[Request]) -> list[Reply]:
         device = self.model.device
-        cache, attend_BT, logits_BV = self._prefill(requests)
+        cache, attend_BT, logits_BV, position_B1 = self._prefill(requests)
         width = attend_BT.shape[1]
         uniforms_BT = self._uniforms(requests).to(device)
-        position_B1 = attend_BT.sum(-1, keepdim=True)
         running_B = torch.ones(len(requests), dtype=torch.bool, device=device)
         stop_ids = torch.tensor(self.stop_ids, device=device)
         drawn: list[Tensor] = []
@@ -182,12 +190,15 @@ class CausalLMPolicy:
                 self._kept.put(request, fed, cache, row, width - len(request.prompt_ids))
         return replies
 
-    def _prefill(self, requests: Sequence[Request]) -> tuple[Any, Tensor, Tensor]:
+    def _prefill(self, requests: Sequence[Request]) -> tuple[Any, Tensor, Tensor, Tensor]:
         """Feed the prompts, except what is kept of them.
 
         Returns:
-            The cache of the prompts, padded on the left; their attention mask; and the logits of the next tokens.
+            The cache of the prompts, padded on the left; their attention mask; and the logits and the position of the
+            next tokens.
         """
+        if self.images is not None:
+            return self._prefill_images(requests, self.images)
         # Any change in place of the weights counts, also one by other code than the trainer's.
         weights = (self.version, sum(p._version for p in self.model.parameters()))
         kept = self._kept.take(requests, weights)
@@ -201,9 +212,18 @@ class CausalLMPolicy:
         ]
         attend_BT = pad_left(prompts, self.pad_id)[1].to(self.model.device)
         if len(parts) == 1:
-            return parts[0][0], attend_BT, parts[0][1]
+            return parts[0][0], attend_BT, parts[0][1], attend_BT.sum(-1, keepdim=True)
         order = sorted(range(len(requests)), key=[*continued, *new].__getitem__)
-        return join([cache for cache, _ in parts], order), attend_BT, torch.cat([logits for _, logits in parts])[order]
+        cache, logits_BV = join([cache for cache, _ in parts], order), torch.cat([logits for _, logits in parts])[order]
+        return cache, attend_BT, logits_BV, attend_BT.sum(-1, keepdim=True)
+
+    def _prefill_images(self, requests: Sequence[Request], inputs: ImageInputs) -> tuple[Any, Tensor, Tensor, Tensor]:
+        """Feed the prompts with their images; see _prefill()."""
+        ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left([r.prompt_ids for r in requests], self.pad_id))
+        more = inputs.tensors(self.model, ids_BT, attend_BT, [context_images(r) for r in requests])
+        position_BT = more.pop("position_ids", (attend_BT.cumsum(-1) - 1).clamp(min=0))  # (3, B, T) with images
+        cache, logits_BV = self._feed(ids_BT, attend_BT, position_BT, None, **more)
+        return cache, attend_BT, logits_BV, position_BT[..., -1:] + 1
 
     def _prefill_part(self, prompts: Sequence[Sequence[int]], contexts: Sequence[KeptContext]) -> tuple[Any, Tensor]:
         """Feed prompts that continue a context each, or all of them if there are no contexts.
@@ -219,7 +239,9 @@ class CausalLMPolicy:
         position_BT = (attend_BT.cumsum(-1) - 1).clamp(min=0)
         return self._feed(ids_BT[:, -fed:], attend_BT, position_BT[:, -fed:], cache)
 
-    def _feed(self, ids_BT: Tensor, attend_BT: Tensor, position_BT: Tensor, cache: Any) -> tuple[Any, Tensor]:
+    def _feed(
+        self, ids_BT: Tensor, attend_BT: Tensor, position_BT: Tensor, cache: Any, **more: Any
+    ) -> tuple[Any, Tensor]:
         """Feed tokens after those of a cache, None for none. Returns the cache and the logits of the next tokens."""
         out = self.model(
             input_ids=ids_BT,
@@ -228,6 +250,7 @@ class CausalLMPolicy:
             past_key_values=cache,
             use_cache=True,
             logits_to_keep=1,
+            **more,
         )
         return out.past_key_values, out.logits[:, -1]
 
@@ -269,19 +292,27 @@ class CausalLMPolicy:
             replies.append(Reply(text, ids, logps[: len(ids)], "length" if end is None else "stop"))
         return replies
 
-    def score(self, ids_BT: Tensor, attend_BT: Tensor, mask_BT: Tensor | None = None) -> TokenScores:
+    def score(
+        self,
+        ids_BT: Tensor,
+        attend_BT: Tensor,
+        mask_BT: Tensor | None = None,
+        images: Sequence[Sequence[Any]] = (),
+    ) -> TokenScores:
         """Score the tokens of a right-padded batch at this policy's temperature, with gradient.
 
         Args:
             mask_BT: not 0 on the tokens to score; None for all.
+            images: those of each sequence; empty if there are none.
 
         Raises:
             BadValue: for temperature 0 or top_p < 1, because replies are then not sampled from the scored distribution.
         """
         if self.temperature == 0.0 or self.top_p < 1.0:
             raise BadValue(f"cannot train at temperature {self.temperature} and top_p {self.top_p}; use > 0 and 1")
+        more = self.images.tensors(self.model, ids_BT, attend_BT, images) if self.images is not None else {}
         with self._precision():
-            return score_tokens(self.model, ids_BT, attend_BT, mask_BT, self.temperature)
+            return score_tokens(self.model, ids_BT, attend_BT, mask_BT, self.temperature, **more)
 
     def save(self, folder: Path, *, merged: Path | None = None) -> None:
         """Save model and tokenizer in the format of transformers; with LoRA, only the adapter.
@@ -290,6 +321,8 @@ class CausalLMPolicy:
             merged: folder for the whole model too, if there is an adapter; None for the adapter only.
         """
         save_pretrained(self.model, self.tokenizer, folder)
+        if self.images is not None:
+            self.images.processor.save_pretrained(folder)
         if merged is not None and self.has_adapter:
             save_merged(self.model, self.tokenizer, merged)
 
@@ -340,7 +373,7 @@ def build_policy(config: TrainConfig) -> CausalLMPolicy:
     else:
         model, tokenizer = _load(config, config.model)
         reply_tokens = REPLY_TOKENS
-    return _policy(config, model, tokenizer, config.max_new_tokens or reply_tokens)
+    return _policy(config, model, tokenizer, config.max_new_tokens or reply_tokens, config.model)
 
 
 def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, dict[str, Any]]:
@@ -359,7 +392,7 @@ def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, 
         assert config.model is not None
         model, tokenizer = _load(config, config.model)
         load_lora(model, source)
-    return _policy(config, model, tokenizer, state["max_new_tokens"]), state
+    return _policy(config, model, tokenizer, state["max_new_tokens"], config.model and source), state
 
 
 def _load(config: TrainConfig, name: str) -> tuple[Any, Any]:
@@ -372,7 +405,9 @@ def _load(config: TrainConfig, name: str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _policy(config: TrainConfig, model: Any, tokenizer: Any, max_new_tokens: int) -> CausalLMPolicy:
+def _policy(
+    config: TrainConfig, model: Any, tokenizer: Any, max_new_tokens: int, source: str | Path | None = None
+) -> CausalLMPolicy:
     if config.gradient_checkpointing:
         enable_checkpointing(model)
     return CausalLMPolicy(
@@ -383,4 +418,5 @@ def _policy(config: TrainConfig, model: Any, tokenizer: Any, max_new_tokens: int
         seed=config.seed,
         bf16=config.dtype == "bf16",
         kv_cache_mib=config.kv_cache_mib,
+        images=None if source is None else load_images(source, model, tokenizer),
     )

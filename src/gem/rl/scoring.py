@@ -30,7 +30,14 @@ class TokenScores(NamedTuple):
 
 
 def score_tokens(
-    model: Any, ids_BT: Tensor, attend_BT: Tensor, mask_BT: Tensor | None, temperature: float, *, chunk: int = CHUNK
+    model: Any,
+    ids_BT: Tensor,
+    attend_BT: Tensor,
+    mask_BT: Tensor | None,
+    temperature: float,
+    *,
+    chunk: int = CHUNK,
+    **more: Tensor,
 ) -> TokenScores:
     """Score tokens of a right-padded batch, with gradient.
 
@@ -39,11 +46,12 @@ def score_tokens(
         mask_BT: not 0 on the tokens to score; None for all. The first token of a sequence is never scored.
         temperature: divides the logits.
         chunk: logits computed at once.
+        more: other arguments of the model's forward(), such as images.
     """
     scored_BT = attend_BT.bool() if mask_BT is None else mask_BT.bool()
     scored_BT = scored_BT.clone()
     scored_BT[:, 0] = False
-    out = body_output(model, ids_BT, attend_BT)
+    out = body_output(model, ids_BT, attend_BT, **more)
     hidden_NH, token_N = out.last_hidden_state[:, :-1][scored_BT[:, 1:]], ids_BT[scored_BT]
 
     def score(hidden_NH: Tensor, token_N: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,10 +70,10 @@ def score_tokens(
     return TokenScores(*(zeros_BT.masked_scatter(scored_BT, torch.cat(values)) for values in zip(*found, strict=True)))
 
 
-def body_output(model: Any, ids_BT: Tensor, attend_BT: Tensor) -> Any:
+def body_output(model: Any, ids_BT: Tensor, attend_BT: Tensor, **more: Tensor) -> Any:
     """Return the result of the layers below the output layer, with gradient; its last_hidden_state is (B, T, H)."""
     with _checkpointing(model):
-        return model.base_model(input_ids=ids_BT, attention_mask=attend_BT, use_cache=False)
+        return model.base_model(input_ids=ids_BT, attention_mask=attend_BT, use_cache=False, **more)
 
 
 def enable_checkpointing(model: Any) -> None:

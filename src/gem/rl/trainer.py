@@ -24,7 +24,7 @@ from gem.core import Optimum
 from gem.errors import BadValue, InfraError
 from gem.policies import Policy
 from gem.registry import make
-from gem.rl.checks import check_names, check_trainable
+from gem.rl.checks import check_images, check_names, check_trainable
 from gem.rl.config import TrainConfig
 from gem.rl.evaluation import plan_evaluation
 from gem.rl.imitation import imitate_random_play, readable_share
@@ -96,6 +96,8 @@ class Trainer:
         RunFolder.free_path(config)
         torch.set_num_threads(config.threads)
         policy = build_policy(config)
+        if config.model is not None:
+            check_images(config, reads_images=policy.images is not None)
         trainer = cls(config, RunFolder(RunFolder.free_path(config)), policy, started)
         trainer.folder = RunFolder.create(config)  # last, so that no error leaves an empty run
         return trainer

@@ -9,7 +9,7 @@ from gem.conversation.chat import ChatFormat
 from gem.conversation.history import History, RepliesAtRisk
 from gem.conversation.observations import role_of, text_messages, with_prefix_and_suffix
 from gem.core import Info, StopReason
-from gem.messages import Observation, Role
+from gem.messages import Message, Observation, Role
 from gem.policies import Policy, Reply, Request
 from gem.seeding import derive
 from gem.token_ids import NO_TOKENS, TokenIds
@@ -128,15 +128,18 @@ class ActiveEpisode:
             self.prompt_ids = (
                 self._prompt_context(policy.chat)
                 if is_prompt
-                else TokenIds(policy.chat.prompt(text_messages(self.shown, self.role)))
+                else TokenIds(policy.chat.prompt(self._messages(policy.chat)))
             )
             limit = policy.max_prompt_tokens
             too_long = bool(self.turns) and limit is not None and len(self.prompt_ids) > limit
             self.dropped, self.exceeded = 0, StopReason.MAX_TOKENS if too_long else None
         else:
-            new = text_messages(self.shown, self.role)
+            new = self._messages(policy.chat)
             context = history.context(policy.chat, self.turns, new, policy.max_prompt_tokens, self.at_risk)
             self.prompt_ids, self.dropped, self.exceeded = context
+
+    def _messages(self, chat: ChatFormat) -> list[Message]:
+        return text_messages(self.shown, self.role, images=chat.reads_images)
 
     def _prompt_context(self, chat: ChatFormat) -> TokenIds:
         """Encode the observation, a complete prompt, keeping the ids of the previous turn if it begins with them."""
