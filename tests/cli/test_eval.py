@@ -90,6 +90,14 @@ def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(caps
     assert "tasks was 6, now 7" in capsys.readouterr().err
 
 
+def test_a_name_is_text_and_not_markup(capsys):
+    policy = "constant:[/b] [red]\x1b[31m日本\n$"
+    assert main(["eval", "--policy", policy, "--env", GAME, "--limit", "2", "--out", "run"]) == 0
+    shown = capsys.readouterr()
+    assert "[/b] [red]\\x1b[31m日本; $" in shown.out and shown.err == ""
+    assert main(["eval", "compare", "run", "run"]) == 0
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -130,6 +138,7 @@ def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(caps
         (["--policy", "oracle", "--env", GAME, "--env-kwargs", "foo"], "--env-kwargs takes KEY=VALUE pairs, got 'foo'"),
         (["compare", "a", "b", "--limit", "3"], "--limit has no effect with compare"),
         (["compare", "nothing"], "at least two evaluations"),
+        (["compare", "nothing", "no"], "cannot read the report nothing (No such file or directory)\n"),
         (["compaer", "a", "b"], "unexpected argument 'compaer'; did you mean 'compare'"),
         (["rescore", "nothing"], "nothing is not an evaluation"),
         (["rescore", "a", "b"], "rescore takes the folder of one evaluation, got 2"),

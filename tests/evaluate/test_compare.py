@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,12 @@ def test_runs_with_and_without_a_wrapper_are_matched_by_id(runs, tmp_path):
         f"{GAME}: {runs[0]} has 7 tasks and {tmp_path / 'wrapped'} has 5; the scores are over all tasks of each run, "
         "the difference is over the 5 tasks of both",
     ]
+
+
+def test_names_cannot_end_a_cell_of_the_table(runs):
+    found = compare(runs)
+    table = replace(found, runs=["a|b", "c\nd"]).to_markdown()
+    assert table.splitlines()[0] == "| environment | a\\|b | c; d | c; d − a\\|b |"
 
 
 def test_runs_without_a_common_environment_are_not_compared(runs, tmp_path):

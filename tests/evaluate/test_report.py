@@ -46,6 +46,15 @@ def test_the_tables_name_every_column_and_escape_their_separator():
     assert len(report.envs[0].cells()) == len(report.columns)
 
 
+def test_text_of_servers_stays_in_its_line_and_is_no_command_to_a_terminal():
+    failed = Sample.of(Trajectory(failure="boom\n# \x1b[31mheading"))
+    samples = {"a": [right(models=("m\n2",))], "b": [failed]}
+    report = EvalReport(model="m\n# x", envs=[env_score(samples, name="a\nb", id="x")])
+    text = report.to_markdown()
+    assert "\x1b" not in text and "boom; # \\x1b[31mheading" in text and "| a; b | 1/2 |" in text
+    assert [line for line in text.splitlines() if line.startswith("#")] == ["# Evaluation of m; # x"]
+
+
 def test_the_latex_table_escapes_names_and_leaves_unknown_scores_empty():
     envs = [env_score({"a": [right()]}, name="a_b&{c}\\", id="x"), env_score({"a": [None]}, name="y", id="y")]
     lines = EvalReport(model="m\n%", envs=envs).to_latex().splitlines()

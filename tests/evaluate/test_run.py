@@ -244,7 +244,12 @@ def test_an_occupied_folder_is_refused(tmp_path):
         ({"rollouts": 0}, "rollouts must be an integer >= 1, got 0"),
         ({"limit": 0}, "limit must be at least 1, got 0"),
         ({"policy": "orcale"}, "'oracle', 'random' or 'constant:TEXT', got 'orcale'"),
+        ({"limit": 2.5}, "limit must be at least 1, got 2.5"),
         ({"envs": []}, "no environment"),
+        ({"envs": [5]}, "an environment must be an id, an EvalEnv or a TaskSet, got 5"),
+        ({"envs": None}, "got None"),
+        ({"wrappers": None}, "wrappers must be comma-separated names, got None"),
+        ({"notes": {"a": float("nan")}}, "notes must be JSON data"),
         ({"envs": ["test:Coin", "test:Coin"]}, "got 'test:Coin' twice"),
         ({"resume": True}, "resume needs the folder"),
     ],
@@ -252,6 +257,32 @@ def test_an_occupied_folder_is_refused(tmp_path):
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(BadValue, match=message):
         evaluate(**{"policy": "constant:yes", "envs": "test:Coin", **arguments})
+
+
+@pytest.mark.parametrize(
+    ("replies", "message"),
+    [([], "got 0 replies for 1"), (None, "got None for 1"), (["yes"], "got 'yes'"), ([Reply(None)], "text=None")],
+    ids=repr,
+)
+def test_a_policy_that_does_not_reply_as_it_should_is_told_so(replies, message):
+    policy = Scripted(lambda *_: "yes")
+    policy.act = lambda requests: replies
+    with pytest.raises(BadValue, match=message):
+        evaluate(policy, "test:Coin", limit=1)
+
+
+def test_a_report_that_cannot_be_written_is_named_with_the_way_out(tmp_path):
+    out = str(tmp_path / "run")
+    evaluate("constant:yes", "test:Coin", limit=2, out=out)
+    (tmp_path / "run" / ".report.json").mkdir()  # its draft cannot be written, as on a full disk
+    with pytest.raises(InfraError, match=r"cannot write .*/report\.json: .*; free some space and resume"):
+        evaluate("constant:yes", "test:Coin", limit=2, out=out, resume=True)
+
+
+def test_settings_that_are_no_settings_are_damaged(tmp_path):
+    (tmp_path / "eval.json").write_text("[]")
+    with pytest.raises(BadValue, match="is damaged: it holds no settings"):
+        evaluate("constant:yes", "test:Coin", limit=2, out=str(tmp_path), resume=True)
 
 
 def test_progress_begins_with_what_was_done_before_and_ends_with_the_report():

@@ -13,6 +13,16 @@ def short_repr(value: object, limit: int = 100) -> str:
     return shorten(repr(value[: limit + 1] if isinstance(value, str) else value), limit)
 
 
+def one_line(text: str) -> str:
+    r"""Return the lines of a text in one line, with escapes for characters that a terminal could take as commands.
+
+    >>> print(one_line("boom\n  at \x1b[31mstep"))
+    boom; at \x1b[31mstep
+    """
+    joined = "; ".join(line.strip() for line in text.splitlines() if line.strip())
+    return joined if joined.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in joined)
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as "1 task" and "1,200 tasks"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from gem._internal.imports import resolve
+from gem._internal.text import one_line
 from gem.cli.output import wrap, wrap_for
 from gem.errors import CallerError, InfraError, UnknownArgument, did_you_mean
 
@@ -148,7 +149,7 @@ def _one_line(error: Exception) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
-    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+    return one_line(text)
 
 
 def _stdout_is_gone() -> bool:

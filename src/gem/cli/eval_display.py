@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from gem._internal.text import counted
+from gem._internal.text import counted, one_line
 from gem.evaluate import EvalReport
 from gem.evaluate.metrics import expected_half_width, tasks_needed
 
@@ -87,13 +87,13 @@ def total(report: EvalReport, name: str) -> int:
 
 def report_table(report: EvalReport) -> Table:
     """Return the scores as a table, without columns of zeros."""
-    table = Table(title=f"Evaluation of {report.model}", title_justify="left")
+    table = Table(title=Text(f"Evaluation of {one_line(report.model)}"), title_justify="left")
     rows = [env.cells() for env in report.envs]
     shown = [i for i in range(len(report.columns)) if any(row[i] != "0" for row in rows)]  # leaves out empty counts
     for i in shown:
         table.add_column(report.columns[i], justify="right" if i else "left", overflow="fold", no_wrap=i > 0)
     for row in rows:
-        table.add_row(*(Text(row[i]) for i in shown))
+        table.add_row(*(Text(one_line(row[i])) for i in shown))
     return table
 
 

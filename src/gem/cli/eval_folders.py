@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gem._internal.text import counted, short_repr
+from gem._internal.text import counted, one_line, short_repr
 from gem.cli.eval_display import plain_console, report_table
 from gem.cli.output import print_json
 from gem.errors import BadValue
@@ -33,12 +33,12 @@ def print_comparison(paths: list[str], as_json: bool) -> None:
     console = plain_console()
     table = Table()
     for number, column in enumerate(found.columns):
-        table.add_column(Text(column), justify="right" if number else "left", overflow="fold")
+        table.add_column(Text(one_line(column)), justify="right" if number else "left", overflow="fold")
     for row in found.rows():
-        table.add_row(*(Text(text, style="bold" if is_best else "") for text, is_best in row))
+        table.add_row(*(Text(one_line(text), style="bold" if is_best else "") for text, is_best in row))
     console.print(table)
     for warning in found.warnings:
-        console.print(f"warning: {warning}", soft_wrap=True, markup=False)
+        console.print(f"warning: {one_line(warning)}", soft_wrap=True, markup=False)
 
 
 def print_rescored(paths: list[str], out: str | None, concurrency: int, timeout: float | None, as_json: bool) -> None:

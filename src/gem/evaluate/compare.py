@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gem._internal.text import counted
+from gem._internal.text import counted, one_line
 from gem.errors import BadValue
 from gem.evaluate.metrics import PairedDifference, paired_difference
-from gem.evaluate.report import read_report
+from gem.evaluate.report import markdown_row, read_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +64,8 @@ class Comparison:
         """Return a table with the best score of each row in bold, and the warnings."""
         rows = [self.columns, ["---"] * len(self.columns)]
         rows += [[f"**{text}**" if is_best else text for text, is_best in row] for row in self.rows()]
-        table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-        return "\n".join([table, "", *(f"- {warning}" for warning in self.warnings)]).rstrip() + "\n"
+        table = "\n".join(map(markdown_row, rows))
+        return "\n".join([table, "", *(f"- {one_line(warning)}" for warning in self.warnings)]).rstrip() + "\n"
 
 
 def compare(paths: Sequence[str | Path]) -> Comparison:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
+from typing import Any
 
+from gem._internal.text import one_line, shorten
 from gem.errors import require
 from gem.evaluate.report import EvalReport
 from gem.evaluate.tournament import TournamentReport
+
+MAX_TITLE = 80  # characters of a name
 
 
 def draw_scores(report: EvalReport, path: str | os.PathLike[str]) -> None:
@@ -26,13 +31,13 @@ def draw_scores(report: EvalReport, path: str | os.PathLike[str]) -> None:
         values, places = [e.value for e in found], [i + offset for i in range(len(envs))]
         finite = [[0.0 if math.isnan(width) else width for width in side] for side in widths]
         axes.errorbar(values, places, xerr=finite, fmt=mark, capsize=3, label=name)
-    axes.set_yticks(range(len(envs)), [env.name.replace("$", r"\$") for env in envs])
+    axes.set_yticks(range(len(envs)), [_plain(env.name) for env in envs])
     axes.invert_yaxis()
     axes.set_xlabel("mean over tasks, with 95 % interval")
-    axes.set_title(f"Evaluation of {report.model}".replace("$", r"\$"), fontsize="medium")
+    axes.set_title(_plain(f"Evaluation of {report.model}"), fontsize="medium")
     axes.grid(axis="x", alpha=0.3)
     axes.legend()
-    figure.savefig(path, dpi=120)
+    _save(figure, path)
 
 
 def draw_ratings(report: TournamentReport, path: str | os.PathLike[str]) -> None:
@@ -51,9 +56,19 @@ def draw_ratings(report: TournamentReport, path: str | os.PathLike[str]) -> None
     above = [ratings[name].high - ratings[name].value for name in order]
     widths = [[max(0.0, width) for width in side] for side in (below, above)]
     axes.errorbar(values, range(len(order)), xerr=widths, fmt="o", capsize=3)
-    axes.set_yticks(range(len(order)), [name.replace("$", r"\$") for name in order])
+    axes.set_yticks(range(len(order)), [_plain(name) for name in order])
     axes.invert_yaxis()
     axes.set_xlabel("Bradley-Terry rating (Elo scale, mean 0), with 95 % interval")
-    axes.set_title(f"Tournament in {report.env_id}".replace("$", r"\$"), fontsize="medium")
+    axes.set_title(_plain(f"Tournament in {report.env_id}"), fontsize="medium")
     axes.grid(axis="x", alpha=0.3)
-    figure.savefig(path, dpi=120)
+    _save(figure, path)
+
+
+def _save(figure: Any, path: str | os.PathLike[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a character that the font lacks is drawn as a box
+        figure.savefig(path, dpi=120)
+
+
+def _plain(text: str) -> str:
+    return shorten(one_line(text), MAX_TITLE).replace("$", r"\$")

@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +71,19 @@ class EvalFolder:
                 os.truncate(file, before)
                 raise OSError(0, "only part of the record was written")
         except OSError as e:
-            raise InfraError(f"cannot write {file}: {e.strerror}; free some space and resume the evaluation") from e
+            raise _unwritable(file, e) from e
 
     def write(self, name: str, text: str) -> None:
-        """Write a file next to the records, if there are records."""
+        """Write a file next to the records, if there are records. Raises InfraError if it cannot be written."""
         if name == SETTINGS or (self.path / SETTINGS).exists():
             draft = self.path / f".{name}"
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(self.path / name)
+            try:
+                draft.write_text(text, encoding="utf-8")
+                draft.replace(self.path / name)
+            except OSError as e:
+                with suppress(OSError):
+                    draft.unlink()
+                raise _unwritable(self.path / name, e) from e
 
     def finished(self) -> Iterator[Trajectory]:
         """Yield the recorded trajectories, without the failures."""
@@ -105,11 +111,17 @@ class EvalFolder:
         self._files = files
 
 
+def _unwritable(file: Path, error: OSError) -> InfraError:
+    return InfraError(f"cannot write {file}: {error.strerror}; free some space and resume the evaluation")
+
+
 def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the settings of an evaluation. Raises BadValue if the folder holds none."""
     file = Path(path) / SETTINGS
     try:
-        settings: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        settings = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(settings, dict):
+            raise ValueError("it holds no settings")
         return settings
     except OSError as e:
         raise BadValue(f"{path} is not an evaluation: cannot read {SETTINGS} ({e.strerror})") from e

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gem._internal.text import one_line
 from gem.core import StopReason
 from gem.errors import BadValue
 from gem.evaluate.metrics import Estimate, mean_interval, pass_at_k, pass_hat_k
@@ -248,8 +249,12 @@ class EvalReport:
     def to_markdown(self) -> str:
         """Return a table, and what a reader must know about its numbers."""
         rows = [list(_COLUMNS), ["---"] * len(_COLUMNS), *(env.cells() for env in self.envs)]
-        table = "\n".join("| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows)
-        return f"# Evaluation of {self.model}\n\n{table}\n\n" + "\n".join(f"- {line}" for line in self.notes()) + "\n"
+        table = "\n".join(markdown_row(row) for row in rows)
+        return (
+            f"# Evaluation of {one_line(self.model)}\n\n{table}\n\n"
+            + "\n".join(f"- {line}" for line in self.notes())
+            + "\n"
+        )
 
     def to_latex(self) -> str:
         """Return a tabular of the scores with intervals, for a paper; it needs no package."""
@@ -289,7 +294,7 @@ class EvalReport:
             lines.append(f"The endpoint reported as its model: {', '.join(self.served)}.")
         if not self.complete:
             lines.append("The evaluation is not complete.")
-        return lines
+        return [one_line(line) for line in lines]  # causes and names come from servers
 
 
 def read_report(path: str | Path) -> dict[str, Any]:
@@ -301,7 +306,8 @@ def read_report(path: str | Path) -> dict[str, Any]:
             raise ValueError("it has no list of environments")
         return data
     except OSError as e:
-        raise BadValue(f"cannot read the report {file} ({e.strerror}); `gem eval --resume {path}` writes it") from e
+        how = f"; `gem eval --resume {path}` writes it" if Path(path).is_dir() else ""
+        raise BadValue(f"cannot read the report {file} ({e.strerror}){how}") from e
     except ValueError as e:
         raise BadValue(f"{file} is not a report: {e}") from e
 
@@ -338,5 +344,6 @@ def _latex(text: str) -> str:
     return "".join(escaped.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def markdown_row(cells: Sequence[str]) -> str:
+    """Return a row of a table. Names cannot end their cell or their line."""
+    return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"

@@ -115,7 +115,8 @@ def evaluate(
     plan = [replace(task_set, policy=options.limited(task_set.policy or player)) for task_set in plan]
     settings = _settings(player, policy, plan, rollouts) | options.settings()
     run = EvalRun(plan, rollouts, settings, out, progress)
-    folder = None if out is None else EvalFolder(out, {**settings, "notes": dict(notes or {})}, resume=resume)
+    settings_and_notes = settings | {"notes": _json("notes", dict(notes or {}))}
+    folder = None if out is None else EvalFolder(out, settings_and_notes, resume=resume)
     if folder is None:
         return run.finish(player, None, concurrency, timeout, retries, backoff)
     with folder:
@@ -336,7 +337,11 @@ def _player(policy: Policy | str) -> tuple[Policy, list[Callable[[Any], Any]]]:
 def _eval_envs(
     envs: str | EvalEnv | TaskSet | Sequence[str | EvalEnv | TaskSet], wrappers: str
 ) -> list[EvalEnv | TaskSet]:
-    listed = [envs] if isinstance(envs, (str, EvalEnv, TaskSet)) else list(envs)
+    listed = list(envs) if isinstance(envs, Sequence) and not isinstance(envs, str) else [envs]
+    if wrong := [env for env in listed if not isinstance(env, (str, EvalEnv, TaskSet))]:
+        raise BadValue(f"an environment must be an id, an EvalEnv or a TaskSet, got {short_repr(wrong[0])}")
+    if not isinstance(wrappers, str):
+        raise BadValue(f"wrappers must be comma-separated names, got {short_repr(wrappers)}")
     made = [EvalEnv(id=env) if isinstance(env, str) else env for env in listed]
     made = [env if isinstance(env, TaskSet) or env.wrappers else replace(env, wrappers=wrappers) for env in made]
     labels = [(env.env if isinstance(env, TaskSet) else env).label for env in made]
@@ -354,10 +359,15 @@ def _settings(player: Policy, policy: Policy | str, plan: Sequence[TaskSet], rol
         "policy": {"model": name, "sampling": dict(getattr(player, "settings", {}))},
         "rollouts": rollouts,
     }
+    return dict(_json("arguments of environments and sampling options", settings))
+
+
+def _json(what: str, data: Any) -> Any:
+    """Return data as JSON has it. Raises BadValue for anything that JSON cannot hold."""
     try:
-        return dict(json.loads(json.dumps(settings)))
+        return json.loads(json.dumps(data, allow_nan=False))
     except (TypeError, ValueError) as e:
-        raise BadValue(f"arguments of environments and sampling options must be JSON data: {e}") from e
+        raise BadValue(f"{what} must be JSON data: {e}") from e
 
 
 def describe_plan(plan: Sequence[TaskSet]) -> dict[str, Any]:

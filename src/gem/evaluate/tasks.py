@@ -106,8 +106,8 @@ def plan_tasks(
         Exception: any exception of gem.make and get_wrapper_fns.
     """
     limit = limit if env.limit is None else env.limit
-    if limit < 1:
-        raise BadValue(f"limit must be at least 1, got {limit}")
+    if not isinstance(limit, int) or limit < 1:
+        raise BadValue(f"limit must be at least 1, got {limit!r}")
     wraps = [*innermost, *get_wrapper_fns(env.wrappers, tokenizer, native_tools=native_tools)]
     if "search_tool" in env.wrappers and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run
         raise BadValue(f"{env.label} needs a search server: set {URL_VARIABLE}, such as http://localhost:8000/retrieve")

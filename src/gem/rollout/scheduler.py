@@ -15,9 +15,10 @@ from operator import attrgetter
 from typing import Any
 
 from gem._internal.json_codec import decode, encode
+from gem._internal.text import short_repr
 from gem.conversation.history import FULL_HISTORY, History
 from gem.core import Info, StopReason
-from gem.errors import GemError
+from gem.errors import BadValue, GemError
 from gem.policies import AsyncPolicy, Policy, Reply, Request, is_async
 from gem.rollout.episode import NO_BATCH, ActiveEpisode, Batch
 from gem.rollout.requests import PendingRequests
@@ -197,6 +198,7 @@ class RolloutScheduler:
 
     def _use(self, episodes: Sequence[ActiveEpisode], replies: Sequence[Reply]) -> None:
         """Send the actions of replies, in the order of their slots. End the episodes with a failure or a refusal."""
+        _check_replies(replies, len(episodes))
         ended: dict[int, Trajectory] = {}
         for episode, reply in zip(episodes, replies, strict=True):
             episode.reply = reply
@@ -275,6 +277,16 @@ class RolloutScheduler:
             self._requests.withdraw()
             self.ready, self._in_flight = [], {}
             raise
+
+
+def _check_replies(replies: Any, count: int) -> None:
+    """Raise BadValue unless a policy returned one Reply with a text per request."""
+    if not isinstance(replies, Sequence) or len(replies) != count:
+        given = f"{len(replies)} replies" if isinstance(replies, Sequence) else short_repr(replies)
+        raise BadValue(f"act() must return one Reply per request, got {given} for {count}")
+    for reply in replies:
+        if not isinstance(reply, Reply) or type(reply.text) is not str:
+            raise BadValue(f"act() must return Reply objects with a text, got {short_repr(reply)}")
 
 
 def _next(trajectory: Trajectory) -> Trajectory:
