@@ -11,7 +11,7 @@ import pytest
 from gem.errors import BadValue
 from gem.evaluate import evaluate
 from gem.evaluate.options import EvalOptions
-from gem.policies import Reply
+from gem.policies import Reply, Request
 from gem.trajectory import read_jsonl
 
 GAME = "game:GuessTheNumber-v0-easy"
@@ -37,6 +37,19 @@ def test_an_episode_over_its_token_budget_ends_as_with_a_full_context(limit, tur
     assert cut and all(len(t.turns) == turns + 1 and t.turns[-1].finish == "context_overflow" for t in cut)
     assert report[GAME].overflowed == len(cut) and report[GAME].failed == 0
     assert report.settings["token_limit"] == limit
+
+
+def test_a_prompt_that_does_not_fit_the_context_of_a_model_ends_its_episode_only():
+    class Local(Spender):
+        chat, max_prompt_tokens = object(), 3
+
+        def act(self, requests):
+            assert all(len(request.prompt_ids) <= 3 for request in requests)  # a model would raise
+            return super().act(requests)
+
+    requests = [Request("q", [1] * length, (0, length, 0), str) for length in (2, 4, 3)]
+    replies = EvalOptions().limited(Local()).act(requests)
+    assert [reply.finish for reply in replies] == [None, "context_overflow", None]
 
 
 def test_a_template_is_around_the_first_observation_or_around_each_that_has_the_history(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -77,8 +78,9 @@ class EvalOptions:
         return found
 
     def limited(self, policy: Policy) -> Policy:
-        """Return the policy with the token budget."""
-        if self.token_limit is None:
+        """Return the policy with the token budget, and with the context of its model as a limit."""
+        has_context = policy.chat is not None and policy.max_prompt_tokens is not None
+        if self.token_limit is None and not has_context:
             return policy
         return (AsyncTokenBudget if is_async(policy) else TokenBudget)(policy, self.token_limit)
 
@@ -86,14 +88,15 @@ class EvalOptions:
 class TokenBudget:
     """A policy whose episodes end, as with a full context, once their prompts and replies have used up a budget.
 
-    The reply that exceeds the budget is still played.
+    The reply that exceeds the budget is still played. An episode also ends at a prompt that is longer than the policy's
+    ``max_prompt_tokens``; a first prompt would otherwise stop the whole run.
 
     Args:
-        limit: tokens per episode. Of an endpoint, those that it reports.
+        limit: tokens per episode. Of an endpoint, those that it reports. None for no budget.
     """
 
-    def __init__(self, policy: Any, limit: int) -> None:
-        self.policy, self.limit = policy, limit
+    def __init__(self, policy: Any, limit: int | None) -> None:
+        self.policy, self.limit = policy, math.inf if limit is None else limit
         self._spent: dict[int, int] = {}  # by episode
 
     def __getattr__(self, name: str) -> Any:
@@ -109,7 +112,8 @@ class TokenBudget:
         _, episode, turn = request.key
         if turn == 0:
             self._spent[episode] = 0
-        return self._spent[episode] >= self.limit
+        most = self.policy.max_prompt_tokens
+        return self._spent[episode] >= self.limit or (most is not None and len(request.prompt_ids) > most)
 
     def _counted(self, request: Request, reply: Reply) -> Reply:
         usage = reply.usage or {}
