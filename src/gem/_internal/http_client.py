@@ -281,10 +281,12 @@ def api_key(variable: str | None, server: str) -> str:
     """Return the API key in an environment variable, or an empty string if ``variable`` is None.
 
     Raises:
-        BadValue: if the value of the variable is not a valid key. The message does not contain the value.
+        BadValue: if the value of the variable is not a valid key, or ``variable`` is no name. The message has neither.
     """
     if variable is None:
         return ""
+    if not variable.isidentifier():  # not shown, as it may be the key itself
+        raise BadValue(f"the key of {server} is given by the name of an environment variable, such as MY_KEY")
     key = os.environ.get(variable, "").strip()
     if not key or not key.isascii() or not key.isprintable():
         raise BadValue(f"the environment variable {variable} should hold the key of {server}")

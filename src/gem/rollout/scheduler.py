@@ -285,7 +285,7 @@ def _check_replies(replies: Any, count: int) -> None:
         given = f"{len(replies)} replies" if isinstance(replies, Sequence) else short_repr(replies)
         raise BadValue(f"act() must return one Reply per request, got {given} for {count}")
     for reply in replies:
-        if not isinstance(reply, Reply) or type(reply.text) is not str:
+        if not isinstance(reply, Reply) or not isinstance(reply.text, str):
             raise BadValue(f"act() must return Reply objects with a text, got {short_repr(reply)}")
 
 
