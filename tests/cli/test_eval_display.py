@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from gem.cli.eval_display import Display
+from gem.cli.eval_display import Display, report_table
 from gem.evaluate.metrics import wilson_interval
 from gem.evaluate.report import EvalReport, Sample, env_score
 
@@ -43,6 +43,17 @@ def test_a_terminal_shows_a_table_with_scores_turns_tokens_failures_and_the_time
     assert "9/20" in text and str(wilson_interval(6, 9)) in text
     assert "12/20" not in text  # failed samples are not done
     assert "9/20 done, 3 failed, 4.5 samples/s, 40 tokens/s, 2 s left" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_number_of_the_table_is_cut_off_in_a_narrow_terminal(width):
+    samples = {str(n): [Sample(n / 7, turns=3, invalid=1, tokens_in=1_234_567, tokens_out=98_765)] for n in range(3)}
+    scores = env_score(samples, name="game:GuessTheNumber-v0-easy", id="x")
+    console = Console(width=width, file=io.StringIO())
+    console.print(report_table(EvalReport(model="m", envs=[scores])))
+    lines = [line.split("│")[1:-1] for line in console.file.getvalue().splitlines() if line.startswith("│")]
+    columns = ["".join("".join(part).split()) for part in zip(*lines, strict=True)]
+    assert columns == ["".join(cell.split()) for cell in scores.cells() if cell != "0"]
 
 
 def test_elsewhere_a_line_is_printed_for_each_tenth(monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 
 from gem.cli import main
 from gem.errors import BadValue
-from gem.evaluate import evaluate
+from gem.evaluate import EvalEnv, evaluate
 from gem.evaluate.exchange import episode_of, messages_of, text_of, writable
 from gem.evaluate.inspect_logs import export_inspect, read_inspect
 from gem.evaluate.metrics import pass_at_k, pass_hat_k
@@ -96,6 +96,15 @@ def test_what_is_no_log_is_one_line(name, content, message, tmp_path, capsys):
     assert main(["eval", "import", str(tmp_path / name), "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+def test_environments_with_similar_names_have_a_log_each(tmp_path):
+    names = ["日本", "中国", "../x", "x", "a b", "a-b"]
+    envs = [EvalEnv(id=GAME, name=name, limit=1) for name in names]
+    evaluate("oracle", envs, out=str(tmp_path / "run"))
+    files = export_inspect(str(tmp_path / "run"), str(tmp_path / "logs"))
+    assert [file.name for file in files] == ["日本.json", "中国.json", "x.json", "x-2.json", "a-b.json", "a-b-2.json"]
+    assert sum(len(list(read_inspect(file))) for file in files) == len(names) == len(list(tmp_path.glob("logs/*")))
 
 
 def test_an_evaluation_without_a_report_is_refused(tmp_path):

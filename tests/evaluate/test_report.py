@@ -55,6 +55,13 @@ def test_text_of_servers_stays_in_its_line_and_is_no_command_to_a_terminal():
     assert [line for line in text.splitlines() if line.startswith("#")] == ["# Evaluation of m; # x"]
 
 
+@pytest.mark.parametrize("env", ["5", "{}", '{"name": "x", "id": "x"}'])
+def test_a_report_without_the_scores_of_an_environment_is_not_read(env, tmp_path):
+    (tmp_path / "report.json").write_text(f'{{"envs": [{env}]}}')
+    with pytest.raises(BadValue, match="is not a report: an environment lacks its name, score or tasks"):
+        read_report(tmp_path)
+
+
 def test_the_latex_table_escapes_names_and_leaves_unknown_scores_empty():
     envs = [env_score({"a": [right()]}, name="a_b&{c}\\", id="x"), env_score({"a": [None]}, name="y", id="y")]
     lines = EvalReport(model="m\n%", envs=envs).to_latex().splitlines()

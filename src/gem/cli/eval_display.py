@@ -86,12 +86,12 @@ def total(report: EvalReport, name: str) -> int:
 
 
 def report_table(report: EvalReport) -> Table:
-    """Return the scores as a table, without columns of zeros."""
+    """Return the scores as a table, without columns of zeros. In a narrow terminal cells wrap; nothing is cut off."""
     table = Table(title=Text(f"Evaluation of {one_line(report.model)}"), title_justify="left")
     rows = [env.cells() for env in report.envs]
     shown = [i for i in range(len(report.columns)) if any(row[i] != "0" for row in rows)]  # leaves out empty counts
     for i in shown:
-        table.add_column(report.columns[i], justify="right" if i else "left", overflow="fold", no_wrap=i > 0)
+        table.add_column(report.columns[i], justify="right" if i else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(one_line(row[i])) for i in shown))
     return table

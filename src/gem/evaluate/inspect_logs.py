@@ -36,13 +36,20 @@ def export_inspect(path: str, out: str) -> list[Path]:
     report = read_report(path)
     created = datetime.fromtimestamp((Path(path) / SETTINGS).stat().st_mtime, timezone.utc).isoformat()
     Path(out).mkdir(parents=True, exist_ok=True)
-    files = []
+    files: list[Path] = []
     for env, scores, played in zip(settings["envs"], report["envs"], episodes, strict=True):
         log = _log(settings, report, env, scores, played, created)
-        file = Path(out) / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', scores['name'])}.json"
+        file = _file_for(scores["name"], Path(out), files)
         file.write_text(json.dumps(writable(log), indent=1) + "\n", encoding="utf-8")
         files.append(file)
     return files
+
+
+def _file_for(name: str, folder: Path, others: Sequence[Path]) -> Path:
+    """Return a file for an environment, named like it, that is none of the others."""
+    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60] or "environment"
+    stems = [stem, *(f"{stem}-{n}" for n in range(2, len(others) + 2))]
+    return next(file for file in (folder / f"{stem}.json" for stem in stems) if file not in others)
 
 
 def _log(

@@ -23,6 +23,7 @@ from gem.trajectory import Trajectory
 REPORT, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
 MAX_FAILED_SHARE = 0.02  # of the samples; above it the score is not to be trusted
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan, "t")
+_COMPARED = {"name", "id", "wrappers", "score", "failed", "tasks"}  # what compare() reads of an environment
 _COLUMNS = (
     "environment",
     "done",
@@ -304,6 +305,8 @@ def read_report(path: str | Path) -> dict[str, Any]:
         data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(data, dict) or not isinstance(data.get("envs"), list):
             raise ValueError("it has no list of environments")
+        if any(not isinstance(env, dict) or not env.keys() >= _COMPARED for env in data["envs"]):
+            raise ValueError("an environment lacks its name, score or tasks")
         return data
     except OSError as e:
         how = f"; `gem eval --resume {path}` writes it" if Path(path).is_dir() else ""
