@@ -19,6 +19,7 @@ import copy
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Literal
 
 from gem.core import Info, Step, StopReason
@@ -143,6 +144,12 @@ class FormsEnv(GameEnv):
 
     def board(self) -> str:
         return self.window().as_tree() if self.format == "axtree" else self.window().as_html()
+
+    def render_html(self) -> str:
+        """Return what the browser shows as an HTML document, for people."""
+        window = self.window()
+        head = f'<meta charset="utf-8"><title>{escape(window.root.name)}</title>'
+        return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>\n{window.as_html()}\n</body></html>'
 
     # ---- actions
 

@@ -113,6 +113,10 @@ class PageWindow:
         acting = [element for _, element in self._window if element.key]
         self.elements = dict(enumerate(acting, first))  # by number
 
+    def shown(self) -> list[Element]:
+        """Return the elements in the window, in the order of the page."""
+        return [element for _, element in self._window]
+
     def as_tree(self) -> str:
         lines = [f"RootWebArea {_quoted(self.root.name)}"]
         number = min(self.elements, default=1)
