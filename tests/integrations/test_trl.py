@@ -277,3 +277,10 @@ def test_the_example_trains_on_both_environments(reference, tmp_path):
         trainer = main([*small, "--env", *environment])
         assert len(trainer.rollout_func.episodes) == 4
         assert trainer.rollout_func.episodes[0].trajectory.env_id == environment[0]
+
+
+@pytest.mark.slow
+def test_the_example_of_learning_starts_after_the_warm_up_and_evaluates_twice(tmp_path):
+    main = runpy.run_path(str(Path(__file__).parents[2] / "examples/trl/learn.py"))["main"]
+    before, after = main(["--steps", "1", "--num-envs", "32", "--output", str(tmp_path)])
+    assert 0.2 < before < 0.5 and 0.2 < after < 0.6, "random legal play solves about a third"
