@@ -304,6 +304,24 @@ class StatesTooManyTurns(Correct):
         return f"{observation} You have {TURNS + 1} guesses.", info
 
 
+class SpellsTooManyTurns(Correct):
+    def reset(self, seed=None):
+        observation, info = super().reset(seed)
+        return f"{observation} You have twelve attempts.", info
+
+
+class StatesTooManyTimes(Correct):
+    def reset(self, seed=None):
+        observation, info = super().reset(seed)
+        return f"{observation} You may guess at most {TURNS + 1} times.", info
+
+
+class StatesTooManyMoves(Correct):
+    def reset(self, seed=None):
+        observation, info = super().reset(seed)
+        return f"{observation} Limit: {TURNS + 1} moves.", info
+
+
 class PlaysMoreTurnsThanStated(Correct):
     def reset(self, seed=None):
         observation, info = super().reset(seed)

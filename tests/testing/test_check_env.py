@@ -119,6 +119,9 @@ def test_each_broken_env_fails_its_check_and_no_other(env, name):
     [
         ("EndsWithoutAReason", "stop-reason", "ends without info['stop_reason']"),
         ("StatesTooManyTurns", "turn-limit", "truncated after turn 8, but the first observation states a limit of 9"),
+        ("SpellsTooManyTurns", "turn-limit", "states a limit of 12"),
+        ("StatesTooManyTimes", "turn-limit", "states a limit of 9"),
+        ("StatesTooManyMoves", "turn-limit", "states a limit of 9"),
         ("PlaysMoreTurnsThanStated", "turn-limit", "states a limit of 7"),
         ("ReplacesTheSeed", "seed-diversity", "reset(seed=40) starts an episode with the seed 7"),
         ("HasOneSecret", "seed-diversity", "40 seeds give the same episode, with the secret '17'"),

@@ -21,8 +21,12 @@ from gem.testing.target import layers
 TRUNCATING = frozenset({StopReason.MAX_TURNS, StopReason.MAX_TOKENS, StopReason.REFUSED, StopReason.FAILED})
 # The turn limit in the rules of an environment.
 _TURNS = r"(?:turns|guesses|attempts|tries|steps|rounds|actions)\b"
+_SPELLED = "two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+_COUNT = rf"(\d+|{'|'.join(_SPELLED)})"
 TURN_LIMIT = re.compile(
-    rf"(?:in|within|at most|up to|more than|maximum of|limit of|have|only) (\d+) {_TURNS}"
+    rf"(?:in|within|at most|up to|more than|maximum of|limit of|limit:|have|only) {_COUNT} {_TURNS}"
+    rf"|(?:limit of|limit:|you have) {_COUNT} moves\b"  # elsewhere, moves are those of a solution
+    r"|(?:guess|try|act|move|answer) (?:at most|up to|no more than) (\d+) times"
     rf"|(?:turn limit|limit of turns|max(?:imum|\.)? (?:number of )?{_TURNS})(?: is)?[ :=]+(\d+)",
     re.IGNORECASE,
 )
@@ -189,13 +193,18 @@ def stop_reason(harness: Harness) -> str | None:
     return None
 
 
+def _number(text: str) -> int:
+    """Return the number that is written in digits or as a word of _SPELLED."""
+    return int(text) if text.isdigit() else 2 + _SPELLED.index(text.lower())
+
+
 @check("turn-limit", "Episodes are truncated at the turn limit that the first observation states.", needs=("endings",))
 def turn_limit(harness: Harness) -> str | None:
     stated: set[int] = set()
 
     def body(seed: int, actions: Sequence[str]) -> None:
         env = harness.build()
-        limits = {int(next(filter(None, match))) for match in TURN_LIMIT.findall(text_of(env.reset(seed)[0]))}
+        limits = {_number(next(filter(None, match))) for match in TURN_LIMIT.findall(text_of(env.reset(seed)[0]))}
         stated.update(limits)
         valid = 0
         for action in actions if limits else ():
