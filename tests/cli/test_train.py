@@ -41,7 +41,7 @@ def test_a_run_prints_scores_and_two_games_and_writes_its_files(tmp_path, capsys
         (["--resume", "/no/such/run", "--seed", "0"], "drop --seed"),
         (["--until", "greedy=2"], "until takes success rates above 0 and up to 1"),
         (["--out", "/dev/null/runs"], "cannot write the run"),
-        (["--advantage", "median"], "--advantage must be one of returns, rebn, turn, grpo"),
+        (["--advantage", "median"], "gigpo, gae, branch, seat, got 'median'"),
         (["--critic", "shared"], "critic needs a critic: advantage='gae', got 'turn'"),
         (["--lora-modules", "q_prj"], "lora_modules='q_prj' needs lora_rank"),
         (["--env", "math:Arithmetic=0"], "the weights of env need a positive sum, got math:Arithmetic=0"),
