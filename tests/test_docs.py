@@ -46,6 +46,8 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, monkeypatch, t
 def test_the_examples_of_a_module_print_what_they_say(name: str):
     if name == "gem.rl.mixture":
         pytest.importorskip("torch")
+    if name == "gem.integrations.pettingzoo":
+        pytest.importorskip("pettingzoo")
     result = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
     assert result.attempted > 0 and result.failed == 0
 
