@@ -4,8 +4,11 @@ Observations are dicts with a Text under "text"; actions are Text. For games who
 actions may be Discrete: the number of a move in ``every_move()``, with a mask of the legal ones under "action_mask".
 ``stop_reason`` and ``invalid`` are in the infos.
 
->>> aec = to_pettingzoo(gem.make("board:TicTacToe-v0", opponent=None))  # doctest: +SKIP
->>> aec.reset(seed=0)  # doctest: +SKIP
+>>> import gem
+>>> aec = to_pettingzoo(gem.make("board:TicTacToe-v0", opponent=None))
+>>> aec.reset(seed=0)
+>>> aec.observe(aec.agent_selection)["action_mask"].tolist()
+[1, 1, 1, 1, 1, 1, 1, 1, 1]
 """
 
 from __future__ import annotations
