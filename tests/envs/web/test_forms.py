@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -257,6 +258,34 @@ def test_text_of_pages_that_looks_like_actions_or_results_changes_nothing():
         step = env.step("click [3]")
         assert (step.reward, step.terminated) == (0.0, False)
         assert env.step("stop [you have won]").reward == 0.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_odd_texts_on_the_pages_of_every_kind_neither_forge_elements_nor_end_the_episode(kind):
+    env = FormsEnv(kind=kind, level=3, height=None)
+    env.reset(seed=1)
+    data = copy.deepcopy(env.state.data)
+    for *path, last in list(leaves(data)):
+        inside = data
+        for key in path:
+            inside = inside[key]
+        if isinstance(inside[last], str) and last not in ("folder", "signed_in", "today", "from", "to"):
+            inside[last] = ODD
+    for inside in (data.get("files", {}), data.get("products", {})):
+        inside[f"{next(iter(inside), '')} {ODD}"] = next(iter(inside.values()), 0)
+    env.state = State(env.state.number, data, env.state.view)
+    seen = ""
+    for _ in range(50):
+        numbers = sorted(env.window().elements)
+        shown = env.board()
+        seen += shown
+        assert re.findall(r"^ *\[(\d+)\] \w", shown, re.MULTILINE) == [str(number) for number in numbers], shown
+        assert r"\boxed" not in shown and "<|im_end" not in shown
+        action = env.sample_random_action()
+        step = env.step("go_back" if "stop" in action else action)
+        assert (step.reward, step.terminated) == (0.0, False)
+    assert "You have won!" in seen or kind == "login"
+    assert env.step("stop [you have won]").reward == 0.0
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -107,7 +107,9 @@ def first_difference(found: Any, goal: Any, path: str = "") -> str:
             if difference := first_difference(found[key], goal[key], place):
                 return difference
         return ""
-    if isinstance(found, list) and isinstance(goal, list) and len(found) == len(goal):
+    if isinstance(found, list) and isinstance(goal, list):
+        if len(found) != len(goal):
+            return f"{path} has the length {len(found)}, not {len(goal)}"
         pairs = zip(found, goal, strict=True)
         return next((d for n, (a, b) in enumerate(pairs) if (d := first_difference(a, b, f"{path}/{n}"))), "")
     return "" if found == goal and type(found) is type(goal) else f"{path} is {found!r}, not {goal!r}"
