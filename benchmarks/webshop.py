@@ -2,6 +2,7 @@
 
     python benchmarks/webshop.py            # prints the rows of benchmarks/results/web.md
     python benchmarks/webshop.py --scores   # also plays all players, and writes the scores that `gem info` shows
+    python benchmarks/webshop.py --convert 500   # converts a generated file of 500 MB in the published format instead
 
 Times are CPU seconds of one process, so that other programs on the machine do not change them.
 """
@@ -10,6 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import random
+import resource
 import statistics
 import tempfile
 import time
@@ -20,6 +24,7 @@ from typing import Any
 
 from gem.envs.webshop import mini
 from gem.envs.webshop.players import FirstHit, Oracle, RightKind, Shopper
+from gem.envs.webshop.published import published_catalogue
 from gem.envs.webshop.webshop import MiniWebshopEnv
 
 STORED = Path(__file__).parent.parent / "src/gem/envs/data/webshop/baselines.json"
@@ -35,7 +40,11 @@ PLAYERS: dict[str, Callable[[Any], Any]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scores", action="store_true")
+    parser.add_argument("--convert", type=int, metavar="MB", help="convert a generated file of this size instead")
     config = parser.parse_args()
+    if config.convert:
+        conversion(config.convert)
+        return
     print("| measurement | median | 90 % | unit |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
@@ -43,8 +52,45 @@ def main() -> None:
         print(f"| build the catalogue of 20,000 products | {time.process_time() - start:.1f} | | s |")
     speeds()
     memory()
+    goals()
     if config.scores:
         scores()
+
+
+def conversion(megabytes: int) -> None:
+    """Convert a generated file of products, and print the time and the peak memory of this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(GEM_DATA=folder, GEM_CACHE=f"{folder}/cache")
+        count = write_published(Path(folder, "webshop"), megabytes * 10**6)
+        start = time.process_time()
+        assert len(published_catalogue().products) == count
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"| convert {megabytes} MB of {count:,} products | {time.process_time() - start:.0f} | | s |")
+        print(f"| its peak memory | {peak:.0f} | | MiB |")
+
+
+def write_published(folder: Path, size: int) -> int:
+    """Write files in the published format, that of products with this many bytes. Returns the number of products."""
+    rng, asins, written = random.Random(0), [], 0
+    words = [f"{one}{two}{n}" for one in ("ba", "lo", "mi", "ta") for two in ("na", "ri", "so") for n in range(2500)]
+
+    def text(count: int) -> str:
+        return " ".join(rng.choices(words, k=count))
+
+    folder.mkdir()
+    with (folder / "items_shuffle.json").open("w") as file:
+        while written < size:
+            color = [{"value": text(1), "image": f"http://example.com/{text(6)}"} for _ in range(6)]
+            item = {"asin": f"B{len(asins):09d}", "name": text(14), "category": "garden", "query": text(2)}
+            item |= {"product_category": f"Office › {text(1)}", "full_description": text(350), "pricing": "$9.50"}
+            item |= {"small_description": [text(25) for _ in range(5)], "customization_options": {"Color": color}}
+            written += file.write(f"{',' if asins else '['}{json.dumps(item)}\n")
+            asins.append(item["asin"])
+        file.write("]")
+    wish = {"instruction": "buy it.", "instruction_attributes": ["bright"], "instruction_options": []}
+    (folder / "items_ins_v2.json").write_text(json.dumps({asin: {"attributes": ["bright"]} for asin in asins}))
+    (folder / "items_human_ins.json").write_text(json.dumps({asin: [wish] for asin in asins[:12000]}))
+    return len(asins)
 
 
 def speeds() -> None:
@@ -84,6 +130,17 @@ def memory() -> None:
 def resident() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096
+
+
+def goals() -> None:
+    shop = MiniWebshopEnv().catalogue
+    print(f"\n| level, split | goals | right products |\n|---|---|---|   ({len(shop.products):,} products)")
+    for group, (start, end) in sorted(shop.groups.items(), key=lambda item: item[0].split("-")[::-1]):
+        right = [len(shop.goal(number).perfect) for number in range(start, end)]
+        split, level = group.split("-")
+        print(
+            f"| {level}, {split} | {len(right):,} | {min(right)} to {max(right)}, mean {statistics.mean(right):.1f} |"
+        )
 
 
 def scores() -> None:

@@ -62,6 +62,17 @@ def test_each_goal_has_a_product_that_fails_each_condition_alone(shop, level):
         assert missed >= {"kind", "price", "attribute"} | ({"option"} if level > 1 else set())
 
 
+@pytest.mark.parametrize("level", [2, 3])
+def test_the_right_product_with_another_option_or_without_one_does_not_score_one(shop, level):
+    for goal in goals_of(shop, f"train-{level}", 6):
+        product, wanted = shop.product(goal.perfect[0]), list(goal.options.values())
+        assert score(product, wanted, goal, nouns=word_nouns, matching="exact").reward == 1.0
+        for place, (name, value) in enumerate(goal.options.items()):
+            without = wanted[:place] + wanted[place + 1 :]
+            for others in ([], *([other] for other in product.options[name] if other != value)):
+                assert score(product, without + others, goal, nouns=word_nouns, matching="exact").reward < 1.0
+
+
 def test_no_product_is_right_for_goals_of_both_splits(shop):
     right = {"train": set(), "test": set()}
     for (split, found), level in itertools.product(right.items(), (1, 2, 3)):

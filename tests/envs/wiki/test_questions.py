@@ -86,7 +86,7 @@ def test_aliases_are_accepted():
 
 @pytest.fixture(scope="module")
 def scores():
-    """Rates of right answers by number of hops: of a reader with search, and with the first three pages only."""
+    """Rates of right answers by number of hops: of a reader with search, with three pages, and without pages."""
     found = defaultdict(Counter)
     for row in Questions(split="test").take(150):
         index = search_index(row["world"])
@@ -95,7 +95,8 @@ def scores():
             return reader.documents(format_hits(index.search([query], 3)[0]))
 
         first = search(row["question"])
-        for name, pages in (("search", search), ("three", lambda query, first=first: first)):
+        readers = {"search": search, "three": lambda query, first=first: first, "none": lambda query: []}
+        for name, pages in readers.items():
             try:
                 answer = reader.answer(row["question"], pages)
             except reader.Unknown:
@@ -107,6 +108,10 @@ def scores():
 
 def test_a_reader_with_the_search_tool_answers_at_least_nine_tenths(scores):
     assert scores["search"].total() >= 0.9 * scores["all"].total()
+
+
+def test_the_same_reader_without_the_search_tool_answers_at_most_a_twentieth(scores):
+    assert scores["none"].total() <= 0.05 * scores["all"].total()
 
 
 @pytest.mark.parametrize("hops", [3, 4])
