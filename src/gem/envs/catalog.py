@@ -42,6 +42,7 @@ def _shipped(
     text: str,
     *,
     baseline: float = BASELINE,
+    lowest: float = FORMAT_ERROR,
     extra: str | None = None,
     runs: Literal["inline", "thread"] = "inline",
     **kwargs: Any,
@@ -50,6 +51,7 @@ def _shipped(
 
     Args:
         baseline: maximum mean reward of policies that ignore the task.
+        lowest: minimum reward of an episode.
     """
     return EnvSpec(
         id=env_id,
@@ -57,7 +59,7 @@ def _shipped(
         kwargs=kwargs,
         extra=extra,
         runs=runs,
-        reward_range=(FORMAT_ERROR, 1.0),
+        reward_range=(lowest, 1.0),
         oracle=f"gem.envs.{oracle}",
         oracle_sees="state",
         baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], baseline),
@@ -338,6 +340,7 @@ SPECS: list[EnvSpec] = [
         "web.forms:FormsEnv",
         "web.forms:Oracle",
         "Use web pages with forms: reach a goal and change nothing else.",
+        lowest=0.0,
     ),
     EnvSpec(
         id="webshop:Mini",

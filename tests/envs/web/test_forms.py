@@ -151,6 +151,10 @@ def test_a_number_is_not_the_same_as_a_truth_value():
     assert first_difference({"a": True}, {"a": 1}) == "a is True, not 1"
 
 
+def test_lists_of_different_lengths_differ_by_their_length():
+    assert first_difference({"a": ["x"]}, {"a": ["x", "y"]}) == "a has the length 1, not 2"
+
+
 def test_a_wrong_answer_does_not_count_and_case_does_not_matter():
     env = FormsEnv(kind="table")
     seed = next(seed for seed in range(50) if env.reset(seed=seed) and env.task().answer)
