@@ -343,6 +343,15 @@ SPECS: list[EnvSpec] = [
         lowest=0.0,
     ),
     EnvSpec(
+        id="desk:Retail",
+        entry_point="gem.envs.desk.retail:retail",
+        reward_range=(0.0, 1.0),
+        oracle="gem.envs.desk.retail:Oracle",
+        oracle_sees="state",
+        baseline_scores={"constant": 0.0, "echo": 0.0, "repeat-last": 0.0},
+        description="Serve a simulated customer of a shop with 15 tools, under a policy.",
+    ),
+    EnvSpec(
         id="webshop:Mini",
         entry_point="gem.envs.webshop.webshop:MiniWebshopEnv",
         reward_range=WEBSHOP_REWARDS,

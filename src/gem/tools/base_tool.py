@@ -205,6 +205,10 @@ class ToolSet:
         self.tools = [tool for tool in tools if tool not in self.text_tools]
         self._all_tools = list(tools)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Validators are local functions, which cannot be pickled. A copy lists the functions again on first use.
+        return {name: value for name, value in vars(self).items() if name != "_entries"}
+
     def refresh(self) -> None:
         """Read the functions of the tools again, for example if the tools of a server have changed."""
         if "_entries" in vars(self) and self.functions != [f for tool in self.tools for f in tool.functions()]:

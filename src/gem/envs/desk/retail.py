@@ -1,0 +1,313 @@
+r"""desk:Retail: serve a simulated customer of a shop with tools, under a policy.
+
+Action       a message to the customer, or calls of the functions in the format of ToolEnvWrapper, such as
+             ``<tool_call><tool_name>get_order</tool_name><arguments>{"order_id": "#W10000"}</arguments></tool_call>``;
+             native calls with ``format="openai"``. A message with calls is not shown to the customer, nor is what
+             stands before ``</think>``.
+Observation  the reply of the customer, or the results of the calls; the policy on reset.
+Reward       1.0 on goodbye if all checks pass, else 0.0: the database is as after the gold calls (``database``), what
+             must be said was said (``statements``), and the policy was kept (``authentication``, ``confirmation``,
+             ``other_customers``, ``undone``). ``info["checks"]`` has each, ``info["verifier"]`` what is wrong.
+Ends         terminated by a message with the word goodbye; truncated after ``max_turns`` messages, without a reward.
+
+>>> env = retail(split="train")
+>>> observation, info = env.reset(seed=1)
+>>> step = env.step("Goodbye.")
+>>> step.reward, step.info["checks"]["authentication"]
+(0.0, True)
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gem.core import Env, Info, Step, StopReason, require_text
+from gem.envs.desk.shop import POLICY, Data, Shop, functions, leaves
+from gem.envs.desk.tasks import Task, values
+from gem.envs.desk.templates import TEMPLATES, Split, make_task
+from gem.envs.desk.user import Mood, answer, first_message, mentions
+from gem.envs.web.site import first_difference
+from gem.errors import BadValue, EpisodeOver
+from gem.messages import ToolCall, ToolResult
+from gem.tools.base_tool import BaseTool, Function
+from gem.tools.formats import TAGS
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+CHECKS = ("database", "statements", "authentication", "confirmation", "other_customers", "undone")
+# What a statement is about: the values of the field in a message. A list of numbers after "rules" is several values.
+FIELDS = {
+    "rule": re.compile(r"\brules?\b((?:[\s,;:/&#*()-]|and\b|or\b|to\b|rules?\b|\d)+)", re.IGNORECASE),
+    "money": re.compile(r"\$ ?(\d[\d,]*(?:\.\d+)?)"),
+    "date": re.compile(r"\b(\d{4}-\d\d-\d\d)\b"),
+    "tracking": re.compile(r"\b(TRK\d+)\b", re.IGNORECASE),
+}
+MAX_MESSAGE = 4_000  # characters of a message to the customer
+_GOODBYE = re.compile(r"\bgood-?bye\b", re.IGNORECASE)
+_OPEN = (*Shop.FINDS, "list_products", "get_product")  # functions for which the customer need not be identified
+_SAMPLES = ("May I have your e-mail address, or your name and zip code?", "How can I help you?", "Anything else?")
+
+
+@dataclass(frozen=True)
+class State:
+    """An episode.
+
+    Args:
+        number: the number that the task is generated from.
+        data: the database.
+        mood: of the customer.
+        heard: what the customer has said.
+        told: the agent's messages after the first look-up of the customer; statements in earlier ones do not count.
+        agreed: the agent's messages to which the customer said yes, since it last changed its mind.
+        looked_up: whether the agent has looked up the customer with values that the customer has said.
+        identified: id of the customer that it found.
+        written: paths of the values that calls have changed.
+        broken: what was wrong first, by check.
+        turns: messages to the customer.
+    """
+
+    number: int
+    data: Data
+    mood: Mood = field(default_factory=Mood)
+    heard: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    agreed: tuple[str, ...] = ()
+    looked_up: bool = False
+    identified: str | None = None
+    written: tuple[str, ...] = ()
+    broken: dict[str, str] = field(default_factory=dict)
+    turns: int = 0
+    over: bool = False
+
+
+class DeskEnv(Env):
+    """The desk without tools; see retail() and the module docstring.
+
+    Args:
+        split: "train" or "test": which templates the tasks come from.
+        max_turns: messages allowed, with and without calls; ToolEnvWrapper counts them.
+
+    Raises:
+        BadValue: a value out of range.
+    """
+
+    state: State
+
+    def __init__(self, *, split: Split = "train", max_turns: int = 60) -> None:
+        if split not in TEMPLATES:
+            raise BadValue(f"split must be 'train' or 'test', got {split!r}")
+        if max_turns < 1:
+            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        self.split, self.max_turns = split, max_turns
+        self._made: tuple[int, Task] | None = None
+
+    def reset(self, seed: int | None = None) -> tuple[str, Info]:
+        super().reset(seed)
+        number = self.rng.getrandbits(48)
+        self.state = State(number, {})
+        reply = first_message(self.task().goal)
+        self.state = State(number, copy.deepcopy(self.task().data), reply.mood, heard=(reply.text,))
+        rules = (
+            "You work at the desk of a shop and talk to a customer. Each of your messages is either for the customer "
+            "or calls functions. Dates are written like 2026-05-31 and amounts like $12. You have "
+            f"{self.max_turns} turns; the reward is 1 or 0.\n\n{POLICY}\n"
+        )
+        return f"{rules}\nCustomer: {reply.text}\n", {"template": self.task().template}
+
+    def task(self) -> Task:
+        """Return the task of the episode, which its number determines."""
+        number = self.state.number
+        if self._made is None or self._made[0] != number:
+            self._made = number, make_task(number, self.split)
+        return self._made[1]
+
+    def step(self, action: str) -> Step:
+        require_text(action)
+        if not hasattr(self, "state") or self.state.over:
+            raise EpisodeOver(f"{self!r} has no running episode; call reset()")
+        message = action.rpartition("</think>")[2].strip()
+        if not message:
+            return Step("The customer waits for a message.", info={"invalid": "no_action"})
+        if len(message) > MAX_MESSAGE:
+            line = f"The message is too long for the customer: at most {MAX_MESSAGE} characters."
+            return Step(line, info={"invalid": "too_long"})
+        self._check_message(message)
+        state = self.state
+        told = (*state.told, message) if state.looked_up else state.told
+        self.state = state = replace(state, told=told, turns=state.turns + 1)
+        if _GOODBYE.search(message):
+            return self._end()
+        reply = answer(self.task().goal, state.mood, message)
+        agreed = (*state.agreed, message) if reply.agrees else state.agreed
+        if reply.mood.wish != state.mood.wish and self.task().goal.wishes[reply.mood.wish].after == "proposal":
+            agreed = ()
+        self.state = replace(state, mood=reply.mood, heard=(*state.heard, reply.text), agreed=agreed)
+        return Step(f"Customer: {reply.text}")
+
+    # ---- functions
+
+    def call(self, call: ToolCall, shop: Shop, tools: dict[str, Any]) -> ToolResult:
+        """Execute a call on the database, and note what it breaks of the policy."""
+        before = self.state.data
+        shop.data = copy.deepcopy(before)
+        result: ToolResult = tools[call.name].call(call)
+        if call.name in Shop.FINDS:
+            self._look_up(call, result)
+        elif call.name not in _OPEN:
+            self._check_access(call)
+        old, new = dict(leaves(before)), dict(leaves(shop.data))
+        changed = [path for path in {**old, **new} if old.get(path) != new.get(path)]
+        if changed and call.name != "transfer_to_human" and not self._agreed(call):
+            self._break("confirmation", f"{call.name} without a yes to {', '.join(values(call))}")
+        for path in changed:
+            if path in self.state.written:
+                self._break("undone", f"{path} was changed twice")
+        self.state = replace(self.state, data=shop.data, written=(*self.state.written, *changed))
+        return result
+
+    def _look_up(self, call: ToolCall, result: ToolResult) -> None:
+        heard = "\n".join(self.state.heard)
+        if not all(mentions(heard, str(value).strip()) for value in call.arguments.values()):
+            return self._break("authentication", f"{call.name} with values that the customer has not said")
+        found = json.loads(result.text)["customer_id"] if result.ok else self.state.identified
+        self.state = replace(self.state, looked_up=True, identified=found)
+
+    def _check_access(self, call: ToolCall) -> None:
+        if self.state.identified is None:
+            self._break("authentication", f"{call.name} before the customer is identified")
+        arguments, data = call.arguments, self.state.data
+        owner = arguments.get("customer_id") or data["orders"].get(arguments.get("order_id"), {}).get("customer")
+        if owner in data["customers"] and owner != self.task().customer:
+            self._break("other_customers", f"{call.name} of another customer")
+
+    def _agreed(self, call: ToolCall) -> bool:
+        return any(all(mentions(message, value) for value in values(call)) for message in self.state.agreed)
+
+    def _check_message(self, message: str) -> None:
+        data, mine, heard = self.state.data, self.task().customer, "\n".join(self.state.heard)
+        others = [p["email"] for i, p in data["customers"].items() if i != mine]
+        for number, order in data["orders"].items():
+            others += [number, *([order["tracking"]] if order["tracking"] else [])] if order["customer"] != mine else []
+        for value in others:
+            if value.lower() in message.lower() and value not in heard:
+                self._break("other_customers", f"the agent said {value}")
+
+    def _break(self, check: str, what: str) -> None:
+        self.state = replace(self.state, broken={check: what, **self.state.broken})
+
+    # ---- the end
+
+    def _end(self) -> Step:
+        self.state = replace(self.state, over=True)
+        wrong = self.wrong()
+        info: Info = {"stop_reason": StopReason.LOST if wrong else StopReason.SOLVED}
+        info["checks"] = {name: name not in wrong for name in CHECKS}
+        if wrong:
+            info["verifier"] = "; ".join(f"{name}: {what}" for name, what in wrong.items())
+        return Step("The conversation is over.", 0.0 if wrong else 1.0, terminated=True, info=info)
+
+    def wrong(self) -> dict[str, str]:
+        """Return what is wrong at the end, by check."""
+        task, wrong = self.task(), dict(self.state.broken)
+        if difference := first_difference(self.state.data, task.goal_data()):
+            wrong["database"] = difference
+        for name, value in task.statements:
+            if not stated(self.state.told, name, value):
+                wrong["statements"] = f"the {name} {value} was not said, or other values after it or beside it"
+        return wrong
+
+    def sample_random_action(self) -> str:
+        return self.action_rng.choice(_SAMPLES)
+
+
+def stated(messages: tuple[str, ...], name: str, value: str) -> bool:
+    """Whether the last of the messages with values of a field has this one and no other.
+
+    >>> stated(("It is $5.", "It is $7.00."), "money", "7"), stated(("Rules 3, 4 or 5.",), "rule", "4")
+    (True, False)
+    """
+    found = [given for message in messages if (given := _given(message, name))]
+    return bool(found) and found[-1] == {value.upper()}
+
+
+def _given(message: str, name: str) -> set[str]:
+    matches = FIELDS[name].findall(message)
+    if name == "rule":
+        return {number for match in matches for number in re.findall(r"\d+", match)}
+    if name == "money":
+        return {f"{float(match.replace(',', '')):g}" for match in matches}
+    return {match.upper() for match in matches}
+
+
+class DeskTool(BaseTool):
+    """The functions of the desk's shop, for ToolEnvWrapper around a DeskEnv."""
+
+    tool_type = "desk"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shop = Shop({})
+        self._tools = functions(self._shop)
+        self._env: Any = None
+
+    def attach(self, env: Any) -> None:
+        self._env = getattr(env, "unwrapped", env)
+        if not isinstance(self._env, DeskEnv):
+            raise BadValue(f"DeskTool needs a DeskEnv, got {env!r}")
+
+    def functions(self) -> list[Function]:
+        return [function for tool in self._tools.values() for function in tool.functions()]
+
+    def call(self, call: ToolCall) -> ToolResult:
+        result: ToolResult = self._env.call(call, self._shop, self._tools)
+        return result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        build, args, state = super().__reduce__()
+        return build, args, {**state, "_env": self._env}
+
+
+def retail(*, split: Split = "train", max_turns: int = 60, format: str = "tags") -> ToolEnvWrapper:
+    """Return desk:Retail: a DeskEnv with its tools.
+
+    Args:
+        split, max_turns: see DeskEnv.
+        format: the format of calls, see ToolEnvWrapper; "openai" for native calls.
+    """
+    env = DeskEnv(split=split, max_turns=max_turns)
+    return ToolEnvWrapper(env, [DeskTool], max_tool_uses=4 * max_turns, format=format, max_messages=max_turns)
+
+
+class Oracle:
+    """Does what the task wants, which it reads from the environment."""
+
+    def __init__(self, env: DeskEnv) -> None:
+        self.env, self._moves = env, iter(())  # type: Any, Iterator[str]
+
+    def act(self, observation: Any) -> str:
+        if self.env.state.turns == 0:
+            self._moves = self._plan(self.env.task())
+        return next(self._moves)
+
+    def _plan(self, task: Task) -> Iterator[str]:
+        yield "May I have your e-mail address, or your name and zip code? And how can I help you?"
+        goal = task.goal
+        by_email = goal.email is not None and goal.email in "\n".join(self.env.state.heard)
+        found = {"email": goal.email} if by_email else {"name": goal.name, "zip": goal.zip}
+        yield TAGS.write(ToolCall(Shop.FINDS[not by_email], found), ())
+        for wish in goal.wishes if task.gold else ():  # a customer that changes its mind does so at a proposal
+            if wish.wants and goal.wishes[-1].after == "proposal":
+                name, named = wish.wants[0]
+                yield f"I would call {name} with {', '.join(named)}. Do you confirm this?"
+        for call in task.gold:
+            if call.name != "transfer_to_human":
+                yield f"I would call {call.name} with {', '.join(values(call))}. Do you confirm this?"
+            yield TAGS.write(call, ())
+        yield "Is there anything else?"
+        for name, value in task.statements:
+            yield {"rule": f"I cannot do this: rule {value}.", "money": f"It is ${value}."}.get(name, f"It is {value}.")
+        yield "Goodbye."

@@ -1,0 +1,122 @@
+"""Tasks of desk:Retail: what a task has, and the shop and the phrases that its template starts from."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gem.envs.desk.shop import Data, Shop, add_order, generate, item, product_of
+from gem.envs.desk.user import Goal, Want, Wish
+from gem.messages import ToolCall
+
+_OPENINGS = ("Hello, I need some help.", "Hi. Can you help me?", "Good morning, I have a request.", None, None)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task.
+
+    Args:
+        template: name of its template.
+        customer: id of the customer, whom the agent may find; None if the customer cannot be identified.
+        data: the database at the start.
+        gold: the calls that change it as they should.
+        statements: (field, value) of what must be said; see FIELDS of gem.envs.desk.retail.
+        goal: the hidden goal of the customer.
+    """
+
+    template: str
+    customer: str | None
+    data: Data
+    gold: Sequence[ToolCall]
+    statements: Sequence[tuple[str, str]]
+    goal: Goal
+
+    def goal_data(self) -> Data:
+        """Return the database after the gold calls."""
+        shop = Shop(copy.deepcopy(self.data))
+        for call in self.gold:
+            getattr(shop, call.name)(**call.arguments)
+        return shop.data
+
+
+def values(call: ToolCall) -> list[str]:
+    """Return the values that a message must name before a call: all but the customer's id, amounts as "$12".
+
+    >>> values(ToolCall("return_items", {"order_id": "#W10000", "item_ids": ["P1234"], "refund": 12}))
+    ['#W10000', 'P1234', '$12']
+    """
+    found: list[str] = []
+    for name, value in call.arguments.items():
+        if name != "customer_id":
+            found += [str(v) for v in value] if isinstance(value, list) else [_money(value)]
+    return found
+
+
+def _money(value: Any) -> str:
+    return f"${value}" if isinstance(value, int) else str(value)
+
+
+class Draft:
+    """A task in the making: a shop, its customer with some orders, and helpers to phrase wishes."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng, self.data = rng, generate(rng)
+        self.customer, *self.others = rng.sample(list(self.data["customers"]), len(self.data["customers"]))
+        self.one, self.two, *rest = rng.sample(list(self.data["products"]), len(self.data["products"]))
+        for person in (self.customer, *self.others):
+            for _ in range(rng.randint(1, 2)):
+                self.add(person, [self.pick(rng.choice(rest))], rng.choice(["pending", "shipped", "delivered"]), 5)
+
+    def add(self, customer: str, items: list[str], status: str, days: int) -> str:
+        return add_order(self.rng, self.data, customer, items, status, days)
+
+    def pick(self, product: str, place: int = 0) -> str:
+        """Return the id of an item of a product."""
+        return str(list(self.data["products"][product]["items"])[place])
+
+    def order(self, status: str = "pending", days: int = 3, *, count: int = 1) -> str:
+        """Add the order that the task is about, with an item of the first product, and of the second if count is 2."""
+        return self.add(self.customer, [self.pick(p) for p in (self.one, self.two)[:count]], status, days)
+
+    def product(self, item_id: str) -> str:
+        return product_of(self.data, item_id)
+
+    def called(self, item_id: str) -> str:
+        """Return how people call an item, such as "red Desk Lamp"."""
+        return f"{item(self.data, item_id)['colour']} {self.product(item_id)}"
+
+    def say(self, *wordings: str) -> str:
+        return self.rng.choice(wordings)
+
+    def about(self, order: str) -> tuple[str, dict[str, str]]:
+        """Return words for an order, and the answer to the question for its number."""
+        named = self.product(self.data["orders"][order]["items"][0])
+        words = self.say(f"order {order}", f"my order with the {named}", "one of my orders")
+        known = self.say(f"The order number is {order}.", f"It is {order}.")
+        return words, {"order": known if order in words or self.rng.random() < 0.5 else f"The one with the {named}."}
+
+    def task(
+        self,
+        *wishes: Wish,
+        gold: Sequence[ToolCall] = (),
+        statements: Sequence[tuple[str, str]] = (),
+        rule: int = 0,
+        unknown: bool = False,
+    ) -> Task:
+        """Return the task. ``rule``: the rule that forbids the request, 0 if it is allowed."""
+        person, rng = self.data["customers"][self.customer], self.rng
+        email = person["email"] if rng.random() < 0.5 and not unknown else None
+        zip_code = str(int(person["address"]["zip"]) - 7) if unknown else person["address"]["zip"]
+        goal = Goal(person["name"], zip_code, email, rng.choice(_OPENINGS), wishes, rng.randrange(6))
+        said = [("rule", str(rule))] if rule else list(statements)
+        return Task("", None if unknown else self.customer, self.data, () if rule else gold, said, goal)
+
+
+def wish(request: str, facts: dict[str, str], call: ToolCall | None = None, **options: Any) -> Wish:
+    """Return a wish for a change. The customer does not mind about amounts, which it does not know."""
+    wanted = tuple(value for value in values(call) if not value.startswith("$")) if call else ()
+    return Wish(request, facts, [Want(call.name, wanted)] if call else (), **options)

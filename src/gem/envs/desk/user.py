@@ -1,0 +1,183 @@
+"""A simulated customer, scripted from a hidden goal: answers what it is asked, is vague, and changes its mind.
+
+It reads messages with patterns, so any wording works that asks for things by their usual names. It agrees to a change
+only if the message names all values of one that it wants, and no other order or item.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+_PROPOSES = re.compile(
+    r"\b(confirm|proceed|go ahead|shall i|should i|may i|do you want|would you like|ok(ay)? to|do you agree|yes or no)"
+)
+_ASKS = re.compile(r"\?|\b(please|tell me|need|provide|give me|let me know)\b")
+_ELSE = re.compile(r"\b(anything|something) else\b|\belse (can|may) i\b|\bfurther (help|questions?)\b")
+_IDENTITY = re.compile(r"\be-?mail|\bzip\b|\b(your|full|last) name\b|\bidentif|\bverif|\bwho you are\b")
+_MAIL = re.compile(r"\be-?mail address")
+_HELP = re.compile(r"\bhow (can|may) i (help|assist)|\bwhat (can|may) i do\b|\bwhat (would|do) you (like|want|need)\b")
+_REFUSES = re.compile(r"\brule \d|\b(cannot|can't|unable|not possible|not allowed)\b")
+_SLOTS = {
+    "order": re.compile(r"\b(which|what) order\b|\border (number|id)\b|\bnumber of (the|your) order\b"),
+    "item": re.compile(r"\b(which|what) (item|product|one|thing)s?\b|\bitems?\b.*\?"),
+    "variant": re.compile(r"\bcolou?r|\bvariant|\binstead\b|\bexchange\b.*\bfor\b"),
+    "reason": re.compile(r"\breason\b|\bwhy\b"),
+    "address": re.compile(r"\baddress\b|\bstreet\b"),
+    "payment": re.compile(r"\bpayment\b|\bpay with\b|\bcard\b"),
+    "shipping": re.compile(r"\bshipping\b|\bshipped\b"),
+}
+# How a message names a change, by function. The customer agrees only if the message names the change that it wants.
+_ACTIONS = {
+    "cancel_order": r"cancel",
+    "return_items": r"return|send(ing)? back|refund",
+    "exchange_item": r"exchang|swap|replac",
+    "change_order_address": r"address|deliver|send",
+    "change_shipping": r"ship",
+    "change_payment": r"pay(?![ _]back|ing back)",
+    "change_customer_address": r"address",
+    "pay_back_shipping": r"pay(ing)?[ _]back|refund|reimburs|fee",
+    "transfer_to_human": r"transfer",
+}
+_NAMED = re.compile(r"#W\d+|\bP\d{4}\b")
+_YES = ("Yes, please.", "Yes, go ahead.", "Yes, that is right.")
+_FINE = ("All right.", "Okay.", "I see.")
+_DONE = ("No, that is all. Thank you.", "No, thanks, that was all.", "Nothing else, thank you.")
+
+
+class Want(NamedTuple):
+    """A change that the customer wants: the function, and the values that a message must name before it agrees."""
+
+    function: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the customer wants at one time.
+
+    Args:
+        request: one sentence or more that says it.
+        facts: answers to questions, by what is asked for: order, item, variant, reason, address, payment, shipping.
+        wants: the changes that it agrees to.
+        after: when the customer comes to it: at the start, when the change before is proposed, which it replaces, or
+            when asked for anything else.
+        said: how the customer then says it.
+    """
+
+    request: str
+    facts: dict[str, str] = field(default_factory=dict)
+    wants: Sequence[Want] = ()
+    after: Literal["start", "proposal", "more"] = "start"
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The hidden goal of a customer.
+
+    Args:
+        name, zip: what the customer says who it is.
+        email: None if the customer does not remember it.
+        opening: the first message; None to say the first request at once.
+        wishes: in order; the last one is what has to be done at the end.
+        style: chooses among wordings.
+    """
+
+    name: str
+    zip: str
+    email: str | None
+    opening: str | None
+    wishes: tuple[Wish, ...]
+    style: int = 0
+
+
+@dataclass(frozen=True)
+class Mood:
+    """What has changed in the conversation: the current wish, and what the customer has said."""
+
+    wish: int = 0
+    told: bool = False  # whether the customer has said the request
+    insisted: bool = False
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A message of the customer. ``agrees``: whether it says yes to the changes in the agent's message."""
+
+    text: str
+    mood: Mood
+    agrees: bool = False
+
+
+def first_message(goal: Goal) -> Reply:
+    """Return how the customer begins."""
+    if goal.opening is not None:
+        return Reply(goal.opening, Mood())
+    return Reply(goal.wishes[0].request, Mood(told=True))
+
+
+def mentions(message: str, value: str) -> bool:
+    """Whether a message has a value, not as part of a longer word or number.
+
+    >>> mentions("Order #W10000?", "#w10000"), mentions("Order #W100001", "#W10000"), mentions("It is $5.00.", "$5")
+    (True, False, True)
+    """
+    cents = r"(?:\.00)?" if value.startswith("$") else ""
+    pattern = rf"(?<![\w#$-]){re.escape(value)}{cents}(?![\w-]|[.,]\d)"
+    return re.search(pattern, message, re.IGNORECASE) is not None
+
+
+def answer(goal: Goal, mood: Mood, message: str) -> Reply:
+    """Return the reply of the customer to a message of the agent."""
+    wish, text = goal.wishes[mood.wish], message.lower()
+    later = goal.wishes[mood.wish + 1] if mood.wish + 1 < len(goal.wishes) else None
+    named = set(_NAMED.findall(message))
+    if _PROPOSES.search(text) and (named or any(_covers(message, want) for want in wish.wants)):
+        return _judged(goal, mood, wish, later, message, named)
+    if _ELSE.search(text):
+        if later is not None and later.after == "more":
+            return Reply(later.said, replace(mood, wish=mood.wish + 1, told=True))
+        return Reply(_DONE[goal.style % 3] if mood.told else wish.request, replace(mood, told=True))
+    parts = []
+    if _ASKS.search(text):
+        if _IDENTITY.search(text):
+            parts.append(_identity(goal, text))
+        about = _MAIL.sub("", text)
+        parts += [wish.facts[slot] for slot, pattern in _SLOTS.items() if slot in wish.facts and pattern.search(about)]
+    if _HELP.search(text) or (not mood.told and not parts):
+        parts.append(wish.request)
+        mood = replace(mood, told=True)
+    if not parts and _REFUSES.search(text):
+        parts = [_FINE[goal.style % 3] if mood.insisted else "That is a pity. Can you not make an exception?"]
+        mood = replace(mood, insisted=True)
+    if not parts:
+        parts = [f"I am not sure what you mean. {wish.request}" if "?" in text else _FINE[goal.style % 3]]
+    return Reply(" ".join(parts), mood)
+
+
+def _judged(goal: Goal, mood: Mood, wish: Wish, later: Wish | None, message: str, named: set[str]) -> Reply:
+    """Return the reply to a proposal."""
+    known = {value for want in wish.wants for value in want.values}
+    if not named <= known:
+        return Reply(f"No, that is not what I asked for. {wish.request}", replace(mood, told=True))
+    if not any(_covers(message, want) for want in wish.wants):
+        return Reply("I cannot say yes yet: please name all that you would change, with all values.", mood)
+    if later is not None and later.after == "proposal":
+        return Reply(later.said, replace(mood, wish=mood.wish + 1, told=True))
+    return Reply(_YES[goal.style % 3], mood, agrees=True)
+
+
+def _covers(message: str, want: Want) -> bool:
+    """Whether a message names a change with all its values."""
+    named = re.search(_ACTIONS[want.function], message, re.IGNORECASE)
+    return named is not None and all(mentions(message, value) for value in want.values)
+
+
+def _identity(goal: Goal, text: str) -> str:
+    if goal.email is not None and (goal.style % 2 or "name" not in text):
+        return f"My e-mail address is {goal.email}."
+    forgot = "I do not remember my e-mail address. " if "mail" in text and goal.email is None else ""
+    return f"{forgot}My name is {goal.name} and my zip code is {goal.zip}."
