@@ -60,6 +60,7 @@ docs: $(VENV)/.train $(VENV)/.dev  ## regenerate the references and recorded gam
 	$(bin)/gem replay tests/playthroughs --update --ids 'tool:*'
 	$(bin)/gem replay tests/playthroughs --update --ids 'webshop:Mini'
 	$(bin)/gem replay tests/playthroughs --update --ids 'web:*'
+	$(bin)/gem replay tests/playthroughs --update --ids 'desk:*'
 	$(bin)/gem replay tests/playthroughs --update --ids 'code:Warmup-*'
 
 clean:  ## remove the virtual environment and all caches

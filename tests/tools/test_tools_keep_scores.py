@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import pickle
 import sys
 from functools import cache
 
@@ -125,6 +126,15 @@ def test_a_copy_of_the_wrapper_reads_the_same_messages():
         env.reset(seed=0)
         answer = oracle(env).act("")
         assert copy.deepcopy(env).step(answer).reward == 1.0
+
+
+def test_the_wrapper_can_be_pickled_in_an_episode():
+    with ToolEnvWrapper(gem.make("tool:Lookup"), tools=[FunctionTool(double)]) as env:
+        env.reset(seed=0)
+        env.step(tagged("double", '{"number": 2}'))
+        copied = pickle.loads(pickle.dumps(env))
+        assert "8" in copied.step(tagged("double", '{"number": 4}')).observation
+        assert copied.step(oracle(env).act("")).reward == 1.0
 
 
 @pytest.mark.parametrize("kind", ["code", "boxed", "tag", "plain"])

@@ -46,7 +46,7 @@ def begin(split, number):
     observation, _ = env.reset(seed=0)
     task = make_task(number, split)
     reply = first_message(task.goal)
-    env.env.state = State(number, copy.deepcopy(task.data), reply.mood, heard=(reply.text,))
+    env.env.state = State(number, copy.deepcopy(task.data), reply.mood, said=(reply.text,))
     return env, re.sub(r"Customer: .*", lambda _: f"Customer: {reply.text}", observation)
 
 
@@ -374,10 +374,10 @@ def test_a_thousand_dialogues_contradict_no_goal():
 
 
 def test_the_customer_has_several_wordings_and_is_sometimes_vague():
-    openings = [make_task(number, "train").goal for number in range(0, 2000, 20)]  # of one template
-    assert len({re.sub(r"#W\d+|with the [\w ]+", "", goal.wishes[0].request) for goal in openings}) >= 4
-    assert {goal.opening is None for goal in openings} == {True, False}
-    assert {goal.email is None for goal in openings} == {True, False}
+    goals = [make_task(number, "train").goal for number in range(0, 2000, 20)]  # of one template
+    assert len({re.sub(r"#W\d+|with the [\w ]+", "", goal.wishes[0].request) for goal in goals}) >= 4
+    assert {goal.opening is None for goal in goals} == {True, False}
+    assert {goal.email is None for goal in goals} == {True, False}
 
 
 def test_the_customer_agrees_to_no_other_change_of_the_same_order():

@@ -48,7 +48,8 @@ FIELDS = {
 }
 MAX_MESSAGE = 4_000  # characters of a message to the customer
 _GOODBYE = re.compile(r"\bgood-?bye\b", re.IGNORECASE)
-_OPEN = (*Shop.FINDS, "list_products", "get_product")  # functions for which the customer need not be identified
+OPEN_READS = (*Shop.FINDS, "list_products", "get_product")  # for these, the customer need not be identified
+READS = (*OPEN_READS, "get_customer", "get_order")
 _SAMPLES = ("May I have your e-mail address, or your name and zip code?", "How can I help you?", "Anything else?")
 
 
@@ -60,7 +61,7 @@ class State:
         number: the number that the task is generated from.
         data: the database.
         mood: of the customer.
-        heard: what the customer has said.
+        said: what the customer has said.
         told: the agent's messages after the first look-up of the customer; statements in earlier ones do not count.
         agreed: the agent's messages to which the customer said yes, since it last changed its mind.
         looked_up: whether the agent has looked up the customer with values that the customer has said.
@@ -73,7 +74,7 @@ class State:
     number: int
     data: Data
     mood: Mood = field(default_factory=Mood)
-    heard: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     agreed: tuple[str, ...] = ()
     looked_up: bool = False
@@ -110,7 +111,7 @@ class DeskEnv(Env):
         number = self.rng.getrandbits(48)
         self.state = State(number, {})
         reply = first_message(self.task().goal)
-        self.state = State(number, copy.deepcopy(self.task().data), reply.mood, heard=(reply.text,))
+        self.state = State(number, copy.deepcopy(self.task().data), reply.mood, said=(reply.text,))
         rules = (
             "You work at the desk of a shop and talk to a customer. Each of your messages is either for the customer "
             "or calls functions. Dates are written like 2026-05-31 and amounts like $12. You have "
@@ -145,7 +146,7 @@ class DeskEnv(Env):
         agreed = (*state.agreed, message) if reply.agrees else state.agreed
         if reply.mood.wish != state.mood.wish and self.task().goal.wishes[reply.mood.wish].after == "proposal":
             agreed = ()
-        self.state = replace(state, mood=reply.mood, heard=(*state.heard, reply.text), agreed=agreed)
+        self.state = replace(state, mood=reply.mood, said=(*state.said, reply.text), agreed=agreed)
         return Step(f"Customer: {reply.text}")
 
     # ---- functions
@@ -153,14 +154,13 @@ class DeskEnv(Env):
     def call(self, call: ToolCall, shop: Shop, tools: dict[str, Any]) -> ToolResult:
         """Execute a call on the database, and note what it breaks of the policy."""
         before = self.state.data
-        shop.data = copy.deepcopy(before)
+        shop.data = before if call.name in READS else copy.deepcopy(before)
         result: ToolResult = tools[call.name].call(call)
         if call.name in Shop.FINDS:
             self._look_up(call, result)
-        elif call.name not in _OPEN:
+        elif call.name not in OPEN_READS:
             self._check_access(call)
-        old, new = dict(leaves(before)), dict(leaves(shop.data))
-        changed = [path for path in {**old, **new} if old.get(path) != new.get(path)]
+        changed = _changes(before, shop.data) if result.ok and call.name not in READS else []
         if changed and call.name != "transfer_to_human" and not self._agreed(call):
             self._break("confirmation", f"{call.name} without a yes to {', '.join(values(call))}")
         for path in changed:
@@ -170,8 +170,8 @@ class DeskEnv(Env):
         return result
 
     def _look_up(self, call: ToolCall, result: ToolResult) -> None:
-        heard = "\n".join(self.state.heard)
-        if not all(mentions(heard, str(value).strip()) for value in call.arguments.values()):
+        said = "\n".join(self.state.said)
+        if not all(mentions(said, str(value).strip()) for value in call.arguments.values()):
             return self._break("authentication", f"{call.name} with values that the customer has not said")
         found = json.loads(result.text)["customer_id"] if result.ok else self.state.identified
         self.state = replace(self.state, looked_up=True, identified=found)
@@ -188,12 +188,12 @@ class DeskEnv(Env):
         return any(all(mentions(message, value) for value in values(call)) for message in self.state.agreed)
 
     def _check_message(self, message: str) -> None:
-        data, mine, heard = self.state.data, self.task().customer, "\n".join(self.state.heard)
-        others = [p["email"] for i, p in data["customers"].items() if i != mine]
+        data, mine, said = self.state.data, self.task().customer, "\n".join(self.state.said)
+        others = [v for i, p in data["customers"].items() if i != mine for v in (i, p["name"], p["email"])]
         for number, order in data["orders"].items():
             others += [number, *([order["tracking"]] if order["tracking"] else [])] if order["customer"] != mine else []
         for value in others:
-            if value.lower() in message.lower() and value not in heard:
+            if value.lower() in message.lower() and value not in said:
                 self._break("other_customers", f"the agent said {value}")
 
     def _break(self, check: str, what: str) -> None:
@@ -222,6 +222,12 @@ class DeskEnv(Env):
 
     def sample_random_action(self) -> str:
         return self.action_rng.choice(_SAMPLES)
+
+
+def _changes(before: Data, after: Data) -> list[str]:
+    """Return the paths of the values that differ."""
+    old, new = dict(leaves(before)), dict(leaves(after))
+    return [path for path in {**old, **new} if old.get(path) != new.get(path)]
 
 
 def stated(messages: tuple[str, ...], name: str, value: str) -> bool:
@@ -296,7 +302,7 @@ class Oracle:
     def _plan(self, task: Task) -> Iterator[str]:
         yield "May I have your e-mail address, or your name and zip code? And how can I help you?"
         goal = task.goal
-        by_email = goal.email is not None and goal.email in "\n".join(self.env.state.heard)
+        by_email = goal.email is not None and goal.email in "\n".join(self.env.state.said)
         found = {"email": goal.email} if by_email else {"name": goal.name, "zip": goal.zip}
         yield TAGS.write(ToolCall(Shop.FINDS[not by_email], found), ())
         for wish in goal.wishes if task.gold else ():  # a customer that changes its mind does so at a proposal
@@ -307,7 +313,8 @@ class Oracle:
             if call.name != "transfer_to_human":
                 yield f"I would call {call.name} with {', '.join(values(call))}. Do you confirm this?"
             yield TAGS.write(call, ())
-        yield "Is there anything else?"
-        for name, value in task.statements:
-            yield {"rule": f"I cannot do this: rule {value}.", "money": f"It is ${value}."}.get(name, f"It is {value}.")
+        forms = {"rule": "I cannot do this: rule {}.", "money": "It is ${}."}
+        statements = [forms.get(name, "It is {}.").format(value) for name, value in task.statements]
+        last = ["Is there anything else?"]
+        yield from (*last, *statements) if goal.wishes[-1].after == "more" else (*statements, *last)
         yield "Goodbye."

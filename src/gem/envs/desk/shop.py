@@ -131,7 +131,6 @@ def refund(data: Data, order_id: str, items: list[str]) -> int:
 class Shop:
     """The functions of the desk, on the database ``data``. Functions that write change it in place."""
 
-    READS = ("get_customer", "get_order")  # functions that read data of a customer
     FINDS = ("find_customer_by_email", "find_customer_by_name")
 
     def __init__(self, data: Data) -> None:

@@ -12,7 +12,7 @@ from gem.envs.desk.shop import Data, Shop, add_order, generate, item, product_of
 from gem.envs.desk.user import Goal, Want, Wish
 from gem.messages import ToolCall
 
-_OPENINGS = ("Hello, I need some help.", "Hi. Can you help me?", "Good morning, I have a request.", None, None)
+_GREETINGS = ("Hello, I need some help.", "Hi. Can you help me?", "Good morning, I have a request.", None, None)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Draft:
         person, rng = self.data["customers"][self.customer], self.rng
         email = person["email"] if rng.random() < 0.5 and not unknown else None
         zip_code = str(int(person["address"]["zip"]) - 7) if unknown else person["address"]["zip"]
-        goal = Goal(person["name"], zip_code, email, rng.choice(_OPENINGS), wishes, rng.randrange(6))
+        goal = Goal(person["name"], zip_code, email, rng.choice(_GREETINGS), wishes, rng.randrange(6))
         said = [("rule", str(rule))] if rule else list(statements)
         return Task("", None if unknown else self.customer, self.data, () if rule else gold, said, goal)
 
