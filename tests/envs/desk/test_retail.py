@@ -13,7 +13,7 @@ import pytest
 
 import gem
 from gem.core import StopReason
-from gem.envs.desk.players import Reader
+from gem.envs.desk.players import DeskReader
 from gem.envs.desk.retail import CHECKS, DeskEnv, DeskTool, Oracle, State, retail, stated
 from gem.envs.desk.shop import COLOURS, PRODUCTS
 from gem.envs.desk.tasks import values
@@ -94,14 +94,14 @@ def test_the_oracle_and_the_reader_solve_every_template(split, name):
         assert step.reward == 1.0 and step.info["stop_reason"] is StopReason.SOLVED, (number, step.info)
         assert step.info["checks"] == dict.fromkeys(CHECKS, True)
         env, observation = begin(split, number)
-        step = play(env, Reader(), observation)
+        step = play(env, DeskReader(), observation)
         assert step.reward == 1.0, (number, step.info)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_reader_solves_every_task(split):
-    env, reader = retail(split=split), Reader()
+    env, reader = retail(split=split), DeskReader()
     for seed in range(1000):
         observation, info = env.reset(seed=seed)
         step = play(env, reader, observation)
@@ -348,7 +348,7 @@ def check_dialogue(split, number):
         before = reply.mood
         reply = answer(goal, reply.mood, message)
         wish = goal.wishes[reply.mood.wish]
-        own = " ".join([wish.request, wish.said, *wish.facts.values()])
+        own = " ".join([wish.request, wish.said, *wish.details.values()])
         allowed = {*VALUE.findall(own), goal.zip, *([f"{goal.email}."] if goal.email else [])}
         assert set(VALUE.findall(reply.text)) <= allowed, (split, number, message, reply.text)
         assert reply.agrees == reply.text.startswith(("Yes, please", "Yes, go", "Yes, that"))

@@ -41,7 +41,7 @@ _KINDS = {
 }
 
 
-class Reader:
+class DeskReader:
     """Serves the customer; a method for each kind of request."""
 
     def __init__(self, env: object = None) -> None:

@@ -28,7 +28,7 @@ from typing import Any
 
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.desk.shop import POLICY, Data, Shop, functions, leaves
-from gem.envs.desk.tasks import Task, values
+from gem.envs.desk.tasks import DeskTask, values
 from gem.envs.desk.templates import TEMPLATES, Split, make_task
 from gem.envs.desk.user import Mood, answer, first_message, mentions
 from gem.envs.web.site import first_difference
@@ -104,7 +104,7 @@ class DeskEnv(Env):
         if max_turns < 1:
             raise BadValue(f"max_turns must be at least 1, got {max_turns}")
         self.split, self.max_turns = split, max_turns
-        self._made: tuple[int, Task] | None = None
+        self._made: tuple[int, DeskTask] | None = None
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
         super().reset(seed)
@@ -119,7 +119,7 @@ class DeskEnv(Env):
         )
         return f"{rules}\nCustomer: {reply.text}\n", {"template": self.task().template}
 
-    def task(self) -> Task:
+    def task(self) -> DeskTask:
         """Return the task of the episode, which its number determines."""
         number = self.state.number
         if self._made is None or self._made[0] != number:
@@ -299,7 +299,7 @@ class Oracle:
             self._moves = self._plan(self.env.task())
         return next(self._moves)
 
-    def _plan(self, task: Task) -> Iterator[str]:
+    def _plan(self, task: DeskTask) -> Iterator[str]:
         yield "May I have your e-mail address, or your name and zip code? And how can I help you?"
         goal = task.goal
         by_email = goal.email is not None and goal.email in "\n".join(self.env.state.said)

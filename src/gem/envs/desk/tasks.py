@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from gem.envs.desk.shop import Data, Shop, add_order, generate, item, product_of
-from gem.envs.desk.user import Goal, Want, Wish
+from gem.envs.desk.user import CustomerGoal, CustomerWish, Want
 from gem.messages import ToolCall
 
 _GREETINGS = ("Hello, I need some help.", "Hi. Can you help me?", "Good morning, I have a request.", None, None)
 
 
 @dataclass(frozen=True)
-class Task:
+class DeskTask:
     """A task.
 
     Args:
@@ -33,7 +33,7 @@ class Task:
     data: Data
     gold: Sequence[ToolCall]
     statements: Sequence[tuple[str, str]]
-    goal: Goal
+    goal: CustomerGoal
 
     def goal_data(self) -> Data:
         """Return the database after the gold calls."""
@@ -101,22 +101,22 @@ class Draft:
 
     def task(
         self,
-        *wishes: Wish,
+        *wishes: CustomerWish,
         gold: Sequence[ToolCall] = (),
         statements: Sequence[tuple[str, str]] = (),
         rule: int = 0,
         unknown: bool = False,
-    ) -> Task:
+    ) -> DeskTask:
         """Return the task. ``rule``: the rule that forbids the request, 0 if it is allowed."""
         person, rng = self.data["customers"][self.customer], self.rng
         email = person["email"] if rng.random() < 0.5 and not unknown else None
         zip_code = str(int(person["address"]["zip"]) - 7) if unknown else person["address"]["zip"]
-        goal = Goal(person["name"], zip_code, email, rng.choice(_GREETINGS), wishes, rng.randrange(6))
+        goal = CustomerGoal(person["name"], zip_code, email, rng.choice(_GREETINGS), wishes, rng.randrange(6))
         said = [("rule", str(rule))] if rule else list(statements)
-        return Task("", None if unknown else self.customer, self.data, () if rule else gold, said, goal)
+        return DeskTask("", None if unknown else self.customer, self.data, () if rule else gold, said, goal)
 
 
-def wish(request: str, facts: dict[str, str], call: ToolCall | None = None, **options: Any) -> Wish:
+def wish(request: str, details: dict[str, str], call: ToolCall | None = None, **options: Any) -> CustomerWish:
     """Return a wish for a change. The customer does not mind about amounts, which it does not know."""
     wanted = tuple(value for value in values(call) if not value.startswith("$")) if call else ()
-    return Wish(request, facts, [Want(call.name, wanted)] if call else (), **options)
+    return CustomerWish(request, details, [Want(call.name, wanted)] if call else (), **options)

@@ -55,12 +55,12 @@ class Want(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wish:
+class CustomerWish:
     """What the customer wants at one time.
 
     Args:
         request: one sentence or more that says it.
-        facts: answers to questions, by what is asked for: order, item, variant, reason, address, payment, shipping.
+        details: answers to questions, by what is asked for: order, item, variant, reason, address, payment, shipping.
         wants: the changes that it agrees to.
         after: when the customer comes to it: at the start, when the change before is proposed, which it replaces, or
             when asked for anything else.
@@ -68,14 +68,14 @@ class Wish:
     """
 
     request: str
-    facts: dict[str, str] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict)
     wants: Sequence[Want] = ()
     after: Literal["start", "proposal", "more"] = "start"
     said: str = ""
 
 
 @dataclass(frozen=True)
-class Goal:
+class CustomerGoal:
     """The hidden goal of a customer.
 
     Args:
@@ -90,7 +90,7 @@ class Goal:
     zip: str
     email: str | None
     opening: str | None
-    wishes: tuple[Wish, ...]
+    wishes: tuple[CustomerWish, ...]
     style: int = 0
 
 
@@ -104,7 +104,7 @@ class Mood:
 
 
 @dataclass(frozen=True)
-class Reply:
+class CustomerReply:
     """A message of the customer. ``agrees``: whether it says yes to the changes in the agent's message."""
 
     text: str
@@ -112,11 +112,11 @@ class Reply:
     agrees: bool = False
 
 
-def first_message(goal: Goal) -> Reply:
+def first_message(goal: CustomerGoal) -> CustomerReply:
     """Return how the customer begins."""
     if goal.opening is not None:
-        return Reply(goal.opening, Mood())
-    return Reply(goal.wishes[0].request, Mood(told=True))
+        return CustomerReply(goal.opening, Mood())
+    return CustomerReply(goal.wishes[0].request, Mood(told=True))
 
 
 def mentions(message: str, value: str) -> bool:
@@ -130,7 +130,7 @@ def mentions(message: str, value: str) -> bool:
     return re.search(pattern, message, re.IGNORECASE) is not None
 
 
-def answer(goal: Goal, mood: Mood, message: str) -> Reply:
+def answer(goal: CustomerGoal, mood: Mood, message: str) -> CustomerReply:
     """Return the reply of the customer to a message of the agent."""
     wish, text = goal.wishes[mood.wish], message.lower()
     later = goal.wishes[mood.wish + 1] if mood.wish + 1 < len(goal.wishes) else None
@@ -139,14 +139,13 @@ def answer(goal: Goal, mood: Mood, message: str) -> Reply:
         return _judged(goal, mood, wish, later, message, named)
     if _ELSE.search(text):
         if later is not None and later.after == "more":
-            return Reply(later.said, replace(mood, wish=mood.wish + 1, told=True))
-        return Reply(_DONE[goal.style % 3] if mood.told else wish.request, replace(mood, told=True))
+            return CustomerReply(later.said, replace(mood, wish=mood.wish + 1, told=True))
+        return CustomerReply(_DONE[goal.style % 3] if mood.told else wish.request, replace(mood, told=True))
     parts = []
     if _ASKS.search(text):
         if _IDENTITY.search(text):
             parts.append(_identity(goal, text))
-        about = _MAIL.sub("", text)
-        parts += [wish.facts[slot] for slot, pattern in _SLOTS.items() if slot in wish.facts and pattern.search(about)]
+        parts += [wish.details[slot] for slot in _asked(text) if slot in wish.details]
     if _HELP.search(text) or (not mood.told and not parts):
         parts.append(wish.request)
         mood = replace(mood, told=True)
@@ -155,19 +154,27 @@ def answer(goal: Goal, mood: Mood, message: str) -> Reply:
         mood = replace(mood, insisted=True)
     if not parts:
         parts = [f"I am not sure what you mean. {wish.request}" if "?" in text else _FINE[goal.style % 3]]
-    return Reply(" ".join(parts), mood)
+    return CustomerReply(" ".join(parts), mood)
 
 
-def _judged(goal: Goal, mood: Mood, wish: Wish, later: Wish | None, message: str, named: set[str]) -> Reply:
+def _judged(
+    goal: CustomerGoal, mood: Mood, wish: CustomerWish, later: CustomerWish | None, message: str, named: set[str]
+) -> CustomerReply:
     """Return the reply to a proposal."""
     known = {value for want in wish.wants for value in want.values}
     if not named <= known:
-        return Reply(f"No, that is not what I asked for. {wish.request}", replace(mood, told=True))
+        return CustomerReply(f"No, that is not what I asked for. {wish.request}", replace(mood, told=True))
     if not any(_covers(message, want) for want in wish.wants):
-        return Reply("I cannot say yes yet: please name all that you would change, with all values.", mood)
+        return CustomerReply("I cannot say yes yet: please name all that you would change, with all values.", mood)
     if later is not None and later.after == "proposal":
-        return Reply(later.said, replace(mood, wish=mood.wish + 1, told=True))
-    return Reply(_YES[goal.style % 3], mood, agrees=True)
+        return CustomerReply(later.said, replace(mood, wish=mood.wish + 1, told=True))
+    return CustomerReply(_YES[goal.style % 3], mood, agrees=True)
+
+
+def _asked(text: str) -> list[str]:
+    """Return what a message asks for."""
+    text = _MAIL.sub("", text)  # not the address of a street
+    return [slot for slot, pattern in _SLOTS.items() if pattern.search(text)]
 
 
 def _covers(message: str, want: Want) -> bool:
@@ -176,7 +183,7 @@ def _covers(message: str, want: Want) -> bool:
     return named is not None and all(mentions(message, value) for value in want.values)
 
 
-def _identity(goal: Goal, text: str) -> str:
+def _identity(goal: CustomerGoal, text: str) -> str:
     if goal.email is not None and (goal.style % 2 or "name" not in text):
         return f"My e-mail address is {goal.email}."
     forgot = "I do not remember my e-mail address. " if "mail" in text and goal.email is None else ""
