@@ -388,6 +388,12 @@ def test_the_customer_agrees_to_no_other_change_of_the_same_order():
     assert answer(goal, mood, f"I would pay back the fee of {want.values[0]}. Do you confirm?").agrees
 
 
+def test_a_customer_with_a_question_agrees_to_no_change():
+    goal = make_task(numbered("train", "total", 1)[0], "train").goal
+    reply = answer(goal, first_message(goal).mood, "I would cancel #W10000. Do you confirm?")
+    assert not reply.agrees and "do not want to change" in reply.text
+
+
 # ---- the environment
 
 

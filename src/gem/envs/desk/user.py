@@ -161,6 +161,8 @@ def _judged(
     goal: CustomerGoal, mood: Mood, wish: CustomerWish, later: CustomerWish | None, message: str, named: set[str]
 ) -> CustomerReply:
     """Return the reply to a proposal."""
+    if not wish.wants:
+        return CustomerReply(f"I do not want to change anything. {wish.request}", replace(mood, told=True))
     known = {value for want in wish.wants for value in want.values}
     if not named <= known:
         return CustomerReply(f"No, that is not what I asked for. {wish.request}", replace(mood, told=True))
