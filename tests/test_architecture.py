@@ -57,7 +57,7 @@ SUB_ROWS = {
     ],
     "vector": [
         ("slots", "stats"),
-        ("engine", "worker"),
+        ("engine", "orders", "worker"),
         ("base", "worker_engine"),
         ("sync", "thread", "async_", "process", "ray"),
         ("make",),

@@ -224,66 +224,6 @@ def test_a_slot_plays_the_episode_that_make_gives_for_its_id_and_seed(backend):
     assert played == [env.get_state()["state"] for env in alone]
 
 
-def rows_asked(rounds: int, **kwargs: Any) -> list[int]:
-    """Return the rows that the resets of a vector of 8 slots over 23 rows ask, in the order of the slots."""
-    data = [{"id": i, "question": f"{i}?", "answer": "yes"} for i in range(23)]
-    with make_vec("qa:Facts", **{"num_envs": 8, "dataset_name": "", "dataset": data, **kwargs}) as vec:
-        return [info["idx"] for _ in range(rounds) for info in vec.reset()[1]]
-
-
-@pytest.mark.parametrize("backend", ["sync", "process"])
-def test_the_slots_together_ask_each_row_once_per_epoch(backend):
-    asked = rows_asked(6, backend=backend)
-    assert sorted(asked[:23]) == sorted(asked[23:46]) == list(range(23)) and asked[:23] != asked[23:46]
-    assert asked == rows_asked(6) != rows_asked(6, seed=1)
-
-
-def test_an_epoch_is_the_same_when_autoreset_starts_the_episodes():
-    data = [{"id": i, "question": f"{i}?", "answer": "yes"} for i in range(23)]
-    with make_vec("qa:Facts", num_envs=8, dataset_name="", dataset=data) as vec:
-        asked = [info["idx"] for info in vec.reset()[1]]
-        for _ in range(5):
-            asked += [info["idx"] for info in vec.step(["<answer>yes</answer>"] * 8).infos_B]
-    assert asked == rows_asked(6)
-
-
-def test_unshuffled_slots_ask_the_rows_in_order():
-    assert rows_asked(3, shuffle=False) == [*range(23), 0]
-    assert rows_asked(1, shuffle=False, seed=20) == [20, 21, 22, 0, 1, 2, 3, 4]
-
-
-def test_a_group_of_slots_asks_the_same_row():
-    asked = rows_asked(6, group_size=4)
-    assert asked[::4] == asked[1::4] == asked[3::4] and len(set(asked)) == 12
-
-
-def test_slots_with_their_own_seeds_keep_their_own_order_unless_a_group_size_is_given():
-    own = [{"seed": 5}] * 8
-    assert rows_asked(1, vec_kwargs=own) == rows_asked(1, vec_kwargs=own)[:1] * 8
-    assert len(set(rows_asked(1, vec_kwargs=own, group_size=1))) == 8
-
-
-def test_a_seed_or_a_row_given_to_reset_bypasses_the_shared_order():
-    data = [{"id": i, "question": f"{i}?", "answer": "yes"} for i in range(23)]
-    alone = gem.make("qa:Facts", dataset_name="", dataset=data)
-    with make_vec("qa:Facts", num_envs=2, dataset_name="", dataset=data) as vec:
-        expected = [alone.reset(seed=1)[1]["idx"], alone.reset()[1]["idx"], alone.reset()[1]["idx"]]
-        asked = [vec.reset(seed=[1, 1])[1], vec.reset()[1], vec.reset()[1]]
-        assert [[info["idx"] for info in infos] for infos in asked] == [[row, row] for row in expected]
-        assert vec.reset(ids=[1], env1_kwargs={"idx": 7})[1][0]["idx"] == 7
-
-
-def test_a_restored_vector_continues_the_shared_order():
-    data = [{"id": i, "question": f"{i}?", "answer": "yes"} for i in range(23)]
-    with make_vec("qa:Facts", num_envs=8, dataset_name="", dataset=data) as vec:
-        vec.reset()
-        state = vec.get_state()
-        expected = [info["idx"] for info in vec.reset()[1]]
-        vec.reset(seed=3)
-        vec.set_state(state)
-        assert [info["idx"] for info in vec.reset()[1]] == expected
-
-
 @pytest.mark.parametrize("group_size", [0, True, 1.5])
 def test_a_group_size_is_an_integer_above_zero(group_size):
     with pytest.raises(BadValue, match=f"group_size must be an integer >= 1, got {group_size}"):

@@ -15,7 +15,7 @@ from typing import Any
 
 from fixture_envs import HANG, Walker
 
-from gem.core import Step
+from gem.core import EnvWrapper, Step
 from gem.errors import BadAction, BadValue
 
 
@@ -137,3 +137,24 @@ class Unbuildable(Walker):
         if how == "leave":
             raise SystemExit("leaving")
         os._exit(9)
+
+
+class Crashing(EnvWrapper):
+    """Raises an unexpected exception for the action "crash", and ends the process for "exit"."""
+
+    def step(self, action: Any) -> Any:
+        if action == "exit":
+            os._exit(7)
+        return super().step(action if action != "crash" else 1 / 0)
+
+
+class Awaiting(EnvWrapper):
+    """Runs a synchronous environment in coroutines."""
+
+    awaits = True
+
+    async def areset(self, seed: int | None = None, **kwargs: Any) -> Any:
+        return self.env.reset(seed=seed, **kwargs)
+
+    async def astep(self, action: Any) -> Any:
+        return self.env.step(action)

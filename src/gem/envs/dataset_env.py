@@ -2,9 +2,9 @@
 
 Order: the seed determines a random permutation of the rows. After all rows, a new permutation starts. With
 ``shuffle=False``, episode k of seed s is row (s + k) modulo the number of rows, so the first episodes of the seeds
-0, 1, 2, … cover every row once. The slots of a vector environment divide one order among them, so that together they
-ask each row once per epoch. ``reset(idx=…)`` selects a row by number. ``info["idx"]`` is the number of the row in the
-dataset.
+0, 1, 2, … cover every row once. The slots of a vector environment share one order: each reset asks the next row,
+so that together they ask each row once per epoch. ``reset(idx=…)`` selects a row by number. ``info["idx"]`` is the
+number of the row in the dataset.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ DATA = Path(__file__).parent / "data"
 
 
 class _SharedOrder(NamedTuple):
-    """A part of an order of rows that several environments divide among them; see DatasetEnv.share_order()."""
+    """An order of rows that several environments share; see DatasetEnv.share_order()."""
 
-    seed: int  # of the episodes, whose numbers are first, first + step, first + 2 * step, …
-    first: int
-    step: int
+    seed: int  # of the episodes
+    number: int  # distinguishes the orders of a vector environment
     group_size: int
     first_row: int  # where the order starts without shuffling
 
@@ -167,8 +166,6 @@ class DatasetEnv(Env, ABC):
         """
         if idx is not None:
             self._check(idx)
-        if seed is None:
-            self._skip_to_own_episode()
         super().reset(seed)
         position = self._next() if idx is None else idx
         self.idx, self.first_obs = self._open(position)
@@ -184,26 +181,26 @@ class DatasetEnv(Env, ABC):
         """
         self._asked, self.shuffle = numbers, shuffle
 
-    def share_order(self, seed: int, number: int, count: int, group_size: int = 1) -> None:
-        """Ask every count-th row of one order, so that count environments together ask each row once per epoch.
+    def share_order(self, seed: int, number: int = 0, group_size: int = 1) -> None:
+        """Ask the rows in an order that several environments share.
 
-        Holds until reset() is called with a seed. An episode depends only on the seed and its number in the order, not
-        on the environment that plays it.
+        An episode depends only on the seed and its number in the order, not on the environment that plays it. The
+        vector environment assigns the numbers, so that the environments together ask each row once per epoch. Holds
+        until reset() is called with a seed.
 
         Args:
             seed: the same in all of the environments.
-            number: number of this environment, from 0 to count - 1.
-            group_size: how often a row is asked, by neighbouring environments, before the next one.
+            number: number of the order, the same in all of the environments.
+            group_size: how many consecutive episodes ask the same row.
         """
         # A derived seed cannot be one that a caller passes to reset(), so it shows whether the order is in use.
-        self._shared = _SharedOrder(derive(seed, "shared order"), number, count, group_size, seed)
-        self._first_seed = None
+        self._shared = _SharedOrder(derive(seed, "shared order"), number, group_size, seed)
+        self._first_seed = self._shared.seed
 
-    def _skip_to_own_episode(self) -> None:
-        """Set the number of the episode so that the next one is in this environment's part of the shared order."""
-        if self._shared is not None and self._seed in (None, self._shared.seed):
-            before = self._shared.first - self._shared.step if self._seed is None else self._episode
-            self._seed, self._episode = self._shared.seed, before + self._shared.step - 1
+    @property
+    def shared_order(self) -> tuple[int, int] | None:
+        """The seed and the number of the order that this environment shares, or None; see share_order()."""
+        return None if self._shared is None else (self._shared.seed, self._shared.number)
 
     def instances(self) -> int | None:
         return None if isinstance(self.dataset, Stream) or self.dataset.generated else len(self.dataset)
@@ -256,8 +253,8 @@ class DatasetEnv(Env, ABC):
 
     def _next(self) -> int:
         seed, first, number = self._seed or 0, self._seed or 0, self._episode
-        if self._shared is not None and seed == self._shared.seed:
-            first, number = self._shared.first_row, number // self._shared.group_size
+        if (shared := self._order_in_use()) is not None:
+            first, number = shared.first_row, number // shared.group_size
         if isinstance(self.dataset, Stream):
             return first + number
         numbers = self._numbers()
@@ -267,8 +264,12 @@ class DatasetEnv(Env, ABC):
         return numbers[permuted(position, len(numbers), seed, epoch)]
 
     def _epoch(self) -> int:
-        group_size = 1 if self._shared is None else self._shared.group_size
+        shared = self._order_in_use()
+        group_size = 1 if shared is None else shared.group_size
         return 0 if isinstance(self.dataset, Stream) else self._episode // group_size // len(self._numbers())
+
+    def _order_in_use(self) -> _SharedOrder | None:
+        return self._shared if self._shared is not None and self._seed == self._shared.seed else None
 
     def _numbers(self) -> Sequence[int]:
         assert not isinstance(self.dataset, Stream)

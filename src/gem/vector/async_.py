@@ -30,6 +30,7 @@ from gem.vector.slots import (
     SlotOutcome,
     as_step,
     check_vector_options,
+    start_at,
 )
 from gem.vector.sync import InlineEngine
 from gem.vector.thread import ThreadEngine, ThreadPool, ThreadTask
@@ -186,7 +187,10 @@ class AwaitedEnv:
         self._answers.clear()
         slot, method, argument = task.call
         if method == "reset":
-            seed, kwargs = argument
+            seed, kwargs, *position = argument
+            if position:  # the group, which resets again to get the result, must not go back to the position
+                start_at(self, position[0])
+                task.call = SlotCall(slot, method, (seed, kwargs))
             return await self._fetch(lambda: self.awaited_env.areset(seed=seed, **kwargs))
         if not await self._fetch(lambda: self.awaited_env.astep(argument)):
             return False

@@ -19,7 +19,8 @@ from gem.core import Info, Step
 from gem.errors import BadAction, BadValue, EnvFailed, EpisodeOver
 from gem.seeding import check_seed
 from gem.vector.engine import Engine, wait_readable
-from gem.vector.slots import SlotCall, SlotOutcome
+from gem.vector.orders import SharedOrders
+from gem.vector.slots import SlotCall, SlotOutcome, step_into_next
 from gem.vector.stats import EnvStats, SlotStats
 
 Actions = Sequence[Any] | Mapping[int, Any]
@@ -90,6 +91,8 @@ class VectorEnv:
         self._pending: dict[int, str] = {}  # slot with a call that recv() has not returned → method of the call
         self._finished: dict[int, SlotOutcome] = {}  # pending slots whose calls have finished, in order of completion
         self._broken: set[int] = set()  # slots whose last outcome was EnvFailed
+        self._orders = SharedOrders(engine.metadata)
+        self._last_steps: dict[int, Step] = {}  # slot whose autoreset runs as a call of its own → last step
         self._closed = False
         self._ends_on_truncation = [i for i in range(self.num_envs) if engine.metadata[i].ends_on_truncation]
         self._stats = SlotStats(self.env_ids)
@@ -279,6 +282,7 @@ class VectorEnv:
             "slots": [outcome.value for outcome in outcomes],
             "over": list(self._over),
             **self._stats.get_state(),
+            **self._orders.get_state(),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -292,6 +296,7 @@ class VectorEnv:
         if len(state["slots"]) != self.num_envs:
             raise BadValue(f"the state has {len(state['slots'])} slots, this vector env has {self.num_envs}")
         self._ask([SlotCall(slot, "set_state", own) for slot, own in enumerate(state["slots"])])
+        self._orders.set_state(state)
         self._over = list(state["over"])
         self._broken.clear()
         self._stats.set_state(state)
@@ -337,13 +342,17 @@ class VectorEnv:
         return self.engine.is_inline
 
     def _can_step_all(self, actions: Actions) -> bool:
-        """Return whether step(actions) can use Engine.step_all(), which needs inline slots and one action per slot."""
+        """Return whether step(actions) can use Engine.step_all().
+
+        It needs inline slots, none with a shared order of rows, and one action per slot.
+        """
         return (
             self.is_inline
             and type(actions) is list
             and len(actions) == self.num_envs
             and not self._pending
             and not self._closed
+            and not self._orders
             and True not in self._over
         )
 
@@ -383,7 +392,7 @@ class VectorEnv:
 
     def _submit(self, calls: list[SlotCall]) -> None:
         self._pending.update((call.slot, call.method) for call in calls)
-        self.engine.submit(calls)
+        self.engine.submit(self._orders.assign(calls))
 
     def _await(self, slots: Sequence[int] | None, count: int = 0, timeout: float | None = None) -> None:
         """Wait until the calls of these slots have finished, or until timeout seconds have passed.
@@ -399,18 +408,47 @@ class VectorEnv:
         pending, finished = self._pending, self._finished
         while True:
             interrupted = False
+            autoresets = []
             for outcome in self.engine.collect():
                 interrupted |= outcome.interrupted
                 if outcome.slot in pending:
+                    if outcome.slot in self._orders:
+                        if self._must_autoreset(outcome):
+                            autoresets.append(SlotCall(outcome.slot, "reset", (None, {})))
+                            continue
+                        outcome = self._with_last_step(outcome)
                     finished[outcome.slot] = outcome
+            self.engine.submit(self._orders.assign(autoresets))
             if interrupted:
                 raise KeyboardInterrupt
+            if autoresets:  # an inline engine runs them in collect()
+                continue
             if len(finished) >= count if slots is None else all(slot in finished for slot in slots):
                 return
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return
             self.engine.wait(left)
+
+    def _must_autoreset(self, outcome: SlotOutcome) -> bool:
+        """Return whether a slot of a shared order has made the last step of an episode, and keep the step.
+
+        Such a slot does not reset itself, because the place of its next episode is assigned here.
+        """
+        slot, step = outcome.slot, outcome.value
+        over = isinstance(step, Step) and (step.terminated or step.truncated)
+        if over and self.autoreset is Autoreset.SAME_STEP:
+            self._last_steps[slot] = step
+            return True
+        return False
+
+    def _with_last_step(self, outcome: SlotOutcome) -> SlotOutcome:
+        """Return the outcome of a call on a slot of a shared order, after an autoreset together with the last step."""
+        slot, value, error, position, _ = outcome
+        if position is not None:
+            self._orders.restore(slot, position)
+        last_step = self._last_steps.pop(slot, None)
+        return outcome if last_step is None or error else outcome._replace(value=step_into_next(last_step, *value))
 
     def _take(self, slots: Sequence[int]) -> list[SlotOutcome]:
         """Remove and return the finished outcomes of these slots.

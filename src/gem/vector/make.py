@@ -64,8 +64,9 @@ def make_vec(
             processes. "ray": in actors of a Ray cluster. "async": inline, on a thread or in a process, depending on
             ``runs`` in the EnvSpec of each slot.
         autoreset: when a slot starts its next episode; see Autoreset.
-        timeout: seconds for one call of one environment, including autoreset. A call that exceeds the limit fails.
-            None sets no limit. Must be None for "sync".
+        timeout: seconds for one call of one environment, including autoreset (for a slot with a shared order of rows,
+            autoreset is a call of its own). A call that exceeds the limit fails. None sets no limit. Must be None for
+            "sync".
         on_failure: what to do if an environment hangs or raises an unexpected exception, or if its worker dies.
             "raise" raises EnvFailed. "restart" ends the episode as failed (reward NaN, truncated,
             ``info["failure"]``) and rebuilds the environment.
@@ -74,9 +75,9 @@ def make_vec(
         address: address of the Ray cluster. None finds a running cluster or starts a local one. Must be None for other
             backends.
         group_size: for environments over a dataset. Slots with the same id and arguments share one order of rows, so
-            that each row is asked once per epoch over all of them; with a group size G, G times by neighbouring slots.
-            None means 1, but then slots whose seed is in kwargs or vec_kwargs have their own orders. A slot leaves the
-            shared order when it is reset with a seed.
+            that each row is asked once per epoch over all of them; with a group size G, by G resets in a row. The rows
+            are assigned in the order of the resets. None means 1, but then slots whose seed is in kwargs or vec_kwargs
+            have their own orders. A slot leaves the shared order when it is reset with a seed.
         kwargs: constructor arguments for all environments. Arguments in vec_kwargs take precedence.
 
     Raises:
@@ -109,7 +110,7 @@ def build(
     spec: EnvSpec,
     kwargs: dict[str, Any],
     wrappers: tuple[Callable[[Any], Any], ...],
-    order: tuple[int, int, int, int] | None = None,
+    order: tuple[int, int, int] | None = None,
 ) -> Any:
     """Build the environment of one slot.
 
@@ -128,7 +129,7 @@ def build(
 
 def _shared_orders(
     slots: list[tuple[str, Mapping[str, Any]]], kwargs: Mapping[str, Any], seed: int | None, group_size: int | None
-) -> list[tuple[int, int, int, int] | None]:
+) -> list[tuple[int, int, int] | None]:
     """Return the arguments of share_order() for each slot, or None for slots that have their own order."""
     if group_size is not None and (type(group_size) is not int or group_size < 1):
         raise BadValue(f"group_size must be an integer >= 1, got {group_size!r}")
@@ -137,12 +138,12 @@ def _shared_orders(
         if group_size is not None or ("seed" not in own and "seed" not in kwargs):
             same = sorted((name, repr(value)) for name, value in own.items() if name != "seed")
             sharing.setdefault(repr((env_id, same)), []).append(slot)
-    orders: list[tuple[int, int, int, int] | None] = [None] * len(slots)
-    for members in sharing.values():
+    orders: list[tuple[int, int, int] | None] = [None] * len(slots)
+    for number, members in enumerate(sharing.values()):
         given = {**kwargs, **slots[members[0]][1]}.get("seed", None if seed is None else seed + members[0])
         first = fresh_seed() if given is None else check_seed(given)
-        for number, slot in enumerate(members):
-            orders[slot] = (first, number, len(members), group_size or 1)
+        for slot in members:
+            orders[slot] = (first, number, group_size or 1)
     return orders
 
 

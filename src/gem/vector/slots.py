@@ -38,7 +38,8 @@ class SlotCall(NamedTuple):
 
     Args:
         method: "step", "reset", "sample_random_action", "get_state" or "set_state".
-        argument: the action for "step", (seed, kwargs) for "reset", the state for "set_state", else None.
+        argument: the action for "step", the state for "set_state", (seed, kwargs) or (seed, kwargs, position of the new
+            episode) for "reset", else None.
     """
 
     slot: int
@@ -67,12 +68,18 @@ class SlotOutcome(NamedTuple):
 
 
 class SlotMetadata(NamedTuple):
-    """Constant properties of a slot's environment."""
+    """Constant properties of a slot's environment.
+
+    Args:
+        order: identifies the order of rows that the slot shares with others (see DatasetEnv.share_order). If it is not
+            None, only reset() starts an episode, because the vector environment assigns its place in the order.
+    """
 
     env_id: str | None
     shows_history: bool
     shows_prompt: bool
     ends_on_truncation: bool
+    order: tuple[int, int] | None = None
 
 
 class SlotGroup:
@@ -80,7 +87,8 @@ class SlotGroup:
 
     Args:
         factories: slot → callable that builds its environment.
-        same_step: whether step() resets the environment after the last step of an episode (Autoreset.SAME_STEP).
+        same_step: whether step() resets the environment after the last step of an episode (Autoreset.SAME_STEP), except
+            in slots that share an order of rows.
         on_failure: what to do if an environment hangs or raises an exception other than CallerError and InfraError.
             "raise" raises EnvFailed, and the slot must be reset before its next step. "restart" ends the episode as
             failed and rebuilds the environment; MAX_FAILURES failures in a row raise EnvFailed as with "raise".
@@ -101,10 +109,12 @@ class SlotGroup:
         except BaseException:
             self.close()
             raise
+        self._ordered = {slot for slot in self.envs if self.metadata(slot).order is not None}
 
     def metadata(self, slot: int) -> SlotMetadata:
         env = self.envs[slot]
-        return SlotMetadata(env.env_id, *(bool(getattr(env, name, False)) for name in SlotMetadata._fields[1:]))
+        flags = {name: bool(getattr(env, name, False)) for name in SlotMetadata._fields[1:-1]}
+        return SlotMetadata(env.env_id, **flags, order=getattr(getattr(env, "unwrapped", env), "shared_order", None))
 
     def perform(self, call: SlotCall) -> SlotOutcome:
         """Run a call. An Exception, SystemExit or KeyboardInterrupt is returned in the outcome.
@@ -158,10 +168,15 @@ class SlotGroup:
             raise _abandoned(slot)
         if self._failures:
             self._failures.pop(slot, None)
-        return self._start_next(slot, step) if self.same_step and (step.terminated or step.truncated) else step
+        return self._start_next(slot, step) if (step.terminated or step.truncated) and self._autoresets(slot) else step
 
-    def reset(self, slot: int, seed: int | None, kwargs: Mapping[str, Any]) -> tuple[Any, Info]:
+    def reset(
+        self, slot: int, seed: int | None, kwargs: Mapping[str, Any], position: Position | None = None
+    ) -> tuple[Any, Info]:
         """Reset one slot and return (observation, info).
+
+        Args:
+            position: of the episode to start. None starts the next episode of the slot, or the first one of the seed.
 
         If the environment raises InfraError, the info contains ``failure``, and the new episode ends as failed at its
         first step.
@@ -173,6 +188,8 @@ class SlotGroup:
         self._repair(slot)
         self._pending_failures.pop(slot, None)
         env = self.envs[slot]
+        if position is not None:
+            start_at(env, position)
         try:
             observation, info = _as_first(env.reset(seed=seed, **kwargs))
         except CallerError:
@@ -259,7 +276,7 @@ class SlotGroup:
 
         If so, the step is stored, so that abandon() can return the step even if the autoreset hangs.
         """
-        over = self.same_step and (step.terminated or step.truncated)
+        over = (step.terminated or step.truncated) and self._autoresets(slot)
         if over:
             self._last_steps[slot] = step
         return over
@@ -276,7 +293,10 @@ class SlotGroup:
     def _end_failed(self, slot: int, why: str) -> Step:
         """Return the last step of a failed episode. With same-step autoreset, the next episode is started."""
         step = failed_step(why)
-        return self._start_next(slot, step) if self.same_step else step
+        return self._start_next(slot, step) if self._autoresets(slot) else step
+
+    def _autoresets(self, slot: int) -> bool:
+        return self.same_step and slot not in self._ordered
 
     def _start_next(self, slot: int, step: Step) -> Step:
         """Reset the slot and return the last step with the new episode's first observation (same-step autoreset)."""
@@ -437,6 +457,11 @@ def _checked_info(info: Any, method: str) -> Info:
     if info is None or isinstance(info, Mapping):
         return dict(info or {})
     raise MalformedResult(f"{method} returned the info {short_repr(info, 80)}, which is not a dict")
+
+
+def start_at(env: Any, position: Position) -> None:
+    """Make the next reset() without a seed start the episode at a position."""
+    skip_to(env, position[0], position[1] - 1)
 
 
 def failed_step(why: str) -> Step:
