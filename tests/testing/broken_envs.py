@@ -706,6 +706,37 @@ class LeaksInItsRepr(Correct):
         return f"LeaksInItsRepr({getattr(self, 'state', None)})"
 
 
+class LeaksANumberInBase64(Correct):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(observation=f"{base64.b64encode(str(self.state.secret).encode()).decode()} {guess}")
+
+
+class LeaksInBase64InItsRepr(LeaksEncoded):
+    def encode(self, name):
+        return "a word"
+
+    def __repr__(self):
+        word = self.name() if hasattr(self, "state") else ""
+        return f"<game {base64.b64encode(word.encode()).decode()}>"
+
+
+class LeaksInBase64InItsText(LeaksInBase64InItsRepr):
+    __str__ = LeaksInBase64InItsRepr.__repr__
+    __repr__ = Correct.__repr__
+
+
+class LeaksInItsText(Correct):
+    def __str__(self):
+        return f"LeaksInItsText({getattr(self, 'state', None)})"
+
+
+class KeepsBase64(LeaksEncoded):
+    def encode(self, name):
+        self.hidden = {"word": [base64.b64encode(name.encode())]}
+        return "a word"
+
+
 class SecretsAreNotText(Correct):
     def secrets(self):
         return [self.state.secret]

@@ -15,7 +15,8 @@ often than chance explains:
 
 The last step is not searched: it may reveal the secrets, in the observation or under ``revealed`` in the info.
 
-The search is repeated in repr(env), and in the text read backwards, decoded or shifted by one: see VIEWS.
+The search is repeated in repr(env) and str(env), in the text read backwards, decoded or shifted by one, and in decoded
+texts of attributes, which may hold the secret in plain text only: see VIEWS.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from gem._internal.text import short_repr
@@ -40,14 +42,22 @@ CONFIRMATION_FACTOR = 4  # the number of episodes is multiplied by this for the 
 FIRST_SEED = 1_000  # the default seeds of the recorded rollouts, whose actions are used, are smaller
 MAX_ROLLOUTS, MAX_TURNS = 2, 30  # number of action lists played per episode, and maximum length of a list
 VIEWED_TURNS = 10  # only these are searched through VIEWS, to save time
+MAX_TEXTS, MAX_TEXT = 200, 2_000  # number and length of the texts in attributes that are searched
 UNRELATED_EPISODES = 10  # each episode is searched for the secrets of this many other episodes
 
 
 class Shown(NamedTuple):
-    """What an environment shows at one turn: the text of observation and info, and repr(env)."""
+    """What an environment shows at one turn.
+
+    Args:
+        text: of observation and info.
+        repr: repr(env) and str(env).
+        inside: repr(env), str(env) and the texts in its attributes, which may hold the secret, but not in disguise.
+    """
 
     text: str
-    repr: str
+    repr: str = ""
+    inside: str = ""
 
 
 View = Callable[[Shown], str]
@@ -97,12 +107,12 @@ def text_of_shown(shown: Shown) -> str:
     return shown.text
 
 
-def _decoded(pattern: re.Pattern[str], decode: Callable[[str], bytes]) -> View:
+def _decoded(pattern: re.Pattern[str], decode: Callable[[str], bytes], inside: bool = False) -> View:
     """Return a view of the parts of a text that match the pattern, decoded."""
 
     def view(shown: Shown) -> str:
         parts = []
-        for encoded in pattern.findall(shown.text):
+        for encoded in pattern.findall(shown.inside if inside else shown.text):
             with suppress(ValueError):  # not encoded, or not UTF-8
                 parts.append(decode(encoded).decode())
         return "\n".join(parts)
@@ -126,15 +136,23 @@ def _shifted(by: int) -> View:
     return view
 
 
+BASE64 = re.compile(r"[A-Za-z0-9+/_-]{4,}={0,2}|\b[A-Za-z0-9+/_-]{3}=|\b[A-Za-z0-9+/_-]{2}==")
+HEXADECIMAL = re.compile(r"\b(?:[0-9a-fA-F]{2}){2,}\b")
+
+
+def _from_base64(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), b"+/")
+
+
 # Other places and encodings in which an environment may show a secret.
 VIEWS: Mapping[str, View] = {
-    " in repr(env)": lambda shown: shown.repr,
+    " in repr(env) or str(env)": lambda shown: shown.repr,
     " backwards": lambda shown: shown.text[::-1],
     " with separators between the letters": lambda shown: re.sub(r"(?<=\b\w)[^\w\n]{1,3}(?=\w\b)", "", shown.text),
-    " in base64": _decoded(
-        re.compile(r"[A-Za-z0-9+/_-]{4,}={0,2}"), lambda text: base64.b64decode(text + "=" * (-len(text) % 4), b"+/")
-    ),
-    " in hexadecimal": _decoded(re.compile(r"\b(?:[0-9a-fA-F]{2}){2,}\b"), bytes.fromhex),
+    " in base64": _decoded(BASE64, _from_base64),
+    " in base64 in repr(env), str(env) or an attribute": _decoded(BASE64, _from_base64, inside=True),
+    " in hexadecimal": _decoded(HEXADECIMAL, bytes.fromhex),
+    " in hexadecimal in repr(env), str(env) or an attribute": _decoded(HEXADECIMAL, bytes.fromhex, inside=True),
     " shifted by one": _shifted(-1),
     " shifted by minus one": _shifted(1),
 }
@@ -174,7 +192,7 @@ def _estimate_leaks(
     episodes: Sequence[EpisodeText], scripts: Sequence[list[str]], view: View = text_of_shown
 ) -> LeakEstimate:
     own = [episode.through(view) for episode in episodes if episode.secret is not None]
-    seen = [[f"{action}\n{view(Shown(action, ''))}".casefold() for action in actions] for actions in scripts]
+    seen = [[f"{action}\n{view(Shown(action))}".casefold() for action in actions] for actions in scripts]
     leaks, searched, found = [], 0, 0
     for i, episode in enumerate(own):
         partner = own[(i + 1) % len(own)]
@@ -261,10 +279,36 @@ def _shown(harness: Harness, seed: int, actions: Sequence[str]) -> list[Shown]:
 
 
 def _look(env: TrackedEnv, observation: Any, info: Any) -> Shown:
-    code = f"repr({env.name})"
-    text = env.harness.call(code, repr, env.env)
-    env.harness.script.remove(code)
-    return Shown("\n".join(_leaves(plain((observation, info)))), text)
+    texts = []
+    for function in (repr, str):
+        code = f"{function.__name__}({env.name})"
+        texts.append(env.harness.call(code, function, env.env))
+        env.harness.script.remove(code)
+    own = "\n".join(dict.fromkeys(texts))
+    inside = own
+    if env.turn <= VIEWED_TURNS:
+        inside = "\n".join([own, *islice(_texts_in(vars(env.env.unwrapped)), MAX_TEXTS)])
+    return Shown("\n".join(_leaves(plain((observation, info)))), own, inside)
+
+
+def _texts_in(value: Any, depth: int = 3) -> Iterator[str]:
+    """Yield the short texts in containers of Python, and in dataclasses."""
+    if isinstance(value, bytes):
+        value = value[:MAX_TEXT].decode(errors="replace")
+    if isinstance(value, str):
+        if len(value) <= MAX_TEXT:
+            yield value
+    elif depth and len(items := _items(value)) <= MAX_TEXTS:
+        for item in items:
+            yield from _texts_in(item, depth - 1)
+
+
+def _items(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return value
+    return [getattr(value, field.name) for field in fields(value)] if is_dataclass(value) else ()
 
 
 def _leaves(value: Any) -> Iterator[str]:
