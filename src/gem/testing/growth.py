@@ -20,6 +20,7 @@ from typing import Any
 ROUNDS = 4  # the first fills caches
 MAX_REPETITIONS = 200  # of the episodes per round
 MIN_STEPS = 40  # shorter episodes do not show growth from step to step
+LONGEST, SLOWDOWN = 10, 4  # stop after LONGEST times the given seconds if a repetition takes SLOWDOWN times as long
 
 Rollout = tuple[int, Sequence[str]]  # (seed, actions)
 Series = dict[str, list[float]]  # name of a quantity → its value after each round, or after each quarter of an episode
@@ -31,16 +32,25 @@ def measure(build: Callable[[], Any], rollouts: Sequence[Rollout], seconds: floa
     Returns:
         "episodes" and "steps": a Series each, and the number of episodes per round and of steps per quarter, as
         "count". "seconds" is the processor time of one repetition or step. "steps" is None for a short rollout.
+        Only "stopped" if the episodes become so slow that the measurement would take too long: the seconds of the first
+        and of the last repetition, and the number of its episodes.
     """
     *rollouts, longest = rollouts
     with_env = build()
     tracemalloc.start()
     start = time.perf_counter()
     _play_once(build, with_env, rollouts)
-    repetitions = max(2, min(MAX_REPETITIONS, int(seconds / ROUNDS / (time.perf_counter() - start))))
+    first = time.perf_counter() - start
+    repetitions = max(2, min(MAX_REPETITIONS, int(seconds / ROUNDS / first)))
     episodes: Series = {}
     for _ in range(ROUNDS):
-        times = [_timed(lambda: _play_once(build, with_env, rollouts)) for _ in range(repetitions)]
+        times = []
+        for _ in range(repetitions):
+            begin = time.perf_counter()
+            times.append(_timed(lambda: _play_once(build, with_env, rollouts)))
+            now = time.perf_counter()
+            if now - start > LONGEST * seconds and now - begin > SLOWDOWN * first:
+                return {"stopped": [first, now - begin, len(rollouts)]}
         _append(episodes, times)
     with_env.close()
     steps = _measure_steps(build(), *longest)

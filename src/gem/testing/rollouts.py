@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from gem.core import StopReason
@@ -19,6 +20,8 @@ from gem.testing.target import literal
 ROLLOUT_TURNS = 100  # maximum length of a rollout; short, because most checks replay the rollouts
 LONG_ROLLOUT_TURNS = 2_000  # maximum length of a rollout that should reach the end of the episode
 ORACLE_ROLLOUTS = 3
+# Recording fails after SLOW_SECONDS if the last quarter of the steps takes SLOWDOWN times as long as the first.
+SLOW_SECONDS, SLOWDOWN, MIN_SLOWDOWN_S, MIN_STEPS = 5.0, 4.0, 0.01, 12
 # Actions for environments that cannot sample actions. Some games accept some of these actions.
 FALLBACK_ACTIONS = (r"\boxed{1}", r"\boxed{2}", r"\boxed{a}", r"\boxed{up}", r"\boxed{1 1}", "yes", r"\boxed{A B}", "")
 SCORE_STEPS = 8_000  # step budget of one estimate, so that environments with long episodes do not take minutes …
@@ -229,6 +232,7 @@ def _rollout(
     harness: Harness, seed: int, make_action_function: Callable[[TrackedEnv], ActionFunction], turns: int
 ) -> Rollout:
     actions: list[str] = []
+    times: list[float] = []
     harness.new_case()
     env = harness.build()
     try:
@@ -236,8 +240,26 @@ def _rollout(
         act = make_action_function(env)
         while not env.over and len(actions) < turns:
             actions.append(act(observation))
+            start = time.perf_counter()
             observation = env.step(actions[-1]).observation
+            times.append(time.perf_counter() - start)
+            _require_steady_time(times)
     except CheckFailed:
         harness.rollouts.append(Rollout(seed, tuple(actions)))
         raise
     return Rollout(seed, tuple(actions))
+
+
+def _require_steady_time(times: Sequence[float]) -> None:
+    """Raise CheckFailed if the steps have taken long and each quarter of them longer than the one before.
+
+    Without this, 2,000 steps that become slower and slower would take minutes in each of the checks.
+    """
+    quarter = len(times) // 4
+    if len(times) % 4 or len(times) < MIN_STEPS or sum(times) < SLOW_SECONDS:
+        return
+    medians = [statistics.median(times[i * quarter : (i + 1) * quarter]) for i in range(4)]
+    grows = all(earlier < later for earlier, later in pairwise(medians))
+    if grows and medians[-1] > SLOWDOWN * medians[0] and medians[-1] - medians[0] > MIN_SLOWDOWN_S:
+        numbers = ", ".join(f"{1e3 * value:.3g}" for value in medians)
+        raise CheckFailed(f"the steps take longer and longer: {numbers} ms, in the quarters of the first {len(times)}")
