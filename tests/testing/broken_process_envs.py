@@ -1,6 +1,7 @@
 """Versions of the correct game that change settings of the process, print, leave files, read the clock or grow."""
 
 import datetime
+import io
 import logging
 import os
 import signal
@@ -163,6 +164,11 @@ class Clock:
         cls.seconds += seconds
         time.process_time = lambda: cls.seconds
 
+    @classmethod
+    def pass_by(cls, seconds):
+        cls.spend(seconds)
+        time.perf_counter = lambda: cls.seconds
+
 
 class SlowsDown(Correct):
     resets = 0
@@ -203,3 +209,85 @@ class GrowsInTheEpisode(LongGame):
     def judge(self, action, guess):
         self.boards = [*getattr(self, "boards", []), " " * 50_000 + str(guess)] if self.state.turn > 1 else []
         return super().judge(action, guess)
+
+
+# replaced streams, standard error, folders, steps that become slow
+
+
+class ReplacesStdout(Correct):
+    def draw(self):
+        sys.stdout = io.StringIO()
+        return super().draw()
+
+
+class HidesWarnings(Correct):
+    def draw(self):
+        warnings.showwarning = lambda *args: None
+        return super().draw()
+
+
+class HidesWarningsOnce(Correct):
+    done = False
+
+    def __init__(self):
+        if not HidesWarningsOnce.done:
+            warnings.showwarning = lambda *args: None
+        HidesWarningsOnce.done = True
+
+
+class WritesToStderr(Correct):
+    def judge(self, action, guess):
+        sys.stderr.write(f"guessed {guess}\n")
+        return super().judge(action, guess)
+
+
+class WritesToTheErrorDescriptor(Correct):
+    def draw(self):
+        os.write(2, b"a new game\n")
+        return super().draw()
+
+
+class LogsAndWarns(Correct):
+    """No defect: the application decides what is shown of logs and warnings."""
+
+    def judge(self, action, guess):
+        logging.getLogger("broken").error("guessed %s", guess)
+        warnings.warn("a guess", stacklevel=1)
+        return super().judge(action, guess)
+
+
+class LeavesAFolder(Correct):
+    def draw(self):
+        tempfile.mkdtemp(prefix="broken_process_envs_")
+        return super().draw()
+
+
+class LeavesAFolderOnce(Correct):
+    folder = None
+
+    def __init__(self):
+        if LeavesAFolderOnce.folder is None:
+            LeavesAFolderOnce.folder = tempfile.mkdtemp(prefix="broken_process_envs_")
+
+
+class GetsSlower(LongGame):
+    """Each step takes longer than the one before."""
+
+    def __init__(self):
+        Clock.pass_by(0)
+
+    def judge(self, action, guess):
+        Clock.pass_by(1e-2 * self.state.turn)
+        return super().judge(action, guess)
+
+
+class EveryEpisodeGetsSlower(Correct):
+    resets = 0
+
+    def __init__(self):
+        Clock.pass_by(0)
+
+    def draw(self):
+        EveryEpisodeGetsSlower.resets += 1
+        Clock.pass_by(0.5 * EveryEpisodeGetsSlower.resets)
+        return super().draw()

@@ -132,12 +132,17 @@ def test_each_broken_env_fails_its_check_and_no_other(env, name):
         ("RepeatsItsFirstEpisode", "seed-diversity", "reset() without a seed gives the same episode 40 times in a row"),
         ("PaysLessThanDeclared", "reachable-maximum", "scores 0.9, below the declared maximum of 1"),
         ("LeaksInBase64", "secrets", "in base64"),
+        ("LeaksANumberInBase64", "secrets", "in base64"),
+        ("LeaksInBase64InItsRepr", "secrets", "in base64 in repr(env), str(env) or an attribute"),
+        ("LeaksInBase64InItsText", "secrets", "in base64 in repr(env), str(env) or an attribute"),
+        ("KeepsBase64", "secrets", "in base64 in repr(env), str(env) or an attribute"),
         ("LeaksInHexadecimal", "secrets", "in hexadecimal"),
         ("LeaksReversed", "secrets", "backwards"),
         ("LeaksSpaced", "secrets", "with separators between the letters"),
         ("LeaksShifted", "secrets", "shifted by one"),
         ("LeaksTheNextNumber", "secrets", "shifted by one"),
         ("LeaksInItsRepr", "secrets", "in repr(env)"),
+        ("LeaksInItsText", "secrets", "in repr(env) or str(env)"),
         ("ChangesTheFolder", "process-state", "the working directory"),
         ("ChangesTheFolderWhenClosed", "process-state", "env.close() changes the working directory"),
         ("SetsAVariable", "process-state", "environment variables (LAST_GUESS)"),
@@ -152,9 +157,16 @@ def test_each_broken_env_fails_its_check_and_no_other(env, name):
         ("ShortensNumpyText", "process-state", "numpy's print options (precision)"),
         ("IgnoresWarnings", "process-state", "warnings filters"),
         ("ConfiguresLogging", "process-state", "the root logger (level)"),
+        ("ReplacesStdout", "process-state", "env.reset(seed=0) changes sys.stdout"),
+        ("HidesWarnings", "process-state", "changes warnings.showwarning"),
+        ("HidesWarningsOnce", "process-state", "the first use of the environment changed warnings.showwarning"),
         ("Prints", "stdout", "prints 'guessed"),
         ("WritesToTheDescriptor", "stdout", "an episode in another process prints 'a new game"),
+        ("WritesToStderr", "stdout", "writes 'guessed"),
+        ("WritesToTheErrorDescriptor", "stdout", "an episode in another process writes 'a new game"),
         ("LeavesFiles", "files", "broken_process_envs_"),
+        ("LeavesAFolder", "files", "broken_process_envs_"),
+        ("LeavesAFolderOnce", "files", "broken_process_envs_"),
         ("WritesALog", "files", "broken_process_envs_log"),
         ("ShowsTheDate", "wall-clock", "info is"),
         ("ShowsTheTime", "wall-clock", "info is"),
@@ -189,6 +201,47 @@ def test_an_env_that_grows_fails_a_thorough_check(env, name, says, monkeypatch):
     results = run_checks((env_interface.protocol, *env_process.GROWTH), harness, case=harness.case)
     details = {result.name: result.detail for result in results if result.status == "failed"}
     assert name in details and says in details[name]
+
+
+@pytest.mark.filterwarnings("default")
+def test_logs_and_warnings_are_no_output():
+    report = check("LogsAndWarns")
+    assert report.ok, report.to_text(only_failed=True)
+
+
+def test_steps_that_get_slower_and_slower_fail_at_once(monkeypatch):
+    for name in ("process_time", "perf_counter"):
+        monkeypatch.setattr(time, name, getattr(time, name))  # the environment replaces them
+    start = broken_process.Clock.seconds
+    report = check("GetsSlower", thorough=True)
+    assert failed(report) == ["protocol"] and broken_process.Clock.seconds - start < 200
+    assert "the steps take longer and longer" in report["protocol"].detail
+    assert report["growth-seconds"].detail == "needs 'protocol' to pass first"
+
+
+def test_a_measurement_of_growth_stops_if_episodes_get_slower_and_slower(monkeypatch):
+    for name in ("process_time", "perf_counter"):
+        monkeypatch.setattr(time, name, getattr(time, name))
+    harness = Harness(env_target(spec_of("EveryEpisodeGetsSlower")), range(4), 20)
+    checks = (env_interface.protocol, *env_process.GROWTH)
+    results = {result.name: result for result in run_checks(checks, harness, case=harness.case)}
+    assert "the episodes take longer and longer" in results["growth-seconds"].detail
+    assert [name for name, result in results.items() if result.status == "failed"] == ["growth-seconds"]
+    assert results["growth-memory"].status == "unchecked"
+
+
+def test_another_process_that_fails_is_started_once(monkeypatch):
+    starts = []
+    real = env_construction.subprocess.run
+
+    def run(*args, **kwargs):
+        starts.append(args)
+        return real(*args, **{**kwargs, "timeout": 1e-3})
+
+    monkeypatch.setattr(env_construction.subprocess, "run", run)
+    report = check("Correct", thorough=True)
+    assert len(starts) == 2 and "timed out after 120 s" in report["other-process"].detail
+    assert "timed out" in report["growth-memory"].detail
 
 
 def test_every_check_can_fail():

@@ -99,19 +99,27 @@ def _require_no_effects(action: str, printed: str, connections: list[str]) -> No
         raise CheckFailed(f"{action} connects to {', '.join(connections)}")
 
 
-def probe(harness: Harness) -> Mapping[str, Any]:
-    """Run side_effects.main() in another process and return its findings, which are cached in the harness.
+def probe(harness: Harness, *, growth_seconds: float = 0) -> Mapping[str, Any]:
+    """Run side_effects.main() in another process and return its findings. Later calls return or raise the same.
+
+    Args:
+        growth_seconds: above 0, the process runs growth.measure() instead of replaying rollouts.
 
     Raises:
         Unchecked: the other process cannot build or play the environment.
     """
-    if harness.probe_findings is None:
-        harness.probe_findings = run_probe(harness)
-    return harness.probe_findings
+    if growth_seconds not in harness.probes:
+        try:
+            harness.probes[growth_seconds] = _run_probe(harness, growth_seconds)
+        except Unchecked as e:
+            harness.probes[growth_seconds] = e
+    findings = harness.probes[growth_seconds]
+    if isinstance(findings, Unchecked):
+        raise findings
+    return findings
 
 
-def run_probe(harness: Harness, *, growth_seconds: float = 0) -> Mapping[str, Any]:
-    """Run side_effects.main() in another process. ``growth_seconds`` > 0 runs growth.measure() instead of a replay."""
+def _run_probe(harness: Harness, growth_seconds: float) -> Mapping[str, Any]:
     target = harness.target
     if target.entry is None:
         raise Unchecked("another process cannot import it: it is defined in a function or in __main__")
@@ -132,7 +140,7 @@ def run_probe(harness: Harness, *, growth_seconds: float = 0) -> Mapping[str, An
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     try:
         process = subprocess.run(
-            [sys.executable, str(Path(side_effects.__file__))],
+            [sys.executable, "-W", "ignore", str(Path(side_effects.__file__))],
             input=pickle.dumps(job),
             capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": paths},

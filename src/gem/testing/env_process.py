@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 from gem._internal.text import short_repr
-from gem.testing.check import Check, CheckFailed, check
-from gem.testing.env_construction import probe, run_probe
+from gem.testing.check import Check, CheckFailed, Unchecked, check
+from gem.testing.env_construction import probe
 from gem.testing.harness import Harness
 from gem.testing.process_state import CLOCK_SHIFT, ProcessState, shifted_clock
 
 ROLLOUTS = 3  # number of recorded rollouts that are replayed
-CHANGED_BY_IMPORTS = ("environment variables", "warnings", "the root logger", "sys.path")  # by imports of libraries
+CHANGED_BY_IMPORTS = (
+    "environment variables",
+    "warnings filters",
+    "the root logger",
+    "sys.path",
+)  # by imports of libraries
 SECONDS_TO_CLEAN_UP = 2.0  # time that background processes have to remove their files after the end of the process
 
 GROWTH_SECONDS = 6.0
@@ -55,16 +61,41 @@ def process_state(harness: Harness) -> str | None:
     return None
 
 
-@check("stdout", "Playing writes nothing to standard output.", needs=("construction", "protocol"))
+@check(
+    "stdout",
+    "Playing writes nothing to standard output or standard error, apart from logs and warnings.",
+    needs=("construction", "protocol"),
+)
 def stdout(harness: Harness) -> str | None:
     def body(seed: int, actions: Sequence[str]) -> None:
-        with contextlib.redirect_stdout(io.StringIO()) as output:
-            _play(harness, seed, actions, lambda: _require_no_output(harness.script[-1], output.getvalue()))
+        with _captured_output() as (output, errors):
+            _play(
+                harness,
+                seed,
+                actions,
+                lambda: _require_no_output(harness.script[-1], output.getvalue(), errors.getvalue()),
+            )
 
     harness.for_each_rollout(body, harness.rollouts[:ROLLOUTS])
     if harness.target.entry is not None:
-        _require_no_output("an episode in another process", probe(harness)["output"])
+        findings = probe(harness)
+        _require_no_output("an episode in another process", findings["output"], findings["errors"])
     return None
+
+
+@contextlib.contextmanager
+def _captured_output() -> Iterator[tuple[io.StringIO, io.StringIO]]:
+    """Capture standard output and standard error, without the warnings and logs that no handler takes."""
+    last_resort, logging.lastResort = logging.lastResort, logging.NullHandler()
+    try:
+        with (
+            warnings.catch_warnings(record=True),
+            contextlib.redirect_stdout(io.StringIO()) as output,
+            contextlib.redirect_stderr(io.StringIO()) as errors,
+        ):
+            yield output, errors
+    finally:
+        logging.lastResort = last_resort
 
 
 @check(
@@ -121,15 +152,11 @@ def _play(harness: Harness, seed: int, actions: Sequence[str], after_each_call: 
     after_each_call()
 
 
-def _require_no_output(call: str, output: str) -> None:
+def _require_no_output(call: str, output: str, errors: str) -> None:
     if output:
         raise CheckFailed(f"{call} prints {short_repr(output)}")
-
-
-def _growth(harness: Harness) -> Mapping[str, Any]:
-    if harness.growth_findings is None:
-        harness.growth_findings = run_probe(harness, growth_seconds=GROWTH_SECONDS)
-    return harness.growth_findings
+    if errors:
+        raise CheckFailed(f"{call} writes {short_repr(errors)} to standard error")
 
 
 Requirement = Callable[[Sequence[float], int, str], "str | None"]  # (values, count, unit); raises CheckFailed
@@ -139,7 +166,13 @@ def _growth_check(what: str, quantity: str, require: Requirement) -> Check[Harne
     """Build a check of one quantity that growth.measure() returns."""
 
     def function(harness: Harness) -> str | None:
-        findings = _growth(harness)
+        findings = probe(harness, growth_seconds=GROWTH_SECONDS)
+        if stopped := findings.get("stopped"):
+            first, last, count = stopped
+            times = f"{first:.3g} s for {count} episodes at first, {last:.3g} s at last, when the measurement stopped"
+            if quantity == "seconds":
+                raise CheckFailed(f"the episodes take longer and longer: {times}")
+            raise Unchecked(f"the episodes take too long: {times}")
         note = require(findings["episodes"][quantity], findings["count"][0], "episodes")
         if findings["steps"] is not None:
             require(findings["steps"][quantity], findings["count"][1], "steps")

@@ -53,8 +53,8 @@ class Harness:
         passed, failed: names of the checks that have passed and that have failed.
         script: lines of Python that repeat the calls of the current case.
         process_state: the settings of the process before the first check.
-        probe_findings, growth_findings: what another process found when it replayed the rollouts, and when it measured
-            growth (see env_construction.run_probe); None until this process has run.
+        probes: what other processes found, or why they could not run, by the seconds for which they measured growth (0:
+            they replayed rollouts); see env_construction.probe.
     """
 
     def __init__(self, target: EnvTarget, seeds: Sequence[int], episodes: int) -> None:
@@ -67,8 +67,7 @@ class Harness:
         self.script: list[str] = []
         self.process_state = ProcessState()
         self.best_total = -math.inf
-        self.probe_findings: Mapping[str, Any] | None = None
-        self.growth_findings: Mapping[str, Any] | None = None
+        self.probes: dict[float, Mapping[str, Any] | Unchecked] = {}
         self._envs: list[TrackedEnv] = []
         self._snapshots: dict[int, bytes] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import decimal
+import functools
 import gc
 import locale
 import logging
@@ -58,6 +59,8 @@ def _settings() -> dict[str, Setting]:
         "environment variables": (lambda: dict(os.environ), _write_environment),
         "signal handlers": (_read_signal_handlers, _write_signal_handlers),
         "the recursion limit": (sys.getrecursionlimit, sys.setrecursionlimit),
+        **{f"sys.{name}": _attribute(sys, name) for name in ("stdin", "stdout", "stderr")},
+        "warnings.showwarning": _attribute(warnings, "showwarning"),
         "sys.path": (lambda: list(sys.path), lambda paths: sys.path.__setitem__(slice(None), paths)),
         "numpy's error state": (numpy.geterr, lambda state: numpy.seterr(**state)),
         "numpy's print options": (numpy.get_printoptions, lambda options: numpy.set_printoptions(**options)),
@@ -69,6 +72,10 @@ def _settings() -> dict[str, Setting]:
         "the default timeout of sockets": (socket.getdefaulttimeout, socket.setdefaulttimeout),
         "garbage collection": (gc.isenabled, lambda enabled: gc.enable() if enabled else gc.disable()),
     }
+
+
+def _attribute(module: ModuleType, name: str) -> Setting:
+    return functools.partial(getattr, module, name), functools.partial(setattr, module, name)
 
 
 def _write_environment(variables: dict[str, str]) -> None:

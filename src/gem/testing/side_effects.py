@@ -112,28 +112,38 @@ class ImportCost:
 
 def main() -> None:
     job = pickle.load(sys.stdin.buffer)
-    with _captured_descriptor(1) as (stdout, output):
+    with _captured_descriptor(1) as (stdout, output), _captured_descriptor(2) as (_, errors):
         if job["growth_seconds"]:
             growth = importlib.import_module("gem.testing.growth")
             build = functools.partial(_build, job)
             findings = growth.measure(build, job["rollouts"], job["growth_seconds"])
         else:
-            findings = {**_replay(job), "output": output()}
+            findings = {**_replay(job), "output": output(), "errors": errors()}
         stdout.write(json.dumps(findings))
 
 
 def _replay(job: dict[str, Any]) -> dict[str, Any]:
+    written = _record_written_paths()
     _, gem_cost = _measured(lambda: importlib.import_module("gem"))
     with observe_side_effects() as effects:
         env, env_cost = _measured(lambda: _build(job))
     plain_data = importlib.import_module("gem.testing.plain_data")  # imported late, so that the import is not measured
-    outputs, written = [], _record_written_paths()
+    logging = importlib.import_module("logging")
+    logging.lastResort = logging.NullHandler()  # type: ignore[attr-defined]  # logs that no handler takes are no output
+    # Imports write caches; but what the first construction writes to the temporary folder must not remain.
+    outputs, temporary = [], {path for path in written if path.startswith(tempfile.gettempdir() + os.sep)}
+    written.clear()
     for seed, actions in job["rollouts"]:
         outputs.append(_outputs(env, seed, actions, plain_data.canonical))
         env.close()
         env = _build(job)
     env.close()
-    findings = {"gem": vars(gem_cost), "env": vars(env_cost), "outputs": outputs, "written": sorted(written)}
+    findings = {
+        "gem": vars(gem_cost),
+        "env": vars(env_cost),
+        "outputs": outputs,
+        "written": sorted(written | temporary),
+    }
     return {**findings, "printed": effects.printed.getvalue(), "connections": effects.connections}
 
 
@@ -144,11 +154,15 @@ def _captured_descriptor(number: int) -> Iterator[tuple[TextIO, Callable[[], str
         os.dup2(file.fileno(), number)
 
         def text() -> str:
-            sys.stdout.flush()
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
             file.seek(0)
             return file.read().decode(errors="replace")
 
-        yield original, text
+        try:
+            yield original, text
+        finally:  # so that the parent sees the traceback of an error
+            os.dup2(original.fileno(), number)
 
 
 def _record_written_paths() -> set[str]:
