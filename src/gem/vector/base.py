@@ -418,7 +418,8 @@ class VectorEnv:
                             continue
                         outcome = self._with_last_step(outcome)
                     finished[outcome.slot] = outcome
-            self.engine.submit(self._orders.assign(autoresets))
+            if autoresets:
+                self.engine.submit(self._orders.assign(autoresets))
             if interrupted:
                 raise KeyboardInterrupt
             if autoresets:  # an inline engine runs them in collect()
