@@ -76,9 +76,9 @@ class StepwiseEpisode:
         Raises:
             CallerError: the environment refused the seed or the arguments.
         """
-        env_id, *shows = self._slots.metadata(0)
-        self._is_history, self._is_prompt = shows[:2]
-        self.trajectory = Trajectory(env_id, seed=seed, group_id=group_id, episode=episode)
+        env = self._slots.metadata(0)
+        self._is_history, self._is_prompt = env.shows_history, env.shows_prompt
+        self.trajectory = Trajectory(env.env_id, seed=seed, group_id=group_id, episode=episode)
         observation, info = self._slots.reset(0, seed, kwargs)
         self.over, self._active = False, ActiveEpisode(self.trajectory, observation, info)
         if "failure" in info:
