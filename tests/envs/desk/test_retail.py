@@ -272,6 +272,13 @@ def test_a_look_up_with_a_guessed_address_does_not_identify():
     assert "has not said" in env.step("Goodbye.").info["verifier"]
 
 
+def test_a_look_up_of_any_word_does_not_allow_a_refusal():
+    env, _ = begin("train", numbered("train", "unknown_customer", 1)[0])
+    for move in (IDENTIFY, written("find_customer_by_email", email=""), "I cannot do this: rule 1."):
+        env.step(move)
+    assert failed(env.step("Goodbye.")) == {"statements"}
+
+
 def test_a_yes_to_other_values_is_no_confirmation():
     number = numbered("train", "return_one", 1)[0]
 

@@ -170,11 +170,13 @@ class DeskEnv(Env):
         return result
 
     def _look_up(self, call: ToolCall, result: ToolResult) -> None:
-        said = "\n".join(self.state.said)
-        if not all(mentions(said, str(value).strip()) for value in call.arguments.values()):
+        said, goal = "\n".join(self.state.said), self.task().goal
+        given = [str(value).strip().lower() for value in call.arguments.values()]
+        if not all(mentions(said, value) for value in given):
             return self._break("authentication", f"{call.name} with values that the customer has not said")
         found = json.loads(result.text)["customer_id"] if result.ok else self.state.identified
-        self.state = replace(self.state, looked_up=True, identified=found)
+        tried = goal.email in given or goal.zip in given  # and not any word that the customer has said
+        self.state = replace(self.state, looked_up=self.state.looked_up or tried, identified=found)
 
     def _check_access(self, call: ToolCall) -> None:
         if self.state.identified is None:
