@@ -1,6 +1,6 @@
-"""An agent for desk:Retail that sees observations only, and wrong agents that each break one rule.
+"""An agent for desk:Retail that sees observations only.
 
-The agent knows the policy and how customers phrase their wishes, as a person would.
+It knows the policy and how customers phrase their wishes, as a person would.
 """
 
 from __future__ import annotations
