@@ -13,6 +13,7 @@ SRC = Path(__file__).parent.parent / "src"
 MODULES = {
     ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted((SRC / "gem").rglob("*.py"))
+    if "repositories" not in path.parts  # files of tasks
 }
 TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
 

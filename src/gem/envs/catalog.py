@@ -336,6 +336,13 @@ SPECS: list[EnvSpec] = [
         )
     ),
     _shipped(
+        "swe:Mini",
+        "swe.swe_env:MiniEnv",
+        "swe.swe_env:Oracle",
+        "Repair a fault in a small repository that an issue describes. Needs sandbox level ns and python3.",
+        runs="thread",
+    ),
+    _shipped(
         "web:Forms",
         "web.forms:FormsEnv",
         "web.forms:Oracle",

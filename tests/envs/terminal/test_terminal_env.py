@@ -125,7 +125,7 @@ def test_there_are_enough_templates():
 
 def test_a_missing_program_is_one_clear_line():
     with pytest.raises(SandboxError, match="terminal:Git needs no-such-program, which is not in") as caught:
-        require_programs("Git", ["bash", "no-such-program"])
+        require_programs("terminal:Git", ["bash", "no-such-program"])
     assert "\n" not in str(caught.value)
 
 

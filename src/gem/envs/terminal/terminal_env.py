@@ -22,7 +22,7 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from gem._internal.imports import resolve
 from gem.core import Env, Info, Step, StopReason, require_text
@@ -74,6 +74,8 @@ class TerminalEnv(Env):
         SandboxError: this machine cannot isolate a shell, or lacks a program; the message says what is missing.
     """
 
+    kind: ClassVar[str] = "terminal"  # first part of the id
+    families: ClassVar[Mapping[str, str]] = FAMILIES
     state: State
 
     def __init__(
@@ -86,8 +88,9 @@ class TerminalEnv(Env):
         max_failures: int | None = None,
         limits: Limits | None = None,
     ) -> None:
-        if family not in FAMILIES:
-            raise BadValue(f"no family {family!r}{did_you_mean(family, FAMILIES)}  (available: {', '.join(FAMILIES)})")
+        if family not in self.families:
+            known = ", ".join(self.families)
+            raise BadValue(f"no family {family!r}{did_you_mean(family, self.families)}  (available: {known})")
         if not 1 <= level <= MAX_LEVEL:
             raise BadValue(f"level must be from 1 to {MAX_LEVEL}, got {level}")
         if max_turns < 1:
@@ -97,11 +100,11 @@ class TerminalEnv(Env):
         self.family, self.level, self.max_turns, self.timeout = family, level, max_turns, timeout
         self.max_failures = max_failures
         self.limits = limits or Limits(wall_s=timeout, cpu_s=timeout, output_bytes=8_000)
-        self.templates: tuple[Template, ...] = resolve(f"{FAMILIES[family]}:TEMPLATES")
+        self.templates: tuple[Template, ...] = resolve(f"{self.families[family]}:TEMPLATES")
         self._live: Machine | None = None
         self._saved: Mapping[str, Any] | None = None
         require_machines(_sandbox().level)
-        require_programs(family, resolve(f"{FAMILIES[family]}:PROGRAMS"))
+        require_programs(f"{self.kind}:{family}", resolve(f"{self.families[family]}:PROGRAMS"))
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
         super().reset(seed)
@@ -220,11 +223,11 @@ class Oracle:
         return f"<bash>{solution[turn]}</bash>" if turn < len(solution) else "<finish>"
 
 
-def require_programs(family: str, programs: Iterable[str]) -> None:
-    """Raise SandboxError, with one line, if a machine would lack programs that the tasks of a family need."""
+def require_programs(env_id: str, programs: Iterable[str]) -> None:
+    """Raise SandboxError, with one line, if a machine would lack programs that the tasks of an id need."""
     if missing := [name for name in programs if shutil.which(name, path=SHELL_PATH) is None]:
         raise SandboxError(
-            f"terminal:{family} needs {', '.join(missing)}, which is not in {SHELL_PATH}; install it with the package "
+            f"{env_id} needs {', '.join(missing)}, which is not in {SHELL_PATH}; install it with the package "
             "manager of the system"
         )
 

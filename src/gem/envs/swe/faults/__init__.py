@@ -1,0 +1,1 @@
+"""Faults written by hand, one module per repository."""
