@@ -33,8 +33,8 @@ test-exchange: $(VENV)/.dev  ## test the exports and imports of gem eval with in
 	PIP_CONSTRAINT= build/exchange/bin/python -m pip install --quiet --disable-pip-version-check inspect-ai==0.3.285 verifiers==0.4.0
 	$(bin)/pytest -rs tests/evaluate/test_exchange.py
 
-test-terminal: $(VENV)/.dev  ## every reward hack, 100 seeds per template and all wrong solutions of the terminal tasks
-	$(bin)/pytest -n 2 -m exhaustive tests/envs/terminal
+test-terminal: $(VENV)/.dev  ## every reward hack, 100 seeds per template, all wrong solutions of the terminal tasks, all faults of swe:Mini
+	$(bin)/pytest -n 2 -m exhaustive tests/envs/terminal tests/envs/swe
 
 attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, in two settings
 	$(bin)/pytest -m attack

@@ -1,5 +1,6 @@
 """swe:Mini: repairs score 1; broken repositories, edited tests and forged results score 0."""
 
+import pickle
 import random
 import shutil
 
@@ -58,11 +59,11 @@ def test_there_are_enough_faults():
 @names
 def test_every_fault_fits_its_repository_and_differs_from_the_others(name):
     repository = load(name)
-    faults = [*written_faults(name), *repository.mutations]
-    broken = [tuple(repository.broken(fault.edits).values()) for fault in faults]
-    assert len(set(broken)) == len(faults)
+    changes = [fault.edits for fault in written_faults(name)] + [(mutation.edit,) for mutation in repository.mutations]
+    broken = [tuple(repository.broken(edits).values()) for edits in changes]
+    assert len(set(broken)) == len(changes)
     assert tuple(repository.files.values()) not in broken
-    for files in map(repository.broken, (fault.edits for fault in faults)):
+    for files in map(repository.broken, changes):
         for path, text in files.items():
             if text != repository.files[path]:
                 compile(text, path, "exec")
@@ -121,14 +122,15 @@ def test_a_reproduction_has_the_imports_and_helpers_that_it_needs():
 @names
 def test_a_repair_scores_1_and_the_broken_repository_0(machines, name):
     check_scores(name, written_faults(name)[:1])
-    check_scores(name, load(name).mutations[:1])
+    check_scores(name, [load(name).fault(load(name).mutations[0])])
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["written", "mutations"])
 @names
 def test_every_repair_scores_1_and_every_broken_repository_0(machines, name, kind):
-    for fault in written_faults(name) if kind == "written" else load(name).mutations:
+    made = map(load(name).fault, load(name).mutations)
+    for fault in written_faults(name) if kind == "written" else made:
         check_scores(name, [fault])
 
 
@@ -191,7 +193,8 @@ def test_an_episode_starts_with_the_repository(machines):
         assert env.step("<bash>cd repo && ls</bash>").observation == (
             f"<bash_output>\nREADME.md\n{name}\ntests\n</bash_output>\nexit status 0"
         )
-        with env.spawn(same_state=True) as fork:
-            assert name in fork.step("<bash>pwd; ls</bash>").observation
+        for copied in (env.spawn(same_state=True), pickle.loads(pickle.dumps(env))):
+            with copied:
+                assert name in copied.step("<bash>pwd; ls</bash>").observation
         step = env.step("<finish>")
         assert step.reward == 0.0 and "the hidden tests" in step.info["verifier"]

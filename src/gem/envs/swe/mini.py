@@ -14,7 +14,7 @@ from pathlib import Path
 from gem._internal.imports import resolve
 from gem.envs.swe import driver
 from gem.envs.swe.repository import NAMES, Edit, Fault, Repository, load
-from gem.envs.terminal.task import HiddenCheck, Template, TerminalTask
+from gem.envs.terminal.task import HiddenCheck, TerminalTask
 
 PROGRAMS = ("python3",)
 _SHELL = ("/bin/sh", "-c")
@@ -30,7 +30,7 @@ def written_faults(name: str) -> tuple[Fault, ...]:
 def pick_faults(repository: Repository, rng: random.Random, level: int) -> list[Fault]:
     """Return the faults of a task: one that a program made at level 1, else one or two that were written by hand."""
     if level == 1:
-        return [rng.choice(repository.mutations)]
+        return [repository.fault(rng.choice(repository.mutations))]
     written = written_faults(repository.name)
     while True:
         picked = rng.sample(written, level - 1)
@@ -116,13 +116,15 @@ def near_misses(repository: Repository) -> tuple[str, ...]:
     )
 
 
-def _template(name: str) -> Template:
-    def template(rng: random.Random, level: int) -> TerminalTask:
-        repository = load(name)
+class RepositoryTemplate:
+    """Tasks of one repository. Unlike a nested function, it can be pickled with the environment."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, rng: random.Random, level: int) -> TerminalTask:
+        repository = load(self.__name__)
         return make_task(repository, pick_faults(repository, rng, level))
 
-    template.__name__ = name
-    return template
 
-
-TEMPLATES = tuple(_template(name) for name in NAMES)
+TEMPLATES = tuple(RepositoryTemplate(name) for name in NAMES)

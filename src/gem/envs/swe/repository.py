@@ -42,6 +42,15 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Mutation:
+    """A fault made by a program, a probe that it changes, and the result of this probe with the fault."""
+
+    edit: Edit
+    probe: str
+    found: str
+
+
+@dataclass(frozen=True)
 class Repository:
     """A repository without a fault.
 
@@ -57,7 +66,7 @@ class Repository:
     files: Mapping[str, str]
     probes: str
     expected: Mapping[str, str]
-    mutations: tuple[Fault, ...]
+    mutations: tuple[Mutation, ...]
 
     def broken(self, edits: Iterable[Edit]) -> dict[str, str]:
         """Return the files with a fault. Raises ValueError if an edit does not fit."""
@@ -69,6 +78,16 @@ class Repository:
             files[edit.path] = changed
         return files
 
+    def fault(self, mutation: Mutation) -> Fault:
+        """Return a fault whose issue is a script, what it should print, and what it prints now."""
+        probe = mutation.probe
+        source = f"{reproduction(self.probes, probe)}\n\nprint({probe.removeprefix('probe_')}())\n"
+        issue = (
+            f"A script of mine that uses {self.name} gives another result than before.\n\n{indent(source, '    ')}\n"
+            f"It should {_outcome(self.expected[probe])}\n\nNow it {_outcome(mutation.found, 's')}"
+        )
+        return Fault(issue, (mutation.edit,))
+
 
 @cache
 def load(name: str) -> Repository:
@@ -77,10 +96,8 @@ def load(name: str) -> Repository:
     paths = [folder / "README.md", *sorted(folder.glob(f"{name}/*.py")), *sorted(folder.glob("tests/*.py"))]
     probes = _text(folder / "hidden" / "probes.py")
     expected = _data(folder / "hidden" / "expected.json", "results")
-    mutations = tuple(
-        Fault(_report(name, probes, row["probe"], expected[row["probe"]], row["found"]), (Edit(*row["edit"]),))
-        for row in _data(folder / "hidden" / "mutations.json", "faults")
-    )
+    rows = _data(folder / "hidden" / "mutations.json", "faults")
+    mutations = tuple(Mutation(Edit(*row["edit"]), row["probe"], row["found"]) for row in rows)
     files = {path.relative_to(folder).as_posix(): _text(path) for path in paths}
     return Repository(name, files, probes, expected, mutations)
 
@@ -96,15 +113,6 @@ def _text(path: Path) -> str:
 def _data(path: Path, name: str) -> Any:
     """Return one value of a JSON file; an empty one if the file has yet to be made."""
     return json.loads(path.read_text(encoding="utf-8"))[name] if path.exists() else {}
-
-
-def _report(name: str, probes: str, probe: str, expected: str, found: str) -> str:
-    """Return the issue of a fault made by a program: a script, what it printed before, and what it prints now."""
-    source = f"{reproduction(probes, probe)}\n\nprint({probe.removeprefix('probe_')}())\n"
-    return (
-        f"A script of mine that uses {name} gives another result than before.\n\n{indent(source, '    ')}\n"
-        f"It should {_outcome(expected)}\n\nNow it {_outcome(found, 's')}"
-    )
 
 
 def _outcome(result: str, ending: str = "") -> str:
