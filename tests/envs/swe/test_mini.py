@@ -122,14 +122,14 @@ def test_a_reproduction_has_the_imports_and_helpers_that_it_needs():
 @names
 def test_a_repair_scores_1_and_the_broken_repository_0(machines, name):
     check_scores(name, written_faults(name)[:1])
-    check_scores(name, [load(name).fault(load(name).mutations[0])])
+    check_scores(name, [load(name).defect(load(name).mutations[0])])
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["written", "mutations"])
 @names
 def test_every_repair_scores_1_and_every_broken_repository_0(machines, name, kind):
-    made = map(load(name).fault, load(name).mutations)
+    made = map(load(name).defect, load(name).mutations)
     for fault in written_faults(name) if kind == "written" else made:
         check_scores(name, [fault])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gem._internal.imports import resolve
 from gem.envs.swe import driver
-from gem.envs.swe.repository import NAMES, Edit, Fault, Repository, load
+from gem.envs.swe.repository import NAMES, Defect, Edit, Repository, load
 from gem.envs.terminal.task import HiddenCheck, TerminalTask
 
 PROGRAMS = ("python3",)
@@ -21,16 +21,16 @@ _SHELL = ("/bin/sh", "-c")
 _DRIVER = Path(driver.__file__)
 
 
-def written_faults(name: str) -> tuple[Fault, ...]:
+def written_faults(name: str) -> tuple[Defect, ...]:
     """Return the faults of a repository that were written by hand."""
-    found: tuple[Fault, ...] = resolve(f"gem.envs.swe.faults.{name}:FAULTS")
+    found: tuple[Defect, ...] = resolve(f"gem.envs.swe.faults.{name}:FAULTS")
     return found
 
 
-def pick_faults(repository: Repository, rng: random.Random, level: int) -> list[Fault]:
+def pick_faults(repository: Repository, rng: random.Random, level: int) -> list[Defect]:
     """Return the faults of a task: one that a program made at level 1, else one or two that were written by hand."""
     if level == 1:
-        return [repository.fault(rng.choice(repository.mutations))]
+        return [repository.defect(rng.choice(repository.mutations))]
     written = written_faults(repository.name)
     while True:
         picked = rng.sample(written, level - 1)
@@ -41,7 +41,7 @@ def pick_faults(repository: Repository, rng: random.Random, level: int) -> list[
         return picked
 
 
-def make_task(repository: Repository, faults: Sequence[Fault]) -> TerminalTask:
+def make_task(repository: Repository, faults: Sequence[Defect]) -> TerminalTask:
     """Return the task to repair these faults."""
     name = repository.name
     edits = [edit for fault in faults for edit in fault.edits]

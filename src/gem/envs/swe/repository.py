@@ -34,7 +34,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Fault:
+class Defect:
     """A fault of a repository. The issue describes what a user sees, not where the fault is."""
 
     issue: str
@@ -78,7 +78,7 @@ class Repository:
             files[edit.path] = changed
         return files
 
-    def fault(self, mutation: Mutation) -> Fault:
+    def defect(self, mutation: Mutation) -> Defect:
         """Return a fault whose issue is a script, what it should print, and what it prints now."""
         probe = mutation.probe
         source = f"{reproduction(self.probes, probe)}\n\nprint({probe.removeprefix('probe_')}())\n"
@@ -86,7 +86,7 @@ class Repository:
             f"A script of mine that uses {self.name} gives another result than before.\n\n{indent(source, '    ')}\n"
             f"It should {_outcome(self.expected[probe])}\n\nNow it {_outcome(mutation.found, 's')}"
         )
-        return Fault(issue, (mutation.edit,))
+        return Defect(issue, (mutation.edit,))
 
 
 @cache

@@ -3,12 +3,12 @@
 Canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
 """
 
-from gem.envs.swe.repository import Edit, Fault
+from gem.envs.swe.repository import Defect, Edit
 
 TOKENS, NODES, PARSER = "calc/tokens.py", "calc/nodes.py", "calc/parser.py"
 VALUES, ALGEBRA = "calc/values.py", "calc/algebra.py"
 FAULTS = (
-    Fault(
+    Defect(
         "A minus before a power is taken to the power as well: -2 ^ 2 gives 4 instead of -4. With parentheses "
         "everything is as it should be.",
         (
@@ -19,7 +19,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Towers of powers have changed: 2 ^ 3 ^ 2 gives 64. The documentation says that ^ is right-associative.",
         (
             Edit(
@@ -29,7 +29,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The text of an expression loses parentheses that it needs: a - (b - c) becomes a - b - c, and a / (b * c) "
         "becomes a / b * c.",
         (
@@ -40,12 +40,12 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The condition of a choice is written without its parentheses when it is a choice itself: (a ? b : c) ? d : e "
         "becomes a ? b : c ? d : e, which means something else.",
         (Edit(NODES, "{_inside(condition, 1)} ? {yes} : {no}", "{condition} ? {yes} : {no}"),),
     ),
-    Fault(
+    Defect(
         "or(0, 7) gives 7 and and(1, 2) gives 2. Both should give 1; they only ever gave 1 or 0.",
         (
             Edit(
@@ -56,7 +56,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "x > 0 ? 1 / x : 0 fails for x = 0, because of a division by zero. The side that is not chosen should not be "
         "computed.",
         (
@@ -68,7 +68,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "I cannot call a variable e or pi any more: whatever value I give them, the constants are used.",
         (
             Edit(
@@ -80,7 +80,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Large integers become inexact when they are divided, even where the division has no rest, and results like "
         "6 / 3 are shown with a point. They used to stay integers.",
         (
@@ -93,7 +93,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Rounding of negative numbers is not symmetric: round(2.5) is 3, but round(-2.5) is -2. It should be -3.",
         (
             Edit(
@@ -104,7 +104,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A program of ours crashed with a plain ValueError of the module math for sqrt(-1). It catches "
         "EvaluationError, "
         "as documented. ln(0) is the same.",
@@ -117,12 +117,12 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         'In a list of 150 terms, one added to the next, parsing fails with "nested too deeply", although there is not '
         "a single parenthesis.",
         (Edit(PARSER, "        self.depth -= 1\n        return left\n", "        return left\n"),),
     ),
-    Fault(
+    Defect(
         "A comment in the middle of an expression with several lines swallows the lines that follow.",
         (
             Edit(
@@ -132,7 +132,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Replacing x by y + 1 and y by 2 at the same time gives 3 where x was. The new y should stay, as all are "
         "replaced at once.",
         (
@@ -145,7 +145,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Simplifying x - -y gives x - y, and x + -y gives x + y. Signs are lost.",
         (
             Edit(
@@ -160,7 +160,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The derivative of a quotient has the wrong sign if the variable is in the divisor: 1 / x gives 1 / x ^ 2.",
         (
             Edit(
@@ -170,7 +170,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Derivatives of exp(2 * x), ln(x ^ 2) or (2 * x) ^ 2 lack a factor. For exp(x) and x ^ 2 they are right.",
         (
             Edit(ALGEBRA, 'return Operation("*", outer, _derived(inner, name))', "return outer"),

@@ -3,11 +3,11 @@
 Canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
 """
 
-from gem.envs.swe.repository import Edit, Fault
+from gem.envs.swe.repository import Defect, Edit
 
 RECORDS, LOG, STORE = "kvlog/records.py", "kvlog/log.py", "kvlog/store.py"
 FAULTS = (
-    Fault(
+    Defect(
         "After deleting a key and setting it again, its version is 1. It should go on from the last version, so that "
         "nobody mistakes the new value for an old one.",
         (
@@ -23,7 +23,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Windows paths do not survive closing and opening the store: a value with a backslash followed by an n comes "
         "back with a line break.",
         (
@@ -36,7 +36,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A value with a carriage return at its end makes the log unreadable: after opening, the store says that the "
         "log is damaged, or the value is gone.",
         (
@@ -49,12 +49,12 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "If an inner transaction fails and I catch the exception in the outer one, the store looks right, but after "
         "opening it again the changes of the inner one are there.",
         (Edit(STORE, "            del self.pending[self.marks.pop() :]\n", "            self.marks.pop()\n"),),
     ),
-    Fault(
+    Defect(
         "Transactions are written too early: the changes of an inner transaction are in the log even if the outer one "
         "fails afterwards, and they are back after opening.",
         (
@@ -67,7 +67,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A transaction that failed leaves traces: the values are as before, but the next set of a key gives a version "
         "that is too high.",
         (
@@ -83,7 +83,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A value expires one moment too late. If I set it for five seconds at time 100, it should be gone at 105, but "
         "it is still there exactly then.",
         (
@@ -96,7 +96,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Counters that should expire live for ever once something is added to them.",
         (
             Edit(
@@ -107,7 +107,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Moving a value to another name loses its time of expiry, and if the program is killed in between, the value "
         "can be there under both names. It used to be one transaction.",
         (
@@ -120,7 +120,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Renaming a key to itself deletes it.",
         (
             Edit(
@@ -130,7 +130,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "After a crash in the middle of a transaction the first half of it is there when the store is opened. It "
         "should be all or nothing.",
         (
@@ -142,7 +142,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "After a crash that leaves half a line at the end of the log, everything works until the next change. When the "
         "store is opened after that, the log is damaged.",
         (
@@ -153,12 +153,12 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A log with letters like ü or Japanese text is cut too short on opening if its last line is damaged: the line "
         "before is lost as well.",
         (Edit(LOG, '            position += len(line.encode("utf-8"))\n', "            position += len(line)\n"),),
     ),
-    Fault(
+    Defect(
         "A damaged line in the middle of the log goes unnoticed: the store opens, and everything after the damaged "
         "line has silently gone. It used to raise DamagedLog.",
         (
@@ -169,7 +169,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The log is rewritten after every change once it has been long. With compact_after=3 and a single "
         "key it should "
         "be rewritten at every fourth change or so.",
@@ -183,11 +183,11 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Values that have expired come back in the log: after compact() they still take space, in memory too.",
         (Edit(STORE, "        live = self.keys()\n", "        live = sorted(self.entries)\n"),),
     ),
-    Fault(
+    Defect(
         "Reading keys page by page repeats keys: I pass the last key of a page as start for the next page, and it is "
         "there again as the first one.",
         (

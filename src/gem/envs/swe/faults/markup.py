@@ -3,12 +3,12 @@
 Canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
 """
 
-from gem.envs.swe.repository import Edit, Fault
+from gem.envs.swe.repository import Defect, Edit
 
 BLOCKS, INLINE, HTML = "markup/blocks.py", "markup/inline.py", "markup/html.py"
 OUTLINE, PLAIN = "markup/outline.py", "markup/plain.py"
 FAULTS = (
-    Fault(
+    Defect(
         'A heading like "# C#" loses the sign at its end. Only closing marks after a space should go.',
         (
             Edit(
@@ -19,7 +19,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A sentence that happens to have a year with a point at the start of its second line, like "
         '"in\\n1999. Then", is '
         "split into a paragraph and a numbered list.",
@@ -29,7 +29,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A fence without an end, and everything after it, vanishes in the output. It should go to the end of the text.",
         (
             Edit(
@@ -40,7 +40,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Lists with an empty line between their items become several lists. Numbered ones start anew with each item.",
         (
             Edit(
@@ -51,11 +51,11 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The second paragraph of a list item ends the list, if an empty line comes before it, although it is indented.",
         (Edit(BLOCKS, "            if not line and not _goes_on(lines, index):\n", "            if not line:\n"),),
     ),
-    Fault(
+    Defect(
         "Code inside of numbered items has lost a space of its indentation, or has one too many: what is removed "
         'should be as wide as the marker, and what is below "1. " has three spaces.',
         (
@@ -66,7 +66,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Rows of a table with fewer cells than there are columns shift the layout of our pages: the row is too short. "
         "Rows with too many cells are wider than the table.",
         (
@@ -83,7 +83,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A bar in a cell cannot be written any more: \\| parts the cells like every other bar.",
         (
             Edit(
@@ -93,7 +93,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Emphasis starts and ends where it should not: 2 * 3 * 4 comes out with a 3 in italics.",
         (
             Edit(
@@ -108,7 +108,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A star in code, as in *a `*` b*, ends the emphasis around the code, and the code is torn apart.",
         (
             Edit(
@@ -119,7 +119,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Strong text inside of emphasis, as in *a **b** c*, ends the emphasis early.",
         (
             Edit(
@@ -132,7 +132,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Code with a backquote in it, written with two backquotes around it, ends at the single backquote inside.",
         (
             Edit(
@@ -142,7 +142,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Addresses with parentheses, as those of many articles of encyclopedias, are cut at the first closing one.",
         (
             Edit(
@@ -152,7 +152,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Titles with an ampersand or quotes in the alternative text of an image break our pages; the text "
         "stands in the "
         "HTML as it is. Languages of code blocks have the same problem.",
@@ -161,7 +161,7 @@ FAULTS = (
             Edit(HTML, 'class="language-{escape(block[1].split()[0])}"', 'class="language-{block[1]}"'),
         ),
     ),
-    Fault(
+    Defect(
         "It is possible to smuggle scripts into pages: an address like JavaScript:x with capitals is written into "
         "the link as it is. Other unusual addresses are written as well, though only those of the web and "
         "of mail should.",
@@ -173,7 +173,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Relative addresses with a colon in them, as /a:b or ?a:b, are replaced by #.",
         (
             Edit(
@@ -188,14 +188,14 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A numbered list that starts with 0 is shown from 1, and as plain text as well.",
         (
             Edit(HTML, 'if first not in (None, 1) else ""', 'if first and first != 1 else ""'),
             Edit(PLAIN, "enumerate(block[2], block[1] or 0)", "enumerate(block[2], block[1] or 1)"),
         ),
     ),
-    Fault(
+    Defect(
         'Two headings can get the same id: with the headings "A b", "A b" and "A b 2", two of them are called a-b-2.',
         (
             Edit(
@@ -206,7 +206,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The table of contents is indented by the level of the headings, so that a text that starts with "
         "small headings "
         "is indented from the first line, and a level that is left out leaves a gap.",
@@ -218,7 +218,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The table of contents has links to the wrong headings if there are deep headings that it leaves out.",
         (
             Edit(
@@ -230,7 +230,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "In plain text the second line of a list item starts at the margin instead of below the text of the item.",
         (
             Edit(

@@ -3,11 +3,11 @@
 Canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
 """
 
-from gem.envs.swe.repository import Edit, Fault
+from gem.envs.swe.repository import Defect, Edit
 
 URLS, QUERY, ROUTER = "routes/urls.py", "routes/query.py", "routes/router.py"
 FAULTS = (
-    Fault(
+    Defect(
         "A URL with a question mark in its fragment is split wrongly: of a#b?c the query is c, though there is none.",
         (
             Edit(
@@ -21,7 +21,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Passwords with an @ in them break URLs: http://a@b@h:5 gives the host b@h, and so does the text of "
         "such a URL.",
         (
@@ -33,7 +33,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "URLs with an IPv6 address lose their brackets when they are put together again, so that the address and the "
         "port cannot be told apart.",
         (
@@ -44,7 +44,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Letters beyond ASCII are unescaped one byte at a time: %C3%BC becomes two strange characters instead of ü.",
         (
             Edit(URLS, "    data = bytearray()\n    index = 0\n", '    data = ""\n    index = 0\n'),
@@ -53,7 +53,7 @@ FAULTS = (
             Edit(URLS, '    return data.decode("utf-8", "replace")\n', "    return data\n"),
         ),
     ),
-    Fault(
+    Defect(
         "Relative links with more .. than there are folders lose the slash after the host: ../../../g on "
         "http://a/b/c/d "
         "should be http://a/g. Normalizing has the same problem.",
@@ -70,7 +70,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Links that end in . or .. lose the slash at their end: .. on http://a/b/c/d should be http://a/b/, I get "
         "http://a/b.",
         (
@@ -81,7 +81,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A link that is only a fragment, like #top, drops the query of the page. The links of our search page lead to "
         "an empty search.",
         (
@@ -93,7 +93,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A relative link on a page without a path, such as http://h, gives http://ha instead of http://h/a.",
         (
             Edit(
@@ -104,7 +104,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Normalizing removes a port that is not the usual one of the scheme: https://h:80/ becomes https://h/, which "
         "is another server.",
         (
@@ -115,7 +115,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Normalizing changes the meaning of URLs: %2f in a path becomes a slash, and %3d in a query an equals sign.",
         (
             Edit(
@@ -125,11 +125,11 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Plus signs that were escaped in a query come back as spaces: 1%2B1 should be 1+1.",
         (Edit(QUERY, '    return unquote(text.replace("+", " "))\n', '    return unquote(text).replace("+", " ")\n'),),
     ),
-    Fault(
+    Defect(
         "A semicolon or ampersand inside of a value splits it, though it is escaped as %3B or %26.",
         (
             Edit(
@@ -139,7 +139,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "In queries that I build, None inside of a list is written as the text None, and True inside of a "
         "list as True. "
         "Outside of lists they are left out or written as 1.",
@@ -153,7 +153,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Which of two routes is used depends on the order in which they were added. Routes with a fixed part should "
         "win over parameters, and numbers over other parameters.",
         (
@@ -164,7 +164,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "An escaped slash in a part of a path, as in /files/a%2Fb, is taken for a separator, so that the route for one "
         "file is not found.",
         (
@@ -175,7 +175,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The methods that MethodNotAllowed lists are incomplete: only GET and HEAD, though there are routes "
         "for POST and "
         "DELETE. Where there is no route for GET, I even get NotFound.",
@@ -188,7 +188,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "HEAD requests use the route for GET even where there is a route for HEAD.",
         (
             Edit(
@@ -198,7 +198,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Building a path does not escape a slash in a name, so that the path leads to another route than the one it "
         "was built for.",
         (
@@ -209,7 +209,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "If a handler has several routes, the path is built with the first one that fits, and the other values end up "
         "in the query: /list?page=2 instead of /list/2.",
         (
@@ -220,7 +220,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The start page of a router that I mounted at /app answers at /app/ only, not at /app.",
         (
             Edit(

@@ -3,11 +3,11 @@
 Canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
 """
 
-from gem.envs.swe.repository import Edit, Fault
+from gem.envs.swe.repository import Defect, Edit
 
 SETS, DATES, RULES, PLAN = "spans/sets.py", "spans/dates.py", "spans/rules.py", "spans/plan.py"
 FAULTS = (
-    Fault(
+    Defect(
         "If a short meeting lies inside of a longer one, the rest of the longer one counts as free.",
         (
             Edit(
@@ -17,7 +17,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Two intervals of which one ends where the other starts are not joined, and two equal sets are unequal because "
         "of that. Intervals without any length are kept, too.",
         (
@@ -29,7 +29,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The end of an interval is taken as a member of the set: 10 is in the set of (0, 10).",
         (
             Edit(
@@ -39,7 +39,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The times that two people have in common are incomplete if one of them has many short intervals inside of a "
         "long interval of the other: only the first of them is found.",
         (
@@ -52,7 +52,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Taking several intervals away from one long interval only takes the first one away.",
         (
             Edit(
@@ -63,7 +63,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Making intervals shorter turns short ones around, and I get an error that an interval ends before it starts. "
         "They should vanish.",
         (
@@ -74,11 +74,11 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The last piece is missing if an interval has room for exactly a whole number of pieces.",
         (Edit(SETS, "            while start + size <= end:\n", "            while end - start > size:\n"),),
     ),
-    Fault(
+    Defect(
         "The year 1900 has a 29th of February. The weekdays before March 1900 are wrong by one as well, and so are "
         "those of other centuries.",
         (
@@ -94,7 +94,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Going some months back over the new year gives dates in the wrong year: one month before January is December "
         "of the same year.",
         (
@@ -105,7 +105,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Adding a month to the 31st raises an error if the next month is shorter. It should be its last day.",
         (
             Edit(
@@ -115,7 +115,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Weeks at the turn of the year belong to the wrong year: December 31, 2018 is in the first week of 2019, not "
         "in week 53 of 2018.",
         (
@@ -126,7 +126,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "An event every second week on Monday and Friday drifts if the first date is in the middle of the week: the "
         "weeks are counted from the first date instead of from its Monday, and dates are in the wrong weeks or out of "
         "order.",
@@ -141,7 +141,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A monthly event on the 31st moves to the last day of shorter months. Those months should be left out, as the "
         "documentation says.",
         (
@@ -152,7 +152,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         '"-1fri" gives the Friday before the last one of the month, and a fifth weekday that a month does not have '
         "raises an IndexError.",
         (
@@ -164,7 +164,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Dates that are left out do not count for the number of dates any more: an event with three dates, of which "
         "one is cancelled, gets a fourth one.",
         (
@@ -177,7 +177,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The last possible date of a rule is never used. If it is the third of January, the event ends on the second.",
         (
             Edit(
@@ -187,11 +187,11 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Between two busy times the pause is only kept after the first one, not before the second one.",
         (Edit(PLAN, "Spans([window]) - busy.widened(pause, pause)", "Spans([window]) - busy.widened(0, pause)"),),
     ),
-    Fault(
+    Defect(
         "A meeting is placed over the start of the next busy time if its own start had to be moved to a "
         "full quarter of "
         "an hour.",
@@ -205,7 +205,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "One working day before a Monday is the same Monday, and longer times back over a weekend are wrong as well.",
         (
             Edit(
@@ -216,7 +216,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "The last week of a report also counts working days after the end of the period.",
         (
             Edit(

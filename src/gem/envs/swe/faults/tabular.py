@@ -3,17 +3,17 @@
 Canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
 """
 
-from gem.envs.swe.repository import Edit, Fault
+from gem.envs.swe.repository import Defect, Edit
 
 CELLS, TABLE, CSV = "tabular/cells.py", "tabular/table.py", "tabular/csvtext.py"
 FAULTS = (
-    Fault(
+    Defect(
         "We have product names in Japanese. Where a name is too long for its column and is cut, the line "
         "often ends one "
         "column early, so that the border to its right is not straight. Names that fit are fine, and Latin ones too.",
         (Edit(CELLS, 'return kept + "." + " " * (size - 1 - width(kept))', 'return kept + "."'),),
     ),
-    Fault(
+    Defect(
         "Addresses in my cells have several lines, and some have an empty line in the middle. In the table the empty "
         "lines are gone, and all that follows has moved up.",
         (
@@ -24,7 +24,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Amounts that end in a 5 are rounded in different directions: with two digits 0.375 is shown as "
         "0.38, but 0.125 "
         "as 0.12. The documentation promises that halves go away from zero.",
@@ -38,7 +38,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A very small loss, like -0.001, is shown as -0.00 in my report. It should be 0.00. The same happens in every "
         "format with fixed digits, also with none.",
         (
@@ -51,12 +51,12 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Negative amounts get a comma in the wrong place if thousands are grouped: minus one hundred and twenty-three "
         "is shown as -,123. Larger ones are sometimes right.",
         (Edit(CELLS, '        sign = "-" if text.startswith("-") else ""\n', '        sign = ""\n'),),
     ),
-    Fault(
+    Defect(
         "When I sort by price downwards, the articles without a price come first. Upwards they come last, as they "
         "should in both.",
         (
@@ -71,7 +71,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "Sorting by two columns gives a strange order. I ask for the shelf first and for the item within a shelf, and "
         "the table is sorted by item; shelves matter only for items with the same name.",
         (
@@ -82,12 +82,12 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "I sorted a copy of my table, or selected rows of it, and changed a cell of the result. The cell of the first "
         "table has changed as well.",
         (Edit(TABLE, "        table.rows = [list(row) for row in rows]\n", "        table.rows += rows\n"),),
     ),
-    Fault(
+    Defect(
         "A column of yes and no has a sum now: the number of yes. It also moved to the right side, like a column of "
         "numbers. Truth values never were numbers here.",
         (
@@ -98,7 +98,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "If the first column is a column of numbers and I ask for its sum, the last row has the word total where the "
         "sum should be.",
         (
@@ -109,7 +109,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "A cell with several short lines makes its column as wide as if all its text were in one line.",
         (
             Edit(
@@ -119,7 +119,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         'I write article numbers like "0012" and words like "1e5" as text. After writing the table as CSV and '
         "reading it again they are numbers, and the zeros are lost. An empty text comes back as nothing, too.",
         (
@@ -130,7 +130,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
+    Defect(
         "We use semicolons in our CSV files. A text with a semicolon in it is written without quotes, so the row has "
         "too many cells when it is read. Texts with commas have quotes that they do not need.",
         (
@@ -138,7 +138,7 @@ FAULTS = (
             Edit(CSV, "def _cell(value, separator):", 'def _cell(value, separator=","):'),
         ),
     ),
-    Fault(
+    Defect(
         "Quotes inside of texts are not read back as they were. A text with one quote in the middle has two after "
         "writing and reading a CSV file; I think that reading is at fault.",
         (
