@@ -274,6 +274,7 @@ DYNAMIC = {
     "gem": "forwards its public names lazily",
     "gem.errors": "require() imports a library of an extra",
     "gem._internal.imports": "resolve() imports what a string names, for the rest of gem",
+    "gem.envs.swe.driver": "runs inside a machine: hidden tests from a file",
     "gem.sandbox.inside": "runs in a container without gem: builds its modules from source text",
     "gem.sandbox.inside_relay": "runs in a container without gem",
     "gem.sandbox.zygote.cells": "runs the cells of a session",
