@@ -7,7 +7,7 @@ def stock():
     table = Table(columns)
     table.add("tea", "a", 3.5, 1200)
     table.add("bread", "b", 12)
-    table.add("salt", "a", count=35, price=0.995)
+    table.add("salt", "a", count=35, price=0.996)
     table.add("oil", None, -7.25, 1234567)
     return table
 
