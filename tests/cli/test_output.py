@@ -19,7 +19,8 @@ EASY = "game:GuessTheNumber-v0-easy"
 @pytest.mark.parametrize("command", [None, *COMMANDS])
 def test_help_fits_the_width_and_keeps_every_word(command: str | None, width: int) -> None:
     text = help_text(command, width=width)
-    whole = ("--", "[KEY=VALUE ...]", "[compare RUN ...]")  # argparse does not wrap the placeholders of a flag
+    # argparse does not wrap the placeholders of a flag
+    whole = ("--", "[KEY=VALUE ...]", "[compare RUN ...]", "[PLAYER ...]")
     assert [line for line in text.splitlines() if len(line) > width and not any(map(line.__contains__, whole))] == []
     if command is not None:
         description = importlib.import_module(COMMANDS[command][0]).__doc__ or ""
