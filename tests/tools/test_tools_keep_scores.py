@@ -38,7 +38,7 @@ IDS = (
         "logic:Rules",
     ]
     + ["vision:Geometry", "rg:ab", "math:GSM8K", "math:Geometry3K", "tool:Lookup", "terminal:Files", "board:Nim-v0"]
-    + ["webshop:Mini", "web:Forms", "desk:Retail"]
+    + ["webshop:Mini", "web:Forms", "desk:Retail", "swe:Mini"]
 )
 ROW = {"problem": "What is $1+1$?", "answer": "2"}
 IMAGE = base64.b64decode(PIXEL)
