@@ -8,6 +8,7 @@ import signal
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("reproducible", deadline=None, derandomize=True, database=None)
@@ -26,3 +27,11 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session")
+def machines() -> None:
+    """Skips tests where the kernel refuses what machines need. A machine that does not start there is a failure."""
+    probe = pytest.importorskip("gem.sandbox.zygote.probe")
+    if reason := probe.why_not("ns"):
+        pytest.skip(f"machines need namespaces: {reason}")

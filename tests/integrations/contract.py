@@ -230,9 +230,34 @@ def check(reference: Reference, held: dict[EnvTask, Held]) -> None:
     for row, scores, task in zip(rows, reference.score([row.ids for row in rows]), held, strict=True):
         wanted = reference.expected(task).logprobs_T
         for name, logprobs in (("of the model", scores), ("of the framework", row.logprobs)):
-            trained = [t for t, mask in enumerate(row.mask) if mask]
+            trained = [t for t, trains in enumerate(row.mask) if trains]
             gap = max((abs(logprobs[t] - wanted[t]) for t in trained), default=0.0) if logprobs is not None else 0.0
             assert gap < TOLERANCE, f"{task.env_id} {task.seed}: log-probabilities {name} differ by {gap:.2g}"
+
+
+# Mutations of a packed sequence that every adapter's test has to find.
+
+
+def token(sequence: TrainingSequence) -> None:
+    """Change a token that was fed, not sampled."""
+    fed = next(t for t in range(sequence.prompt_length, len(sequence.turn_T)) if sequence.turn_T[t] < 0)
+    sequence.ids_T[fed] += 1
+
+
+def mask(sequence: TrainingSequence) -> None:
+    """Change the mask of the first sampled token."""
+    sequence.mask_T[sequence.prompt_length] ^= 1
+
+
+def cut(sequence: TrainingSequence) -> None:
+    """Drop the last token."""
+    for values_T in (sequence.ids_T, sequence.mask_T, sequence.logprobs_T, sequence.turn_T, sequence.rewards_T):
+        values_T.pop()
+
+
+def late(sequence: TrainingSequence) -> None:
+    """Move all rewards to the last token."""
+    sequence.rewards_T[:] = [0.0] * (len(sequence.ids_T) - 1) + [sum(sequence.rewards_T)]
 
 
 def common(a: Sequence[int], b: Sequence[int]) -> int:

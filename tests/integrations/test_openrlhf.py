@@ -52,7 +52,7 @@ import gem.integrations.openrlhf as adapter  # noqa: E402
 from gem.errors import InfraError  # noqa: E402
 from gem.integrations.sequences import rebn, turn_returns  # noqa: E402
 
-from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check  # noqa: E402
+from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, mask, token  # noqa: E402
 
 LIMIT = 2048
 
@@ -166,15 +166,6 @@ def test_the_trainer_that_openrlhf_starts_has_the_experience_maker(monkeypatch):
     monkeypatch.setattr(base, "__init__", lambda self: setattr(self, "experience_maker", maker(0.9)))
     assert isinstance(started().experience_maker, adapter.TurnAdvantages)
     assert started().experience_maker.estimator == "turn"
-
-
-def token(sequence):
-    fed = next(t for t in range(sequence.prompt_length, len(sequence.turn_T)) if sequence.turn_T[t] < 0)
-    sequence.ids_T[fed] += 1
-
-
-def mask(sequence):
-    sequence.mask_T[sequence.prompt_length] ^= 1
 
 
 def shifted(sequence):

@@ -31,7 +31,7 @@ from gem.errors import InfraError
 from gem.integrations.sequences import rebn
 from gem.trajectory import Trajectory
 
-from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check
+from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, late, mask, token
 
 ROOT = Path(__file__).parents[2]
 GROUP = 2
@@ -145,27 +145,14 @@ def test_its_advantages_of_episodes_are_those_of_the_totals(reference, monkeypat
     totals = [reference.trajectory(task).total_reward for task in GAME_TASKS[:16] for _ in range(GROUP)]
     wanted = torch.tensor([values_K[0] for values_K in rebn([_one_turn(total) for total in totals], 1.0)])
     wanted *= ((len(totals) - 1) / len(totals)) ** 0.5  # RL2's standard deviation is that of a sample
-    for advantages, mask, value in zip(table["advantages"], table["action_mask"], wanted, strict=True):
-        assert advantages[mask.bool()].tolist() == pytest.approx([float(value)] * int(mask.sum()), abs=1e-6)
+    for advantages, trained, value in zip(table["advantages"], table["action_mask"], wanted, strict=True):
+        assert advantages[trained.bool()].tolist() == pytest.approx([float(value)] * int(trained.sum()), abs=1e-6)
 
 
 def _one_turn(total):
     from gem.trajectory import Turn
 
     return Trajectory(turns=[Turn("", "", reward=total)])
-
-
-def token(sequence):
-    fed = next(t for t in range(sequence.prompt_length, len(sequence.turn_T)) if sequence.turn_T[t] < 0)
-    sequence.ids_T[fed] += 1
-
-
-def mask(sequence):
-    sequence.mask_T[sequence.prompt_length] ^= 1
-
-
-def late(sequence):
-    sequence.rewards_T[:] = [0.0] * (len(sequence.ids_T) - 1) + [sum(sequence.rewards_T)]
 
 
 @pytest.mark.parametrize("mutation", [token, mask, late], ids=lambda mutation: mutation.__name__)

@@ -33,7 +33,7 @@ from gem.errors import InfraError
 from gem.integrations.sequences import rebn
 from gem.integrations.tasks import EnvTask, EpisodePool
 
-from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check
+from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, cut, mask, token
 
 ROOT = Path(__file__).parents[2]
 GROUP = 2
@@ -181,20 +181,6 @@ def test_the_advantage_of_each_turn_is_on_its_tokens(reference, tmp_path):
         sequence = reference.expected(tasks[i // GROUP])
         wanted = torch.tensor(sequence.response(sequence.per_token(values_K)))
         assert torch.allclose(data["advantages"][i], wanted, atol=1e-6)
-
-
-def token(sequence):
-    fed = next(t for t in range(sequence.prompt_length, len(sequence.turn_T)) if sequence.turn_T[t] < 0)
-    sequence.ids_T[fed] += 1
-
-
-def mask(sequence):
-    sequence.mask_T[sequence.prompt_length] ^= 1
-
-
-def cut(sequence):
-    for values_T in (sequence.ids_T, sequence.mask_T, sequence.logprobs_T, sequence.turn_T, sequence.rewards_T):
-        values_T.pop()
 
 
 @pytest.mark.parametrize("mutation", [token, mask, cut], ids=lambda mutation: mutation.__name__)

@@ -22,7 +22,7 @@ from gem.integrations.tasks import EnvTask, make_tasks
 from gem.integrations.trl import GemEnvironment, Rollouts, TurnGRPOTrainer, dataset, env_reward
 from gem.policies import oracle
 
-from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check
+from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, cut, mask, token
 
 GROUP = 2
 
@@ -117,20 +117,6 @@ def test_each_environment_of_a_mixture_has_its_own_discount(reference, tmp_path)
         assert held[task][1].rewards == pytest.approx(
             reference.expected(task).per_token(advantages[GROUP * i]), abs=1e-6
         )
-
-
-def token(sequence):
-    fed = next(t for t in range(sequence.prompt_length, len(sequence.turn_T)) if sequence.turn_T[t] < 0)
-    sequence.ids_T[fed] += 1
-
-
-def mask(sequence):
-    sequence.mask_T[sequence.prompt_length] ^= 1
-
-
-def cut(sequence):
-    for values_T in (sequence.ids_T, sequence.mask_T, sequence.logprobs_T, sequence.turn_T, sequence.rewards_T):
-        values_T.pop()
 
 
 @pytest.mark.parametrize("mutation", [token, mask, cut], ids=lambda mutation: mutation.__name__)

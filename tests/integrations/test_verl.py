@@ -35,7 +35,7 @@ from gem.integrations.sequences import rebn, turn_returns
 from gem.integrations.tasks import EnvTask
 from gem.rl.advantages import EpisodeRewards, Estimator
 
-from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check
+from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, late, mask, token
 
 ROOT = Path(__file__).parents[2]
 ROLLOUT = "actor_rollout_ref.rollout"
@@ -273,19 +273,6 @@ def test_an_episode_in_several_sequences_has_the_returns_of_one(reference, tmp_p
         won += total > 0
         assert values == pytest.approx([total * 0.8**k for k in reversed(range(len(values)))], abs=1e-6)
     assert won > 2 and len(keys) > len(tasks)
-
-
-def token(sequence):
-    fed = next(t for t in range(sequence.prompt_length, len(sequence.turn_T)) if sequence.turn_T[t] < 0)
-    sequence.ids_T[fed] += 1
-
-
-def mask(sequence):
-    sequence.mask_T[sequence.prompt_length] ^= 1
-
-
-def late(sequence):
-    sequence.rewards_T[:] = [0.0] * (len(sequence.ids_T) - 1) + [sum(sequence.rewards_T)]
 
 
 @pytest.mark.parametrize("mutation", [token, mask, late], ids=lambda mutation: mutation.__name__)

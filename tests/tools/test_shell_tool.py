@@ -3,19 +3,11 @@
 import pytest
 
 import gem
-from gem.errors import SandboxError
 from gem.messages import ToolCall, ToolErrorType
-from gem.sandbox import get_sandbox
 from gem.tools.shell_tool import ShellTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
-
-@pytest.fixture(scope="module", autouse=True)
-def machines():
-    try:
-        get_sandbox().machine().close()
-    except (AttributeError, SandboxError) as e:
-        pytest.skip(f"machines are not available here: {e}")
+pytestmark = pytest.mark.usefixtures("machines")
 
 
 def test_a_shell_keeps_its_state_during_an_episode_and_loses_it_at_reset():

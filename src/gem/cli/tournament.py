@@ -6,7 +6,7 @@ a training run), or the folder of a model.
 
 Prints the crosstable with Bradley-Terry ratings and 95 % bootstrap intervals. Files go to --out: trajectories.jsonl
 with one line per game, failures.jsonl, report.md, report.json and, with matplotlib, ratings.png. A player that fails
-makes a failed game, never a win; failed games are played again, and those that remain count for nobody. If more than
+makes a failed game, never a win; failed games are played again, and those that fail again are not scored. If more than
 2 % of the games fail, the exit code is 1. --resume continues a tournament that was interrupted or killed.
 
   gem tournament random strength:.5 oracle --env board:TicTacToe-v0

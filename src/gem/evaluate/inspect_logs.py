@@ -46,7 +46,7 @@ def export_inspect(path: str, out: str) -> list[Path]:
 
 
 def _file_for(name: str, folder: Path, others: Sequence[Path]) -> Path:
-    """Return a file for an environment, named like it, that is none of the others."""
+    """Return a path for the log of an environment, with its name, that is not yet taken."""
     stem = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60] or "environment"
     stems = [stem, *(f"{stem}-{n}" for n in range(2, len(others) + 2))]
     return next(file for file in (folder / f"{stem}.json" for stem in stems) if file not in others)

@@ -131,7 +131,7 @@ class TournamentReport:
         lines = ["Ratings: Bradley-Terry on the scale of Elo, mean 0, with 95 % bootstrap intervals over deals."]
         lines.append("Points: share of wins, draws half.")
         if self.failures:
-            lines.append(f"{self.failures} of {self.planned} games failed and count for nobody: {self.last_failure}")
+            lines.append(f"{self.failures} of {self.planned} games failed and are not scored: {self.last_failure}")
         return lines
 
 
@@ -182,7 +182,7 @@ def play_tournament(
         env_id: a game between players. It is made with ``opponent=None``.
         games: games per pair, an even number: each deal is played twice, with exchanged seats.
         concurrency: maximum number of games at once.
-        retries: how often failed games are played again. Those that remain count for nobody.
+        retries: how often a failed game is played again. Games that fail every time are not scored.
         out: folder for the records and the report; None keeps nothing.
         resume: continue the tournament in ``out``, and play only what it lacks.
         notes: further facts to record, as JSON data, which a resumed tournament may change.

@@ -12,7 +12,6 @@ from gem.envs.swe.repository import FOLDER, NAMES, Edit, load, reproduction
 from gem.envs.swe.swe_env import Oracle
 from gem.envs.terminal.task import CANARY, start_task
 from gem.envs.terminal.verify import verify
-from gem.errors import SandboxError
 from gem.sandbox import Limits, get_sandbox
 from gem.sandbox.zygote.probe import SHELL_PATH
 
@@ -23,14 +22,10 @@ def start(files):
     return get_sandbox().machine(files=files, limits=Limits(wall_s=30, output_bytes=8_000))
 
 
-@pytest.fixture(scope="module")
-def machines():
+@pytest.fixture
+def python(machines):
     if shutil.which("python3", path=SHELL_PATH) is None:
         pytest.skip(f"needs python3 in {SHELL_PATH}")
-    try:
-        get_sandbox().machine().close()
-    except (AttributeError, SandboxError) as e:
-        pytest.skip(f"machines are not available here: {e}")
 
 
 def fault_after(task, *commands):
@@ -120,7 +115,7 @@ def test_a_reproduction_has_the_imports_and_helpers_that_it_needs():
 
 
 @names
-def test_a_repair_scores_1_and_the_broken_repository_0(machines, name):
+def test_a_repair_scores_1_and_the_broken_repository_0(python, name):
     check_scores(name, written_faults(name)[:1])
     check_scores(name, [load(name).defect(load(name).mutations[0])])
 
@@ -128,7 +123,7 @@ def test_a_repair_scores_1_and_the_broken_repository_0(machines, name):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["written", "mutations"])
 @names
-def test_every_repair_scores_1_and_every_broken_repository_0(machines, name, kind):
+def test_every_repair_scores_1_and_every_broken_repository_0(python, name, kind):
     made = map(load(name).defect, load(name).mutations)
     for fault in written_faults(name) if kind == "written" else made:
         check_scores(name, [fault])
@@ -136,7 +131,7 @@ def test_every_repair_scores_1_and_every_broken_repository_0(machines, name, kin
 
 @pytest.mark.exhaustive
 @names
-def test_one_repair_of_two_scores_0(machines, name):
+def test_one_repair_of_two_scores_0(python, name):
     template = TEMPLATES[NAMES.index(name)]
     for seed in range(15):
         task = template(random.Random(seed), 3)
@@ -147,7 +142,7 @@ def test_one_repair_of_two_scores_0(machines, name):
             assert fault_after(make_task(load(name), [fault])) != ""
 
 
-def test_edits_of_tests_and_forged_results_score_0(machines):
+def test_edits_of_tests_and_forged_results_score_0(python):
     task = make_task(load("spans"), written_faults("spans")[:1])
     for script in task.near_misses:
         assert fault_after(task, script) != "", script
@@ -155,19 +150,19 @@ def test_edits_of_tests_and_forged_results_score_0(machines):
 
 @pytest.mark.exhaustive
 @names
-def test_edits_of_tests_and_forged_results_score_0_everywhere(machines, name):
+def test_edits_of_tests_and_forged_results_score_0_everywhere(python, name):
     task = make_task(load(name), written_faults(name)[:1])
     for script in task.near_misses:
         assert fault_after(task, script) != "", script
 
 
-def test_a_repair_counts_whatever_is_printed_or_left_beside_the_package(machines):
+def test_a_repair_counts_whatever_is_printed_or_left_beside_the_package(python):
     task = make_task(load("calc"), written_faults("calc")[:1])
     more = "echo 'print(\"debugging\")' >> repo/calc/__init__.py; rm -r repo/tests; echo x > repo/more.py"
     assert fault_after(task, *task.solution, "cd repo && python3 -m unittest", f"cd; {more}") == ""
 
 
-def test_a_repair_that_breaks_something_else_scores_0(machines):
+def test_a_repair_that_breaks_something_else_scores_0(python):
     task = make_task(load("calc"), written_faults("calc")[:1])
     assert fault_after(
         task, *task.solution, "sed -i 's/return left + right/return right + left + 0.5/' repo/calc/values.py"
@@ -175,7 +170,7 @@ def test_a_repair_that_breaks_something_else_scores_0(machines):
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
-def test_the_oracle_solves_an_episode(machines, level):
+def test_the_oracle_solves_an_episode(python, level):
     with gem.make("swe:Mini", level=level) as env:
         observation, info = env.reset(seed=3)
         assert "Issue" in observation and info["template"] in NAMES
@@ -186,7 +181,7 @@ def test_the_oracle_solves_an_episode(machines, level):
         assert (total, terminated, str(info["stop_reason"])) == (1.0, True, "solved")
 
 
-def test_an_episode_starts_with_the_repository(machines):
+def test_an_episode_starts_with_the_repository(python):
     with gem.make("swe:Mini") as env:
         _, info = env.reset(seed=0)
         name = info["template"]

@@ -8,8 +8,7 @@ import shutil
 import pytest
 
 import gem
-from gem.errors import SandboxError
-from gem.sandbox import Limits, get_sandbox
+from gem.sandbox import Limits
 from gem.sandbox.zygote.probe import SHELL_PATH
 
 LIMITS = Limits(wall_s=3, cpu_s=3, output_bytes=8_000, memory_bytes=256 << 20, processes=48, disk_bytes=32 << 20)
@@ -183,12 +182,7 @@ ALWAYS = (
 PROGRAMS = {"Git": "git", "Data": "sqlite3", "Build": "make"}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def machines():
-    try:
-        get_sandbox().machine().close()
-    except (AttributeError, SandboxError) as e:
-        pytest.skip(f"machines are not available here: {e}")
+pytestmark = pytest.mark.usefixtures("machines")
 
 
 def env_with(family, template):

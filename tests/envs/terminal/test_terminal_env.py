@@ -35,12 +35,7 @@ templates = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def machines():
-    try:
-        get_sandbox().machine().close()
-    except (AttributeError, SandboxError) as e:
-        pytest.skip(f"machines are not available here: {e}")
+pytestmark = pytest.mark.usefixtures("machines")
 
 
 @pytest.fixture

@@ -12,12 +12,7 @@ from gem.sandbox import Limits, get_sandbox
 LIMITS = Limits(wall_s=20, output_bytes=8_000)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def machines():
-    try:
-        get_sandbox().machine().close()
-    except (AttributeError, SandboxError) as e:
-        pytest.skip(f"machines are not available here: {e}")
+pytestmark = pytest.mark.usefixtures("machines")
 
 
 class Starts:

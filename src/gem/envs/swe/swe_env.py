@@ -7,7 +7,7 @@ Ends         terminated on <finish>; truncated after ``max_turns`` replies, wher
 Verifier     the package is copied into a fresh machine. Hidden tests call it there and print what it returns; the
              host compares. What they should print is never in a machine. The visible tests run as they were at first.
 
-See gem.envs.terminal.terminal_env for everything else.
+Actions, limits and verification are those of gem.envs.terminal.terminal_env.
 """
 
 from __future__ import annotations

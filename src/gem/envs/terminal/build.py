@@ -74,7 +74,7 @@ def missing_prerequisite(rng: random.Random, level: int) -> TerminalTask:
 
 
 def write_a_makefile(rng: random.Random, level: int) -> TerminalTask:
-    """Write a Makefile with a rule for every file of a folder."""
+    """Write a Makefile with a rule for each file in a folder."""
     ending = rng.choice(["txt", "note", "md"])
     names = rng.sample(NAMES, 3 + 2 * level)
     texts = {name: f"{rng.choice(WORDS)} {rng.randint(1, 99)}\n" for name in names}

@@ -28,7 +28,7 @@ class HiddenCheck:
         stdout: standard output; None if it does not matter. A missing newline at the end does not matter.
         files: hidden files that replace or join the copied ones.
         expected: content of files that the program must write; None for a file that must not exist.
-        only: files and folders to copy; empty for everything. Keeps out settings of the agent for the program.
+        only: files and folders to copy, so that settings that the agent left for the program are not; empty for all.
     """
 
     name: str

@@ -9,7 +9,7 @@ RECORDS, LOG, STORE = "kvlog/records.py", "kvlog/log.py", "kvlog/store.py"
 FAULTS = (
     Defect(
         "After deleting a key and setting it again, its version is 1. It should go on from the last version, so that "
-        "nobody mistakes the new value for an old one.",
+        "the new value is not taken for an old one.",
         (
             Edit(
                 STORE,

@@ -8,7 +8,7 @@ from gem.envs.swe.repository import Defect, Edit
 URLS, QUERY, ROUTER = "routes/urls.py", "routes/query.py", "routes/router.py"
 FAULTS = (
     Defect(
-        "A URL with a question mark in its fragment is split wrongly: of a#b?c the query is c, though there is none.",
+        "A URL with a question mark in its fragment is split wrongly: of a#b?c the query is c, but this URL has none.",
         (
             Edit(
                 URLS,
