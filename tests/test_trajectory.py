@@ -166,6 +166,11 @@ def test_json_text_round_trips_without_loss(trajectories):
     assert [Trajectory.from_json(json.loads(line)) for line in written] == trajectories
 
 
+def test_the_name_of_a_reward_part_may_start_with_a_dollar_sign():
+    trajectory = Trajectory(turns=[Turn("observation", "action", reward_parts={"$": 0.5, "format": 0.25})])
+    assert Trajectory.from_json(json.loads(json.dumps(trajectory.to_json()))) == trajectory
+
+
 def test_a_file_round_trips_without_loss_and_is_appended_to(tmp_path):
     path = tmp_path / "trajectories.jsonl"
     made = [Trajectory(env_id="a", turns=[turn([1, 2], [3]), turn([1, 2, 3, 4], [5], 1 / 3)]), Trajectory(slot=3)]

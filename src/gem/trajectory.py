@@ -258,7 +258,8 @@ def _turn_to_json(turn: Turn, before: Turn, where: str) -> dict[str, Any]:
     data = {name: _plain(getattr(turn, name), f"{where}.{name}") for name in _TURN_FIELDS if name not in _NUMBERS}
     data |= {name: list(map(to_number, getattr(turn, name))) for name, to_number in _NUMBERS.items()}
     data["reward"] = None if turn.reward is None else float(turn.reward)  # a numpy scalar becomes a number
-    data["reward_parts"] = {name: float(part) for name, part in turn.reward_parts.items()}
+    parts = {name: float(part) for name, part in turn.reward_parts.items()}
+    data["reward_parts"] = encode(parts, f"{where}.reward_parts")
     context = turn.context
     keeps = len(before.context) + len(before.sampled_ids)
     if not context.starts_with(before.context, before.sampled_ids):

@@ -87,7 +87,7 @@ def test_a_player_that_always_fails_stops_the_tournament_and_gives_nobody_a_poin
 
 @pytest.mark.parametrize(
     ("env_id", "message"),
-    [("game:GuessTheNumber-v0-easy", "is not a game of two players"), ("math:Arithmetic", "is not a game of two")],
+    [("game:GuessTheNumber-v0-easy", "is not a game of two players"), ("qa:Facts", "is not a game of two players")],
 )
 def test_only_games_of_two_players_have_tournaments(env_id, message):
     with pytest.raises(BadValue, match=message):

@@ -101,8 +101,8 @@ SERVICE = RequiredService(
     pid_file="run/pid", requests={"in/a": "hello\n", "in/b": "you\n"}, replies={"out/a": "HELLO\n", "out/b": "YOU\n"}
 )
 LOOP = (
-    "mkdir -p in out run; (echo $BASHPID > run/pid; while :; do for f in in/*; do "
-    '[ -f "$f" ] && tr a-z A-Z < "$f" > "out/${f#in/}" && rm "$f"; done; sleep 0.02; done) &'
+    "mkdir -p in out run; (while :; do for f in in/*; do "
+    '[ -f "$f" ] && tr a-z A-Z < "$f" > "out/${f#in/}" && rm "$f"; done; sleep 0.02; done) & echo $! > run/pid'
 )
 
 
@@ -113,7 +113,7 @@ def test_a_service_keeps_running_and_must_answer():
 @pytest.mark.parametrize("pid", ["", "abc", "1", "-1", "99999"])
 def test_a_service_without_a_process_does_not_count(pid):
     impatient = replace(SERVICE, seconds=0.2)
-    assert fault(task(service=impatient), f"{LOOP} sleep 0.1; echo {pid} > run/pid") != ""
+    assert fault(task(service=impatient), f"{LOOP}; echo {pid} > run/pid") != ""
 
 
 PATIENT = replace(SERVICE, seconds=3600.0)
