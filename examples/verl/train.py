@@ -24,9 +24,7 @@ def main(arguments: list[str] | None = None) -> list[str]:
     parser.add_argument("--estimator", default="gem_rebn", choices=["gem_rebn", "gem_turn"])
     parser.add_argument("--output", default="runs/verl")
     parser.add_argument("--dry-run", action="store_true", help="write the tasks and return verl's arguments")
-    options, more = parser.parse_known_args(
-        arguments
-    )  # more: further arguments of verl, such as trainer.total_epochs=1
+    options, more = parser.parse_known_args(arguments)  # more: arguments of verl, such as trainer.total_epochs=1
 
     folder = Path(options.output).absolute()
     folder.mkdir(parents=True, exist_ok=True)

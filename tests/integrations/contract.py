@@ -9,7 +9,7 @@ and log-probabilities that a framework hands to its loss with those of gem.rollo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -258,6 +258,21 @@ def cut(sequence: TrainingSequence) -> None:
 def late(sequence: TrainingSequence) -> None:
     """Move all rewards to the last token."""
     sequence.rewards_T[:] = [0.0] * (len(sequence.ids_T) - 1) + [sum(sequence.rewards_T)]
+
+
+def mutate_packing(
+    monkeypatch: Any, adapter: Any, seed: int | None, mutation: Callable[[TrainingSequence], None]
+) -> None:
+    """Apply a mutation to the last sequence of the episodes with this seed, as the adapter packs them."""
+    pack = adapter.pack_episode
+
+    def mutated(trajectory: Trajectory, **options: Any) -> Any:
+        packed = pack(trajectory, **options)
+        if trajectory.seed == seed:
+            mutation(packed.last)
+        return packed
+
+    monkeypatch.setattr(adapter, "pack_episode", mutated)
 
 
 def common(a: Sequence[int], b: Sequence[int]) -> int:

@@ -52,7 +52,7 @@ import gem.integrations.openrlhf as adapter  # noqa: E402
 from gem.errors import InfraError  # noqa: E402
 from gem.integrations.sequences import rebn, turn_returns  # noqa: E402
 
-from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, mask, token  # noqa: E402
+from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, mask, mutate_packing, token  # noqa: E402
 
 LIMIT = 2048
 
@@ -175,15 +175,7 @@ def shifted(sequence):
 @pytest.mark.parametrize("mutation", [token, mask, shifted], ids=lambda mutation: mutation.__name__)
 def test_a_mutated_adapter_fails_the_contract(mutation, reference, monkeypatch):
     tasks = [task for task in GAME_TASKS if len(reference.trajectory(task).turns) > 1][:4]
-    pack = adapter.pack_episode
-
-    def mutated(trajectory, **options):
-        packed = pack(trajectory, **options)
-        if trajectory.seed == tasks[2].seed:
-            mutation(packed.last)
-        return packed
-
-    monkeypatch.setattr(adapter, "pack_episode", mutated)
+    mutate_packing(monkeypatch, adapter, tasks[2].seed, mutation)
     held = {task: held_of(sample) for task, sample in zip(tasks, samples(reference, tasks), strict=True)}
     with pytest.raises(AssertionError, match=f"{tasks[2].env_id} {tasks[2].seed}"):
         check(reference, held)

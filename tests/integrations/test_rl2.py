@@ -31,7 +31,7 @@ from gem.errors import InfraError
 from gem.integrations.sequences import rebn
 from gem.trajectory import Trajectory
 
-from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, late, mask, token
+from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, late, mask, mutate_packing, token
 
 ROOT = Path(__file__).parents[2]
 GROUP = 2
@@ -158,15 +158,7 @@ def _one_turn(total):
 @pytest.mark.parametrize("mutation", [token, mask, late], ids=lambda mutation: mutation.__name__)
 def test_a_mutated_adapter_fails_the_contract(mutation, reference, monkeypatch):
     tasks = [task for task in MATH_TASKS if any(reference.trajectory(task).rewards_K[:-1])][:4]
-    pack = adapter.pack_episode
-
-    def mutated(trajectory, **options):
-        packed = pack(trajectory, **options)
-        if trajectory.seed == tasks[2].seed:
-            mutation(packed.last)
-        return packed
-
-    monkeypatch.setattr(adapter, "pack_episode", mutated)
+    mutate_packing(monkeypatch, adapter, tasks[2].seed, mutation)
     groups, _ = played(reference, tasks)
     tensors = [group.to_all_tensor_dicts_and_metrics()[0][0] for group in groups]
     with pytest.raises(AssertionError):

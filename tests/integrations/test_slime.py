@@ -33,7 +33,7 @@ from gem.errors import InfraError
 from gem.integrations.sequences import rebn
 from gem.integrations.tasks import EnvTask, EpisodePool
 
-from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, cut, mask, token
+from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, cut, mask, mutate_packing, token
 
 ROOT = Path(__file__).parents[2]
 GROUP = 2
@@ -186,15 +186,7 @@ def test_the_advantage_of_each_turn_is_on_its_tokens(reference, tmp_path):
 @pytest.mark.parametrize("mutation", [token, mask, cut], ids=lambda mutation: mutation.__name__)
 def test_a_mutated_adapter_fails_the_contract(mutation, reference, tmp_path, monkeypatch):
     tasks = [task for task in GAME_TASKS if len(reference.trajectory(task).turns) > 1][:4]
-    pack = adapter.pack_episode
-
-    def mutated(trajectory):
-        packed = pack(trajectory)
-        if trajectory.seed == tasks[2].seed:
-            mutation(packed.last)
-        return packed
-
-    monkeypatch.setattr(adapter, "pack_episode", mutated)
+    mutate_packing(monkeypatch, adapter, tasks[2].seed, mutation)
     data, _ = played(reference, tasks, tmp_path)
     with pytest.raises(AssertionError, match=f"{tasks[2].env_id} {tasks[2].seed}"):
         check(reference, {task: held_of(data, i * GROUP) for i, task in enumerate(tasks)})

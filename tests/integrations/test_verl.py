@@ -35,7 +35,7 @@ from gem.integrations.sequences import rebn, turn_returns
 from gem.integrations.tasks import EnvTask
 from gem.rl.advantages import EpisodeRewards, Estimator
 
-from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, late, mask, token
+from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, late, mask, mutate_packing, token
 
 ROOT = Path(__file__).parents[2]
 ROLLOUT = "actor_rollout_ref.rollout"
@@ -278,15 +278,7 @@ def test_an_episode_in_several_sequences_has_the_returns_of_one(reference, tmp_p
 @pytest.mark.parametrize("mutation", [token, mask, late], ids=lambda mutation: mutation.__name__)
 def test_a_mutated_adapter_fails_the_contract(mutation, reference, tmp_path, monkeypatch):
     tasks = [task for task in MATH_TASKS if any(reference.trajectory(task).rewards_K[:-1])][:4]
-    pack = adapter.pack_episode
-
-    def mutated(trajectory, **options):
-        packed = pack(trajectory, **options)
-        if trajectory.seed == tasks[2].seed:
-            mutation(packed.last)
-        return packed
-
-    monkeypatch.setattr(adapter, "pack_episode", mutated)
+    mutate_packing(monkeypatch, adapter, tasks[2].seed, mutation)
     _, table, _ = v1(reference, tasks, tmp_path, monkeypatch)
     held = {task: held_of(table, i, float(table["rm_scores"][i].sum())) for i, task in enumerate(tasks)}
     with pytest.raises(AssertionError, match=f"{tasks[2].env_id} {tasks[2].seed}"):

@@ -238,7 +238,7 @@ class _Writer:
         world, name = self.world, self.world.titles[e]
         links, numbers = world.links, world.numbers
         family, life = name.split()[-1], f"{numbers['born'][e]}-{numbers['died'][e]}"
-        sort = ("an " if world.sorts[e][0] in "aeiou" else "a ") + world.sorts[e]
+        sort = _with_article(world.sorts[e])
         yield f"{name} ({life}) was {sort}, born in {self._to(links['birthplace'][e])}."
         if e in links["school"]:
             yield f"{family} went to the {self._to(links['school'][e])}."
@@ -258,7 +258,7 @@ class _Writer:
     def institution(self, e: int) -> Iterable[str]:
         world, name = self.world, self.world.titles[e]
         links = world.links
-        sort = ("an " if world.sorts[e][0] in "aeio" else "a ") + world.sorts[e]
+        sort = _with_article(world.sorts[e])
         yield f"The {name} is {sort} in {self._to(links['place'][e])}."
         yield f"It was founded by {self._to(links['founder'][e])} in {world.numbers['founded'][e]}."
         yield f"Visitors are shown {self.rng.choice(_SIGHT)} nearby. {self.rng.choice(_MANNER)}."
@@ -267,14 +267,14 @@ class _Writer:
 
     def work(self, e: int) -> Iterable[str]:
         world, name = self.world, self.world.titles[e]
-        sort = ("an " if world.sorts[e][0] in "aeiou" else "a ") + world.sorts[e]
+        sort = _with_article(world.sorts[e])
         yield f"{name} is {sort} by {self._to(world.links['author'][e])}, completed in {world.numbers['year'][e]}."
         yield f"Its setting is {self._by_alias(world.links['setting'][e])}."
         yield f"{self.rng.choice(_RECEPTION)}. {self.rng.choice(_MANNER)}."
 
     def event(self, e: int) -> Iterable[str]:
         world, name = self.world, self.world.titles[e]
-        sort = ("an " if world.sorts[e][0] in "aeiou" else "a ") + world.sorts[e]
+        sort = _with_article(world.sorts[e])
         yield f"The {name} was {sort} at {self._by_alias(world.links['place'][e])} in {world.numbers['year'][e]}."
         yield f"{self._to(world.links['leader'][e])} took the lead."
         yield f"{self.rng.choice(_OUTCOME)}. {self.rng.choice(_MANNER)}."
@@ -282,6 +282,15 @@ class _Writer:
     def _scenes(self, e: int) -> Iterable[str]:
         if works := self._list("setting", e, "year"):
             yield f"Works set there: {works}."
+
+
+def _with_article(noun: str) -> str:
+    """Put "a" or "an" before a noun.
+
+    >>> _with_article("opera"), _with_article("university")
+    ('an opera', 'a university')
+    """
+    return f"{'an' if noun[0] in 'aeiou' and not noun.startswith('uni') else 'a'} {noun}"
 
 
 def _joined(parts: list[str]) -> str:
