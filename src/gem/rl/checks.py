@@ -13,6 +13,7 @@ from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import LATEST, PAST, TrainConfig, opponent_value
 from gem.rl.environments import EnvSetting, wrapper_fns
 from gem.rollout import check_forkable
+from gem.wrappers.wrapper_factory import is_tool
 
 
 def check_names(config: TrainConfig) -> None:
@@ -35,7 +36,7 @@ def check_wrappers(env: EnvSetting) -> None:
             f"wrappers of {env.id}: {names[history[0]]} and {names[history[1]]} would show the history twice"
         )
     for name in names[history[0] + 1 :] if history else []:
-        if name.startswith(("python_tool", "search_tool", "lookup_tool")):
+        if is_tool(name):
             raise BadValue(
                 f"wrappers of {env.id}: {name} must come before {names[history[0]]}, which shows its results"
             )

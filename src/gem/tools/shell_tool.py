@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from gem.errors import SandboxError
 from gem.messages import ToolCall, ToolErrorType, ToolResult
-from gem.sandbox import Limits, Machine, Status, get_sandbox
-from gem.sandbox.zygote import ZygoteSandbox
-from gem.tools.base_tool import BaseTool, Function
+from gem.sandbox import Limits, Status
+from gem.tools import editor_tool
+from gem.tools.base_tool import Function
+from gem.tools.machine_tool import MachineTool
 
 
-class ShellTool(BaseTool):
+class ShellTool(MachineTool):
     r"""Run commands in a shell that keeps its working directory, variables and files for the episode.
 
-    The machine starts with the first command. It needs sandbox level ns; see gem.sandbox.Machine.
+    In an environment with a machine, such as terminal tasks, the commands run on that machine; otherwise on one of the
+    tool's own, which starts with the first command and needs sandbox level ns. See gem.sandbox.Machine.
 
     Args:
         timeout: wall-clock limit in seconds per command. A command that exceeds it has the error "timeout".
         output_bytes: maximum number of bytes of output shown to the agent.
+        editor: whether to add the function of EditorTool, for the same files.
 
     Raises:
         BadValue: a limit is not positive.
@@ -37,34 +37,28 @@ class ShellTool(BaseTool):
     tag = "bash"
     tag_argument = "command"
 
-    def __init__(self, timeout: float = 30, *, output_bytes: int = 8_000) -> None:
-        super().__init__()
+    def __init__(self, timeout: float = 30, *, output_bytes: int = 8_000, editor: bool = False) -> None:
+        super().__init__(Limits(wall_s=timeout, output_bytes=output_bytes))
         self.timeout = timeout
-        self.limits = Limits(wall_s=timeout, output_bytes=output_bytes)
         command = {"type": "string", "description": "bash source; the shell keeps its state between calls"}
         schema = {"type": "object", "properties": {"command": command}, "required": ["command"]}
         function = Function("bash", "Run a command and return its output and exit status.", schema)
-        self._functions = [function]
-        self._machine: Machine | None = None
-        self._saved: Mapping[str, Any] | None = None
+        self._functions = [function, editor_tool.FUNCTION] if editor else [function]
 
     def functions(self) -> list[Function]:
         return self._functions
 
     def call(self, call: ToolCall) -> ToolResult:
-        if self._machine is None or self._machine.ended:
-            sandbox = get_sandbox()
-            if not isinstance(sandbox, ZygoteSandbox):
-                raise SandboxError("a shell needs the local sandbox")
-            self._machine = sandbox.machine(limits=self.limits, state=self._saved)
-            self._saved = None
-        result = self._machine.exec(str(call.arguments["command"]))
+        machine = self.machine()
+        if call.name == editor_tool.NAME:
+            return editor_tool.edit(machine, call, self.limits.output_bytes)
+        result = machine.exec(str(call.arguments["command"]), wall_s=self.timeout)
         text = result.stdout if not result.stdout or result.stdout.endswith("\n") else f"{result.stdout}\n"
         if result.exit_code:
             text += f"exit status {result.exit_code}\n"
         if stopped := replace(result, state_lost=False).stopped(self.limits):
             text += f"{stopped}\n"
-        if self._machine.ended:
+        if machine.ended:
             text += "[the machine ended; the next command starts with a new one]\n"
         elif result.state_lost:
             text += "[the shell ended; a new one starts in the same folder with the exported variables]\n"
@@ -72,21 +66,3 @@ class ShellTool(BaseTool):
         if not result.ok:
             error = ToolErrorType.TIMEOUT if result.status is Status.TIMEOUT else ToolErrorType.ERROR
         return ToolResult(text, error)
-
-    def reset(self) -> None:
-        self._saved = None
-        self.close()
-
-    def close(self) -> None:
-        machine, self._machine = self._machine, None
-        if machine is not None:
-            machine.close()
-
-    def own_state(self) -> Any:
-        """Return the state of the machine. Raises BadValue while background processes run."""
-        alive = self._machine is not None and not self._machine.ended
-        return self._machine.get_state() if alive and self._machine is not None else self._saved
-
-    def set_own_state(self, state: Any) -> None:
-        self.reset()
-        self._saved = state

@@ -147,6 +147,11 @@ class ToolEnvWrapper(EnvWrapper):
         self.tool_counts = ToolCounts()
         self._inline: bool | None = None
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for tool in self.tools:
+            tool.attach(self.env)
+
     @property
     def tool_use_counter(self) -> int:
         return self.tool_counts.uses

@@ -15,6 +15,8 @@ _TOOLS = {
     "python": "gem.tools.python_code_tool:PythonCodeTool",
     "search": "gem.tools.search_tool:SearchTool",
     "lookup": "gem.tools.lookup_tool:LookupTool",
+    "shell": "gem.tools.shell_tool:ShellTool",
+    "editor": "gem.tools.editor_tool:EditorTool",
 }
 _MAX_USES = 5  # maximum number of tool calls per episode; the published default
 
@@ -58,6 +60,9 @@ WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
     "search_tool": partial(_with_tool, **_SEARCH, tool_reward=0.3),
     "search_tool_no_int_reward": partial(_with_tool, **_SEARCH),
     "lookup_tool": partial(_with_tool, tool="lookup", tool_arguments={}),
+    "shell_tool": partial(_with_tool, tool="shell", tool_arguments={}),
+    "editor_tool": partial(_with_tool, tool="editor", tool_arguments={}),
+    "shell_and_editor_tool": partial(_with_tool, tool="shell", tool_arguments={"editor": True}),
     "concat": ObservationWrapper,
     "concat_with_action": partial(ObservationWrapper, include_action=True),
     "concat_chat": partial(ObservationWrapper, include_action=True, include_chat_template=True),

@@ -126,12 +126,12 @@ class TerminalEnv(Env):
             info: Info = {"invalid": "no_action"}
             return self._finished(text, info, truncated=True) if last else Step(text, info=info)
         command, seconds = _read_command(found[0])
-        result = self._machine().exec(command, wall_s=seconds or self.timeout)
+        result = self.machine().exec(command, wall_s=seconds or self.timeout)
         text, info = _shown(result, seconds or self.timeout), {"exit_status": result.exit_code}
         if not result.ok:
             self.state = replace(self.state, failures=self.state.failures + 1)
-        if self._machine().ended:
-            return self._lost(text, {**info, "verifier": f"the machine has ended: {self._machine().ended}"})
+        if self.machine().ended:
+            return self._lost(text, {**info, "verifier": f"the machine has ended: {self.machine().ended}"})
         if self.max_failures is not None and self.state.failures >= self.max_failures:
             return self._lost(text, {**info, "verifier": f"{self.state.failures} commands failed"})
         return self._finished(text, info, truncated=True) if last else Step(text, info=info)
@@ -143,7 +143,7 @@ class TerminalEnv(Env):
 
     def _finished(self, text: str, info: Info, *, truncated: bool) -> Step:
         """Verify the files and end the episode."""
-        fault = verify(self.task(), self._machine(), self._start)
+        fault = verify(self.task(), self.machine(), self._start)
         self.state = replace(self.state, over=True)
         self.close()
         text = f"{text}\nThe task is {'not ' if fault else ''}solved.".lstrip()
@@ -177,7 +177,15 @@ class TerminalEnv(Env):
 
     # ---- the machine
 
-    def _machine(self) -> Machine:
+    def machine(self) -> Machine:
+        """Return the machine of this episode; it starts with the first call. Tools may use it.
+
+        Raises:
+            EpisodeOver: without a running episode.
+            SandboxError: if it cannot be started.
+        """
+        if getattr(self, "state", None) is None or self.state.over:
+            raise EpisodeOver(f"{self!r} has no running episode; call reset()")
         if self._live is None:
             if self._saved is None:
                 self._live = start_task(self.task(), self._start)
