@@ -78,17 +78,17 @@ def test_an_edit_keeps_mode_links_and_bytes_and_sets_the_time(tool):
 
 
 def test_mistakes_are_results_with_the_reason(tool):
-    shell(tool, "mkdir d")
+    shell(tool, "mkdir d; touch empty")
     mistakes = {
         "No such file": edit(tool, "view", "missing"),
         "Is a directory": edit(tool, "create", "d", file_text=""),
         "Read-only file system": edit(tool, "create", "/usr/x", file_text=""),
         "needs insert_line and insert_text": edit(tool, "insert", "x"),
-        "must be from 0 to 0": (edit(tool, "create", "e", file_text=""), edit(tool, "insert", "e", insert_line=1, insert_text=""))[1],
-        "must not be empty": edit(tool, "str_replace", "e", old_str=""),
+        "must be from 0 to 0": edit(tool, "insert", "empty", insert_line=1, insert_text=""),
+        "must not be empty": edit(tool, "str_replace", "empty", old_str=""),
         "cannot encode": edit(tool, "create", "e", file_text="\ud800"),
         "must name a file": edit(tool, "view", " "),
-    }  # fmt: skip
+    }
     for reason, result in mistakes.items():
         assert not result.ok and reason in result.text
 

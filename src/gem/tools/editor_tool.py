@@ -46,7 +46,7 @@ FUNCTION = Function(
 
 
 class EditorTool(MachineTool):
-    """View, create and edit text files on a machine, with the function that text-editor tools of models have.
+    r"""View, create and edit text files on a machine, with the function that text-editor tools of models have.
 
     The commands are view, create, str_replace and insert. ShellTool(editor=True) has a shell on the same machine. In an
     environment with a machine, such as terminal tasks, the tool edits the files of that machine; otherwise it has one
@@ -63,7 +63,7 @@ class EditorTool(MachineTool):
     >>> from gem.messages import ToolCall
     >>> tool = EditorTool()
     >>> name, path = "str_replace_based_edit_tool", "notes.txt"
-    >>> print(tool.call(ToolCall(name, {"command": "create", "path": path, "file_text": "one\\ntwo\\n"})).text)
+    >>> print(tool.call(ToolCall(name, {"command": "create", "path": path, "file_text": "one\ntwo\n"})).text)
     Wrote /home/user/notes.txt.
     >>> edit = {"command": "str_replace", "path": path, "old_str": "two", "new_str": "2"}
     >>> print(tool.call(ToolCall(name, edit)).text)
