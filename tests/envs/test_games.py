@@ -18,6 +18,21 @@ LONG = 1_000_000
 UNREADABLE = ["", "1", "e", "up", r"\boxed{}", r"\boxed{", "\x00\ud800", "9" * 99, "\\boxed{" + "9" * LONG + "}"]
 # Further actions that the game of that name does not read.
 UNREADABLE_IN = {
+    "Bandit": [
+        "pull 2",
+        r"\boxed{2}",
+        r"\boxed{pull}",
+        r"\boxed{pull two}",
+        "\\boxed{pull \u0663}",
+        "\\boxed{pull " + "9" * LONG + "}",
+    ],
+    "Blackjack": [
+        "hit",
+        r"\boxed{hit stand}",
+        r"\boxed{double}",
+        "\\boxed{h\u0131t}",
+        "\\boxed{hit" + " " * LONG + "x}",
+    ],
     "Crosswords": [
         "0 0 A",
         r"\boxed{0 0}",
@@ -43,6 +58,7 @@ UNREADABLE_IN = {
         "\\boxed{left",
         "\\boxed{left" + " " * LONG + "x}",
     ],
+    "FrozenLake": [r"\boxed{north}", r"\boxed{up up}", "\\boxed{r\u0130ght}", "\\boxed{up" + " " * LONG + "x}"],
     "GuessTheNumber": ["5", r"\boxed{five}", r"\boxed{5"],
     "Hangman": [r"\boxed{3}", "a" * LONG],
     "Mastermind": ["one two"],
@@ -85,6 +101,14 @@ UNREADABLE_IN = {
         "\\boxed{\u0410 \u0421}",  # Cyrillic letters that look like A C
         "\\boxed{A" + " " * LONG + "}",
     ],
+    "TwentyQuestions": [
+        "ask red",
+        r"\boxed{red}",
+        r"\boxed{ask}",
+        r"\boxed{ask red or blue}",
+        r"\boxed{tell red}",
+        "\\boxed{ask " + "a" * LONG + "}",
+    ],
     "WikiGame": ["Nowhere", r"\boxed{ }", "\\boxed{Nowhere", "\\boxed{" + "a" * LONG + "}"],
     "WordSearch": [
         "0 0 0 2",
@@ -99,9 +123,12 @@ UNREADABLE_IN = {
 }
 # Other ways to write the move at the beginning of the list.
 SAME_MOVE = {
+    "Bandit": ["pull 2", "Pull 2.", "pull machine 2", r"\text{pull } 2", "pull (2)", "pull: 2"],
+    "Blackjack": ["hit", "Hit.", r"\text{HIT}", '"hit"', "**hit**"],
     "Crosswords": ["0 2 E", "(0, 2) e", "0, 2, 'E'.", r"\text{0 2 E}", r"(0,\, 2, \text{E})", r"\mathbf{0 2 e}."],
     "FifteenPuzzle": ["up", "Up.", r"\text{up}", '"up"', "**UP**", r"$\mathrm{Up}$."],
     "Game2048": ["left", "Left.", r"\text{LEFT}", "(left)", r"\textbf{left.}"],
+    "FrozenLake": ["down", "Down.", r"\text{down}", "(DOWN)", '"down"'],
     "GuessTheNumber": ["5", "5.", r"\text{5}", "$5$", "(5)", r"\text{\textbf{5}.}", r"\boxed{5}", "+5", "{5}", r"\ 5"],
     "Hangman": ["e", "E.", r"\text{E}", '"e"', "'E'."],
     "Mastermind": ["1 2", "(1, 2)", "[1, 2].", r"\text{1 2}", r"1,\ 2", "1, 2.", r"\{1, 2\}"],
@@ -116,6 +143,7 @@ SAME_MOVE = {
     "Sokoban": ["up", "Up.", r"\text{up}", r"\mathtt{up}"],
     "Sudoku": ["1 3 4", "(1, 3, 4)", "[1, 3, 4].", "(1, 3) 4", r"\text{1 3 4}"],
     "TowerofHanoi": ["A C", "A to C", "A -> C", r"A \to C", "(A, C).", "a→c", r"\text{A to C}", r"A \rightarrow C"],
+    "TwentyQuestions": ["ask red", "Ask: red.", "ask red?", r"\text{ask red}", 'ask "red"', "ASK RED"],
     "WikiGame": ["No such page", "no such page.", r"\text{No such page}", '"No such page"', "No_such_page"],
     "WordSearch": [
         "0 2 0 6",
@@ -129,8 +157,11 @@ SAME_MOVE = {
 }
 # Readable moves that are illegal in every state.
 ILLEGAL = {
+    "Bandit": ["pull 0", "choose 0", "pull -1", "choose 99999"],
+    "Blackjack": [],
     "Crosswords": ["-1 0 A", "0 -1 A", "99999 0 A"],
     "FifteenPuzzle": [],
+    "FrozenLake": [],
     "Game2048": [],
     "GuessTheNumber": ["-3", "99999"],
     "Hangman": ["abcdefghi"],
@@ -139,6 +170,7 @@ ILLEGAL = {
     "Sokoban": [],
     "Sudoku": ["-1 2 3", "1 -2 3", "1 2 -3", "99999 2 3", "1 2 99999"],
     "TowerofHanoi": ["A A"],
+    "TwentyQuestions": ["ask purple", "guess unicorn", "guess red"],
     "WikiGame": ["No such page", "<PREV_PAGE>", "<MORE_LINKS>"],
     "WordSearch": ["0 0 -1 2", "-1 -1 -1 3", "0 0 0 99999"],
     "Wordle": ["abcdefghi"],

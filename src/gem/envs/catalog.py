@@ -17,8 +17,13 @@ def _game(
     variants: dict[str, dict[str, Any]],
     description: str,
     oracle_sees: Literal["observation", "state"],
+    baseline: float = BASELINE,
 ) -> list[EnvSpec]:
-    """Return the specs of one game. ``variants`` maps id suffixes ("" for no suffix) to constructor arguments."""
+    """Return the specs of one game. ``variants`` maps id suffixes ("" for no suffix) to constructor arguments.
+
+    Args:
+        baseline: maximum mean reward of policies that ignore the task.
+    """
     return [
         EnvSpec(
             id=f"game:{name}-v0{variant and '-' + variant}",
@@ -27,7 +32,7 @@ def _game(
             reward_range=(FORMAT_ERROR, 1.0),
             oracle=f"gem.envs.game_env.{module}:Oracle",
             oracle_sees=oracle_sees,
-            baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], BASELINE),
+            baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], baseline),
             stored_scores="gem.envs.game_env.baselines:describe",
             description=description,
         )
@@ -305,6 +310,47 @@ SPECS: list[EnvSpec] = [
         },
         "Go from one page of an encyclopedia to another by following links.",
         oracle_sees="state",
+    ),
+    *_game(
+        "Blackjack",
+        "blackjack",
+        {"": {"hands": 3}, "easy": {"hands": 1}, "hard": {"hands": 7}},
+        "Win a number of hands before the dealer does.",
+        oracle_sees="observation",
+        baseline=0.5,  # to stand on every hand
+    ),
+    *_game(
+        "Bandit",
+        "bandit",
+        {
+            "": {"machines": 5, "gap": 0.4, "max_turns": 40},
+            "easy": {"machines": 5, "gap": 0.6, "max_turns": 30},
+            "hard": {"machines": 8, "gap": 0.3, "max_turns": 80},
+        },
+        "Find the slot machine that pays most often, with a limited number of pulls.",
+        oracle_sees="observation",
+    ),
+    *_game(
+        "FrozenLake",
+        "frozen_lake",
+        {
+            "": {"size": 6, "holes": 0.25, "slip": 0.2},
+            "easy": {"size": 4, "holes": 0.25, "slip": 0.0},
+            "hard": {"size": 8, "holes": 0.2, "slip": 0.5},
+        },
+        "Cross a lake with holes, on ice that may be slippery.",
+        oracle_sees="observation",
+    ),
+    *_game(
+        "TwentyQuestions",
+        "twenty_questions",
+        {
+            "": {"objects": 30, "attributes": 4, "slack": 2},
+            "easy": {"objects": 12, "attributes": 3, "slack": 4},
+            "hard": {"objects": 64, "attributes": 5, "slack": 0},
+        },
+        "Find the secret one of a list of objects by asking about their attributes.",
+        oracle_sees="observation",
     ),
     _shipped(
         "code:Warmup-v0",

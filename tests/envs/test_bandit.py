@@ -1,0 +1,70 @@
+import pytest
+
+from gem.core import StopReason
+from gem.envs.game_env.bandit import BanditEnv, Oracle
+from gem.errors import BadValue
+
+
+def test_one_machine_is_better_than_all_others_by_the_gap():
+    env = BanditEnv(machines=6, gap=0.3)
+    best = set()
+    for seed in range(50):
+        env.reset(seed=seed)
+        chances = sorted(env.state.chances)
+        assert chances[-1] - chances[-2] >= 0.3 - 1e-9 and chances[0] > 0
+        best.add(env.state.best)
+    assert best == set(range(6))
+
+
+def test_machines_pay_with_their_probabilities():
+    env = BanditEnv(machines=2, gap=0.4, max_turns=2000)
+    env.reset(seed=0)
+    for turn in range(1600):
+        env.step(rf"\boxed{{pull {turn % 2 + 1}}}")
+    for chance, pulls, paid in zip(env.state.chances, env.state.pulls, env.state.paid, strict=True):
+        assert pulls == 800 and abs(paid / pulls - chance) < 4 * (0.25 / 800) ** 0.5
+
+
+def test_choosing_ends_the_game():
+    env = BanditEnv()
+    env.reset(seed=0)
+    best = env.state.best + 1
+    step = env.step(rf"\boxed{{choose {best}}}")
+    assert (step.reward, step.terminated, step.info["stop_reason"]) == (1.0, True, StopReason.SOLVED)
+    env.reset(seed=0)
+    step = env.step(rf"\boxed{{choose {best % 5 + 1}}}")
+    assert (step.reward, step.terminated, step.info["stop_reason"]) == (0.0, True, StopReason.LOST)
+    assert step.info["revealed"] == [f"{chance:.4f}" for chance in env.state.chances]
+
+
+def test_the_board_counts_pulls_payments_and_turns():
+    env = BanditEnv(machines=2, max_turns=3)
+    env.reset(seed=0)
+    pays = "pays." in env.step(r"\boxed{pull 2}").observation
+    assert env.board() == f"machine 1: 0 of 0 pulls paid\nmachine 2: {int(pays)} of 1 pulls paid\nTurns left: 2"
+    env.step(r"\boxed{pull 2}")
+    step = env.step(r"\boxed{pull 2}")
+    assert step.truncated and step.reward == 0.0
+
+
+def test_the_oracle_pulls_every_machine_and_chooses_in_the_last_turn(play):
+    env = BanditEnv(machines=4, gap=0.6, max_turns=20)
+    won = 0
+    for seed in range(20):
+        oracle, actions = Oracle(env), []
+
+        def act(observation, oracle=oracle, actions=actions):
+            actions.append(oracle.act(observation))
+            return actions[-1]
+
+        total, _ = play(env, act, seed)
+        won += total == 1.0
+        assert sorted(actions[:4]) == [rf"\boxed{{pull {n}}}" for n in range(1, 5)]
+        assert len(actions) == 20 and "choose" in actions[-1]
+    assert won >= 17
+
+
+@pytest.mark.parametrize("bad", [{"machines": 1}, {"machines": 21}, {"gap": 0.0}, {"gap": 1.0}, {"max_turns": 0}])
+def test_wrong_arguments_are_named(bad):
+    with pytest.raises(BadValue, match=next(iter(bad))):
+        BanditEnv(**bad)
