@@ -69,7 +69,7 @@ def total(hand: tuple[str, ...]) -> tuple[int, bool]:
 
 def dealers_hand(first: str, rng: random.Random) -> tuple[str, ...]:
     """Draw the dealer's cards: the dealer stands on 17 or more."""
-    hand = (first, rng.choice(CARDS))
+    hand: tuple[str, ...] = (first, rng.choice(CARDS))
     while total(hand)[0] < DEALER_STANDS:
         hand = (*hand, rng.choice(CARDS))
     return hand
