@@ -49,9 +49,6 @@ def tokenizer() -> Any:
 @pytest.fixture(scope="module")
 def model(tokenizer) -> Any:
     model = build_model(tokenizer, seed=0, hidden=32, context=256)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3.0)  # far from uniform, so that a wrong position or mask shows
     bias = torch.zeros(len(tokenizer))
     bias[tokenizer.eos_token_id] = END_BIAS
 

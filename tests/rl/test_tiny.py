@@ -105,6 +105,13 @@ def test_the_model_has_about_100_000_parameters(tokenizer):
     assert 80_000 < build_model(tokenizer, seed=0).num_parameters() < 160_000
 
 
+def test_the_logits_of_a_new_model_have_a_standard_deviation_near_one(tokenizer):
+    for hidden in (32, 64, 128):
+        with torch.no_grad():
+            logits = build_model(tokenizer, seed=0, hidden=hidden)(torch.arange(40)[None]).logits
+        assert 0.7 < float(logits.std()) < 1.4
+
+
 def test_the_model_depends_only_on_its_seed(tokenizer):
     def weights(seed: int) -> Any:
         return torch.cat([p.flatten() for p in build_model(tokenizer, seed=seed).parameters()])

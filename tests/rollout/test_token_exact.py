@@ -127,9 +127,6 @@ def player(name: str, seed: int = 0, **kwargs: Any) -> CausalLMPolicy:
     tokenizer = TOKENIZERS[name]()
     if name not in MODELS:
         MODELS[name] = build_model(tokenizer, seed=0, hidden=32, context=2048)
-        with torch.no_grad():
-            for parameter in MODELS[name].parameters():
-                parameter.mul_(3.0)  # far from uniform, so that a wrong position or mask shows
         MODELS[name].register_forward_hook(partial(biased, bias(tokenizer)))
     return CausalLMPolicy(MODELS[name], tokenizer, **{"max_new_tokens": 10, "seed": seed, **kwargs})
 

@@ -105,6 +105,9 @@ def build_tokenizer(texts: list[str], vocabulary: int = 512) -> Any:
 def build_model(tokenizer: Any, seed: int, *, hidden: int = 64, layers: int = 2, context: int = 1024) -> Any:
     """Build a randomly initialized Qwen3, by default of about 120,000 parameters.
 
+    The standard deviation of the weights is 1/sqrt(hidden), so that each layer keeps the scale of its input. With the
+    0.02 of large models, attention is nearly uniform and a small model takes several times as many updates to learn.
+
     Args:
         hidden: hidden size.
         layers: number of layers.
@@ -122,6 +125,7 @@ def build_model(tokenizer: Any, seed: int, *, hidden: int = 64, layers: int = 2,
         head_dim=hidden // 4,
         max_position_embeddings=context,
         tie_word_embeddings=True,
+        initializer_range=hidden**-0.5,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
