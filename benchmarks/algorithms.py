@@ -34,7 +34,14 @@ COMMON: dict[str, Any] = {
 # Whole-episode advantages are noisier: a batch of groups has few secrets, and further epochs fit that noise.
 GROUPS: dict[str, Any] = {"batch": 256, "minibatch": 64, "group_size": 4, "epochs": 1, "learning_rate": 2e-3}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "returns": {"batch_scale": "std"},
+    "returns": {  # without a baseline, each win makes its turns more likely, whatever they were, and entropy vanishes
+        "batch": 256,
+        "minibatch": 64,
+        "epochs": 1,
+        "learning_rate": 2e-3,
+        "batch_scale": "std",
+        "kl": 0.05,
+    },
     "rebn": {},
     "turn": {},
     "grpo": GROUPS,
