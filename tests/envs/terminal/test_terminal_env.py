@@ -9,7 +9,8 @@ import pytest
 
 import gem
 from gem.envs.terminal.task import CANARY, first_fault, start_task
-from gem.envs.terminal.terminal_env import FAMILIES, Oracle, TerminalEnv, _read_command, require_programs
+from gem.envs.terminal.commands import read_command
+from gem.envs.terminal.terminal_env import FAMILIES, Oracle, TerminalEnv, require_programs
 from gem.envs.terminal.verify import verify
 from gem.errors import BadValue, EpisodeOver, SandboxError
 from gem.sandbox import Limits, get_sandbox
@@ -260,4 +261,4 @@ def test_a_level_without_machines_is_one_clear_line(monkeypatch):
     ],
 )
 def test_the_published_yaml_is_read(body, command, seconds):
-    assert _read_command(body) == (command, seconds)
+    assert read_command(body) == (command, seconds)

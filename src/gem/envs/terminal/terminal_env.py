@@ -18,7 +18,6 @@ the first command.
 from __future__ import annotations
 
 import random
-import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -26,11 +25,12 @@ from typing import Any, ClassVar
 
 from gem._internal.imports import resolve
 from gem.core import Env, Info, Step, StopReason, require_text
+from gem.envs.terminal.commands import FINISH, MAX_TIMEOUT_S, read_command, shown_result
 from gem.envs.terminal.task import MAX_LEVEL, Template, TerminalTask, start_task
 from gem.envs.terminal.verify import verify
 from gem.errors import BadValue, EpisodeOver, SandboxError, did_you_mean
 from gem.parsing import first_tagged
-from gem.sandbox import Limits, Machine, Result, get_sandbox
+from gem.sandbox import Limits, Machine, get_sandbox
 from gem.sandbox.machine import MachineFiles
 from gem.sandbox.zygote import ZygoteSandbox
 from gem.sandbox.zygote.probe import SHELL_PATH, require_machines
@@ -39,11 +39,6 @@ FAMILIES = {
     name: f"gem.envs.terminal.{name.lower()}"
     for name in ("Files", "Text", "Data", "Git", "Logs", "Processes", "Build", "Archive", "Mixed")
 }
-MAX_TIMEOUT_S = 120.0
-_FINISH = re.compile(r"<finish\s*/?>|</finish>")
-_YAML = re.compile(
-    r"\s*cmd:[ \t]*(?P<cmd>.*?)(?:\n\s*timeout_secs:[ \t]*(?P<seconds>[0-9.]{1,9})[ \t]*)?\s*", re.DOTALL
-)
 _RANDOM = ("ls", "pwd", "ls -R | head -n 20", "cat * 2>/dev/null | wc -c", "find . -type f | sort | head -n 5")
 
 
@@ -120,14 +115,14 @@ class TerminalEnv(Env):
         self.state = replace(self.state, turn=self.state.turn + 1)
         last = self.state.turn >= self.max_turns
         if (found := first_tagged(action, "bash")) is None:
-            if _FINISH.search(action):
+            if FINISH.search(action):
                 return self._finished("", {}, truncated=False)
             text = "No command found; write <bash>command</bash>, or <finish> when the task is done."
             info: Info = {"invalid": "no_action"}
             return self._finished(text, info, truncated=True) if last else Step(text, info=info)
-        command, seconds = _read_command(found[0])
+        command, seconds = read_command(found[0])
         result = self.machine().exec(command, wall_s=seconds or self.timeout)
-        text, info = _shown(result, seconds or self.timeout), {"exit_status": result.exit_code}
+        text, info = shown_result(result, seconds or self.timeout), {"exit_status": result.exit_code}
         if not result.ok:
             self.state = replace(self.state, failures=self.state.failures + 1)
         if self.machine().ended:
@@ -245,37 +240,3 @@ def _sandbox() -> ZygoteSandbox:
     if not isinstance(sandbox, ZygoteSandbox):
         raise SandboxError("terminal tasks need the local sandbox")
     return sandbox
-
-
-def _read_command(body: str) -> tuple[str, float | None]:
-    r"""Return a command and its time limit in seconds, or None, from bash source or from YAML.
-
-    >>> _read_command("ls"), _read_command("cmd: ls -l\ntimeout_secs: 5")
-    (('ls', None), ('ls -l', 5.0))
-    """
-    found = _YAML.fullmatch(body)
-    if found is None:
-        return body.strip("\n"), None
-    command = found["cmd"]
-    if command[:1] in ("|", ">"):  # a block of text
-        rest = command.partition("\n")[2]
-        indent = len(rest) - len(rest.lstrip(" "))
-        command = "\n".join(line[indent:] for line in rest.split("\n"))
-    elif len(command) > 1 and command[0] == command[-1] == "'":
-        command = command[1:-1].replace("''", "'")
-    elif len(command) > 1 and command[0] == command[-1] == '"':
-        command = re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m[1], m[1]), command[1:-1])
-    try:
-        seconds = float(found["seconds"]) if found["seconds"] else None
-    except ValueError:
-        seconds = None
-    return command, min(seconds, MAX_TIMEOUT_S) if seconds else None
-
-
-def _shown(result: Result, seconds: float) -> str:
-    lines = [f"<bash_output>\n{result.stdout.rstrip(chr(10))}\n</bash_output>", f"exit status {result.exit_code}"]
-    if stopped := replace(result, state_lost=False).stopped(Limits(wall_s=seconds)):
-        lines.append(stopped)
-    if result.state_lost:
-        lines.append("[the shell ended; a new one starts in the same folder with the exported variables]")
-    return "\n".join(lines)
