@@ -15,13 +15,17 @@ import sys
 import tempfile
 import uuid
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Report
 from gem.sandbox.command_sandbox import INTERPRETER_FLAGS, CommandSandbox, environment
+from gem.sandbox.container_engine import find_engine
+from gem.sandbox.container_machine import ContainerMachine
+from gem.sandbox.machine import Machine, MachineFiles
 from gem.sandbox.process import CommandProcess, ProcessExit, exit_from_client
 from gem.sandbox.zygote.removal import remove_tree
 
@@ -68,7 +72,40 @@ class _ContainerSandbox(CommandSandbox):
         )  # working directory of the client processes, because podman leaves files in it
         self._remove_folder = weakref.finalize(self, _remove, self._folder, self._owner)
 
+    def machine(
+        self,
+        *,
+        files: MachineFiles = (),
+        folder: str | None = None,
+        limits: Limits | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> Machine:
+        """Start a machine with the system of the image; see ContainerMachine.
+
+        Args:
+            files: the first files. They belong to root.
+            folder: working directory in which the shell starts. None means that of the image.
+            limits: see ContainerMachine. None means the limits of the sandbox.
+            state: what get_state() of a machine returned, instead of the image and the folder.
+
+        Raises:
+            SandboxError: if the container cannot be started.
+            BadValue: if a path is invalid, or the image of the state is gone.
+        """
+        limits = limits or self.limits
+        return ContainerMachine(
+            find_engine(self.engine), self.image, limits=limits, files=files, folder=folder, state=state
+        )
+
+    def _machines(self) -> tuple[str | None, list[str]]:
+        """Return how machines are isolated, or None and why there are none."""
+        try:
+            return find_engine(self.engine).isolation(self.image), []
+        except SandboxError as e:
+            return None, [f"No machines: {e}"]
+
     def report(self) -> Report:
+        machines, notes = self._machines()
         return Report(
             self.engine,
             "",
@@ -87,7 +124,9 @@ class _ContainerSandbox(CommandSandbox):
             [
                 "CPU seconds and peak memory are not reported.",
                 "Exit codes from 129 to 192 are reported as signals, as shells do.",
+                *notes,
             ],
+            machines,
         )
 
     def close(self) -> None:
