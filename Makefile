@@ -9,7 +9,7 @@ pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
 # Exported, so that the package's build environment is pinned as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test test-viewer test-exchange test-terminal fuzz attack attack-all check format docs clean
+.PHONY: help demo test test-viewer test-exchange test-terminal test-containers fuzz attack attack-all check format docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -35,6 +35,9 @@ test-exchange: $(VENV)/.dev  ## test the exports and imports of gem eval with in
 
 test-terminal: $(VENV)/.dev  ## every reward hack, 100 seeds per template, all wrong solutions of the terminal tasks, all faults of swe:Mini
 	$(bin)/pytest -n 2 -m exhaustive tests/envs/terminal tests/envs/swe
+
+test-containers: $(VENV)/.dev  ## play task folders in containers of podman; scripts/make-test-image makes the image
+	$(bin)/pytest -rs -m containers tests/envs/containers tests/sandbox/test_container_machine.py
 
 attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, in two settings
 	$(bin)/pytest -m attack

@@ -1,10 +1,12 @@
 """Settings for all tests: reproducible hypothesis examples without deadlines, a working Ctrl-C, their own cache.
 
-Tests marked "attack" or "exhaustive" run only if -m names the mark.
+Tests marked "attack", "exhaustive" or "containers" run only if -m names the mark.
 """
 
 import os
+import shutil
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -22,7 +24,7 @@ os.environ.setdefault("GEM_CACHE", str(Path(tempfile.gettempdir()) / f"gem-tests
 
 
 def pytest_collection_modifyitems(config, items):
-    unwanted = [mark for mark in ("attack", "exhaustive") if mark not in config.option.markexpr]
+    unwanted = [mark for mark in ("attack", "exhaustive", "containers") if mark not in config.option.markexpr]
     left_out = {item for item in items if any(map(item.get_closest_marker, unwanted))}
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
@@ -35,3 +37,14 @@ def machines() -> None:
     probe = pytest.importorskip("gem.sandbox.zygote.probe")
     if reason := probe.why_not("ns"):
         pytest.skip(f"machines need namespaces: {reason}")
+
+
+@pytest.fixture(scope="session")
+def debian() -> str:
+    """The image of scripts/make-test-image. Skips tests where podman or the image is missing."""
+    image = os.environ.get("GEM_TEST_IMAGE", "localhost/debian:bookworm")
+    if shutil.which("podman") is None:
+        pytest.skip("podman is not installed")
+    if subprocess.run(["podman", "image", "exists", image], check=False).returncode:
+        pytest.skip(f"podman has no image {image}; scripts/make-test-image makes it")
+    return image

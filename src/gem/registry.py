@@ -14,8 +14,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
 
 from gem._internal import imports
 from gem._internal.text import shorten
@@ -108,7 +108,7 @@ class _Registry(MutableMapping[str, EnvSpec]):
         if env_id not in self:
             known = len(self)
             raise UnknownEnv(f"no env {env_id!r}{near_id(str(env_id))}  (`gem list` shows all {known})")
-        return self._specs[env_id]
+        return self._specs.get(env_id) or cast(EnvSpec, self._path_spec(env_id))
 
     def __setitem__(self, env_id: str, spec: EnvSpec) -> None:
         self._specs[env_id] = spec
@@ -119,9 +119,19 @@ class _Registry(MutableMapping[str, EnvSpec]):
 
     def __contains__(self, env_id: object) -> bool:
         self._load_catalog()
-        if env_id not in self._specs:
+        if env_id not in self._specs and self._path_spec(env_id) is None:
             self._load_plugins()
-        return env_id in self._specs
+            return env_id in self._specs
+        return True
+
+    def _path_spec(self, env_id: object) -> EnvSpec | None:
+        """Return the spec of an id that ends in a path, such as "swebench:rows.jsonl", or None. It is not listed."""
+        family, _, path = str(env_id).partition(":")
+        specs: Mapping[str, tuple[str, EnvSpec]] = imports.resolve(_CATALOG).PATH_SPECS
+        parameter, spec = specs.get(family, ("", None))
+        if spec is None or not path.strip():
+            return None
+        return replace(spec, id=str(env_id), kwargs={**spec.kwargs, parameter: path})
 
     def __iter__(self) -> Iterator[str]:
         self._load_plugins()

@@ -567,3 +567,21 @@ SPECS: list[EnvSpec] = [
     ),
     *reasoning_gym_specs((FORMAT_ERROR, 1.0)),
 ]
+
+# Family → (parameter, spec) of ids whose second part is a path or another name, which is the value of the parameter.
+PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
+    family: (
+        "path",
+        EnvSpec(
+            id=f"{family}:PATH",
+            entry_point=f"gem.envs.containers.{module}",
+            runs="thread",
+            reward_range=(0.0, 1.0),
+            oracle="gem.envs.containers.container_env:Oracle",
+            oracle_sees="state",
+            baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], 0.0),
+            description=f"Tasks in folders of {name}, played in containers. Needs podman or docker.",
+        ),
+    )
+    for family, module, name in (("harbor", "harbor:HarborEnv", "Harbor"),)
+}

@@ -95,7 +95,7 @@ class ContainerMachine(Machine):
             engine.ask(*call, image, *_WAIT)
             find = 'mkdir -p "$1" && cd "$1"; pwd'
             found = engine.ask("exec", "--user", "0", self.name, "/bin/sh", "-c", find, "sh", folder or ".")
-            self.folder = found.decode("utf-8", "surrogateescape").rstrip("\n")
+            self.folder = self.first_folder = found.decode("utf-8", "surrogateescape").rstrip("\n")
             if files:
                 self.write(files)
         except BaseException:

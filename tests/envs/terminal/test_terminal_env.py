@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 import gem
-from gem.envs.terminal.task import CANARY, first_fault, start_task
 from gem.envs.terminal.commands import read_command
+from gem.envs.terminal.task import CANARY, first_fault, start_task
 from gem.envs.terminal.terminal_env import FAMILIES, Oracle, TerminalEnv, require_programs
 from gem.envs.terminal.verify import verify
 from gem.errors import BadValue, EpisodeOver, SandboxError

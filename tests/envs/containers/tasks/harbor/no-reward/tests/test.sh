@@ -1,0 +1,5 @@
+#!/bin/sh
+# canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
+set -e
+test -f /app/done
+echo 1.0 > /logs/verifier/reward.txt

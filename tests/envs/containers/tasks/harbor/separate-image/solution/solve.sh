@@ -1,0 +1,3 @@
+#!/bin/sh
+# canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
+mkdir -p /app/out; for f in a b c; do echo $f > /app/out/$f; done

@@ -1,0 +1,100 @@
+"""Harbor folders, built and played by podman. Only with -m containers."""
+
+from pathlib import Path
+
+import pytest
+
+import gem
+from gem.envs.containers.container_env import Oracle
+from gem.errors import BadValue
+
+pytestmark = pytest.mark.containers
+TASKS = Path(__file__).parent / "tasks" / "harbor"
+NAMES = sorted(path.parent.name for path in TASKS.rglob("task.toml"))
+
+
+@pytest.fixture(scope="module")
+def image_map(debian):
+    return {"ubuntu:*": debian, "registry.example/*": debian}
+
+
+def play(env, *commands):
+    """Reset, run commands, finish, and return the last step."""
+    env.reset(seed=0)
+    for command in commands:
+        step = env.step(f"<bash>{command}</bash>")
+        if step.terminated or step.truncated:
+            return step
+    return env.step("<finish>")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_solution_scores_1_and_doing_nothing_0(name, image_map):
+    with gem.make(f"harbor:{TASKS}#{name}", image_map=image_map) as env:
+        observation, info = env.reset(seed=0)
+        assert info["task"] == name
+        oracle, step = Oracle(env), None
+        while step is None or not (step.terminated or step.truncated):
+            step = env.step(oracle.act(observation))
+        assert step.reward == 1.0 and step.info["stop_reason"] == "solved", step
+        idle = play(env)
+        assert idle.reward == 0.0 and idle.terminated and idle.info["verifier"], idle
+
+
+def test_tests_and_solution_are_absent_while_the_agent_works(image_map):
+    with gem.make(f"harbor:{TASKS}#hello", image_map=image_map) as env:
+        env.reset(seed=0)
+        step = env.step("<bash>ls -A /tests /logs/verifier; ls /solution; cat /proc/net/dev | grep -c :</bash>")
+        assert "test.sh" not in step.observation and "No such file" in step.observation
+
+
+def test_a_verifier_without_a_reward_is_repeated_and_the_reason_is_shown(image_map):
+    with gem.make(f"harbor:{TASKS}#no-reward", image_map=image_map) as env:
+        step = play(env, "echo 1 > /logs/verifier/reward.txt", "touch /tests/x")
+        assert step.reward == 0.0 and "no reward, twice" in step.info["verifier"]
+
+
+def test_a_link_in_an_artifact_does_not_lead_to_the_tests(image_map):
+    with gem.make(f"harbor:{TASKS}#separate-image", image_map=image_map) as env:
+        step = play(env, "mkdir -p out; ln -s /tests/expected out/a; touch out/b out/c")
+        assert step.reward == 0.0
+
+
+def test_all_keys_of_reward_json_are_shown(image_map):
+    with gem.make(f"harbor:{TASKS}#several-keys", image_map=image_map) as env:
+        step = play(env, "printf 'a\\nb\\n' > lines; touch more")
+        assert step.info["rewards"] == {"reward": 0.0, "sorted": 1.0, "clean": 0.0}
+
+
+def test_a_reward_may_lie_between_0_and_1(image_map):
+    with gem.make(f"harbor:{TASKS}#finished-image", image_map=image_map) as env:
+        assert play(env, "touch one").reward == 0.5
+
+
+def test_an_episode_is_saved_and_restored(image_map):
+    with gem.make(f"harbor:{TASKS}#hello", image_map=image_map) as env:
+        env.reset(seed=0)
+        env.step("<bash>echo hello > hello.txt</bash>")
+        with env.spawn(same_state=True) as copy:
+            assert copy.step("<finish>").reward == 1.0
+
+
+def test_the_time_of_the_task_ends_the_episode(image_map):
+    with gem.make(f"harbor:{TASKS}#custom-user", image_map=image_map) as env:
+        env.reset(seed=0)
+        folder, task = env.tasks[0]
+        env.tasks[0] = folder, type(task)(**{**vars(task), "agent_timeout_s": 1.0})
+        step = env.step("<bash>sleep 60</bash>")
+        assert step.truncated and "time is over" in step.observation and step.reward == 0.0
+
+
+def test_a_missing_image_is_named(image_map):
+    with gem.make(f"harbor:{TASKS}#hello", image_map={}) as env:
+        env.reset(seed=0)
+        with pytest.raises(gem.errors.SandboxError, match="image_map"):
+            env.step("<bash>ls</bash>")
+
+
+def test_a_path_without_tasks_is_an_error():
+    with pytest.raises(BadValue, match=r"no folder with task\.toml named none"):
+        gem.make(f"harbor:{TASKS}#none")

@@ -1,0 +1,112 @@
+"""Machines in containers of podman. Only with -m containers."""
+
+import subprocess
+
+import pytest
+
+from gem.errors import BadValue, SandboxError
+from gem.sandbox import FileEntry, Limits, Status, make_sandbox
+from gem.sandbox.container_machine import LABEL
+from gem.sandbox.machine import FOLDER
+
+pytestmark = pytest.mark.containers
+
+
+@pytest.fixture(scope="module")
+def sandbox(debian):
+    with make_sandbox("podman", image=debian, limits=Limits(wall_s=20, output_bytes=4_000)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def machine(sandbox):
+    with sandbox.machine(files=[FileEntry("/work/run.sh", b"echo $NAME > out", mode=0o755)], folder="/work") as made:
+        yield made
+
+
+def test_the_report_says_how_machines_are_isolated(sandbox):
+    assert "podman" in sandbox.report().machines and "no network" in sandbox.report().machines
+
+
+def test_the_shell_keeps_folder_variables_and_functions(machine):
+    assert machine.exec("export NAME=gem; mkdir -p sub; cd sub; f() { echo fun; }").ok
+    result = machine.exec("f; ../run.sh; cat out; (exit 4)")
+    assert (result.exit_code, result.stdout, result.status) == (4, "fun\ngem\n", Status.ERROR)
+    assert machine.folder == "/work/sub" and machine.read("out") == b"gem\n"
+    machine.exec("cd /work")
+
+
+def test_both_streams_are_shown_in_order(machine):
+    assert machine.exec("echo a; echo b >&2; echo c").stdout == "a\nb\nc\n"
+
+
+def test_a_command_that_times_out_is_killed_and_background_jobs_stay(machine):
+    machine.exec("sleep 1000 & echo $! > /work/job")
+    result = machine.exec("echo before; sleep 1000", wall_s=1)
+    assert result.status is Status.TIMEOUT and result.stdout.startswith("before\n") and not result.state_lost
+    assert machine.processes() == [int(machine.read("/work/job"))]
+    with pytest.raises(BadValue, match="background processes"):
+        machine.get_state()
+    machine.stop()
+    assert machine.processes() == []
+
+
+def test_a_shell_that_spins_or_exits_is_replaced(machine):
+    machine.exec("cd /work; export KEPT=1; lost=1")
+    spun = machine.exec("while :; do :; done", wall_s=1)
+    assert spun.status is Status.TIMEOUT and spun.state_lost
+    assert machine.exec("echo $KEPT-$lost; pwd").stdout == "1-\n/work\n"
+    assert machine.exec("exit 3").state_lost
+    assert machine.exec("echo $KEPT").stdout == "1\n"
+    assert machine.processes() == []
+
+
+def test_output_is_bounded(machine):
+    assert machine.exec("yes").status is Status.OUTPUT_LIMIT
+    assert "bytes cut" in machine.exec("seq 10000").stdout
+
+
+def test_programs_outside_the_shell_have_a_clean_environment(machine):
+    machine.exec("export KEPT=1; alias cat=true")
+    result = machine.run(["/bin/sh", "-c", "cat; echo ${KEPT:-clean}; echo error >&2; exit 2"], stdin=b"in\n")
+    assert (result.stdout, result.exit_code) == ("in\nclean\n", 2)
+    assert machine.run(["/bin/sleep", "60"], wall_s=1).status is Status.TIMEOUT
+    assert machine.processes() == []
+
+
+def test_files_are_read_written_and_listed(machine):
+    machine.write([FileEntry("/data", b"", FOLDER), FileEntry("/data/x", b"\0\xff", mode=0o600)])
+    machine.exec("ln -sf x /data/link; mkfifo -m 600 /data/pipe")
+    assert machine.read("/data/x") == machine.read("/data/link") == b"\0\xff"
+    listed = {entry.path: entry.kind for entry in machine.entries("/data")}
+    assert listed["/data/x"] == "file" and listed["/data/link"] == "link"
+    with pytest.raises(FileNotFoundError):
+        machine.read("/nothing")
+    with pytest.raises(IsADirectoryError):
+        machine.read("/data")
+
+
+def test_there_is_no_network(machine):
+    assert machine.exec("cat /proc/net/dev | grep -c :").stdout.strip() == "1"
+
+
+def test_a_state_is_restored_in_another_container(sandbox):
+    with sandbox.machine(folder="/home") as first:
+        first.exec("echo data > file; export NAME=gem; cd /tmp")
+        state = first.get_state()
+    with sandbox.machine(state=state) as second:
+        assert second.exec("cat /home/file; echo $NAME; pwd").stdout == "data\ngem\n/tmp\n"
+    with pytest.raises(BadValue, match="gone"):
+        sandbox.machine(state={**state, "image": "localhost/none:1"})
+
+
+def test_closing_leaves_no_container(sandbox):
+    machine = sandbox.machine()
+    machine.exec("sleep 1000 &")
+    machine.close()
+    listed = subprocess.run(
+        ["podman", "ps", "--all", "--quiet", "--filter", f"name={machine.name}"], capture_output=True, check=True
+    )
+    assert listed.stdout == b"" and LABEL == "gem-machine"
+    with pytest.raises(SandboxError, match="ended: closed"):
+        machine.exec("true")
