@@ -253,6 +253,7 @@ HOMES = {
     "tokenizers": ["rl", "conversation", "viewer"],
     "torch": ["rl", "integrations"],
     "trackio": ["rl.mirrors"],
+    "yaml": ["envs.containers.bench_task"],
     "transformers": ["rl", "conversation", "integrations"],
     "chz": ["integrations.tinker_cookbook"],
     "tinker": ["integrations"],

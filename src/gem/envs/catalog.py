@@ -583,5 +583,8 @@ PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
             description=f"Tasks in folders of {name}, played in containers. Needs podman or docker.",
         ),
     )
-    for family, module, name in (("harbor", "harbor:HarborEnv", "Harbor"),)
+    for family, module, name in (
+        ("harbor", "harbor:HarborEnv", "Harbor"),
+        ("terminalbench", "terminal_bench:TerminalBenchEnv", "Terminal-Bench"),
+    )
 }
