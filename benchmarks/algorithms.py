@@ -163,7 +163,13 @@ def write_table(results: Path) -> None:
     ]
     for row in rows:
         to_aim = "" if row["seconds_to_aim"] is None else f"{row['seconds_to_aim']:.0f}"
-        cells = [row["advantage"], f"`{row['flags']}`", row["seed"], row["updates"], f"{row['sampled_tokens']:,}"]
+        cells = [
+            row["advantage"],
+            row["flags"] and f"`{row['flags']}`",
+            row["seed"],
+            row["updates"],
+            f"{row['sampled_tokens']:,}",
+        ]
         cells += [f"{row['cpu_seconds']:.0f}", to_aim, f"{row['greedy']:.3f}", f"{row['sampled']:.3f}"]
         lines.append("| " + " | ".join(map(str, [*cells, "yes" if row["greedy"] >= AIM else "no"])) + " |")
     missed = dict.fromkeys(row["advantage"] for row in rows if row["greedy"] < AIM)
