@@ -159,8 +159,8 @@ SUB_ROWS = {
     ],
     "integrations": [
         ("sequences", "tasks", "turns", "versions"),
-        ("areal", "oat", "openrlhf", "pettingzoo", "rl2", "roll", "slime", "tinker", "tinker_cookbook"),
-        ("trl", "verifiers", "verl"),
+        ("areal", "nemo_rl", "oat", "openrlhf", "pettingzoo", "rl2", "roll", "skyrl", "slime", "tinker"),
+        ("tinker_cookbook", "trl", "verifiers", "verl"),
         ("__init__",),
     ],
     "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
@@ -268,6 +268,9 @@ HOMES = {
     "RL2": ["integrations.rl2"],
     "roll": ["integrations.roll"],
     "slime": ["integrations.slime"],
+    "skyrl": ["integrations.skyrl"],
+    "skyrl_gym": ["integrations.skyrl"],
+    "nemo_rl": ["integrations.nemo_rl"],
     "wandb": ["rl.mirrors"],
     "uvicorn": ["serve", "tools.search_engine", "sandbox.remote_server"],
 }

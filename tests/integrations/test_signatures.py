@@ -76,3 +76,22 @@ def test_the_slime_adapter_uses_recorded_names_only():
     assert used(adapter, "Status") <= set(record["slime.utils.types:Sample.Status"])
     assert used(adapter, "rollout") == {"GenerateState", "post", "Sample"}
     assert signature(adapter, "generate") == record["slime.rollout.sglang_rollout:generate"]
+
+
+def test_the_nemo_rl_adapter_uses_recorded_names_only():
+    record, adapter = recorded("nemo_rl"), ADAPTERS / "nemo_rl.py"
+    interfaces = "nemo_rl.environments.interfaces"
+    assert used(adapter, "interfaces") == {"EnvironmentInterface", "EnvironmentReturn"}
+    for name in ("step", "global_post_process_and_metrics"):
+        assert signature(adapter, f"GemEnvironment.{name}") == record[f"{interfaces}:EnvironmentInterface.{name}"]
+    source = adapter.read_text(encoding="utf-8")
+    assert all(f"{name}=" in source for name in record[f"{interfaces}:EnvironmentReturn"])
+
+
+def test_the_skyrl_adapter_uses_recorded_names_only():
+    record, adapter = recorded("skyrl"), ADAPTERS / "skyrl.py"
+    base = "skyrl-gym.skyrl_gym.envs.base_text_env"
+    for name in ("init", "step"):
+        assert signature(adapter, f"GemTextEnv.{name}") == record[f"{base}:BaseTextEnv.{name}"]
+    generator = "skyrl.train.generators.skyrl_gym_generator:SkyRLGymGenerator"
+    assert signature(adapter, "GemGenerator.agent_loop") == record[f"{generator}.agent_loop"]

@@ -147,7 +147,9 @@ def play_tasks(
     Returns:
         The episodes in the order of the tasks, and the number of failed attempts.
     """
-    fitting, failed = (_AsyncWithinLimit if is_async(policy) else _WithinLimit)(policy), 0
+    fitting, failed = policy, 0
+    if policy.max_prompt_tokens is not None:
+        fitting = (_AsyncWithinLimit if is_async(policy) else _WithinLimit)(policy)
     same: dict[str, list[int]] = defaultdict(list)  # the tasks that use the same environment
     for i, task in enumerate(tasks):
         same[task.key()].append(i)
@@ -180,6 +182,7 @@ class _WithinLimit:
     def __init__(self, policy: Policy) -> None:
         self.policy, self.chat, self.max_prompt_tokens = policy, policy.chat, policy.max_prompt_tokens
         self.version = policy.version
+        self.model_name, self.settings = getattr(policy, "model_name", None), getattr(policy, "settings", {})
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
         fits = list(map(self.fits, requests))
@@ -188,7 +191,7 @@ class _WithinLimit:
         return [next(replies) if fit else Reply("", finish="context_overflow") for fit in fits]
 
     def fits(self, request: Request) -> bool:
-        return self.max_prompt_tokens is None or len(request.prompt_ids) <= self.max_prompt_tokens
+        return len(request.prompt_ids) <= cast(int, self.max_prompt_tokens)
 
 
 class _AsyncWithinLimit(_WithinLimit):
@@ -230,8 +233,7 @@ class EpisodePool:
         Raises:
             InfraError: the task failed ATTEMPTS times.
         """
-        free = self._free[task.key()]
-        stepwise = free.pop() if free else self._build(task)
+        stepwise = self.take(task)
         try:
             for _ in range(ATTEMPTS):
                 played = await play_episode(stepwise, reply, task.seed, group_id=task.seed, episode=episode)
@@ -240,7 +242,16 @@ class EpisodePool:
                 self.failed += 1
             raise InfraError(f"{task.env_id} with seed {task.seed} failed {ATTEMPTS} times: {played.failure}")
         finally:
-            free.append(stepwise)
+            self.give_back(task, stepwise)
+
+    def take(self, task: EnvTask) -> StepwiseEpisode:
+        """Return an environment for a task, for callers that advance it themselves. It is not reset."""
+        free = self._free[task.key()]
+        return free.pop() if free else self._build(task)
+
+    def give_back(self, task: EnvTask, episode: StepwiseEpisode) -> None:
+        """Keep an environment for other seeds of the task."""
+        self._free[task.key()].append(episode)
 
     def close(self) -> None:
         """Close all environments that are not in use."""

@@ -285,8 +285,8 @@ class EndpointPolicy:
         formatted = dict(message)
         if formatted.get("role") == "tool" and "tool_call_id" not in formatted:
             formatted["role"] = self.tool_role
-        if isinstance(formatted.get("content"), list):
-            formatted["content"] = [_format_part(part) for part in formatted["content"]]
+        if "content" in formatted:
+            formatted["content"] = openai_content(formatted["content"])
         return formatted
 
     def _options(self, request: Request) -> dict[str, Any]:
@@ -327,6 +327,11 @@ def _without_reasoning(messages: Sequence[Message]) -> Iterator[Mapping[str, Any
             yield {name: value for name, value in message.items() if name not in REASONING}
         else:
             yield message
+
+
+def openai_content(content: Any) -> Any:
+    """Convert the content of a message to OpenAI's format: images become data URLs. Text is returned unchanged."""
+    return [_format_part(part) for part in content] if isinstance(content, list) else content
 
 
 def _format_part(part: Any) -> Any:
