@@ -237,7 +237,7 @@ HOMES = {
     "mcp": ["tools", "serve"],
     "prometheus_client": ["tools.search_engine", "serve"],
     "pyarrow": ["datasets"],
-    "ray": ["vector.ray", "integrations.openrlhf"],
+    "ray": ["vector.ray", "integrations.openrlhf", "integrations.nemo_rl"],
     "reasoning_gym": ["envs"],
     "referencing": ["tools"],
     "peft": ["rl"],
