@@ -29,7 +29,7 @@ from nemo_rl.experience.rollouts import run_multi_turn_rollout
 import gem
 import gem.integrations.nemo_rl as adapter
 from gem.errors import InfraError
-from gem.integrations.nemo_rl import TASK_NAME, GemActor, GemDataset, GemEnvironment
+from gem.integrations.nemo_rl import TASK_NAME, GemActor, GemBatchEnvironment, GemDataset
 from gem.integrations.tasks import make_tasks
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, PromptMismatch, ReplayEngine, check
@@ -116,7 +116,7 @@ def cut_off(reference, task) -> bool:
 
 @pytest.fixture
 def environment(reference):
-    made = GemEnvironment({"tokenizer": str(reference.folder)})
+    made = GemBatchEnvironment({"tokenizer": str(reference.folder)})
     yield made
     made.shutdown()
 
@@ -180,7 +180,7 @@ def test_an_episode_that_the_actor_does_not_have_is_played_again(reference, clus
 
 
 def test_only_so_many_episodes_stay_open(reference, cluster):
-    environment = GemEnvironment({"tokenizer": str(reference.folder), "max_open": 2})
+    environment = GemBatchEnvironment({"tokenizer": str(reference.folder), "max_open": 2})
     tasks = [task for task in GAME_TASKS if len(reference.trajectory(task).turns) > 1][:5]
     played(reference, tasks, Direct(environment), turns=1)
     assert len(environment.open) == 2

@@ -83,7 +83,7 @@ def test_the_nemo_rl_adapter_uses_recorded_names_only():
     interfaces = "nemo_rl.environments.interfaces"
     assert used(adapter, "interfaces") == {"EnvironmentInterface", "EnvironmentReturn"}
     for name in ("step", "global_post_process_and_metrics"):
-        assert signature(adapter, f"GemEnvironment.{name}") == record[f"{interfaces}:EnvironmentInterface.{name}"]
+        assert signature(adapter, f"GemBatchEnvironment.{name}") == record[f"{interfaces}:EnvironmentInterface.{name}"]
     source = adapter.read_text(encoding="utf-8")
     assert all(f"{name}=" in source for name in record[f"{interfaces}:EnvironmentReturn"])
 

@@ -70,7 +70,7 @@ class GemDataset(torch.utils.data.Dataset):  # type: ignore[misc]
         }
 
 
-class GemEnvironment(interfaces.EnvironmentInterface):  # type: ignore[misc]
+class GemBatchEnvironment(interfaces.EnvironmentInterface):  # type: ignore[misc]
     """Plays the next turn of a batch of episodes. GemActor is its Ray actor.
 
     Args:
@@ -143,7 +143,7 @@ class GemEnvironment(interfaces.EnvironmentInterface):  # type: ignore[misc]
         return rest.partition(self.chat.eos_token)[2]
 
 
-GemActor: Any = ray.remote(GemEnvironment)
+GemActor: Any = ray.remote(GemBatchEnvironment)
 
 
 def _chat(tokenizer: Any) -> ChatFormat:
