@@ -11,19 +11,16 @@ stops when two evaluations in a row win 95 % of the episodes greedily, after its
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
+
+from training_runs import TrainingRuns, flags, table
 
 CPU_SECONDS = 320.0  # limit of a run, with imports, warm-up and evaluations
 RESERVED = 10.0  # CPU seconds for the evaluation at the end
 AIM = 0.9
-RESULTS = Path(__file__).parent / "results"
 COMMON: dict[str, Any] = {
     "batch": 128,
     "minibatch": 32,
@@ -62,28 +59,7 @@ NOTES: dict[str, str] = {}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--only", nargs="+", default=list(SETTINGS), help="advantages to run; none for no run")
-    parser.add_argument("--run", nargs=2, metavar=("ADVANTAGE", "SEED"), help="run one here and print its line")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of algorithms.jsonl and algorithms.md")
-    args = parser.parse_args()
-    if args.run:
-        print(json.dumps(train(args.run[0], int(args.run[1]))))
-        return 0
-    for seed in args.seeds:
-        for advantage in args.only:
-            if advantage in SETTINGS and not any(
-                (row["advantage"], row["flags"], row["seed"]) == (advantage, flags(SETTINGS[advantage]), seed)
-                for row in read(args.results)
-            ):
-                command = [sys.executable, __file__, "--run", advantage, str(seed)]
-                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-                with (args.results / "algorithms.jsonl").open("a") as file:
-                    file.write(done.stdout.splitlines()[-1] + "\n")
-                write_table(args.results)
-    write_table(args.results)
-    return 0
+    return TrainingRuns(__file__, "advantage", SETTINGS, train, page).main(__doc__)
 
 
 def train(advantage: str, seed: int) -> dict[str, Any]:
@@ -111,9 +87,6 @@ def train(advantage: str, seed: int) -> dict[str, Any]:
             scores = scores or trainer.evaluate(both=True)
             reached = [row["time"]["cpu_seconds"] for row in rows if _success(row.get("eval"), "greedy") >= AIM]
             return {
-                "advantage": advantage,
-                "flags": flags(SETTINGS[advantage]),
-                "seed": seed,
                 "updates": trainer.update,
                 "episodes": trainer.episodes,
                 "sampled_tokens": tokens,
@@ -125,31 +98,16 @@ def train(advantage: str, seed: int) -> dict[str, Any]:
             }
 
 
-def flags(settings: dict[str, Any]) -> str:
-    """Return settings as flags of `gem train`."""
-    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in settings.items()).replace(" True", "")
-
-
 def _success(scores: dict[str, Any] | None, mode: str) -> float:
     return float(((scores or {}).get(mode) or {}).get("success") or 0.0)
 
 
-def read(results: Path) -> list[dict[str, Any]]:
-    """Return the finished runs."""
-    path = results / "algorithms.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def write_table(results: Path) -> None:
-    """Write results/algorithms.md from the finished runs with the present flags."""
-    rows = [row for row in read(results) if flags(SETTINGS[row["advantage"]]) == row["flags"]]
-    rows.sort(key=lambda row: (list(SETTINGS).index(row["advantage"]), row["seed"]))
+def page(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the page of the finished runs."""
     planned = 3 * len(SETTINGS)
     columns = ["advantage", "flags", "seed", "updates", "sampled tokens", "CPU s", "CPU s to ≥ .9 greedy"]
     columns += ["greedy", "sampled", "≥ .9 greedy"]
     lines = [
-        "<!-- Written by `python benchmarks/algorithms.py` -->",
-        "",
         "# All advantages on game:GuessTheNumber-v0-easy",
         "",
         f"One torch thread, embedded model; at most {CPU_SECONDS:g} CPU seconds per run, with imports, warm-up and",
@@ -158,24 +116,19 @@ def write_table(results: Path) -> None:
         "ten different episodes. Other work ran on the machine, which makes CPU seconds longer.",
         f"{len(rows)} of {planned} runs are finished.",
         "",
-        "| " + " | ".join(columns) + " |",
-        "|" + "---|" * len(columns),
     ]
+    cells = []
     for row in rows:
         to_aim = "" if row["seconds_to_aim"] is None else f"{row['seconds_to_aim']:.0f}"
-        cells = [
-            row["advantage"],
-            row["flags"] and f"`{row['flags']}`",
-            row["seed"],
-            row["updates"],
-            f"{row['sampled_tokens']:,}",
-        ]
-        cells += [f"{row['cpu_seconds']:.0f}", to_aim, f"{row['greedy']:.3f}", f"{row['sampled']:.3f}"]
-        lines.append("| " + " | ".join(map(str, [*cells, "yes" if row["greedy"] >= AIM else "no"])) + " |")
+        shown = row["flags"] and f"`{row['flags']}`"
+        found = [row["advantage"], shown, row["seed"], row["updates"], f"{row['sampled_tokens']:,}"]
+        found += [f"{row['cpu_seconds']:.0f}", to_aim, f"{row['greedy']:.3f}", f"{row['sampled']:.3f}"]
+        cells.append([*found, "yes" if row["greedy"] >= AIM else "no"])
+    lines += table(columns, cells)
     missed = dict.fromkeys(row["advantage"] for row in rows if row["greedy"] < AIM)
     if missed:
         lines += ["", *(f"- {name}: {NOTES.get(name, 'not examined yet.')}" for name in missed)]
-    (results / "algorithms.md").write_text("\n".join(lines) + "\n")
+    return lines
 
 
 if __name__ == "__main__":

@@ -85,6 +85,8 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("gem.rl.config", "TrainConfig"),
             ("gem.rl.trainer", "Trainer"),
+            ("gem.rl.strategy", "strategy_of PolicyStrategy"),
+            ("gem.envs.table.poker_solver", "exploitability average"),
             ("gem.rl.advantages", "EpisodeRewards Estimator discounted_returns normalize_batch"),
         ],
     ),

@@ -150,7 +150,7 @@ SUB_ROWS = {
         ("loading",),
         ("lora",),
         ("batch", "evaluation", "policy", "run_folder"),
-        ("imitation", "mirrors", "plots", "remote", "self_play"),
+        ("imitation", "mirrors", "plots", "remote", "self_play", "strategy"),
         ("mixture",),
         ("critic",),
         ("dry_run", "learner"),

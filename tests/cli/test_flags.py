@@ -91,6 +91,8 @@ def test_a_flag_sets_its_field(argv: list[str], name: str, value: object) -> Non
         ("True", True),
         ("None", None),
         ('"5"', "5"),
+        (".7", 0.7),
+        (".", "."),
         ("word", "word"),
         ("a=b", "a=b"),
         ("", ""),

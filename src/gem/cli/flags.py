@@ -170,6 +170,8 @@ class _Flag:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise BadValue(f"{self.label} takes KEY=VALUE pairs, got {text!r}")
+        if value.startswith("."):  # JSON has no .5
+            value = f"0{value}" if value[1:].isdecimal() else value
         try:
             return key, _PYTHON[value] if value in _PYTHON else json.loads(value)
         except (ValueError, RecursionError):

@@ -7,9 +7,7 @@ import pytest
 
 from gem.envs.table.connect_four import ConnectFourEnv
 from gem.envs.table.nim import NimEnv
-from gem.envs.table.players import best_in_nim, search, strategies
-from gem.envs.table.poker import KuhnPokerEnv, LeducHoldemEnv
-from gem.envs.table.poker_solver import best_response, exploitability, solve, uniform, value
+from gem.envs.table.players import best_in_nim, search
 from gem.envs.table.search import Search
 from gem.envs.table.tic_tac_toe import TicTacToeEnv
 
@@ -70,38 +68,3 @@ def test_random_play_of_tic_tac_toe_has_the_known_shares():
     assert counts[1.0] / 10_000 == pytest.approx(0.585, abs=0.015)
     assert counts[-1.0] / 10_000 == pytest.approx(0.288, abs=0.015)
     assert counts[0.0] / 10_000 == pytest.approx(0.127, abs=0.015)
-
-
-def test_uniform_play_can_be_exploited_by_the_known_amounts():
-    kuhn, leduc = KuhnPokerEnv(), LeducHoldemEnv()
-    assert exploitability(kuhn, uniform(kuhn)) * kuhn.stake == pytest.approx(0.4583333)
-    assert exploitability(leduc, uniform(leduc)) * leduc.stake == pytest.approx(2.3736111)
-
-
-@pytest.mark.parametrize(("kind", "expected"), [(KuhnPokerEnv, -1 / 18), (LeducHoldemEnv, -0.0856)])
-def test_the_shipped_strategies_are_equilibria(kind, expected):
-    game, strategy = kind(), strategies()[kind.__name__]
-    assert exploitability(game, strategy) * game.stake < 1e-3
-    assert value(game, (strategy, strategy)) * game.stake == pytest.approx(expected, abs=5e-4)
-
-
-def test_a_best_response_in_kuhn_poker_is_the_best_of_all_pure_strategies():
-    game, rng = KuhnPokerEnv(), random.Random(3)
-    strategy = {key: dict(zip(moves, (p := rng.random(), 1 - p), strict=True)) for key, moves in uniform(game).items()}
-    for seat in (0, 1):
-        keys = [key for key in strategy if key[0] == str(seat)]
-        values = []
-        for choice in itertools.product(*(strategy[key] for key in keys)):
-            pure = {key: {m: float(m == move) for m in strategy[key]} for key, move in zip(keys, choice, strict=True)}
-            both = (pure, strategy) if seat == 0 else (strategy, pure)
-            values.append(value(game, both) * (1 if seat == 0 else -1))
-        assert best_response(game, strategy, seat) == pytest.approx(max(values))
-
-
-def test_more_iterations_come_closer_to_an_equilibrium():
-    game = KuhnPokerEnv()
-    assert (
-        exploitability(game, solve(game, 100))
-        < exploitability(game, solve(game, 10))
-        < exploitability(game, uniform(game))
-    )

@@ -7,7 +7,7 @@ same as half of the sum of both best responses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gem.envs.table.poker import PokerEnv
 
@@ -110,6 +110,39 @@ def best_response(game: PokerEnv, strategy: Strategy, seat: int) -> float:
 def exploitability(game: PokerEnv, strategy: Strategy) -> float:
     """Return the mean reward of best responses to a strategy from both seats; 0 for an equilibrium."""
     return (best_response(game, strategy, 0) + best_response(game, strategy, 1)) / 2
+
+
+def average(game: PokerEnv, strategies: Sequence[Strategy]) -> dict[str, dict[str, float]]:
+    """Return the strategy that plays one of these strategies, drawn before each game.
+
+    Each has the weight, at what a player knows, of the probability that its own moves lead there. Where those of none
+    do, all moves are equally likely.
+    """
+    weights: dict[str, dict[str, float]] = {}
+    for strategy in strategies:
+        for key, chances in _reached(game, strategy).items():
+            total = weights.setdefault(key, dict.fromkeys(chances, 0.0))
+            for move, chance in chances.items():
+                total[move] += chance
+    return {key: _normalized(chances) for key, chances in sorted(weights.items())}
+
+
+def _reached(game: PokerEnv, strategy: Strategy) -> dict[str, dict[str, float]]:
+    """Return by what a player knows and by move the probability that the player's own moves get there and make it."""
+    found: dict[str, dict[str, float]] = {}
+
+    def visit(position: str, own: tuple[float, ...]) -> None:
+        seat = game.to_move(position)
+        if seat is None:
+            return
+        chances = {move: own[seat] * p for move, p in _at(game, strategy, position, seat).items()}
+        found[f"{seat}{game.information(position, seat)}"] = chances
+        for move, chance in chances.items():
+            visit(game.after(position, move), (chance, own[1]) if seat == 0 else (own[0], chance))
+
+    for position in game.deals():
+        visit(position, (1.0, 1.0))
+    return found
 
 
 def uniform(game: PokerEnv) -> dict[str, dict[str, float]]:
