@@ -169,7 +169,7 @@ SUB_ROWS = {
         ("flags", "data"),
         ("eval_display", "eval_policies"),
         ("eval_folders",),
-        ("bench", "check", "eval", "list", "play", "replay", "sandbox", "tournament", "train", "view"),
+        ("bench", "check", "eval", "export", "list", "play", "replay", "sandbox", "tournament", "train", "view"),
         ("info", "plot"),
         ("__init__",),
     ],

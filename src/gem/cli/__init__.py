@@ -26,6 +26,7 @@ COMMANDS = {
     "check": ("gem.cli.check", "Check environments against the gem.Env contract."),
     "eval": ("gem.cli.eval", "Score a model on environments, with intervals."),
     "tournament": ("gem.cli.tournament", "Rate players in a game of two: every pair plays every deal with both seats."),
+    "export": ("gem.cli.export", "Write tasks in the formats of other systems."),
     "replay": ("gem.cli.replay", "Replay recorded episodes and show what changed."),
     "bench": ("gem.cli.bench", "Measure how fast environments step."),
     "sandbox": (

@@ -21,6 +21,7 @@ import random
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from gem._internal.imports import resolve
@@ -166,6 +167,14 @@ class TerminalEnv(Env):
     def task(self) -> TerminalTask:
         """Return the task of this episode, which its number determines."""
         return self.template()(random.Random(self.state.number), self.level)
+
+    def write_harbor(self, place: Path, name: str) -> None:
+        """Write the task of this episode as a Harbor folder. Raises BadValue if it cannot be; see harbor_export."""
+        from gem.envs.containers.harbor_export import write_harbor
+
+        programs = resolve(f"{self.families[self.family]}:PROGRAMS")
+        seconds = self.max_turns * self.timeout
+        write_harbor(self.task(), place, name=name, programs=programs, seconds=seconds)
 
     def sample_random_action(self) -> str:
         return f"<bash>{self.action_rng.choice(_RANDOM)}</bash>"
