@@ -1,6 +1,7 @@
 # The commands for contributors. They need GNU make, Python 3.11 and pip.
 PYTHON ?= python3
 VENV ?= .venv
+PYTHON12 ?= python3.12
 DEMO_FLAGS ?=
 FUZZ_FLAGS ?=
 bin := $(VENV)/bin
@@ -9,7 +10,7 @@ pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
 # Exported, so that the package's build environment is pinned as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test test-viewer test-exchange test-terminal test-containers fuzz attack attack-all check format docs clean
+.PHONY: help demo test test-viewer test-exchange test-terminal test-containers test-tau fuzz attack attack-all check format docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -38,6 +39,13 @@ test-terminal: $(VENV)/.dev  ## every reward hack, 100 seeds per template, all w
 
 test-containers: $(VENV)/.dev  ## play task folders in containers of podman; scripts/make-test-image makes the image
 	$(bin)/pytest -rs -m containers tests/envs/containers tests/sandbox/test_container_machine.py
+
+test-tau:  ## compare with the evaluators of TAU-bench and tau2-bench; needs Python 3.12 and both checkouts in $$GEM_DATA
+	@test -d "$(GEM_DATA)/tau-bench" -a -d "$(GEM_DATA)/tau2-bench" || { echo "test-tau needs checkouts of tau-bench and tau2-bench in \$$GEM_DATA"; exit 2; }
+	@command -v $(PYTHON12) >/dev/null || { echo "test-tau needs Python 3.12, as tau2 does: PYTHON12=/path/to/python3.12"; exit 2; }
+	test -x build/tau/bin/python || $(PYTHON12) -m venv build/tau
+	PIP_CONSTRAINT= build/tau/bin/python -m pip install --quiet --disable-pip-version-check -e '$(GEM_DATA)/tau2-bench' -e '.[eval]' pytest hypothesis cloudpickle
+	GEM_TEST_TAU=1 build/tau/bin/python -m pytest -rs -s tests/envs/tau
 
 attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, in two settings
 	$(bin)/pytest -m attack

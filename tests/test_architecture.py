@@ -66,7 +66,7 @@ SUB_ROWS = {
         ("vector_env", "sync_vector_env", "async_vector_env"),
         ("__init__",),
     ],
-    "policies": [("base", "completion"), ("endpoint",), ("__init__",)],
+    "policies": [("base", "completion"), ("endpoint",), ("customer",), ("__init__",)],
     "tools": [
         ("arguments", "formats"),
         ("base_tool",),

@@ -404,6 +404,21 @@ SPECS: list[EnvSpec] = [
         baseline_scores={"constant": 0.0, "echo": 0.0, "repeat-last": 0.0},
         description="Serve a simulated customer of a shop with 15 tools, under a policy.",
     ),
+    *(
+        EnvSpec(
+            id=f"{bench}:{domain}",
+            entry_point=f"gem.envs.tau.{bench}:{bench}",
+            kwargs={"domain": domain},
+            runs="thread",
+            reward_range=(0.0, 1.0),
+            description=f"Serve customers of {source}, from a checkout in $GEM_DATA.",
+        )
+        for bench, source, domains in (
+            ("taubench", "TAU-bench", ("retail", "airline")),
+            ("tau2", "tau2-bench", ("retail", "airline", "telecom")),
+        )
+        for domain in domains
+    ),
     EnvSpec(
         id="webshop:Mini",
         entry_point="gem.envs.webshop.webshop:MiniWebshopEnv",

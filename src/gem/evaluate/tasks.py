@@ -119,13 +119,14 @@ def plan_tasks(
             seeds = list(range(limit)) if is_stream else held_out_seeds(limit)
             tasks = generated_tasks(env, made, seeds)
             return TaskSet(env, tasks, kwargs, wraps, f"{limit:,} fresh seeds{caution}")
-    numbers = [permuted(i, len(rows), "evaluation") for i in range(min(limit, len(rows)))]
+        numbers = [permuted(i, len(rows), "evaluation") for i in range(min(limit, len(rows)))]
+        baseline = baseline_of(made, numbers)
     tasks = identified(env, [(i, _content(rows[number], number)) for i, number in enumerate(numbers)])
     split = f" of the split {kwargs['split']!r}" if "split" in kwargs else ""
     asked = partial(ask_only, numbers=numbers, shuffle=False)
     if ENV_REGISTRY[env.id].runs != "process":  # the slots share the loaded rows
         kwargs = {**kwargs, "dataset": rows}
-    return TaskSet(env, tasks, kwargs, [asked, *wraps], f"{len(tasks):,} of {len(rows):,} rows{split}")
+    return TaskSet(env, tasks, kwargs, [asked, *wraps], f"{len(tasks):,} of {len(rows):,} rows{split}{baseline}")
 
 
 def held_out_seeds(count: int) -> list[int]:
@@ -137,6 +138,12 @@ def rows_of(env: Any) -> Rows | None:
     """Return the rows of an environment over a data set with random access, or None."""
     rows = getattr(env.unwrapped, "dataset", None)
     return rows if isinstance(rows, Rows) and hasattr(env.unwrapped, "ask_only") else None
+
+
+def baseline_of(env: Any, numbers: Sequence[int]) -> str:
+    """Return what an agent that does nothing scores on these rows, if the environment has a ``baseline_score``."""
+    baseline_score = getattr(env.unwrapped, "baseline_score", None)
+    return "" if baseline_score is None else f"; {baseline_score(numbers)}"
 
 
 def repetition(env: Any) -> str:
