@@ -155,7 +155,7 @@ def _said_all(events: Sequence[Event], wanted: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=4)
 def _source(name: str, folder: str) -> SimpleNamespace:
-    """Import a domain. Returns its modules, ``new_world``, ``rows`` and how many are missing by split, ``guidelines``."""
+    """Import a domain. Returns modules, ``new_world``, ``rows`` and the number ``missing`` by split, ``guidelines``."""
     if (version := tuple(sys.version_info)) < (3, 12):
         raise MissingDependency(f"tau2 needs Python >= 3.12; this is {'.'.join(map(str, version[:3]))}")
     root, base = Path(folder), f"tau2.domains.{name}"
