@@ -232,6 +232,7 @@ HOMES = {
     "huggingface_hub": ["datasets"],
     "jsonschema": ["tools"],
     "latex2sympy2_extended": ["graders"],
+    "loguru": ["envs.tau.tau2"],
     "libzim": ["envs.wiki.kiwix"],
     "matplotlib": ["rl", "evaluate"],
     "mcp": ["tools", "serve"],

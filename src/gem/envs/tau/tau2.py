@@ -161,9 +161,9 @@ def _source(name: str, folder: str) -> SimpleNamespace:
     root, base = Path(folder), f"tau2.domains.{name}"
     code, data = root / "src" / "tau2", root / "data" / "tau2" / "domains" / name
     try:
-        from importlib import import_module
+        import loguru
 
-        import_module("loguru").logger.disable("tau2")
+        loguru.logger.disable("tau2")
         with importing({"tau2": code, "tau2.domains": code / "domains"}):
             source = load(["tau2.data_model.message", "tau2.data_model.tasks", f"{base}.environment"])
     except ImportError as e:
