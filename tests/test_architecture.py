@@ -278,6 +278,7 @@ HOMES = {
 
 # Modules that may import by name (importlib, __import__), run source text (exec) or change sys.modules, and why.
 DYNAMIC = {
+    "gem.envs.tau.checkout": "imports modules of a checkout of others, whose names are data",
     "gem": "forwards its public names lazily",
     "gem.errors": "require() imports a library of an extra",
     "gem._internal.imports": "resolve() imports what a string names, for the rest of gem",
