@@ -45,7 +45,7 @@ class Tau2(Domain):
     """
 
     def __init__(self, source: SimpleNamespace, split: str, judge: Judge | None) -> None:
-        self.source, self.judge = source, judge
+        self.source, self.grader = source, judge
         self.rows = source.rows[split]
         world = source.new_world()
         self.policy = world.get_policy()
@@ -125,9 +125,9 @@ class Tau2(Domain):
     def _judged(self, events: Sequence[Event], assertions: Sequence[str]) -> bool:
         if not assertions:
             return True
-        assert self.judge is not None  # tau2() refuses such tasks without a judge
+        assert self.grader is not None  # tau2() refuses such tasks without a judge
         text = transcript(events)
-        return all(self.judge.grade(text, question=assertion).correct for assertion in assertions)
+        return all(self.grader.grade(text, question=assertion).correct for assertion in assertions)
 
 
 def transcript(events: Sequence[Event]) -> str:
