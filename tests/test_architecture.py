@@ -250,6 +250,7 @@ HOMES = {
     "snowballstemmer": ["tools.search_engine"],
     "spacy": ["envs.webshop.nouns"],
     "rapidfuzz": ["envs.webshop.rewards"],
+    "swebench": ["envs.swe.outcomes"],
     "tensorboard": ["rl.mirrors"],
     "tokenizers": ["rl", "conversation", "viewer"],
     "torch": ["rl", "integrations"],

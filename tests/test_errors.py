@@ -167,6 +167,6 @@ def test_the_extra_all_contains_every_other_extra_for_users():
     extras = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     everything = re.search(r'^all = \["gem-gym\[(.*)\]"\]$', extras, re.MULTILINE)
     assert everything is not None
-    services = {"wandb", "trackio"}  # large, and only for their users
+    services = {"wandb", "trackio", "swe"}  # large, and only for their users
     others = set(re.findall(r"^(\w+) =", extras, re.MULTILINE)) - {"all", "test", "dev"} - services
     assert set(everything[1].split(",")) == others

@@ -129,6 +129,13 @@ def test_an_unknown_id_is_reported_with_the_closest_one():
         make("game:GuessTheNumbr-v0")
 
 
+def test_an_id_of_a_family_of_paths_has_the_path_as_an_argument_and_is_not_listed():
+    spec = ENV_REGISTRY["swebench:data/rows.jsonl#a__b-1"]
+    assert (spec.id, spec.kwargs) == ("swebench:data/rows.jsonl#a__b-1", {"dataset_name": "data/rows.jsonl#a__b-1"})
+    assert spec.id in ENV_REGISTRY and spec.id not in list(ENV_REGISTRY)
+    assert "swebench:" not in ENV_REGISTRY and "swebench" not in ENV_REGISTRY
+
+
 def test_an_unknown_id_is_also_a_key_error():
     with pytest.raises(KeyError):
         make("zzz")

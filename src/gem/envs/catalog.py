@@ -585,21 +585,39 @@ SPECS: list[EnvSpec] = [
 
 # Family → (parameter, spec) of ids whose second part is a path or another name, which is the value of the parameter.
 PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
-    family: (
-        "path",
-        EnvSpec(
-            id=f"{family}:PATH",
-            entry_point=f"gem.envs.containers.{module}",
-            runs="thread",
-            reward_range=(0.0, 1.0),
-            oracle="gem.envs.containers.container_env:Oracle",
-            oracle_sees="state",
-            baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], 0.0),
-            description=f"Tasks in folders of {name}, played in containers. Needs podman or docker.",
-        ),
-    )
-    for family, module, name in (
-        ("harbor", "harbor:HarborEnv", "Harbor"),
-        ("terminalbench", "terminal_bench:TerminalBenchEnv", "Terminal-Bench"),
-    )
+    **{
+        family: (
+            "path",
+            EnvSpec(
+                id=f"{family}:PATH",
+                entry_point=f"gem.envs.containers.{module}",
+                runs="thread",
+                reward_range=(0.0, 1.0),
+                oracle="gem.envs.containers.container_env:Oracle",
+                oracle_sees="state",
+                baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], 0.0),
+                description=f"Tasks in folders of {name}, played in containers. Needs podman or docker.",
+            ),
+        )
+        for family, module, name in (
+            ("harbor", "harbor:HarborEnv", "Harbor"),
+            ("terminalbench", "terminal_bench:TerminalBenchEnv", "Terminal-Bench"),
+        )
+    },
+    **{
+        family: (
+            "dataset_name",
+            EnvSpec(
+                id=f"{family}:PATH",
+                entry_point="gem.envs.swe.row_env:SweRowsEnv",
+                runs="thread",
+                reward_range=(0.0, 1.0),
+                oracle="gem.envs.swe.row_env:Oracle",
+                oracle_sees="state",
+                baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], BASELINE),
+                description=f"Issues of repositories, from rows in the format of {name}. Needs level ns and git.",
+            ),
+        )
+        for family, name in (("swebench", "SWE-bench"), ("swegym", "SWE-Gym"))
+    },
 }

@@ -32,7 +32,7 @@ from gem.envs.terminal.verify import verify
 from gem.errors import BadValue, EpisodeOver, SandboxError, did_you_mean
 from gem.parsing import first_tagged
 from gem.sandbox import Limits, Machine, get_sandbox
-from gem.sandbox.machine import MachineFiles
+from gem.sandbox.machine import HOME, MachineFiles
 from gem.sandbox.zygote import ZygoteSandbox
 from gem.sandbox.zygote.probe import SHELL_PATH, require_machines
 
@@ -71,6 +71,7 @@ class TerminalEnv(Env):
     """
 
     kind: ClassVar[str] = "terminal"  # first part of the id
+    folder: ClassVar[str] = HOME  # in which commands start
     families: ClassVar[Mapping[str, str]] = FAMILIES
     state: State
 
@@ -89,25 +90,42 @@ class TerminalEnv(Env):
             raise BadValue(f"no family {family!r}{did_you_mean(family, self.families)}  (available: {known})")
         if not 1 <= level <= MAX_LEVEL:
             raise BadValue(f"level must be from 1 to {MAX_LEVEL}, got {level}")
+        self.family, self.level = family, level
+        self.templates: tuple[Template, ...] = resolve(f"{self.families[family]}:TEMPLATES")
+        programs = resolve(f"{self.families[family]}:PROGRAMS")
+        self._prepare(f"{self.kind}:{family}", programs, max_turns, timeout, max_failures, limits)
+
+    def _prepare(
+        self,
+        what: str,
+        programs: Iterable[str],
+        max_turns: int,
+        timeout: float,
+        max_failures: int | None,
+        limits: Limits | None,
+    ) -> None:
+        """Set the limits, and check that machines can be started and have the programs that tasks need."""
         if max_turns < 1:
             raise BadValue(f"max_turns must be at least 1, got {max_turns}")
         if not 0 < timeout <= MAX_TIMEOUT_S:
             raise BadValue(f"timeout must be above 0 and at most {MAX_TIMEOUT_S:g}, got {timeout}")
-        self.family, self.level, self.max_turns, self.timeout = family, level, max_turns, timeout
-        self.max_failures = max_failures
+        self.max_turns, self.timeout, self.max_failures = max_turns, timeout, max_failures
         self.limits = limits or Limits(wall_s=timeout, cpu_s=timeout, output_bytes=8_000)
-        self.templates: tuple[Template, ...] = resolve(f"{self.families[family]}:TEMPLATES")
         self._live: Machine | None = None
         self._saved: Mapping[str, Any] | None = None
         require_machines(_sandbox().level)
-        require_programs(f"{self.kind}:{family}", resolve(f"{self.families[family]}:PROGRAMS"))
+        require_programs(what, programs)
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
+        self._begin(seed)
+        self.state = State(self.rng.getrandbits(48))
+        return self.rules(), {"template": self.template().__name__}
+
+    def _begin(self, seed: int | None) -> None:
+        """Start the random streams of an episode, without a machine."""
         super().reset(seed)
         self.close()
         self._saved = None
-        self.state = State(self.rng.getrandbits(48))
-        return self.rules(), {"template": self.template().__name__}
 
     def step(self, action: str) -> Step:
         require_text(action)
@@ -139,7 +157,7 @@ class TerminalEnv(Env):
 
     def _finished(self, text: str, info: Info, *, truncated: bool) -> Step:
         """Verify the files and end the episode."""
-        fault = verify(self.task(), self.machine(), self._start)
+        fault = self._verdict()
         self.state = replace(self.state, over=True)
         self.close()
         text = f"{text}\nThe task is {'not ' if fault else ''}solved.".lstrip()
@@ -149,8 +167,12 @@ class TerminalEnv(Env):
         info = {**info, "verifier": fault, "stop_reason": reason}
         return Step(text, 0.0, terminated=not truncated, truncated=truncated, info=info)
 
-    def _start(self, files: MachineFiles) -> Machine:
-        return _sandbox().machine(files=files, limits=self.limits)
+    def _verdict(self) -> str:
+        """Return why the task is not solved, or ""."""
+        return verify(self.task(), self.machine(), self._start)
+
+    def _start(self, files: MachineFiles, limits: Limits | None = None) -> Machine:
+        return _sandbox().machine(files=files, folder=self.folder, limits=limits or self.limits)
 
     def rules(self) -> str:
         return (

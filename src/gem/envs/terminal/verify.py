@@ -76,8 +76,9 @@ def checks_fault(checks: Iterable[HiddenCheck], found: Iterable[FileEntry], star
 
 def control(start: Start) -> None:
     """Run a check that works unless the sandbox fails. Raises SandboxError if it does not."""
-    with start({"control": _CONTROL}) as machine:
-        result = machine.run(["/bin/cat", "control"])
+    path = f"{HOME}/control"
+    with start({path: _CONTROL}) as machine:
+        result = machine.run(["/bin/cat", path])
         if not result.ok or result.stdout != _CONTROL:
             raise SandboxError(f"{_CONTROL} fails: {result.status} {result.stdout[:200]!r}")
 
