@@ -243,3 +243,15 @@ def probe_no_derivative_of_power():
 def probe_derivative_values():
     slope = derivative(parse("(x ^ 2 + 1) / (2 * x - y)"), "x")
     return [round(evaluate(slope, {"x": x, "y": 1}), 9) for x in (1, 2, -3)]
+
+
+def probe_taller_towers():
+    return [*values("2 ^ 1 ^ 3 ^ 2", "2 ^ 3 ^ 0 ^ 5 ^ 2", "2 ^ 2 ^ 2 ^ 1 ^ 7"), parse("a ^ b ^ c ^ d ^ f")]
+
+
+def probe_logic_of_other_numbers():
+    return values("or(0, -3)", "or(0, 0.5)", "and(-1, 0.25)", "or(-2, 1 / 0)", "and(-2, 0, 1)", "or(0, 0.0)")
+
+
+def probe_choices_of_a_side_without_value():
+    return values("1 ? 1 / 0 : 5", "0 ? 5 : 1 / 0", "1 ? unknown : 2", "0 ? 2 : sqrt(-1)", "1 ? ln(0) : 1")

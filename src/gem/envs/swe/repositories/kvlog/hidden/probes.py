@@ -444,3 +444,56 @@ def probe_log_damaged_in_the_middle():
 def probe_log_with_special_characters():
     record = [("set", ["日", "ü\x0b\x0c\x85\u2028z", 1, None])]
     return [damaged(lambda data: data, record, TWO), damaged(lambda data: data[:-1], record, TWO)]
+
+
+def probe_expiry_between_whole_seconds():
+    clock = Clock()
+    store = Store(clock=clock)
+    store.set("a", "1", seconds=5)
+    store.set("b", "1", seconds=0.5)
+    results = []
+    for now in (100.25, 100.5, 104.001, 104.75, 104.999, 105.0):
+        clock.now = now
+        results.append((store.get("a"), store.get("b"), len(store)))
+    return results
+
+
+def probe_three_transactions_in_file():
+    def inner_fails(store):
+        with store.transaction():
+            store.set("a", "1")
+            with store.transaction():
+                store.set("b", "1")
+                try:
+                    with store.transaction():
+                        store.set("c", "1")
+                        raise ZeroDivisionError
+                except ZeroDivisionError:
+                    pass
+        return shown(store)
+
+    def outer_fails(store):
+        try:
+            with store.transaction():
+                store.set("a", "2")
+                with store.transaction():
+                    with store.transaction():
+                        store.set("d", "2")
+                    store.set("b", "2")
+                raise ZeroDivisionError
+        except ZeroDivisionError:
+            return shown(store)
+
+    def middle_fails(store):
+        with store.transaction():
+            store.set("a", "3")
+            try:
+                with store.transaction():
+                    with store.transaction():
+                        store.set("e", "3")
+                    raise ZeroDivisionError
+            except ZeroDivisionError:
+                pass
+        return shown(store)
+
+    return in_file(inner_fails, outer_fails, middle_fails, shown)

@@ -283,3 +283,14 @@ def probe_tabs_and_line_ends():
 def probe_many_marks():
     text = "*a " * 30 + "b" + "*" * 30
     return [render("[" * 30 + "a" + "](b)" * 30).count("<a"), render(text).count("<em>"), len(render("`" * 50))]
+
+
+def probe_lists_with_several_empty_lines():
+    texts = ("- a\n\n\n- b", "1. a\n\n\n\n2. b\n\n3. c", "- a\n\n\n\nend", "- a\n\n\n1. b")
+    return [parse(text) for text in texts]
+
+
+def probe_indentation_below_wide_markers():
+    fences = ["    ```\n      x\n    y\n    ```", "     ```\n      x\n     y\n     ```", "   ```\n     x\n   y\n   ```"]
+    texts = [f"{marker} a\n\n{fence}" for marker, fence in zip(("10.", "100.", "1."), fences)]
+    return [render(text) for text in texts]

@@ -366,3 +366,7 @@ def probe_mount_with_parameter():
     router = Router()
     router.mount("/<lang>/x", inner)
     return [*matches(router, "GET /en/x/show/4", "GET /x/show/4"), router.build("show", lang="de", id=2)]
+
+
+def probe_unquoted_beside_letters():
+    return [unquote(text) for text in ("%C3%BC€", "ü%20日本", "日%E6%9C%AC", "%F0%9F%98%80é", "é%zzé", "%C3é")]

@@ -333,3 +333,7 @@ def probe_weeks_of_other_weekends():
 
 def probe_week_without_working_day():
     return results(Calendar, (["mon", "tue", "wed", "thu", "fri", "sat", "sun"],))
+
+
+def probe_contains_parts_of_units():
+    return [[n in A for n in (-0.5, 0.5, 9.5, 9.999, 10.0, 19.75, 29.25, 30.5, 49.5)], 4.5 in B, 19.5 in B, 59.5 in B]

@@ -258,3 +258,20 @@ def probe_csv_written_again():
 def probe_csv_other_separator():
     table = read_csv("a;b\n1,5;x\n", ";")
     return [table.rows, write_csv(table), write_csv(table, ";")]
+
+
+def probe_wrap_empty_lines():
+    return [wrap(text, 4) for text in ("\na", "\n\na\n\nb", "\n", "a b c\n\n", " \na")]
+
+
+def probe_sorted_three():
+    table = Table([Column("a"), Column("b"), Column("c"), Column("d")])
+    for number in (0, 7, 2, 5, 1, 6, 3, 4):
+        table.add(number % 2, number // 2 % 2, number // 4, number)
+    orders = (("a", "b", "c"), ("c", "-b", "a"), ("-a", "-b", "-c"), ("b", "c", "d"))
+    return [table.sorted(*titles).column("d") for titles in orders]
+
+
+def probe_number_thousands_below_zero():
+    numbers = (-1, -12, -999, -1000, -12345, -123456, -654321.5, -1234567, -123456789)
+    return [[format_number(x, thousands=True) for x in numbers], [format_number(x, 1, True) for x in numbers]]
