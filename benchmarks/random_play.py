@@ -3,7 +3,7 @@
   nice -n 19 python benchmarks/random_play.py                  40,000 games of each id, some minutes
   nice -n 19 python benchmarks/random_play.py --games 2000
 
-In poker, a win is a positive reward.
+A win is a higher reward than that of the other player.
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ def outcomes(env_id: str, games: int) -> list[int]:
         position = game.deal(rng)
         while game.to_move(position) is not None:
             position = game.after(position, rng.choice(game.moves(position)))
-        first = game.scores(position)[0]
-        counts[0 if first > 0 else 1 if first < 0 else 2] += 1
+        first, second = game.scores(position)
+        counts[0 if first > second else 1 if first < second else 2] += 1
     return counts
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", type=int, default=GAMES)
-    games = parser.parse_args().games
+    parser.add_argument("ids", nargs="*", help="all games of two players if there is none")
+    args = parser.parse_args()
+    games = args.games
     print(f"<!-- Written by `python benchmarks/{' '.join(['random_play.py', *sys.argv[1:]])}` -->\n")
     print(f"# Random against random, in shares of {games:,} games\n")
     print("| id | first player wins | second player wins | draws |\n|---|---|---|---|")
-    for env_id in (spec for spec in gem.ENV_REGISTRY if spec.startswith(("board:", "cards:"))):
+    every = [env_id for env_id in gem.ENV_REGISTRY if env_id.startswith(("board:", "cards:", "talk:"))]
+    for env_id in args.ids or every:
         shares = [count / games for count in outcomes(env_id, games)]
         print(f"| `{env_id}` | {' | '.join(f'{share:.3f}' for share in shares)} |", flush=True)
     print(f"\nStandard errors are at most {0.5 / games**0.5:.4f}.")

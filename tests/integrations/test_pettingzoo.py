@@ -14,14 +14,15 @@ from gem.errors import BadValue
 from gem.integrations.pettingzoo import to_pettingzoo
 
 IDS = ["board:TicTacToe-v0", "board:Nim-v0", "board:ConnectFour-v0", "board:Othello-v0", "cards:KuhnPoker-v0"]
-IDS += ["cards:LeducHoldem-v0"]
+IDS += ["cards:LeducHoldem-v0", "cards:LiarsDice-v0", "talk:ColonelBlotto-v0"]
+NOT_ZERO_SUM = ["talk:IteratedPrisonersDilemma-v0", "talk:Negotiation-v0"]
 
 
 def game(env_id, **kwargs):
     return to_pettingzoo(gem.make(env_id, opponent=None), **kwargs)
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", [*IDS, *NOT_ZERO_SUM])
 def test_the_tests_of_pettingzoo_pass(env_id):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Observation (is not a NumPy array|space for each agent probably)")  # text

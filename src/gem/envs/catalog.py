@@ -169,6 +169,26 @@ SPECS: list[EnvSpec] = [
     _table_game("board:Othello-v0", "othello:OthelloEnv", "Turn over discs on 6 × 6."),
     _table_game("cards:KuhnPoker-v0", "poker:KuhnPokerEnv", "Poker with three cards."),
     _table_game("cards:LeducHoldem-v0", "poker:LeducHoldemEnv", "Poker with six cards and two rounds."),
+    _table_game("cards:LiarsDice-v0", "liars_dice:LiarsDiceEnv", "Bid on hidden dice, one each.", baseline=0.4),
+    _table_game(
+        "cards:LiarsDice-v0-two-dice",
+        "liars_dice:LiarsDiceEnv",
+        "Bid on hidden dice, two each with six faces.",
+        baseline=0.4,
+        dice=2,
+        faces=6,
+    ),
+    _table_game(
+        "talk:ColonelBlotto-v0", "colonel_blotto:ColonelBlottoEnv", "Divide troops among fields.", baseline=0.4
+    ),
+    # To defect in every round is the best answer to a random player.
+    _table_game(
+        "talk:IteratedPrisonersDilemma-v0",
+        "prisoners_dilemma:IteratedPrisonersDilemmaEnv",
+        "Cooperate or defect, eight times.",
+        baseline=0.65,
+    ),
+    _table_game("talk:Negotiation-v0", "negotiation:NegotiationEnv", "Divide items of private value.", baseline=0.6),
     *_game(
         "Mastermind",
         "mastermind",
@@ -339,6 +359,17 @@ SPECS: list[EnvSpec] = [
             "hard": {"size": 8, "holes": 0.2, "slip": 0.5},
         },
         "Cross a lake with holes, on ice that may be slippery.",
+        oracle_sees="observation",
+    ),
+    *_game(
+        "RushHour",
+        "rush_hour",
+        {
+            "": {"least_moves": 6, "most_moves": 9, "max_turns": 20},
+            "easy": {"least_moves": 3, "most_moves": 5, "max_turns": 10},
+            "hard": {"least_moves": 10, "most_moves": 14, "max_turns": 30},
+        },
+        "Move cars out of the way of the red one.",
         oracle_sees="observation",
     ),
     *_game(

@@ -140,6 +140,8 @@ def make_game(env_id: str, env_kwargs: Mapping[str, Any]) -> MultiAgentEnv:
     env = _with_opponent(env_id, None, env_kwargs)
     if not isinstance(env, MultiAgentEnv) or tuple(env.possible_agents) != _AGENTS:
         raise BadValue(f"{env_id} is not a game of two players; `gem list` shows them: board:… and cards:…")
+    if not getattr(env.unwrapped, "zero_sum", True):
+        raise BadValue(f"{env_id} cannot be a tournament, because its rewards do not sum to 0")
     return env
 
 

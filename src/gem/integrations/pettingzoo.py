@@ -26,7 +26,7 @@ from gymnasium import spaces  # noqa: E402
 from pettingzoo import AECEnv, ParallelEnv  # noqa: E402
 
 LONGEST = 100_000  # characters of an observation or action in a Text space
-_CHARACTERS = frozenset(string.printable)
+_CHARACTERS = frozenset(string.printable + "‹›¦…")  # with those that stand for others in messages of players
 
 
 def to_pettingzoo(env: MultiAgentEnv, *, parallel: bool = False, discrete: bool = True) -> AECEnv | ParallelEnv:

@@ -10,7 +10,7 @@ from gem.envs.table.tic_tac_toe import TicTacToeEnv
 from gem.errors import BadValue, EpisodeOver, InfraError
 from gem.multiagent import as_single_agent
 
-IDS = [env_id for env_id in gem.ENV_REGISTRY if env_id.startswith(("board:", "cards:"))]
+IDS = [env_id for env_id in gem.ENV_REGISTRY if env_id.startswith(("board:", "cards:", "talk:"))]
 
 
 @pytest.mark.parametrize("env_id", IDS)

@@ -14,11 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, get_args
 
 from gem.core import StopReason, require_text
+from gem.envs.table.messages import quoted
 from gem.errors import BadValue, EpisodeOver
 from gem.multiagent import AgentSelector, MultiAgentEnv
-from gem.parsing import last_boxed
+from gem.parsing import last_boxed, last_tagged
 
 OnIllegal = Literal["lose", "retry", "skip"]
+TALK = (
+    "You may add a message to the other players, <say>your words</say>, of at most 200 characters. It decides nothing, "
+    "and what they say may be untrue."
+)
 RETRIES = 3  # consecutive illegal actions of a player that lose the game under on_illegal="retry"
 
 
@@ -44,13 +49,14 @@ class Table:
 class TableGame(MultiAgentEnv, ABC):
     r"""A game of players that move one after another. Moves are written in ``\boxed{…}``.
 
-    Which agent has which seat is drawn from the seed. Rewards come at the end, lie between -1 and 1 and sum to 0. What
-    other players write is never shown: the log has their moves in the words of the game.
+    Which agent has which seat is drawn from the seed. Rewards come at the end and lie between -1 and 1. Unless
+    ``zero_sum`` is False, they sum to 0. What other players write is not shown: the log has their moves in the words of
+    the game. In games that allow messages, ``<say>…</say>`` is shown in quotes as data; see gem.envs.table.messages.
 
     Args:
         on_illegal: what an unreadable or illegal action does. "lose" ends the game: its player gets -1, the others
-            share 1. "retry" lets the player act again, and the third such action in a row loses. "skip" passes the
-            turn, in games where a player may pass.
+            share 1, or get 0 if the game is not zero-sum. "retry" lets the player act again, and the third such action
+            in a row loses. "skip" passes the turn, in games where a player may pass.
         show_legal: whether observations list the legal moves.
         max_turns: the game is truncated as a draw after this many actions of all players. None for no limit.
 
@@ -62,6 +68,8 @@ class TableGame(MultiAgentEnv, ABC):
     card: ClassVar[str]  # the rules, with an example of an action
     pattern: ClassVar[re.Pattern[str]]  # content of a box that is a move, in lower case with single spaces
     can_skip: ClassVar[bool] = False
+    talks: ClassVar[bool] = False  # whether players may send messages
+    zero_sum: ClassVar[bool] = True
 
     state: Table
 
@@ -102,7 +110,7 @@ class TableGame(MultiAgentEnv, ABC):
 
     @abstractmethod
     def scores(self, position: str) -> tuple[float, ...]:
-        """Return the rewards of a finished game by seat, between -1 and 1, with sum 0."""
+        """Return the rewards of a finished game by seat, between -1 and 1; with sum 0 if the game is zero-sum."""
 
     @abstractmethod
     def view(self, position: str, seat: int) -> str:
@@ -111,6 +119,14 @@ class TableGame(MultiAgentEnv, ABC):
     def skipped(self, position: str) -> str:
         """Return the position after the player to move has passed. Defined where ``can_skip``."""
         raise NotImplementedError
+
+    def announced(self, position: str, seat: int, move: str) -> str:
+        """Return what all players are told about a legal move in a position."""
+        return f"{self.seats[seat]} plays {move}."
+
+    def scripted(self, position: str, rng: random.Random) -> str | None:
+        """Return the move of the reference player of the game, or None if gem.envs.table.search finds it."""
+        return None
 
     # ---- an episode
 
@@ -134,7 +150,9 @@ class TableGame(MultiAgentEnv, ABC):
 
     def observe(self, agent: str) -> str:
         seat, state = self.seat_of(agent), self.state
-        lines = [] if agent in state.seen else [f"{self.card}\nYou are {self.seats[seat]}."]
+        lines = []
+        if agent not in state.seen:
+            lines = [self.card, *[TALK] * self.talks, f"You are {self.seats[seat]}."]
         lines += state.log[state.seen.get(agent, 0) :]
         lines.append(self.view(state.position, seat))
         if self.agents and self.to_move(state.position) == seat:
@@ -173,7 +191,9 @@ class TableGame(MultiAgentEnv, ABC):
         seen = {**state.seen, agent: len(state.log)}
         if move in self.moves(state.position):
             assert move is not None
-            line = f"{self.seats[seat]} plays {move}."
+            line = self.announced(state.position, seat, move)
+            if self.talks and (message := last_tagged(action, "say")):
+                line = f"{line}\n{self.seats[seat]} says: {quoted(message)}"
             self.state = replace(
                 state, position=self.after(state.position, move), log=[*state.log, line], seen=seen, illegal=0
             )
@@ -183,7 +203,8 @@ class TableGame(MultiAgentEnv, ABC):
             self.state = replace(state, log=[*state.log, line], seen=seen, illegal=state.illegal + 1)
             if self.on_illegal == "lose" or (self.on_illegal == "retry" and self.state.illegal >= RETRIES):
                 others = len(self.seats) - 1
-                self._finish([-1.0 if other == seat else 1.0 / others for other in range(others + 1)])
+                share = 1.0 / others if self.zero_sum else 0.0
+                self._finish([-1.0 if other == seat else share for other in range(others + 1)])
                 return
             if self.on_illegal == "skip":
                 self.state = replace(self.state, position=self.skipped(state.position), illegal=0)
@@ -208,6 +229,23 @@ class TableGame(MultiAgentEnv, ABC):
         assert seat is not None
         assert selector is not None
         selector.position = (seat - 1) % len(selector.agents)
+
+
+class HiddenGame(TableGame):
+    """A game with hidden information whose histories all players see; gem.envs.table.poker_solver can solve it."""
+
+    @property
+    def solution(self) -> str | None:
+        """Name of the stored strategy, or None if these rules have none."""
+        return type(self).__name__
+
+    @abstractmethod
+    def deals(self) -> dict[str, float]:
+        """Return the positions that deal() can return, with their probabilities."""
+
+    @abstractmethod
+    def information(self, position: str, seat: int) -> str:
+        """Return what a seat knows in a position, with the history."""
 
 
 def rows_of(cells: str, width: int) -> str:

@@ -1,7 +1,8 @@
 """Players of table games: random, best known, and sparring partners in between.
 
-The best known player is exact for TicTacToe, Nim, small boards of ConnectFour and, up to .001 antes, both poker games.
-For the full ConnectFour and Othello it searches a few moves ahead.
+The best known player is exact for TicTacToe, Nim, small boards of ConnectFour, Colonel Blotto and, up to .001 antes,
+both poker games and liar's dice with one die each. For the full ConnectFour and Othello it searches a few moves ahead.
+In the other games it is scripted; see TableGame.scripted().
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from importlib.resources import files
 from typing import Any
 
 from gem.envs.table.connect_four import ConnectFourEnv
-from gem.envs.table.game import TableGame
+from gem.envs.table.game import HiddenGame, TableGame
 from gem.envs.table.nim import NimEnv
 from gem.envs.table.othello import SIDE, OthelloEnv
-from gem.envs.table.poker import PokerEnv
 from gem.envs.table.search import Search
 from gem.errors import BadValue
 
@@ -49,10 +49,12 @@ class TablePlayer:
     def _best(self, game: TableGame, position: str, rng: random.Random) -> str:
         if isinstance(game, NimEnv):
             return rng.choice(best_in_nim(position))
-        if isinstance(game, PokerEnv):
+        if isinstance(game, HiddenGame) and game.solution is not None:
             seat = game.to_move(position)
-            chances = strategies()[type(game).__name__][f"{seat}{game.information(position, seat or 0)}"]
+            chances = strategies()[game.solution][f"{seat}{game.information(position, seat or 0)}"]
             return rng.choices(list(chances), list(chances.values()))[0]
+        if (move := game.scripted(position, rng)) is not None:
+            return move
         return rng.choice(search(game).best(position))
 
 
@@ -97,9 +99,9 @@ def best_in_nim(position: str) -> list[str]:
 
 @cache
 def strategies() -> dict[str, dict[str, dict[str, float]]]:
-    """Return the solved strategies of the poker games by class name, written by scripts/solve_poker.py."""
+    """Return the solved strategies by class name, written by scripts/solve_games.py."""
     found: dict[str, dict[str, dict[str, float]]] = json.loads(
-        files("gem.envs").joinpath("data/table_games/poker.json").read_text("utf-8")
+        files("gem.envs").joinpath("data/table_games/solved.json").read_text("utf-8")
     )
     return found
 

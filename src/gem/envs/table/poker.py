@@ -20,14 +20,14 @@ from collections import Counter
 from itertools import permutations
 from typing import ClassVar
 
-from gem.envs.table.game import TableGame
+from gem.envs.table.game import HiddenGame
 
 RANKS = "JQK"  # from the lowest to the highest
 _NAMES = {"k": "check", "b": "bet", "r": "raise", "c": "call", "f": "fold"}
 _LETTERS = {name: letter for letter, name in _NAMES.items()}
 
 
-class PokerEnv(TableGame):
+class PokerEnv(HiddenGame):
     """Poker of two players with one card each, an ante of 1, and bets of a fixed size per round.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Exact values of poker games, and approximate equilibria by counterfactual regret minimisation.
+"""Exact values of games with hidden information, and approximate equilibria by counterfactual regret minimisation.
 
 Source: CFR+ with alternating updates and linear averaging (Tammelin 2014, arXiv 1407.5042). The exploitability of a
 strategy is the mean of what a best response wins against it from either seat, less the value of the game, which is the
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gem.envs.table.poker import PokerEnv
+from gem.envs.table.game import HiddenGame
 
 Strategy = Mapping[str, Mapping[str, float]]  # by what a player knows: probability by move
 
 
-def solve(game: PokerEnv, iterations: int) -> dict[str, dict[str, float]]:
+def solve(game: HiddenGame, iterations: int) -> dict[str, dict[str, float]]:
     """Return the average strategy of both seats after a number of iterations."""
     solver = _Solver(game)
     for iteration in range(1, iterations + 1):
@@ -30,7 +30,7 @@ def solve(game: PokerEnv, iterations: int) -> dict[str, dict[str, float]]:
 
 
 class _Solver:
-    def __init__(self, game: PokerEnv) -> None:
+    def __init__(self, game: HiddenGame) -> None:
         self.game = game
         self.regrets: dict[str, dict[str, float]] = {}
         self.weights: dict[str, dict[str, float]] = {}
@@ -64,7 +64,7 @@ class _Solver:
         return mean
 
 
-def value(game: PokerEnv, strategies: tuple[Strategy, Strategy]) -> float:
+def value(game: HiddenGame, strategies: tuple[Strategy, Strategy]) -> float:
     """Return the first player's expected reward if the seats play these strategies."""
 
     def of(position: str) -> float:
@@ -77,7 +77,7 @@ def value(game: PokerEnv, strategies: tuple[Strategy, Strategy]) -> float:
     return sum(probability * of(position) for position, probability in game.deals().items())
 
 
-def best_response(game: PokerEnv, strategy: Strategy, seat: int) -> float:
+def best_response(game: HiddenGame, strategy: Strategy, seat: int) -> float:
     """Return the highest expected reward that a seat can reach against a strategy of the other seat."""
 
     def of(reach: dict[str, float]) -> float:
@@ -107,12 +107,12 @@ def best_response(game: PokerEnv, strategy: Strategy, seat: int) -> float:
     return of(dict(game.deals()))
 
 
-def exploitability(game: PokerEnv, strategy: Strategy) -> float:
+def exploitability(game: HiddenGame, strategy: Strategy) -> float:
     """Return the mean reward of best responses to a strategy from both seats; 0 for an equilibrium."""
     return (best_response(game, strategy, 0) + best_response(game, strategy, 1)) / 2
 
 
-def average(game: PokerEnv, strategies: Sequence[Strategy]) -> dict[str, dict[str, float]]:
+def average(game: HiddenGame, strategies: Sequence[Strategy]) -> dict[str, dict[str, float]]:
     """Return the strategy that plays one of these strategies, drawn before each game.
 
     Each has the weight, at what a player knows, of the probability that its own moves lead there. Where those of none
@@ -127,7 +127,7 @@ def average(game: PokerEnv, strategies: Sequence[Strategy]) -> dict[str, dict[st
     return {key: _normalized(chances) for key, chances in sorted(weights.items())}
 
 
-def _reached(game: PokerEnv, strategy: Strategy) -> dict[str, dict[str, float]]:
+def _reached(game: HiddenGame, strategy: Strategy) -> dict[str, dict[str, float]]:
     """Return by what a player knows and by move the probability that the player's own moves get there and make it."""
     found: dict[str, dict[str, float]] = {}
 
@@ -145,7 +145,7 @@ def _reached(game: PokerEnv, strategy: Strategy) -> dict[str, dict[str, float]]:
     return found
 
 
-def uniform(game: PokerEnv) -> dict[str, dict[str, float]]:
+def uniform(game: HiddenGame) -> dict[str, dict[str, float]]:
     """Return the strategy that plays every legal move with the same probability."""
     found: dict[str, dict[str, float]] = {}
 
@@ -162,7 +162,7 @@ def uniform(game: PokerEnv) -> dict[str, dict[str, float]]:
     return found
 
 
-def _at(game: PokerEnv, strategy: Strategy, position: str, seat: int) -> Mapping[str, float]:
+def _at(game: HiddenGame, strategy: Strategy, position: str, seat: int) -> Mapping[str, float]:
     return strategy[f"{seat}{game.information(position, seat)}"]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# id → shares of 40,000 games that the first and the second player win; the others are draws. In poker, a win is a
-# positive reward.
+# id → shares of 40,000 games that the first and the second player win; the others are draws. A win is a higher
+# reward than that of the other player.
 OUTCOMES = {
     "board:TicTacToe-v0": (0.587, 0.287),
     "board:Nim-v0": (0.501, 0.499),
@@ -12,6 +12,11 @@ OUTCOMES = {
     "board:Othello-v0": (0.437, 0.505),
     "cards:KuhnPoker-v0": (0.561, 0.439),
     "cards:LeducHoldem-v0": (0.493, 0.428),
+    "cards:LiarsDice-v0": (0.468, 0.532),
+    "cards:LiarsDice-v0-two-dice": (0.487, 0.513),
+    "talk:ColonelBlotto-v0": (0.313, 0.312),
+    "talk:IteratedPrisonersDilemma-v0": (0.401, 0.400),
+    "talk:Negotiation-v0": (0.127, 0.127),
 }
 
 

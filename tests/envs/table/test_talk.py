@@ -1,0 +1,155 @@
+"""Liar's dice, Colonel Blotto, the prisoner's dilemma and negotiation: rules, solutions and reference players."""
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+import gem
+from gem.envs.table import colonel_blotto, matrix
+from gem.envs.table.colonel_blotto import ColonelBlottoEnv
+from gem.envs.table.liars_dice import LiarsDiceEnv
+from gem.envs.table.negotiation import NegotiationEnv
+from gem.envs.table.players import TablePlayer, strategies
+from gem.envs.table.poker_solver import exploitability, uniform
+from gem.envs.table.prisoners_dilemma import POINTS, IteratedPrisonersDilemmaEnv, best_reply
+from gem.errors import BadValue
+from gem.evaluate import play_tournament
+
+
+def scores(env_id, strengths, games=60):
+    """Return the mean rewards of two players of these strengths, by agent."""
+    game, totals = gem.make(env_id, opponent=None), {"player_0": 0.0, "player_1": 0.0}
+    players = dict(zip(totals, map(TablePlayer, strengths), strict=True))
+    for seed in range(games):
+        game.reset(seed=seed)
+        rng = random.Random(seed)
+        while game.agents:
+            (agent,) = game.active_agents()
+            for other, reward in game.step({agent: players[agent].act(game, agent, rng)})[1].items():
+                totals[other] += reward / games
+    return totals["player_0"], totals["player_1"]
+
+
+def test_a_bid_must_be_higher_and_a_true_bid_wins_a_challenge():
+    game = LiarsDiceEnv()
+    assert game.moves("12|") == game.bids and game.moves("12|c") == [*game.bids[3:], "liar"]
+    assert game.moves("12|h") == ["liar"]  # the highest bid can only be challenged
+    assert game.scores("33|g!") == (1.0, -1.0)  # "2 3" is true
+    assert game.scores("34|g!") == (-1.0, 1.0) and game.scores("34|cd!") == (-1.0, 1.0)
+
+
+def test_the_stored_strategy_of_liars_dice_cannot_be_exploited():
+    game = LiarsDiceEnv()
+    assert exploitability(game, strategies()["LiarsDiceEnv"]) < 1e-3 < 0.5 < exploitability(game, uniform(game))
+
+
+def test_the_chance_of_a_bid_is_that_of_all_dice():
+    game = LiarsDiceEnv(dice=2, faces=6)
+    for own, bid in product(("11", "25"), ("1 1", "2 1", "3 5", "4 2")):
+        count, face = bid.split()
+        rolls = list(product("123456", repeat=2))
+        exact = sum((own + "".join(roll)).count(face) >= int(count) for roll in rolls) / len(rolls)
+        assert game.chance(bid, own) == pytest.approx(exact)
+
+
+def test_the_reference_players_beat_random_ones():
+    assert scores("cards:LiarsDice-v0", (1, 0))[0] > 0.2
+    assert scores("cards:LiarsDice-v0-two-dice", (1, 0))[0] > 0.5
+    assert scores("talk:Negotiation-v0", (1, 0))[0] > 0.4
+    assert min(scores("talk:Negotiation-v0", (1, 1))) > 0.5
+
+
+def test_no_division_beats_the_solution_of_colonel_blotto():
+    payoffs = colonel_blotto.payoffs(8, 3)
+    mixture = colonel_blotto.solution(8, 3)
+    assert np.array_equal(payoffs, -payoffs.T)
+    assert matrix.exploitability(payoffs, mixture, mixture) < 0.01
+    even = np.full(len(mixture), 1 / len(mixture))
+    row, value = matrix.best_response(payoffs, even)
+    assert value == max(float(payoffs[index] @ even) for index in range(len(even))) > 0.2
+    assert payoffs[row] @ even == value
+
+
+def test_regret_matching_finds_the_equilibrium_of_matching_pennies_with_unequal_stakes():
+    rows, columns = matrix.equilibrium(matrix.payoff_matrix([[3, -1], [-1, 1]]), 20_000)
+    assert rows == pytest.approx([1 / 3, 2 / 3], abs=0.01) and columns == pytest.approx([1 / 3, 2 / 3], abs=0.01)
+
+
+def test_the_points_of_the_dilemma_are_added_up():
+    game = IteratedPrisonersDilemmaEnv(rounds=3)
+    assert game.scores("ccdcdd") == ((3 + 5 + 1) / 15, (3 + 0 + 1) / 15)
+    assert game.scripted("", random.Random(0)) == "cooperate" and game.scripted("ccdc", random.Random(0)) == "defect"
+    assert scores("talk:IteratedPrisonersDilemma-v0", (1, 1), 3) == pytest.approx((22 / 40, 22 / 40))
+
+
+def test_the_best_reply_earns_what_trying_everything_earns():
+    tit_for_tat = {"": 1.0, "cc": 1.0, "cd": 0.0, "dc": 1.0, "dd": 0.0}  # own choice first
+    strategy = {key: chance * 0.8 + 0.1 for key, chance in tit_for_tat.items()}
+    rounds, plan = 3, best_reply(strategy, 3)
+
+    def value(number, last, choices):
+        if number == rounds:
+            return 0.0
+        found = []
+        for own in choices(number, last):
+            p = strategy[last[::-1]]
+            found.append(
+                sum(
+                    chance * (POINTS[own + other][0] + value(number + 1, own + other, choices))
+                    for other, chance in (("c", p), ("d", 1 - p))
+                )
+            )
+        return max(found)
+
+    planned = value(0, "", lambda number, last: plan[number, last][0])
+    assert planned == pytest.approx(value(0, "", lambda number, last: "cd"))
+    assert set(best_reply(dict.fromkeys(tit_for_tat, 0.5), 4).values()) == {"defect"}
+
+
+def test_an_accepted_offer_divides_the_items():
+    game = NegotiationEnv()
+    start = "2 1 1|2 3 3|4 1 1|"
+    assert "accept" not in game.moves(start) and len(game.moves(start)) == 12
+    position = game.after(game.after(start, "offer 1 1 0"), "accept")
+    assert game.scores(position) == (0.5, 0.5)
+    assert game.announced(start, 0, "offer 1 1 0") == (
+        "the first player offers to keep 1 books, 1 hats, 0 balls and to give 1 books, 0 hats, 1 balls."
+    )
+
+
+def test_all_items_are_worth_ten_to_both_players():
+    game, rng = NegotiationEnv(), random.Random(0)
+    for _ in range(50):
+        counts, *values = ([int(n) for n in part.split()] for part in game.deal(rng).split("|")[:3])
+        assert all(sum(c * v for c, v in zip(counts, own, strict=True)) == 10 for own in values)
+
+
+def test_offers_run_out_without_a_reward():
+    game = NegotiationEnv(offers=2)
+    game.reset(seed=0)
+    for _ in range(2):
+        rewards = game.step({game.active_agents()[0]: r"\boxed{offer 1 1 1}"})[1]
+    assert game.agents == [] and set(rewards.values()) == {0.0}
+
+
+def test_games_whose_rewards_do_not_sum_to_zero_have_no_tournaments():
+    with pytest.raises(BadValue, match="do not sum to 0"):
+        play_tournament({"a": None, "b": None}, "talk:Negotiation-v0", games=2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bad"),
+    [
+        (LiarsDiceEnv, {"dice": 5}),
+        (LiarsDiceEnv, {"faces": 7}),
+        (ColonelBlottoEnv, {"troops": 13}),
+        (ColonelBlottoEnv, {"fields": 2}),
+        (IteratedPrisonersDilemmaEnv, {"rounds": 0}),
+        (NegotiationEnv, {"offers": 1}),
+    ],
+)
+def test_wrong_arguments_are_named(kind, bad):
+    with pytest.raises(BadValue, match=next(iter(bad))):
+        kind(**bad)
