@@ -24,8 +24,8 @@ LETTERS = "ABCDEFGHIJKL"
 
 def parked(number: int, rng: Random) -> State:
     """Place the red car and up to `number` others at random; a car for which no place is found is left out."""
-    cars, places = [Car(RED, EXIT_ROW, 2, True)], [rng.randrange(SIDE - 3)]
-    taken = cars[0].mask(places[0])
+    cars, offsets = [Car(RED, EXIT_ROW, 2, True)], [rng.randrange(SIDE - 3)]
+    taken = cars[0].mask(offsets[0])
     for _ in range(8 * number):
         if len(cars) > number:
             break
@@ -35,21 +35,21 @@ def parked(number: int, rng: Random) -> State:
         if not (horizontal and lane == EXIT_ROW) and not car.mask(place) & taken:
             taken |= car.mask(place)
             cars.append(car)
-            places.append(place)
-    return State(tuple(cars), tuple(places))
+            offsets.append(place)
+    return State(tuple(cars), tuple(offsets))
 
 
 def main() -> None:
     rng, left, found, end = Random(0), dict(RANGES), [], time.time() + float((sys.argv[1:] or ["inf"])[0])
     while any(left.values()) and time.time() < end:
         state = parked(rng.randint(9, 12), rng)
-        known = distances(state.cars, state.places, MOST_POSITIONS) or {}
+        known = distances(state.cars, state.offsets, MOST_POSITIONS) or {}
         for moves in reversed(left):
-            starts = sorted(places for places, distance in known.items() if distance in moves)
+            starts = sorted(offsets for offsets, distance in known.items() if distance in moves)
             if starts and left[moves]:
                 left[moves] -= 1
-                for places in rng.sample(starts, min(STARTS, len(starts))):
-                    found.append(f"{known[places]:2} {drawn(State(state.cars, places))}")
+                for offsets in rng.sample(starts, min(STARTS, len(starts))):
+                    found.append(f"{known[offsets]:2} {drawn(State(state.cars, offsets))}")
                 print(left, flush=True)
                 break
     head = "# Moves of the shortest solution, and the map by rows. Written by scripts/rush_hour_levels.py."

@@ -26,23 +26,23 @@ def test_a_map_is_read_and_drawn():
         ("X", 2, 2, True),
         ("A", 3, 2, False),
     ]
-    assert state.places == (0, 2) and drawn(state) == FREE
+    assert state.offsets == (0, 2) and drawn(state) == FREE
     for _, cells in levels():
         assert drawn(read_map(cells)) == cells and upside_down(upside_down(cells)) == cells
 
 
 def test_cars_slide_along_their_length_as_far_as_the_way_is_free():
     state = read_map(FREE)
-    moves = {after for after in neighbors(masks_of(state.cars), state.places)}
+    moves = {after for after in neighbors(masks_of(state.cars), state.offsets)}
     assert moves == {(1, 2), (0, 0), (0, 1), (0, 3), (0, 4)}
-    assert distances(state.cars, state.places)[state.places] == 2
+    assert distances(state.cars, state.offsets)[state.offsets] == 2
 
 
 def test_every_level_has_no_car_out_of_place_and_two_or_three_cells_each():
     for _, cells in levels():
         counts = Counter(cells)
         assert counts["X"] == 2 and cells.index("X") // 6 == 2 and set(counts.values()) - {counts["."]} <= {2, 3}
-        assert not solved(read_map(cells).places)
+        assert not solved(read_map(cells).offsets)
     assert len({cells for _, cells in levels()}) == len(levels())
 
 
@@ -54,7 +54,7 @@ def test_the_shortest_solution_has_as_many_moves_as_stored(arguments, play):
         env.reset(seed=seed)
         start = drawn(env.state)
         state = read_map(start)
-        assert distances(state.cars, state.places)[state.places] == moves[start]
+        assert distances(state.cars, state.offsets)[state.offsets] == moves[start]
         total, _ = play(env, Oracle(env).act, seed)
         assert total == 1.0 and env.turn == moves[start]
 

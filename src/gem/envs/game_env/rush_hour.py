@@ -54,32 +54,32 @@ class Car:
         return sum(1 << cell for cell in self.cells(place))
 
 
-Places = tuple[int, ...]  # the first column or row of each car
+Offsets = tuple[int, ...]  # the first column or row of each car
 
 
 @dataclass(frozen=True)
 class State:
-    """State of an episode: the cars, the red one first, and their places."""
+    """State of an episode: the cars, the red one first, and their offsets."""
 
     cars: tuple[Car, ...]
-    places: Places
+    offsets: Offsets
 
 
-def solved(places: Places) -> bool:
-    return places[0] == SIDE - 2
+def solved(offsets: Offsets) -> bool:
+    return offsets[0] == SIDE - 2
 
 
-def neighbors(masks: list[list[int]], places: Places) -> Iterator[Places]:
+def neighbors(masks: list[list[int]], offsets: Offsets) -> Iterator[Offsets]:
     """Yield the positions after one move. ``masks`` has the cells of each car by place, as bits."""
     taken = 0
-    for car, place in enumerate(places):
+    for car, place in enumerate(offsets):
         taken |= masks[car][place]
-    for car, place in enumerate(places):
+    for car, place in enumerate(offsets):
         others = taken ^ masks[car][place]
         for step in (-1, 1):
             moved = place + step
             while 0 <= moved < len(masks[car]) and not others & masks[car][moved]:
-                yield (*places[:car], moved, *places[car + 1 :])
+                yield (*offsets[:car], moved, *offsets[car + 1 :])
                 moved += step
 
 
@@ -87,12 +87,12 @@ def masks_of(cars: tuple[Car, ...]) -> list[list[int]]:
     return [[car.mask(place) for place in range(SIDE - car.length + 1)] for car in cars]
 
 
-def distances(cars: tuple[Car, ...], places: Places, limit: int | None = None) -> dict[Places, int] | None:
+def distances(cars: tuple[Car, ...], offsets: Offsets, limit: int | None = None) -> dict[Offsets, int] | None:
     """Return the number of moves to the nearest solved position, for each position that can be reached.
 
     Returns None if more than `limit` positions can be reached. The dict is empty if no solved position can be.
     """
-    masks, seen, layer = masks_of(cars), {places}, [places]
+    masks, seen, layer = masks_of(cars), {offsets}, [offsets]
     while layer:
         reached = {after for before in layer for after in neighbors(masks, before)} - seen
         layer = list(reached)
@@ -190,9 +190,9 @@ class RushHourEnv(GameEnv):
             return Outcome(f"there is no car {name}.", invalid="no_such_car")
         if state.cars[index].horizontal != (direction in ("left", "right")):
             return Outcome(f"car {name} cannot move {direction}.", invalid="across_its_length")
-        place = state.places[index] + (count if direction in ("right", "down") else -count)
-        after = (*state.places[:index], place, *state.places[index + 1 :])
-        if after not in neighbors(masks_of(state.cars), state.places):
+        place = state.offsets[index] + (count if direction in ("right", "down") else -count)
+        after = (*state.offsets[:index], place, *state.offsets[index + 1 :])
+        if after not in neighbors(masks_of(state.cars), state.offsets):
             return Outcome(f"car {name} cannot move {direction} by {count}: the way is not free.", invalid="blocked")
         self.state = State(state.cars, after)
         line = f"car {name} moves {direction} by {count}."
@@ -204,19 +204,19 @@ class RushHourEnv(GameEnv):
         return []
 
     def sample_random_action(self) -> str:
-        moves = neighbors(masks_of(self.state.cars), self.state.places)
+        moves = neighbors(masks_of(self.state.cars), self.state.offsets)
         return written(self.state, self.action_rng.choice(list(moves)))
 
     def ordered_actions(self) -> Iterator[str]:
         while True:  # the legal moves of the first car that can move, in turn
-            moves = list(neighbors(masks_of(self.state.cars), self.state.places))
+            moves = list(neighbors(masks_of(self.state.cars), self.state.offsets))
             yield written(self.state, moves[self.turn % len(moves)])
 
 
-def written(state: State, after: Places) -> str:
+def written(state: State, after: Offsets) -> str:
     """Return the action that leads to a neighboring position."""
-    index = next(n for n, (old, new) in enumerate(zip(state.places, after, strict=True)) if old != new)
-    car, by = state.cars[index], after[index] - state.places[index]
+    index = next(n for n, (old, new) in enumerate(zip(state.offsets, after, strict=True)) if old != new)
+    car, by = state.cars[index], after[index] - state.offsets[index]
     direction = ("right" if by > 0 else "left") if car.horizontal else ("down" if by > 0 else "up")
     return rf"\boxed{{{car.name} {direction} {abs(by)}}}"
 
@@ -224,22 +224,22 @@ def written(state: State, after: Places) -> str:
 def drawn(state: State) -> str:
     """Return the map of 36 characters, by rows."""
     cells = ["."] * (SIDE * SIDE)
-    for car, place in zip(state.cars, state.places, strict=True):
+    for car, place in zip(state.cars, state.offsets, strict=True):
         for cell in car.cells(place):
             cells[cell] = car.name
     return "".join(cells)
 
 
 def read_map(cells: str) -> State:
-    """Read the cars and their places from a map of 36 characters."""
-    cars, places = [], []
+    """Read the cars and their offsets from a map of 36 characters."""
+    cars, offsets = [], []
     for name in sorted(set(cells) - {"."}, key=lambda name: (name != RED, name)):
         first, length = cells.index(name), cells.count(name)
         horizontal = cells[first + 1 : first + 2] == name
         row, column = divmod(first, SIDE)
         cars.append(Car(name, row if horizontal else column, length, horizontal))
-        places.append(column if horizontal else row)
-    return State(tuple(cars), tuple(places))
+        offsets.append(column if horizontal else row)
+    return State(tuple(cars), tuple(offsets))
 
 
 class Oracle:
@@ -251,12 +251,12 @@ class Oracle:
     def act(self, observation: str) -> str:
         state = read_map("".join(observation.splitlines()[-SIDE:]).replace(" ", ""))
         known = _known_distances(state.cars)
-        if state.places not in known:
-            known.update(distances(state.cars, state.places) or {})
-        return written(state, min(neighbors(masks_of(state.cars), state.places), key=known.__getitem__))
+        if state.offsets not in known:
+            known.update(distances(state.cars, state.offsets) or {})
+        return written(state, min(neighbors(masks_of(state.cars), state.offsets), key=known.__getitem__))
 
 
 @lru_cache(maxsize=512)
-def _known_distances(cars: tuple[Car, ...]) -> dict[Places, int]:
+def _known_distances(cars: tuple[Car, ...]) -> dict[Offsets, int]:
     """Return what is known about these cars, to be added to."""
     return {}

@@ -203,8 +203,8 @@ class TableGame(MultiAgentEnv, ABC):
             self.state = replace(state, log=[*state.log, line], seen=seen, illegal=state.illegal + 1)
             if self.on_illegal == "lose" or (self.on_illegal == "retry" and self.state.illegal >= RETRIES):
                 others = len(self.seats) - 1
-                share = 1.0 / others if self.zero_sum else 0.0
-                self._finish([-1.0 if other == seat else share for other in range(others + 1)])
+                others_reward = 1.0 / others if self.zero_sum else 0.0
+                self._finish([-1.0 if other == seat else others_reward for other in range(others + 1)])
                 return
             if self.on_illegal == "skip":
                 self.state = replace(self.state, position=self.skipped(state.position), illegal=0)

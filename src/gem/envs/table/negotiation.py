@@ -106,9 +106,9 @@ class NegotiationEnv(TableGame):
         offers = _offers(position)
         if offers[-1] != "a":
             return 0.0, 0.0
-        return tuple(_worth(self.share(position, seat), _numbers(position, 1 + seat)) / WORTH for seat in (0, 1))
+        return tuple(_worth(self.portion(position, seat), _numbers(position, 1 + seat)) / WORTH for seat in (0, 1))
 
-    def share(self, position: str, seat: int) -> list[int]:
+    def portion(self, position: str, seat: int) -> list[int]:
         """Return what a seat gets if the last offer is accepted."""
         made = [offer for offer in _offers(position) if offer != "a"]
         kept = [int(n) for n in made[-1].split()]
@@ -130,7 +130,7 @@ class NegotiationEnv(TableGame):
         values = _numbers(position, 1 + seat)
         wanted = WORTH - (WORTH // 2) * len(made) / max(self.offers - 2, 1)
         if made:
-            offered = _worth(self.share(position, seat), values)
+            offered = _worth(self.portion(position, seat), values)
             last = len(made) == self.offers - 1
             if offered >= wanted or (last and offered > 0):
                 return "accept"
