@@ -114,7 +114,7 @@ def page(rows: list[dict[str, Any]]) -> list[str]:
         f"evaluations. Flags of all runs, where none is named: `{flags(COMMON)}`. A run ends when two",
         "evaluations in a row win 95 %. Greedy and sampled are success rates over 100 seeds at the end; there are",
         "ten different episodes. Other work ran on the machine, which makes CPU seconds longer.",
-        f"{len(rows)} of {planned} runs are finished.",
+        f"{len(rows)} of {planned} runs are finished. The flags were chosen with seed 0; the other seeds test them.",
         "",
     ]
     cells = []
