@@ -112,18 +112,23 @@ class ContainerMachine(Machine):
         why = shell.run(command, self.limits.wall_s if wall_s is None else wall_s)
         elapsed_s = time.monotonic() - start
         if why is not None:
-            self._kill(keep={shell.pid, *shell.before})
-            shell.serve(_SETTLE_S)
+            try:
+                self._kill(keep={shell.pid, *shell.before})
+            except SandboxError:  # such as a container that can start no process
+                self.engine.ask("version")
+                self.ended = "its processes cannot be killed"
+            else:
+                shell.serve(_SETTLE_S)
         out = shell.output
         out.finish()
         if lost := out.report is None:
             self._close_shell()
-            if why is not None:  # it computes itself
+            if why is not None and not self.ended:  # it computes itself
                 self._signal([shell.pid])
         else:
             code, self.folder, shell.before, self._exports = out.report
         status = why or (Status.KILLED if lost else Status.OK if code == 0 else Status.ERROR)
-        if lost and not self._is_running():
+        if lost and not self.ended and not self._is_running():
             self.ended = "killed"
         found: dict[str, Any] = {"stdout": out.kept.text(), "truncated": out.kept.truncated, "wall_s": elapsed_s}
         return Result(status=status, exit_code=None if lost else code, state_lost=lost, **found)

@@ -91,6 +91,15 @@ class HarborEnv(ContainerEnv[HarborTask]):
     # ---- the verifier
 
     def verify(self, task: HarborTask, machine: ContainerMachine) -> Verdict:
+        try:
+            return self._verify(task, machine)
+        except OSError as e:  # such as too many bytes
+            return Verdict(0.0, reason=f"the artifacts cannot be read: {e.strerror or e}")
+        except SandboxError as e:
+            self.control(task)
+            return Verdict(0.0, reason=f"the container cannot be read, and the control verifier works: {e}")
+
+    def _verify(self, task: HarborTask, machine: ContainerMachine) -> Verdict:
         for hook in task.collect:
             machine.run(["/bin/sh", "-c", hook.command], wall_s=hook.timeout_s, user=hook.user)
         if task.verifier is None:
@@ -99,10 +108,7 @@ class HarborEnv(ContainerEnv[HarborTask]):
             assert folders is not None
             first = lambda: self._in_machine(task, machine, folders)  # noqa: E731
             return run_twice(first, lambda: self._again(task, image), lambda: self.control(task))
-        try:
-            files = artifacts_of(machine, task)
-        except OSError as e:  # such as too many bytes
-            return Verdict(0.0, reason=f"the artifacts cannot be read: {e.strerror or e}")
+        files = artifacts_of(machine, task)
         machine.close()  # nothing of the agent runs beside its verifier
         separately = lambda: self._apart(task, files)  # noqa: E731
         return run_twice(separately, separately, lambda: self.control(task))
