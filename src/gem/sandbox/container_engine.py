@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -57,6 +58,8 @@ class ContainerEngine:
         if shutil.which(name) is None:
             raise SandboxError(f"{name} is not installed; install podman or docker")
         self._flags: _Flags | None = None
+        self.folder = tempfile.mkdtemp(prefix="gem-engine-")  # of the client, which leaves files where it runs
+        weakref.finalize(self, _remove, self.folder, os.getpid())
         self.storage: tuple[str, ...] = ()
         try:
             self.ask("info")
@@ -77,7 +80,9 @@ class ContainerEngine:
             SandboxError: it failed or timed out; the message has the end of its stderr.
         """
         try:
-            done = subprocess.run(self.command(*arguments), capture_output=True, timeout=timeout_s, input=stdin)
+            done = subprocess.run(
+                self.command(*arguments), capture_output=True, timeout=timeout_s, input=stdin, cwd=self.folder
+            )
         except (OSError, subprocess.TimeoutExpired) as e:
             raise SandboxError(f"{self.name} {arguments[0]} did not respond: {e}") from e
         if done.returncode:
@@ -167,8 +172,13 @@ class ContainerEngine:
         with tempfile.TemporaryDirectory(prefix="gem-build-") as place:
             file = Path(place, "Dockerfile")
             file.write_text(dockerfile, encoding="utf-8")
-            self.ask(*call, "--file", str(file), str(folder), timeout_s=timeout_s)
+            self.ask(*call, "--file", str(file), str(folder.resolve()), timeout_s=timeout_s)
         return image
+
+
+def _remove(folder: str, owner: int) -> None:
+    if owner == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def limit_flags(limits: Limits) -> list[str]:

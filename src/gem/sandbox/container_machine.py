@@ -136,7 +136,9 @@ class ContainerMachine(Machine):
     def _start_shell(self) -> ContainerShell:
         client = self.engine.command("exec", "--interactive", *self._options(self.user, self.folder), self.name)
         try:
-            return ContainerShell(client, self._exports, self.limits.output_bytes, self.limits.wall_s)
+            return ContainerShell(
+                client, self._exports, self.limits.output_bytes, self.limits.wall_s, self.engine.folder
+            )
         except SandboxError:
             self._check(running=True)
             raise
@@ -164,7 +166,7 @@ class ContainerMachine(Machine):
         before = {1, *self._processes()}
         start, seconds = time.monotonic(), self.limits.wall_s if wall_s is None else wall_s
         kept = Capture(self.limits.output_bytes)
-        with ContainerCall(self.engine.command(*call, self.name, *arguments)) as client:
+        with ContainerCall(self.engine.command(*call, self.name, *arguments), self.engine.folder) as client:
             why = client.serve(kept, stdin, start + seconds)
             if why is not None:
                 self._kill(keep=before)
@@ -258,7 +260,11 @@ class ContainerMachine(Machine):
         """Open an archive of a file or folder, or of everything. Raises FileNotFoundError."""
         call = ("cp", f"{self.name}:{path}", "-") if names is None else ("export", self.name)
         with subprocess.Popen(
-            self.engine.command(*call), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+            self.engine.command(*call),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            cwd=self.engine.folder,
         ) as client:
             assert client.stdout is not None
             try:

@@ -72,6 +72,7 @@ class ContainerShell:
         exports: bash source that sets its first variables.
         limit: bytes of output to keep of each command.
         wall_s: time for the shell to start, in seconds.
+        folder: working directory of the client.
 
     Attributes:
         pid: its process id in the container.
@@ -79,9 +80,9 @@ class ContainerShell:
         output: of the last command.
     """
 
-    def __init__(self, client: Sequence[str], exports: str, limit: int, wall_s: float) -> None:
+    def __init__(self, client: Sequence[str], exports: str, limit: int, wall_s: float, folder: str) -> None:
         self.limit, self.pid, self.before = limit, 0, set[int]()
-        self.process = CommandProcess([*client, "/bin/sh", "-c", _START])
+        self.process = CommandProcess([*client, "/bin/sh", "-c", _START], folder=folder)
         self.output = ShellOutput(limit, secrets.token_hex(16))
         self.streams = ProcessStreams(self.process, self.output, Capture(limit))
         try:
@@ -127,8 +128,8 @@ class ContainerShell:
 class ContainerCall:
     """A call of the engine that runs a program in a container."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self.process = CommandProcess(command)
+    def __init__(self, command: Sequence[str], folder: str) -> None:
+        self.process = CommandProcess(command, folder=folder)
 
     def __enter__(self) -> ContainerCall:
         return self
