@@ -437,6 +437,15 @@ SPECS: list[EnvSpec] = [
         baseline_scores={"constant": 0.0, "echo": 0.0, "repeat-last": 0.0},
         description="Serve a simulated customer of a shop with 15 tools, under a policy.",
     ),
+    EnvSpec(
+        id="desk:Support",
+        entry_point="gem.envs.desk.support:support",
+        reward_range=(0.0, 1.0),
+        oracle="gem.envs.desk.retail:Oracle",
+        oracle_sees="state",
+        baseline_scores={"constant": 0.0, "echo": 0.0, "repeat-last": 0.0},
+        description="Serve a simulated customer of a phone provider, who has tools as well, under a policy.",
+    ),
     *(
         EnvSpec(
             id=f"{bench}:{domain}",

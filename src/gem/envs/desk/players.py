@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Generator, Iterator
 from datetime import date
-from typing import Any
+from typing import Any, ClassVar
 
 from gem.envs.desk.shop import COLOURS, FEE, FREE_DAYS, LAST_DAY, Data
 from gem.envs.desk.tasks import values
@@ -23,7 +23,6 @@ _NAME = re.compile(r"My name is (.+) and my zip code is (\d+)")
 _COLOURED = re.compile(rf"\b({'|'.join(COLOURS)}) ((?:[A-Z]\w+ ?)+)")
 _WITH = re.compile(r"(?:order|one) with the ((?:[A-Z]\w+ ?)+)")
 _IN_COLOUR = re.compile(rf"\bin ({'|'.join(COLOURS)})\b")
-# What customers want, by words of their request; the first that occurs counts.
 _KINDS = {
     "transfer": r"warranty|invoice|complain",
     "fee": r"shipping fee",
@@ -42,7 +41,15 @@ _KINDS = {
 
 
 class DeskReader:
-    """Serves the customer; a method for each kind of request."""
+    """Serves the customer; a method for each kind of request.
+
+    Attributes:
+        kinds: what customers want, by words of their request; the first that occurs counts.
+        topics: of transfers, by words of the request.
+    """
+
+    kinds: ClassVar[dict[str, str]] = _KINDS
+    topics: ClassVar[dict[str, str]] = {topic: topic for topic in ("warranty", "invoice", "complaint")}
 
     def __init__(self, env: object = None) -> None:
         self.moves: Moves = iter(())
@@ -50,7 +57,7 @@ class DeskReader:
     def act(self, observation: Any) -> str:
         self.said = observation.rpartition("Customer: ")[2]
         self.result = _decoded(observation)
-        if "Policy of the shop" in observation:
+        if "Policy of the " in observation:
             self.said = self.said.partition("\n")[0]
             self.items: dict[str, Data] = {}
             self.moves = self.serve()
@@ -77,7 +84,7 @@ class DeskReader:
 
     def fulfil(self, request: str) -> Moves:
         self.request = request
-        kind = next(name for name, words in _KINDS.items() if re.search(words, request.lower()))
+        kind = next(name for name, words in self.kinds.items() if re.search(words, request.lower()))
         if kind.startswith("ask_"):
             yield from self.tell(kind.removeprefix("ask_"))
         else:
@@ -97,7 +104,7 @@ class DeskReader:
         if self.said.startswith("Yes"):
             yield self.call(name, **arguments)
         elif self.said.startswith("Actually"):
-            known = any(re.search(words, self.said.lower()) for words in _KINDS.values())
+            known = any(re.search(words, self.said.lower()) for words in self.kinds.values())
             yield from self.fulfil(self.said if known else f"{self.request} {self.said}")
 
     def look(self) -> Moves:
@@ -151,7 +158,7 @@ class DeskReader:
     # ---- kinds of requests
 
     def transfer(self) -> Moves:
-        topic = next(topic for topic in ("warranty", "invoice", "complaint") if topic in self.request)
+        topic = next(topic for words, topic in self.topics.items() if words in self.request.lower())
         yield self.call("transfer_to_human", customer_id=self.customer, topic=topic)
 
     def tell(self, key: str) -> Moves:

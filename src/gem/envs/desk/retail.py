@@ -22,15 +22,15 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.desk.shop import POLICY, Data, Shop, functions, leaves
 from gem.envs.desk.tasks import DeskTask, values
 from gem.envs.desk.templates import TEMPLATES, Split, make_task
-from gem.envs.desk.user import Mood, answer, first_message, mentions
+from gem.envs.desk.user import CustomerReply, Mood, answer, first_message, mentions
 from gem.envs.web.site import first_difference
 from gem.errors import BadValue, EpisodeOver
 from gem.messages import ToolCall, ToolResult
@@ -43,6 +43,7 @@ CHECKS = ("database", "statements", "authentication", "confirmation", "other_cus
 FIELDS = {
     "rule": re.compile(r"\brules?\b((?:[\s,;:/&#*()-]|and\b|or\b|to\b|rules?\b|\d)+)", re.IGNORECASE),
     "money": re.compile(r"\$ ?(\d[\d,]*(?:\.\d+)?)"),
+    "gigabytes": re.compile(r"\b(\d+) ?(?:GB|gigabytes?)\b", re.IGNORECASE),
     "date": re.compile(r"\b(\d{4}-\d\d-\d\d)\b"),
     "tracking": re.compile(r"\b(TRK\d+)\b", re.IGNORECASE),
 }
@@ -97,9 +98,15 @@ class DeskEnv(Env):
     """
 
     state: State
+    policy: ClassVar[str] = POLICY
+    place: ClassVar[str] = "a shop"
+    open_reads: ClassVar[Sequence[str]] = OPEN_READS
+    reads: ClassVar[Sequence[str]] = READS
+    templates: ClassVar[Mapping[Split, Mapping[str, Any]]] = TEMPLATES
+    make_task: ClassVar[Callable[[int, Split], DeskTask]] = staticmethod(make_task)
 
     def __init__(self, *, split: Split = "train", max_turns: int = 60) -> None:
-        if split not in TEMPLATES:
+        if split not in self.templates:
             raise BadValue(f"split must be 'train' or 'test', got {split!r}")
         if max_turns < 1:
             raise BadValue(f"max_turns must be at least 1, got {max_turns}")
@@ -113,9 +120,9 @@ class DeskEnv(Env):
         reply = first_message(self.task().goal)
         self.state = State(number, copy.deepcopy(self.task().data), reply.mood, said=(reply.text,))
         rules = (
-            "You work at the desk of a shop and talk to a customer. Each of your messages is either for the customer "
+            f"You work at the desk of {self.place} and talk to a customer. Each of your messages is either for the customer "
             "or calls functions. Dates are written like 2026-05-31 and amounts like $12. You have "
-            f"{self.max_turns} turns; the reward is 1 or 0.\n\n{POLICY}\n"
+            f"{self.max_turns} turns; the reward is 1 or 0.\n\n{self.policy}\n"
         )
         return f"{rules}\nCustomer: {reply.text}\n", {"template": self.task().template}
 
@@ -123,7 +130,7 @@ class DeskEnv(Env):
         """Return the task of the episode, which its number determines."""
         number = self.state.number
         if self._made is None or self._made[0] != number:
-            self._made = number, make_task(number, self.split)
+            self._made = number, self.make_task(number, self.split)
         return self._made[1]
 
     def step(self, action: str) -> Step:
@@ -142,32 +149,41 @@ class DeskEnv(Env):
         self.state = state = replace(state, told=told, turns=state.turns + 1)
         if _GOODBYE.search(message):
             return self._end()
-        reply = answer(self.task().goal, state.mood, message)
+        reply = self.reply(message)
+        state = self.state
         agreed = (*state.agreed, message) if reply.agrees else state.agreed
         if reply.mood.wish != state.mood.wish and self.task().goal.wishes[reply.mood.wish].after == "proposal":
             agreed = ()
         self.state = replace(state, mood=reply.mood, said=(*state.said, reply.text), agreed=agreed)
         return Step(f"Customer: {reply.text}")
 
+    def reply(self, message: str) -> CustomerReply:
+        """Return the customer's reply. The customer may change its part of the database."""
+        return answer(self.task().goal, self.state.mood, message)
+
     # ---- functions
 
-    def call(self, call: ToolCall, shop: Shop, tools: dict[str, Any]) -> ToolResult:
+    def call(self, call: ToolCall, shop: Any, tools: dict[str, Any]) -> ToolResult:
         """Execute a call on the database, and note what it breaks of the policy."""
         before = self.state.data
-        shop.data = before if call.name in READS else copy.deepcopy(before)
+        shop.data = before if call.name in self.reads else copy.deepcopy(before)
         result: ToolResult = tools[call.name].call(call)
         if call.name in Shop.FINDS:
             self._look_up(call, result)
-        elif call.name not in OPEN_READS:
+        elif call.name not in self.open_reads:
             self._check_access(call)
-        changed = _changes(before, shop.data) if result.ok and call.name not in READS else []
+        changed = changes(before, shop.data) if result.ok and call.name not in self.reads else []
         if changed and call.name != "transfer_to_human" and not self._agreed(call):
             self._break("confirmation", f"{call.name} without a yes to {', '.join(values(call))}")
+        self.note_changes(shop.data, changed)
+        return result
+
+    def note_changes(self, data: Data, changed: Sequence[str]) -> None:
+        """Take over a changed database."""
         for path in changed:
             if path in self.state.written:
                 self._break("undone", f"{path} was changed twice")
-        self.state = replace(self.state, data=shop.data, written=(*self.state.written, *changed))
-        return result
+        self.state = replace(self.state, data=data, written=(*self.state.written, *changed))
 
     def _look_up(self, call: ToolCall, result: ToolResult) -> None:
         said, goal = "\n".join(self.state.said), self.task().goal
@@ -181,10 +197,20 @@ class DeskEnv(Env):
     def _check_access(self, call: ToolCall) -> None:
         if self.state.identified is None:
             self._break("authentication", f"{call.name} before the customer is identified")
-        arguments, data = call.arguments, self.state.data
-        owner = arguments.get("customer_id") or data["orders"].get(arguments.get("order_id"), {}).get("customer")
+        owner, data = self.owner(call.arguments), self.state.data
         if owner in data["customers"] and owner != self.task().customer:
             self._break("other_customers", f"{call.name} of another customer")
+
+    def owner(self, arguments: Mapping[str, Any]) -> str | None:
+        """Return the id of the customer to whom the arguments of a call belong, None if there is none."""
+        order = self.state.data["orders"].get(arguments.get("order_id"), {})
+        found: str | None = arguments.get("customer_id") or order.get("customer")
+        return found
+
+    def private(self, mine: str | None) -> list[str]:
+        """Return the values of other customers' entries that the agent must not say."""
+        orders = [(number, o) for number, o in self.state.data["orders"].items() if o["customer"] != mine]
+        return [value for number, o in orders for value in (number, o["tracking"]) if value]
 
     def _agreed(self, call: ToolCall) -> bool:
         return any(all(mentions(message, value) for value in values(call)) for message in self.state.agreed)
@@ -192,14 +218,16 @@ class DeskEnv(Env):
     def _check_message(self, message: str) -> None:
         data, mine, said = self.state.data, self.task().customer, "\n".join(self.state.said)
         others = [v for i, p in data["customers"].items() if i != mine for v in (i, p["name"], p["email"])]
-        for number, order in data["orders"].items():
-            others += [number, *([order["tracking"]] if order["tracking"] else [])] if order["customer"] != mine else []
-        for value in others:
+        for value in [*others, *self.private(mine)]:
             if value.lower() in message.lower() and value not in said:
                 self._break("other_customers", f"the agent said {value}")
 
     def _break(self, check: str, what: str) -> None:
         self.state = replace(self.state, broken={check: what, **self.state.broken})
+
+    def asked_of_customer(self, call: ToolCall) -> str | None:
+        """Return how to ask the customer for a gold call of its own, None for a call of the agent."""
+        return None
 
     # ---- the end
 
@@ -226,7 +254,7 @@ class DeskEnv(Env):
         return self.action_rng.choice(_SAMPLES)
 
 
-def _changes(before: Data, after: Data) -> list[str]:
+def changes(before: Data, after: Data) -> list[str]:
     """Return the paths of the values that differ."""
     old, new = dict(leaves(before)), dict(leaves(after))
     return [path for path in {**old, **new} if old.get(path) != new.get(path)]
@@ -255,17 +283,19 @@ class DeskTool(BaseTool):
     """The functions of the desk's shop, for ToolEnvWrapper around a DeskEnv."""
 
     tool_type = "desk"
+    env_class: ClassVar[type[DeskEnv]] = DeskEnv
+    shop_class: ClassVar[type[Any]] = Shop
 
     def __init__(self) -> None:
         super().__init__()
-        self._shop = Shop({})
+        self._shop = self.shop_class({})
         self._tools = functions(self._shop)
         self._env: Any = None
 
     def attach(self, env: Any) -> None:
         self._env = getattr(env, "unwrapped", env)
-        if not isinstance(self._env, DeskEnv):
-            raise BadValue(f"DeskTool needs a DeskEnv, got {env!r}")
+        if not isinstance(self._env, self.env_class):
+            raise BadValue(f"{type(self).__name__} needs a {self.env_class.__name__}, got {env!r}")
 
     def functions(self) -> list[Function]:
         return [function for tool in self._tools.values() for function in tool.functions()]
@@ -312,10 +342,10 @@ class Oracle:
                 name, named = wish.wants[0]
                 yield f"I would call {name} with {', '.join(named)}. Do you confirm this?"
         for call in task.gold:
-            if call.name != "transfer_to_human":
+            if call.name != "transfer_to_human" and self.env.asked_of_customer(call) is None:
                 yield f"I would call {call.name} with {', '.join(values(call))}. Do you confirm this?"
-            yield TAGS.write(call, ())
-        forms = {"rule": "I cannot do this: rule {}.", "money": "It is ${}."}
+            yield self.env.asked_of_customer(call) or TAGS.write(call, ())
+        forms = {"rule": "I cannot do this: rule {}.", "money": "It is ${}.", "gigabytes": "It is {} GB."}
         statements = [forms.get(name, "It is {}.").format(value) for name, value in task.statements]
         last = ["Is there anything else?"]
         yield from (*last, *statements) if goal.wishes[-1].after == "more" else (*statements, *last)

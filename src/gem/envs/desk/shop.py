@@ -232,9 +232,9 @@ class Shop:
         raise ValueError("no such customer")
 
 
-def functions(shop: Shop) -> dict[str, FunctionTool]:
-    """Return the functions of a shop as tools, by name."""
-    names = [name for name in vars(Shop) if not name.startswith("_") and name.islower()]
+def functions(shop: Any) -> dict[str, FunctionTool]:
+    """Return the functions of a desk's database as tools, by name."""
+    names = [name for name in vars(type(shop)) if not name.startswith("_") and name.islower()]
     return {name: FunctionTool(getattr(shop, name)) for name in names}
 
 

@@ -1,10 +1,10 @@
-"""Tasks of desk:Retail: what a task has, and the shop and the phrases that its template starts from."""
+"""Tasks of desks: what a task has, and the database and the phrases that its template starts from."""
 
 from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ class DeskTask:
         gold: the calls that change it as they should.
         statements: (field, value) of what must be said; see FIELDS of gem.envs.desk.retail.
         goal: the hidden goal of the customer.
+        execute: executes a gold call on a database.
     """
 
     template: str
@@ -34,17 +35,23 @@ class DeskTask:
     gold: Sequence[ToolCall]
     statements: Sequence[tuple[str, str]]
     goal: CustomerGoal
+    execute: Callable[[Data, ToolCall], None]
 
     def goal_data(self) -> Data:
         """Return the database after the gold calls."""
-        shop = Shop(copy.deepcopy(self.data))
+        data = copy.deepcopy(self.data)
         for call in self.gold:
-            getattr(shop, call.name)(**call.arguments)
-        return shop.data
+            self.execute(data, call)
+        return data
+
+
+def execute_retail(data: Data, call: ToolCall) -> None:
+    """Execute a gold call on the database of a shop."""
+    getattr(Shop(data), call.name)(**call.arguments)
 
 
 def values(call: ToolCall) -> list[str]:
-    """Return the values that a message must name before a call: all but the customer's id, amounts as "$12".
+    """Return the values that a message must name before a call: all but the customer's id, as "$12", "3 GB", "on".
 
     >>> values(ToolCall("return_items", {"order_id": "#W10000", "item_ids": ["P1234"], "refund": 12}))
     ['#W10000', 'P1234', '$12']
@@ -52,16 +59,50 @@ def values(call: ToolCall) -> list[str]:
     found: list[str] = []
     for name, value in call.arguments.items():
         if name != "customer_id":
-            found += [str(v) for v in value] if isinstance(value, list) else [_money(value)]
+            found += [str(v) for v in value] if isinstance(value, list) else [_named(name, value)]
     return found
 
 
-def _money(value: Any) -> str:
+def _named(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if name == "gigabytes":
+        return f"{value} GB"
     return f"${value}" if isinstance(value, int) else str(value)
 
 
-class Draft:
-    """A task in the making: a shop, its customer with some orders, and helpers to phrase wishes."""
+class BaseDraft:
+    """A task in the making: a database with a customer, and helpers to phrase wishes."""
+
+    rng: random.Random
+    data: Data
+    customer: str
+    others: list[str]
+    execute: Callable[[Data, ToolCall], None]
+
+    def say(self, *wordings: str) -> str:
+        return self.rng.choice(wordings)
+
+    def task(
+        self,
+        *wishes: CustomerWish,
+        gold: Sequence[ToolCall] = (),
+        statements: Sequence[tuple[str, str]] = (),
+        rule: int = 0,
+        unknown: bool = False,
+    ) -> DeskTask:
+        """Return the task. ``rule``: the rule that forbids the request, 0 if it is allowed."""
+        person, rng = self.data["customers"][self.customer], self.rng
+        email = person["email"] if rng.random() < 0.5 and not unknown else None
+        zip_code = str(int(person["address"]["zip"]) - 7) if unknown else person["address"]["zip"]
+        goal = CustomerGoal(person["name"], zip_code, email, rng.choice(_GREETINGS), wishes, rng.randrange(6))
+        said = [("rule", str(rule))] if rule else list(statements)
+        return DeskTask("", None if unknown else self.customer, self.data, () if rule else gold, said, goal, self.execute)
+
+class Draft(BaseDraft):
+    """A shop, its customer with some orders, and helpers to phrase wishes."""
+
+    execute = staticmethod(execute_retail)
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.data = rng, generate(rng)
@@ -89,31 +130,12 @@ class Draft:
         """Return how people call an item, such as "red Desk Lamp"."""
         return f"{item(self.data, item_id)['colour']} {self.product(item_id)}"
 
-    def say(self, *wordings: str) -> str:
-        return self.rng.choice(wordings)
-
     def about(self, order: str) -> tuple[str, dict[str, str]]:
         """Return words for an order, and the answer to the question for its number."""
         named = self.product(self.data["orders"][order]["items"][0])
         words = self.say(f"order {order}", f"my order with the {named}", "one of my orders")
         known = self.say(f"The order number is {order}.", f"It is {order}.")
         return words, {"order": known if order in words or self.rng.random() < 0.5 else f"The one with the {named}."}
-
-    def task(
-        self,
-        *wishes: CustomerWish,
-        gold: Sequence[ToolCall] = (),
-        statements: Sequence[tuple[str, str]] = (),
-        rule: int = 0,
-        unknown: bool = False,
-    ) -> DeskTask:
-        """Return the task. ``rule``: the rule that forbids the request, 0 if it is allowed."""
-        person, rng = self.data["customers"][self.customer], self.rng
-        email = person["email"] if rng.random() < 0.5 and not unknown else None
-        zip_code = str(int(person["address"]["zip"]) - 7) if unknown else person["address"]["zip"]
-        goal = CustomerGoal(person["name"], zip_code, email, rng.choice(_GREETINGS), wishes, rng.randrange(6))
-        said = [("rule", str(rule))] if rule else list(statements)
-        return DeskTask("", None if unknown else self.customer, self.data, () if rule else gold, said, goal)
 
 
 def wish(request: str, details: dict[str, str], call: ToolCall | None = None, **options: Any) -> CustomerWish:

@@ -28,6 +28,10 @@ _SLOTS = {
     "address": re.compile(r"\baddress\b|\bstreet\b"),
     "payment": re.compile(r"\bpayment\b|\bpay with\b|\bcard\b"),
     "shipping": re.compile(r"\bshipping\b|\bshipped\b"),
+    "line": re.compile(r"\b(which|what) line\b|\bline number\b|\bnumber of (the|your) line\b"),
+    "plan": re.compile(r"\b(which|what) plan\b"),
+    "gigabytes": re.compile(r"\bhow (much|many)\b|\bgigabytes\b"),
+    "date": re.compile(r"\buntil\b|\b(which|what) date\b|\bhow long\b"),
 }
 # How a message names a change, by function. The customer agrees only if the message names the change that it wants.
 _ACTIONS = {
@@ -40,8 +44,16 @@ _ACTIONS = {
     "change_customer_address": r"address",
     "pay_back_shipping": r"pay(ing)?[ _]back|refund|reimburs|fee",
     "transfer_to_human": r"transfer",
+    "change_plan": r"plan",
+    "add_data": r"data",
+    "set_roaming": r"roaming",
+    "resume_line": r"resum",
+    "pause_line": r"paus",
+    "replace_sim": r"replac|new sim",
+    "pay_credit": r"credit",
+    "send_technician": r"technician",
 }
-_NAMED = re.compile(r"#W\d+|\bP\d{4}\b")
+_NAMED = re.compile(r"#W\d+|\bP\d{4}\b|\bL-\d{4}\b")
 _YES = ("Yes, please.", "Yes, go ahead.", "Yes, that is right.")
 _FINE = ("All right.", "Okay.", "I see.")
 _DONE = ("No, that is all. Thank you.", "No, thanks, that was all.", "Nothing else, thank you.")
@@ -60,7 +72,8 @@ class CustomerWish:
 
     Args:
         request: one sentence or more that says it.
-        details: answers to questions, by what is asked for: order, item, variant, reason, address, payment, shipping.
+        details: answers to questions, by what is asked for: order, item, variant, reason, address, payment, shipping,
+            line, plan, gigabytes, date.
         wants: the changes that it agrees to.
         after: when the customer comes to it: at the start, when the change before is proposed, which it replaces, or
             when asked for anything else.
