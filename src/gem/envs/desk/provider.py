@@ -1,7 +1,7 @@
-"""The provider of desk:Support: its generated database, the policy, the functions of the agent, and the customer's phone.
+"""The provider of desk:Support: its generated database, the policy, the agent's functions, and the customer's phone.
 
 A database has customers with lines, and a phone for each line. The agent's functions change lines, the customer's own
-functions change the phone. They do what they are told if it is possible at all. Amounts are whole dollars and gigabytes.
+functions change the phone. They do what they are told if it is possible at all. Amounts are whole numbers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from gem.envs.desk.shop import Data, address
 from gem.envs.web.site import people
@@ -23,26 +23,27 @@ SUPPORT_POLICY = f"""Policy of the provider
 - First identify the customer: find the customer with an e-mail address, or with a name and a zip code, that you were
   told in this conversation. Before this, look up nothing, change nothing and refuse nothing.
 - Read and tell only what belongs to this customer: nothing about other customers or their lines.
-- Before each change with a function, name all values of the call in one message (line, plan, 3 GB, roaming on, amount as $12,
-  and so on) and ask the customer to confirm. Make the change only if the customer says yes. A transfer needs no confirmation.
+- Before each change with a function, name all values of the call in one message (line, plan, 3 GB, roaming on, amount as
+  $12, and so on) and ask the customer to confirm. Make the change only if the customer says yes. A transfer needs no
+  confirmation.
 - Make only changes that the customer wants, and each of them once: do not try something and change it back.
-- You cannot see or change the phone. Ask the customer to check the status of the phone, and then only for steps that the
-  status shows to be needed: "please turn airplane mode off", "please turn mobile data on", "please turn roaming on" (only
-  abroad), "please seat the SIM", "please reset the access point". These steps need no other confirmation.
+- You cannot see or change the phone. Ask the customer to check the status of the phone, and then only for steps that
+  the status shows to be needed: "please turn airplane mode off", "please turn mobile data on", "please turn roaming on"
+  (only abroad), "please seat the SIM", "please reset the access point". These steps need no other confirmation.
 - After a line was resumed or its SIM was replaced, ask the customer once to restart the phone, and never otherwise.
 - A customer abroad needs roaming on the line (set_roaming) and on the phone.
-- Answer a question with one value. A message that has several amounts, dates or numbers of gigabytes (written like 3 GB)
-  is not an answer, and the last message that has one counts.
+- Answer a question with one value. A message that has several amounts, dates or numbers of gigabytes (as in 3 GB) is
+  not an answer, and the last message that has one counts.
 - If a request is not allowed, refuse it and name the one rule that forbids it, such as "rule 9":
   rule 1: the customer cannot be identified, because no account matches what the customer says.
   rule 2: the line belongs to another customer.
   rule 3: a line that is suspended can be resumed only when its balance is 0.
   rule 4: the plan of a line can be changed only after the end of its contract.
   rule 5: at most {MAX_EXTRA} GB of extra data can be added to a line in a month, with what was added before.
-  rule 6: a credit for an outage, which is the outage_credit of the line, is paid only if it took over {OUTAGE_HOURS} hours.
+  rule 6: a credit for an outage, the outage_credit of the line, is paid only if it took over {OUTAGE_HOURS} hours.
   rule 7: a SIM can be replaced only if it is at least {SIM_DAYS} days old.
   rule 8: a technician is sent only to lines at home, not to mobile lines.
-- Requests about porting a number, a contract of a company or a complaint are transferred to a human, and nothing else is.
+- Requests about porting a number, a contract of a company or a complaint are transferred to a human, and nothing else.
 - At the end ask whether there is anything else, and do that too. Then say goodbye: a message with the word goodbye ends
   the conversation."""
 

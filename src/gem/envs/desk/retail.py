@@ -120,8 +120,8 @@ class DeskEnv(Env):
         reply = first_message(self.task().goal)
         self.state = State(number, copy.deepcopy(self.task().data), reply.mood, said=(reply.text,))
         rules = (
-            f"You work at the desk of {self.place} and talk to a customer. Each of your messages is either for the customer "
-            "or calls functions. Dates are written like 2026-05-31 and amounts like $12. You have "
+            f"You work at the desk of {self.place} and talk to a customer. Each of your messages is either for the "
+            "customer or calls functions. Dates are written like 2026-05-31 and amounts like $12. You have "
             f"{self.max_turns} turns; the reward is 1 or 0.\n\n{self.policy}\n"
         )
         return f"{rules}\nCustomer: {reply.text}\n", {"template": self.task().template}

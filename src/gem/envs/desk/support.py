@@ -1,7 +1,7 @@
 r"""desk:Support: serve a simulated customer of a phone provider, who has tools as well, under a policy.
 
-Action       as in desk:Retail: a message to the customer, or calls of the functions. The customer does on its phone what a
-             message asks for ("Please turn airplane mode off"), with functions of its own, and says what happened.
+Action       as in desk:Retail: a message to the customer, or calls of the functions. The customer does on its phone
+             what a message asks for ("Please turn airplane mode off"), with functions of its own, and says what happened.
 Observation  the reply of the customer, or the results of the calls; the policy on reset.
 Reward       as in desk:Retail, with the same checks. The database includes the phone: steps that were not needed, or
              missing, fail ``database``.
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from gem.envs.desk.phone_requests import phone_requests, request_of

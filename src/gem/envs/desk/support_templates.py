@@ -318,7 +318,9 @@ def complaint(d: SupportDraft) -> DeskTask:
 
 @support_template("test")
 def porting(d: SupportDraft) -> DeskTask:
-    return _transfer(d, "porting", "I want to take my number to another provider.", "Porting my number, how is it done?")
+    return _transfer(
+        d, "porting", "I want to take my number to another provider.", "Porting my number, how is it done?"
+    )
 
 
 @support_template("train")

@@ -97,7 +97,10 @@ class BaseDraft:
         zip_code = str(int(person["address"]["zip"]) - 7) if unknown else person["address"]["zip"]
         goal = CustomerGoal(person["name"], zip_code, email, rng.choice(_GREETINGS), wishes, rng.randrange(6))
         said = [("rule", str(rule))] if rule else list(statements)
-        return DeskTask("", None if unknown else self.customer, self.data, () if rule else gold, said, goal, self.execute)
+        return DeskTask(
+            "", None if unknown else self.customer, self.data, () if rule else gold, said, goal, self.execute
+        )
+
 
 class Draft(BaseDraft):
     """A shop, its customer with some orders, and helpers to phrase wishes."""
