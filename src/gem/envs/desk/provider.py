@@ -23,8 +23,8 @@ SUPPORT_POLICY = f"""Policy of the provider
 - First identify the customer: find the customer with an e-mail address, or with a name and a zip code, that you were
   told in this conversation. Before this, look up nothing, change nothing and refuse nothing.
 - Read and tell only what belongs to this customer: nothing about other customers or their lines.
-- Before each change with a function, name all values of the call in one message (line, plan, 3 GB, roaming on, amount as
-  $12, and so on) and ask the customer to confirm. Make the change only if the customer says yes. A transfer needs no
+- Before each change with a function, name all values of the call in one message (line, plan, 3 GB, roaming on, amounts
+  as $12, and so on) and ask the customer to confirm. Make the change only if the customer says yes. A transfer needs no
   confirmation.
 - Make only changes that the customer wants, and each of them once: do not try something and change it back.
 - You cannot see or change the phone. Ask the customer to check the status of the phone, and then only for steps that

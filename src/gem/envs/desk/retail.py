@@ -22,7 +22,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -103,7 +103,6 @@ class DeskEnv(Env):
     open_reads: ClassVar[Sequence[str]] = OPEN_READS
     reads: ClassVar[Sequence[str]] = READS
     templates: ClassVar[Mapping[Split, Mapping[str, Any]]] = TEMPLATES
-    make_task: ClassVar[Callable[[int, Split], DeskTask]] = staticmethod(make_task)
 
     def __init__(self, *, split: Split = "train", max_turns: int = 60) -> None:
         if split not in self.templates:
@@ -130,8 +129,12 @@ class DeskEnv(Env):
         """Return the task of the episode, which its number determines."""
         number = self.state.number
         if self._made is None or self._made[0] != number:
-            self._made = number, self.make_task(number, self.split)
+            self._made = number, self.make_task(number)
         return self._made[1]
+
+    def make_task(self, number: int) -> DeskTask:
+        """Return the task with a number."""
+        return make_task(number, self.split)
 
     def step(self, action: str) -> Step:
         require_text(action)

@@ -1,7 +1,7 @@
 r"""desk:Support: serve a simulated customer of a phone provider, who has tools as well, under a policy.
 
 Action       as in desk:Retail: a message to the customer, or calls of the functions. The customer does on its phone
-             what a message asks for ("Please turn airplane mode off"), with functions of its own, and says what happened.
+             what a message asks for ("Please turn airplane mode off") with its own functions, and says what happened.
 Observation  the reply of the customer, or the results of the calls; the policy on reset.
 Reward       as in desk:Retail, with the same checks. The database includes the phone: steps that were not needed, or
              missing, fail ``database``.
@@ -23,6 +23,7 @@ from gem.envs.desk.phone_requests import phone_requests, request_of
 from gem.envs.desk.provider import PHONE_FUNCTIONS, SUPPORT_POLICY, Phone, Provider
 from gem.envs.desk.retail import DeskEnv, DeskTool, changes
 from gem.envs.desk.support_templates import SUPPORT_TEMPLATES, make_support_task
+from gem.envs.desk.tasks import DeskTask
 from gem.envs.desk.templates import Split
 from gem.envs.desk.user import CustomerReply
 from gem.messages import ToolCall
@@ -37,7 +38,9 @@ class SupportEnv(DeskEnv):
     open_reads = (*Provider.FINDS, "list_plans")
     reads = (*open_reads, "get_customer", "get_line")
     templates = SUPPORT_TEMPLATES
-    make_task = staticmethod(make_support_task)
+
+    def make_task(self, number: int) -> DeskTask:
+        return make_support_task(number, self.split)
 
     def reply(self, message: str) -> CustomerReply:
         """Let the customer do on its phone what the message asks for; else let it answer."""
