@@ -1,5 +1,6 @@
 import importlib
 import json
+import math
 import random
 import re
 import sys
@@ -15,7 +16,7 @@ from gem.errors import BadValue, UnknownEnv
 from gem.registry import EnvSpec
 from gem.testing import check_env, env_construction, env_interface, env_process
 from gem.testing.check import CheckFailed, run_checks
-from gem.testing.harness import Harness
+from gem.testing.harness import Harness, Rollout
 from gem.testing.target import env_target
 from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper
 
@@ -474,3 +475,18 @@ def test_a_report_converts_to_json_and_text():
     assert all(result.name in text and result.description in text for result in report.results)
     assert "FAILED     episode-over" in text and "env.step(" in text
     assert "passed" not in report.to_text(only_failed=True).split("\n", 1)[1]
+
+
+def test_checks_play_fewer_rollouts_when_their_time_is_used_up():
+    rollouts = [Rollout(seed, ("1",)) for seed in range(4)]
+    for seconds, count in ((0.0, 1), (math.inf, 4)):
+        harness, played = Harness(env_target(spec_of("Correct")), range(4), 20, seconds=seconds), []
+        with harness.case(env_interface.protocol):
+            assert harness.for_each_rollout(lambda seed, _, played=played: played.append(seed), rollouts) == count
+        assert played == list(range(count))
+
+
+def test_a_correct_env_passes_without_time_and_says_what_it_left_out():
+    report = check_env(spec_of("Correct"), seeds=4, episodes=20, seconds=0.001)
+    assert not report.failed
+    assert "for lack of time" in {result.name: result.detail for result in report.results}["any-text"]

@@ -50,6 +50,7 @@ from gem.testing import CheckReport, CheckResult, check_env, check_rows
 
 DEFAULT_ROWS = 20  # takes one or two seconds for answers that are programs
 RESETS_PER_EPISODE, RESETS_PER_SEED = 21, 45  # approximate number of resets that check_env() makes
+TIMED_STEPS = 30  # of an episode that is timed
 TIMED_EPISODES = 8  # number of episodes started to estimate the time per episode
 ROWS_CHECK = "gold-answers"  # name of the result of check_rows()
 ROWS_BAR_DELAY_S = 2.0  # delay before the progress bar for rows is shown
@@ -126,9 +127,16 @@ def _check(target: Any, config: Config, bar: _ProgressBar) -> CheckReport:
         result = CheckResult("data", "The dataset is available.", "unchecked", missing)
         return CheckReport(str(target), [result], range(0), 0, time.perf_counter() - start)
     seeds, episodes = _affordable(target, config)
-    report = check_env(target, seeds=seeds, episodes=episodes, thorough=config.thorough)
+    slow = episodes < config.episodes
+    report = check_env(
+        target,
+        seeds=seeds,
+        episodes=episodes,
+        thorough=config.thorough,
+        seconds=config.seconds if slow else None,
+    )
     results = list(report.results)
-    if episodes < config.episodes:
+    if slow:
         results.append(
             CheckResult("speed", "All episodes fit into the time limit.", "unchecked", _slow(seeds, episodes))
         )
@@ -151,21 +159,27 @@ def _missing_data(target: Any) -> str | None:
 
 def _affordable(target: Any, config: Config) -> tuple[int, int]:
     """Return (seeds, episodes): the numbers in the config, reduced if check_env() would exceed config.seconds."""
-    cost = _seconds_per_episode(target)
+    cost = _seconds_per_episode(target, config.seconds)
     fraction = min(
         1.0, config.seconds / (cost * (RESETS_PER_EPISODE * config.episodes + RESETS_PER_SEED * config.seeds))
     )
     return max(1, math.ceil(fraction * config.seeds)), max(1, math.ceil(fraction * config.episodes))
 
 
-def _seconds_per_episode(target: Any) -> float:
-    """Return the mean time of a reset and a step, without the two slowest; nearly 0 if too few succeed."""
+def _seconds_per_episode(target: Any, seconds: float) -> float:
+    """Return the mean time of an episode, without the two slowest; nearly 0 if too few succeed.
+
+    Episodes end after TIMED_STEPS steps. When a hundredth of the seconds is used up, they end after one step.
+    """
     costs = []
+    began = time.perf_counter()
     with contextlib.suppress(Exception), make(target) as env:
         for seed in range(TIMED_EPISODES):
-            start = time.perf_counter()
+            start, steps, over = time.perf_counter(), 0, False
             env.reset(seed=seed)
-            env.step(env.sample_random_action())
+            while not over and steps < TIMED_STEPS and (not steps or time.perf_counter() - began < seconds / 100):
+                step = env.step(env.sample_random_action())
+                steps, over = steps + 1, bool(step[2] or step[3])
             costs.append(time.perf_counter() - start)
     return statistics.fmean(sorted(costs)[:-2]) if len(costs) > 2 else 1e-9  # the slowest may include worker startup
 

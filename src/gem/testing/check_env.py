@@ -7,6 +7,7 @@ True
 
 from __future__ import annotations
 
+import math
 import operator
 import time
 from collections.abc import Iterable
@@ -60,7 +61,12 @@ CHECKS: tuple[Check[Harness], ...] = (
 
 
 def check_env(
-    env_or_id: Any, *, seeds: int | Iterable[int] = 10, episodes: int = 50, thorough: bool = False
+    env_or_id: Any,
+    *,
+    seeds: int | Iterable[int] = 10,
+    episodes: int = 50,
+    thorough: bool = False,
+    seconds: float | None = None,
 ) -> CheckReport:
     """Run every check on an environment.
 
@@ -74,6 +80,8 @@ def check_env(
         seeds: seeds of the recorded rollouts; an integer n stands for the seeds 0 to n - 1.
         episodes: number of episodes used to estimate means and rates.
         thorough: also measure for about ten seconds whether memory, file descriptors, threads, processes and time grow.
+        seconds: approximate time, after which the checks play fewer rollouts and baselines. None means no limit; what
+            is checked then does not depend on the speed of the machine.
 
     Returns:
         A report with one result per check. Exceptions raised by the environment are reported as failures.
@@ -87,7 +95,8 @@ def check_env(
     if operator.index(episodes) < 1:
         raise BadValue(f"episodes must be at least 1, got {episodes}")
     streams, target = GlobalStreams(), env_target(env_or_id)
-    harness = Harness(target, seeds, episodes)
+    harness = Harness(target, seeds, episodes, seconds=math.inf if seconds is None else seconds)
+    harness.checks_left = len(CHECKS)
     try:
         results = run_checks((*CHECKS, *(env_process.GROWTH if thorough else ())), harness, case=harness.case)
     finally:

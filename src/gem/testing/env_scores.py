@@ -84,7 +84,11 @@ def _baseline_check(name: str, policy: str, policies: Callable[[Harness], list[B
     def function(harness: Harness) -> str | None:
         declared = {} if harness.spec is None else harness.spec.baseline_scores
         limit = declared.get(name, declared.get("constant") if name in CONSTANT_POLICIES else None)
-        estimates = [estimate_score(harness, policy, episodes=harness.episodes) for policy in policies(harness)]
+        estimates: list[ScoreEstimate] = []
+        for policy in policies(harness):
+            if estimates and harness.out_of_time():
+                break
+            estimates.append(estimate_score(harness, policy, episodes=harness.episodes))
         best = max(estimates, key=lambda estimate: estimate.mean)
         if limit is None:
             example = f"EnvSpec(baseline_scores={{{name!r}: …}})"
@@ -109,9 +113,12 @@ def _constant_policies(harness: Harness) -> list[BaselinePolicy]:
     """Return constant policies for the best of the actions that occur most often in the recorded rollouts."""
     counts = Counter(action for rollout in harness.rollouts for action in rollout.actions)
     candidates = [constant_policy(action) for action, _ in counts.most_common(CANDIDATES)]
-    return sorted(candidates, key=lambda policy: -estimate_score(harness, policy, episodes=SCREENING_EPISODES).mean)[
-        :FINALISTS
-    ]
+    screened: list[ScoreEstimate] = []
+    for policy in candidates:
+        if screened and harness.out_of_time():
+            break
+        screened.append(estimate_score(harness, policy, episodes=SCREENING_EPISODES))
+    return [estimate.policy for estimate in sorted(screened, key=lambda estimate: -estimate.mean)][:FINALISTS]
 
 
 def _repeat_policies(harness: Harness) -> list[BaselinePolicy]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -44,6 +45,8 @@ class Harness:
         target: the environment under test.
         seeds: seeds of the recorded rollouts.
         episodes: number of episodes used to estimate means and rates.
+        seconds: approximate time for all checks. Each gets an equal part of the time that is left, and plays fewer
+            rollouts when that is used up.
 
     Attributes:
         rollouts: recorded rollouts of at most 100 turns, replayed by most checks.
@@ -52,12 +55,13 @@ class Harness:
         best_total: the highest sum of rewards of the episodes that were played to estimate scores.
         passed, failed: names of the checks that have passed and that have failed.
         script: lines of Python that repeat the calls of the current case.
+        checks_left: number of checks that still run, which share the time.
         process_state: the settings of the process before the first check.
         probes: what other processes found, or why they could not run, by the seconds for which they measured growth (0:
             they replayed rollouts); see env_construction.probe.
     """
 
-    def __init__(self, target: EnvTarget, seeds: Sequence[int], episodes: int) -> None:
+    def __init__(self, target: EnvTarget, seeds: Sequence[int], episodes: int, *, seconds: float = math.inf) -> None:
         self.target, self.seeds, self.episodes = target, seeds, episodes
         self.rollouts: list[Rollout] = []
         self.long_rollouts: list[Rollout] = []
@@ -68,6 +72,9 @@ class Harness:
         self.process_state = ProcessState()
         self.best_total = -math.inf
         self.probes: dict[float, Mapping[str, Any] | Unchecked] = {}
+        self.checks_left = 1
+        self._deadline = time.perf_counter() + seconds
+        self._check_deadline = math.inf
         self._envs: list[TrackedEnv] = []
         self._snapshots: dict[int, bytes] = {}
 
@@ -79,6 +86,9 @@ class Harness:
     def case(self, check: Check[Any]) -> Iterator[None]:
         """Run one check, starting with an empty script. If the check fails, attach the script to the failure."""
         self.new_case()
+        now = time.perf_counter()
+        self._check_deadline = now + max(0.0, self._deadline - now) / max(1, self.checks_left)
+        self.checks_left -= 1
         try:
             yield
         except CheckFailed as e:
@@ -89,6 +99,10 @@ class Harness:
             self.passed.add(check.name)
         finally:
             self.new_case()
+
+    def out_of_time(self) -> bool:
+        """Return whether the current check has used up its part of the time."""
+        return time.perf_counter() > self._check_deadline
 
     def new_case(self) -> None:
         """Close all environments and clear the script."""
@@ -161,8 +175,8 @@ class Harness:
                 raise Unchecked(str(e) or f"{code} is not implemented") from e
             raise CheckFailed(f"{code} raised {type(e).__name__}: {short_repr(str(e), 200)}") from e
 
-    def for_each_rollout(self, body: RolloutBody, rollouts: Sequence[Rollout] | None = None) -> None:
-        """Run the body on every rollout.
+    def for_each_rollout(self, body: RolloutBody, rollouts: Sequence[Rollout] | None = None) -> int:
+        """Run the body on every rollout, or on the first ones until the check is out of time. Returns their number.
 
         Args:
             body: called with the seed and the actions of each rollout.
@@ -172,11 +186,16 @@ class Harness:
             CheckFailed: the body failed on at least one rollout. The failure has the shortest script that was found.
         """
         rollouts = self.rollouts if rollouts is None else rollouts
-        tried = [(self.attempt(body, rollout), rollout) for rollout in rollouts]
+        tried: list[tuple[CheckFailed | None, Rollout]] = []
+        for rollout in rollouts:
+            if tried and self.out_of_time():
+                break
+            tried.append((self.attempt(body, rollout), rollout))
         failures = [(failure, rollout) for failure, rollout in tried if failure is not None]
         if failures:
             failure, rollout = min(failures, key=lambda pair: pair[0].turns)
             raise self._shrink(body, failure, rollout)
+        return len(tried)
 
     def attempt(self, body: RolloutBody, rollout: Rollout) -> CheckFailed | None:
         """Run the body on one rollout, with an empty script. Returns the failure, or None if the body succeeds."""
