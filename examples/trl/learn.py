@@ -1,6 +1,6 @@
 """Train the embedded model of gem with TRL, from a checkpoint after its warm-up, and evaluate it before and after.
 
-  python examples/trl/learn.py             160 batches of 256 episodes
+  python examples/trl/learn.py             80 batches of 256 episodes
   python examples/trl/learn.py --steps 4   a test
 
 The warm-up is that of `gem train`: it teaches how an action is written, on random play. The success rates are those of
@@ -30,7 +30,7 @@ ENV, EPISODES, REPLY_TOKENS = "game:GuessTheNumber-v0-easy", 256, 16
 
 def main(arguments: list[str] | None = None) -> tuple[float, float]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=160, help="batches; each is trained on three times")
+    parser.add_argument("--steps", type=int, default=80, help="batches; each is trained on three times")
     parser.add_argument("--num-envs", type=int, default=256, help="episodes of a batch")
     parser.add_argument("--group-size", type=int, default=2, help="episodes with the same seed")
     parser.add_argument("--learning-rate", type=float, default=1.5e-3)
