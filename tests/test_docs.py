@@ -35,6 +35,8 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, monkeypatch, t
         pytest.importorskip("mcp")
     if any("search_engine" in block for block in blocks(page, "python")):
         pytest.importorskip("uvicorn")
+    if any("keys=True" in block for block in blocks(page, "python")):
+        pytest.importorskip("pyte")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for number, block in enumerate(blocks(page, "python"), start=1):

@@ -85,6 +85,16 @@ def test_every_system_call_is_decided_by_name(machine):
     assert {rules(number) for number in [*unused, 1 << 20, 0x3FFFFFFF]} == {UNKNOWN}
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+def test_terminals_of_machines_allow_settings_but_neither_typing_nor_drivers(machine):
+    rules, ordinary = Rules(machine, terminals=True), Rules(machine)
+    settings, refused = (0x5402, 0x540E, 0x5410, 0x5414, 0x80045430, 0x40045431), (0x5412, 0x541C, 0x541D, 0x5423)
+    assert {rules("ioctl", 0, code) for code in (0x5401, *settings)} == {ALLOWED}
+    assert {rules("ioctl", 0, code) for code in refused} | {ordinary("ioctl", 0, code) for code in settings} == {
+        REFUSED
+    }
+
+
 def test_system_calls_of_other_architectures_are_not_executed():
     x86 = Rules("x86_64")
     assert x86(0x40000000 | x86.numbers["getpid"]) == UNKNOWN  # the x32 variant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from gem.envs.reasoning_gym_specs import reasoning_gym_specs
@@ -131,6 +132,18 @@ def _table_game(env_id: str, entry: str, text: str, *, baseline: float = BASELIN
 
 WEBSHOP_REWARDS = (16 * FORMAT_ERROR, 1.0)  # 15 actions that cannot be read are tolerated
 
+_MCPMARK = EnvSpec(
+    id="mcpmark:Files",
+    entry_point="gem.envs.mcpmark.mcpmark_env:make_mcpmark",
+    extra="mcp",
+    runs="thread",
+    reward_range=(0.0, 1.0),
+    oracle="gem.envs.mcpmark.mcpmark_env:Oracle",
+    oracle_sees="state",
+    baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], 0.0),
+    description="Change files with the tools of an MCP server, which npm installs. Needs sandbox level ns.",
+)
+
 SPECS: list[EnvSpec] = [
     *_game(
         "GuessTheNumber",
@@ -188,8 +201,6 @@ SPECS: list[EnvSpec] = [
         "Cooperate or defect, eight times.",
         baseline=0.65,
     ),
-    _table_game("talk:DontSayIt-v0", "dont_say_it:DontSayItEnv", "Make the other say a secret word.", baseline=0.4),
-    _table_game("talk:SealedAuction-v0", "sealed_auction:SealedAuctionEnv", "Bid for items; three players."),
     _table_game("talk:Negotiation-v0", "negotiation:NegotiationEnv", "Divide items of private value.", baseline=0.6),
     *_game(
         "Mastermind",
@@ -622,11 +633,16 @@ SPECS: list[EnvSpec] = [
         },
         "Short-answer questions for evaluation.",
     ),
+    _MCPMARK,
     *reasoning_gym_specs((FORMAT_ERROR, 1.0)),
 ]
 
 # Family → (parameter, spec) of ids whose second part is a path or another name, which is the value of the parameter.
 PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
+    "mcpmark": (
+        "path",
+        replace(_MCPMARK, id="mcpmark:PATH", oracle=None, description="Tasks of MCPMark in a checkout."),
+    ),
     **{
         family: (
             "path",

@@ -15,18 +15,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
-from gem.errors import BadValue
+from gem.errors import BadValue, SandboxError
 from gem.sandbox.base import Result
 from gem.sandbox.machine_protocol import EPOCH_S, FILE, FOLDER, LINK, FileEntry
 
-__all__ = ["EPOCH_S", "FILE", "FOLDER", "HOME", "LINK", "FileEntry", "Machine", "MachineFiles", "entries_of"]
+__all__ = ["EPOCH_S", "FILE", "FOLDER", "HOME", "LINK", "FileEntry", "Machine", "MachineFiles", "Typed", "entries_of"]
 
 HOME = "/home/user"
 STATES = "GEM_MACHINE_STATES"  # names the folder of archives; without it they are deleted when the process exits
 MachineFiles = Mapping[str, "str | bytes"] | Iterable[FileEntry]
 _folder: tuple[int, str] | None = None  # process and folder of the archives without STATES
+
+
+class Typed(NamedTuple):
+    """What the programs of a terminal wrote after keys were typed, and whether the terminal is still open."""
+
+    output: bytes
+    open: bool
 
 
 class Machine(ABC):
@@ -96,6 +103,26 @@ class Machine(ABC):
         Raises:
             SandboxError: if the sandbox fails, or the machine has ended.
         """
+
+    def type_keys(
+        self, keys: bytes, *, rows: int = 24, columns: int = 80, wait_s: float = 0.0, wall_s: float | None = None
+    ) -> Typed:
+        """Type keys into the terminal of the machine, in which an interactive shell runs.
+
+        The terminal opens with the first call, in the working directory and with the exported variables of the other
+        shell, and closes when its shell exits. The call returns when the programs in the foreground wait and write
+        nothing. Nothing is killed at the time limit; the programs continue with the next call.
+
+        Args:
+            keys: what the terminal sends; see gem.sandbox.screen.key_bytes().
+            rows, columns: size, used when the terminal opens.
+            wait_s: least seconds of wall clock to wait.
+            wall_s: most seconds to wait. None means the limit of the machine.
+
+        Raises:
+            SandboxError: if the sandbox fails, the machine has ended, or this backend has no terminals.
+        """
+        raise SandboxError(f"{type(self).__name__} has no terminal; machines of the local sandbox have one")
 
     @abstractmethod
     def stop(self, *, keep: Iterable[int] = ()) -> None:

@@ -1,9 +1,10 @@
 r"""Terminal tasks: solve a task on a machine with a shell.
 
 Action       a command between <bash> and </bash>; the first one of a reply counts. The body is bash source, or YAML
-             with ``cmd`` and optionally ``timeout_secs``. <finish> ends the episode.
+             with ``cmd`` and optionally ``timeout_secs``. <finish> ends the episode. With ``keys=True``, also keys for
+             a terminal between <keys> and </keys>; if both are there, the first counts.
 Observation  the instruction on reset; then what the command printed, between <bash_output> and </bash_output>, cut in
-             the middle if it is long, and its exit status.
+             the middle if it is long, and its exit status. After keys, the screen and the place of the cursor.
 Reward       at the end, 1.0 if the files are as the task asks, else 0.0.
 Ends         terminated on <finish>, or when the machine runs out of memory; truncated after ``max_turns`` replies. At
              the turn limit the files count as well. Failing commands do not end the episode.
@@ -26,6 +27,7 @@ from typing import Any, ClassVar
 
 from gem._internal.imports import resolve
 from gem.core import Env, Info, Step, StopReason, require_text
+from gem.envs.terminal import keys as typing_keys
 from gem.envs.terminal.commands import FINISH, MAX_TIMEOUT_S, read_command, shown_result
 from gem.envs.terminal.task import MAX_LEVEL, Template, TerminalTask, start_task
 from gem.envs.terminal.verify import verify
@@ -33,6 +35,7 @@ from gem.errors import BadValue, EpisodeOver, SandboxError, did_you_mean
 from gem.parsing import first_tagged
 from gem.sandbox import Limits, Machine, get_sandbox
 from gem.sandbox.machine import HOME, MachineFiles
+from gem.sandbox.screen import TerminalScreen
 from gem.sandbox.zygote import ZygoteSandbox
 from gem.sandbox.zygote.probe import SHELL_PATH, require_machines
 
@@ -64,15 +67,19 @@ class TerminalEnv(Env):
         max_failures: failing commands after which the episode ends as lost; the published environment has five. None
             means that they do not end it.
         limits: limits of the machine. ``output_bytes`` bounds what an observation shows.
+        keys: accept keys for interactive programs, which needs the extra [terminal], and describe them in the rules.
+        columns, rows: size of the screen in characters.
 
     Raises:
         BadValue: unknown family, or a value out of range.
         SandboxError: this machine cannot isolate a shell, or lacks a program; the message says what is missing.
+        MissingDependency: keys are accepted and pyte is not installed.
     """
 
     kind: ClassVar[str] = "terminal"  # first part of the id
     folder: ClassVar[str] = HOME  # in which commands start
     families: ClassVar[Mapping[str, str]] = FAMILIES
+    screen: TerminalScreen | None = None  # with the option keys
     state: State
 
     def __init__(
@@ -84,6 +91,9 @@ class TerminalEnv(Env):
         timeout: float = 30.0,
         max_failures: int | None = None,
         limits: Limits | None = None,
+        keys: bool = False,
+        columns: int = 80,
+        rows: int = 24,
     ) -> None:
         if family not in self.families:
             known = ", ".join(self.families)
@@ -92,6 +102,7 @@ class TerminalEnv(Env):
             raise BadValue(f"level must be from 1 to {MAX_LEVEL}, got {level}")
         self.family, self.level = family, level
         self.templates: tuple[Template, ...] = resolve(f"{self.families[family]}:TEMPLATES")
+        self.screen = TerminalScreen(columns, rows) if keys else None
         programs = resolve(f"{self.families[family]}:PROGRAMS")
         self._prepare(f"{self.kind}:{family}", programs, max_turns, timeout, max_failures, limits)
 
@@ -133,10 +144,14 @@ class TerminalEnv(Env):
             raise EpisodeOver(f"{self!r} has no running episode; call reset()")
         self.state = replace(self.state, turn=self.state.turn + 1)
         last = self.state.turn >= self.max_turns
-        if (found := first_tagged(action, "bash")) is None:
+        found, typed = first_tagged(action, "bash"), typing_keys.read_keys(action) if self.screen else None
+        if typed and (found is None or typed.start < action.find("<bash>")):
+            return self._typed(typed, last=last)
+        if found is None:
             if FINISH.search(action):
                 return self._finished("", {}, truncated=False)
-            text = "No command found; write <bash>command</bash>, or <finish> when the task is done."
+            other = ", <keys>keys</keys>" if self.screen else ""
+            text = f"No command found; write <bash>command</bash>{other}, or <finish> when the task is done."
             info: Info = {"invalid": "no_action"}
             return self._finished(text, info, truncated=True) if last else Step(text, info=info)
         command, seconds = read_command(found[0])
@@ -149,6 +164,20 @@ class TerminalEnv(Env):
         if self.max_failures is not None and self.state.failures >= self.max_failures:
             return self._lost(text, {**info, "verifier": f"{self.state.failures} commands failed"})
         return self._finished(text, info, truncated=True) if last else Step(text, info=info)
+
+    def _typed(self, typed: typing_keys.Keys, *, last: bool) -> Step:
+        """Type keys and show the screen."""
+        assert self.screen is not None
+        size = {"rows": self.screen.rows, "columns": self.screen.columns}
+        wait_s = min(typed.wait_s, self.timeout)
+        output, is_open = self.machine().type_keys(typed.data, wait_s=wait_s, wall_s=self.timeout, **size)
+        self.screen.feed(output)
+        text = typing_keys.shown(self.screen, is_open=is_open)
+        if not is_open:
+            self.screen.clear()
+        if ended := self.machine().ended:
+            return self._lost(text, {"verifier": f"the machine has ended: {ended}"})
+        return self._finished(text, {}, truncated=True) if last else Step(text)
 
     def _lost(self, text: str, info: Info) -> Step:
         self.state = replace(self.state, over=True)
@@ -181,6 +210,7 @@ class TerminalEnv(Env):
             f"between <bash> and </bash>; I answer with its output. Only the files in /home/user count. You have "
             f"{self.max_turns} turns and "
             f"{self.timeout:g} seconds per command. When the task is done, write <finish>."
+            + (f"\n{typing_keys.RULES}" if self.screen else "")
         )
 
     def template(self) -> Template:
@@ -238,6 +268,8 @@ class TerminalEnv(Env):
         live, self._live = self._live, None
         if live is not None:
             live.close()
+        if self.screen is not None:
+            self.screen.clear()
 
     def _machine_state(self) -> Mapping[str, Any] | None:
         return self._saved if self._live is None else self._live.get_state()

@@ -15,7 +15,7 @@ from typing import Any
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.admission import admission
 from gem.sandbox.base import Limits, Result, Status
-from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles, entries_of, load_archive, save_archive
+from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles, Typed, entries_of, load_archive, save_archive
 from gem.sandbox.machine_protocol import EPOCH_S, HEAD_BYTES, SIZES, message, pack, unpack
 from gem.sandbox.output import OutputReader
 from gem.sandbox.zygote import probe
@@ -23,6 +23,7 @@ from gem.sandbox.zygote.execution import START_S, Launch, Launcher
 
 ANSWER_S = 60.0  # time for process 1 to answer, even on a busy machine
 DEATH_S = 10.0  # time for a machine to end after process 1 closed its socket
+TYPED_BYTES = 1 << 15  # what a terminal may write per call; more is written with the next call
 LIFETIME_CPU_S = 1e6  # CPU limit of a machine; its commands have limits of their own
 VARIABLES = {
     "PATH": probe.SHELL_PATH,
@@ -118,6 +119,20 @@ class ZygoteMachine(Machine):
             status = why or (Status.OUTPUT_LIMIT if over else Status.OK if code == 0 else Status.ERROR)
             text = answer[1].decode("utf-8", "replace")
             return Result(status=status, exit_code=code, stdout=text, truncated=over, wall_s=seconds)
+
+    def type_keys(
+        self, keys: bytes, *, rows: int = 24, columns: int = 80, wait_s: float = 0.0, wall_s: float | None = None
+    ) -> Typed:
+        most_s = self.limits.wall_s if wall_s is None else wall_s
+        with self._busy(self.limits.cpu_seconds), admission().slot():
+            head = {"do": "keys", "rows": rows, "columns": columns, "wait_s": wait_s, "most_s": most_s}
+            _, answer = self._limited({**head, "limit": TYPED_BYTES}, keys, most_s + ANSWER_S)
+            if answer is None:
+                self._lost()
+                return Typed(b"", open=False)
+            if "errno" in answer[0]:
+                raise SandboxError(f"this machine could not open a terminal: {answer[0]['reason']}")
+            return Typed(answer[1], open=answer[0]["open"])
 
     def read(self, path: str) -> bytes:
         return self._request({"do": "read", "path": path, "limit": self.limits.disk_bytes})[1]

@@ -30,6 +30,7 @@ from gem.sandbox.machine_protocol import (
     write_entries,
 )
 from gem.sandbox.zygote import linux
+from gem.sandbox.zygote.machine_terminal import Terminal
 
 CHANNEL = 3  # index of the socket among the descriptors
 COMMANDS, ANSWERS = 62, 61  # descriptors of the shell
@@ -77,6 +78,7 @@ class Init:
         self.folder, self.exports, self.variables, self.bash = folder, exports, variables, shell
         self.shell, self.status = 0, 0  # process id of the shell, 0 without one; its exit code
         self.program, self.program_status = 0, 0  # the same for do_run
+        self.terminal: Terminal | None = None
         woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.woken = fcntl.fcntl(woken, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD)
         self.waker = fcntl.fcntl(waker, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD)
@@ -156,6 +158,25 @@ class Init:
                 os.close(fd)
         over = len(output) > limit
         self._send({"exit_code": self.program_status, "over": over}, bytes(output[:limit]))
+
+    def do_keys(self, keys: bytes, rows: int, columns: int, wait_s: float, most_s: float, limit: int) -> None:
+        """Type into the terminal; start it if there is none. Answers with what was written and whether it is open."""
+        self._reap()
+        if self.terminal is not None and not self.terminal.pid:
+            self._close_terminal()
+        if self.terminal is None:
+            folder = self.folder if os.path.isdir(self.folder) else "/"
+            self.terminal = Terminal(self.bash, folder, self.variables, self.exports, rows=rows, columns=columns)
+        fds = (self.woken, self.channel.fileno())
+        output = self.terminal.type_keys(keys, *fds, wait_s=wait_s, most_s=most_s, limit=limit, reap=self._reap)
+        if not self.terminal.pid:
+            self._close_terminal()
+        self._send({"open": self.terminal is not None}, output)
+
+    def _close_terminal(self) -> None:
+        if self.terminal is not None:
+            self.terminal.close()
+        self.terminal = None
 
     def do_sleep(self, body: bytes, seconds: float) -> None:
         time.sleep(seconds)
@@ -346,6 +367,8 @@ class Init:
                 code = code if code >= 0 else 128 - code
                 if pid == self.shell:
                     self.shell, self.status = 0, code
+                elif self.terminal is not None and pid == self.terminal.pid:
+                    self.terminal.pid = 0
                 elif pid == self.program:
                     self.program, self.program_status = 0, code
                 waited = 0

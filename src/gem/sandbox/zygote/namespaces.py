@@ -28,6 +28,7 @@ ROOT_CANDIDATES = ("/sys", "/mnt", "/media", "/srv", "/opt")
 NEW_ROOT = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_PIDS
 MACHINE = "machine"  # the entry of machines, which have a root of their own
 MACHINE_HOME = "/home/user"
+TERMINALS = 16  # most terminals that a machine may open
 SAFE_MOUNT = linux.NO_SUID | linux.NO_DEVICES
 
 
@@ -72,7 +73,11 @@ class NamespaceLevel:
         self.own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         limits.image_bytes()  # before the first run
         self.fork_one = linux.fork if linux.only_thread() else os.fork
-        self.filter = Filter(network=self.settings.network, own_pids=True, fake_groups=False)
+        network = self.settings.network
+        self.filters = {
+            machine: Filter(network=network, own_pids=True, fake_groups=False, terminals=machine)
+            for machine in (False, True)
+        }
         file_locks.install()
 
     def new_folder(self) -> str:
@@ -104,7 +109,7 @@ class NamespaceLevel:
         limits.set_limits(request, processes=request.processes)
         linux.set_no_new_privileges()
         linux.drop_capabilities()
-        self.filter.install()
+        self.filters[request.entry == MACHINE].install()
 
     def _mount_folders(self, request: RunRequest) -> None:
         """Mount the writable folders of a program, and make the first the working directory."""
@@ -133,6 +138,11 @@ class NamespaceLevel:
             os.utime(f"{BOX}/{name}", (EPOCH_S, EPOCH_S))
         os.chown(BOX + MACHINE_HOME, user, user if self.users else -1)
         linux.mount("proc", f"{BOX}/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
+        os.mkdir(f"{BOX}/dev/pts")
+        os.symlink("pts/ptmx", f"{BOX}/dev/ptmx")
+        with contextlib.suppress(OSError):  # without it, machines have no terminal
+            flags = linux.NO_SUID | linux.NO_EXEC
+            linux.mount("devpts", f"{BOX}/dev/pts", "devpts", flags, f"newinstance,ptmxmode=0666,max={TERMINALS}")
         linux.change_root(BOX)
         os.chdir(MACHINE_HOME)
         os.environ.update(HOME=MACHINE_HOME, TMPDIR="/tmp")

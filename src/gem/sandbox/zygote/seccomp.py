@@ -102,6 +102,11 @@ REFUSED = words(
 _FCNTL = (*range(8), 9, 11, 16, 1030, 1032)
 # ioctl: TCGETS, TCGETS2, TIOCGPGRP, TIOCGWINSZ; FIONREAD, FIONBIO, FIOCLEX, FIONCLEX; FICLONE, which cp uses.
 _IOCTL = (0x5401, 0x802C542A, 0x540F, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451, 0x40049409)
+# ioctl on terminals of a machine's own: TCSETS, TCSETSW, TCSETSF and the same with "2", TCSBRK, TCXONC, TCFLSH;
+# TIOCSCTTY, TIOCSPGRP, TIOCOUTQ, TIOCSWINSZ, TIOCNOTTY, TIOCGSID, TIOCGPTN, TIOCSPTLCK, TIOCGPTPEER. Not TIOCSTI, which
+# types into a terminal, and TIOCSETD, which loads drivers.
+_TERMINAL = (*range(0x5402, 0x5405), 0x5409, 0x540A, 0x540B, 0x540E, 0x5410, 0x5411, 0x5414, 0x5422, 0x5429)
+_TERMINAL += (0x402C542B, 0x402C542C, 0x402C542D, 0x80045430, 0x40045431, 0x5441)
 # prctl: PDEATHSIG, DUMPABLE, NAME, SECCOMP, TIMERSLACK, CHILD_SUBREAPER, NO_NEW_PRIVS and THP_DISABLE, set and get;
 # PR_CAPBSET_READ, PR_GET_TID_ADDRESS, speculation control, tagged addresses and pointer authentication of aarch64,
 # PR_SET_VMA, PR_GET_AUXV.
@@ -132,6 +137,7 @@ class Filter:
             the owner of the host's files, and Landlock does not restrict these calls.
         guard_truncation: forbid truncating files by name or when opening them for reading, for Landlock versions that
             do not restrict truncation.
+        terminals: allow opening terminals and changing their settings.
         machine: architecture.
     """
 
@@ -144,6 +150,7 @@ class Filter:
         guard_signals: bool = False,
         fake_attributes: bool = False,
         guard_truncation: bool = False,
+        terminals: bool = False,
         machine: str = MACHINE,
     ) -> None:
         rules = dict.fromkeys(ALLOWED, ALLOW) | dict.fromkeys(REFUSED, REFUSE) | dict.fromkeys(FAKED, PRETEND)
@@ -154,6 +161,8 @@ class Filter:
             rules["socket"] = _when(0, [_INET, _INET6], _when(1, [_STREAM, _DATAGRAM], mask=_TYPE))
         else:
             rules |= dict.fromkeys([*NETWORK, "socket"], REFUSE)
+        if terminals:
+            rules["ioctl"] = _when(1, (*_IOCTL, *_TERMINAL))
         if fake_groups:
             rules |= dict.fromkeys(FAKED_GROUPS, PRETEND)
         if guard_signals:

@@ -1,0 +1,1 @@
+"""Tasks of MCPMark, on real MCP servers. See docs/mcpmark.md."""

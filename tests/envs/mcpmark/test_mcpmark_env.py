@@ -1,0 +1,244 @@
+"""Tasks of MCPMark: reading them, verification in a machine, and play on the real server where it is installed."""
+
+import json
+import pickle
+import shutil
+
+import pytest
+
+import gem
+from gem.datasets import MissingData
+from gem.envs.mcpmark.checkout import read_tasks
+from gem.envs.mcpmark.filesystem import PROGRAM
+from gem.envs.mcpmark.verify import verify_files
+from gem.errors import BadValue, EpisodeOver, MissingDependency, SandboxError
+
+VERIFY = "import os, sys, pathlib\nsys.exit(not pathlib.Path(os.environ['FILESYSTEM_TEST_DIR'], 'done').exists())\n"
+
+
+def write_task(root, name="filesystem/easy/shop/one", verify=VERIFY, **meta):
+    folder = root / "tasks" / name
+    folder.mkdir(parents=True)
+    meta = {"task_id": "one", "category_id": name.split("/")[2], **meta}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    (folder / "description.md").write_text("Create the file done.")
+    (folder / "verify.py").write_text(verify)
+    state = root / "test_environments" / meta["category_id"]
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "a.txt").write_text("one")
+    return folder
+
+
+@pytest.fixture
+def TaskEnv():
+    pytest.importorskip("mcp")
+    from gem.envs.mcpmark.mcpmark_env import TaskEnv
+
+    return TaskEnv
+
+
+# ---- reading
+
+
+def test_tasks_are_chosen_by_a_part_of_their_names_or_a_pattern(tmp_path):
+    for name in ("filesystem/easy/shop/one", "filesystem/standard/shop/two", "github/easy/repo/three"):
+        write_task(tmp_path, name)
+    assert [task.name for task in read_tasks(f"{tmp_path}#easy/shop")] == ["filesystem/easy/shop/one"]
+    assert [task.name for task in read_tasks(f"{tmp_path}#*/shop/t*")] == ["filesystem/standard/shop/two"]
+    with pytest.raises(BadValue, match="service github is not supported"):
+        read_tasks(str(tmp_path))
+    with pytest.raises(BadValue, match="no tasks match 'four' among 3"):
+        read_tasks(f"{tmp_path}#four")
+
+
+def test_a_checkout_may_be_in_the_folder_of_data(tmp_path, monkeypatch):
+    write_task(tmp_path / "mark")
+    monkeypatch.setenv("GEM_DATA", str(tmp_path))
+    assert len(read_tasks("mark")) == 1
+    with pytest.raises(MissingData, match="not a checkout"):
+        read_tasks("absent")
+
+
+def test_a_task_that_cannot_be_read_is_named(tmp_path):
+    folder = write_task(tmp_path, category_id="../up")
+    with pytest.raises(BadValue, match=r"filesystem/easy/shop/one .* cannot be read"):
+        read_tasks(str(tmp_path))
+    (folder / "meta.json").write_text('{"category_id": "shop"}')
+    (folder / "verify.py").unlink()
+    with pytest.raises(BadValue, match=r"no verify\.py"):
+        read_tasks(str(tmp_path))
+
+
+def test_missing_first_files_are_named_with_their_address(tmp_path):
+    write_task(tmp_path, meta_data={"stateUrl": "https://example.com/shop.zip"})
+    shutil.rmtree(tmp_path / "test_environments")
+    (task,) = read_tasks(str(tmp_path))
+    with pytest.raises(MissingData, match=r"unpack https://example.com/shop.zip there"):
+        task.require_state()
+    (tmp_path / "other" / "shop").mkdir(parents=True)
+    assert read_tasks(str(tmp_path), str(tmp_path / "other"))[0].require_state().is_dir()
+
+
+# ---- verification
+
+
+def fault(tmp_path, verify, timeout=60.0):
+    write_task(tmp_path, verify=verify)
+    (task,) = read_tasks(str(tmp_path))
+    return verify_files(task, task.require_state(), timeout)
+
+
+def test_exit_status_0_is_solved_and_1_is_not(tmp_path, machines):
+    assert fault(tmp_path / "1", "print('fine')") == ""
+    assert fault(tmp_path / "2", "import sys; print('no file'); sys.exit(1)") == "not solved: no file"
+
+
+def test_the_verifier_sees_its_own_files_and_the_state_and_no_network(tmp_path, machines):
+    source = (
+        "import os, pathlib, socket\n"
+        "assert pathlib.Path(__file__).with_name('description.md').exists()\n"
+        "assert pathlib.Path(os.environ['FILESYSTEM_TEST_DIR'], 'a.txt').read_text() == 'one'\n"
+        "try:\n    socket.socket()\nexcept PermissionError:\n    pass\nelse:\n    raise SystemExit(1)\n"
+    )
+    assert fault(tmp_path, source) == ""
+
+
+@pytest.mark.parametrize(
+    ("verify", "reason"),
+    [
+        ("{}['x']", "KeyError: 'x'"),
+        ("import os; os._exit(7)", "exit status 7"),
+        ("import os; os.kill(os.getpid(), 9)", "exit status 137"),
+        ("while True: pass", "timeout"),
+        ("syntax error", "SyntaxError"),
+    ],
+)
+def test_a_verifier_that_fails_twice_scores_0_with_the_reason(tmp_path, machines, verify, reason):
+    shown = fault(tmp_path, verify, timeout=2.0 if "while" in verify else 60.0)
+    assert shown.startswith("verify.py failed twice") and reason in shown
+
+
+def test_a_verifier_changes_nothing_outside_its_machine(tmp_path, machines):
+    assert fault(tmp_path, "import os, shutil; shutil.rmtree(os.environ['FILESYSTEM_TEST_DIR'])") == ""
+    assert (tmp_path / "test_environments" / "shop" / "a.txt").read_text() == "one"
+
+
+# ---- the environment
+
+
+def test_an_episode_starts_with_fresh_files_and_ends_with_a_reply(tmp_path, TaskEnv, machines):
+    write_task(tmp_path)
+    with TaskEnv(str(tmp_path)) as env:
+        observation, info = env.reset(seed=0)
+        assert "Create the file done." in observation and info["task"] == "filesystem/easy/shop/one"
+        (env.service.folder / "done").write_text("")
+        with env.spawn(same_state=True) as fork:
+            assert env.step("Done.").reward == 1.0 and fork.step("Done.").reward == 1.0
+        with pytest.raises(EpisodeOver):
+            env.step("Done.")
+        env.reset(seed=0)
+        assert [path.name for path in env.service.folder.iterdir()] == ["a.txt"]
+        step = env.step("Done.")
+        assert (step.reward, step.terminated) == (0.0, True) and "not solved" in step.info["verifier"]
+
+
+def test_a_copy_has_the_files_and_closing_removes_them(tmp_path, TaskEnv):
+    write_task(tmp_path)
+    env = TaskEnv(str(tmp_path))
+    env.reset(seed=0)
+    (env.service.folder / "b.txt").write_text("b")
+    with pickle.loads(pickle.dumps(env)) as copy:
+        assert (copy.service.folder / "b.txt").read_text() == "b" and copy.service.folder != env.service.folder
+    folder = env.service.folder
+    env.close()
+    assert not folder.exists()
+    env.reset(seed=0)
+    assert (env.service.folder / "a.txt").exists()
+    env.close()
+
+
+def test_a_missing_server_is_named_with_the_command_that_installs_it(TaskEnv, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv(PROGRAM, raising=False)
+    with pytest.raises(MissingDependency, match="npm install -g @modelcontextprotocol/server-filesystem"):
+        gem.make("mcpmark:Files")
+
+
+# ---- our own tasks
+
+
+def apply(folder, name, arguments):
+    """Do what the calls of the references mean, where the server is not installed."""
+    if name == "create_directory":
+        (folder / arguments["path"]).mkdir()
+    elif name == "move_file":
+        (folder / arguments["source"]).rename(folder / arguments["destination"])
+    elif name == "write_file":
+        (folder / arguments["path"]).write_text(arguments["content"])
+    else:
+        assert name == "edit_file"
+        (change,), path = arguments["edits"], folder / arguments["path"]
+        assert path.read_text().count(change["oldText"]) == 1
+        path.write_text(path.read_text().replace(change["oldText"], change["newText"]))
+
+
+def own_seeds(TaskEnv):
+    """Return a seed for each of gem's own tasks."""
+    with TaskEnv() as env:
+        return {env.reset(seed=seed)[1]["task"]: seed for seed in range(40)}
+
+
+def test_the_reference_calls_score_1_and_doing_nothing_and_half_of_them_0(TaskEnv, machines):
+    from gem.envs.mcpmark.mcpmark_env import reference
+
+    seeds = own_seeds(TaskEnv)
+    assert len(seeds) == 5
+    with TaskEnv() as env:
+        for name, seed in seeds.items():
+            for part, score in ((1.0, 1.0), (0.0, 0.0), (0.99, 0.0)):
+                env.reset(seed=seed)
+                calls = reference(env.task())
+                for call in calls[: int(len(calls) * part)]:
+                    apply(env.service.folder, *call)
+                assert env.step("Done.").reward == score, (name, part)
+
+
+def test_the_oracle_plays_on_the_real_server(TaskEnv, machines):
+    from gem.envs.mcpmark.mcpmark_env import Oracle
+
+    try:
+        env = gem.make("mcpmark:Files")
+    except MissingDependency as e:
+        pytest.skip(str(e))
+    with env:
+        for name, seed in own_seeds(TaskEnv).items():
+            observation, _ = env.reset(seed=seed)
+            assert "write_file" in observation
+            player = Oracle(env.unwrapped)
+            while True:
+                step = env.step(player.act(observation))
+                if step.terminated or step.truncated:
+                    break
+                observation = step.observation
+                assert not step.info["tool_faults"], step
+            assert step.reward == 1.0, (name, step)
+
+
+def test_the_server_refuses_files_outside_its_folder(TaskEnv, machines):
+    from gem.messages import ToolCall
+    from gem.tools.formats import TAGS
+
+    try:
+        env = gem.make("mcpmark:Files")
+    except MissingDependency as e:
+        pytest.skip(str(e))
+    with env:
+        env.reset(seed=0)
+        step = env.step(TAGS.write(ToolCall("read_text_file", {"path": "/etc/passwd"}), []))
+        assert "root:" not in step.observation and step.info["tool_faults"]
+
+
+def test_an_unsupported_sandbox_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("gem.envs.mcpmark.verify.get_sandbox", lambda: object())
+    with pytest.raises(SandboxError, match="local sandbox"):
+        fault(tmp_path, VERIFY)
