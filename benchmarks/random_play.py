@@ -1,4 +1,4 @@
-"""How games between two random players end: wins of the first and of the second player, and draws, in shares of games.
+"""How games between two random players end: wins by seat, and draws, in shares of games.
 
   nice -n 19 python benchmarks/random_play.py                  40,000 games of each id, some minutes
   nice -n 19 python benchmarks/random_play.py --games 2000
@@ -18,15 +18,17 @@ GAMES = 40_000
 
 
 def outcomes(env_id: str, games: int) -> list[int]:
-    """Return the numbers of wins of the first player, of the second player, and of draws. Plays by the rules alone."""
-    game, counts = gem.make(env_id, opponent=None), [0, 0, 0]
+    """Return the numbers of wins by seat, and of draws. Plays by the rules alone."""
+    game = gem.make(env_id, opponent=None)
+    counts = [0] * (len(game.seats) + 1)
     for number in range(games):
         rng = stream("random play", number)
         position = game.deal(rng)
         while game.to_move(position) is not None:
             position = game.after(position, rng.choice(game.moves(position)))
-        first, second = game.scores(position)
-        counts[0 if first > second else 1 if first < second else 2] += 1
+        scores = game.scores(position)
+        ties = scores.count(max(scores)) > 1
+        counts[-1 if ties else scores.index(max(scores))] += 1
     return counts
 
 

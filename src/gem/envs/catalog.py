@@ -201,6 +201,8 @@ SPECS: list[EnvSpec] = [
         "Cooperate or defect, eight times.",
         baseline=0.65,
     ),
+    _table_game("talk:DontSayIt-v0", "dont_say_it:DontSayItEnv", "Make the other say a secret word.", baseline=0.4),
+    _table_game("talk:SealedAuction-v0", "sealed_auction:SealedAuctionEnv", "Bid for items; three players."),
     _table_game("talk:Negotiation-v0", "negotiation:NegotiationEnv", "Divide items of private value.", baseline=0.6),
     *_game(
         "Mastermind",

@@ -100,6 +100,10 @@ class TableGame(MultiAgentEnv, ABC):
     def moves(self, position: str) -> list[str]:
         """Return the legal moves; none if the game is over."""
 
+    def is_legal(self, position: str, move: str) -> bool:
+        """Return whether a move is legal: one of moves(), unless the game has more than it lists."""
+        return move in self.moves(position)
+
     @abstractmethod
     def every_move(self) -> list[str]:
         """Return all moves that can be legal in some position, in a fixed order."""
@@ -189,8 +193,7 @@ class TableGame(MultiAgentEnv, ABC):
         require_text(action)
         move, seat = self.read(action), self.seat_of(agent)
         seen = {**state.seen, agent: len(state.log)}
-        if move in self.moves(state.position):
-            assert move is not None
+        if move is not None and self.is_legal(state.position, move):
             line = self.announced(state.position, seat, move)
             if self.talks and (message := last_tagged(action, "say")):
                 line = f"{line}\n{self.seats[seat]} says: {quoted(message)}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# id → shares of 40,000 games that the first and the second player win; the others are draws. A win is a higher
+SEATS = ("first player wins", "second player wins", "third player wins")
+# id → shares of 40,000 games that the players win, by seat; the others are draws. A win is a higher
 # reward than that of the other player.
 OUTCOMES = {
     "board:TicTacToe-v0": (0.587, 0.287),
@@ -16,6 +17,8 @@ OUTCOMES = {
     "cards:LiarsDice-v0-two-dice": (0.487, 0.513),
     "talk:ColonelBlotto-v0": (0.313, 0.312),
     "talk:IteratedPrisonersDilemma-v0": (0.401, 0.400),
+    "talk:DontSayIt-v0": (0.159, 0.167),
+    "talk:SealedAuction-v0": (0.281, 0.289, 0.297),
     "talk:Negotiation-v0": (0.127, 0.127),
 }
 
@@ -24,6 +27,6 @@ def describe(env_id: str) -> list[tuple[str, str]]:
     """Return rows for `gem info`: how games between two random players end."""
     if env_id not in OUTCOMES:
         return []
-    first, second = OUTCOMES[env_id]
-    shares = ("first player wins", first), ("second player wins", second), ("draws", 1 - first - second)
+    won = OUTCOMES[env_id]
+    shares = [*zip(SEATS, won, strict=False), ("draws", 1 - sum(won))]
     return [(f"random against random: {name}", f"{share:.3f} of the games") for name, share in shares]
