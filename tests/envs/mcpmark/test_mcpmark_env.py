@@ -238,6 +238,28 @@ def test_the_server_refuses_files_outside_its_folder(TaskEnv, machines):
         assert "root:" not in step.observation and step.info["tool_faults"]
 
 
+def test_episodes_show_one_name_of_the_folder_and_continue_after_pickling(TaskEnv, machines):
+    from gem.messages import ToolCall
+    from gem.tools.formats import TAGS
+
+    def show(env, name, path):
+        return env.step(TAGS.write(ToolCall(name, {"path": path}), [])).observation
+
+    try:
+        env = gem.make("mcpmark:Files")
+    except MissingDependency as e:
+        pytest.skip(str(e))
+    with env:
+        env.reset(seed=0)
+        folder = str(env.unwrapped.service.folder)
+        assert "/workspace/missing" in (missing := show(env, "get_file_info", "missing")) and folder not in missing
+        assert show(env, "list_directory", "/workspace") == show(env, "list_directory", ".")
+        show(env, "create_directory", "/workspace/made")
+        with pickle.loads(pickle.dumps(env)) as copy:
+            assert "made" in show(copy, "list_directory", "/workspace")
+            assert show(copy, "get_file_info", "missing") == missing
+
+
 def test_an_unsupported_sandbox_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("gem.envs.mcpmark.verify.get_sandbox", lambda: object())
     with pytest.raises(SandboxError, match="local sandbox"):

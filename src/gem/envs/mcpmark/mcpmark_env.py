@@ -9,7 +9,7 @@ Verifier     verify.py runs on a copy of the files in a machine, with a time lim
              is not solved; anything else is repeated in a fresh machine. ``info["verifier"]`` says what is wrong.
 
 The server for files is the npm package @modelcontextprotocol/server-filesystem. It runs on the host and may use one
-folder, which is filled anew with each episode.
+folder, which is filled anew with each episode. The agent sees it as /workspace, so that equal seeds play equally.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.mcpmark.checkout import ServiceTask, read_tasks
 from gem.envs.mcpmark.filesystem import FolderService
 from gem.errors import BadValue, EpisodeOver
-from gem.messages import ToolCall
+from gem.messages import ToolCall, ToolResult
 from gem.sandbox.machine import load_archive, save_archive
 from gem.tools.formats import TAGS
 from gem.tools.mcp_config import read_servers
@@ -33,6 +33,8 @@ from gem.tools.mcp_tool import MCPTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 OWN = str(Path(__file__).parent / "repositories")  # tasks of gem
+FOLDER = "/workspace"  # what the agent reads and writes for the folder of the server
+_PATHS = ("path", "paths", "source", "destination")  # arguments that name files
 SERVICES = {"filesystem": FolderService}
 
 
@@ -127,13 +129,38 @@ class TaskEnv(Env):
 
 
 class ServiceTool(MCPTool):
-    """The tools of the server that the environment names, such as TaskEnv."""
+    """The tools of the server that the environment names, such as TaskEnv, with a fixed name for its folder.
 
-    def __init__(self) -> None:
+    Args:
+        validate_on_init: has no effect; MCPTool passes it to copies.
+    """
+
+    def __init__(self, *, validate_on_init: bool = False) -> None:
         super().__init__({"command": sys.executable}, validate_on_init=False)
 
     def attach(self, env: Any) -> None:
-        self.servers = read_servers(env.unwrapped.service.server())
+        self.service = env.unwrapped.service
+        self.servers = read_servers(self.service.server())
+
+    def call(self, call: ToolCall) -> ToolResult:
+        return self._shown(super().call(self._real(call)))
+
+    async def acall(self, call: ToolCall) -> ToolResult:
+        return self._shown(await super().acall(self._real(call)))
+
+    def _real(self, call: ToolCall) -> ToolCall:
+        arguments = {k: self._path(value) if k in _PATHS else value for k, value in call.arguments.items()}
+        return replace(call, arguments=arguments)
+
+    def _path(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._path(item) for item in value]
+        if isinstance(value, str) and f"{value}/".startswith(f"{FOLDER}/"):
+            return str(self.service.folder) + value[len(FOLDER) :]
+        return value
+
+    def _shown(self, result: ToolResult) -> ToolResult:
+        return replace(result, text=result.text.replace(str(self.service.folder), FOLDER))
 
 
 def make_mcpmark(
