@@ -1,12 +1,13 @@
 """Machines in containers of podman. Only with -m containers."""
 
 import subprocess
+import sys
 
 import pytest
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox import FileEntry, Limits, Status, make_sandbox
-from gem.sandbox.container_machine import LABEL
+from gem.sandbox.container_engine import LABEL, ContainerEngine
 from gem.sandbox.machine import FOLDER
 
 pytestmark = pytest.mark.containers
@@ -107,6 +108,20 @@ def test_closing_leaves_no_container(sandbox):
     listed = subprocess.run(
         ["podman", "ps", "--all", "--quiet", "--filter", f"name={machine.name}"], capture_output=True, check=True
     )
-    assert listed.stdout == b"" and LABEL == "gem-machine"
+    assert listed.stdout == b""
     with pytest.raises(SandboxError, match="ended: closed"):
         machine.exec("true")
+
+
+def test_the_container_of_a_killed_process_is_removed_by_the_next_engine(debian, machine):
+    program = (
+        f"import os; from gem.sandbox import make_sandbox as f; machine = f('podman', image={debian!r}).machine(); "
+        "print(machine.name, flush=True); os.kill(os.getpid(), 9)"
+    )
+    name = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True).stdout.strip()
+    engine = ContainerEngine("podman")
+    listing = ("ps", "--all", "--format", "{{.Names}}", "--filter", f"label={LABEL}")
+    assert name in engine.ask(*listing).decode().split()
+    engine.flags(debian)
+    names = engine.ask(*listing).decode().split()
+    assert name not in names and machine.name in names

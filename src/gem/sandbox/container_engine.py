@@ -7,6 +7,8 @@ if podman cannot start without it. Images are never pulled.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -14,6 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import uuid
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +27,7 @@ from gem.sandbox.base import Limits
 
 ENGINES = ("podman", "docker")
 ENGINE_TIMEOUT_S = 120.0  # for the engine to answer a query, or to start or remove a container
+LABEL = "gem-machine"  # of the containers of machines
 IMAGE_LABEL = "gem-image"  # of images that are built; `podman image prune --all --filter label=gem-image` removes them
 _VFS = ("--storage-driver", "vfs")
 _RUNTIMES = {  # global options, in the order in which they are tried
@@ -109,6 +113,7 @@ class ContainerEngine:
         with _lock:
             if self._flags is None:
                 self._flags = self._try_flags(image)
+                self._remove_orphans()
             return self._flags
 
     def _try_flags(self, image: str) -> _Flags:
@@ -125,6 +130,13 @@ class ContainerEngine:
                     except SandboxError as e:
                         trouble = str(e)
         raise SandboxError(f"{self.name} cannot start a container of {image}: {trouble}")
+
+    def _remove_orphans(self) -> None:
+        """Remove the containers of machines whose process was killed."""
+        with contextlib.suppress(SandboxError):
+            names = self.ask("ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}").decode().split()
+            if orphans := [name for name in names if _is_orphan(name)]:
+                self.ask("rm", "--force", *orphans)
 
     def run_arguments(self, image: str, limits: Limits, *, cpus: float | None = None) -> list[str]:
         """Return the arguments of ``run`` that are common to all machines of an image."""
@@ -174,6 +186,30 @@ class ContainerEngine:
             file.write_text(dockerfile, encoding="utf-8")
             self.ask(*call, "--file", str(file), str(folder.resolve()), timeout_s=timeout_s)
         return image
+
+
+def machine_name() -> str:
+    """Return a name for the container of a machine, from which other processes can see whether its process lives."""
+    return f"gem-{_pid_namespace()}-{os.getpid()}-{uuid.uuid4().hex}"
+
+
+def _is_orphan(name: str) -> bool:
+    _, namespace, pid, *_ = [*name.split("-"), "", ""]
+    if namespace != _pid_namespace() or not pid.isdigit():
+        return False  # of another computer or container that uses the same engine
+    try:
+        os.kill(int(pid), 0)
+    except OSError as e:
+        return e.errno == errno.ESRCH
+    return False
+
+
+def _pid_namespace() -> str:
+    """Return a name of the pid namespace of this process on this computer."""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+        return f"{boot}.{os.stat('/proc/self/ns/pid').st_ino}"
+    return "host"
 
 
 def _remove(folder: str, owner: int) -> None:

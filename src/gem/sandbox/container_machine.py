@@ -17,19 +17,17 @@ import posixpath
 import subprocess
 import tarfile
 import time
-import uuid
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.base import Limits, Result, Status
-from gem.sandbox.container_engine import ContainerEngine
+from gem.sandbox.container_engine import LABEL, ContainerEngine, machine_name
 from gem.sandbox.container_shell import ContainerCall, ContainerShell
 from gem.sandbox.machine import FILE, FOLDER, LINK, STATES, FileEntry, Machine, MachineFiles, entries_of
 from gem.sandbox.output import Capture
 
-LABEL = "gem-machine"
 MIN_DISK_BYTES = 1 << 30  # of limits.disk_bytes for files that the host reads; a container has no disk limit
 _WAIT = ("/bin/sh", "-c", "exec sleep 1000000000")  # process 1, unless the image has an entry point
 _LIST = (  # a line per process, then the id of this shell
@@ -83,9 +81,9 @@ class ContainerMachine(Machine):
             image, folder, self._exports = state["image"], state["folder"], state["exports"]
             if not engine.has(image):
                 raise BadValue(f"the image of this state is gone ({image}); set {STATES} to keep images of states")
-        self.name = f"gem-{uuid.uuid4().hex}"
+        self.name = machine_name()
         call = engine.run_arguments(image, limits, cpus=cpus)
-        call += ["--detach", "--name", self.name, "--label", f"{LABEL}={os.getpid()}"]
+        call += ["--detach", "--name", self.name, "--label", LABEL]
         for name, value in self.environment.items():
             call += ["--env", f"{name}={value}"]
         for place, source in (mounts or {}).items():
