@@ -212,8 +212,8 @@ def compatibility() -> str:
         table(["name", "why"], quoted(tables["ARGUMENTS_DIFFER"])),
         f"## Names not provided\n\n{len(names)} names that only served the published implementation.\n",
         table(["name", "why"], quoted(names)),
-        "## Environments of later versions\n\nTheir ids raise UnknownEnv.\n",
-        table(["module", "environment"], quoted(tables["LATER"])),
+        "## Environments made from ids only\n\nThe published classes start Docker or services of packages.\n",
+        table(["module", "id"], quoted(tables["BY_ID"])),
     ]
     return "\n".join(parts)
 

@@ -37,12 +37,12 @@ FORWARDED = {
     "gem.envs.multiagent.multi_agent_env": "gem.multiagent",
 }
 
-# Modules of environments that this version does not have → what they need.
-LATER = {
-    "gem.envs.mcpmark": "MCPMark",
-    "gem.envs.terminal.docker_env": "tasks of Terminal-Bench",
-    "gem.envs.terminal.executor": "tasks of Terminal-Bench",
-    "gem.envs.terminal.reward": "tasks of Terminal-Bench",
+# Modules whose environments are made from ids instead → the ids.
+BY_ID = {
+    "gem.envs.mcpmark": "`mcpmark:PATH`",
+    "gem.envs.terminal.docker_env": "`terminalbench:PATH`",
+    "gem.envs.terminal.executor": "`terminalbench:PATH`",
+    "gem.envs.terminal.reward": "`terminalbench:PATH`",
 }
 
 _SERVER = "internal to the published server; the command line and the protocol are the interface"

@@ -50,7 +50,7 @@ def test_a_short_run_learns_nim_from_both_seats(tmp_path):
     with Trainer.start(config) as trainer:
         trainer.run()
         last = trainer.folder.read_metrics()[-1]
-    for opponent, gain in (("random", 0.3), ("best", 0.3)):
+    for opponent, gain in (("random", 0.2), ("best", 0.5)):
         name = f"board:Nim-v0 against {opponent}"
         before = trainer.untrained["sets"][name]["sampled"]["reward"]
         assert last["eval"]["sets"][name]["sampled"]["reward"] > before + gain
