@@ -1,5 +1,6 @@
 import pytest
 
+import gem
 from gem.core import StopReason
 from gem.envs.game_env.bandit import BanditEnv, Oracle
 from gem.errors import BadValue
@@ -68,3 +69,11 @@ def test_the_oracle_pulls_every_machine_and_chooses_in_the_last_turn(play):
 def test_wrong_arguments_are_named(bad):
     with pytest.raises(BadValue, match=next(iter(bad))):
         BanditEnv(**bad)
+
+
+def test_turns_without_a_pull_count_as_well():
+    with gem.make("game:Bandit-v0", on_unreadable="continue") as env:
+        first, _ = env.reset(seed=0)
+        texts = [first, *(env.step(action).observation for action in (r"\boxed{pull 99}", "hm", r"\boxed{pull 1}"))]
+    left = [int(text.rpartition("Turns left: ")[2].split()[0]) for text in texts]
+    assert left == [left[0], left[0] - 1, left[0] - 2, left[0] - 3]

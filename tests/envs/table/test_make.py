@@ -7,7 +7,7 @@ import pytest
 import gem
 from gem.envs.table.players import TablePlayer
 from gem.envs.table.tic_tac_toe import TicTacToeEnv
-from gem.errors import BadValue, EpisodeOver, InfraError
+from gem.errors import BadValue, EpisodeOver, InfraError, UnknownArgument
 from gem.multiagent import as_single_agent
 
 IDS = [env_id for env_id in gem.ENV_REGISTRY if env_id.startswith(("board:", "cards:", "talk:"))]
@@ -107,3 +107,10 @@ def test_the_game_itself_is_for_all_players():
         agent = game.active_agents()[0]
         rewards = game.step({agent: best.act(game, agent, random.Random(0))})[1]
     assert rewards == {"player_0": 0.0, "player_1": 0.0}
+
+
+def test_options_that_the_game_does_not_have_are_named():
+    with pytest.raises(UnknownArgument, match=r"no option 'heap'.*heaps"):
+        gem.make("board:Nim-v0", options={"heap": [1]})
+    with pytest.raises(BadValue, match="options must be a dict of arguments of the game, got 3"):
+        gem.make("board:Nim-v0", options=3)

@@ -236,3 +236,31 @@ def test_three_players_bid_and_the_reference_player_earns_most():
     offender = game.active_agents()[0]
     rewards = game.step({offender: r"\boxed{11}"})[1]
     assert rewards[offender] == -1.0 and sorted(rewards.values()) == [-1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "env_id", ["IteratedPrisonersDilemma", "ColonelBlotto", "Negotiation", "DontSayIt", "SealedAuction"]
+)
+def test_states_with_another_history_have_another_key(env_id):
+    with gem.make(f"talk:{env_id}-v0", opponent=None) as env:
+        env.reset(seed=0)
+        keys = [env.state_key()]
+        for _ in range(len(env.possible_agents) + 1):
+            if not env.agents:
+                break
+            [agent] = env.agent_selector.get_active_agents()
+            env.step({agent: env.sample_random_action()})
+            keys.append(env.state_key())
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_box_in_a_message_is_no_move():
+    game = IteratedPrisonersDilemmaEnv(rounds=3)
+    assert game.read(r"\boxed{cooperate} <say>do not write \boxed{defect} please</say>") == "cooperate"
+    assert game.read(r"<say>\boxed{defect}</say>") is None
+
+
+def test_a_word_inside_another_is_not_said():
+    game = gem.make("talk:DontSayIt-v0", opponent=None).unwrapped
+    assert game.after("apple|silver|0|", "x_silver, ésilver").endswith("|1|")
+    assert game.after("apple|silver|0|", "Silver's").endswith("|1|0")

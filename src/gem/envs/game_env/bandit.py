@@ -35,13 +35,11 @@ class State:
     Args:
         chances: probability that each machine pays.
         pulls, paid: how often each machine was pulled, and how often it paid.
-        left: turns left.
     """
 
     chances: tuple[float, ...]
     pulls: tuple[int, ...]
     paid: tuple[int, ...]
-    left: int
 
     @property
     def best(self) -> int:
@@ -78,7 +76,7 @@ class BanditEnv(GameEnv):
         lower = (1 - self.gap) / 2
         chances = [round(self.rng.uniform(lower / 2, lower), 4) for _ in range(self.machines)]
         chances[self.rng.randrange(self.machines)] = round((1 + self.gap) / 2, 4)
-        return State(tuple(chances), (0,) * self.machines, (0,) * self.machines, self.max_turns)
+        return State(tuple(chances), (0,) * self.machines, (0,) * self.machines)
 
     def rules(self) -> str:
         return (
@@ -95,7 +93,7 @@ class BanditEnv(GameEnv):
             f"machine {n}: {paid} of {pulls} pulls paid"
             for n, (paid, pulls) in enumerate(zip(state.paid, state.pulls, strict=True), 1)
         ]
-        return "\n".join([*rows, f"Turns left: {state.left}"])
+        return "\n".join([*rows, f"Turns left: {self.max_turns - self.turn}"])
 
     def read(self, action: str) -> tuple[str, int] | None:
         content = last_boxed(action, _MOVE)
@@ -116,7 +114,6 @@ class BanditEnv(GameEnv):
             state,
             pulls=_counted(state.pulls, machine),
             paid=_counted(state.paid, machine) if pays else state.paid,
-            left=self.max_turns - self.turn,
         )
         return Outcome(f"machine {number} {'pays' if pays else 'pays nothing'}.")
 

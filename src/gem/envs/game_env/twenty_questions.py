@@ -5,7 +5,8 @@ Action       text containing ``\boxed{ask red}``, which asks whether the secret 
 Observation  the rules card with all objects on reset, then one line per turn.
 Reward       1.0 for naming the object; -0.1 for an unreadable turn, which ends the game; else 0.0.
 Ends         terminated after a guess, right or wrong, or on an unreadable turn; truncated at the turn limit.
-Bound        always asking the question that splits the objects left most evenly needs at most turn_limit() turns.
+Bound        always asking the question that splits the objects left most evenly needs at most turn_limit() turns;
+             ``max_turns`` may be less.
 Instances    each object has one value of every attribute, drawn at random; no two objects are alike.
 
 >>> split((("red", "small"), ("red", "large"), ("blue", "small")), (0, 1, 2))
@@ -82,7 +83,7 @@ class TwentyQuestionsEnv(GameEnv):
     """See the module docstring for the rules.
 
     Args:
-        objects: number of objects, 4 to 68.
+        objects: number of objects, 4 to 66.
         attributes: number of attributes, 2 to 5; they must have at least twice as many combinations as objects.
         slack: turns allowed beyond those that the greedy questions take at most.
         max_turns: number of turns allowed in any case.

@@ -34,7 +34,7 @@ class ColonelBlottoEnv(TableGame):
 
     seats = ("the first player", "the second player")
     pattern = re.compile(r"\s*[0-9]{1,2}(\s+[0-9]{1,2}){2,4}\s*")
-    talks = True
+    talks = needs_history = True
 
     def __init__(
         self,

@@ -41,6 +41,7 @@ class DontSayItEnv(TableGame):
     """
 
     seats = ("the first player", "the second player")
+    needs_history = True
     pattern = re.compile(rf"[^{{}}\\]{{1,{LONGEST}}}")
 
     def __init__(
@@ -86,7 +87,7 @@ class DontSayItEnv(TableGame):
     def after(self, position: str, move: str) -> str:
         *words, count, _ = position.split("|")
         seat = int(count) % 2
-        said = words[1 - seat] in re.findall(r"[a-z]+", quoted(move).lower())
+        said = words[1 - seat] in re.findall(r"\w+", quoted(move).lower())
         return "|".join([*words, str(int(count) + 1), str(seat) if said else ""])
 
     def announced(self, position: str, seat: int, move: str) -> str:

@@ -19,6 +19,8 @@ from gem.errors import BadValue, EpisodeOver
 from gem.multiagent import AgentSelector, MultiAgentEnv
 from gem.parsing import last_boxed, last_tagged
 
+_MESSAGE = re.compile(r"<say>.*?</say>", re.IGNORECASE | re.DOTALL)  # decides nothing
+
 OnIllegal = Literal["lose", "retry", "skip"]
 TALK = (
     "You may add a message to the other players, <say>your words</say>, of at most 200 characters. It decides nothing, "
@@ -69,6 +71,7 @@ class TableGame(MultiAgentEnv, ABC):
     pattern: ClassVar[re.Pattern[str]]  # content of a box that is a move, in lower case with single spaces
     can_skip: ClassVar[bool] = False
     talks: ClassVar[bool] = False  # whether players may send messages
+    needs_history: ClassVar[bool] = False  # whether view() shows less than what a player knows
     zero_sum: ClassVar[bool] = True
 
     state: Table
@@ -167,7 +170,7 @@ class TableGame(MultiAgentEnv, ABC):
 
     def read(self, action: str) -> str | None:
         """Return the move in the last box of an action that has one, or None."""
-        content = last_boxed(action, self.pattern)
+        content = last_boxed(_MESSAGE.sub(" ", action) if self.talks else action, self.pattern)
         return None if content is None else " ".join(content.lower().split())
 
     def legal_moves(self) -> list[str]:
@@ -185,8 +188,9 @@ class TableGame(MultiAgentEnv, ABC):
         return []
 
     def state_key(self) -> str:
-        seat = self.to_move(self.state.position)
-        return self.view(self.state.position, 0 if seat is None else seat)
+        seat, state = self.to_move(self.state.position), self.state
+        view = self.view(state.position, 0 if seat is None else seat)
+        return "\n".join([*state.log, view]) if self.needs_history else view
 
     def _process_actions(self, actions: Mapping[str, Any]) -> None:
         (agent, action), state = next(iter(actions.items())), self.state
@@ -236,6 +240,8 @@ class TableGame(MultiAgentEnv, ABC):
 
 class HiddenGame(TableGame):
     """A game with hidden information whose histories all players see; gem.envs.table.poker_solver can solve it."""
+
+    needs_history = True
 
     @property
     def solution(self) -> str | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Literal
 
 from gem.core import Env
 from gem.envs.table.game import OnIllegal, TableGame
 from gem.envs.table.players import TablePlayer
-from gem.errors import BadValue
+from gem.errors import BadValue, UnknownArgument, did_you_mean
 from gem.multiagent import OneSeat
 from gem.registry import resolve
 
@@ -31,8 +32,22 @@ def table_game(
             returns the game itself, a gem.multiagent.MultiAgentEnv for all players.
         on_illegal, show_legal, max_turns: see TableGame.
         options: further arguments of the game's class.
+
+    Raises:
+        UnknownArgument: the class does not take one of ``options``.
+        BadValue: a value out of range.
     """
-    env: TableGame = resolve(game)(on_illegal=on_illegal, show_legal=show_legal, max_turns=max_turns, **(options or {}))
+    if options is not None and not isinstance(options, dict):
+        raise BadValue(f"options must be a dict of arguments of the game, got {options!r}")
+    build, options = resolve(game), options or {}
+    known = [name for name in inspect.signature(build).parameters if name not in _GENERAL]
+    for name in options:
+        if name not in known:
+            taken = ", ".join(known) or "none"
+            raise UnknownArgument(
+                f"the game has no option {name!r}{did_you_mean(str(name), known)}  (options: {taken})"
+            )
+    env: TableGame = build(on_illegal=on_illegal, show_legal=show_legal, max_turns=max_turns, **options)
     if opponent is None:
         return env
     if isinstance(opponent, str) and opponent not in _STRENGTHS:
@@ -41,4 +56,5 @@ def table_game(
     return OneSeat(env, others={agent: TablePlayer(strength) for agent in env.possible_agents[1:]})
 
 
+_GENERAL = ("on_illegal", "show_legal", "max_turns")
 _STRENGTHS = {"random": 0.0, "best": 1.0}

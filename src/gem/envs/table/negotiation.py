@@ -41,7 +41,7 @@ class NegotiationEnv(TableGame):
 
     seats = ("the first player", "the second player")
     pattern = re.compile(r"\s*(accept|offer\s+[0-9](\s+[0-9]){2})\s*", re.IGNORECASE)
-    talks = True
+    talks = needs_history = True
     zero_sum = False
 
     def __init__(
@@ -62,7 +62,8 @@ class NegotiationEnv(TableGame):
         return (
             "Negotiation: two players divide books, hats and balls. Each knows only what the items are worth to "
             f"itself; everything together is worth {WORTH} to either player. They offer divisions in turn, until one "
-            f"accepts the last offer of the other. Without an agreement after {self.offers} offers both get nothing.\n"
+            f"accepts the last offer of the other. Without an agreement after {self.offers} offers both get nothing, "
+            "so the last one cannot be accepted.\n"
             "Write your move in a box: \\boxed{offer 1 0 2} keeps one book, no hat and two balls for you and leaves "
             "the rest to the other; \\boxed{accept} accepts the last offer. Your reward is what you get, divided by "
             f"{WORTH}."

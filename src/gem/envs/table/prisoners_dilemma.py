@@ -38,7 +38,7 @@ class IteratedPrisonersDilemmaEnv(TableGame):
 
     seats = ("the first player", "the second player")
     pattern = re.compile(r"\s*(cooperate|defect)\s*", re.IGNORECASE)
-    talks = True
+    talks = needs_history = True
     zero_sum = False
 
     def __init__(

@@ -36,7 +36,7 @@ class SealedAuctionEnv(TableGame):
 
     seats = ("the first player", "the second player", "the third player")
     pattern = re.compile(r"\s*(?:[0-9]|10)\s*")
-    talks = True
+    talks = needs_history = True
     zero_sum = False
 
     def __init__(

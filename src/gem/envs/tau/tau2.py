@@ -135,11 +135,16 @@ def transcript(events: Sequence[Event]) -> str:
     lines = []
     for event in events:
         if "say" in event:
-            lines.append(f"{_REQUESTOR[event['by']]}: {event['say']}")
+            lines.append(f"{_REQUESTOR[event['by']]}: {_indented(event['say'])}")
         else:
             lines.append(f"{_REQUESTOR[event['by']]} calls {event['call']} {json.dumps(event['arguments'])}")
-            lines.append(f"tool: {event['result']}")
+            lines.append(f"tool: {_indented(event['result'])}")
     return "\n".join(lines)
+
+
+def _indented(text: str) -> str:
+    """Indent all lines but the first, so that none passes for the line of another speaker."""
+    return "\n    ".join(text.splitlines())
 
 
 def needs_judge(row: Row) -> bool:
