@@ -4,12 +4,26 @@ import json
 
 import pytest
 
-from gem.messages import ToolCall, ToolErrorType, ToolResult, assistant, tool, user
+from gem.messages import ToolCall, ToolErrorType, ToolResult, assistant, tool, user, without_thinking
 
 
 @pytest.mark.parametrize(("build", "role"), [(user, "user"), (assistant, "assistant"), (tool, "tool")])
 def test_a_message_has_a_role_and_a_content(build, role):
     assert build("hello") == {"role": role, "content": "hello"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Hello.", "Hello."),
+        ("<think>a</think> b", "b"),
+        ("a</think>b", "b"),
+        ("<think>a", ""),
+        ("</think>a<think>b", ""),
+    ],
+)
+def test_an_answer_says_what_follows_its_thinking(text, said):
+    assert without_thinking(text) == said
 
 
 def test_a_result_without_an_error_is_ok():

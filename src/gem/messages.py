@@ -36,6 +36,16 @@ def tool(text: str) -> Message:
     return {"role": "tool", "content": text}
 
 
+def without_thinking(text: str) -> str:
+    """Return what an answer says: what follows its last ``</think>``, nothing if a ``<think>`` is not closed.
+
+    >>> without_thinking("<think>It is 4.</think> Four."), without_thinking("<think>It is")
+    ('Four.', '')
+    """
+    said = text.rpartition("</think>")[2]
+    return "" if "<think>" in said else said.strip()
+
+
 def media_parts(images: Iterable[Any] = (), audio: Iterable[Any] = ()) -> list[Any]:
     """Return images and audio as parts of the content of a message; see ToolResult for their types."""
     shown = [{"type": "image", "image": image} for image in images]

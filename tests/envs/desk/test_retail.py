@@ -325,6 +325,21 @@ def test_what_stands_before_the_end_of_thinking_is_not_said():
     assert (not step.terminated and "@" in step.observation) or "zip code is" in step.observation
 
 
+def test_thinking_that_was_cut_off_is_not_said():
+    env, _ = begin("train", numbered("train", "cancel", 1)[0])
+    step = env.step("<think>I must not say goodbye yet")
+    assert step.info["invalid"] == "no_action" and not step.terminated
+
+
+def test_a_write_without_a_yes_counts_even_if_it_changes_nothing():
+    def change(move, task):
+        home = task.data["customers"][task.customer]["address"]
+        call = written("change_customer_address", customer_id=task.customer, **home)
+        return [call, move] if move == "Goodbye." else [move]
+
+    assert failed(wrong_end("train", numbered("train", "tracking", 1)[0], change)[1]) == {"confirmation"}
+
+
 def test_a_very_long_message_is_not_read():
     env, _ = begin("train", numbered("train", "cancel", 1)[0])
     step = env.step("Goodbye. " * 1000)

@@ -13,7 +13,7 @@ import pytest
 
 import gem
 from gem.core import StopReason
-from gem.envs.desk.phone_requests import phone_requests
+from gem.envs.desk.phone_requests import phone_requests, request_of
 from gem.envs.desk.provider import PHONE_FUNCTIONS, PLANS
 from gem.envs.desk.retail import CHECKS, Oracle, State
 from gem.envs.desk.support import SupportTool, support
@@ -249,6 +249,63 @@ def test_doing_nothing_scores_nothing(split, name):
     assert step.reward == 0.0 and failed(step) & {"database", "statements"}
 
 
+# ---- steps on the phone that the policy does not allow
+
+STATUS = "Please check the status of the phone."
+BROKEN = ("airplane_mode", "mobile_data", "loose_sim", "access_point", "two_faults")
+
+
+def begins_with_the_phone(move, task):
+    steps = [STATUS, *(request_of(call) for call in of_phone(task) if call.name != "check_status")]
+    return [*steps, move] if move.startswith("May I") else [] if phone_requests(move) else [move]
+
+
+def asks_for_no_status(move, task):
+    return [] if move == STATUS else [move]
+
+
+def asks_for_status_and_step_at_once(move, task):
+    return [] if move == STATUS else [f"{STATUS} {move}"] if phone_requests(move) else [move]
+
+
+def takes_a_step_that_changes_nothing(move, task):
+    return ["Please turn airplane mode off.", move] if move == "Goodbye." else [move]
+
+
+def restarts_first(move, task):
+    if phone_requests(move):
+        return []
+    return ["Please restart the phone.", move] if "Do you confirm" in move else [move]
+
+
+@pytest.mark.parametrize(
+    ("check", "change", "names"),
+    [
+        ("authentication", begins_with_the_phone, BROKEN),
+        ("undone", asks_for_no_status, BROKEN),
+        ("undone", asks_for_status_and_step_at_once, BROKEN),
+        ("undone", takes_a_step_that_changes_nothing, BROKEN),
+        ("undone", restarts_first, ("resume", "new_sim", "resume_and_contract")),
+    ],
+)
+def test_a_step_on_the_phone_counts_only_when_the_policy_allows_it(check, change, names):
+    for split, name in NAMES:
+        if name in names:
+            step = wrong_end(split, numbered(split, name, 1)[0], change)
+            assert step.reward == 0.0 and failed(step) == {check}, (name, step.info)
+
+
+def test_a_step_for_another_line_is_not_done():
+    env, _ = begin("train", numbered("train", "airplane_mode", 1)[0])
+    env.step("Please turn airplane mode off on line L-0000.")
+    assert env.env.state.data == env.env.task().data
+
+
+def test_the_amount_of_data_used_cannot_be_guessed():
+    tasks = [make_support_task(number, "train") for number in numbered("train", "data_used", 60)]
+    assert len({str(task.statements) for task in tasks}) > 20
+
+
 # ---- the customer and its phone
 
 
@@ -261,6 +318,31 @@ def test_doing_nothing_scores_nothing(split, name):
         ("Please check the status of the phone.", [("check_status", {})]),
         ("Please take out the SIM and put it back.", [("seat_sim", {})]),
         ("Please reset the APN.", [("reset_access_point", {})]),
+        ("Please restart the phone of line L-3976.", [("restart_phone", {})]),
+        ("Please disable airplane mode.", [("switch", {"what": "airplane_mode", "on": False})]),
+        ("Could you activate data roaming?", [("switch", {"what": "roaming", "on": True})]),
+        (
+            "Please turn airplane mode off and mobile data on.",
+            [("switch", {"what": "airplane_mode", "on": False}), ("switch", {"what": "mobile_data", "on": True})],
+        ),
+        ("Please do this:\n1. Turn off **airplane mode**", [("switch", {"what": "airplane_mode", "on": False})]),
+        ("Please make sure airplane mode is off.", [("switch", {"what": "airplane_mode", "on": False})]),
+        ("Could you check your phone's status and tell me if airplane mode is on?", [("check_status", {})]),
+        (
+            "Can you check the status of the phone: airplane mode on or off, mobile data on or off?",
+            [("check_status", {})],
+        ),
+        ("Thanks. Could you tell me what your phone shows?", [("check_status", {})]),
+        ("Could you tell me whether airplane mode is on?", []),
+        ("Is airplane mode on? Please tell me.", []),
+        ("Airplane mode is on, please turn it off.", []),
+        ("Please do not restart the phone yet.", []),
+        ("Please don't restart the phone.", []),
+        ("Please restart the phone later.", []),
+        ("Please wait. If mobile data is off, turn mobile data on.", []),
+        ("Please give me your e-mail address so that I can check the status of your account.", []),
+        ("Please wait while I check the status of the phone.", []),
+        ("Please tell me the status of your order.", []),
         ("I turned airplane mode off.", []),
         ("I would call set_roaming with L-1234, roaming on. Could you confirm?", []),
     ],
@@ -271,11 +353,11 @@ def test_the_customer_does_what_a_message_asks_for(message, calls):
 
 def test_the_phone_is_part_of_the_state_and_forks_have_one_of_their_own():
     env, _ = begin("train", numbered("train", "airplane_mode", 1)[0])
-    assert "airplane mode is on" in env.step("Please check the status.").observation
+    assert "airplane mode is on" in env.step("Please check the status of the phone.").observation
     for twin in (env.spawn(same_state=True), pickle.loads(pickle.dumps(env))):
         assert "turned airplane mode off" in twin.step("Please turn airplane mode off.").observation
-        assert "airplane mode is off" in twin.step("Please check the status.").observation
-    assert "airplane mode is on" in env.step("Please check the status.").observation
+        assert "airplane mode is off" in twin.step("Please check the status of the phone.").observation
+    assert "airplane mode is on" in env.step("Please check the status of the phone.").observation
 
 
 def check_dialogue(split, number):

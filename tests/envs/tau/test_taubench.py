@@ -63,6 +63,7 @@ def test_the_policy_the_functions_and_the_customers_first_message_are_shown(env)
         (0, ["Goodbye."], 0.0, ["database"]),
         (0, [call("cancel", order_id="#2"), "Goodbye."], 0.0, ["database"]),
         (1, ["It is $1,234.", "Goodbye."], 1.0, []),
+        (1, ["<think>It is $1,234", "Goodbye."], 0.0, ["statements"]),
         (1, ["<think>1234</think>I do not know.", "Goodbye."], 0.0, ["statements"]),
         (1, [call("show", order_id="#2"), "Goodbye."], 0.0, ["statements"]),
         (2, ["Goodbye."], 1.0, []),

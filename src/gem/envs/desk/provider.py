@@ -73,7 +73,7 @@ def add_line(rng: random.Random, data: Data, customer: str, kind: str = "mobile"
         "plan": rng.choice(["Small", "Medium"]),
         "status": "active",
         "balance": 0,
-        "used": rng.randint(1, 2),
+        "used": rng.randint(1, 40),
         "extra": 0,
         "roaming": False,
         "contract_end": (today - timedelta(days=rng.randint(5, 90))).isoformat(),

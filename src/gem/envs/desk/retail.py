@@ -3,7 +3,7 @@ r"""desk:Retail: serve a simulated customer of a shop with tools, under a policy
 Action       a message to the customer, or calls of the functions in the format of ToolEnvWrapper, such as
              ``<tool_call><tool_name>get_order</tool_name><arguments>{"order_id": "#W10000"}</arguments></tool_call>``;
              native calls with ``format="openai"``. A message with calls is not shown to the customer, nor is what
-             stands before ``</think>``.
+             stands before ``</think>`` or after a ``<think>`` that is not closed.
 Observation  the reply of the customer, or the results of the calls; the policy on reset.
 Reward       1.0 on goodbye if all checks pass, else 0.0: the database is as after the gold calls (``database``), what
              must be said was said (``statements``), and the policy was kept (``authentication``, ``confirmation``,
@@ -33,7 +33,7 @@ from gem.envs.desk.templates import TEMPLATES, Split, make_task
 from gem.envs.desk.user import CustomerReply, Mood, answer, first_message, mentions
 from gem.envs.web.site import first_difference
 from gem.errors import BadValue, EpisodeOver
-from gem.messages import ToolCall, ToolResult
+from gem.messages import ToolCall, ToolResult, without_thinking
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.formats import TAGS
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
@@ -68,6 +68,7 @@ class State:
         looked_up: whether the agent has looked up the customer with values that the customer has said.
         identified: id of the customer that it found.
         written: paths of the values that calls have changed.
+        status_seen: whether the customer has said the status of its phone, in desk:Support.
         broken: what was wrong first, by check.
         turns: messages to the customer.
     """
@@ -81,6 +82,7 @@ class State:
     looked_up: bool = False
     identified: str | None = None
     written: tuple[str, ...] = ()
+    status_seen: bool = False
     broken: dict[str, str] = field(default_factory=dict)
     turns: int = 0
     over: bool = False
@@ -140,7 +142,7 @@ class DeskEnv(Env):
         require_text(action)
         if not hasattr(self, "state") or self.state.over:
             raise EpisodeOver(f"{self!r} has no running episode; call reset()")
-        message = action.rpartition("</think>")[2].strip()
+        message = without_thinking(action)
         if not message:
             return Step("The customer waits for a message.", info={"invalid": "no_action"})
         if len(message) > MAX_MESSAGE:
@@ -176,7 +178,8 @@ class DeskEnv(Env):
         elif call.name not in self.open_reads:
             self._check_access(call)
         changed = changes(before, shop.data) if result.ok and call.name not in self.reads else []
-        if changed and call.name != "transfer_to_human" and not self._agreed(call):
+        free = (*self.reads, "transfer_to_human")
+        if result.ok and call.name not in free and not self._agreed(call):
             self._break("confirmation", f"{call.name} without a yes to {', '.join(values(call))}")
         self.note_changes(shop.data, changed)
         return result

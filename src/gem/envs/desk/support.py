@@ -4,7 +4,7 @@ Action       as in desk:Retail: a message to the customer, or calls of the funct
              what a message asks for ("Please turn airplane mode off") with its own functions, and says what happened.
 Observation  the reply of the customer, or the results of the calls; the policy on reset.
 Reward       as in desk:Retail, with the same checks. The database includes the phone: steps that were not needed, or
-             missing, fail ``database``.
+             missing, fail ``database``; steps that change nothing, or come before the policy allows them, ``undone``.
 Ends         as in desk:Retail.
 
 >>> env = support(split="train")
@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from gem.envs.desk.phone_requests import phone_requests, request_of
+from gem.envs.desk.phone_requests import LINE, phone_requests, request_of
 from gem.envs.desk.provider import PHONE_FUNCTIONS, SUPPORT_POLICY, Phone, Provider
 from gem.envs.desk.retail import DeskEnv, DeskTool, changes
 from gem.envs.desk.support_templates import SUPPORT_TEMPLATES, make_support_task
@@ -44,15 +45,33 @@ class SupportEnv(DeskEnv):
 
     def reply(self, message: str) -> CustomerReply:
         """Let the customer do on its phone what the message asks for; else let it answer."""
-        steps = phone_requests(message)
-        if not steps:
+        steps, line, named = phone_requests(message), self.phone_line(), LINE.findall(message)
+        if not steps or (named and line not in named):
             return super().reply(message)
         before = self.state.data
         data = copy.deepcopy(before)
-        phone = Phone(data, self.phone_line())
-        said = [getattr(phone, call.name)(**call.arguments) for call in steps]
+        phone, said = Phone(data, line), []
+        for call in steps:
+            old = dict(phone.state)
+            said.append(getattr(phone, call.name)(**call.arguments))
+            if call.name != "check_status":
+                self._check_step(call, line, changed=phone.state != old)
         self.note_changes(data, changes(before, data))
+        if any(call.name == "check_status" for call in steps):
+            self.state = replace(self.state, status_seen=True)
         return CustomerReply(" ".join(said), self.state.mood)
+
+    def _check_step(self, call: ToolCall, line: str, *, changed: bool) -> None:
+        """Note what a step on the phone breaks of the policy."""
+        if self.state.identified is None:
+            self._break("authentication", f"{call.name} on the phone before the customer is identified")
+        if not changed:
+            self._break("undone", f"{call.name} on the phone changed nothing")
+        if call.name == "restart_phone":
+            if not {f"lines/{line}/status", f"lines/{line}/sim_days"} & set(self.state.written):
+                self._break("undone", "restart_phone before the line was resumed or its SIM was replaced")
+        elif call.arguments.get("what") != "roaming" and not self.state.status_seen:
+            self._break("undone", f"{call.name} on the phone before its status was seen")
 
     def phone_line(self) -> str:
         """Return the line whose phone the customer holds: that of the task."""

@@ -66,7 +66,7 @@ def make_support_task(number: int, split: Split) -> DeskTask:
 def _broken(d: SupportDraft, *steps: ToolCall) -> DeskTask:
     words, details = d.about()
     request = d.say(f"My phone has no connection on {words}.", f"The internet on my phone with {words} does not work.")
-    return d.task(wish(request, details), gold=steps)
+    return d.task(wish(request, details), gold=[d.phone_call("check_status"), *steps])
 
 
 @support_template("train")

@@ -1,7 +1,8 @@
 r"""The dialogue of TAU-bench and tau2-bench: an agent with a policy and tools, a customer with a hidden instruction.
 
 Action       a message to the customer, or calls of the functions in the format of ToolEnvWrapper. A message with calls
-             is not shown to the customer, nor is what stands before ``</think>``.
+             is not shown to the customer, nor is what stands before ``</think>`` or after a
+             ``<think>`` that is not closed.
 Observation  the reply of the customer, or the results of the calls; the policy on reset.
 Reward       at the end, 1.0 if all checks of the benchmark pass, else 0.0. ``info["checks"]`` has each.
 Ends         terminated when the customer stops or a function ends the conversation; truncated after ``max_turns``
@@ -23,7 +24,7 @@ from gem.datasets.rows import Row
 from gem.envs.dataset_env import DatasetEnv, RowState
 from gem.errors import BadValue, EndpointError, EpisodeOver
 from gem.graders.base import Grade
-from gem.messages import ToolCall, ToolErrorType, ToolResult
+from gem.messages import ToolCall, ToolErrorType, ToolResult, without_thinking
 from gem.policies.customer import ModelCustomer
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
@@ -142,7 +143,7 @@ class DialogueEnv(DatasetEnv):
         require_text(action)
         if getattr(self, "state", None) is None or self.state.over:
             raise EpisodeOver(f"{self!r} has no running episode; call reset()")
-        message = action.rpartition("</think>")[2].strip()
+        message = without_thinking(action)
         if not message:
             return Step("The customer waits for a message.", info={"invalid": "no_action"})
         before, said = self.state, {"by": "agent", "say": message}
