@@ -20,6 +20,8 @@ from gem.cli.flags import REQUIRED, flag
 from gem.errors import BadValue
 from gem.registry import make
 
+MAX_SEEDS = 10_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -34,7 +36,7 @@ def run(config: Config) -> int:
     seeds = read_seeds(config.seeds)
     written = 0
     with make(config.id, **config.env_kwargs) as env:
-        if (write := getattr(env, "write_harbor", None)) is None:
+        if (write := getattr(env, "write_harbor", None)) is None or not hasattr(env, "family"):
             raise BadValue(f"{config.id} cannot be exported as Harbor folders; terminal:* and swe:Mini can")
         for seed in seeds:
             env.reset(seed=seed)
@@ -60,5 +62,8 @@ def read_seeds(text: str) -> list[int]:
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise BadValue(f"seeds are numbers and ranges such as 0-9 or 3,5, got {text!r}")
-        found += range(int(match[1]), int(match[2] or match[1]) + 1)
+        first, last = int(match[1]), int(match[2] or match[1])
+        if len(found) + last - first >= MAX_SEEDS:
+            raise BadValue(f"--seeds names more than {MAX_SEEDS} seeds: {text!r}; export them in parts")
+        found += range(first, last + 1)
     return list(dict.fromkeys(found))

@@ -35,7 +35,7 @@ _LIST = (  # a line per process, then the id of this shell
 )
 _KILL_ROUNDS = 5
 _SETTLE_S = 5.0  # for a shell to report after the processes of its command were killed
-_images: list[tuple[ContainerEngine, str]] = []  # states of this process
+_images: list[tuple[int, ContainerEngine, str]] = []  # states, each with the id of the process that made it
 
 
 class ContainerMachine(Machine):
@@ -292,7 +292,7 @@ class ContainerMachine(Machine):
         self._check()
         image = self.engine.ask("commit", "--quiet", self.name).decode().strip().splitlines()[-1]
         if not os.environ.get(STATES):
-            _images.append((self.engine, image))
+            _images.append((os.getpid(), self.engine, image))
         return image
 
     # ---- processes
@@ -342,9 +342,8 @@ class ContainerMachine(Machine):
         return [*(["--user", user] if user else []), *(["--workdir", folder] if folder else [])]
 
     def _is_running(self) -> bool:
-        with contextlib.suppress(SandboxError):
-            return self.engine.ask("inspect", "--format", "{{.State.Running}}", self.name).strip() == b"true"
-        return False
+        """Ask the engine. Raises SandboxError if it fails, which does not mean that the container has ended."""
+        return bool(self.engine.ask("ps", "--quiet", "--filter", f"name={self.name}").strip())
 
     def _check(self, *, running: bool = False) -> None:
         """Raise SandboxError if the machine has ended. ``running``: ask the engine."""
@@ -371,7 +370,13 @@ def _remove(engine: ContainerEngine, name: str, owner: int) -> None:
 
 @atexit.register
 def _remove_images() -> None:
-    while _images:
-        engine, image = _images.pop()
-        with contextlib.suppress(SandboxError):
-            engine.ask("rmi", "--force", image)
+    for owner, engine, image in list(_images):
+        if owner == os.getpid():
+            discard_image(engine, image)
+
+
+def discard_image(engine: ContainerEngine, image: str) -> None:
+    """Remove an image of commit(), and containers that use it."""
+    _images[:] = [entry for entry in _images if entry[1:] != (engine, image)]
+    with contextlib.suppress(SandboxError):
+        engine.ask("rmi", "--force", image)

@@ -99,6 +99,8 @@ def test_a_task_of_several_containers_is_refused_with_their_names():
         ("docker-compose.yaml", "dockerfile: Dockerfile", "context: ..", "services.client.build"),
         ("docker-compose.yaml", "T_BENCH_TASK_LOGS_PATH", "HOME", "services.client.volumes"),
         ("docker-compose.yaml", "${T_BENCH_TEST_DIR}", "${SECRET}", "environment.TEST_DIR"),
+        ("task.yaml", "category: files", "1: files", "task.yaml: keys are names, got 1"),
+        ("task.yaml", "run_tests_in_same_shell: ", "run_tests_in_same_shell: x", "run_tests_in_same_shell"),
         ("tests/test_outputs.py", "def test_", "def check_", "no test_"),
         ("tests/test_outputs.py", "def test_", "def test_(", "not Python"),
     ],
@@ -108,4 +110,25 @@ def test_what_is_not_supported_is_refused_by_name(folder, name, old, new, words)
     assert old in text
     (folder / name).write_text(text.replace(old, new).replace("PATH}:${T_BENCH_CONTAINER_LOGS_PATH}", "PATH}:/x"))
     with pytest.raises(CallerError, match=words.replace(".", r"\.").replace("[", r"\[")):
+        read_bench_task(folder)
+
+
+@pytest.mark.parametrize(
+    ("compose", "words"),
+    [
+        ("services: [client]", "services must be"),
+        ("services: 5", "services must be"),
+        ("services: {client: 5}", "services.client must be"),
+        ("services: {client: {environment: 5}}", "services.client.environment must be"),
+        ("services: {client: {environment: [5]}}", "services.client.environment must be"),
+        ("services: {client: {environment: [=5]}}", "services.client.environment.''"),
+        ("services: {client: {volumes: 5}}", "services.client.volumes must be"),
+        ("services: {client: {working_dir: 5}}", "services.client.working_dir must be"),
+        ("services: {1: {}, 2: {}}", "got 1, 2"),
+        ("1: 2", "keys are names"),
+    ],
+)
+def test_a_malformed_compose_file_is_refused_by_name(folder, compose, words):
+    (folder / "docker-compose.yaml").write_text(compose)
+    with pytest.raises(BadValue, match=f"docker-compose.yaml: .*{words}"):
         read_bench_task(folder)

@@ -6,7 +6,8 @@ import pytest
 
 import gem
 from gem.envs.containers.container_env import Oracle
-from gem.errors import BadValue
+from gem.errors import BadValue, SandboxError
+from gem.sandbox import container_machine
 
 pytestmark = pytest.mark.containers
 TASKS = Path(__file__).parent / "tasks" / "harbor"
@@ -58,6 +59,43 @@ def test_a_link_in_an_artifact_does_not_lead_to_the_tests(image_map):
     with gem.make(f"harbor:{TASKS}#separate-image", image_map=image_map) as env:
         step = play(env, "mkdir -p out; ln -s /tests/expected out/a; touch out/b out/c")
         assert step.reward == 0.0
+
+
+def test_chained_links_in_an_artifact_do_not_lead_to_the_tests(image_map):
+    commands = "mkdir -p out/x/y/z; cd out; ln -s ../.. x/y/l2; ln -s ../l2/../../tests/expected x/y/z/m; "
+    with gem.make(f"harbor:{TASKS}#separate-image", image_map=image_map) as env:
+        step = play(env, f"{commands} ln -s x/y/z/m a; touch b c")
+        assert step.reward == 0.0
+
+
+def test_the_image_for_a_second_run_is_removed(image_map):
+    with gem.make(f"harbor:{TASKS}#hello", image_map=image_map) as env:
+        before = list(container_machine._images)
+        assert play(env, "echo hello > hello.txt").reward == 1.0
+        assert container_machine._images == before
+
+
+def test_an_outage_of_the_engine_is_an_error_and_not_a_reward(image_map, monkeypatch):
+    with gem.make(f"harbor:{TASKS}#hello", image_map=image_map) as env:
+        env.reset(seed=0)
+        machine = env.machine()
+        step = env.step("<bash>true</bash>")
+        with monkeypatch.context() as patch:
+            patch.setattr(machine.engine, "storage", ("--no-such-flag",))
+            with pytest.raises(SandboxError):
+                machine._close_shell()
+                env.step("<bash>true</bash>")
+        assert not machine.ended and not step.terminated
+
+
+def test_a_container_that_ends_scores_0(image_map):
+    with gem.make(f"harbor:{TASKS}#hello", image_map=image_map) as env:
+        env.reset(seed=0)
+        machine = env.machine()
+        env.step("<bash>true</bash>")
+        machine.engine.ask("kill", machine.name)
+        step = env.step("<bash>true</bash>")
+        assert step.terminated and step.reward == 0.0 and "has ended" in step.info["verifier"]
 
 
 def test_all_keys_of_reward_json_are_shown(image_map):

@@ -1,9 +1,13 @@
 """Terminal tasks exported as Harbor folders with a separate verifier."""
 
 import json
+import os
 import random
+import shutil
+import subprocess
 import sys
 import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +15,7 @@ import gem
 from gem._internal.imports import resolve
 from gem.cli import main
 from gem.cli.export import read_seeds
+from gem.envs.containers import exported_verifier
 from gem.envs.containers.container_env import Oracle
 from gem.envs.containers.exported_verifier import extra_file, first_wrong_file, wrong_link
 from gem.envs.containers.harbor_export import write_harbor
@@ -83,11 +88,53 @@ def test_seeds_are_numbers_and_ranges():
     for wrong in ("", "a", "3-1", "-1"):
         with pytest.raises(BadValue, match="seeds are"):
             read_seeds(wrong)
+    with pytest.raises(BadValue, match="more than 10000"):
+        read_seeds("0-5,0-999999999999")
 
 
 def test_an_environment_without_such_tasks_is_named(capsys, tmp_path):
     assert main(["export", "harbor", "game:Wordle-v0", "--output", str(tmp_path)]) == 2
     assert "game:Wordle-v0 cannot be exported" in capsys.readouterr().err
+
+
+def test_rows_of_swe_bench_are_refused(machines, capsys, tmp_path):
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    assert main(["export", "harbor", f"swebench:{tmp_path}/rows.jsonl", "--output", str(tmp_path)]) == 2
+    assert "cannot be exported" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("make_wrong", [lambda place: os.mkfifo(place), lambda place: place.write_text("a file")])
+def test_a_pipe_or_a_file_in_place_of_a_folder_is_a_reason(make_wrong, tmp_path, monkeypatch):
+    home, logs, tests = (tmp_path / name for name in ("home", "logs", "tests"))
+    for folder in (home, logs, tests):
+        folder.mkdir()
+    make_wrong(home / "place")
+    check = {"name": "check", "only": (), "files": {"place/x": ""}}
+    task = {"expected": {}, "links": {}, "complete": [], "checks": [check]}
+    (tests / "task.json").write_text(json.dumps(task))
+    monkeypatch.setattr(exported_verifier, "HOME", home)
+    monkeypatch.setattr(exported_verifier, "Path", lambda path, *more: Path(str(path).replace("/tests", str(tests))
+                        .replace("/logs/verifier", str(logs)), *more))  # fmt: skip
+    monkeypatch.setattr(exported_verifier, "kill_user", lambda: None)
+    monkeypatch.setattr(Path, "rename", lambda self, target: os.rename(self, tests / "given") or tests / "given")
+    exported_verifier.main()
+    assert (logs / "reward.txt").read_text() == "0\n"
+
+
+def test_a_program_that_prints_without_end_is_stopped(tmp_path, monkeypatch):
+    real = subprocess.Popen
+    without_user = lambda *a, user, group, extra_groups, **rest: real(*a, **rest)  # noqa: E731
+    monkeypatch.setattr(exported_verifier.subprocess, "Popen", without_user)
+    monkeypatch.setattr(exported_verifier, "HOME", tmp_path)
+    monkeypatch.setattr(exported_verifier, "MAX_BYTES", 1 << 16)
+    monkeypatch.setattr(exported_verifier, "kill_user", lambda: None)
+    printed = tmp_path / "output"
+    monkeypatch.setattr(exported_verifier, "open", lambda path, mode: printed.open(mode), raising=False)
+    check = {"name": "check", "arguments": ["yes"], "stdin": "", "stdout": "y\n", "expected": {}}
+    assert exported_verifier.outcome(check) == "check: the output is wrong"
+    assert printed.stat().st_size == 1 << 16
 
 
 def test_the_command_writes_a_folder_per_seed(machines, tmp_path, capsys):

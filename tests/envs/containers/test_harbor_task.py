@@ -79,6 +79,15 @@ def test_a_separate_verifier_has_an_image_of_its_own_or_a_copy():
         ('schema_version = "9.0"', "schema_version"),
         ("[task]\nauthor = 'me'", "author"),
         ("[environment", "not TOML"),
+        ("artifacts = 5", "task.toml: artifacts"),
+        ("artifacts = [5]", "task.toml: artifacts"),
+        ("[environment]\nmemory = '..G'", "environment.memory"),
+        ("[environment]\nmemory_mb = -1", "environment.memory_mb"),
+        ("[environment]\nenv = { 'A=B' = 'x' }", "environment.env.'A=B'"),
+        ('[environment]\nenv = { A = "\\u0000" }', "environment.env.'A'"),
+        ("[environment.healthcheck]\ncommand = 'x'\ninterval_sec = '5'", "healthcheck.interval_sec"),
+        ("[environment.healthcheck]\ncommand = 'x'\ninterval_sec = -1", "healthcheck.interval_sec"),
+        ("[verifier]\ncollect = [5]", "verifier.collect"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(tmp_path, toml, words):
@@ -91,6 +100,13 @@ def test_tasks_of_several_containers_are_refused(tmp_path, place):
     toml = '[verifier]\nenvironment_mode = "separate"'
     folder = folder_with(tmp_path, toml, **{f"{place}/docker-compose.yaml": "services: {}\n"})
     with pytest.raises(BadValue, match="docker-compose"):
+        read_harbor_task(folder)
+
+
+def test_an_instruction_that_is_not_utf8_is_refused_by_name(tmp_path):
+    folder = folder_with(tmp_path, "")
+    (folder / "instruction.md").write_bytes(b"\xff")
+    with pytest.raises(BadValue, match=r"instruction\.md is not UTF-8"):
         read_harbor_task(folder)
 
 

@@ -68,3 +68,8 @@ def test_the_map_may_be_an_environment_variable(monkeypatch):
     monkeypatch.setenv("GEM_IMAGE_MAP", "ubuntu")
     with pytest.raises(BadValue, match="NAME=LOCAL"):
         image_map_of(None)
+
+
+def test_a_map_that_is_a_text_is_refused():
+    with pytest.raises(BadValue, match="image_map"):
+        image_map_of("ubuntu=x")

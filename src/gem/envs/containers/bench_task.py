@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.toml_files import check_keys
+from gem.envs.containers.harbor_task import check_variable
 from gem.errors import BadValue, require
 
 MARKER = "task.yaml"
@@ -59,6 +60,9 @@ def read_bench_task(folder: Path) -> BenchTask:
     instruction = data.get("instruction")
     if not isinstance(instruction, str) or not instruction.strip():
         raise BadValue(f"{file}: instruction must be a text, got {instruction!r}")
+    same_shell = data.get("run_tests_in_same_shell", False)
+    if not isinstance(same_shell, bool):
+        raise BadValue(f"{file}: run_tests_in_same_shell must be true or false, got {same_shell!r}")
     service = _service(folder)
     if not (folder / "run-tests.sh").is_file():
         raise BadValue(f"{folder / 'run-tests.sh'} is missing")
@@ -74,7 +78,7 @@ def read_bench_task(folder: Path) -> BenchTask:
         environment=_environment(folder, service.get("environment")),
         agent_timeout_s=_seconds(file, data, "max_agent_timeout_sec", 360.0),
         test_timeout_s=_seconds(file, data, "max_test_timeout_sec", 60.0),
-        same_shell=bool(data.get("run_tests_in_same_shell", False)),
+        same_shell=same_shell,
     )
 
 
@@ -143,11 +147,11 @@ def _service(folder: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     data = _yaml(file)
-    services = data.get("services") or {}
+    services = _of_type(file, "services", data.get("services") or {}, dict)
     if len(services) != 1 or "client" not in services:
-        names = ", ".join(services) or "none"
+        names = ", ".join(map(str, services)) or "none"
         raise BadValue(f"{file}: services: only a task of one container, client, is supported, got {names}")
-    service: dict[str, Any] = services["client"] or {}
+    service: dict[str, Any] = _of_type(file, "services.client", services["client"] or {}, dict)
     for key in service:
         if key not in _SERVICE.split():
             raise BadValue(f"{file}: services.client.{key} is not supported  ({', '.join(_SERVICE.split())})")
@@ -158,7 +162,9 @@ def _service(folder: Path) -> dict[str, Any]:
     dockerfile = build.get("dockerfile", "Dockerfile") if isinstance(build, dict) else "Dockerfile"
     if str(context).rstrip("/") != "." or dockerfile != "Dockerfile":
         raise BadValue(f"{file}: services.client.build must be the Dockerfile of the folder, got {build!r}")
-    for volume in service.get("volumes") or []:
+    for key in ("image", "working_dir"):
+        _of_type(file, f"services.client.{key}", service.get(key) or "", str)
+    for volume in _of_type(file, "services.client.volumes", service.get("volumes") or [], list):
         if not str(volume).startswith("${T_BENCH_TASK_"):
             raise BadValue(f"{file}: services.client.volumes: only those of logs are supported, got {volume!r}")
     return service
@@ -166,15 +172,25 @@ def _service(folder: Path) -> dict[str, Any]:
 
 def _environment(folder: Path, given: Any) -> dict[str, str]:
     """Return the variables of a service, without those that the harness of the format sets."""
-    pairs = dict(item.partition("=")[::2] for item in given) if isinstance(given, list) else dict(given or {})
+    file, where = folder / "docker-compose.yaml", "services.client.environment"
+    if isinstance(given, list):
+        given = dict(_of_type(file, where, item, str).partition("=")[::2] for item in given)
+    pairs = _of_type(file, where, given or {}, dict)
     found = {}
     for name, value in pairs.items():
         text = "" if value is None else str(value).replace("${T_BENCH_TEST_DIR}", "/tests")
         if "$" in text and "T_BENCH" not in text:
-            raise BadValue(f"{folder / 'docker-compose.yaml'}: services.client.environment.{name} depends on the host")
+            raise BadValue(f"{file}: {where}.{name} depends on the host")
+        check_variable(f"{file}: {where}", str(name), text)
         if "$" not in text:
             found[str(name)] = text
     return found
+
+
+def _of_type(file: Path, where: str, value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise BadValue(f"{file}: {where} must be of type {kind.__name__}, got {value!r}")
+    return value
 
 
 def _seconds(file: Path, data: Mapping[str, Any], key: str, default: float) -> float:
@@ -192,4 +208,6 @@ def _yaml(file: Path, kind: type = dict) -> Any:
         raise BadValue(f"{file} is not YAML: {' '.join(str(e).split())}") from e
     if not isinstance(data, kind):
         raise BadValue(f"{file} must hold a {kind.__name__}, got {type(data).__name__}")
+    if isinstance(data, dict) and (wrong := [key for key in data if not isinstance(key, str)]):
+        raise BadValue(f"{file}: keys are names, got {wrong[0]!r}")
     return data

@@ -118,6 +118,10 @@ class ContainerEnv(Env, Generic[TaskT]):
         """Run the verifier. Raises SandboxError if the engine fails."""
 
     @abstractmethod
+    def control(self, task: TaskT) -> None:
+        """Run a verifier that works unless the engine fails. Raises SandboxError if it does not."""
+
+    @abstractmethod
     def solution(self, task: TaskT, machine: ContainerMachine) -> list[str]:
         """Put the reference solution into the container, and return the commands that run it."""
 
@@ -155,6 +159,7 @@ class ContainerEnv(Env, Generic[TaskT]):
         self.state = replace(self.state, used_s=self.state.used_s + result.wall_s)
         text, info = shown_result(result, min(asked_s or self.timeout, left_s)), {"exit_status": result.exit_code}
         if self.machine().ended:
+            self.control(self.task())
             verdict = Verdict(0.0, reason=f"the container has ended: {self.machine().ended}")
             return self._ended(text, info, verdict, truncated=False)
         if limit is not None and self.state.used_s >= limit:
@@ -256,7 +261,10 @@ class ContainerEnv(Env, Generic[TaskT]):
 
     def _read_all(self, path: str) -> list[tuple[Path, TaskT]]:
         where, _, pattern = path.partition("#")
-        top = Path(where).expanduser()
+        try:
+            top = Path(where).expanduser()
+        except RuntimeError as e:  # no such user
+            raise BadValue(f"{self.kind}:{path}: {e}") from e
         if not top.exists() and (root := os.environ.get(GEM_DATA)):
             top = Path(root, where)
         folders = sorted(file.parent for file in top.rglob(self.marker)) if top.is_dir() else []

@@ -14,9 +14,10 @@ Actions, observations and ends are those of gem.envs.containers.container_env.
 from __future__ import annotations
 
 import contextlib
+import posixpath
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,7 +27,7 @@ from gem.envs.containers.harbor_task import ContainerSettings, HarborTask, Healt
 from gem.envs.containers.rewards import RewardMissing, read_rewards, scalar
 from gem.envs.containers.verifier import Verdict, VerifierFolders, end_of, run_twice, verifier_folders
 from gem.errors import BadValue, SandboxError
-from gem.sandbox.container_machine import ContainerMachine
+from gem.sandbox.container_machine import ContainerMachine, discard_image
 from gem.sandbox.machine import FOLDER, LINK, FileEntry
 
 __all__ = ["HarborEnv", "Oracle"]
@@ -93,8 +94,6 @@ class HarborEnv(ContainerEnv[HarborTask]):
     def verify(self, task: HarborTask, machine: ContainerMachine) -> Verdict:
         try:
             return self._verify(task, machine)
-        except OSError as e:  # such as too many bytes
-            return Verdict(0.0, reason=f"the artifacts cannot be read: {e.strerror or e}")
         except SandboxError as e:
             self.control(task)
             return Verdict(0.0, reason=f"the container cannot be read, and the control verifier works: {e}")
@@ -107,8 +106,15 @@ class HarborEnv(ContainerEnv[HarborTask]):
             folders = self._folders
             assert folders is not None
             first = lambda: self._in_machine(task, machine, folders)  # noqa: E731
-            return run_twice(first, lambda: self._again(task, image), lambda: self.control(task))
-        files = artifacts_of(machine, task)
+            try:
+                return run_twice(first, lambda: self._again(task, image), lambda: self.control(task))
+            finally:
+                discard_image(machine.engine, image)
+        try:
+            files = artifacts_of(machine, task)
+        except OSError as e:  # such as too many bytes
+            self.control(task)
+            return Verdict(0.0, reason=f"the artifacts cannot be read: {e.strerror or e}")
         machine.close()  # nothing of the agent runs beside its verifier
         separately = lambda: self._apart(task, files)  # noqa: E731
         return run_twice(separately, separately, lambda: self.control(task))
@@ -213,23 +219,34 @@ def artifacts_of(machine: ContainerMachine, task: HarborTask) -> list[FileEntry]
     Raises:
         OSError: they have too many bytes.
     """
-    found: list[FileEntry] = []
+    found: list[tuple[str, FileEntry]] = []
     for source in task.artifacts:
-        path = source if source.startswith("/") else f"{(task.container.workdir or machine.first_folder)}/{source}"
+        path = posixpath.normpath(posixpath.join(task.container.workdir or machine.first_folder, source))
         try:
-            found.append(FileEntry(path, machine.read(path)))
+            found.append((path, FileEntry(path, machine.read(path))))
         except IsADirectoryError:
-            inside = machine.entries(path)
-            found += [FileEntry(path, b"", FOLDER, 0o755), *(entry for entry in inside if not _leaves(entry, path))]
+            found += [(path, FileEntry(path, b"", FOLDER, 0o755)), *((path, entry) for entry in machine.entries(path))]
         except FileNotFoundError:
             continue
-    return found
+    links = {entry.path for _, entry in found if entry.kind == LINK}
+    return [entry for path, entry in found if entry.kind != LINK or not leaves(entry, path, links)]
 
 
-def _leaves(entry: FileEntry, folder: str) -> bool:
-    """Whether an entry is a link that may lead out of a folder."""
-    if entry.kind != LINK:
-        return False
-    depth = entry.path.count("/") - folder.count("/") - 1
-    target = entry.content.decode("utf-8", "surrogateescape")
-    return target.startswith("/") or target.split("/").count("..") > depth
+def leaves(link: FileEntry, folder: str, links: Container[str]) -> bool:
+    """Whether a link may lead out of a folder: its target is absolute, has too many "..", or leads through a link.
+
+    Args:
+        links: the paths of all links that are copied with it.
+    """
+    place = link.path.split("/")[:-1]
+    target = link.content.decode("utf-8", "surrogateescape")
+    for part in target.split("/"):
+        if "/".join(place) in links:
+            return True
+        if part == "..":
+            place.pop()
+        elif part not in ("", "."):
+            place.append(part)
+        if len(place) <= folder.count("/"):
+            return True
+    return target.startswith("/")

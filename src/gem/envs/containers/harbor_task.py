@@ -122,7 +122,7 @@ def read_harbor_task(folder: Path) -> HarborTask:
     return HarborTask(
         folder=folder,
         name=about.get("name", str, folder.name),
-        instruction=_without_canary((folder / "instruction.md").read_text(encoding="utf-8")),
+        instruction=_without_canary(_read(folder / "instruction.md")),
         container=container,
         verifier=separate,
         bundled=bundled,
@@ -138,6 +138,12 @@ def read_harbor_task(folder: Path) -> HarborTask:
         artifacts=_artifacts(top),
         notes=tuple(notes),
     )
+
+
+def check_variable(where: str, name: str, value: str) -> None:
+    """Raise BadValue if this cannot be a variable of the environment."""
+    if not name or "=" in name or "\0" in name + value:
+        raise BadValue(f"{where}.{name!r} cannot be a variable: no '=' in names, no NUL")
 
 
 class _Table:
@@ -178,7 +184,10 @@ class _Table:
         return _Table(self.file, f"{self.name}.{key}" if self.name else key, self.get(key, dict, {}))
 
     def tables(self, key: str) -> list[_Table]:
-        return [_Table(self.file, f"{self.name}.{key}", entry) for entry in self.get(key, list, [])]
+        entries = self.get(key, list, [])
+        if wrong := [entry for entry in entries if not isinstance(entry, dict)]:
+            raise BadValue(f"{self.at(key)} must be a list of tables, got {wrong[0]!r}")
+        return [_Table(self.file, f"{self.name}.{key}", entry) for entry in entries]
 
     def variables(self, key: str) -> dict[str, str]:
         """Return environment variables; ${NAME} and ${NAME:-default} stand for those of the host."""
@@ -186,6 +195,7 @@ class _Table:
         for name, value in self.get(key, dict, {}).items():
             if not isinstance(value, str):
                 raise BadValue(f"{self.at(key)}.{name} must be of type str, got {value!r}")
+            check_variable(self.at(key), name, value)
 
             def variable(match: re.Match[str], name: str = name) -> str:
                 known = os.environ.get(match[1], match[2])
@@ -228,9 +238,11 @@ def _container(table: _Table, folder: Path) -> ContainerSettings:
     image = table.get("docker_image", str, None)
     memory = table.get("memory_mb", int, None)
     if memory is None and (size := table.get("memory", str, None)):
-        if not re.fullmatch(r"[0-9.]+[KMG]", size.strip().upper()):
+        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMG]", size.strip().upper()):
             raise BadValue(f"{table.at('memory')} must be a size such as 2G, got {size!r}")
         memory = int(float(size.strip()[:-1]) * _SIZES[size.strip()[-1].upper()])
+    if memory is not None and memory < 1:
+        raise BadValue(f"{table.at('memory_mb')} must be at least 1 MB, got {memory}")
     check = table.table("healthcheck")
     check.only("command interval_sec timeout_sec start_period_sec start_interval_sec retries")
     return ContainerSettings(
@@ -248,10 +260,10 @@ def _container(table: _Table, folder: Path) -> ContainerSettings:
 
 
 def _healthcheck(table: _Table) -> Healthcheck:
-    times = {
-        name: float(table.get(f"{name}ec", (int, float), getattr(Healthcheck, name)))  # type: ignore[arg-type]
-        for name in ("interval_s", "timeout_s", "start_period_s", "start_interval_s")
-    }
+    times = {}
+    for name in ("interval_s", "timeout_s", "start_period_s", "start_interval_s"):
+        value = table.data.get(key := f"{name}ec", getattr(Healthcheck, name))
+        times[name] = 0.0 if value == 0 and value is not False else table.number(key, value) or 0.0
     return Healthcheck(command=_text(table, "command"), retries=table.get("retries", int, 3), **times)
 
 
@@ -290,8 +302,11 @@ def _collect(table: _Table) -> CollectCommand:
 
 def _artifacts(top: _Table) -> tuple[str, ...]:
     given = top.data.get("artifacts", [])
+    entries = given if isinstance(given, list) else [given]
     found = []
-    for entry in [given] if isinstance(given, (str, dict)) else given:
+    for entry in entries:
+        if not isinstance(entry, (str, dict)):
+            raise BadValue(f"{top.at('artifacts')} must be paths or tables with a source, got {entry!r}")
         table = _Table(top.file, "artifacts", {"source": entry} if isinstance(entry, str) else entry)
         table.only("source destination exclude service")
         table.refuse("exclude", "patterns of artifacts are not supported")
@@ -309,6 +324,13 @@ def _text(table: _Table, key: str) -> str:
     if not value:
         raise BadValue(f"{table.at(key)} is missing")
     return str(value)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as e:
+        raise BadValue(f"{path} is not UTF-8: {e}") from e
 
 
 def _need(path: Path) -> None:

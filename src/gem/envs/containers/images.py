@@ -29,9 +29,11 @@ def image_map_of(given: Mapping[str, str] | None) -> dict[str, str]:
     """Return a map of names: the given one, else that in GEM_IMAGE_MAP.
 
     Raises:
-        BadValue: the variable has an entry without "=".
+        BadValue: the variable has an entry without "=", or what is given is no map of names.
     """
     if given is not None:
+        if not isinstance(given, Mapping) or not all(isinstance(x, str) for pair in given.items() for x in pair):
+            raise BadValue(f"image_map must map names to names, got {given!r}")
         return dict(given)
     entries = [entry.strip() for entry in os.environ.get(IMAGE_MAP, "").split(",") if entry.strip()]
     if wrong := [entry for entry in entries if "=" not in entry]:

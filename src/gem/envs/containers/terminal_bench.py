@@ -26,7 +26,7 @@ from gem.envs.containers.container_env import ContainerEnv, Oracle
 from gem.envs.containers.rewards import RewardMissing
 from gem.envs.containers.verifier import Verdict, VerifierFolders, run_twice, verifier_folders
 from gem.errors import SandboxError
-from gem.sandbox.container_machine import ContainerMachine
+from gem.sandbox.container_machine import ContainerMachine, discard_image
 
 __all__ = ["Oracle", "TerminalBenchEnv", "read_summary"]
 
@@ -97,7 +97,10 @@ class TerminalBenchEnv(ContainerEnv[BenchTask]):
         image, folders = machine.commit(), self._folders
         assert folders is not None
         first = lambda: self._in_machine(task, machine, folders)  # noqa: E731
-        return run_twice(first, lambda: self._again(task, image), lambda: self.control(task))
+        try:
+            return run_twice(first, lambda: self._again(task, image), lambda: self.control(task))
+        finally:
+            discard_image(machine.engine, image)
 
     def control(self, task: BenchTask) -> None:
         """Run a program in a fresh container of the task. Raises SandboxError if that fails."""

@@ -56,10 +56,13 @@ class VerifierFolders:
         self.logs.mkdir(mode=0o700)
 
     def fill(self, tests: Path | None) -> None:
-        """Remove everything, such as stale rewards, and copy tests."""
-        for folder in (self.tests, self.logs):
-            for child in folder.iterdir():
-                shutil.rmtree(child) if child.is_dir() and not child.is_symlink() else child.unlink()
+        """Remove everything, such as stale rewards, and copy tests. Raises RewardMissing if something stays."""
+        try:
+            for folder in (self.tests, self.logs):
+                for child in folder.iterdir():
+                    shutil.rmtree(child) if child.is_dir() and not child.is_symlink() else child.unlink()
+        except OSError as e:  # files of users of the container
+            raise RewardMissing(f"{LOGS} cannot be emptied: {e.strerror}") from e
         if tests is not None:
             shutil.copytree(tests, self.tests, dirs_exist_ok=True, symlinks=True)
             if (script := self.tests / "test.sh").is_file():
@@ -82,9 +85,10 @@ def verifier_folders() -> Iterator[VerifierFolders]:
 
 
 def end_of(path: Path) -> str:
-    """Return the end of the output of a verifier, as a part of a sentence; "" if there is none."""
-    if path.is_symlink() or not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _SHOWN_BYTES))
-        return f"; its output ends with: {file.read().decode('utf-8', 'replace').strip()}"
+    """Return the end of the output of a verifier, as a part of a sentence; "" if it cannot be read."""
+    with contextlib.suppress(OSError):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - _SHOWN_BYTES))
+                return f"; its output ends with: {file.read().decode('utf-8', 'replace').strip()}"
+    return ""
