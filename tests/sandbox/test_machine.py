@@ -187,6 +187,13 @@ def test_a_path_that_names_no_file_is_an_error(path):
         entries_of({path: ""})
 
 
+@pytest.mark.parametrize("path", ["\ud800", "a\0b"])
+def test_a_name_that_no_file_can_have_is_an_error_when_it_is_read(machine, path):
+    with pytest.raises(OSError):
+        machine.read(path)
+    assert machine.read("a.txt") == b"one\n"
+
+
 # ---- state
 
 

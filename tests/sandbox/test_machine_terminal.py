@@ -96,7 +96,8 @@ def test_python_answers_at_its_prompt(machine):
 
 def test_an_interrupt_ends_a_program_that_writes_without_end(machine):
     typist = Typist(machine)
-    typist.type("yes", "Enter", wall_s=2)
+    typist.until("$")
+    typist.type("yes", "Enter")
     assert "y\ny\n" in typist.until("y\ny\n")
     typist.until("^C", "C-c")
     assert typist.until("still here", "clear; echo still here", "Enter")
@@ -116,6 +117,32 @@ def test_the_terminal_closes_with_its_shell_and_another_one_opens(machine):
         typist.type(wait_s=0.1)
     machine.get_state()  # no process is left
     assert typist.until("/home/user", "pwd", "Enter")
+
+
+def test_a_machine_without_free_terminals_says_so(machine):
+    if shutil.which("python3", path=SHELL_PATH) is None:
+        pytest.skip("needs python3")
+    source = (
+        "import os, time\nheld = []\ntry:\n while True:\n  held.append(os.openpty())\nexcept OSError:\n"
+        " print('full', flush=True)\ntime.sleep(1000)\n"
+    )
+    machine.write({"hold.py": source})
+    assert machine.exec("python3 hold.py > out & until grep -q full out; do sleep 0.05; done").ok
+    typed = machine.type_keys(b"ls\r")
+    assert not typed.open and typed.problem.startswith("no terminal could be opened: ")
+    machine.exec("kill %1; wait")
+    assert Typist(machine).until("fine", "echo fi''ne", "Enter")
+
+
+def test_keys_that_are_not_typed_are_counted(machine):
+    typist = Typist(machine)
+    typed = machine.type_keys(b"x" * 100, wall_s=0)
+    assert typed.problem == "the last 100 bytes of the keys were not typed"
+    typist.screen.feed(typed.output)
+    typist.until("$")
+    typed = machine.type_keys(b"cat\r" + b"y\r" * 100_000)
+    count = int(typed.problem.split()[2])
+    assert 0 < count < 200_000 and typed.open
 
 
 def test_an_open_terminal_cannot_be_saved(machine):

@@ -30,10 +30,14 @@ _folder: tuple[int, str] | None = None  # process and folder of the archives wit
 
 
 class Typed(NamedTuple):
-    """What the programs of a terminal wrote after keys were typed, and whether the terminal is still open."""
+    """What the programs of a terminal wrote after keys were typed, and whether the terminal is still open.
+
+    ``problem`` says why no terminal could be opened or how many bytes were not typed; "" if all keys were typed.
+    """
 
     output: bytes
     open: bool
+    problem: str = ""
 
 
 class Machine(ABC):

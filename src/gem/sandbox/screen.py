@@ -36,6 +36,7 @@ class TerminalScreen:
             raise BadValue(f"a screen has from 2 to {MAX_SIZE} columns and rows, got {columns} x {rows}")
         self.columns, self.rows = columns, rows
         self._pyte: Any = require("pyte", extra="terminal")
+        self._wcwidth: Any = require("wcwidth", extra="terminal").wcwidth  # pyte needs it too
         self.clear()
 
     def clear(self) -> None:
@@ -47,12 +48,26 @@ class TerminalScreen:
         return TerminalScreen, (self.columns, self.rows)  # a copy is empty: terminals are not copied
 
     def feed(self, output: bytes) -> None:
-        """Draw what programs have written."""
-        self._stream.feed(output)
+        """Draw what programs have written. A sequence that pyte cannot interpret has no effect."""
+        for place in range(len(output)):
+            try:
+                self._stream.feed(output[place : place + 1])
+            except Exception:  # pyte raises errors of any kind, such as for private modes and too many parameters
+                self._stream = self._pyte.ByteStream(self._screen)
 
     def text(self) -> str:
         """Return the lines of the screen, without spaces at their ends and empty lines at the end."""
-        return "\n".join(line.rstrip() for line in self._screen.display).rstrip("\n")
+        return "\n".join(self._line(row).rstrip() for row in range(self.rows)).rstrip("\n")
+
+    def _line(self, row: int) -> str:
+        """Return a line. A wide character is followed by an empty cell; without it, half of it was overwritten."""
+        cells = [self._screen.buffer[row][column].data for column in range(self._screen.columns)]
+        wide = [cell != "" and self._wcwidth(cell[0]) == 2 for cell in cells]
+        for column, cell in enumerate(cells):
+            lone = cell == "" and not (column and wide[column - 1])
+            if lone or (wide[column] and cells[column + 1 : column + 2] not in ([], [""])):
+                cells[column] = " "
+        return "".join(cells)
 
     @property
     def cursor(self) -> tuple[int, int]:
@@ -75,13 +90,13 @@ def key_bytes(text: str) -> bytes:
     return text.replace("\r\n", "\r").replace("\n", "\r").encode("utf-8", "replace")
 
 
-def _key(name: str) -> str | None:
+def _key(name: str, prefixes: int = 2) -> str | None:
     if name in _NAMES:
         return _NAMES[name]
     found = _CHORD.fullmatch(name)
-    if found is None:
+    if found is None or not prefixes:
         return None
-    key = _key(found[2]) or (found[2] if len(found[2]) == 1 else None)
+    key = _key(found[2], prefixes - 1) or (found[2] if len(found[2]) == 1 else None)
     if key is None or found[1] == "M":
         return key and f"\x1b{key}"
     letter = key.upper()

@@ -45,10 +45,12 @@ def read_keys(reply: str) -> Keys | None:
     return None if first < 0 else Keys(data, wait_s, first)
 
 
-def shown(screen: TerminalScreen, *, is_open: bool) -> str:
-    """Return the observation of a screen."""
+def shown(screen: TerminalScreen, *, is_open: bool, problem: str = "") -> str:
+    """Return the observation of a screen. ``problem`` is that of Typed."""
     row, column = screen.cursor
     lines = [f"<screen>\n{screen.text()}\n</screen>", f"cursor in row {row}, column {column}"]
+    if problem:
+        lines.append(f"[{problem}]")
     if not is_open:
         lines.append("[the terminal closed; the next keys open a new one]")
     return "\n".join(lines)

@@ -170,9 +170,9 @@ class TerminalEnv(Env):
         assert self.screen is not None
         size = {"rows": self.screen.rows, "columns": self.screen.columns}
         wait_s = min(typed.wait_s, self.timeout)
-        output, is_open = self.machine().type_keys(typed.data, wait_s=wait_s, wall_s=self.timeout, **size)
+        output, is_open, problem = self.machine().type_keys(typed.data, wait_s=wait_s, wall_s=self.timeout, **size)
         self.screen.feed(output)
-        text = typing_keys.shown(self.screen, is_open=is_open)
+        text = typing_keys.shown(self.screen, is_open=is_open, problem=problem)
         if not is_open:
             self.screen.clear()
         if ended := self.machine().ended:

@@ -131,8 +131,10 @@ class ZygoteMachine(Machine):
                 self._lost()
                 return Typed(b"", open=False)
             if "errno" in answer[0]:
-                raise SandboxError(f"this machine could not open a terminal: {answer[0]['reason']}")
-            return Typed(answer[1], open=answer[0]["open"])
+                return Typed(b"", open=False, problem=f"no terminal could be opened: {answer[0]['reason']}")
+            untyped = answer[0]["untyped"]
+            problem = f"the last {untyped} bytes of the keys were not typed" if untyped else ""
+            return Typed(answer[1], open=answer[0]["open"], problem=problem)
 
     def read(self, path: str) -> bytes:
         return self._request({"do": "read", "path": path, "limit": self.limits.disk_bytes})[1]

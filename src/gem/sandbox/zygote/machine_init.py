@@ -105,6 +105,8 @@ class Init:
                 operation(body, **head)
             except OSError as e:
                 self._send({"errno": e.errno or errno.EIO, "reason": str(e)})
+            except ValueError as e:  # a path with a zero byte, or that is no UTF-8
+                self._send({"errno": errno.EINVAL, "reason": str(e)})
 
     # ---- requests
 
@@ -160,7 +162,10 @@ class Init:
         self._send({"exit_code": self.program_status, "over": over}, bytes(output[:limit]))
 
     def do_keys(self, keys: bytes, rows: int, columns: int, wait_s: float, most_s: float, limit: int) -> None:
-        """Type into the terminal; start it if there is none. Answers with what was written and whether it is open."""
+        """Type into the terminal; start it if there is none. Answers with what was written and whether it is open.
+
+        ``untyped`` is how many of the last bytes of the keys were not typed.
+        """
         self._reap()
         if self.terminal is not None and not self.terminal.pid:
             self._close_terminal()
@@ -168,10 +173,12 @@ class Init:
             folder = self.folder if os.path.isdir(self.folder) else "/"
             self.terminal = Terminal(self.bash, folder, self.variables, self.exports, rows=rows, columns=columns)
         fds = (self.woken, self.channel.fileno())
-        output = self.terminal.type_keys(keys, *fds, wait_s=wait_s, most_s=most_s, limit=limit, reap=self._reap)
+        output, untyped = self.terminal.type_keys(
+            keys, *fds, wait_s=wait_s, most_s=most_s, limit=limit, reap=self._reap
+        )
         if not self.terminal.pid:
             self._close_terminal()
-        self._send({"open": self.terminal is not None}, output)
+        self._send({"open": self.terminal is not None, "untyped": untyped}, output)
 
     def _close_terminal(self) -> None:
         if self.terminal is not None:

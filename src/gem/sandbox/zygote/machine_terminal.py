@@ -88,8 +88,8 @@ class Terminal:
 
     def type_keys(
         self, keys: bytes, woken: int, stop: int, *, wait_s: float, most_s: float, limit: int, reap: Callable[[], None]
-    ) -> bytes:
-        """Type keys and return what the programs write.
+    ) -> tuple[bytes, int]:
+        """Type keys. Returns what the programs write, and how many of the last bytes of the keys were not typed.
 
         Args:
             woken: descriptor that becomes readable when a child has ended; reap() collects it and may set ``pid`` to 0.
@@ -120,7 +120,7 @@ class Terminal:
                 later, keys, quiet = b"", later, 0
             if stop in ready or passed >= most_s or (passed >= wait_s and quiet >= QUIET_POLLS):
                 break
-        return bytes(output + self._read(limit - len(output)))
+        return bytes(output + self._read(limit - len(output))), len(keys) + len(later)
 
     def close(self) -> None:
         """Close the terminal; the kernel sends SIGHUP to its programs."""
