@@ -240,6 +240,7 @@ HOMES = {
     "prometheus_client": ["tools.search_engine", "serve"],
     "pyarrow": ["datasets"],
     "pyte": ["sandbox.screen"],
+    "wcwidth": ["sandbox.screen"],
     "ray": ["vector.ray", "integrations.openrlhf", "integrations.nemo_rl"],
     "reasoning_gym": ["envs"],
     "referencing": ["tools"],

@@ -48,7 +48,7 @@ class SweRowsEnv(TerminalEnv):
             a git repository, base_commit is read; another folder is used as it is.
         hints: whether the agent is also shown hints_text.
         shuffle: as in DatasetEnv.
-        test_timeout: wall-clock seconds for the tests.
+        test_timeout: CPU seconds for the tests; they may take four times as many by the clock.
         max_turns, timeout, max_failures, limits: as in TerminalEnv.
 
     Raises:
@@ -81,7 +81,8 @@ class SweRowsEnv(TerminalEnv):
         self._prepare("a row of SWE-bench", PROGRAMS, max_turns, timeout, max_failures, limits)
         name, _, only = dataset_name.partition("#")
         self.repositories, self.hints, self.shuffle = repositories, hints, shuffle
-        self.test_limits = replace(self.limits, wall_s=test_timeout, cpu_s=test_timeout, output_bytes=TEST_OUTPUT_BYTES)
+        limits = replace(self.limits, wall_s=4 * test_timeout, cpu_s=test_timeout, output_bytes=TEST_OUTPUT_BYTES)
+        self.test_limits = limits  # a verdict depends on CPU seconds, not on the load of the machine
         self.dataset: Rows = load_rows(name if dataset is None else dataset, split)
         self._asked: Sequence[int] = range(len(self.dataset)) if not only else [self._number_of(only)]
 
