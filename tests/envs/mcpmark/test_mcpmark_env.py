@@ -1,6 +1,7 @@
 """Tasks of MCPMark: reading them, verification in a machine, and play on the real server where it is installed."""
 
 import json
+import os
 import pickle
 import shutil
 
@@ -9,7 +10,7 @@ import pytest
 import gem
 from gem.datasets import MissingData
 from gem.envs.mcpmark.checkout import read_tasks
-from gem.envs.mcpmark.filesystem import PROGRAM
+from gem.envs.mcpmark.filesystem import PROGRAM, FolderService
 from gem.envs.mcpmark.verify import verify_files
 from gem.errors import BadValue, EpisodeOver, MissingDependency, SandboxError
 
@@ -86,6 +87,30 @@ def fault(tmp_path, verify, timeout=60.0):
     write_task(tmp_path, verify=verify)
     (task,) = read_tasks(str(tmp_path))
     return verify_files(task, task.require_state(), timeout)
+
+
+@pytest.mark.parametrize(
+    "lost", ["test_environments/shop", "tasks/filesystem/easy/shop/one", "tasks/filesystem/easy/shop/one/verify.py"]
+)
+def test_files_of_the_host_that_are_gone_are_no_verdict(tmp_path, lost):
+    write_task(tmp_path)
+    (task,) = read_tasks(str(tmp_path))
+    state = task.require_state()
+    path = tmp_path / lost
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(SandboxError):
+        verify_files(task, state, 60.0)
+
+
+def test_a_forked_child_that_exits_leaves_the_folder(tmp_path):
+    service = FolderService()
+    child = os.fork()
+    if not child:
+        service.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0 and service.folder.is_dir()
+    service.close()
+    assert not service.folder.exists()
 
 
 def test_exit_status_0_is_solved_and_1_is_not(tmp_path, machines):
@@ -258,6 +283,8 @@ def test_episodes_show_one_name_of_the_folder_and_continue_after_pickling(TaskEn
         with pickle.loads(pickle.dumps(env)) as copy:
             assert "made" in show(copy, "list_directory", "/workspace")
             assert show(copy, "get_file_info", "missing") == missing
+        info = show(env, "get_file_info", "made")
+        assert "modified:" in info and "created:" not in info and "accessed:" not in info
 
 
 def test_an_unsupported_sandbox_is_said(tmp_path, monkeypatch):

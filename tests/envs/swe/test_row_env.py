@@ -10,7 +10,7 @@ import pytest
 
 import gem
 from gem.envs.swe.row_env import Oracle
-from gem.errors import BadValue
+from gem.errors import BadValue, MissingDependency
 from gem.sandbox import Limits
 from gem.sandbox.zygote.probe import SHELL_PATH
 
@@ -151,7 +151,9 @@ EASY_TESTS += " def test_total(self): pass\\n' > tests/test_prices.py"
         "git commit -q --allow-empty -m x; git tag -f gem-base; git checkout -q --orphan other; git rm -rfq .",
         "echo 'test_reduced (tests.test_prices.Prices) ... ok' > README.md; ln -sf README.md tests/test_prices.py",
         "echo 'raise SystemExit' >> prices/__init__.py",
-        "echo 'import time; time.sleep(1000)' >> prices/__init__.py",
+        "echo 'while True: pass' >> prices/__init__.py",
+        "mkdir unittest; echo 'print(\"test_total (tests.test_prices.Prices) ... ok\\ntest_reduced "
+        "(tests.test_prices.Prices) ... ok\")' | tee unittest/__main__.py > unittest/__init__.py",
     ],
 )
 def test_changes_of_tests_and_partial_repairs_score_0(make, command):
@@ -226,6 +228,8 @@ def test_what_a_caller_got_wrong_is_an_error(make, row, checkout):
     ):
         with make(**kwargs) as env, pytest.raises(BadValue, match=message):
             env.reset(seed=0)
+    with make(dataset=[row | {"log_parser": "none"}]) as env, pytest.raises((BadValue, MissingDependency)):
+        env.reset(seed=0)  # not only at the end of the episode
     broken = row | {"test_patch": row["test_patch"].replace("import total", "import nothing")}
     with make(dataset=[broken]) as env:
         env.reset(seed=0)

@@ -26,7 +26,7 @@ class FolderService:
     def __init__(self) -> None:
         # Servers resolve links of their folders, and some refuse other names of them.
         self._name = os.path.realpath(tempfile.mkdtemp(prefix="gem-mcpmark-"))
-        self._finalizer = weakref.finalize(self, shutil.rmtree, self._name, ignore_errors=True)
+        self._finalizer = weakref.finalize(self, _remove, self._name, os.getpid())
 
     @property
     def folder(self) -> Path:
@@ -66,9 +66,14 @@ class FolderService:
     def _clear(self) -> None:
         if not self._finalizer.alive:  # after close()
             os.mkdir(self._name, 0o700)
-            self._finalizer = weakref.finalize(self, shutil.rmtree, self._name, ignore_errors=True)
+            self._finalizer = weakref.finalize(self, _remove, self._name, os.getpid())
         for child in self.folder.iterdir():
             if child.is_dir() and not child.is_symlink():
                 shutil.rmtree(child)
             else:
                 child.unlink()
+
+
+def _remove(folder: str, owner: int) -> None:
+    if owner == os.getpid():  # not in a forked child
+        shutil.rmtree(folder, ignore_errors=True)

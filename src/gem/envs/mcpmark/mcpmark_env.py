@@ -15,6 +15,7 @@ folder, which is filled anew with each episode. The agent sees it as /workspace,
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 OWN = str(Path(__file__).parent / "repositories")  # tasks of gem
 FOLDER = "/workspace"  # what the agent reads and writes for the folder of the server
+_TIMES = re.compile(r"^(created|accessed): .*\n?", re.MULTILINE)  # those of the episode, not of the files of the task
 _PATHS = ("path", "paths", "source", "destination")  # arguments that name files
 SERVICES = {"filesystem": FolderService}
 
@@ -143,10 +145,10 @@ class ServiceTool(MCPTool):
         self.servers = read_servers(self.service.server())
 
     def call(self, call: ToolCall) -> ToolResult:
-        return self._shown(super().call(self._real(call)))
+        return self._shown(call, super().call(self._real(call)))
 
     async def acall(self, call: ToolCall) -> ToolResult:
-        return self._shown(await super().acall(self._real(call)))
+        return self._shown(call, await super().acall(self._real(call)))
 
     def _real(self, call: ToolCall) -> ToolCall:
         arguments = {k: self._path(value) if k in _PATHS else value for k, value in call.arguments.items()}
@@ -159,8 +161,11 @@ class ServiceTool(MCPTool):
             return str(self.service.folder) + value[len(FOLDER) :]
         return value
 
-    def _shown(self, result: ToolResult) -> ToolResult:
-        return replace(result, text=result.text.replace(str(self.service.folder), FOLDER))
+    def _shown(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        text = result.text.replace(str(self.service.folder), FOLDER)
+        if call.name == "get_file_info":
+            text = _TIMES.sub("", text)
+        return replace(result, text=text)
 
 
 def make_mcpmark(

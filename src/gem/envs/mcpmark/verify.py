@@ -46,11 +46,19 @@ def verify_files(task: ServiceTask, state: Path, timeout: float) -> str:
         timeout: CPU seconds for verify.py. It may take four times as long on the clock, because others may compute.
 
     Raises:
-        SandboxError: if the sandbox fails, or the control program does.
+        SandboxError: if the sandbox or the control program fails, or a folder on the host is gone.
     """
+    if not state.is_dir():  # the server cannot remove it
+        raise SandboxError(f"the folder of the episode is gone: {state}")
     try:
-        files = [*entries(task.folder, TASK), *entries(state, STATE)]
+        files = list(entries(task.folder, TASK))
     except OSError as e:
+        raise SandboxError(f"the task {task.name} cannot be read: {e}") from e
+    if not any(entry.path == f"{TASK}/verify.py" for entry in files):
+        raise SandboxError(f"the task {task.name} has lost its verify.py: {task.folder}")
+    try:
+        files += entries(state, STATE)
+    except OSError as e:  # such as too many bytes
         return f"the files cannot be read: {e.strerror or e}"
     for _ in range(2):
         result = _run(files, timeout)
@@ -66,10 +74,10 @@ def entries(folder: Path, target: str) -> Iterator[FileEntry]:
     """Yield the files, folders and links below a folder of the host, for a machine, with their times.
 
     Raises:
-        OSError: if there are more than MAX_BYTES.
+        OSError: if a folder cannot be read, or there are more than MAX_BYTES.
     """
     total = 0
-    for top, folders, files in os.walk(folder):
+    for top, folders, files in os.walk(folder, onerror=_raise):
         for name in [*sorted(folders), *sorted(files)]:
             path = Path(top, name)
             status = path.lstat()
@@ -84,6 +92,10 @@ def entries(folder: Path, target: str) -> Iterator[FileEntry]:
                 if total > MAX_BYTES:
                     raise OSError(f"they have more than {MAX_BYTES >> 20} MiB")
                 yield FileEntry(place, path.read_bytes(), FILE, mode | 0o400, mtime_s)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _run(files: list[FileEntry], timeout: float) -> Result:

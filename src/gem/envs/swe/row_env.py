@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from gem.core import Info
 from gem.datasets import Rows, load_rows
 from gem.envs.swe.checkouts import files_at, find_checkout
+from gem.envs.swe.outcomes import run_of
 from gem.envs.swe.row_verify import FOLDER, SETUP, verify_row
 from gem.envs.swe.rows import SweRow, read_row
 from gem.envs.terminal.task import TerminalTask
@@ -53,7 +54,8 @@ class SweRowsEnv(TerminalEnv):
 
     Raises:
         BadValue: a value out of range, or a dataset that cannot be read. reset() raises it for a malformed row, with
-            the column, and for a repository without a checkout.
+            the column, for a repository without a checkout, and for a row whose tests nothing says how to run.
+        MissingDependency: reset() needs the package swebench to find out how the tests of a row are run.
         SandboxError: this machine cannot isolate a shell, or lacks git.
     """
 
@@ -91,6 +93,7 @@ class SweRowsEnv(TerminalEnv):
         self._begin(seed)
         self.state = State(self._next() if idx is None else idx)
         row = self.row()
+        run_of(row)  # what cannot be verified is not played
         return self.rules(), {"idx": self.state.number, "instance_id": row.instance_id, "repo": row.repo}
 
     def ask_only(self, numbers: Sequence[int], *, shuffle: bool = True) -> None:

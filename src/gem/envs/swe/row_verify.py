@@ -2,7 +2,7 @@
 
 1. Every process of the agent is killed, and its changes are read as a diff against the first files. Changes of the
    files that test_patch changes do not count, nor those of files that steer test runners, unless the reference changes
-   them.
+   them, nor new modules in place of test runners.
 2. In a fresh machine with the repository, the diff and then test_patch are applied, and the tests run.
 3. The host reads the output: every test of FAIL_TO_PASS and PASS_TO_PASS must have passed, and none of them failed.
 
@@ -32,6 +32,7 @@ STEERING = (
     *("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
     *("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"),
 )
+RUNNERS = ("pytest", "_pytest", "pluggy", "unittest")  # modules that would be imported in place of the installed ones
 _GIT = "git -c core.fsmonitor=false -c core.hooksPath=/dev/null -c core.quotePath=true -c safe.directory=*"
 _INDEX, _DIFF, _TEST_DIFF = "/tmp/gem.index", "/tmp/gem.diff", "/tmp/gem-tests.diff"
 _ACTIVATE = "[ ! -f /opt/miniconda3/bin/activate ] || . /opt/miniconda3/bin/activate testbed"
@@ -61,7 +62,7 @@ def verify_row(row: SweRow, task: TerminalTask, machine: Machine, start: Start, 
     command, parse = run_of(row)
     try:
         machine.stop()
-        diff = _agent_diff(row, machine)
+        diff = _agent_diff(row, task, machine)
     except (VerifierError, OSError) as e:
         return f"the changes cannot be read: {e}"
     except SandboxError:
@@ -79,11 +80,14 @@ def verify_row(row: SweRow, task: TerminalTask, machine: Machine, start: Start, 
     return f"{trouble}, twice, and the control check works"
 
 
-def _agent_diff(row: SweRow, machine: Machine) -> bytes:
+def _agent_diff(row: SweRow, task: TerminalTask, machine: Machine) -> bytes:
     """Return the changes of the agent. An index of its own keeps what the agent has staged or locked out of it."""
     gold = set(changed_paths(row.patch))
     excluded = [f":(exclude,top,literal){path}" for path in changed_paths(row.test_patch)]
     excluded += [f":(exclude,top,glob)**/{name}" for name in STEERING]
+    present = {path.removeprefix(f"{FOLDER}/").partition("/")[0] for path in (*task.files, *gold)}
+    planted = {name for runner in RUNNERS for name in (runner, f"{runner}.py")} - present
+    excluded += [f":(exclude,top,literal){name}" for name in sorted(planted)]
     allowed = [path for path in gold if _steers(path) and path not in changed_paths(row.test_patch)]
     settings = "--cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames"
     parts = [f"{_GIT} diff {settings} gem-base -- . {shlex.join(excluded)}"]
