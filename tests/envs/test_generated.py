@@ -7,6 +7,7 @@ import math
 import pickle
 import random
 import re
+from collections import Counter
 from fractions import Fraction
 from itertools import permutations
 from typing import Any
@@ -345,6 +346,17 @@ def test_a_row_is_reproducible():
 def test_about_half_of_the_statements_are_true_at_every_depth(depth):
     drawn = LogicRulesEnv(5, depth=depth).dataset[:200]
     assert 70 <= sum(row["answer"] == "True" for row in drawn) <= 130
+
+
+@pytest.mark.parametrize(
+    "kwargs", [*({"level": level} for level in KINDS), {"depth": 0}, {"depth": 0, "distractors": 0}]
+)
+def test_a_statement_cannot_be_decided_by_counting_facts(kwargs):
+    rows = LogicRulesEnv(**kwargs).dataset[:400]
+    counts = Counter((row["text"].split("\n")[0].count("."), row["text"].count("If "), row["answer"]) for row in rows)
+    shown = {(facts, rules) for facts, rules, _ in counts}
+    best = sum(max(counts[facts, rules, answer] for answer in ("True", "False")) for facts, rules in shown)
+    assert best / len(rows) <= 0.65
 
 
 @pytest.mark.parametrize("level", KINDS)

@@ -219,9 +219,12 @@ def _chained(rng: random.Random, depth: int, truth: bool, *, joint: bool = False
             rules.append(Rule(tuple(rng.sample([before, side], 2)), after))
         else:
             rules.append(Rule((before,), after))
-    if not truth:  # move a fact to another person, and replace it, so that the number of facts tells nothing
-        moved = rng.choice(sorted(facts))
-        other = rng.choice([name for name in NAMES if name != person])
+    # One harmless fact and one of another person, whether true or false, so that counting facts tells nothing.
+    other = rng.choice([name for name in NAMES if name != person])
+    moved = None if truth else rng.choice(sorted(facts))
+    if moved is None:
+        facts.add((other, traits[-1]))
+    else:
         facts = (facts - {moved}) | {(other, moved[1]), (person, traits[-1])}
     return Deduction(Theory(frozenset(facts), tuple(rules)), (person, steps[-1]))
 
