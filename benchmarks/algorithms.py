@@ -12,11 +12,12 @@ stops when two evaluations in a row win 95 % of the episodes greedily, after its
 from __future__ import annotations
 
 import sys
-import tempfile
-import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from training_runs import TrainingRuns, flags, table
+from training_runs import TrainingRuns, flags, success, table, train_within
+
+if TYPE_CHECKING:
+    from gem.rl.trainer import Trainer
 
 CPU_SECONDS = 320.0  # limit of a run, with imports, warm-up and evaluations
 RESERVED = 10.0  # CPU seconds for the evaluation at the end
@@ -64,42 +65,22 @@ def main() -> int:
 
 def train(advantage: str, seed: int) -> dict[str, Any]:
     """Train in this process. It must be a new one, because all its CPU seconds count."""
-    from gem.rl.config import TrainConfig
-    from gem.rl.trainer import Trainer
 
-    with tempfile.TemporaryDirectory() as out:
-        config = TrainConfig(advantage=advantage, seed=seed, out=out, **(COMMON | SETTINGS[advantage]))
-        with Trainer.start(config) as trainer:
-            tokens = 0
+    def result(trainer: Trainer) -> dict[str, Any]:
+        rows = trainer.folder.read_metrics()
+        scores = rows[-1].get("eval") if trainer.done else None
+        scores = scores or trainer.evaluate(both=True)
+        reached = [row["time"]["cpu_seconds"] for row in rows if success(row.get("eval"), "greedy") >= AIM]
+        return {
+            "sampled_tokens": sum(row["sampled_tokens"] for row in rows),
+            "seconds_to_aim": reached[0] if reached else None,
+            "untrained": success(trainer.untrained, "greedy"),
+            "greedy": success(scores, "greedy"),
+            "sampled": success(scores, "sampled"),
+        }
 
-            def count(metrics: dict[str, Any]) -> None:
-                nonlocal tokens
-                tokens += metrics["sampled_tokens"]
-                print(
-                    f"{advantage} seed {seed}: update {metrics['update']}, {time.process_time():.0f} s, success "
-                    f"{metrics['success']:.2f}, greedy {metrics.get('eval', {}).get('greedy', {}).get('success')}",
-                    file=sys.stderr,
-                )
-
-            trainer.run(on_update=count, should_stop=lambda: time.process_time() > CPU_SECONDS - RESERVED)
-            rows = trainer.folder.read_metrics()
-            scores = rows[-1].get("eval") if trainer.done else None
-            scores = scores or trainer.evaluate(both=True)
-            reached = [row["time"]["cpu_seconds"] for row in rows if _success(row.get("eval"), "greedy") >= AIM]
-            return {
-                "updates": trainer.update,
-                "episodes": trainer.episodes,
-                "sampled_tokens": tokens,
-                "cpu_seconds": round(time.process_time(), 1),
-                "seconds_to_aim": reached[0] if reached else None,
-                "untrained": _success(trainer.untrained, "greedy"),
-                "greedy": _success(scores, "greedy"),
-                "sampled": _success(scores, "sampled"),
-            }
-
-
-def _success(scores: dict[str, Any] | None, mode: str) -> float:
-    return float(((scores or {}).get(mode) or {}).get("success") or 0.0)
+    settings = {"advantage": advantage, "seed": seed, **COMMON, **SETTINGS[advantage]}
+    return train_within(CPU_SECONDS - RESERVED, f"{advantage} seed {seed}", result, **settings)
 
 
 def page(rows: list[dict[str, Any]]) -> list[str]:

@@ -6,10 +6,15 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gem.rl.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -76,6 +81,38 @@ class TrainingRuns:
         lines.with_suffix(".md").write_text("\n".join([head, "", *self.page(self.read(lines))]) + "\n")
 
 
+def train_within(
+    seconds: float, name: str, result: Callable[[Trainer], dict[str, Any]], **settings: Any
+) -> dict[str, Any]:
+    """Train in this process until the run is done, or the process has used that many CPU seconds.
+
+    Args:
+        name: of the run, for the line on standard error after each update.
+        result: returns the result of the finished run; ``trainer.folder.read_metrics()`` has its metrics.
+        settings: fields of TrainConfig.
+
+    Returns:
+        The result, with the numbers of updates and episodes and, last, the CPU seconds of the process.
+    """
+    from gem.rl.config import TrainConfig
+    from gem.rl.trainer import Trainer
+
+    def show(metrics: dict[str, Any]) -> None:
+        greedy = metrics.get("eval", {}).get("greedy", {}).get("success")
+        line = f"{name}: update {metrics['update']}, {time.process_time():.0f} s, success {metrics['success']:.2f}"
+        print(f"{line}, greedy {greedy}", file=sys.stderr)
+
+    with tempfile.TemporaryDirectory() as out, Trainer.start(TrainConfig(out=out, **settings)) as trainer:
+        trainer.run(on_update=show, should_stop=lambda: time.process_time() > seconds)
+        found = {"updates": trainer.update, "episodes": trainer.episodes, **result(trainer)}
+        return {**found, "cpu_seconds": round(time.process_time(), 1)}
+
+
+def success(scores: Mapping[str, Any] | None, mode: str) -> float:
+    """Return the success rate of an evaluation in a mode, 0 if it was not played."""
+    return float(((scores or {}).get(mode) or {}).get("success") or 0.0)
+
+
 def flags(settings: Mapping[str, Any]) -> str:
     """Return settings as flags of `gem train`."""
     return " ".join(_flag(name, value) for name, value in settings.items())
@@ -88,7 +125,7 @@ def _flag(name: str, value: Any) -> str:
     if isinstance(value, dict):
         pairs = (f"{key}={json.dumps(v) if isinstance(v, dict) else v}" for key, v in value.items())
         return " ".join([flag, *(f"'{pair}'" if " " in pair or '"' in pair else pair for pair in pairs)])
-    return f"{flag} {value}"
+    return f"{flag} {' '.join(value) if isinstance(value, list) else value}"
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
