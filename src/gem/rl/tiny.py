@@ -73,7 +73,10 @@ def collect_oracle_actions(env_id: str, seed: int, env_kwargs: Mapping[str, Any]
 
 
 def build_tokenizer(texts: list[str], vocabulary: int = 512) -> Any:
-    """Train a byte-level BPE tokenizer that merges whole phrases and keeps every digit a separate token.
+    """Train a byte-level BPE tokenizer that merges whole phrases, and digits at most in pairs.
+
+    Numbers below 100 that are frequent are one token each. If 1 and 10 shared the token of their 1, a policy that
+    learns that 1 is a bad guess could stop guessing 10, before it learns when 10 is right.
 
     Args:
         texts: training texts. Any other text can be encoded too, in more tokens.
@@ -86,8 +89,8 @@ def build_tokenizer(texts: list[str], vocabulary: int = 512) -> Any:
     transformers = require("transformers", extra="train")
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    digits_apart = tokenizers.pre_tokenizers.Digits(individual_digits=True)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([digits_apart, byte_level])
+    pairs = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"\d{1,2}"), behavior="isolated")
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([pairs, byte_level])
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=vocabulary,

@@ -1,6 +1,6 @@
 r"""RushHour: move cars out of the way until the red car can leave a crowded parking lot of 6 × 6.
 
-Action       text containing ``\boxed{B up 2}``: a car, a direction and a number of cells, 1 if there is none; the last
+Action       text containing ``\boxed{B up 2}``: a car, a direction and a number of cells (1 if left out); the last
              such box counts.
 Observation  the rules card on reset, then one line per turn; both with the map: ``.`` free, letters cars, X red.
 Reward       1.0 when the red car is at the right edge; -0.1 for an unreadable turn, which ends the game; else 0.0.
