@@ -41,7 +41,7 @@ def test_settings_are_read(monkeypatch):
     container = task.container
     assert (container.cpus, container.memory_mb, container.workdir) == (1.0, 512, "/srv")
     assert container.environment == {"GREETING": "good day"} and container.healthcheck.interval_s == 0.5
-    assert task.notes == ("storage_mb is not enforced",)
+    assert task.notes == ("environment.storage_mb is not enforced",)
     monkeypatch.setenv("GEM_TEST_GREETING", "hi")
     assert read_harbor_task(TASKS / "settings").container.environment == {"GREETING": "hi"}
 

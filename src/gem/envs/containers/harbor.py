@@ -14,6 +14,7 @@ Actions, observations and ends are those of gem.envs.containers.container_env.
 from __future__ import annotations
 
 import contextlib
+import logging
 import posixpath
 import tempfile
 import time
@@ -32,6 +33,7 @@ from gem.sandbox.machine import FOLDER, LINK, FileEntry
 
 __all__ = ["HarborEnv", "Oracle"]
 
+_log = logging.getLogger(__name__)
 _VERIFY = "exec >/logs/verifier/test-stdout.txt 2>&1; exec /tests/test.sh"
 
 
@@ -43,6 +45,8 @@ class HarborEnv(ContainerEnv[HarborTask]):
 
     def read(self, folder: Path) -> HarborTask:
         task = read_harbor_task(folder)
+        for note in task.notes:
+            _log.info("%s: %s", folder, note)
         modes = {task.agent_network, task.verifier_network}
         if self.network and "allowlist" in modes:
             raise BadValue(f"{folder / 'task.toml'}: network_mode 'allowlist' is not supported; use network=False")

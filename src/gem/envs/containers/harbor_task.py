@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,6 @@ def read_harbor_task(folder: Path) -> HarborTask:
     container = _container(top.table("environment"), folder / "environment")
     separate, bundled = _separate(verifier, folder, container)
     network = container.network
-    notes = [] if top.table("environment").get("storage_mb", int, None) is None else ["storage_mb is not enforced"]
     return HarborTask(
         folder=folder,
         name=about.get("name", str, folder.name),
@@ -136,7 +135,7 @@ def read_harbor_task(folder: Path) -> HarborTask:
         collect=tuple(_collect(entry) for entry in verifier.tables("collect")),
         solution_environment=solution.variables("env"),
         artifacts=_artifacts(top),
-        notes=tuple(notes),
+        notes=tuple(_without_effect(top)),
     )
 
 
@@ -317,6 +316,24 @@ def _artifacts(top: _Table) -> tuple[str, ...]:
             raise BadValue(f"{table.at('source')} must name a file or folder without '..', got {source!r}")
         found.append(source)
     return tuple(dict.fromkeys([*found, ARTIFACTS]))
+
+
+def _without_effect(top: _Table) -> Iterator[str]:
+    """Yield what a task asks for and does not get here. Raises BadValue for values of a wrong type."""
+    verifier = top.table("verifier")
+    for table in (top.table("environment"), top.table("agent"), verifier, verifier.table("environment")):
+        hosts = table.get("allowed_hosts", list, [])
+        if wrong := [host for host in hosts if not isinstance(host, str)]:
+            raise BadValue(f"{table.at('allowed_hosts')} must be a list of names, got {wrong[0]!r}")
+        if hosts:
+            yield f"{table.name}.allowed_hosts has no effect, as an allowlist is no network here"
+        for key, kind in (("storage_mb", int), ("storage", str)):
+            if table.get(key, kind, None) is not None:
+                yield f"{table.name}.{key} is not enforced"
+    given = top.data.get("artifacts", [])
+    for entry in given if isinstance(given, list) else [given]:
+        if isinstance(entry, dict) and entry.get("destination") is not None:
+            yield f"artifacts.destination has no effect: {entry['destination']!r}"
 
 
 def _text(table: _Table, key: str) -> str:
