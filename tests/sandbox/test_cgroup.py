@@ -267,6 +267,25 @@ print(groups.name)
 
 
 @needs_groups
+def test_frozen_processes_of_a_server_that_was_killed_are_killed_by_the_next():
+    program = """
+import subprocess
+from gem.sandbox.zygote import cgroup
+groups = cgroup.open_groups()
+group = groups.take(memory_bytes=64 << 20, tasks=9)
+process = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+group.add(process.pid)
+group.freeze()
+process.kill()  # has no effect with version 1
+print(groups.name, process.pid)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    name, pid = done.stdout.split()
+    until(lambda: cgroup.open_groups().remove() or not existing({name}))
+    until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+@needs_groups
 def test_cgroups_can_be_turned_off(monkeypatch):
     monkeypatch.setenv(cgroup.SETTING, "0")
     assert cgroup.available() == frozenset()

@@ -180,7 +180,8 @@ class Groups:
 
     def _open_parents(self, parents: Mapping[str, str], pid: int) -> None:
         opened: dict[str, int] = {}
-        for controller, folder in parents.items():
+        # The freezer first: with version 1, what a killed server has left frozen stays in all of its groups.
+        for controller, folder in sorted(parents.items(), key=lambda item: item[0] != "freezer"):
             try:
                 if folder not in opened:
                     opened[folder] = self._opened(folder, pid)
@@ -462,11 +463,34 @@ def _groups_of(name: str, parent: int) -> Iterator[str]:
 
 
 def _remove(name: str, parent: int) -> None:
-    """Remove the groups of a server. Killed processes get EMPTY_S seconds to leave them."""
+    """Kill what is left in the groups of a server, and remove them. Processes get EMPTY_S seconds to leave them.
+
+    The locked group is kept if another one cannot be removed, so that the next server tries again.
+    """
     until = time.monotonic() + EMPTY_S
-    for entry in sorted(_groups_of(name, parent), reverse=True):  # the locked one last
-        while not _removed(entry, parent) and time.monotonic() < until:
+    entries = sorted(_groups_of(name, parent), reverse=True)  # the locked one last
+    for entry in entries:
+        _kill(entry, parent)
+    left = False
+    for entry in entries:
+        if entry == name and left:
+            return
+        while not _removed(entry, parent):
+            if time.monotonic() > until:
+                left = True
+                break
             time.sleep(0.005)
+
+
+def _kill(name: str, parent: int) -> None:
+    """Kill the processes of a group that this process can see, and thaw them, so that they end."""
+    with contextlib.suppress(OSError):
+        for pid in map(int, _read(os.open(f"{name}/{PROCESSES}", os.O_RDONLY | os.O_CLOEXEC, dir_fd=parent)).split()):
+            if pid > 0:  # 0: in another pid namespace
+                os.kill(pid, signal.SIGKILL)
+    for file, (thawed, _) in FROZEN.items():
+        with contextlib.suppress(OSError):
+            _write(f"{name}/{file}", thawed, parent)
 
 
 def _removed(name: str, parent: int) -> bool:
