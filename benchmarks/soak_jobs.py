@@ -1,4 +1,4 @@
-"""The jobs of soak_sandbox.py: each runs something in a sandbox and checks the result."""
+"""The jobs of soak_sandbox.py: each runs something in a sandbox, or in a machine, and checks the result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gem.graders.code import CodeGrader
 from gem.graders.code_tests import read_tests
-from gem.sandbox import Limits, Sandbox, Status
+from gem.sandbox import Limits, Machine, Sandbox, Status
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "sandbox"))
 
@@ -139,4 +139,59 @@ HARMLESS: dict[Job, float] = {  # job → weight
     long_output: 2,
     too_large: 1,
     too_long: 0.5,
+}
+
+
+# Jobs of machines. Processes that they leave are killed by the machine, at the latest when it is closed.
+
+MACHINE_LIMITS = Limits(wall_s=20.0, cpu_s=5.0, processes=32, disk_bytes=16 << 20, memory_bytes=256 << 20)
+MachineJob = Callable[[Machine, random.Random], str]
+
+
+def shell_state(machine: Machine, rng: random.Random) -> str:
+    number = rng.randrange(10**6)
+    machine.exec(f"export x={number}; mkdir -p /tmp/a; cd /tmp/a; echo $x > file")
+    result = machine.exec("echo $x; cat file; pwd")
+    return wrong(result, result.ok and result.stdout == f"{number}\n{number}\n/tmp/a\n")
+
+
+def files(machine: Machine, rng: random.Random) -> str:
+    content = rng.randbytes(rng.randrange(1 << 16))
+    machine.write({"/tmp/data": content})
+    return "" if machine.read("/tmp/data") == content else "another content was read than written"
+
+
+def background(machine: Machine, rng: random.Random) -> str:
+    result = machine.exec("sleep 1000 & (setsid sleep 1000 &); trap '' TERM; echo started")
+    return wrong(result, result.ok and result.stdout == "started\n")
+
+
+def killed_shell(machine: Machine, rng: random.Random) -> str:
+    result = machine.exec(rng.choice(["kill -9 $$", "kill -9 -1; kill -9 $$"]))
+    return wrong(result, result.state_lost)
+
+
+def endless(machine: Machine, rng: random.Random) -> str:
+    result = machine.exec("sleep 1000 & while :; do :; done", wall_s=0.2)
+    return wrong(result, result.status is Status.TIMEOUT)
+
+
+def bomb(machine: Machine, rng: random.Random) -> str:
+    machine.exec("f() { f | f & }; f 2>/dev/null; sleep 0.2", wall_s=1.0)
+    return ""
+
+
+def full_disk(machine: Machine, rng: random.Random) -> str:
+    machine.exec("head -c 30M /dev/zero > /tmp/big; rm -f /tmp/big", wall_s=5.0)
+    return ""
+
+
+MACHINE_JOBS: dict[MachineJob, float] = {  # job → weight
+    shell_state: 30,
+    files: 20,
+    background: 10,
+    killed_shell: 5,
+    endless: 3,
+    full_disk: 2,
+    bomb: 1,
 }
