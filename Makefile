@@ -10,7 +10,7 @@ pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
 # Exported, so that the package's build environment is pinned as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test test-viewer test-exchange test-terminal test-containers test-tau fuzz attack attack-all check format docs clean
+.PHONY: help demo test test-viewer test-exchange test-terminal test-containers test-container-hacks test-tau fuzz attack attack-all check format docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -38,7 +38,10 @@ test-terminal: $(VENV)/.dev  ## every reward hack, 100 seeds per template, all w
 	$(bin)/pytest -n 2 -m exhaustive tests/envs/terminal tests/envs/swe
 
 test-containers: $(VENV)/.dev  ## play task folders in containers of podman; scripts/make-test-image makes the image
-	$(bin)/pytest -rs -m containers tests/envs/containers tests/sandbox/test_container_machine.py
+	$(bin)/pytest -rs -m containers tests/envs/containers tests/envs/swe tests/sandbox/test_container_machine.py
+
+test-container-hacks: $(VENV)/.dev  ## every reward hack in containers of podman; takes up to an hour
+	$(bin)/pytest -rs -m 'containers and (exhaustive or not exhaustive)' tests/envs/containers/test_hacks_in_containers.py
 
 test-tau:  ## compare with the evaluators of TAU-bench and tau2-bench; needs Python 3.12 and both checkouts in $$GEM_DATA
 	@test -d "$(GEM_DATA)/tau-bench" -a -d "$(GEM_DATA)/tau2-bench" || { echo "test-tau needs checkouts of tau-bench and tau2-bench in \$$GEM_DATA"; exit 2; }

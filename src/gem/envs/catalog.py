@@ -675,7 +675,7 @@ PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
                 oracle="gem.envs.swe.row_env:Oracle",
                 oracle_sees="state",
                 baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], BASELINE),
-                description=f"Issues of repositories, from rows in the format of {name}. Needs level ns and git.",
+                description=f"Issues of repositories, from rows as of {name}. Needs git at level ns, or images.",
             ),
         )
         for family, name in (("swebench", "SWE-bench"), ("swegym", "SWE-Gym"))

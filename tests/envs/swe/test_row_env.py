@@ -54,10 +54,13 @@ def diff(folder, path, old, new):
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A git repository with a fault at its first commit, and a later commit."""
+    """A git repository with a fault at its first commit; row adds a later commit."""
     if shutil.which("git") is None:
         pytest.skip("needs git")
-    folder = tmp_path / "checkout"
+    return make_checkout(tmp_path / "checkout")
+
+
+def make_checkout(folder):
     write(folder, FILES)
     git(folder, "init", "-q")
     git(folder, "add", "-A")
@@ -67,6 +70,10 @@ def checkout(tmp_path):
 
 @pytest.fixture
 def row(checkout):
+    return make_row(checkout)
+
+
+def make_row(checkout):
     base = git(checkout, "rev-parse", "HEAD").strip()
     patch = diff(checkout, "prices/__init__.py", WRONG, RIGHT)
     before = (checkout / "tests/test_prices.py").read_text()

@@ -7,7 +7,8 @@ Ends         terminated on <finish>; truncated after ``max_turns`` replies, wher
 Verifier     the changes of the agent and test_patch are applied to the repository in a fresh machine, where the tests
              run. See gem.envs.swe.row_verify.
 
-The repository is in /testbed, at base_commit, as a git repository with this one commit. It comes from a local checkout.
+The repository is in /testbed, at base_commit, as a git repository with this one commit. It comes from a local checkout,
+or from the image of a container.
 Actions and limits are those of gem.envs.terminal.terminal_env; order of rows as in gem.envs.dataset_env.
 """
 
@@ -21,14 +22,19 @@ from typing import Any, ClassVar
 
 from gem.core import Info
 from gem.datasets import Rows, load_rows
+from gem.envs.containers.images import image_map_of
+from gem.envs.swe import row_images
 from gem.envs.swe.checkouts import files_at, find_checkout
 from gem.envs.swe.outcomes import run_of
-from gem.envs.swe.row_verify import FOLDER, SETUP, verify_row
+from gem.envs.swe.row_images import RowImages, setup_of
+from gem.envs.swe.row_verify import ACTIVATE, FOLDER, SETUP, verify_row
 from gem.envs.swe.rows import SweRow, read_row
 from gem.envs.terminal.task import TerminalTask
 from gem.envs.terminal.terminal_env import Oracle, State, TerminalEnv
 from gem.errors import BadValue, did_you_mean
-from gem.sandbox import Limits
+from gem.sandbox import Limits, Machine
+from gem.sandbox.container_engine import find_engine
+from gem.sandbox.machine import MachineFiles
 from gem.seeding import permuted
 
 __all__ = ["Oracle", "SweRowsEnv"]
@@ -47,16 +53,21 @@ class SweRowsEnv(TerminalEnv):
         dataset: rows to use instead.
         repositories: folders with checkouts, by repository; those in $GEM_DATA/repositories are used for the others. In
             a git repository, base_commit is read; another folder is used as it is.
+        image: play in containers of podman or docker with these images, instead of checkouts; see RowImages.
+        image_map: local names of images, by name or pattern. None means the variable GEM_IMAGE_MAP.
+        engine: "podman", "docker", or "auto" for the one that is installed.
         hints: whether the agent is also shown hints_text.
         shuffle: as in DatasetEnv.
-        test_timeout: CPU seconds for the tests; they may take four times as many by the clock.
+        test_timeout: CPU seconds for the tests; they may take four times as many by the clock, which is the only limit
+            in a container.
         max_turns, timeout, max_failures, limits: as in TerminalEnv.
 
     Raises:
         BadValue: a value out of range, or a dataset that cannot be read. reset() raises it for a malformed row, with
             the column, for a repository without a checkout, and for a row whose tests nothing says how to run.
         MissingDependency: reset() needs the package swebench to find out how the tests of a row are run.
-        SandboxError: this machine cannot isolate a shell, or lacks git.
+        SandboxError: this machine cannot isolate a shell, or lacks git. With ``image``: no engine is installed; reset()
+            raises it if an image is missing.
     """
 
     folder: ClassVar = FOLDER
@@ -68,6 +79,9 @@ class SweRowsEnv(TerminalEnv):
         dataset: Any = None,
         *,
         repositories: Mapping[str, Any] | None = None,
+        image: str | None = None,
+        image_map: Mapping[str, str] | None = None,
+        engine: str = "auto",
         hints: bool = False,
         shuffle: bool = True,
         test_timeout: float = 600.0,
@@ -80,7 +94,13 @@ class SweRowsEnv(TerminalEnv):
             raise BadValue(f"test_timeout must be above 0, got {test_timeout}")
         if not dataset_name and dataset is None:
             raise BadValue("pass dataset_name or dataset")
-        self._prepare("a row of SWE-bench", PROGRAMS, max_turns, timeout, max_failures, limits)
+        self.images = None if image is None else RowImages(image, image_map_of(image_map), engine)
+        if self.images is not None:
+            find_engine(engine)
+            self.state_fields = ("image",)
+            limits = limits or replace(row_images.LIMITS, wall_s=timeout)
+        programs = PROGRAMS if self.images is None else None
+        self._prepare("a row of SWE-bench", programs, max_turns, timeout, max_failures, limits)
         name, _, only = dataset_name.partition("#")
         self.repositories, self.hints, self.shuffle = repositories, hints, shuffle
         limits = replace(self.limits, wall_s=4 * test_timeout, cpu_s=test_timeout, output_bytes=TEST_OUTPUT_BYTES)
@@ -94,6 +114,8 @@ class SweRowsEnv(TerminalEnv):
         self.state = State(self._next() if idx is None else idx)
         row = self.row()
         run_of(row)  # what cannot be verified is not played
+        if self.images is not None:
+            self.images.image_of(row)
         return self.rules(), {"idx": self.state.number, "instance_id": row.instance_id, "repo": row.repo}
 
     def ask_only(self, numbers: Sequence[int], *, shuffle: bool = True) -> None:
@@ -123,7 +145,10 @@ class SweRowsEnv(TerminalEnv):
 
     def task(self) -> TerminalTask:
         row = self.row()
-        files = files_at(find_checkout(row.repo, self.repositories), row.base_commit, FOLDER)
+        if self.images is None:
+            files = files_at(find_checkout(row.repo, self.repositories), row.base_commit, FOLDER)
+        else:
+            files = ()
         hints = f"\n\nHints:\n\n{row.hints_text.strip()}" if self.hints and row.hints_text.strip() else ""
         return TerminalTask(
             instruction=f"The folder {FOLDER} is a checkout of {row.repo}. Change it so that this issue is solved:\n\n"
@@ -131,10 +156,25 @@ class SweRowsEnv(TerminalEnv):
             "the settings of test runners have no effect.",
             files={entry.path: entry for entry in files},
             expected={},
-            setup=SETUP,
+            setup=SETUP if self.images is None else setup_of(row),
             solution=(f"cd {FOLDER} && printf %s {shlex.quote(row.patch)} | git apply",),
             near_misses=(),
         )
+
+    def machine(self) -> Machine:
+        fresh = self._live is None and self._saved is None
+        machine = super().machine()
+        if fresh and self.images is not None:
+            machine.exec(ACTIVATE)
+        return machine
+
+    def _start(self, files: MachineFiles, limits: Limits | None = None) -> Machine:
+        if self.images is None:
+            return super()._start(files, limits)
+        return self.images.start(self.images.image_of(self.row()), files, limits or self.limits)
+
+    def _restored(self, saved: Mapping[str, Any]) -> Machine:
+        return super()._restored(saved) if self.images is None else self.images.restored(saved, self.limits)
 
     def _verdict(self) -> str:
         start_tests = partial(self._start, limits=self.test_limits)

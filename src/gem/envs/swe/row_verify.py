@@ -1,9 +1,9 @@
 """Verification of a row of SWE-bench or SWE-Gym.
 
-1. Every process of the agent is killed, and its changes are read as a diff against the first files. Changes of the
-   files that test_patch changes do not count, nor those of files that steer test runners, unless the reference changes
-   them, nor new modules in place of test runners.
-2. In a fresh machine with the repository, the diff and then test_patch are applied, and the tests run.
+1. Every process of the agent is killed, and its changes are read as a diff against the first files.
+2. In a fresh machine with the repository, the diff and then test_patch are applied, and the tests run. Changes of the
+   files that test_patch changes are not applied, nor those of files that steer test runners, unless the reference
+   changes them, nor new modules in place of test runners.
 3. The host reads the output: every test of FAIL_TO_PASS and PASS_TO_PASS must have passed, and none of them failed.
 
 The tests import the code of the agent, as in SWE-bench, so code that finds out how it is tested can print forged
@@ -15,6 +15,7 @@ changes or the sandbox are the cause.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 
@@ -35,15 +36,14 @@ STEERING = (
 RUNNERS = ("pytest", "_pytest", "pluggy", "unittest")  # modules that would be imported in place of the installed ones
 _GIT = "git -c core.fsmonitor=false -c core.hooksPath=/dev/null -c core.quotePath=true -c safe.directory=*"
 _INDEX, _DIFF, _TEST_DIFF = "/tmp/gem.index", "/tmp/gem.diff", "/tmp/gem-tests.diff"
-_ACTIVATE = "[ ! -f /opt/miniconda3/bin/activate ] || . /opt/miniconda3/bin/activate testbed"
-SETUP = f"""\
-cd {FOLDER}
-git init -q -b main
+_RENAMES = re.compile(rb"^(rename|copy) (from|to) ", re.MULTILINE)
+ACTIVATE = "[ ! -f /opt/miniconda3/bin/activate ] || . /opt/miniconda3/bin/activate testbed"
+TO_REPOSITORY = """\
 git config user.name user
 git config user.email user@localhost
-git add -A -f
 git commit -q --allow-empty -m base
 git tag gem-base"""
+SETUP = f"cd {FOLDER}\ngit init -q -b main\ngit add -A -f\n{TO_REPOSITORY}"
 
 
 def verify_row(row: SweRow, task: TerminalTask, machine: Machine, start: Start, start_tests: Start) -> str:
@@ -62,7 +62,7 @@ def verify_row(row: SweRow, task: TerminalTask, machine: Machine, start: Start, 
     command, parse = run_of(row)
     try:
         machine.stop()
-        diff = _agent_diff(row, task, machine)
+        diff = _agent_diff(machine)
     except (VerifierError, OSError) as e:
         return f"the changes cannot be read: {e}"
     except SandboxError:
@@ -80,32 +80,40 @@ def verify_row(row: SweRow, task: TerminalTask, machine: Machine, start: Start, 
     return f"{trouble}, twice, and the control check works"
 
 
-def _agent_diff(row: SweRow, task: TerminalTask, machine: Machine) -> bytes:
+def _agent_diff(machine: Machine) -> bytes:
     """Return the changes of the agent. An index of its own keeps what the agent has staged or locked out of it."""
-    gold = set(changed_paths(row.patch))
-    excluded = [f":(exclude,top,literal){path}" for path in changed_paths(row.test_patch)]
-    excluded += [f":(exclude,top,glob)**/{name}" for name in STEERING]
-    present = {path.removeprefix(f"{FOLDER}/").partition("/")[0] for path in (*task.files, *gold)}
-    planted = {name for runner in RUNNERS for name in (runner, f"{runner}.py")} - present
-    excluded += [f":(exclude,top,literal){name}" for name in sorted(planted)]
-    allowed = [path for path in gold if _steers(path) and path not in changed_paths(row.test_patch)]
     settings = "--cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames"
-    parts = [f"{_GIT} diff {settings} gem-base -- . {shlex.join(excluded)}"]
-    if allowed:
-        parts.append(f"{_GIT} diff {settings} gem-base -- {shlex.join(f':(top,literal){path}' for path in allowed)}")
     script = (
         f"cd {FOLDER} && export GIT_INDEX_FILE={_INDEX} && rm -rf {_INDEX} {_DIFF} && {_GIT} read-tree gem-base && "
-        f"{_GIT} add -A && {{ {' && '.join(parts)}; }} > {_DIFF}"
+        f"{_GIT} add -A && {_GIT} diff {settings} gem-base > {_DIFF}"
     )
     result = machine.run(["/bin/sh", "-c", script])
     if not result.ok:
         raise VerifierError(f"git in {FOLDER} ends with {result.status.value}, status {result.exit_code}")
-    return machine.read(_DIFF)
+    diff = machine.read(_DIFF)
+    if _RENAMES.search(diff):  # a git that the agent has replaced; what is not applied goes by one path of a change
+        raise VerifierError("the diff has renames")
+    return diff
 
 
-def _steers(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name in STEERING or name.endswith(".pth")
+def _choice(row: SweRow, machine: Machine) -> str:
+    """Return the options of git apply that leave out changes that do not count. The first pattern of a path decides."""
+    tests, gold = set(changed_paths(row.test_patch)), set(changed_paths(row.patch))
+    listed = machine.run(["/bin/sh", "-c", f"cd {FOLDER} && {_GIT} ls-tree --name-only gem-base"])
+    if not listed.ok:
+        raise VerifierError(f"git in a fresh {FOLDER} ends with {listed.status.value}, status {listed.exit_code}")
+    present = {*listed.stdout.splitlines(), *(path.partition("/")[0] for path in gold)}
+    planted = {name for runner in RUNNERS for name in (runner, f"{runner}.py")} - present
+    options = [f"--exclude={_literal(path)}" for path in sorted(tests)]
+    options += [f"--include={_literal(path)}" for path in sorted(gold)]
+    options += [f"--exclude={place}{name}" for name in STEERING for place in ("", "*/")]
+    options += [f"--exclude={name}{rest}" for name in sorted(planted) for rest in ("", "/*")]
+    return shlex.join([*options, "--include=*"])
+
+
+def _literal(path: str) -> str:
+    """Return a pattern of git that matches this path only."""
+    return re.sub(r"([\\*?\[])", r"\\\1", path)
 
 
 def _tests_fault(
@@ -118,14 +126,14 @@ def _tests_fault(
 ) -> str:
     """Run the tests in a fresh machine. Returns what is wrong, or "". Raises VerifierError if there is no result."""
     with start_task(task, start) as machine:
-        if not _apply(machine, diff, _DIFF):
+        if not _apply(machine, diff, _DIFF, _choice(row, machine)):
             return "the changes do not fit the repository without the changes of tests"
         if not _apply(machine, row.test_patch.encode(), _TEST_DIFF):
             with start_task(task, start) as unchanged:
                 if _apply(unchanged, row.test_patch.encode(), _TEST_DIFF):
                     return "the tests do not fit the changes"
             raise BadValue(f"the test_patch of {row.instance_id} does not fit {row.repo} at {row.base_commit}")
-        result = machine.run(["/bin/bash", "-c", f"{_ACTIVATE}\ncd {FOLDER}\n{{ {command}\n}} 2>&1"])
+        result = machine.run(["/bin/bash", "-c", f"{ACTIVATE}\ncd {FOLDER}\n{{ {command}\n}} 2>&1"])
     if result.status not in (Status.OK, Status.ERROR):
         raise VerifierError(f"the tests: {result.status.value} limit exceeded")
     outcomes = parse(result.stdout)
@@ -137,9 +145,9 @@ def _tests_fault(
     return ""
 
 
-def _apply(machine: Machine, diff: bytes, path: str) -> bool:
+def _apply(machine: Machine, diff: bytes, path: str, options: str = "") -> bool:
     """Apply a diff to the repository, and return whether it fits."""
     if not diff.strip():
         return True
     machine.write({path: diff})
-    return machine.run(["/bin/sh", "-c", f"cd {FOLDER} && {_GIT} apply --whitespace=nowarn {path}"]).ok
+    return machine.run(["/bin/sh", "-c", f"cd {FOLDER} && {_GIT} apply --whitespace=nowarn {options} {path}"]).ok

@@ -79,6 +79,7 @@ class TerminalEnv(Env):
     kind: ClassVar[str] = "terminal"  # first part of the id
     folder: ClassVar[str] = HOME  # in which commands start
     families: ClassVar[Mapping[str, str]] = FAMILIES
+    state_fields: tuple[str, ...] = ("hash", "place")  # of a machine
     screen: TerminalScreen | None = None  # with the option keys
     state: State
 
@@ -109,13 +110,17 @@ class TerminalEnv(Env):
     def _prepare(
         self,
         what: str,
-        programs: Iterable[str],
+        programs: Iterable[str] | None,
         max_turns: int,
         timeout: float,
         max_failures: int | None,
         limits: Limits | None,
     ) -> None:
-        """Set the limits, and check that machines can be started and have the programs that tasks need."""
+        """Set the limits, and check that machines can be started and have the programs that tasks need.
+
+        Args:
+            programs: None if the machines are not those of the local sandbox.
+        """
         if max_turns < 1:
             raise BadValue(f"max_turns must be at least 1, got {max_turns}")
         if not 0 < timeout <= MAX_TIMEOUT_S:
@@ -124,8 +129,9 @@ class TerminalEnv(Env):
         self.limits = limits or Limits(wall_s=timeout, cpu_s=timeout, output_bytes=8_000)
         self._live: Machine | None = None
         self._saved: Mapping[str, Any] | None = None
-        require_machines(_sandbox().level)
-        require_programs(what, programs)
+        if programs is not None:
+            require_machines(_sandbox().level)
+            require_programs(what, programs)
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
         self._begin(seed)
@@ -203,6 +209,9 @@ class TerminalEnv(Env):
     def _start(self, files: MachineFiles, limits: Limits | None = None) -> Machine:
         return _sandbox().machine(files=files, folder=self.folder, limits=limits or self.limits)
 
+    def _restored(self, saved: Mapping[str, Any]) -> Machine:
+        return _sandbox().machine(limits=self.limits, state=saved)
+
     def rules(self) -> str:
         return (
             f"{self.task().instruction}\n\n"
@@ -246,7 +255,7 @@ class TerminalEnv(Env):
             if self._saved is None:
                 self._live = start_task(self.task(), self._start)
             else:
-                self._live = _sandbox().machine(limits=self.limits, state=self._saved)
+                self._live = self._restored(self._saved)
         return self._live
 
     def get_state(self) -> dict[str, Any]:
@@ -257,7 +266,7 @@ class TerminalEnv(Env):
         fields = dict(state) if isinstance(state, Mapping) else {}
         saved = fields.pop("machine", None)
         if saved is not None and (
-            not isinstance(saved, Mapping) or {"hash", "place", "folder", "exports"} - set(saved)
+            not isinstance(saved, Mapping) or {*self.state_fields, "folder", "exports"} - set(saved)
         ):
             raise BadValue("invalid state for TerminalEnv: 'machine' is not a state of a machine")
         super().set_state(fields)
