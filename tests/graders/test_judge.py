@@ -13,8 +13,9 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
+from gem._internal.untrusted import escaped
 from gem.errors import BadValue, EndpointError, GraderError
-from gem.graders.judge import Judge, escaped
+from gem.graders.judge import Judge
 from gem.policies.endpoint import Endpoint
 from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
 

@@ -11,9 +11,10 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
+from gem._internal.untrusted import escaped
 from gem.cli import main
 from gem.errors import BadValue, EndpointError
-from gem.graders.judge import Judge, escaped
+from gem.graders.judge import Judge
 from gem.policies.endpoint import Endpoint
 from gem.testing.check_judge import check_judge, judge_pairs, rate
 from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest

@@ -5,13 +5,20 @@ An outage, a refusal or an empty reply of the model raises EndpointError, so the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gem._internal.untrusted import escaped
 from gem.errors import BadValue, EndpointError
 from gem.policies.completion import Completion
 from gem.policies.endpoint import Endpoint
 
+Event = dict[str, Any]  # {"by", "say"}, or {"by", "call", "arguments", "result", "error"}; by is "agent" or "customer"
+CustomerCall = Callable[
+    [str, dict[str, Any]], tuple[str, bool]
+]  # of a name with arguments: the result, and if it failed
+MAX_CALLS = 50  # of the customer's own tools, before it says something
 _CLIENT = ("base_url", "model", "api_key_env", "timeout", "concurrency", "retries", "backoff")
 _OPENING = "Hi! How can I help you today?"  # with what the agent's side opens the conversation, so the model begins
 
@@ -60,6 +67,70 @@ class ModelCustomer:
             raise EndpointError(f"{self.endpoint!r} returned an empty message of the customer")
         return reply
 
+    def turn(
+        self,
+        prompt: str,
+        events: Sequence[Event],
+        tools: Sequence[Mapping[str, Any]] = (),
+        call: CustomerCall | None = None,
+    ) -> list[Event]:
+        """Let the customer call its tools until it says something. Return these events; the last is what it says.
+
+        Args:
+            prompt, tools: see reply().
+            events: the conversation so far.
+            call: executes a call of the customer; returns the result, and whether it is an error. None without tools.
+
+        Raises:
+            EndpointError: see reply(); or the customer makes a malformed call, or over 50 calls.
+        """
+        new: list[Event] = []
+        while len(new) < MAX_CALLS:
+            reply = self.reply(prompt, seen_by_customer([*events, *new]), tools)
+            if not reply.tool_calls:
+                return [*new, {"by": "customer", "say": reply.text.strip()}]
+            for name, arguments in map(_native, reply.tool_calls):
+                if call is None:
+                    raise EndpointError(f"{self.endpoint!r} called {name!r}, but the customer has no tools")
+                result, error = call(name, arguments)
+                called = {"call": name, "arguments": arguments, "result": result, "error": error}
+                new.append({"by": "customer", **called})
+        raise EndpointError(f"the customer called {MAX_CALLS} functions without saying anything")
+
     def close(self) -> None:
         """Close the connections."""
         self.endpoint.close()
+
+
+def seen_by_customer(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """Return a conversation as the messages of a model that plays the customer: it sees no call of the agent.
+
+    Control tokens of chat templates in the agent's messages are changed.
+    """
+    messages: list[dict[str, Any]] = []
+    for number, event in enumerate(events):
+        if "say" in event:
+            by_agent = event["by"] == "agent"
+            text = escaped(event["say"]) if by_agent else event["say"]
+            messages.append({"role": "user" if by_agent else "assistant", "content": text})
+        elif event["by"] == "customer":
+            messages += _call_messages(f"call_{number}", event)
+    return messages
+
+
+def _call_messages(call_id: str, event: Event) -> list[dict[str, Any]]:
+    function = {"name": event["call"], "arguments": json.dumps(event["arguments"])}
+    call = {"id": call_id, "type": "function", "function": function}
+    result = {"role": "tool", "tool_call_id": call_id, "content": event["result"]}
+    return [{"role": "assistant", "content": None, "tool_calls": [call]}, result]
+
+
+def _native(call: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name and the arguments of a native call of the customer's model."""
+    try:
+        arguments = json.loads(call["function"]["arguments"] or "{}")
+        if not isinstance(arguments, dict):
+            raise TypeError
+        return str(call["function"]["name"]), arguments
+    except (KeyError, TypeError, ValueError) as e:
+        raise EndpointError(f"the customer's model wrote a malformed call: {str(call)[:200]}") from e

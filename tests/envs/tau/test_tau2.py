@@ -57,6 +57,14 @@ def test_the_judge_reads_messages_calls_and_results():
 
 
 @published
+def test_a_malformed_row_is_refused_with_its_number_and_column():
+    rows = list(gem.make("tau2:retail", user="instructions", without_judge=True).unwrapped.dataset)[:2]
+    for change, message in (({"id": None}, "row 1: the column 'id'"), ({"user_scenario": 3}, "'user_scenario")):
+        with pytest.raises(BadValue, match=message):
+            gem.make("tau2:retail", user="instructions", dataset=[rows[0], {**rows[1], **change}])
+
+
+@published
 def test_tasks_with_assertions_in_natural_language_are_refused_without_a_judge():
     with pytest.raises(BadValue, match="40 of 114 tasks of tau2:retail have assertions in natural language"):
         gem.make("tau2:retail", user="instructions")

@@ -13,26 +13,25 @@ A customer that cannot answer, because its endpoint is down, raises EndpointErro
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gem._internal.untrusted import indented
 from gem.core import Info, Step, StopReason, require_text
-from gem.datasets.rows import Row
+from gem.datasets import load_rows
+from gem.datasets.rows import Row, Rows
 from gem.envs.dataset_env import DatasetEnv, RowState
-from gem.errors import BadValue, EndpointError, EpisodeOver
+from gem.errors import BadValue, EpisodeOver
 from gem.graders.base import Grade
 from gem.messages import ToolCall, ToolErrorType, ToolResult, without_thinking
-from gem.policies.customer import ModelCustomer
+from gem.policies.customer import Event, ModelCustomer
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
-Event = dict[str, Any]  # {"by", "say"}, or {"by", "call", "arguments", "result", "error"}; by is "agent" or "customer"
 STOPS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")  # how a customer ends the conversation
 INSTRUCTIONS = "instructions"  # the customer that needs no model
-MAX_CUSTOMER_CALLS = 50  # of its own tools, before it says something
 _SAID_ALL = "That is all I know. Please do what is right."
 
 
@@ -114,8 +113,8 @@ class DialogueEnv(DatasetEnv):
         seed: int | None = None,
         shuffle: bool = True,
     ) -> None:
+        self.domain = domain  # open() needs it
         super().__init__(dataset=domain.rows if dataset is None else dataset, seed=seed, shuffle=shuffle)
-        self.domain = domain
         self.customer: ModelCustomer | None = None
         if isinstance(user, Mapping):
             self.customer = ModelCustomer(user)
@@ -159,9 +158,9 @@ class DialogueEnv(DatasetEnv):
         """Execute a call of the agent."""
         if self.state.over:
             return ToolResult("The conversation is over.", ToolErrorType.ERROR)
-        self.state, text, error = self._called(self.state, "agent", call.name, call.arguments)
-        over = self.domain.ends(call.name)
-        self.state = replace(self.state, over=over)
+        text, error = self.domain.call(self.world(), "agent", call.name, call.arguments)
+        event = {"by": "agent", "call": call.name, "arguments": dict(call.arguments), "result": text, "error": error}
+        self.state = replace(self.state, events=(*self.state.events, event), over=self.domain.ends(call.name))
         return ToolResult(text, ToolErrorType.ERROR if error else None)
 
     def grade_action(self, action: str) -> Grade:
@@ -210,66 +209,42 @@ class DialogueEnv(DatasetEnv):
     # ---- the customer
 
     def _ask(self) -> tuple[DialogueState, str]:
-        """Let the customer act until it says something. Return the state after that, and what it says."""
+        """Let the customer act until it says something. Return the state after that, and what the agent reads."""
         state = self.state
         if self.customer is None:
             said = self._scripted(state)
             return replace(state, events=(*state.events, {"by": "customer", "say": said})), said
         prompt, tools = self.domain.prompt(self.row), self.domain.customer_tools(self.row)
-        for _ in range(MAX_CUSTOMER_CALLS):
-            reply = self.customer.reply(prompt, seen_by_customer(state.events), tools)
-            if not reply.tool_calls:
-                said = reply.text.strip()
-                return replace(state, events=(*state.events, {"by": "customer", "say": said})), said
-            for name, arguments in map(_native, reply.tool_calls):
-                state, _, _ = self._called(state, "customer", name, arguments)
-        raise EndpointError(f"the customer called {MAX_CUSTOMER_CALLS} functions without saying anything")
+        new = self.customer.turn(prompt, state.events, tools, self._called)
+        return replace(state, events=(*state.events, *new)), indented(new[-1]["say"])
 
     def _scripted(self, state: DialogueState) -> str:
         if not state.events:
             return self.domain.instruction(self.row)
         return STOPS[0] if "goodbye" in str(state.events[-1]["say"]).lower() else _SAID_ALL
 
-    def _called(
-        self, state: DialogueState, by: str, name: str, arguments: Mapping[str, Any]
-    ) -> tuple[DialogueState, str, bool]:
-        text, error = self.domain.call(self.world(), by, name, arguments)
-        event = {"by": by, "call": name, "arguments": dict(arguments), "result": text, "error": error}
-        return replace(state, events=(*state.events, event)), text, error
+    def _called(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+        """Execute a call of the customer."""
+        return self.domain.call(self.world(), "customer", name, arguments)
 
     def _stopped(self) -> bool:
         last = self.state.events[-1]
         return last["by"] == "customer" and any(stop in last["say"] for stop in STOPS)
 
 
-def seen_by_customer(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """Return a conversation as the messages of a model that plays the customer: it sees no call of the agent."""
-    messages: list[dict[str, Any]] = []
-    for number, event in enumerate(events):
-        if "say" in event:
-            role = "user" if event["by"] == "agent" else "assistant"
-            messages.append({"role": role, "content": event["say"]})
-        elif event["by"] == "customer":
-            messages += _call_messages(f"call_{number}", event)
-    return messages
+def checked_rows(dataset: Any, check: Callable[[Row], None]) -> Rows:
+    """Load rows of the caller and check each of them.
 
-
-def _call_messages(call_id: str, event: Event) -> list[dict[str, Any]]:
-    function = {"name": event["call"], "arguments": json.dumps(event["arguments"])}
-    call = {"id": call_id, "type": "function", "function": function}
-    result = {"role": "tool", "tool_call_id": call_id, "content": event["result"]}
-    return [{"role": "assistant", "content": None, "tool_calls": [call]}, result]
-
-
-def _native(call: Any) -> tuple[str, dict[str, Any]]:
-    """Return the name and the arguments of a native call of the customer's model."""
-    try:
-        arguments = json.loads(call["function"]["arguments"] or "{}")
-        if not isinstance(arguments, dict):
-            raise TypeError
-        return str(call["function"]["name"]), arguments
-    except (KeyError, TypeError, ValueError) as e:
-        raise EndpointError(f"the customer's model wrote a malformed call: {str(call)[:200]}") from e
+    Raises:
+        BadValue: the dataset is unreadable, or ``check`` raises BadValue for a row, whose number is then named.
+    """
+    rows = load_rows(dataset)
+    for number in range(len(rows)):
+        try:
+            check(rows[number])
+        except BadValue as e:
+            raise BadValue(f"{rows.where(number)}: {e}") from e
+    return rows
 
 
 class DialogueTool(BaseTool):

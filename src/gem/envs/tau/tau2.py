@@ -12,17 +12,20 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
+from gem._internal.untrusted import indented
 from gem.datasets import MissingData
 from gem.datasets.rows import Row
+from gem.envs.dataset_env import text_in
 from gem.envs.tau.checkout import checkout, importing, load
-from gem.envs.tau.dialogue import DialogueEnv, DialogueTools, Domain, Event, dialogue
+from gem.envs.tau.dialogue import DialogueEnv, DialogueTools, Domain, checked_rows, dialogue
 from gem.errors import BadValue, MissingDependency
 from gem.graders.judge import Judge
+from gem.policies.customer import Event
 from gem.policies.endpoint import Endpoint
 from gem.tools.base_tool import Function
 
@@ -135,16 +138,22 @@ def transcript(events: Sequence[Event]) -> str:
     lines = []
     for event in events:
         if "say" in event:
-            lines.append(f"{_REQUESTOR[event['by']]}: {_indented(event['say'])}")
+            lines.append(f"{_REQUESTOR[event['by']]}: {indented(event['say'])}")
         else:
             lines.append(f"{_REQUESTOR[event['by']]} calls {event['call']} {json.dumps(event['arguments'])}")
-            lines.append(f"tool: {_indented(event['result'])}")
+            lines.append(f"tool: {indented(event['result'])}")
     return "\n".join(lines)
 
 
-def _indented(text: str) -> str:
-    """Indent all lines but the first, so that none passes for the line of another speaker."""
-    return "\n    ".join(text.splitlines())
+def _check(task: Any, row: Row) -> None:
+    """Raise BadValue if a row is no task of tau2, whose class, a pydantic model, is ``task``."""
+    text_in(row, "id")
+    try:
+        task.model_validate(row)
+    except ValueError as e:
+        first = e.errors()[0]  # type: ignore[attr-defined]
+        where = ".".join(map(str, first["loc"]))
+        raise BadValue(f"the column {where!r} is no part of a task of tau2: {first['msg']}") from e
 
 
 def needs_judge(row: Row) -> bool:
@@ -224,12 +233,13 @@ def tau2(
         without_judge: leave out the tasks with such assertions. Scores then compare with no published ones.
         max_turns: messages of the agent, with and without calls; the published limit is 200 messages of both sides.
         format: the format of calls, see ToolEnvWrapper; "openai" for native calls, as published.
-        dataset, seed, shuffle: see DatasetEnv.
+        dataset: rows to use instead of the published ones, each a task as in tasks.json of tau2.
+        seed, shuffle: see DatasetEnv.
 
     Raises:
         MissingData: there is no checkout in $GEM_DATA, or it lacks files.
         MissingDependency: Python is older than 3.12, or a library of tau2 is not installed.
-        BadValue: a value out of range, ``user`` is missing, or tasks need a judge and there is none.
+        BadValue: a value out of range, a malformed row, ``user`` is missing, or tasks need a judge and there is none.
     """
     if domain not in DOMAINS:
         raise BadValue(f"tau2 has the domains {', '.join(DOMAINS)}; got {domain!r}")
@@ -241,7 +251,7 @@ def tau2(
         )
     if source.missing[split]:
         raise MissingData(f"the checkout lacks {source.missing[split]} tasks of the split {split!r} of tau2:{domain}")
-    rows = source.rows[split] if dataset is None else dataset
+    rows = source.rows[split] if dataset is None else checked_rows(dataset, partial(_check, source.tasks.Task))
     judged = sum(map(needs_judge, rows))
     if judged and judge is None and not without_judge:
         raise BadValue(

@@ -15,10 +15,13 @@ from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, Literal
 
+from gem._internal.text import short_repr
 from gem.datasets.rows import Row
+from gem.envs.dataset_env import text_in
 from gem.envs.tau.checkout import checkout, importing, load, module_of
-from gem.envs.tau.dialogue import DialogueEnv, DialogueTools, Domain, Event, dialogue
+from gem.envs.tau.dialogue import DialogueEnv, DialogueTools, Domain, checked_rows, dialogue
 from gem.errors import BadValue
+from gem.policies.customer import Event
 from gem.tools.base_tool import Function
 
 _SPLITS = {"retail": ("test", "train", "dev"), "airline": ("test",)}
@@ -56,15 +59,32 @@ class TauBench(Domain):
         stated = all(any(output.lower() in message for message in said) for output in row["outputs"])
         return {"database": _digest(world) == self._gold(row), "statements": stated}
 
+    def check(self, row: Row) -> None:
+        """Raise BadValue if a row is no task of this domain."""
+        text_in(row, "id")
+        text_in(row, "instruction")
+        for action in _list_in(row, "actions"):
+            if not isinstance(action, Mapping) or not isinstance(action.get("kwargs"), Mapping):
+                raise BadValue(
+                    f"the column 'actions' must hold {{'name': …, 'kwargs': {{…}}}}, got {short_repr(action)}"
+                )
+            if action.get("name") not in self._tools:
+                known = ", ".join(self._tools)
+                raise BadValue(f"the column 'actions' names no function: {action.get('name')!r}; there are {known}")
+        for output in _list_in(row, "outputs"):
+            if not isinstance(output, str):
+                raise BadValue(f"the column 'outputs' must hold texts, got {short_repr(output)}")
+
     def _gold(self, row: Row) -> bytes:
         """Return the digest of the database after the gold actions. It does not change, so it is computed once."""
-        if row["id"] not in self._digests:
+        key = json.dumps(row["actions"], sort_keys=True)
+        if key not in self._digests:
             gold = self.world(row)
             for action in row["actions"]:
                 if action["name"] != _TRANSFER and action["name"] in self._tools:
                     self.call(gold, "agent", action["name"], action["kwargs"])
-            self._digests[row["id"]] = _digest(gold)
-        return self._digests[row["id"]]
+            self._digests[key] = _digest(gold)
+        return self._digests[key]
 
     def instruction(self, row: Row) -> str:
         return str(row["instruction"])
@@ -79,6 +99,14 @@ class TauBench(Domain):
 def _row(task_id: str, task: Any) -> Row:
     actions = [{"name": action.name, "kwargs": action.kwargs} for action in task.actions]
     return {"id": task_id, "instruction": task.instruction, "actions": actions, "outputs": list(task.outputs)}
+
+
+def _list_in(row: Row, column: str) -> list[Any]:
+    value = row.get(column)
+    if not isinstance(value, list):
+        columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
+        raise BadValue(f"the column {column!r} must be a list, got {short_repr(value)}{columns}")
+    return value
 
 
 def _digest(data: Any) -> bytes:
@@ -123,14 +151,18 @@ def taubench(
         user: who plays the customer, see DialogueEnv.
         max_turns: messages of the agent, with and without calls; 30 in the published benchmark.
         format: the format of calls, see ToolEnvWrapper; "openai" for native calls, as published.
-        dataset, seed, shuffle: see DatasetEnv.
+        dataset: rows to use instead of the published ones, with columns ``id``, ``instruction``, ``actions``, a list
+            of {"name": …, "kwargs": …}, and ``outputs``, a list of texts.
+        seed, shuffle: see DatasetEnv.
 
     Raises:
         MissingData: there is no checkout in $GEM_DATA.
-        BadValue: a value out of range, or ``user`` is missing.
+        BadValue: a value out of range, a malformed row, or ``user`` is missing.
     """
     if split not in _SPLITS.get(domain, ()):
         raise BadValue(f"taubench:{domain} has the splits {', '.join(_SPLITS.get(domain, ()))}; got {split!r}")
     folder = checkout("tau-bench", f"tau_bench/envs/{domain}/wiki.md")
-    env = DialogueEnv(_domain(domain, str(folder), split), user, dataset=dataset, seed=seed, shuffle=shuffle)
+    tasks = _domain(domain, str(folder), split)
+    rows = None if dataset is None else checked_rows(dataset, tasks.check)
+    env = DialogueEnv(tasks, user, dataset=rows, seed=seed, shuffle=shuffle)
     return dialogue(env, max_turns, format)
