@@ -26,27 +26,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from gem._internal.untrusted import indented
 from gem.core import Env, Info, Step, StopReason, require_text
+from gem.envs.desk.model_customer import agrees, customer_prompt
 from gem.envs.desk.shop import POLICY, Data, Shop, functions, leaves
+from gem.envs.desk.statements import stated, values_in
 from gem.envs.desk.tasks import DeskTask, values
 from gem.envs.desk.templates import TEMPLATES, Split, make_task
 from gem.envs.desk.user import CustomerReply, Mood, answer, first_message, mentions
 from gem.envs.web.site import first_difference
 from gem.errors import BadValue, EpisodeOver
 from gem.messages import ToolCall, ToolResult, without_thinking
+from gem.policies.customer import CustomerCall, Event, ModelCustomer
 from gem.tools.base_tool import BaseTool, Function
-from gem.tools.formats import TAGS
+from gem.tools.formats import TAGS, openai_schemas
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 CHECKS = ("database", "statements", "authentication", "confirmation", "other_customers", "undone")
-# What a statement is about: the values of the field in a message. A list of numbers after "rules" is several values.
-FIELDS = {
-    "rule": re.compile(r"\brules?\b((?:[\s,;:/&#*()-]|and\b|or\b|to\b|rules?\b|\d)+)", re.IGNORECASE),
-    "money": re.compile(r"\$ ?(\d[\d,]*(?:\.\d+)?)"),
-    "gigabytes": re.compile(r"\b(\d+) ?(?:GB|gigabytes?)\b", re.IGNORECASE),
-    "date": re.compile(r"\b(\d{4}-\d\d-\d\d)\b"),
-    "tracking": re.compile(r"\b(TRK\d+)\b", re.IGNORECASE),
-}
 MAX_MESSAGE = 4_000  # characters of a message to the customer
 _GOODBYE = re.compile(r"\bgood-?bye\b", re.IGNORECASE)
 OPEN_READS = (*Shop.FINDS, "list_products", "get_product")  # for these, the customer need not be identified
@@ -70,6 +66,7 @@ class State:
         written: paths of the values that calls have changed.
         status_seen: whether the customer has said the status of its phone, in desk:Support.
         broken: what was wrong first, by check.
+        events: the conversation as a model that plays the customer knows it; empty for a scripted customer.
         turns: messages to the customer.
     """
 
@@ -84,6 +81,7 @@ class State:
     written: tuple[str, ...] = ()
     status_seen: bool = False
     broken: dict[str, str] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
     turns: int = 0
     over: bool = False
 
@@ -94,9 +92,11 @@ class DeskEnv(Env):
     Args:
         split: "train" or "test": which templates the tasks come from.
         max_turns: messages allowed, with and without calls; ToolEnvWrapper counts them.
+        user: ``base_url``, ``model`` and other settings of a ModelCustomer that plays the customers; None for the
+            scripted customer.
 
     Raises:
-        BadValue: a value out of range.
+        BadValue: a value out of range, or an invalid setting of ``user``.
     """
 
     state: State
@@ -106,12 +106,13 @@ class DeskEnv(Env):
     reads: ClassVar[Sequence[str]] = READS
     templates: ClassVar[Mapping[Split, Mapping[str, Any]]] = TEMPLATES
 
-    def __init__(self, *, split: Split = "train", max_turns: int = 60) -> None:
+    def __init__(self, *, split: Split = "train", max_turns: int = 60, user: Mapping[str, Any] | None = None) -> None:
         if split not in self.templates:
             raise BadValue(f"split must be 'train' or 'test', got {split!r}")
         if max_turns < 1:
             raise BadValue(f"max_turns must be at least 1, got {max_turns}")
         self.split, self.max_turns = split, max_turns
+        self.customer = None if user is None else ModelCustomer(user)
         self._made: tuple[int, DeskTask] | None = None
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
@@ -148,13 +149,17 @@ class DeskEnv(Env):
         if len(message) > MAX_MESSAGE:
             line = f"The message is too long for the customer: at most {MAX_MESSAGE} characters."
             return Step(line, info={"invalid": "too_long"})
+        before = state = self.state
         self._check_message(message)
-        state = self.state
         told = (*state.told, message) if state.looked_up else state.told
-        self.state = state = replace(state, told=told, turns=state.turns + 1)
+        self.state = replace(self.state, told=told, turns=state.turns + 1)
         if _GOODBYE.search(message):
             return self._end()
-        reply = self.reply(message)
+        try:
+            reply = self.reply(message) if self.customer is None else self._ask(self.customer, message)
+        except BaseException:  # the step may be repeated
+            self.state = before
+            raise
         state = self.state
         agreed = (*state.agreed, message) if reply.agrees else state.agreed
         if reply.mood.wish != state.mood.wish and self.task().goal.wishes[reply.mood.wish].after == "proposal":
@@ -165,6 +170,21 @@ class DeskEnv(Env):
     def reply(self, message: str) -> CustomerReply:
         """Return the customer's reply. The customer may change its part of the database."""
         return answer(self.task().goal, self.state.mood, message)
+
+    def _ask(self, customer: ModelCustomer, message: str) -> CustomerReply:
+        """Return the reply of the model that plays the customer. Its line breaks are indented, as in every message."""
+        (tools, call), state = self.customer_tools(), self.state
+        events = state.events or ({"by": "customer", "say": state.said[0]},)
+        events = (*events, {"by": "agent", "say": message})
+        prompt = customer_prompt(self.task().goal, phone=bool(tools))
+        new = customer.turn(prompt, events, openai_schemas(tools), call)
+        self.state = replace(self.state, events=(*events, *new))
+        said = indented(new[-1]["say"])
+        return CustomerReply(said, state.mood, agrees(said))
+
+    def customer_tools(self) -> tuple[Sequence[Function], CustomerCall | None]:
+        """Return the functions of a customer that a model plays, and what executes a call; see ModelCustomer.turn()."""
+        return (), None
 
     # ---- functions
 
@@ -181,6 +201,8 @@ class DeskEnv(Env):
         free = (*self.reads, "transfer_to_human")
         if result.ok and call.name not in free and not self._agreed(call):
             self._break("confirmation", f"{call.name} without a yes to {', '.join(values(call))}")
+        if result.ok and call.name not in self.reads and not changed:
+            self._break("undone", f"{call.name} changed nothing")
         self.note_changes(shop.data, changed)
         return result
 
@@ -227,6 +249,12 @@ class DeskEnv(Env):
         for value in [*others, *self.private(mine)]:
             if value.lower() in message.lower() and value not in said:
                 self._break("other_customers", f"the agent said {value}")
+        homes = {i: person["address"]["street"] for i, person in data["customers"].items()}
+        for street in {street for i, street in homes.items() if i != mine} - {homes.get(mine)}:
+            if mentions(message, street) and street not in said:
+                self._break("other_customers", f"the agent said {street}")
+        if not self.state.looked_up and values_in(message, "rule"):
+            self._break("authentication", "the agent named a rule before looking up the customer")
 
     def _break(self, check: str, what: str) -> None:
         self.state = replace(self.state, broken={check: what, **self.state.broken})
@@ -259,30 +287,15 @@ class DeskEnv(Env):
     def sample_random_action(self) -> str:
         return self.action_rng.choice(_SAMPLES)
 
+    def close(self) -> None:
+        if self.customer is not None:
+            self.customer.close()
+
 
 def changes(before: Data, after: Data) -> list[str]:
     """Return the paths of the values that differ."""
     old, new = dict(leaves(before)), dict(leaves(after))
     return [path for path in {**old, **new} if old.get(path) != new.get(path)]
-
-
-def stated(messages: tuple[str, ...], name: str, value: str) -> bool:
-    """Whether the last of the messages with values of a field has this one and no other.
-
-    >>> stated(("It is $5.", "It is $7.00."), "money", "7"), stated(("Rules 3, 4 or 5.",), "rule", "4")
-    (True, False)
-    """
-    found = [given for message in messages if (given := _given(message, name))]
-    return bool(found) and found[-1] == {value.upper()}
-
-
-def _given(message: str, name: str) -> set[str]:
-    matches = FIELDS[name].findall(message)
-    if name == "rule":
-        return {number for match in matches for number in re.findall(r"\d+", match)}
-    if name == "money":
-        return {f"{float(match.replace(',', '')):g}" for match in matches}
-    return {match.upper() for match in matches}
 
 
 class DeskTool(BaseTool):
@@ -315,14 +328,16 @@ class DeskTool(BaseTool):
         return build, args, {**state, "_env": self._env}
 
 
-def retail(*, split: Split = "train", max_turns: int = 60, format: str = "tags") -> ToolEnvWrapper:
+def retail(
+    *, split: Split = "train", max_turns: int = 60, format: str = "tags", user: Mapping[str, Any] | None = None
+) -> ToolEnvWrapper:
     """Return desk:Retail: a DeskEnv with its tools.
 
     Args:
-        split, max_turns: see DeskEnv.
+        split, max_turns, user: see DeskEnv.
         format: the format of calls, see ToolEnvWrapper; "openai" for native calls.
     """
-    env = DeskEnv(split=split, max_turns=max_turns)
+    env = DeskEnv(split=split, max_turns=max_turns, user=user)
     return ToolEnvWrapper(env, [DeskTool], max_tool_uses=4 * max_turns, format=format, max_messages=max_turns)
 
 

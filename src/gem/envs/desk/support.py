@@ -16,18 +16,22 @@ True
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from gem.envs.desk.phone_requests import LINE, phone_requests, request_of
 from gem.envs.desk.provider import PHONE_FUNCTIONS, SUPPORT_POLICY, Phone, Provider
 from gem.envs.desk.retail import DeskEnv, DeskTool, changes
+from gem.envs.desk.shop import functions
 from gem.envs.desk.support_templates import SUPPORT_TEMPLATES, make_support_task
 from gem.envs.desk.tasks import DeskTask
 from gem.envs.desk.templates import Split
 from gem.envs.desk.user import CustomerReply
 from gem.messages import ToolCall
+from gem.policies.customer import CustomerCall, ModelCustomer
+from gem.tools.base_tool import Function
+from gem.tools.function_tool import FunctionTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 
@@ -48,18 +52,44 @@ class SupportEnv(DeskEnv):
         steps, line, named = phone_requests(message), self.phone_line(), LINE.findall(message)
         if not steps or (named and line not in named):
             return super().reply(message)
-        before = self.state.data
-        data = copy.deepcopy(before)
-        phone, said = Phone(data, line), []
-        for call in steps:
-            old = dict(phone.state)
-            said.append(getattr(phone, call.name)(**call.arguments))
-            if call.name != "check_status":
-                self._check_step(call, line, changed=phone.state != old)
-        self.note_changes(data, changes(before, data))
-        if any(call.name == "check_status" for call in steps):
+        said = " ".join(map(self._use_phone, steps))
+        self._note_status(call.name for call in steps)
+        return CustomerReply(said, self.state.mood)
+
+    def _ask(self, customer: ModelCustomer, message: str) -> CustomerReply:
+        known = len(self.state.events)
+        reply = super()._ask(customer, message)
+        self._note_status(event.get("call", "") for event in self.state.events[known:])
+        return reply
+
+    def _note_status(self, steps: Iterable[str]) -> None:
+        """Note whether the customer has told the status of the phone, which counts from the next message on."""
+        if "check_status" in steps:
             self.state = replace(self.state, status_seen=True)
-        return CustomerReply(" ".join(said), self.state.mood)
+
+    def customer_tools(self) -> tuple[Sequence[Function], CustomerCall | None]:
+        return [function for tool in self._phone().values() for function in tool.functions()], self._called
+
+    def _called(self, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+        tools = self._phone()
+        if name not in tools:
+            return f"There is no function {name!r}. There are {', '.join(tools)}.", True
+        result = tools[name].call(call := ToolCall(name, arguments))
+        return (self._use_phone(call), False) if result.ok else (result.text, True)
+
+    def _phone(self) -> dict[str, FunctionTool]:
+        """Return the functions of a copy of the phone."""
+        return functions(Phone(copy.deepcopy(self.state.data), self.phone_line()))
+
+    def _use_phone(self, call: ToolCall) -> str:
+        """Let the customer take a step on its phone. Return what it says about that."""
+        before, line = self.state.data, self.phone_line()
+        data = copy.deepcopy(before)
+        said = str(getattr(Phone(data, line), call.name)(**call.arguments))
+        if call.name != "check_status":
+            self._check_step(call, line, changed=data != before)
+            self.note_changes(data, changes(before, data))
+        return said
 
     def _check_step(self, call: ToolCall, line: str, *, changed: bool) -> None:
         """Note what a step on the phone breaks of the policy."""
@@ -98,12 +128,14 @@ class SupportTool(DeskTool):
     shop_class = Provider
 
 
-def support(*, split: Split = "train", max_turns: int = 60, format: str = "tags") -> ToolEnvWrapper:
+def support(
+    *, split: Split = "train", max_turns: int = 60, format: str = "tags", user: Mapping[str, Any] | None = None
+) -> ToolEnvWrapper:
     """Return desk:Support: a SupportEnv with its tools.
 
     Args:
-        split, max_turns: see DeskEnv.
+        split, max_turns, user: see DeskEnv.
         format: the format of calls, see ToolEnvWrapper; "openai" for native calls.
     """
-    env = SupportEnv(split=split, max_turns=max_turns)
+    env = SupportEnv(split=split, max_turns=max_turns, user=user)
     return ToolEnvWrapper(env, [SupportTool], max_tool_uses=4 * max_turns, format=format, max_messages=max_turns)

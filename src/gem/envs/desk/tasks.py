@@ -24,7 +24,7 @@ class DeskTask:
         customer: id of the customer, whom the agent may find; None if the customer cannot be identified.
         data: the database at the start.
         gold: the calls that change it as they should.
-        statements: (field, value) of what must be said; see FIELDS of gem.envs.desk.retail.
+        statements: (field, value) of what must be said; see gem.envs.desk.statements.
         goal: the hidden goal of the customer.
         execute: executes a gold call on a database.
     """
