@@ -34,7 +34,7 @@ ROWS = [
 # of a listed package is in a row.
 SUB_ROWS = {
     "_internal": [
-        ("event_loop", "framing", "json_codec", "http_server", "imports", "text", "toml_files"),
+        ("event_loop", "framing", "json_codec", "http_server", "imports", "text", "toml_files", "untrusted"),
         ("annotations", "http_client", "worker_process"),
         ("worker_pool",),
         ("__init__",),
