@@ -171,6 +171,7 @@ def own(args: argparse.Namespace) -> int:
     done: collections.Counter[str] = collections.Counter()
     violations, killed_at = [], float("-inf")
     with make_sandbox("podman" if args.image else "zygote", limits=MACHINE_LIMITS, **options) as sandbox:
+        machines.update((place, (sandbox.machine(), time.monotonic())) for place in range(args.machines))
         while not stop.is_set():
             place, job = rng.randrange(args.machines), rng.choices(list(MACHINE_JOBS), list(MACHINE_JOBS.values()))[0]
             if machines and not args.image and rng.random() < PROCESS_KILL_SHARE:

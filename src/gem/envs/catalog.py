@@ -410,7 +410,7 @@ SPECS: list[EnvSpec] = [
         _shipped(
             f"terminal:{family}",
             "terminal.terminal_env:TerminalEnv",
-            "terminal.terminal_env:Oracle",
+            "terminal.terminal_env:reference_agent",
             f"Tasks in a shell on an isolated machine, generated from a seed: {about}. Needs sandbox level ns.",
             runs="thread",
             family=family,

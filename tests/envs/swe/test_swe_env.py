@@ -12,6 +12,7 @@ from gem.envs.swe.repository import FOLDER, NAMES, Edit, load, reproduction
 from gem.envs.swe.swe_env import Oracle
 from gem.envs.terminal.task import CANARY, start_task
 from gem.envs.terminal.verify import verify
+from gem.evaluate import evaluate
 from gem.sandbox import Limits, get_sandbox
 from gem.sandbox.zygote.probe import SHELL_PATH
 
@@ -193,3 +194,9 @@ def test_an_episode_starts_with_the_repository(python):
                 assert name in copied.step("<bash>pwd; ls</bash>").observation
         step = env.step("<finish>")
         assert step.reward == 0.0 and "the hidden tests" in step.info["verifier"]
+
+
+@pytest.mark.slow
+def test_the_reference_agent_repairs_12_repositories_at_a_time(python):
+    scores = evaluate("oracle", "swe:Mini", limit=12, concurrency=32, retries=0)["swe:Mini"]
+    assert (scores.solved.value, scores.done, scores.failed) == (1.0, 12, 0)

@@ -13,6 +13,7 @@ from gem.envs.terminal.task import CANARY, first_fault, start_task
 from gem.envs.terminal.terminal_env import FAMILIES, Oracle, TerminalEnv, require_programs
 from gem.envs.terminal.verify import verify
 from gem.errors import BadValue, EpisodeOver, SandboxError
+from gem.evaluate import EvalEnv, evaluate
 from gem.sandbox import Limits, get_sandbox
 from gem.sandbox.machine import HOME, FileEntry
 from gem.sandbox.zygote.probe import SHELL_PATH
@@ -262,3 +263,18 @@ def test_a_level_without_machines_is_one_clear_line(monkeypatch):
 )
 def test_the_published_yaml_is_read(body, command, seconds):
     assert read_command(body) == (command, seconds)
+
+
+# ---- many episodes at once
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kwargs", [{}, {"keys": True, "max_turns": 200}], ids=["commands", "keys"])
+def test_reference_agents_solve_32_episodes_at_a_time_and_again(kwargs):
+    if kwargs:
+        pytest.importorskip("pyte")
+    families = ["Files", "Text", "Logs", "Processes"]  # which need no program that may be missing
+    envs = [EvalEnv(id=f"terminal:{family}", kwargs={"level": 1, **kwargs}) for family in families]
+    for _ in range(1 if kwargs else 2):
+        report = evaluate("oracle", envs, limit=2 if kwargs else 8, concurrency=32, retries=0)
+        assert [(report[env.id].solved.value, report[env.id].failed) for env in envs] == [(1.0, 0)] * len(envs)

@@ -221,7 +221,7 @@ def keep_a_service_running(rng: random.Random, level: int) -> TerminalTask:
         f"mkdir -p {folder} answers\nwhile :; do\n  for f in {folder}/*.{ending}; do\n    [ -f $f ] || continue\n"
         "    b=${f##*/}\n    sort $f > tmp-$b && mv tmp-$b answers/$b && rm $f\n  done\n  sleep 0.05\ndone\n"
     )
-    start = "; nohup setsid bash service.sh >/dev/null 2>&1 & echo $! > service.pid; sleep 0.2"
+    start = "; nohup bash service.sh >/dev/null 2>&1 & echo $! > service.pid; sleep 0.2"
 
     def run(script: str, start: str = start) -> str:
         return f"{_write('service.sh', script)}\n:{start}"

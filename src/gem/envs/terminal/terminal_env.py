@@ -298,6 +298,11 @@ class Oracle:
         return f"<bash>{solution[turn]}</bash>" if turn < len(solution) else "<finish>"
 
 
+def reference_agent(env: TerminalEnv) -> Oracle | typing_keys.KeysOracle:
+    """Return the policy that plays the reference solution: with commands, or with keys if the environment has them."""
+    return Oracle(env) if env.screen is None else typing_keys.KeysOracle(env)
+
+
 def require_programs(env_id: str, programs: Iterable[str]) -> None:
     """Raise SandboxError, with one line, if a machine would lack programs that the tasks of an id need."""
     if missing := [name for name in programs if shutil.which(name, path=SHELL_PATH) is None]:
