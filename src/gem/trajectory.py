@@ -131,6 +131,7 @@ class Trajectory:
         model: name of the model that the policy uses; None if it names none.
         sampling: sampling settings of the policy; empty if it names none.
         tools: schemas of the tools for native calls, at the end of the episode.
+        agent: the agent whose observations and actions these are, in a game of several; None elsewhere.
     """
 
     env_id: str | None = None
@@ -149,6 +150,7 @@ class Trajectory:
     model: str | None = None
     sampling: dict[str, Any] = field(default_factory=dict)
     tools: list[Any] = field(default_factory=list)
+    agent: str | None = None
 
     @property
     def solved(self) -> bool:

@@ -55,6 +55,7 @@ def test_each_match_is_played_once_and_scores_are_the_rewards_of_the_trajectorie
         assert p.failure is None
         assert sum(p.scores.values()) == 0
         for agent, trajectory in p.trajectories.items():
+            assert trajectory.agent == agent
             assert trajectory.total_reward == p.scores[agent] or not trajectory.turns
             assert trajectory.terminated or trajectory.truncated
 

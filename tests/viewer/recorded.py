@@ -76,6 +76,17 @@ def with_tools() -> Trajectory:
     )
 
 
+def auction(seed: int) -> list[Trajectory]:
+    """A game of three agents, each with a private observation; the last has moved before the others."""
+
+    def seat(agent: str, reward: float) -> Trajectory:
+        turns = [Turn(f"Your value is {len(agent)}.", f"I bid {k}.", reward=reward * k) for k in range(2)]
+        ends = {"terminated": True, "stop_reason": "finished", "final_observation": "The auction is over."}
+        return Trajectory("talk:SealedAuction-v0", seed=seed, agent=agent, turns=turns, **ends)
+
+    return [seat("bidder_2", 0.0), seat("bidder_0", 1.0), seat("bidder_1", 0.0)]
+
+
 def failed() -> Trajectory:
     turn = Turn("Sort the list.", "def f(x): ...", reward=None)
     why = "SandboxError: the fork server died"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from browser import Browser, missing
 from hostile import STRINGS, trajectory
-from recorded import varied, write_run
+from recorded import auction, varied, write_run
 
 from gem.trajectory import write_jsonl
 from gem.viewer import server
@@ -173,6 +173,36 @@ def test_two_rollouts_of_one_task_stand_side_by_side(page: Browser):
     heads = page.run("return [...document.querySelectorAll('h2')].map((head) => head.innerText.slice(0, 9))")
     assert heads == ["Episode 2", "Episode 9"]
     assert "The replies differ from turn 1 on." in page.text(".tools")
+
+
+@pytest.fixture
+def games(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
+    """The viewer with two games of three agents each."""
+    run = write_run(tmp_path / "games", [*auction(1), *auction(2)])
+    path = run / "view.html"
+    path.write_text(build_file(Recordings([run]), Vocabulary()), encoding="utf-8")
+    browser.open(path)
+    yield browser
+    assert browser.problems(path) == []
+
+
+def test_the_agents_of_a_game_stand_side_by_side_with_what_each_has_seen(games: Browser):
+    games.go("#ep4")
+    assert games.text("h2") == "Episode 4, bidder_2: finished, reward 0, 2 turns"
+    games.run("[...document.querySelectorAll('.tools button')].find((b) => b.innerText === 'All 3 agents').click()")
+    games.go("#ep4-all")
+    heads = games.run("return [...document.querySelectorAll('h2')].map((head) => head.innerText.split(':')[0])")
+    assert heads == ["Episode 5, bidder_0", "Episode 6, bidder_1", "Episode 4, bidder_2"]
+    cards = games.run(
+        "return [...document.querySelectorAll('.episode')].map((one) => one.querySelector('h4').innerText)"
+    )
+    assert cards == [f"seen by bidder_{k} (user)" for k in range(3)]
+    said = games.run("return [...document.querySelectorAll('.message.assistant h4')].map((head) => head.innerText)")
+    assert said == [f"bidder_{k}" for k in (0, 0, 1, 1, 2, 2)]
+    if AXE.is_file():
+        games.run(AXE.read_text(encoding="utf-8"))
+        found = games.run_async("axe.run().then((result) => arguments[0](result.violations))")
+        assert [v["id"] for v in found if v["impact"] in ("serious", "critical")] == []
 
 
 def test_labels_and_notes_are_kept_and_exported(page: Browser, file: Path):

@@ -34,6 +34,12 @@ def test_a_row_counts_forks_invalid_actions_and_tool_errors():
     assert (shown["forks"], shown["invalid"], shown["tool_errors"]) == (1, 1, 1)
 
 
+def test_the_agents_of_a_game_have_one_task_and_names_of_their_own():
+    first, second = (row(guessing(8, agent=agent, group_id=f"seat {k}")) for k, agent in enumerate(("white", "black")))
+    assert (first["agent"], second["agent"]) == ("white", "black")
+    assert first["task"] == second["task"] == "game of seed 1" and row(guessing(8))["agent"] is None
+
+
 def test_tool_calls_are_shown_with_their_errors():
     first, second, _ = body(with_tools())["turns"]
     assert first["calls"] == []

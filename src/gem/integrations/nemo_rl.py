@@ -116,7 +116,10 @@ class GemBatchEnvironment(interfaces.EnvironmentInterface):  # type: ignore[misc
         handle = kept.get("handle") or uuid4().hex
         for _ in range(ATTEMPTS):
             episode = self.open.pop(handle, None)
-            if episode is None or len(episode.trajectory.turns) != len(replies) - 1:
+            if episode is not None and len(episode.trajectory.turns) != len(replies) - 1:
+                self.pool.give_back(task, episode)  # it is not at the turn before the last reply
+                episode = None
+            if episode is None:
                 episode = self.pool.take(task)
                 episode.reset(task.seed, group_id=task.seed)
             for text in replies[len(episode.trajectory.turns) :]:

@@ -104,7 +104,8 @@ class _RunningGame:
         self.episodes: dict[str, ActiveEpisode] = {}
         for seat, agent in enumerate(self.order):  # two seats of one policy sample from different streams
             number = match.number * len(self.order) + seat
-            self.episodes[agent] = ActiveEpisode(Trajectory(env.env_id, episode=number, seed=match.seed), "", None)
+            trajectory = Trajectory(env.env_id, episode=number, seed=match.seed, agent=agent)
+            self.episodes[agent] = ActiveEpisode(trajectory, "", None)
 
     @property
     def over(self) -> bool:

@@ -39,7 +39,8 @@ def row_of(data: Json, line: bytes) -> Json:
     """Return the row of an episode in the list.
 
     ``key`` identifies the episode by its content. ``reward`` is None for a failed episode. ``task`` is equal for
-    rollouts of one task, and None if it is unknown. ``forks`` counts the contexts that do not extend the previous one.
+    rollouts of one task and for the agents of one game, and None if it is unknown. ``agent`` is None outside games of
+    several agents. ``forks`` counts the contexts that do not extend the previous one.
 
     Raises:
         BadValue: the data is not a trajectory.
@@ -53,6 +54,7 @@ def row_of(data: Json, line: bytes) -> Json:
             "env": _optional(data.get("env_id")),
             "model": _optional(data.get("model")),
             "task": _task(data),
+            "agent": _optional(data.get("agent")),
             "update": turns[0].get("policy_version", 0) if turns else 0,
             "outcome": _outcome(data),
             "failure": None if failure is None else str(failure).partition(":")[0].strip()[:60],
@@ -161,6 +163,8 @@ def _outcome(data: Json) -> str:
 
 
 def _task(data: Json) -> str | None:
+    if data.get("agent") is not None and data.get("seed") is not None:
+        return f"game of seed {_shown(data['seed'])}"
     for name, label in (("group_id", "task"), ("row_id", "row"), ("seed", "seed")):
         if data.get(name) is not None:
             return f"{label} {_shown(data[name])}"

@@ -188,6 +188,31 @@ def test_check_env_passes():
     assert report.ok, str(report)
 
 
+def test_an_evaluation_gives_pass_hat_k_by_task():
+    pytest.importorskip("aiohttp")
+    from gem.evaluate import EvalEnv, evaluate
+    from gem.policies import Endpoint, EndpointPolicy
+    from gem.testing.fakes import FakeEndpoint
+
+    seen, readers = [], []
+
+    def agent(request):  # solves each task the first time that it is asked
+        roles, last = [m["role"] for m in request.body["messages"]], request.body["messages"][-1]["content"]
+        if "assistant" not in roles:
+            readers.append(None if last in seen else SUPPORT.reader())
+            seen.append(last)
+        return readers[-1].act(last) if readers[-1] else "Goodbye."
+
+    with FakeEndpoint(agent) as fake:
+        report = evaluate(
+            EndpointPolicy(Endpoint(fake.url, "m")), [EvalEnv(id="desk:Support")], limit=3, rollouts=3, concurrency=1
+        )
+    scores = report["desk:Support"]
+    assert (scores.done, scores.failed, len(scores.tasks)) == (9, 0, 3)
+    assert all(sorted(task["scores"]) == [0.0, 0.0, 1.0] for task in scores.tasks.values())
+    assert scores.pass_hat[2].value == scores.pass_hat[3].value == 0.0 and scores.pass_at[3].value == 1.0
+
+
 def test_native_calls_work():
     env = gem.make("desk:Support", format="openai")
     _, info = env.reset(seed=1)

@@ -215,7 +215,8 @@ function rowLink(n) {
   const row = rows[n];
   const flags = [row.forks && "forked", row.invalid && "invalid", row.tool_errors && "tool error"].filter(Boolean);
   const facts = [labels.get(row).label && `“${labels.get(row).label}”`, row.failure, plural(row.turns, "turn"),
-    several.update && `update ${row.update}`, row.task, several.model && row.model, several.env && row.env];
+    several.update && `update ${row.update}`, row.task, several.model && row.model, several.env && row.env,
+    row.agent];
   return el("a", { href: `#ep${n + 1}`, id: `row-${n}`, "aria-current": n === route.n && "true" },
     el("div", { class: "first" }, el("span", { class: "soft" }, `#${n + 1}`),
       el("span", { class: tone(row) }, row.outcome), el("span", { class: "warn" }, flags.join(", ")),
@@ -243,7 +244,7 @@ function episode(n, body) {
   const list = Object.entries(details).filter(([, value]) => value != null)
     .flatMap(([name, value]) => [el("dt", {}, name.replace("_id", "")), el("dd", {}, number(value))]);
   return el("article", { class: "episode", "aria-label": `Episode ${n + 1}` },
-    el("h2", { tabindex: "-1" }, `Episode ${n + 1}: `, el("span", { class: tone(row) }, row.outcome),
+    el("h2", { tabindex: "-1" }, `Episode ${n + 1}${row.agent == null ? "" : `, ${row.agent}`}: `, el("span", { class: tone(row) }, row.outcome),
       `, reward ${number(row.reward)}, ${plural(row.turns, "turn")}`),
     el("details", {}, el("summary", {}, "Details"), el("dl", { class: "details" }, list),
       body.tools.length > 0 && el("pre", {}, JSON.stringify(body.tools, null, 1))),
@@ -251,7 +252,16 @@ function episode(n, body) {
     body.turns.map((turn, k) => turnSection(n, turn, k, body.turns[k - 1])),
     el("section", { class: "turn", "aria-label": "End" }, el("h3", {}, `End: ${row.outcome}`),
       body.details.failure && el("div", { class: "message bad" }, longText(body.details.failure)),
-      body.final.map(messageCard)));
+      body.final.map((message) => messageCard(message, row.agent))));
+}
+
+// The episodes of all agents of the game that an episode belongs to, in the order of their agents' names.
+function seats(n) {
+  if (rows[n].agent == null) return [];
+  const found = rows.filter((row) => row.agent != null && ["task", "env", "file"].every((name) => row[name] === rows[n][name]));
+  const first = Map.groupBy(found, (row) => row.agent);
+  first.set(rows[n].agent, [rows[n]]); // other games may have the same seed
+  return [...first.values()].map(([row]) => row.n).sort((a, b) => rows[a].agent.localeCompare(rows[b].agent));
 }
 
 // What applies to the episode and to the one beside it.
@@ -259,14 +269,17 @@ function toolbar(n, bodies) {
   const rivals = rows[n].task == null ? [] : [...rows.keys()]
     .filter((m) => m !== n && rows[m].task === rows[n].task && rows[m].env === rows[n].env);
   const choose = (event) => go({ n, vs: event.target.value ? +event.target.value : null, tokens: route.tokens });
+  const game = seats(n);
   const option = (m) => el("option", { value: m, selected: m === route.vs },
-    `Episode ${m + 1}: ${rows[m].outcome}, reward ${number(rows[m].reward)}`);
+    `Episode ${m + 1}${rows[m].agent == null ? "" : `, ${rows[m].agent}`}: ${rows[m].outcome}, reward ${number(rows[m].reward)}`);
   return el("div", { class: "tools" }, el("a", { href: "#" }, "← All episodes"),
     rows[n].tokens > 0 && el("button", { type: "button", "aria-pressed": String(route.tokens),
       onclick: () => go({ ...route, tokens: !route.tokens }) }, "Tokens"),
+    game.length > 1 && el("button", { type: "button", "aria-pressed": String(route.all),
+      onclick: () => go({ n, tokens: route.tokens, all: !route.all }) }, `All ${game.length} agents`),
     rivals.length > 0 && el("label", {}, `Beside (${rows[n].task}): `,
       el("select", { onchange: choose }, el("option", { value: "" }, "no other"), rivals.map(option))),
-    bodies[1] && el("span", { role: "status" }, difference(...bodies)), route.tokens && legend());
+    bodies[1] && !route.all && el("span", { role: "status" }, difference(...bodies)), route.tokens && legend());
 }
 
 function noteFields(row) {
@@ -286,7 +299,8 @@ function turnSection(n, turn, k, before) {
       turn.fork && el("span", { class: "warn" }, " · fork: the context does not extend the previous one")),
     route.tokens ? [tokens("Context added", turn.fed.map((id) => ({ id })), "fed"),
       tokens("Reply", turn.ids.map((id, t) => ({ id, logprob: turn.logprobs[t], mask: turn.mask[t] })), "sampled")]
-      : [turn.observation.filter((message, m) => !repeated(before, message, m)).map(messageCard), messageCard(turn.reply)],
+      : [turn.observation.filter((message, m) => !repeated(before, message, m)).map((message) => messageCard(message, rows[n].agent)),
+        messageCard(turn.reply, rows[n].agent)],
     result(turn));
 }
 
@@ -294,10 +308,12 @@ function turnSection(n, turn, k, before) {
 const repeated = (before, message, m) =>
   before?.observation.length > 1 && JSON.stringify(before.observation[m]) === JSON.stringify(message);
 
-function messageCard(message) {
+// What the agent of a game of several observes is labelled as seen by it only: the others get observations of their own.
+function messageCard(message, agent) {
+  const title = agent == null ? message.role : message.role === "assistant" ? agent : `seen by ${agent} (${message.role})`;
   const role = ROLES.includes(message.role) ? message.role : "user";
   const call = ({ name, arguments: values }) => el("pre", {}, `${name}(${values})`);
-  return el("div", { class: `message ${role}` }, el("h4", {}, message.role),
+  return el("div", { class: `message ${role}` }, el("h4", {}, title),
     message.reasoning && el("details", {}, el("summary", {}, "Reasoning"), longText(String(message.reasoning))),
     (message.images ?? []).map((src) => el("img", { src, alt: `image in a message of the ${role}` })),
     message.text && longText(message.text),
@@ -406,19 +422,20 @@ function scoreTable() {
       el("tr", {}, el("th", { scope: "row" }, label), row.map((cell) => el("td", {}, cell))))));
 }
 
-// ---------------------------------------------------------------- address: #ep19, #ep19-t3, #ep19-tokens, #ep19-vs23
+// ---------------------------------------------------------------- address: #ep19, #ep19-t3, #ep19-tokens, #ep19-vs23, #ep19-all
 
-let route = { n: null, turn: null, tokens: false, vs: null };
+let route = { n: null, turn: null, tokens: false, vs: null, all: false };
 
 function readRoute() {
-  const match = /^#ep(\d+)(?:-t(\d+))?(-tokens)?(?:-vs(\d+))?$/.exec(location.hash);
+  const match = /^#ep(\d+)(?:-t(\d+))?(-tokens)?(?:-vs(\d+)|(-all))?$/.exec(location.hash);
   const place = (text) => (text == null ? null : +text - 1);
   return match && rows[match[1] - 1] ? { n: place(match[1]), turn: place(match[2]), tokens: !!match[3],
-    vs: rows[match[4] - 1] ? place(match[4]) : null } : { n: null, turn: null, tokens: false, vs: null };
+    vs: rows[match[4] - 1] ? place(match[4]) : null, all: !!match[5] }
+    : { n: null, turn: null, tokens: false, vs: null, all: false };
 }
 
-const link = ({ n, turn, tokens, vs }) => n == null ? "#" :
-  `#ep${n + 1}${turn != null ? `-t${turn + 1}` : ""}${tokens ? "-tokens" : ""}${vs != null ? `-vs${vs + 1}` : ""}`;
+const link = ({ n, turn, tokens, vs, all }) => n == null ? "#" :
+  `#ep${n + 1}${turn != null ? `-t${turn + 1}` : ""}${tokens ? "-tokens" : ""}${vs != null ? `-vs${vs + 1}` : all ? "-all" : ""}`;
 
 // Changes the address without an entry in the history, so that "back" leaves the viewer after many steps.
 const go = (change) => location.replace(link(change));
@@ -437,7 +454,7 @@ async function open() {
   reveal(route.n)?.setAttribute("aria-current", "true");
   const wanted = link({ ...route, turn: null });
   if (drawn !== wanted) {
-    const numbers = route.vs == null ? [route.n] : [route.n, route.vs];
+    const numbers = route.vs != null ? [route.n, route.vs] : route.all && seats(route.n).length ? seats(route.n) : [route.n];
     const bodies = await Promise.all(numbers.map(source.body));
     if (wanted !== link({ ...route, turn: null })) return; // another episode was chosen meanwhile
     const columns = el("div", { class: "columns" }, numbers.map((n, i) => episode(n, bodies[i])));
