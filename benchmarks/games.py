@@ -33,6 +33,8 @@ AIMS = "All reach 20,000 steps/s, GuessTheNumber 100,000, and 10,000 live enviro
 LIVE = 200  # environments alive while memory is measured
 # Slow oracles play fewer games.
 ORACLE_SEEDS = {
+    "game:Rooms-v0": 60,
+    "game:Rooms-v0-hard": 20,
     "game:Game2048-v0-hard": 20,
     "game:Game2048-v0-extreme-hard": 12,
     "game:Sokoban-v0-hard": 100,

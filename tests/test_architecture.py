@@ -203,7 +203,10 @@ DOORS = {"gem", "gem.envs.registration"}
 MAIN = "gem.__main__"
 
 # The strings in these modules name environments' classes, which the registry resolves when one is made.
-CATALOGS = {"gem.envs.catalog", "gem.envs.reasoning_gym_specs", "gem.registry"}
+CATALOGS = {
+    "gem.registry",
+    *(f"gem.envs.{name}" for name in ("catalog", "dataset_specs", "game_specs", "reasoning_gym_specs")),
+}
 
 # Every third-party library, with the packages and modules under gem that may import it. All others are refused.
 ANYWHERE = [""]

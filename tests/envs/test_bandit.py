@@ -17,6 +17,16 @@ def test_one_machine_is_better_than_all_others_by_the_gap():
     assert best == set(range(6))
 
 
+@pytest.mark.parametrize("gap", [0.001, 0.00123, 0.0099, 1 / 3, 0.9999])
+def test_small_and_odd_gaps_are_kept_and_have_one_best_machine(gap):
+    env = BanditEnv(machines=20, gap=gap)
+    for seed in range(200):
+        env.reset(seed=seed)
+        *_, second, best = sorted(env.state.chances)
+        assert best - second >= gap - 1e-12
+        assert len(env.secrets()) == 20 and env.secrets().count(max(env.secrets())) == 1
+
+
 def test_machines_pay_with_their_probabilities():
     env = BanditEnv(machines=2, gap=0.4, max_turns=2000)
     env.reset(seed=0)
@@ -65,7 +75,9 @@ def test_the_oracle_pulls_every_machine_and_chooses_in_the_last_turn(play):
     assert won >= 17
 
 
-@pytest.mark.parametrize("bad", [{"machines": 1}, {"machines": 21}, {"gap": 0.0}, {"gap": 1.0}, {"max_turns": 0}])
+@pytest.mark.parametrize(
+    "bad", [{"machines": 1}, {"machines": 21}, {"gap": 0.0}, {"gap": 0.0009}, {"gap": 1.0}, {"max_turns": 0}]
+)
 def test_wrong_arguments_are_named(bad):
     with pytest.raises(BadValue, match=next(iter(bad))):
         BanditEnv(**bad)

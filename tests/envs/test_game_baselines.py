@@ -38,6 +38,8 @@ def test_scores_on_400_seeds_are_stored_for_every_game():
     assert few <= {
         "game:Game2048-v0-hard",
         "game:Game2048-v0-extreme-hard",
+        "game:Rooms-v0",
+        "game:Rooms-v0-hard",
         "game:Sokoban-v0-hard",
         "game:Sokoban-v0-random",
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from itertools import count, islice
+
 import pytest
 
 import gem
@@ -111,3 +114,64 @@ def test_a_mistake_of_the_caller_is_raised():
 
     with pytest.raises(BadValue, match="no such move"):
         list(play_games(game(), matches(RandomPolicy(), Wrong())))
+
+
+class Held(RandomPolicy):
+    """A policy with submit() that keeps requests until `release` says which of the waiting keys get their replies."""
+
+    def __init__(self, release):
+        self.waiting, self.release, self.most = {}, release, 0
+
+    def submit(self, request):
+        future = Future()
+        self.waiting[request.key] = future, self.act([request])[0]
+        self.most = max(self.most, len(self.waiting))
+        for key in self.release(list(self.waiting)):
+            waiting, reply = self.waiting.pop(key)
+            waiting.set_result(reply)
+        return future
+
+
+def test_a_game_does_not_wait_for_the_replies_of_other_games():
+    ended = []
+
+    def release(keys):  # the first request of all is answered last
+        return keys[1:] if len(ended) < 5 else keys
+
+    policy = Held(release)
+    numbers = []
+    for p in play_games(game(TIC_TAC_TOE), matches(policy, policy, 6), concurrency=3):
+        numbers.append(p.match.number)
+        ended.append(p)
+        if len(ended) == 5:
+            [(waiting, reply)] = policy.waiting.values()
+            policy.waiting.clear()
+            waiting.set_result(reply)
+    assert sorted(numbers) == list(range(6)) and numbers[-1] == 0
+
+
+def test_as_many_requests_are_in_flight_as_games_are_played_at_once():
+    policy = Held(lambda keys: keys[:1] if len(keys) == 8 else [])  # one at a time, as soon as there are eight
+    endless = (Match(n, n, {"player_0": policy, "player_1": policy}) for n in count())
+    games = play_games(game(TIC_TAC_TOE), endless, concurrency=8)
+    assert len(list(islice(games, 20))) == 20 and policy.most == 8
+    games.close()
+    assert all(future.cancelled() for future, _ in policy.waiting.values())
+
+
+def test_local_policies_and_endpoints_can_play_each_other():
+    local, endpoint = Counting(), Held(lambda keys: keys)
+    played = list(play_games(game(), matches(local, endpoint, 10), concurrency=10))
+    assert len(played) == 10 and all(p.failure is None for p in played)
+    assert max(local.batches) > 3
+
+
+def test_an_exception_of_a_request_is_raised():
+    class Down(RandomPolicy):
+        def submit(self, request):
+            future = Future()
+            future.set_exception(ConnectionError("gone"))
+            return future
+
+    with pytest.raises(ConnectionError, match="gone"):
+        list(play_games(game(), matches(Down(), Down())))

@@ -40,6 +40,7 @@ IDS = (
     + ["vision:Geometry", "rg:ab", "math:GSM8K", "math:Geometry3K", "tool:Lookup", "terminal:Files", "board:Nim-v0"]
     + ["webshop:Mini", "web:Forms", "desk:Retail", "desk:Support", "swe:Mini", "mcpmark:Files"]
     + ["game:Blackjack-v0-easy", "game:Bandit-v0", "game:FrozenLake-v0", "game:RushHour-v0-easy"]
+    + ["game:Rooms-v0-easy"]
     + ["game:TwentyQuestions-v0"]
 )
 ROW = {"problem": "What is $1+1$?", "answer": "2"}

@@ -135,13 +135,18 @@ class TournamentReport:
         return lines
 
 
-def make_game(env_id: str, env_kwargs: Mapping[str, Any]) -> MultiAgentEnv:
-    """Make a game for two players. Raises BadValue if the environment is none."""
+def make_game(env_id: str, env_kwargs: Mapping[str, Any], purpose: str = "a tournament") -> MultiAgentEnv:
+    """Make a zero-sum game for two players.
+
+    Raises:
+        BadValue: the environment is none; the message says that the purpose needs one.
+    """
     env = _with_opponent(env_id, None, env_kwargs)
     if not isinstance(env, MultiAgentEnv) or tuple(env.possible_agents) != _AGENTS:
         raise BadValue(f"{env_id} is not a game of two players; `gem list` shows them: board:… and cards:…")
     if not getattr(env.unwrapped, "zero_sum", True):
-        raise BadValue(f"{env_id} cannot be a tournament, because its rewards do not sum to 0")
+        seat = "; gem eval and gem train without self-play play a seat of it"
+        raise BadValue(f"{purpose} needs a zero-sum game, but the rewards of {env_id} do not sum to 0{seat}")
     return env
 
 

@@ -75,7 +75,7 @@ def check_images(config: TrainConfig, *, reads_images: bool) -> None:
 
 def _check_trainable(config: TrainConfig, env: EnvSetting) -> None:
     if config.self_play:
-        make_game(env.id, env.kwargs).close()
+        make_game(env.id, env.kwargs, "self-play").close()
         for name in set(config.opponent_weights) - {LATEST, PAST}:
             sparring_player(env.id, opponent_value(name), env.kwargs)
     with make(env.id, **env.kwargs) as made:

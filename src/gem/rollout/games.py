@@ -1,7 +1,8 @@
 """Play games of several agents, many at once. Each seat has its own token-exact trajectory.
 
-The games run in lock-step: in each round, the requests of all agents that are to act go to their policies, one batch
-per policy. Policies with submit(), such as endpoints, get all requests of a round before any reply is awaited.
+The requests of all agents that are to act go to their policies, one batch per policy, so that games of local policies
+run in lock-step. A policy with submit(), such as an endpoint, gets each request alone, and a game continues when its
+replies have arrived, without waiting for the others.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
-from typing import cast
+from queue import Empty, SimpleQueue
+from typing import NamedTuple, cast
 
 from gem.conversation.history import FULL_HISTORY
 from gem.core import StopReason
@@ -19,7 +20,7 @@ from gem.errors import CallerError, InfraError
 from gem.multiagent import MultiAgentEnv, Player
 from gem.policies import Policy, Reply, Request, is_async
 from gem.rollout.episode import ActiveEpisode
-from gem.rollout.scheduler import ENDINGS
+from gem.rollout.scheduler import BATCH_WAIT, ENDINGS
 from gem.trajectory import Trajectory
 
 
@@ -74,22 +75,36 @@ def play_games(
         Exception: any exception of a policy, and CallerError of a player.
     """
     waiting, free, running = iter(matches), list[MultiAgentEnv](), list[_RunningGame]()
+    arrivals, asking, ended = _Arrivals(), list[_RunningGame](), list[_RunningGame]()
+    has_local = False  # whether a policy replies in batches
     try:
         while True:
             while len(running) < concurrency and (match := next(waiting, None)) is not None:
                 running.append(_RunningGame(free.pop() if free else make_game(), match))
+                asking.append(running[-1])
+            has_local = _ask(asking, arrivals) or has_local
+            yield from (game.played() for game in ended)
             if not running:
                 return
-            _ask(running)
-            for game in running:
+            answered = [game for game in asking if not game.awaited]
+            answered += arrivals.take(wait=not answered, gather=BATCH_WAIT if has_local else 0.0)
+            for game in answered:
                 game.step()
-            ended = [game for game in running if game.over]
-            running = [game for game in running if not game.over]
-            free += [game.env for game in ended]
-            yield from (game.played() for game in ended)
+            ended, asking = [game for game in answered if game.over], [game for game in answered if not game.over]
+            if ended:
+                running = [game for game in running if not game.over]
+                free += [game.env for game in ended]
     finally:
+        for game in running:
+            for sent in game.awaited.values():  # if a request raised or the wait was interrupted
+                sent.future.cancel()
         for env in (*free, *(game.env for game in running)):
             env.close()
+
+
+class _Sent(NamedTuple):
+    future: Future[Reply]
+    sent_at: float
 
 
 class _RunningGame:
@@ -100,6 +115,7 @@ class _RunningGame:
         self.scores = dict.fromkeys(self.order, 0.0)
         self.failure: str | None = None
         self.replies: dict[str, Reply] = {}
+        self.awaited: dict[str, _Sent] = {}  # requests in flight, by agent
         self.seconds: dict[str, float] = {}  # of the policy, by agent
         self.episodes: dict[str, ActiveEpisode] = {}
         for seat, agent in enumerate(self.order):  # two seats of one policy sample from different streams
@@ -165,23 +181,76 @@ class _RunningGame:
         return PlayedGame(self.match, self.order, self.scores, trajectories, self.failure)
 
 
-def _ask(games: Sequence[_RunningGame]) -> None:
-    """Get the replies of all agents that are to act."""
+class _Arrivals:
+    """The replies that have arrived of requests in flight."""
+
+    def __init__(self) -> None:
+        self._in_flight = 0
+        self._done: SimpleQueue[tuple[_RunningGame, str]] = SimpleQueue()
+
+    def expect(self, game: _RunningGame, agent: str, future: Future[Reply]) -> None:
+        self._in_flight += 1
+        game.awaited[agent] = _Sent(future, time.perf_counter())
+        future.add_done_callback(lambda _: self._done.put((game, agent)))  # from any thread
+
+    def take(self, *, wait: bool, gather: float) -> list[_RunningGame]:
+        """Give games their replies, and return those that have all of them.
+
+        Args:
+            wait: whether to wait until a game has all of them.
+            gather: seconds to wait for further replies, from the first one if it is waited for, so that the next
+                batches for local policies are large.
+
+        Raises:
+            Exception: the exception of a request.
+        """
+        complete: list[_RunningGame] = []
+        until = time.perf_counter() + gather
+        while self._in_flight:
+            left = until - time.perf_counter()
+            try:
+                if wait and not complete:
+                    game, agent = self._done.get()
+                else:
+                    game, agent = self._done.get(timeout=left) if left > 0 else self._done.get_nowait()
+            except Empty:
+                break
+            if wait and not complete:
+                until = time.perf_counter() + gather
+            self._in_flight -= 1
+            sent = game.awaited.pop(agent)
+            game.replies[agent], game.seconds[agent] = sent.future.result(), time.perf_counter() - sent.sent_at
+            if not game.awaited:
+                complete.append(game)
+        return complete
+
+
+def _ask(games: Sequence[_RunningGame], arrivals: _Arrivals) -> bool:
+    """Ask all agents that are to act, and get the replies of players and local policies.
+
+    Returns:
+        Whether a local policy was asked.
+    """
     batches: dict[int, tuple[Policy, list[tuple[_RunningGame, str]]]] = {}
     for game in games:
         for agent in game.env.active_agents():
             player = game.match.players[agent]
-            if hasattr(player, "max_prompt_tokens"):  # of policies only
-                batches.setdefault(id(player), (cast(Policy, player), []))[1].append((game, agent))
-            else:
+            if not hasattr(player, "max_prompt_tokens"):  # of policies only
                 game.ask_player(player, agent)
-    awaited = [_send(policy, seats) for policy, seats in batches.values()]
-    for receive in awaited:
-        receive()
+            elif is_async(policy := cast(Policy, player)):
+                if (request := game.request(policy, agent)) is None:
+                    game.replies[agent] = Reply("", finish="context_overflow")
+                else:
+                    arrivals.expect(game, agent, policy.submit(request))
+            else:
+                batches.setdefault(id(player), (policy, []))[1].append((game, agent))
+    for policy, seats in batches.values():
+        _act(policy, seats)
+    return bool(batches)
 
 
-def _send(policy: Policy, seats: Sequence[tuple[_RunningGame, str]]) -> Callable[[], None]:
-    """Send the requests of these seats. Returns a function that takes the replies."""
+def _act(policy: Policy, seats: Sequence[tuple[_RunningGame, str]]) -> None:
+    """Get the replies of a local policy for these seats, in one batch."""
     asked, requests = [], []
     for game, agent in seats:
         request = game.request(policy, agent)
@@ -191,22 +260,7 @@ def _send(policy: Policy, seats: Sequence[tuple[_RunningGame, str]]) -> Callable
             asked.append((game, agent))
             requests.append(request)
     started = time.perf_counter()
-    reply: Callable[[], Sequence[Reply]] = partial(policy.act, requests)
-    if is_async(policy):
-        reply = partial(_results, [policy.submit(request) for request in requests])
-
-    def receive() -> None:
-        replies = reply() if requests else []
-        took = time.perf_counter() - started
-        for (game, agent), received in zip(asked, replies, strict=True):
-            game.replies[agent], game.seconds[agent] = received, took
-
-    return receive
-
-
-def _results(futures: Sequence[Future[Reply]]) -> list[Reply]:
-    try:
-        return [future.result() for future in futures]
-    finally:
-        for future in futures:  # abort the requests if one raised or the wait was interrupted
-            future.cancel()
+    replies = policy.act(requests) if requests else []
+    took = time.perf_counter() - started
+    for (game, agent), received in zip(asked, replies, strict=True):
+        game.replies[agent], game.seconds[agent] = received, took

@@ -23,6 +23,7 @@ from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 MACHINES = range(2, 21)
+LEAST_GAP = 0.001  # visible in the four digits of a probability
 _MOVE = re.compile(rf"\s*(pull|choose)\s*:?\s*(?:machine\s*)?({INTEGER})\s*", re.IGNORECASE | re.ASCII)
 _ROW = re.compile(r"^machine (\d+): (\d+) of (\d+) pulls paid", re.MULTILINE)
 _LEFT = re.compile(r"^Turns left: (\d+)", re.MULTILINE)
@@ -51,7 +52,8 @@ class BanditEnv(GameEnv):
 
     Args:
         machines: number of machines, 2 to 20.
-        gap: least difference between the best machine's probability to pay and that of any other, between 0 and 1.
+        gap: least difference between the best machine's probability to pay and that of any other, at least .001
+            and below 1.
         max_turns: number of turns allowed, the choice included.
         on_unreadable: see GameEnv.
 
@@ -67,15 +69,15 @@ class BanditEnv(GameEnv):
     ) -> None:
         if machines not in MACHINES:
             raise BadValue(f"machines must be an integer from {MACHINES[0]} to {MACHINES[-1]}, got {machines!r}")
-        if not 0 < gap < 1:
-            raise BadValue(f"gap must be between 0 and 1, got {gap}")
+        if not LEAST_GAP <= gap < 1:
+            raise BadValue(f"gap must be at least {LEAST_GAP} and below 1, got {gap}")
         self.machines, self.gap = machines, gap
         super().__init__(max_turns=max_turns, on_unreadable=on_unreadable)
 
     def start(self) -> State:
         lower = (1 - self.gap) / 2
-        chances = [round(self.rng.uniform(lower / 2, lower), 4) for _ in range(self.machines)]
-        chances[self.rng.randrange(self.machines)] = round((1 + self.gap) / 2, 4)
+        chances = [min(round(self.rng.uniform(lower / 2, lower), 4), lower) for _ in range(self.machines)]
+        chances[self.rng.randrange(self.machines)] = (1 + self.gap) / 2  # not rounded, which could lessen the gap
         return State(tuple(chances), (0,) * self.machines, (0,) * self.machines)
 
     def rules(self) -> str:

@@ -127,9 +127,18 @@ class TableGame(MultiAgentEnv, ABC):
         """Return the position after the player to move has passed. Defined where ``can_skip``."""
         raise NotImplementedError
 
+    def may_talk(self, position: str) -> bool:
+        """Return whether the message of the player to move is shown."""
+        return self.talks
+
     def announced(self, position: str, seat: int, move: str) -> str:
-        """Return what all players are told about a legal move in a position."""
+        """Return what all players are told about a legal move in a position; "" for nothing."""
         return f"{self.seats[seat]} plays {move}."
+
+    def winner(self, position: str) -> int | None:
+        """Return who wins a finished game: the seat with the highest score, or the index of a side; None for a draw."""
+        scores = self.scores(position)
+        return scores.index(max(scores)) if scores.count(max(scores)) == 1 else None
 
     def scripted(self, position: str, rng: random.Random) -> str | None:
         """Return the move of the reference player of the game, or None if gem.envs.table.search finds it."""
@@ -199,8 +208,8 @@ class TableGame(MultiAgentEnv, ABC):
         seen = {**state.seen, agent: len(state.log)}
         if move is not None and self.is_legal(state.position, move):
             line = self.announced(state.position, seat, move)
-            if self.talks and (message := last_tagged(action, "say")):
-                line = f"{line}\n{self.seats[seat]} says: {quoted(message)}"
+            if self.may_talk(state.position) and (message := last_tagged(action, "say")):
+                line = "\n".join(filter(None, [line, f"{self.seats[seat]} says: {quoted(message)}"]))
             self.state = replace(
                 state, position=self.after(state.position, move), log=[*state.log, line], seen=seen, illegal=0
             )

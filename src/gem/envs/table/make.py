@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, Literal
 
 from gem.core import Env
@@ -16,7 +17,7 @@ Opponent = Literal["random", "best"]
 
 
 def table_game(
-    game: str,
+    game: str | Callable[..., TableGame],
     opponent: Opponent | float | None = "random",
     *,
     on_illegal: OnIllegal = "lose",
@@ -27,7 +28,7 @@ def table_game(
     """Return a seat of a game, or the game itself.
 
     Args:
-        game: "module:class" of the game.
+        game: the class of the game, or its "module:class".
         opponent: who plays the other seat: "random", "best", or the strength of a TablePlayer, between 0 and 1. None
             returns the game itself, a gem.multiagent.MultiAgentEnv for all players.
         on_illegal, show_legal, max_turns: see TableGame.
@@ -39,7 +40,7 @@ def table_game(
     """
     if options is not None and not isinstance(options, dict):
         raise BadValue(f"options must be a dict of arguments of the game, got {options!r}")
-    build, options = resolve(game), options or {}
+    build, options = resolve(game) if isinstance(game, str) else game, options or {}
     known = [name for name in inspect.signature(build).parameters if name not in _GENERAL]
     for name in options:
         if name not in known:

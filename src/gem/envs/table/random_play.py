@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 SEATS = ("first player wins", "second player wins", "third player wins")
-# id → shares of 40,000 games that the players win, by seat; the others are draws. A win is a higher
-# reward than that of the other player.
+SIDES = {"talk:Mafia-v0": ("village wins", "mafia wins")}  # games that are won by sides instead of seats
+# id → shares of 40,000 games that the players win, by seat or side; the others are draws. A win is a higher
+# reward than that of the other players.
 OUTCOMES = {
     "board:TicTacToe-v0": (0.587, 0.287),
     "board:Nim-v0": (0.501, 0.499),
@@ -19,6 +20,7 @@ OUTCOMES = {
     "talk:IteratedPrisonersDilemma-v0": (0.401, 0.400),
     "talk:DontSayIt-v0": (0.159, 0.167),
     "talk:SealedAuction-v0": (0.281, 0.289, 0.297),
+    "talk:Mafia-v0": (0.3, 0.7),
     "talk:Negotiation-v0": (0.127, 0.127),
 }
 
@@ -28,5 +30,5 @@ def describe(env_id: str) -> list[tuple[str, str]]:
     if env_id not in OUTCOMES:
         return []
     won = OUTCOMES[env_id]
-    shares = [*zip(SEATS, won, strict=False), ("draws", 1 - sum(won))]
+    shares = [*zip(SIDES.get(env_id, SEATS), won, strict=False), ("draws", 1 - sum(won))]
     return [(f"random against random: {name}", f"{share:.3f} of the games") for name, share in shares]
