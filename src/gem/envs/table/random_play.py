@@ -20,7 +20,7 @@ OUTCOMES = {
     "talk:IteratedPrisonersDilemma-v0": (0.401, 0.400),
     "talk:DontSayIt-v0": (0.159, 0.167),
     "talk:SealedAuction-v0": (0.281, 0.289, 0.297),
-    "talk:Mafia-v0": (0.3, 0.7),
+    "talk:Mafia-v0": (0.326, 0.667),
     "talk:Negotiation-v0": (0.127, 0.127),
 }
 
