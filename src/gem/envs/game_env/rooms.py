@@ -171,14 +171,14 @@ class RoomsEnv(GameEnv):
         near = {gap + step for gap in gaps for step in (-width, -1, 1, width)}  # kept free, or doors would be blocked
         cells = rng.sample([cell for cell in floor if cell not in near], len(names) + 1)
         things = tuple(map(Thing, names, cells))
-        verb, other = rng.choice(self.tasks), ""
+        verb, target = rng.choice(self.tasks), ""
         if verb == "open":
             name = rng.choice(doors).name
         elif verb == "put":
-            name, other = rng.sample(names, 2)
+            name, target = rng.sample(names, 2)
         else:
             name = rng.choice(names)
-        return State(walls, width, things, doors, cells[-1], rng.randrange(4), (verb, name, other))
+        return State(walls, width, things, doors, cells[-1], rng.randrange(4), (verb, name, target))
 
     def task(self) -> str:
         """Return the instruction, such as "put the red ball next to the blue box"."""

@@ -5,7 +5,7 @@ A plan divides a task into ways to a cell, each a shortest one, and fetches the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,6 +13,9 @@ MOVES = ("left", "right", "forward", "pick up", "drop", "toggle")
 COMPASS = ("north", "east", "south", "west")
 WALL, FLOOR = "#", "."
 CARRIED = -1  # the cell of the object that is carried
+
+Place = tuple[int, int]  # where the agent is, and index of its direction in COMPASS
+_Reached = tuple[Place, Place | None, tuple[str, ...]]  # a place, the one before it, and the moves between them
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,19 @@ class State:
     def carried(self) -> Thing | None:
         return next((thing for thing in self.things if thing.cell == CARRIED), None)
 
+    def items(self) -> list[Thing | Door]:
+        return [*self.things, *self.doors]
+
     @cached_property
     def _by_cell(self) -> dict[int, Thing | Door]:
-        return {item.cell: item for item in (*self.things, *self.doors)}
+        return {item.cell: item for item in self.items()}
 
     def at(self, cell: int) -> Thing | Door | None:
         """Return what is in a cell, besides the agent."""
         return self._by_cell.get(cell)
 
     def named(self, name: str) -> Thing | Door:
-        return next(item for item in (*self.things, *self.doors) if item.name == name)
+        return next(item for item in self.items() if item.name == name)
 
     def steps(self) -> tuple[int, int, int, int]:
         """Return the differences between neighboring cells, by direction."""
@@ -263,16 +269,16 @@ def shortest_way(state: State, is_goal: Callable[[int], bool], through_locked: b
     """
     held, steps = state.carried(), state.steps()
     cost = [int(sign == FLOOR) for sign in state.walls]  # moves to enter a cell; 0 if it cannot be entered
-    for item in (*state.things, *state.doors):
+    for item in state.items():
         if isinstance(item, Thing):
             cost[item.cell] = 0 if item.cell != CARRIED else cost[item.cell]
         elif item.status != "open":
             has_key = held is not None and held.name == item.key
             cost[item.cell] = 2 if item.status == "closed" or has_key or through_locked else 0
-    came: dict[tuple[int, int], tuple[tuple[int, int] | None, tuple[str, ...]]] = {}  # place → the one before, moves
+    came: dict[Place, tuple[Place | None, tuple[str, ...]]] = {}
     # Breadth-first: the places at this number of moves, and those at one more.
-    places: list[tuple[tuple[int, int], tuple[int, int] | None, tuple[str, ...]]]
-    places, later = [((state.where, state.facing), None, ())], []
+    places: list[_Reached] = [((state.where, state.facing), None, ())]
+    later: list[_Reached] = []
     while places or later:
         following, later = later, []
         for place, before, moves in places:
@@ -293,11 +299,9 @@ def shortest_way(state: State, is_goal: Callable[[int], bool], through_locked: b
     return None
 
 
-def _traced(
-    came: dict[tuple[int, int], tuple[tuple[int, int] | None, tuple[str, ...]]], end: tuple[int, int]
-) -> list[str]:
+def _traced(came: Mapping[Place, tuple[Place | None, tuple[str, ...]]], end: Place) -> list[str]:
     parts = []
-    place: tuple[int, int] | None = end
+    place: Place | None = end
     while place is not None:
         place, moves = came[place]
         parts.append(moves)

@@ -248,6 +248,10 @@ class MafiaEnv(TableGame):
             unknown = [other for other in suspects if other not in now.inspected]
             suspects = found or unknown or suspects
         known = {gone: 1 if roles[gone] != "m" else -2 for gone in now.out if gone is not None}
-        blame = {s: sum(known.get(v[s], 0) for v in now.votes if s in v and v[s] is not None) for s in suspects}
+        blame = dict.fromkeys(suspects, 0)
+        for votes in now.votes:
+            for voter, other in votes.items():
+                if voter in blame and other is not None:
+                    blame[voter] += known.get(other, 0)
         most = max(blame.values())
         return rng.choice([other for other in suspects if blame[other] == most])
