@@ -26,6 +26,8 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("gem", "make register list_envs print_envs Env EnvWrapper Step StopReason EnvSpec ENV_REGISTRY"),
             ("gem.core", "Optimum"),
             ("gem.multiagent", "MultiAgentEnv AgentSelector as_single_agent OneSeat Player"),
+            ("gem.envs.table.game", "TableGame"),
+            ("gem.envs.table.make", "table_game"),
             ("gem.wrappers", ALL),
             ("gem.parsing", "last_boxed last_tagged code_blocks"),
         ],
