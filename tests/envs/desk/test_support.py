@@ -1,4 +1,4 @@
-"""desk:Support: solutions, wrong agents, and the customer with its phone. test_retail.py tests what desks share."""
+"""desk:Support: wrong agents, and the customer with its phone. test_tasks.py tests what the desks share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the customer of desk:Support understands what it shall do with its phone, and how an agent asks for it."""
+"""Find the steps on the phone that a message asks the customer of desk:Support for, and phrase such requests."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _LEAD = re.compile(
 def phone_requests(message: str) -> list[ToolCall]:
     """Return what a message asks the customer to do with the phone.
 
-    A message asks if it says please or can you. Only clauses that begin with what shall be done count, up to a not
-    or an if in their sentence. A message that names a line and asks to confirm is about a change by the agent.
+    A message is a request if it contains please or can you. Only clauses that begin with a step count, and none after a
+    not or an if in the same sentence. A message that names a line and asks to confirm is about a change by the agent.
 
     >>> [call.name for call in phone_requests("Please turn airplane mode off and restart the phone.")]
     ['switch', 'restart_phone']

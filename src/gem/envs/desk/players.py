@@ -250,7 +250,7 @@ class DeskReader:
 
 
 def _decoded(observation: str) -> Any:
-    """Return the JSON value of a tool's result, None if there is none."""
+    """Return the JSON value in a tool's result, or None."""
     for start in (match.start() for match in re.finditer(r"[{\[]", observation)):
         try:
             return json.JSONDecoder().raw_decode(observation, start)[0]

@@ -1,7 +1,8 @@
 """The provider of desk:Support: its generated database, the policy, the agent's functions, and the customer's phone.
 
 A database has customers with lines, and a phone for each line. The agent's functions change lines, the customer's own
-functions change the phone. They do what they are told if it is possible at all. Amounts are whole numbers.
+functions change the phone. They execute every call that is possible, whether or not the policy allows it. Amounts are
+whole numbers.
 """
 
 from __future__ import annotations

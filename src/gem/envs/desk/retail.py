@@ -5,9 +5,10 @@ Action       a message to the customer, or calls of the functions in the format 
              native calls with ``format="openai"``. A message with calls is not shown to the customer, nor is what
              stands before ``</think>`` or after a ``<think>`` that is not closed.
 Observation  the reply of the customer, or the results of the calls; the policy on reset.
-Reward       1.0 on goodbye if all checks pass, else 0.0: the database is as after the gold calls (``database``), what
-             must be said was said (``statements``), and the policy was kept (``authentication``, ``confirmation``,
-             ``other_customers``, ``undone``). ``info["checks"]`` has each, ``info["verifier"]`` what is wrong.
+Reward       1.0 on goodbye if all checks pass, else 0.0: the database equals that after the gold calls (``database``),
+             the required statements were made (``statements``), and the policy was followed (``authentication``,
+             ``confirmation``, ``other_customers``, ``undone``). ``info["checks"]`` has each check, and
+             ``info["verifier"]`` says what is wrong.
 Ends         terminated by a message with the word goodbye; truncated after ``max_turns`` messages, without a reward.
 
 >>> env = retail(split="train")
@@ -230,7 +231,7 @@ class DeskEnv(Env):
             self._break("other_customers", f"{call.name} of another customer")
 
     def owner(self, arguments: Mapping[str, Any]) -> str | None:
-        """Return the id of the customer to whom the arguments of a call belong, None if there is none."""
+        """Return the id of the customer that the arguments of a call belong to, or None."""
         order = self.state.data["orders"].get(arguments.get("order_id"), {})
         found: str | None = arguments.get("customer_id") or order.get("customer")
         return found

@@ -1,7 +1,7 @@
 """The shop of desk:Retail: its generated database, the policy, and the functions that the agent can call.
 
-The functions do what they are told if it is possible at all; whether it is allowed is for the agent to know from the
-policy. Amounts are whole dollars, dates are ISO dates.
+The functions execute every call that is possible, whether or not the policy allows it. Amounts are whole dollars, dates
+are ISO dates.
 """
 
 from __future__ import annotations

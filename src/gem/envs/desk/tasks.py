@@ -21,7 +21,7 @@ class DeskTask:
 
     Args:
         template: name of its template.
-        customer: id of the customer, whom the agent may find; None if the customer cannot be identified.
+        customer: id of the customer; None if the customer cannot be identified.
         data: the database at the start.
         gold: the calls that change it as they should.
         statements: (field, value) of what must be said; see gem.envs.desk.statements.
