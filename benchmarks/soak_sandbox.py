@@ -244,17 +244,15 @@ def soak_machines(args: argparse.Namespace) -> int:
             violations += report["violations"]
             alive += report["alive"]
         seconds = time.monotonic() - start
-        with make_sandbox("zygote", level="ns") as sandbox:  # its start removes what killed fork servers left
-            sandbox.machine().close()
+        groups_left = _groups_after(before)
         if left := _children_after(LEFT_S):
             violations.append(f"processes left: {left}")
         if left := os.listdir(folder):
             violations.append(f"files left: {left}")
     if args.image:
         violations += _containers_left(args.image, pids)
-    violations += [
-        f"left: {what}" for what in (*mounts(containers=bool(args.image)), *abandoned_groups()) if what not in before
-    ]
+    left = (*mounts(containers=bool(args.image)), *groups_left)
+    violations += [f"left: {what}" for what in left if what not in before]
     where = f"in containers of {args.image}" if args.image else "at level ns"
     print(f"{args.machines} machines {where}, {alive} of them alive at the end, {seconds:.0f} s")
     print("of the owners that were not killed: " + ", ".join(f"{name} {count}" for name, count in done.most_common()))
@@ -268,6 +266,16 @@ def _owner(args: argparse.Namespace, number: int, folder: str) -> subprocess.Pop
     call = [sys.executable, __file__, "--own", str(number), "--machines", str(-(-args.machines // OWNERS))]
     call += ["--image", args.image] if args.image else []
     return subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": folder})
+
+
+def _groups_after(before: set[str]) -> list[str]:
+    """Start fork servers, which remove what killed ones have left, and return the cgroups that remain."""
+    for _ in range(5):  # other processes may kill fork servers as well
+        with make_sandbox("zygote", level="ns") as sandbox:
+            sandbox.machine().close()
+        if not (left := [group for group in abandoned_groups() if group not in before]):
+            break
+    return left
 
 
 def _children_after(seconds: float) -> list[str]:

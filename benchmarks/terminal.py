@@ -2,9 +2,11 @@
 
   python benchmarks/terminal.py
   python benchmarks/terminal.py --machines 100 --rounds 10
+  python benchmarks/terminal.py --image localhost/debian:bookworm     also under podman, in the same run
 
 A command is timed in a machine and in a bash of this machine without isolation, one after the other in each round; the
-difference is what isolation costs. The load of the machine is printed, because other work makes every time longer.
+difference is what isolation costs. With --image, the same tasks are also played under podman, alternately. The load of
+the machine is printed, because other work makes every time longer.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import resource
 import statistics
 import subprocess
@@ -24,12 +27,13 @@ import gem
 from gem.envs.terminal.task import TerminalTask, start_task
 from gem.envs.terminal.terminal_env import FAMILIES
 from gem.envs.terminal.verify import verify
-from gem.sandbox import Limits, Machine, get_sandbox
-from gem.sandbox.machine import MachineFiles
+from gem.sandbox import Limits, Machine, get_sandbox, make_sandbox
+from gem.sandbox.machine import HOME, MachineFiles
 from sandbox import available_bytes, descendants, pss_bytes, row, yes
 
 RESET_AIM_MS, COMMAND_AIM_MS, MEMORY_AIM = 15.0, 5.0, 4 << 30
 LIMITS = Limits(wall_s=60, disk_bytes=64 << 20)
+IN_IMAGES = ("Files", "Text", "Logs")  # families whose programs each image of Debian has
 COMMANDS = {"`true`": "true", "`ls -l /usr/bin`": "ls -l /usr/bin", "sort 10,000 lines": "seq 10000 | sort"}
 
 
@@ -37,12 +41,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=40, help="samples per line; seeds per family")
     parser.add_argument("--machines", type=int, default=500, help="machines alive at the same time")
+    parser.add_argument("--image", help="image of podman for the comparison, with bash and awk")
+    parser.add_argument("--containers", type=int, default=10, help="containers alive at the same time")
     args = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
     load = f"load before {os.getloadavg()[0]:.1f}"
     print(f"# Terminal tasks (Python {sys.version.split()[0]}, {os.cpu_count()} cores, {load}, {args.rounds} rounds)\n")
     started().close()  # the fork servers
+    if args.image:
+        beside_podman(args.image, max(1, args.rounds // 4), args.containers)
     met = [episodes(args.rounds), commands(args.rounds), alive(args.machines)]
     print("\nAll aims are met." if all(met) else "\nSome aims are missed.")
     return int(not all(met))
@@ -56,7 +64,7 @@ def started() -> Machine:
 
 def episodes(rounds: int) -> bool:
     """Time the parts of an episode in each family. Returns whether the aim for the start is met."""
-    print("Milliseconds per part of an episode: median (90th percentile). The first command starts the machine.\n")
+    print("Milliseconds per part of an episode: median (least to most). The first command starts the machine.\n")
     row("", "reset", "reset and first command", "reference solution", "verification", "aim for the start", "met")
     print("|" + "---|" * 7)
     met: list[bool] = []
@@ -78,6 +86,78 @@ def episodes(rounds: int) -> bool:
         row(f"`terminal:{family}`", *map(spread, parts), f"{RESET_AIM_MS:g}", yes(met[-1]))
     print(f"\nCPU milliseconds of all processes for a machine, from its start to its end: {start_cpu_ms():.1f}.")
     return all(met)
+
+
+def beside_podman(image: str, rounds: int, containers: int) -> None:
+    """Play the same tasks at level ns and under podman, one after the other."""
+    with make_sandbox("podman", image=image, limits=LIMITS) as podman, Bash() as bash:
+
+        def container(files: MachineFiles) -> Machine:
+            return podman.machine(files=files, folder=HOME)
+
+        found: dict[str, dict[str, list[float]]] = {}
+        for seed in range(rounds):
+            for family in IN_IMAGES:
+                for name, start in (("ns", fresh), ("podman", container)):
+                    for part, seconds in played(family, seed, start, bash).items():
+                        found.setdefault(part, {}).setdefault(name, []).append(seconds)
+        tasks = ", ".join(f"`terminal:{family}`" for family in IN_IMAGES)
+        print(f"Beside podman ({image}), on the same tasks of {tasks}. Milliseconds: median (least to most).\n")
+        row("", "ns", "podman")
+        print("|" + "---|" * 3)
+        for part, times in found.items():
+            row(part, *(spread(times[name]) for name in ("ns", "podman")))
+        memory = []
+        for start in (fresh, container):
+            start([]).close()
+            before = pss_bytes()
+            machines = [start([]) for _ in range(containers)]
+            for machine in machines:
+                machine.exec("true")
+            used = pss_bytes() - before + sum(container_bytes(getattr(machine, "name", "")) for machine in machines)
+            memory.append(f"{used / containers / 2**20:.1f}")
+            for machine in machines:
+                machine.close()
+        row(f"proportional set size per machine in MiB, of {containers}", *memory)
+        print()
+
+
+def played(family: str, seed: int, start: Callable[[MachineFiles], Machine], bash: Bash) -> dict[str, float]:
+    """Return the seconds of the parts of an episode that solves its task."""
+    with gem.make(f"terminal:{family}") as env:
+        env.reset(seed=seed)
+        task, begin = env.unwrapped.task(), time.perf_counter()
+        with start_task(task, start) as machine:
+            machine.exec("true")
+            found = {"reset and first command": time.perf_counter() - begin}
+            for name, command in COMMANDS.items():
+                alone = timed(bash.exec, command)
+                found[f"{name}, over its own cost"] = timed(machine.exec, command) - alone
+            found["reference solution"] = timed(solve, machine, task)
+            begin = time.perf_counter()
+            expect(verify(task, machine, start), "")
+            return found | {"verification": time.perf_counter() - begin}
+
+
+def container_bytes(name: str) -> int:
+    """Return the proportional set size of a container: its monitors, which are no children of ours, and their children.
+
+    Args:
+        name: of the container; "" for none.
+    """
+    parents = {}
+    monitors, total = set(), 0
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[place] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            if name and (place / "comm").read_text() == "conmon\n" and name in (place / "cmdline").read_text():
+                monitors.add(int(place.name))
+    for place, parent in parents.items():
+        if parent in monitors or int(place.name) in monitors:
+            with contextlib.suppress(OSError):
+                found = re.search(r"^Pss:\s+(\d+)", (place / "smaps_rollup").read_text(), re.MULTILINE)
+                total += int(found[1]) << 10 if found else 0
+    return total
 
 
 def start_cpu_ms(count: int = 100) -> float:
@@ -102,7 +182,7 @@ def cpu_s() -> float:
 
 def commands(rounds: int) -> bool:
     """Compare commands in a machine and in a bash without isolation. Returns whether the aim is met."""
-    print("\nMilliseconds per command: median (90th percentile).\n")
+    print("\nMilliseconds per command: median (least to most).\n")
     row("", "bash", "machine", "median difference", "aim", "met")
     print("|" + "---|" * 6)
     met = []
@@ -187,8 +267,7 @@ def timed(work: Callable[..., object], *arguments: object) -> float:
 
 
 def spread(seconds: list[float]) -> str:
-    tenths = statistics.quantiles(seconds, n=10) if len(seconds) > 1 else seconds * 9
-    return f"{1e3 * statistics.median(seconds):.1f} ({1e3 * tenths[8]:.1f})"
+    return f"{1e3 * statistics.median(seconds):.1f} ({1e3 * min(seconds):.1f} to {1e3 * max(seconds):.1f})"
 
 
 def expect(found: object, expected: object) -> None:
