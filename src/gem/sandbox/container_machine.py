@@ -218,8 +218,9 @@ class ContainerMachine(Machine):
                 else:
                     item.size = len(entry.content)
                     tar.addfile(item, io.BytesIO(entry.content))
+            end = tar.offset + 2 * tarfile.BLOCKSIZE  # podman 4 may fail with "closed pipe" if more padding follows
         try:
-            self.engine.ask("cp", "-", f"{self.name}:/", stdin=data.getvalue())
+            self.engine.ask("cp", "-", f"{self.name}:/", stdin=data.getvalue()[:end])
         except SandboxError as e:
             self._check()
             raise OSError(errno.EIO, str(e)) from e
