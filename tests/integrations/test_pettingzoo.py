@@ -15,7 +15,7 @@ from gem.integrations.pettingzoo import to_pettingzoo
 
 IDS = ["board:TicTacToe-v0", "board:Nim-v0", "board:ConnectFour-v0", "board:Othello-v0", "cards:KuhnPoker-v0"]
 IDS += ["cards:LeducHoldem-v0", "cards:LiarsDice-v0", "talk:ColonelBlotto-v0", "talk:DontSayIt-v0"]
-NOT_ZERO_SUM = ["talk:IteratedPrisonersDilemma-v0", "talk:Negotiation-v0", "talk:SealedAuction-v0"]
+NOT_ZERO_SUM = ["talk:IteratedPrisonersDilemma-v0", "talk:Negotiation-v0", "talk:SealedAuction-v0", "talk:Mafia-v0"]
 
 
 def game(env_id, **kwargs):

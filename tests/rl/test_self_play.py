@@ -139,6 +139,7 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
     ("settings", "message"),
     [
         ({"env": "game:GuessTheNumber-v0-easy", "env_kwargs": {}}, "is not a game of two players"),
+        ({"env": "talk:Negotiation-v0", "env_kwargs": {}}, "^self-play needs a zero-sum game"),
         ({"opponents": {"strong": 1}}, "opponent must be one of 'random', 'best'"),
     ],
 )
