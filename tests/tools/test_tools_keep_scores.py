@@ -38,7 +38,7 @@ IDS = (
         "logic:Rules",
     ]
     + ["vision:Geometry", "rg:ab", "math:GSM8K", "math:Geometry3K", "tool:Lookup", "terminal:Files", "board:Nim-v0"]
-    + ["webshop:Mini", "web:Forms", "desk:Retail", "desk:Support", "swe:Mini", "mcpmark:Files"]
+    + ["webshop:Mini", "web:Forms", "desk:Retail", "desk:Support", "swe:Mini", "mcpmark:Files", "mcpmark:Postgres"]
     + ["game:Blackjack-v0-easy", "game:Bandit-v0", "game:FrozenLake-v0", "game:RushHour-v0-easy"]
     + ["game:Rooms-v0-easy"]
     + ["game:TwentyQuestions-v0"]

@@ -228,6 +228,12 @@ SPECS: list[EnvSpec] = [
     ),
     *HUB_DATASETS,
     _MCPMARK,
+    replace(
+        _MCPMARK,
+        id="mcpmark:Postgres",
+        entry_point="gem.envs.mcpmark.mcpmark_env:make_shop",
+        description="Change a PostgreSQL database with the tools of an MCP server. Needs PostgreSQL.",
+    ),
     *reasoning_gym_specs((FORMAT_ERROR, 1.0)),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import weakref
@@ -11,11 +12,14 @@ from typing import Any
 
 from gem.envs.mcpmark.checkout import ServiceTask
 from gem.envs.mcpmark.verify import entries, verify_files
-from gem.errors import MissingDependency
+from gem.errors import MissingDependency, SandboxError
 from gem.sandbox.machine_protocol import pack, unpack, write_entries
 
 PROGRAM = "GEM_MCP_FILESYSTEM"  # names the program of the server
 _NAME = "mcp-server-filesystem"
+SHOWN = "/workspace"  # what the agent reads and writes for the folder of the server
+_TIMES = re.compile(r"^(created|accessed): .*\n?", re.MULTILINE)  # those of the episode, not of the files of the task
+_PATHS = ("path", "paths", "source", "destination")  # arguments that name files
 
 
 class FolderService:
@@ -35,7 +39,9 @@ class FolderService:
     def start(self, task: ServiceTask) -> None:
         """Replace the files by the first files of a task."""
         self._clear()
-        shutil.copytree(task.require_state(), self._name, symlinks=True, dirs_exist_ok=True)
+        if (state := task.require_state()) is None:
+            raise SandboxError(f"the task {task.name} has no first files")
+        shutil.copytree(state, self._name, symlinks=True, dirs_exist_ok=True)
 
     def server(self) -> dict[str, Any]:
         """Return the configuration of the MCP server. Raises MissingDependency if it is not installed."""
@@ -46,6 +52,22 @@ class FolderService:
                 f"(or name the program in {PROGRAM})"
             )
         return {"mcpServers": {"filesystem": {"command": program, "args": [self._name], "cwd": self._name}}}
+
+    def before_call(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call with the name that the folder has on the host."""
+        return {k: self._path(value) if k in _PATHS else value for k, value in arguments.items()}
+
+    def after_call(self, name: str, text: str) -> str:
+        """Return the text of a result as the agent sees it."""
+        text = text.replace(self._name, SHOWN)
+        return _TIMES.sub("", text) if name == "get_file_info" else text
+
+    def _path(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._path(item) for item in value]
+        if isinstance(value, str) and f"{value}/".startswith(f"{SHOWN}/"):
+            return self._name + value[len(SHOWN) :]
+        return value
 
     def verify(self, task: ServiceTask, timeout: float) -> str:
         """Return "" if the files solve a task, else what is wrong. Raises SandboxError."""

@@ -5,19 +5,21 @@ Observation  the description of the task on reset; then the results of the calls
 Reward       at the end, 1.0 if verify.py of the task exits with 0, else 0.0.
 Ends         terminated with the first reply without a call; truncated after ``max_tool_uses`` + 10 replies with
              calls, where nothing is verified.
-Verifier     verify.py runs on a copy of the files in a machine, with a time limit and without a network. Exit status 1
-             is not solved; anything else is repeated in a fresh machine. ``info["verifier"]`` says what is wrong.
+Verifier     verify.py runs on a copy of the files in a machine, with a time limit and without a network; for
+             PostgreSQL it runs on the host. Exit status 1 is not solved; anything else is repeated. gem's own tasks
+             for PostgreSQL are verified by queries. ``info["verifier"]`` says what is wrong.
 
 The server for files is the npm package @modelcontextprotocol/server-filesystem. It runs on the host and may use one
 folder, which is filled anew with each episode. The agent sees it as /workspace, so that equal seeds play equally.
+The server for PostgreSQL is gem.envs.mcpmark.postgres_server, or a command of the user. It connects to a database that is
+created for the episode.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ from typing import Any
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.mcpmark.checkout import ServiceTask, read_tasks
 from gem.envs.mcpmark.filesystem import FolderService
+from gem.envs.mcpmark.postgres import DatabaseService
+from gem.envs.mcpmark.shop import ShopTask, ShopTasks
 from gem.errors import BadValue, EpisodeOver
 from gem.messages import ToolCall, ToolResult
 from gem.sandbox.machine import load_archive, save_archive
@@ -34,10 +38,10 @@ from gem.tools.mcp_tool import MCPTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 OWN = str(Path(__file__).parent / "repositories")  # tasks of gem
-FOLDER = "/workspace"  # what the agent reads and writes for the folder of the server
-_TIMES = re.compile(r"^(created|accessed): .*\n?", re.MULTILINE)  # those of the episode, not of the files of the task
-_PATHS = ("path", "paths", "source", "destination")  # arguments that name files
-SERVICES = {"filesystem": FolderService}
+SERVICES: dict[str, type[FolderService] | type[DatabaseService]] = {
+    "filesystem": FolderService,
+    "postgres": DatabaseService,
+}
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,14 @@ class TaskEnv(Env):
 
     Args:
         path: a checkout, optionally with "#" and a filter; see read_tasks().
-        states: folder with the first files of each category. None means ``test_environments`` in the checkout.
-        timeout: CPU seconds for verify.py.
+        states: folder with the first files or dumps of each category. None means ``test_environments`` or
+            ``postgres_state`` in the checkout.
+        timeout: seconds for verify.py: CPU seconds in a machine, else seconds on the clock.
 
     Raises:
         BadValue: if there are no such tasks, or their service is not supported.
         MissingData: if the checkout or the first files are missing.
+        MissingDependency: if PostgreSQL is needed and not installed.
     """
 
     state: State
@@ -66,13 +72,18 @@ class TaskEnv(Env):
     def __init__(self, path: str = OWN, *, states: str | None = None, timeout: float = 60.0) -> None:
         if timeout <= 0:
             raise BadValue(f"timeout must be positive, got {timeout}")
-        self.tasks, self.timeout = read_tasks(path, states), timeout
-        for task in self.tasks:
+        self.tasks, self.timeout = self.read(path, states), timeout
+        self.service = SERVICES[self.tasks[0].service]()
+
+    def read(self, path: str, states: str | None) -> Sequence[ServiceTask]:
+        """Return the tasks of a checkout, after a check that their first states are there."""
+        tasks = read_tasks(path, states)
+        for task in tasks:
             task.require_state()
-        services = sorted({task.service for task in self.tasks})
+        services = sorted({task.service for task in tasks})
         if len(services) > 1:
             raise BadValue(f"the tasks are of the services {', '.join(services)}; choose one with a filter")
-        self.service = SERVICES[services[0]]()
+        return tasks
 
     def task(self) -> ServiceTask:
         return self.tasks[self.state.number]
@@ -130,8 +141,25 @@ class TaskEnv(Env):
             self.service.load(archive)
 
 
+class ShopEnv(TaskEnv):
+    """gem's own tasks for PostgreSQL, without the tools.
+
+    Args:
+        timeout: seconds for each query of the verifier.
+
+    Raises:
+        MissingDependency: if PostgreSQL is not installed.
+    """
+
+    def __init__(self, *, timeout: float = 60.0) -> None:
+        super().__init__(timeout=timeout)
+
+    def read(self, path: str, states: str | None) -> Sequence[ServiceTask]:
+        return ShopTasks()
+
+
 class ServiceTool(MCPTool):
-    """The tools of the server that the environment names, such as TaskEnv, with a fixed name for its folder.
+    """The tools of the server that the environment names, such as TaskEnv, with fixed names for its folder or database.
 
     Args:
         validate_on_init: has no effect; MCPTool passes it to copies.
@@ -144,6 +172,13 @@ class ServiceTool(MCPTool):
         self.service = env.unwrapped.service
         self.servers = read_servers(self.service.server())
 
+    def reset(self) -> None:
+        servers = read_servers(self.service.server())  # other ones after a close()
+        if servers != self.servers:
+            self.close()
+            self.servers = servers
+        super().reset()
+
     def call(self, call: ToolCall) -> ToolResult:
         return self._shown(call, super().call(self._real(call)))
 
@@ -151,21 +186,10 @@ class ServiceTool(MCPTool):
         return self._shown(call, await super().acall(self._real(call)))
 
     def _real(self, call: ToolCall) -> ToolCall:
-        arguments = {k: self._path(value) if k in _PATHS else value for k, value in call.arguments.items()}
-        return replace(call, arguments=arguments)
-
-    def _path(self, value: Any) -> Any:
-        if isinstance(value, list):
-            return [self._path(item) for item in value]
-        if isinstance(value, str) and f"{value}/".startswith(f"{FOLDER}/"):
-            return str(self.service.folder) + value[len(FOLDER) :]
-        return value
+        return replace(call, arguments=self.service.before_call(dict(call.arguments)))
 
     def _shown(self, call: ToolCall, result: ToolResult) -> ToolResult:
-        text = result.text.replace(str(self.service.folder), FOLDER)
-        if call.name == "get_file_info":
-            text = _TIMES.sub("", text)
-        return replace(result, text=text)
+        return replace(result, text=self.service.after_call(call.name, result.text))
 
 
 def make_mcpmark(
@@ -184,8 +208,21 @@ def make_mcpmark(
     return ToolEnvWrapper(TaskEnv(path, states=states, timeout=timeout), [ServiceTool()], max_tool_uses=max_tool_uses)
 
 
+def make_shop(*, timeout: float = 60.0, max_tool_uses: int = 50) -> ToolEnvWrapper:
+    """Return ShopEnv with the tools of its MCP server.
+
+    Args:
+        timeout: see ShopEnv.
+        max_tool_uses: calls allowed.
+
+    Raises:
+        MissingDependency: if PostgreSQL or the extra [mcp] is not installed.
+    """
+    return ToolEnvWrapper(ShopEnv(timeout=timeout), [ServiceTool()], max_tool_uses=max_tool_uses)
+
+
 class Oracle:
-    """Plays the reference calls of gem's own tasks, which are in reference.json of a task."""
+    """Plays the reference calls of gem's own tasks."""
 
     def __init__(self, env: TaskEnv) -> None:
         self.env, self._left = env, list[Any]()
@@ -201,6 +238,8 @@ class Oracle:
 
 def reference(task: ServiceTask) -> list[tuple[str, dict[str, Any]]]:
     """Return the reference calls of a task: (name, arguments). Raises BadValue if the task has none."""
+    if isinstance(task, ShopTask):
+        return [("execute_sql", {"sql": query}) for query in task.calls]
     try:
         calls = json.loads((task.folder / "reference.json").read_text(encoding="utf-8"))
     except FileNotFoundError as e:

@@ -19,7 +19,7 @@ TASK, STATE = "/home/user/task", "/home/user/state"
 MAX_BYTES = 64 << 20
 CONTROL_S = 60.0
 # An exception of verify.py would have the exit status of "not solved".
-_RUNNER = f"""
+RUNNER = f"""
 import os, runpy, sys, traceback
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
 sys.argv = sys.argv[1:]
@@ -104,7 +104,7 @@ def _run(files: list[FileEntry], timeout: float) -> Result:
         raise SandboxError("MCPMark tasks need the local sandbox")
     limits = Limits(wall_s=4 * timeout, cpu_s=timeout, output_bytes=1 << 20, disk_bytes=4 * MAX_BYTES)
     variables = [f"FILESYSTEM_TEST_DIR={STATE}", "PYTHONDONTWRITEBYTECODE=1", "PYTHONIOENCODING=utf-8"]
-    command = ["/usr/bin/env", *variables, sys.executable, "-c", _RUNNER, f"{TASK}/verify.py"]
+    command = ["/usr/bin/env", *variables, sys.executable, "-c", RUNNER, f"{TASK}/verify.py"]
     with sandbox.machine(files=[FileEntry(STATE, b"", FOLDER, 0o755), *files], limits=limits) as machine:
         return machine.run(command)
 
