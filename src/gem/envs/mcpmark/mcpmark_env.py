@@ -11,8 +11,8 @@ Verifier     verify.py runs on a copy of the files in a machine, with a time lim
 
 The server for files is the npm package @modelcontextprotocol/server-filesystem. It runs on the host and may use one
 folder, which is filled anew with each episode. The agent sees it as /workspace, so that equal seeds play equally.
-The server for PostgreSQL is gem.envs.mcpmark.postgres_server, or a command of the user. It connects to a database that is
-created for the episode.
+The server for PostgreSQL is gem.envs.mcpmark.postgres_server, or a command of the user. It connects to a database that
+is created for the episode.
 """
 
 from __future__ import annotations
