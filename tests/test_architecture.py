@@ -255,6 +255,7 @@ HOMES = {
     "tantivy": ["tools.search_engine"],
     "snowballstemmer": ["tools.search_engine"],
     "spacy": ["envs.webshop.nouns"],
+    "psycopg2": ["envs.mcpmark.postgres"],
     "rapidfuzz": ["envs.webshop.rewards"],
     "swebench": ["envs.swe.outcomes"],
     "tensorboard": ["rl.mirrors"],
