@@ -239,7 +239,7 @@ HOMES = {
     "loguru": ["envs.tau.tau2"],
     "libzim": ["envs.wiki.kiwix"],
     "matplotlib": ["rl", "evaluate"],
-    "mcp": ["tools", "serve"],
+    "mcp": ["tools", "serve", "envs.mcpmark.postgres_server"],
     "prometheus_client": ["tools.search_engine", "serve"],
     "pyarrow": ["datasets"],
     "pyte": ["sandbox.screen"],
