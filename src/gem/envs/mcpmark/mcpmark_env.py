@@ -98,10 +98,10 @@ class TaskEnv(Env):
         require_text(action)
         if not self._runs():
             raise EpisodeOver(f"{self!r} has no running episode; call reset()")
-        fault = self.service.verify(self.task(), self.timeout)
+        mismatch = self.service.verify(self.task(), self.timeout)
         self.state = replace(self.state, over=True)
-        if fault:
-            info = {"verifier": fault, "stop_reason": StopReason.LOST}
+        if mismatch:
+            info = {"verifier": mismatch, "stop_reason": StopReason.LOST}
             return Step("The task is not solved.", 0.0, terminated=True, info=info)
         return Step("The task is solved.", 1.0, terminated=True, info={"stop_reason": StopReason.SOLVED})
 

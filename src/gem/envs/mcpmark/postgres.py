@@ -195,7 +195,7 @@ class DatabaseService:
 
     def _judged(self, task: ShopTask, query: Callable[[str], str]) -> str:
         try:
-            return task.fault(query)
+            return task.mismatch(query)
         except QueryFailed as e:
             self.cluster.sql("SELECT 1")
             return f"the database cannot be read: {e}"

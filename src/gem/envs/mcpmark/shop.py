@@ -2,7 +2,7 @@
 
 What a task expects is computed here, not by the reference queries. A database solves a task if it has exactly the
 expected tables, views, columns, keys and rows, and no code: no functions, triggers, rules, policies or types. Therefore
-the queries of fault() return what is in the tables, whatever the agent has done.
+the queries of mismatch() return what is in the tables, whatever the agent has done.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class ShopTask(ServiceTask):
     probe: tuple[str, list[Row]] = ("", [])
     calls: Sequence[str] = ()
 
-    def fault(self, query: Callable[[str], str]) -> str:
+    def mismatch(self, query: Callable[[str], str]) -> str:
         """Return "" if a database solves the task, else what is wrong.
 
         Args:
