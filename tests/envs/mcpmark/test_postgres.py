@@ -19,7 +19,7 @@ from gem.envs.mcpmark.shop import BUILDERS, SEEDS, ShopTasks, build
 from gem.errors import BadValue, MissingDependency, SandboxError
 
 pytest.importorskip("mcp")
-from gem.envs.mcpmark.mcpmark_env import Oracle, ShopEnv, State, TaskEnv
+from gem.envs.mcpmark.mcpmark_env import Oracle, ShopTaskEnv, State, TaskEnv
 
 TASKS = {builder.__name__: builder for builder in BUILDERS}
 
@@ -35,7 +35,7 @@ def programs():
 @pytest.fixture(scope="module")
 def env():
     try:
-        env = ShopEnv()
+        env = ShopTaskEnv()
     except MissingDependency as e:
         pytest.skip(str(e))
     with env:
@@ -209,7 +209,7 @@ def test_the_role_of_the_agent_reaches_nothing_outside_its_database(env):
 
 
 def test_the_databases_of_other_episodes_cannot_be_opened(env):
-    with ShopEnv() as other:
+    with ShopTaskEnv() as other:
         env.reset(seed=0)
         other.reset(seed=0)
         variables = env.service.cluster.variables(env.service.role, env.service._password, other.service.database)
@@ -249,7 +249,7 @@ def test_a_saved_episode_goes_on_in_a_copy(env):
     run(env.service, "CREATE TABLE mine AS SELECT 7 AS n;")
     env.service.before_call({})
     state = json.loads(json.dumps(env.get_state()))
-    with pickle.loads(pickle.dumps(env)) as copy, ShopEnv() as other:
+    with pickle.loads(pickle.dumps(env)) as copy, ShopTaskEnv() as other:
         other.set_state(state)
         assert other.get_state()["files"] == state["files"]
         for one in (copy, other):
@@ -290,7 +290,7 @@ def test_tools_show_fixed_names_and_refuse_commands_of_psql(tmp_path):
 
 
 def test_a_server_that_has_ended_is_no_verdict():
-    with ShopEnv() as env:
+    with ShopTaskEnv() as env:
         env.reset(seed=0)
         if len(env.service.cluster.users) > 1:
             pytest.skip("other environments use the server")
@@ -312,8 +312,8 @@ def test_missing_programs_are_named_with_their_package(monkeypatch):
 
 CHILD = """
 import os, sys, threading
-from gem.envs.mcpmark.mcpmark_env import ShopEnv
-env = ShopEnv()
+from gem.envs.mcpmark.mcpmark_env import ShopTaskEnv
+env = ShopTaskEnv()
 starter = threading.Thread(target=lambda: env.reset(seed=1))  # the server outlives the thread that started it
 starter.start()
 starter.join()
@@ -340,7 +340,7 @@ def test_nothing_remains_of_the_server(way):
 
 
 def test_an_environment_that_is_closed_starts_again_and_forks_have_their_own_server(env):
-    one = ShopEnv()
+    one = ShopTaskEnv()
     one.reset(seed=3)
     one.close()
     one.reset(seed=3)

@@ -54,7 +54,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename LIKE 'agent
 """
 
 
-class Server:
+class PostgresServer:
     """The server, and the client that ends connections over the limits."""
 
     def __init__(self, programs: str, folder: str, user: str, group: str) -> None:
@@ -158,7 +158,7 @@ def _last_line(output: bytes) -> str:
 
 
 def main() -> None:
-    server = Server(*sys.argv[1:5])
+    server = PostgresServer(*sys.argv[1:5])
     try:
         state = server.start()
         print(state, flush=True)

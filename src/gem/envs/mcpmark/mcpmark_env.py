@@ -141,7 +141,7 @@ class TaskEnv(Env):
             self.service.load(archive)
 
 
-class ShopEnv(TaskEnv):
+class ShopTaskEnv(TaskEnv):
     """gem's own tasks for PostgreSQL, without the tools.
 
     Args:
@@ -209,16 +209,16 @@ def make_mcpmark(
 
 
 def make_shop(*, timeout: float = 60.0, max_tool_uses: int = 50) -> ToolEnvWrapper:
-    """Return ShopEnv with the tools of its MCP server.
+    """Return ShopTaskEnv with the tools of its MCP server.
 
     Args:
-        timeout: see ShopEnv.
+        timeout: see ShopTaskEnv.
         max_tool_uses: calls allowed.
 
     Raises:
         MissingDependency: if PostgreSQL or the extra [mcp] is not installed.
     """
-    return ToolEnvWrapper(ShopEnv(timeout=timeout), [ServiceTool()], max_tool_uses=max_tool_uses)
+    return ToolEnvWrapper(ShopTaskEnv(timeout=timeout), [ServiceTool()], max_tool_uses=max_tool_uses)
 
 
 class Oracle:
