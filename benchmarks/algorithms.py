@@ -23,37 +23,24 @@ CPU_SECONDS = 320.0  # limit of a run, with imports, warm-up and evaluations
 RESERVED = 10.0  # CPU seconds for the evaluation at the end
 AIM = 0.9
 COMMON: dict[str, Any] = {
-    "batch": 128,
-    "minibatch": 32,
+    "batch": 256,
+    "minibatch": 64,
+    "epochs": 1,
+    "learning_rate": 2e-3,
+    "kl": 0.05,
     "until": "greedy=.95",
     "eval_every": 10,
     "eval_episodes": 100,
 }
-# Whole-episode advantages are noisier: a batch of groups has few secrets, and further epochs fit that noise.
-GROUPS: dict[str, Any] = {"batch": 256, "minibatch": 64, "group_size": 4, "epochs": 1, "learning_rate": 2e-3}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "returns": {  # without a baseline, each win makes its turns more likely, whatever they were, and entropy vanishes
-        "batch": 256,
-        "minibatch": 64,
-        "epochs": 1,
-        "learning_rate": 2e-3,
-        "batch_scale": "std",
-        "kl": 0.05,
-    },
+    "returns": {"batch_scale": "std"},
     "rebn": {},
     "turn": {},
-    "grpo": GROUPS,
-    "rloo": {**GROUPS, "batch_scale": "std"},
-    "gigpo": GROUPS,
+    "grpo": {"group_size": 4},
+    "rloo": {"group_size": 4, "batch_scale": "std"},
+    "gigpo": {"group_size": 4},
     "gae": {"batch_scale": "std", "critic_warmup": 5},
-    "branch": {  # with the default KL weight, its entropy vanishes before all numbers are found
-        "batch": 32,
-        "branch_width": 2,
-        "branch_turns": 2,
-        "branch_train": True,
-        "batch_scale": "std",
-        "kl": 0.03,
-    },
+    "branch": {"batch": 64, "branch_width": 2, "branch_turns": 2, "branch_train": True, "batch_scale": "std"},
 }
 # Why an advantage misses the aim, from its metrics; shown only if a seed of it does.
 NOTES: dict[str, str] = {}
