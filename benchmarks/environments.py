@@ -72,7 +72,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "mixture": {"env": ["game:GuessTheNumber-v0-easy", "game:FifteenPuzzle-v0-easy"]},
 }
 # Environments that did not reach the aim in trials with seed 0, and why.
-MISSED: dict[str, str] = {}
+MISSED: dict[str, str] = {
+    "rules": "success stayed at chance for 200 updates, with an entropy of .3 nats and no clipped tokens: no single "
+    "word of a question tells the answer, only which name and trait stand together.",
+    "nim": "seed 0 stopped at its --until with .668, but greedy play starts at .586. A longer trial stayed at .72 "
+    "from update 60 on, with an entropy below .03 nats.",
+    "math:Arithmetic, math:Algebra, math:NumberTheory (level 1)": "not trained: random replies are right in .4, .2 and "
+    ".8 % of 3,000 questions, so that hardly a batch has a reward.",
+    "qa:Facts": "not trained: random replies were right in none of 3,000 questions.",
+}
 
 
 def main() -> int:
