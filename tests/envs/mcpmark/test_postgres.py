@@ -375,6 +375,9 @@ sys.exit(rows != [(8,)])
 PREPARE = VERIFY[: VERIFY.index("cursor.execute")] + (
     'cursor.execute("CREATE TABLE numbers AS SELECT 7 AS n")\nconnection.commit()\n'
 )
+FAILS_LATER = VERIFY[: VERIFY.index("cursor.execute")] + (
+    'cursor.execute("SELECT n FROM numbers")\nif cursor.fetchone()[0] == 7:\n    raise SystemExit(1)\n'
+)
 
 
 def write_task(root, name="postgres/easy/numbers/one", verify=VERIFY, prepare=""):
@@ -416,6 +419,22 @@ def test_a_checkout_with_a_dump_is_played(tmp_path, env):
             checkout.reset(seed=0)
             run(checkout.service, f"{sql};")
             assert checkout.step("Done.").reward == reward, sql
+
+
+def test_a_verifier_that_always_fails_is_no_verdict_and_one_that_the_database_breaks_is(tmp_path):
+    pytest.importorskip("psycopg2")
+    broken = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    for name, verify in (("always", broken), ("changed", f"{FAILS_LATER}{broken}")):
+        write_task(tmp_path / name, verify=verify, prepare=PREPARE)
+        with TaskEnv(str(tmp_path / name)) as checkout:
+            checkout.reset(seed=0)
+            run(checkout.service, "UPDATE numbers SET n = 9;")
+            if name == "always":
+                with pytest.raises(SandboxError, match="first database"):
+                    checkout.step("Done.")
+            else:
+                step = checkout.step("Done.")
+                assert step.reward == 0.0 and "not on the first one" in step.info["verifier"]
 
 
 def test_a_checkout_with_a_preparation_is_played(tmp_path):

@@ -63,7 +63,7 @@ class RowImages:
             raise BadValue(f"image must be a name with at most the field {{instance_id}}, got {self.name!r}") from e
 
     def image_of(self, row: SweRow) -> str:
-        """Return the local name of the image of a row. Raises SandboxError if there is none."""
+        """Return the local name of the image of a row. Raises SandboxError if the engine does not have it."""
         names = dict.fromkeys(map_image(name, self.image_map)[0] for name in self._names(row.instance_id.lower()))
         engine = find_engine(self.engine)
         for name in names:

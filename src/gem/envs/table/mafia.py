@@ -41,7 +41,7 @@ class Situation:
         phase: index of the phase; nights are 0, 3, 6, …
         choices: the choices of this phase so far, in the order of ``living``.
         winner: VILLAGE, MAFIA, or None.
-        out: who left the game in each finished phase, or None for nobody.
+        out: the player who left the game in each finished phase, or None if no one did.
         votes: for each finished vote, seat → the seat voted for, or None.
         inspected: seats that the detective has inspected, in order.
     """
