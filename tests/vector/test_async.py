@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from gem.core import EndOnTruncation, Env, EnvWrapper, Info, Step, has_coroutine
 from gem.errors import BadAction, BadValue, EnvFailed
 from gem.vector import SyncVectorEnv, thread
 from gem.vector.async_ import AsyncVectorEnv
-from gem.vector.slots import MAX_FAILURES
+from gem.vector.slots import MAX_FAILURES, SlotCall
 from gem.vector.sync import InlineEngine
+from gem.vector.thread import ThreadPool, ThreadTask
 from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper
 
 LIMIT = 0.3  # seconds that a call may take
@@ -141,7 +143,7 @@ def test_outcomes_of_one_engine_are_kept_when_another_engine_raises(monkeypatch)
         with pytest.raises(Exception, match="threads are stuck"):
             env.step(["a", "a"])
         hung.set()
-        eventually(lambda: env.engine._engines[0]._pool.stuck == 0)
+        eventually(lambda: env.engine._engines[0]._pool.stuck(started_by=math.inf) == 0)
         with pytest.raises(EnvFailed, match="slot 1 failed"):
             env.recv(min_envs=2)
         assert env.recv().ids_B == [0]
@@ -252,17 +254,40 @@ def test_a_coroutine_may_return_any_five_values():
         assert env.step(["a"]).observations_B == ["episode 1 of seed 0"]
 
 
-def test_a_coroutine_that_times_out_is_cancelled_and_uses_no_thread():
+def test_a_coroutine_that_times_out_is_cancelled_and_uses_no_thread(monkeypatch):
+    monkeypatch.setattr(thread, "MAX_ABANDONED", 2)
     AsyncFaulty.cancelled = 0
-    fns = [lambda: AsyncFaulty({(0, 1): "hang"})] * 60  # more than the number of threads that may be abandoned
-    with AsyncVectorEnv([*fns, Waiting], timeout=LIMIT, on_failure="restart") as env:
+    fns = [lambda: AsyncFaulty({(0, 1): "hang"})] * 5  # more than the number of threads that may be abandoned
+    with AsyncVectorEnv([*fns, Waiting], timeout=1.0, on_failure="restart") as env:
         env.reset(seed=0)
-        step = env.step(["a"] * 61)
-        assert [is_failed(step, slot) for slot in range(61)] == [True] * 60 + [False]
+        step = env.step(["a"] * 6)
+        assert [is_failed(step, slot) for slot in range(6)] == [True] * 5 + [False]
         assert step.observations_B[1] == "episode 1 of seed 1"
-        assert step.infos_B[0]["final_info"]["failure"] == "timed out after 0.3 s"
-        assert AsyncFaulty.cancelled == 60
-        assert not is_failed(env.step(["a"] * 61))
+        assert step.infos_B[0]["final_info"]["failure"] == "timed out after 1 s"
+        assert AsyncFaulty.cancelled == 5
+        assert not is_failed(env.step(["a"] * 6))
+
+
+def test_a_thread_that_closes_a_cancelled_environment_is_stuck_only_after_the_time_limit():
+    opened, closing = threading.Event(), threading.Event()
+
+    class Slow:
+        """A group whose environment takes long to close."""
+
+        def close(self):
+            closing.set()
+            opened.wait(SOON)
+
+    pool, task = ThreadPool(1), ThreadTask(SlotCall(0, "step", "a"), Slow())
+    pool.begin(task)  # awaited on an event loop
+    assert pool.abandon(started_by=math.inf) == [task]
+    before = time.monotonic()
+    pool.put([task])
+    assert closing.wait(SOON)
+    assert (pool.stuck(started_by=before), pool.stuck(started_by=time.monotonic())) == (0, 1)
+    opened.set()
+    eventually(lambda: pool.stuck(started_by=math.inf) == 0)
+    pool.close([])
 
 
 def test_a_hang_in_the_autoreset_of_a_coroutine_keeps_the_finished_episode():

@@ -87,13 +87,14 @@ class ThreadEngine(Engine):
 
     def collect(self) -> list[SlotOutcome]:
         if self._timeout is not None:
-            for task in self._pool.abandon(started_by=time.monotonic() - self._timeout):
+            latest = time.monotonic() - self._timeout
+            for task in self._pool.abandon(started_by=latest):
                 self._replace(task, f"timed out after {self._timeout:g} s")
-        if self._pool.stuck > MAX_ABANDONED:
-            raise InfraError(
-                f"{self._pool.stuck} threads are stuck in environments that hang, and at most {MAX_ABANDONED} are "
-                "abandoned; use backend 'process', whose workers can be killed"
-            )
+            if (stuck := self._pool.stuck(started_by=latest)) > MAX_ABANDONED:
+                raise InfraError(
+                    f"{stuck} threads are stuck in environments that hang, and at most {MAX_ABANDONED} are "
+                    "abandoned; use backend 'process', whose workers can be killed"
+                )
         return self._pool.outcomes.take()
 
     def envs(self) -> dict[int, Any]:
@@ -162,19 +163,20 @@ class ThreadPool:
     The threads hold a reference to the pool but not to the engine, so that the engine can be garbage-collected.
 
     Args:
-        limit: maximum number of threads, not counting stuck threads.
+        limit: maximum number of threads, not counting those of abandoned tasks.
     """
 
     def __init__(self, limit: int) -> None:
         self.outcomes: OutcomeQueue[SlotOutcome] = OutcomeQueue()
-        self.stuck = 0  # number of threads whose task was abandoned and has not returned
         self._limit = limit
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[ThreadTask | None] = queue.SimpleQueue()
         self._waiting: set[ThreadTask] = set()  # tasks in the queue
         self._running: dict[ThreadTask, None] = {}  # in order of start; includes tasks awaited on an event loop
         self._busy = 0  # number of running tasks that occupy a thread
-        self._threads: set[threading.Thread] = set()  # without stuck threads
+        self._threads: set[threading.Thread] = set()  # without those of abandoned tasks
+        # Threads with an abandoned task, or that close its environment, and when they started that.
+        self._abandoned: dict[threading.Thread, float] = {}
         self._closing = False
 
     def put(self, tasks: Sequence[ThreadTask]) -> None:
@@ -221,12 +223,17 @@ class ThreadPool:
     def abandon(self, *, started_by: float) -> list[ThreadTask]:
         """Abandon and return the running tasks that started at or before a time.
 
-        Their threads count as stuck until the tasks return. Then the threads end.
+        Their threads count as stuck until the tasks return and their environments are closed. Then the threads end.
         """
         with self._lock:
             late = list(itertools.takewhile(lambda task: task.started <= started_by, self._running))
             self._abandon(late)
         return late
+
+    def stuck(self, *, started_by: float) -> int:
+        """Return the number of threads that started their abandoned task, or to close its environment, by a time."""
+        with self._lock:
+            return sum(started <= started_by for started in self._abandoned.values())
 
     def oldest(self) -> float | None:
         """Return the start time of the task that has been running longest. None if no task is running."""
@@ -275,11 +282,11 @@ class ThreadPool:
             del self._running[task]
             if task.thread is not None:
                 self._busy -= 1
-                self._mark_stuck(task.thread)
+                self._set_aside(task.thread, task.started)
 
-    def _mark_stuck(self, thread: threading.Thread) -> None:
+    def _set_aside(self, thread: threading.Thread, started: float) -> None:
         self._threads.discard(thread)
-        self.stuck += 1
+        self._abandoned[thread] = started
 
     def _start_threads(self) -> None:
         while True:  # check again after each start, because the new thread may have emptied the queue
@@ -302,13 +309,13 @@ class ThreadPool:
         while (task := self._next(me)) is not None:
             if not self.begin(task, me):
                 with self._lock:
-                    self._mark_stuck(me)
+                    self._set_aside(me, time.monotonic())
                 self._start_threads()
             elif self.finish(task, task.run()):
                 continue
             task.group.close()
             with self._lock:
-                self.stuck -= 1
+                del self._abandoned[me]
             return
 
     def _next(self, me: threading.Thread) -> ThreadTask | None:
