@@ -16,7 +16,7 @@ help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 demo: $(VENV)/.train  ## train an agent on game:GuessTheNumber-v0-easy from scratch
-	$(bin)/gem train --batch 128 --minibatch 32 --until greedy=.99,sampled=.9 --eval-every 10 --eval-episodes 256 $(DEMO_FLAGS)
+	$(bin)/gem train --until greedy=.99,sampled=.9 --eval-every 10 --eval-episodes 256 $(DEMO_FLAGS)
 
 test: $(VENV)/.train $(VENV)/.dev  ## run the tests, in two processes
 	$(bin)/pytest -n 2 --dist loadfile

@@ -23,11 +23,6 @@ CPU_SECONDS = 320.0  # limit of a run, with imports, warm-up and evaluations
 RESERVED = 10.0  # CPU seconds for the evaluation at the end
 AIM = 0.9
 COMMON: dict[str, Any] = {
-    "batch": 256,
-    "minibatch": 64,
-    "epochs": 1,
-    "learning_rate": 2e-3,
-    "kl": 0.05,
     "until": "greedy=.95",
     "eval_every": 10,
     "eval_episodes": 100,

@@ -26,11 +26,6 @@ EPISODES, LAST_EPISODES = 256, 512  # of an evaluation of each environment: whil
 SLOTS = 64  # environments that play at random together
 GAIN = 0.15  # aim: the lower bound at the end is higher than the start and random play by this
 COMMON: dict[str, Any] = {
-    "batch": 256,
-    "minibatch": 64,
-    "epochs": 1,  # with 3 of 128 episodes and the default KL weight, the format of moves was lost within 25 updates
-    "learning_rate": 2e-3,
-    "kl": 0.05,
     "eval_every": 10,
     "eval_episodes": EPISODES,
     "until": "greedy=.9",

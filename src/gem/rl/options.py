@@ -185,7 +185,7 @@ class TrainOptions:
         "score the sampled tokens again before each update, and weight them by the ratio to the sampler's probability, "
         "at most this; default: off, or 2 with --sampler",
     )
-    epochs: int = _option(3, "passes over each batch")
+    epochs: int = _option(1, "passes over each batch")
     minibatch: int = _option(
         64, "sequences per gradient step: episodes, or turns with a wrapper that shows the history"
     )
@@ -193,10 +193,10 @@ class TrainOptions:
         None, "sequences per forward and backward pass; the gradient is that of the minibatch; default: --minibatch"
     )
     learning_rate: float = _option(
-        1.5e-3, "peak learning rate of AdamW: 10 updates of linear warm-up, then linear decay to a tenth"
+        2e-3, "peak learning rate of AdamW: 10 updates of linear warm-up, then linear decay to a tenth"
     )
     kl: float = _option(
-        0.01, "weight of the KL penalty toward the initial policy, in nats; preserves format and exploration"
+        0.05, "weight of the KL penalty toward the initial policy, in nats; preserves format and exploration"
     )
     kl_in: Literal["loss", "reward"] = _option(
         "loss", "whether the KL penalty is part of the loss, or of each turn's reward"
