@@ -3,98 +3,66 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from gem.envs.dataset_specs import HUB_DATASETS
 from gem.envs.game_specs import GAMES, TABLE_GAMES
 from gem.envs.reasoning_gym_specs import reasoning_gym_specs
-from gem.envs.spec_values import BASELINE, FORMAT_ERROR
+from gem.envs.spec_defaults import ANSWERS, BASELINE, FORMAT_ERROR, built_in
 from gem.registry import EnvSpec
 
+WEBSHOP_LOWEST = 16 * FORMAT_ERROR  # 15 actions that cannot be read are tolerated
 
-def _shipped(
-    env_id: str,
-    entry: str,
-    oracle: str,
-    text: str,
-    *,
-    baseline: float = BASELINE,
-    lowest: float = FORMAT_ERROR,
-    extra: str | None = None,
-    runs: Literal["inline", "thread"] = "inline",
-    **kwargs: Any,
-) -> EnvSpec:
-    """Return the spec of an environment with built-in tasks. Its oracle reads the answers from the environment.
+_MCPMARK = built_in(
+    "mcpmark:Files",
+    "mcpmark.mcpmark_env:make_mcpmark",
+    {},
+    "Change files with the tools of an MCP server, which npm installs. Needs sandbox level ns.",
+    oracle="mcpmark.mcpmark_env:Oracle",
+    baseline=0.0,
+    lowest=0.0,
+    extra="mcp",
+    runs="thread",
+)
 
-    Args:
-        baseline: maximum mean reward of policies that ignore the task.
-        lowest: minimum reward of an episode.
-    """
-    return EnvSpec(
-        id=env_id,
-        entry_point=f"gem.envs.{entry}",
-        kwargs=kwargs,
-        extra=extra,
-        runs=runs,
-        reward_range=(lowest, 1.0),
-        oracle=f"gem.envs.{oracle}",
-        oracle_sees="state",
-        baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], baseline),
-        description=text,
-    )
+
+def _code(name: str, rows: str, text: str) -> EnvSpec:
+    """Return the spec of programming tasks that the package contains."""
+    kwargs = {"dataset_name": f"gem:code/{rows}"}
+    return built_in(f"code:{name}", "code_env:CodeEnv", kwargs, text, oracle="code_solutions:CodeOracle", runs="thread")
+
+
+def _desk(name: str, module: str, text: str) -> EnvSpec:
+    oracle = "desk.retail:Oracle"
+    return built_in(f"desk:{name}", f"desk.{module}:{module}", {}, text, oracle=oracle, baseline=0.0, lowest=0.0)
 
 
 def _generated(
-    env_id: str, entry: str, kwargs: dict[str, Any], baseline: float, extra: str | None, text: str
+    env_id: str, entry: str, kwargs: dict[str, Any], text: str, *, baseline: float = BASELINE, extra: str | None = None
 ) -> EnvSpec:
     """Return the spec of a family of questions generated from a seed."""
-    return _shipped(
-        env_id, f"generated:{entry}", "answer_format:AnswerOracle", text, baseline=baseline, extra=extra, **kwargs
-    )
+    return built_in(env_id, f"generated:{entry}", kwargs, text, oracle=ANSWERS, baseline=baseline, extra=extra)
 
-
-WEBSHOP_REWARDS = (16 * FORMAT_ERROR, 1.0)  # 15 actions that cannot be read are tolerated
-
-_MCPMARK = EnvSpec(
-    id="mcpmark:Files",
-    entry_point="gem.envs.mcpmark.mcpmark_env:make_mcpmark",
-    extra="mcp",
-    runs="thread",
-    reward_range=(0.0, 1.0),
-    oracle="gem.envs.mcpmark.mcpmark_env:Oracle",
-    oracle_sees="state",
-    baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], 0.0),
-    description="Change files with the tools of an MCP server, which npm installs. Needs sandbox level ns.",
-)
 
 SPECS: list[EnvSpec] = [
     *GAMES,
-    EnvSpec(
-        id="tool:Lookup",
-        entry_point="gem.envs.lookup:LookupEnv",
-        reward_range=(FORMAT_ERROR, 1.0),
-        oracle="gem.envs.lookup:Oracle",
-        oracle_sees="state",
-        baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], BASELINE),
-        description="Say which digit is in a drawer, which only the tool of --wrappers lookup_tool shows.",
+    built_in(
+        "tool:Lookup",
+        "lookup:LookupEnv",
+        {},
+        "Say which digit is in a drawer, which only the tool of --wrappers lookup_tool shows.",
+        oracle="lookup:Oracle",
     ),
     *TABLE_GAMES,
-    _shipped(
-        "code:Warmup-v0",
-        "code_env:CodeEnv",
-        "code_solutions:CodeOracle",
-        "Ten small built-in programming tasks, graded by hidden tests.",
-        runs="thread",
-        dataset_name="gem:code/warmup.jsonl",
-    ),
+    _code("Warmup-v0", "warmup.jsonl", "Ten small built-in programming tasks, graded by hidden tests."),
     *(
-        _shipped(
+        built_in(
             f"terminal:{family}",
             "terminal.terminal_env:TerminalEnv",
-            "terminal.terminal_env:reference_agent",
+            {"family": family},
             f"Tasks in a shell on an isolated machine, generated from a seed: {about}. Needs sandbox level ns.",
+            oracle="terminal.terminal_env:reference_agent",
             runs="thread",
-            family=family,
         )
         for family, about in (
             ("Files", "find, move, rename and remove files"),
@@ -108,46 +76,38 @@ SPECS: list[EnvSpec] = [
             ("Mixed", "several of these in one task"),
         )
     ),
-    _shipped(
+    built_in(
         "swe:Mini",
         "swe.swe_env:MiniEnv",
-        "swe.swe_env:Oracle",
+        {},
         "Repair a fault in a small repository that an issue describes. Needs sandbox level ns and python3.",
+        oracle="swe.swe_env:Oracle",
         runs="thread",
     ),
-    _shipped(
+    built_in(
         "web:Forms",
         "web.forms:FormsEnv",
-        "web.forms:Oracle",
+        {},
         "Use web pages with forms: reach a goal and change nothing else.",
+        oracle="web.forms:Oracle",
         lowest=0.0,
     ),
-    EnvSpec(
-        id="desk:Retail",
-        entry_point="gem.envs.desk.retail:retail",
-        reward_range=(0.0, 1.0),
-        oracle="gem.envs.desk.retail:Oracle",
-        oracle_sees="state",
-        baseline_scores={"constant": 0.0, "echo": 0.0, "repeat-last": 0.0},
-        description="Serve a simulated customer of a shop with 15 tools, under a policy.",
-    ),
-    EnvSpec(
-        id="desk:Support",
-        entry_point="gem.envs.desk.support:support",
-        reward_range=(0.0, 1.0),
-        oracle="gem.envs.desk.retail:Oracle",
-        oracle_sees="state",
-        baseline_scores={"constant": 0.0, "echo": 0.0, "repeat-last": 0.0},
-        description="Serve a simulated customer of a phone provider, who has tools as well, under a policy.",
+    _desk("Retail", "retail", "Serve a simulated customer of a shop with 15 tools, under a policy."),
+    _desk(
+        "Support",
+        "support",
+        "Serve a simulated customer of a phone provider, who has tools as well, under a policy.",
     ),
     *(
-        EnvSpec(
-            id=f"{bench}:{domain}",
-            entry_point=f"gem.envs.tau.{bench}:{bench}",
-            kwargs={"domain": domain},
+        built_in(
+            f"{bench}:{domain}",
+            f"tau.{bench}:{bench}",
+            {"domain": domain},
+            f"Serve customers of {source}, from a checkout in $GEM_DATA.",
+            oracle=None,
+            baseline=None,
+            lowest=0.0,
             runs="thread",
-            reward_range=(0.0, 1.0),
-            description=f"Serve customers of {source}, from a checkout in $GEM_DATA.",
         )
         for bench, source, domains in (
             ("taubench", "TAU-bench", ("retail", "airline")),
@@ -155,76 +115,65 @@ SPECS: list[EnvSpec] = [
         )
         for domain in domains
     ),
-    EnvSpec(
-        id="webshop:Mini",
-        entry_point="gem.envs.webshop.webshop:MiniWebshopEnv",
-        reward_range=WEBSHOP_REWARDS,
-        oracle="gem.envs.webshop.players:Oracle",
-        oracle_sees="state",
-        baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], BASELINE),
-        stored_scores="gem.envs.webshop.players:describe",
-        description="Buy a product that meets an instruction in a generated shop of 20,000 products.",
+    built_in(
+        "webshop:Mini",
+        "webshop.webshop:MiniWebshopEnv",
+        {},
+        "Buy a product that meets an instruction in a generated shop of 20,000 products.",
+        oracle="webshop.players:Oracle",
+        lowest=WEBSHOP_LOWEST,
+        stored_scores="webshop.players:describe",
     ),
     *(
-        EnvSpec(
-            id=f"webshop:{split}-{mode}",
-            entry_point="gem.envs.webshop.webshop:WebshopEnv",
-            kwargs={
+        built_in(
+            f"webshop:{split}-{mode}",
+            "webshop.webshop:WebshopEnv",
+            {
                 **{"observation_mode": mode, "split": split, "max_turns": 15},
                 **{"error_tolerance": 15, "format_error_reward": FORMAT_ERROR},
             },
+            "Buy a product that meets an instruction in the published shop; needs its data in $GEM_DATA.",
+            oracle=None,
+            baseline=None,
+            lowest=WEBSHOP_LOWEST,
             extra="webshop",
-            reward_range=WEBSHOP_REWARDS,
-            description="Buy a product that meets an instruction in the published shop; needs its data in $GEM_DATA.",
         )
         for split in ("train", "test")
         for mode in ("html", "text", "text_rich")
     ),
-    _shipped(
-        "code:Mini",
-        "code_env:CodeEnv",
-        "code_solutions:CodeOracle",
-        "62 small built-in programming tasks, graded by hidden tests.",
-        runs="thread",
-        dataset_name="gem:code/mini.jsonl",
-    ),
-    _shipped(
+    _code("Mini", "mini.jsonl", "62 small built-in programming tasks, graded by hidden tests."),
+    built_in(
         "qa:Facts",
         "qa_env:QaEnv",
-        "answer_format:AnswerOracle",
+        {"dataset_name": "gem:facts/questions.jsonl"},
         "450 questions about a fictional world; answering them requires searching its documents.",
-        dataset_name="gem:facts/questions.jsonl",
+        oracle=ANSWERS,
     ),
-    _shipped(
+    built_in(
         "qa:Encyclopedia",
         "encyclopedia_qa:EncyclopediaQaEnv",
-        "answer_format:AnswerOracle",
+        {},
         "Multi-hop questions about invented encyclopedias; answering them requires searching their pages.",
+        oracle=ANSWERS,
     ),
-    _generated("math:Arithmetic", "MathFamilyEnv", {"family": "arithmetic"}, BASELINE, "math", "Exact arithmetic."),
-    _generated("math:Algebra", "MathFamilyEnv", {"family": "algebra"}, BASELINE, "math", "Equations and polynomials."),
-    _generated("math:NumberTheory", "MathFamilyEnv", {"family": "number_theory"}, BASELINE, "math", "Number theory."),
-    _generated(
-        "math:Geometry", "MathFamilyEnv", {"family": "geometry"}, BASELINE, "math", "Lengths, areas and angles."
-    ),
-    _generated(
-        "logic:Rules", "LogicRulesEnv", {}, 0.65, None, "Decide whether a statement follows from facts and rules."
-    ),
-    _generated(
-        "vision:Geometry",
-        "VisionFamilyEnv",
-        {"family": "geometry"},
-        BASELINE,
-        "math,vision",
-        "Questions about labeled geometric figures.",
+    *(
+        _generated(f"math:{name}", "MathFamilyEnv", {"family": family}, text, extra="math")
+        for name, family, text in (
+            ("Arithmetic", "arithmetic", "Exact arithmetic."),
+            ("Algebra", "algebra", "Equations and polynomials."),
+            ("NumberTheory", "number_theory", "Number theory."),
+            ("Geometry", "geometry", "Lengths, areas and angles."),
+        )
     ),
     _generated(
-        "vision:Charts",
-        "VisionFamilyEnv",
-        {"family": "charts"},
-        BASELINE,
-        "math,vision",
-        "Questions about charts and tables.",
+        "logic:Rules", "LogicRulesEnv", {}, "Decide whether a statement follows from facts and rules.", baseline=0.65
+    ),
+    *(
+        _generated(f"vision:{name}", "VisionFamilyEnv", {"family": name.lower()}, text, extra="math,vision")
+        for name, text in (
+            ("Geometry", "Questions about labeled geometric figures."),
+            ("Charts", "Questions about charts and tables."),
+        )
     ),
     *HUB_DATASETS,
     _MCPMARK,
@@ -234,7 +183,7 @@ SPECS: list[EnvSpec] = [
         entry_point="gem.envs.mcpmark.mcpmark_env:make_shop",
         description="Change a PostgreSQL database with the tools of an MCP server. Needs PostgreSQL.",
     ),
-    *reasoning_gym_specs((FORMAT_ERROR, 1.0)),
+    *reasoning_gym_specs(),
 ]
 
 # Family → (parameter, spec) of ids whose second part is a path or another name, which is the value of the parameter.
@@ -246,18 +195,18 @@ PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
     **{
         family: (
             "path",
-            EnvSpec(
-                id=f"{family}:PATH",
-                entry_point=f"gem.envs.containers.{module}",
+            built_in(
+                f"{family}:PATH",
+                f"containers.{entry}",
+                {},
+                f"Tasks in folders of {name}, played in containers. Needs podman or docker.",
+                oracle="containers.container_env:Oracle",
+                baseline=0.0,
+                lowest=0.0,
                 runs="thread",
-                reward_range=(0.0, 1.0),
-                oracle="gem.envs.containers.container_env:Oracle",
-                oracle_sees="state",
-                baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], 0.0),
-                description=f"Tasks in folders of {name}, played in containers. Needs podman or docker.",
             ),
         )
-        for family, module, name in (
+        for family, entry, name in (
             ("harbor", "harbor:HarborEnv", "Harbor"),
             ("terminalbench", "terminal_bench:TerminalBenchEnv", "Terminal-Bench"),
         )
@@ -265,15 +214,14 @@ PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
     **{
         family: (
             "dataset_name",
-            EnvSpec(
-                id=f"{family}:PATH",
-                entry_point="gem.envs.swe.row_env:SweRowsEnv",
+            built_in(
+                f"{family}:PATH",
+                "swe.row_env:SweRowsEnv",
+                {},
+                f"Issues of repositories, from rows as of {name}. Needs git at level ns, or images.",
+                oracle="swe.row_env:Oracle",
+                lowest=0.0,
                 runs="thread",
-                reward_range=(0.0, 1.0),
-                oracle="gem.envs.swe.row_env:Oracle",
-                oracle_sees="state",
-                baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], BASELINE),
-                description=f"Issues of repositories, from rows as of {name}. Needs git at level ns, or images.",
             ),
         )
         for family, name in (("swebench", "SWE-bench"), ("swegym", "SWE-Gym"))

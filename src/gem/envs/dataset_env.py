@@ -27,7 +27,7 @@ from gem.datasets import (
     stream_rows,
     without_bad_rows,
 )
-from gem.envs.spec_values import FORMAT_ERROR
+from gem.envs.spec_defaults import FORMAT_ERROR
 from gem.errors import BadValue, EpisodeOver
 from gem.graders import Grade
 from gem.graders.gold_audit import value_error

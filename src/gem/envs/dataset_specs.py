@@ -7,37 +7,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from gem.envs.spec_values import FORMAT_ERROR
+from gem.envs.spec_defaults import ANSWERS, built_in
 from gem.registry import EnvSpec
 
 
 def _data(
-    family: str,
-    module: str,
-    entry: str,
-    names: dict[str, tuple[str, str]],
-    text: str,
-    *,
-    extra: str = "data",
-    **kwargs: Any,
+    family: str, entry: str, names: dict[str, tuple[str, str]], text: str, *, extra: str = "data", **kwargs: Any
 ) -> list[EnvSpec]:
     """Return the specs of environments with datasets from the Hugging Face Hub, which the extra [data] loads.
 
-    ``names`` maps the second part of each id to (dataset, split). The oracle replies with the gold answer. Code
-    environments have no oracle, because their tasks have tests instead of a gold answer.
+    ``names`` maps the second part of each id to (dataset, split). Code environments have no oracle, because their tasks
+    have tests instead of a gold answer.
     """
-    answered = module != "code_env"
     return [
-        EnvSpec(
-            id=f"{family}:{name}",
-            entry_point=f"gem.envs.{module}:{entry}",
-            kwargs={"dataset_name": dataset, "split": split, **kwargs},
+        built_in(
+            f"{family}:{name}",
+            entry,
+            {"dataset_name": dataset, "split": split, **kwargs},
+            f"{text} Dataset {dataset}, split {split}.",
+            oracle=None if entry == "code_env:CodeEnv" else ANSWERS,
+            baseline=None,
             extra=extra,
             runs="thread",
-            reward_range=(FORMAT_ERROR, 1.0),
-            oracle="gem.envs.answer_format:AnswerOracle" if answered else None,
-            oracle_sees="state" if answered else None,
-            description=f"{text} Dataset {dataset}, split {split}.",
         )
         for name, (dataset, split) in names.items()
     ]
@@ -46,8 +37,7 @@ def _data(
 HUB_DATASETS: list[EnvSpec] = [
     *_data(
         "math",
-        "math_env",
-        "MathEnv",
+        "math_env:MathEnv",
         {
             "ASDiv2K": ("axon-rl/ASDIV-2k", "train"),
             "GSM8K": ("axon-rl/GSM-8k", "train"),
@@ -61,16 +51,14 @@ HUB_DATASETS: list[EnvSpec] = [
     ),
     *_data(
         "math",
-        "math_visual_env",
-        "MathVisualEnv",
+        "math_visual_env:MathVisualEnv",
         {"Geometry3K": ("axon-rl/geometry3k", "train")},
         "Geometry questions with figures.",
         extra="data,math,vision",
     ),
     *_data(
         "code",
-        "code_env",
-        "CodeEnv",
+        "code_env:CodeEnv",
         {
             "CodeContest": ("axon-rl/CodeContest", "train"),
             "Taco8k": ("axon-rl/TACO-8k", "train"),
@@ -80,8 +68,7 @@ HUB_DATASETS: list[EnvSpec] = [
     ),
     *_data(
         "qa",
-        "qa_env",
-        "QaEnv",
+        "qa_env:QaEnv",
         {
             "NaturalQuestions": ("axon-rl/NaturalQuestions", "train"),
             "HotpotQA": ("axon-rl/HotpotQA", "train"),
@@ -91,16 +78,14 @@ HUB_DATASETS: list[EnvSpec] = [
     ),
     *_data(
         "logic",
-        "qa_env",
-        "QaEnv",
+        "qa_env:QaEnv",
         {f"RuleTaker-d{depth}": (f"axon-rl/RuleTaker-d{depth}-70k", "train") for depth in (0, 1, 2, 3, 5)},
         "Decide whether a statement follows from facts and rules.",
         extract_boxed=True,
     ),
     *_data(
         "eval",
-        "math_env",
-        "MathEnv",
+        "math_env:MathEnv",
         {
             "MATH500": ("axon-rl/math-eval", "math"),
             "AMC": ("axon-rl/math-eval", "amc"),
@@ -113,15 +98,13 @@ HUB_DATASETS: list[EnvSpec] = [
     ),
     *_data(
         "eval",
-        "code_env",
-        "CodeEnv",
+        "code_env:CodeEnv",
         {"CodeContest": ("axon-rl/CodeContest", "test")},
         "Programming tasks for evaluation.",
     ),
     *_data(
         "eval",
-        "qa_env",
-        "QaEnv",
+        "qa_env:QaEnv",
         {
             "QaOpen": ("google-research-datasets/nq_open", "validation"),
             "2Wiki": ("axon-rl/search-eval", "2wiki"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from gem.envs.spec_values import BASELINE, FORMAT_ERROR
+from gem.envs.spec_defaults import BASELINE, built_in
 from gem.registry import EnvSpec
 
 
@@ -15,26 +15,22 @@ def _game(
     name: str,
     module: str,
     variants: dict[str, dict[str, Any]],
-    description: str,
-    oracle_sees: Literal["observation", "state"],
+    text: str,
+    *,
+    oracle_sees: Literal["observation", "state"] = "observation",
     baseline: float = BASELINE,
 ) -> list[EnvSpec]:
-    """Return the specs of one game. ``variants`` maps id suffixes ("" for no suffix) to constructor arguments.
-
-    Args:
-        baseline: maximum mean reward of policies that ignore the task.
-    """
+    """Return the specs of one game. ``variants`` maps id suffixes ("" for no suffix) to constructor arguments."""
     return [
-        EnvSpec(
-            id=f"game:{name}-v0{variant and '-' + variant}",
-            entry_point=f"gem.envs.game_env.{module}:{name}Env",
-            kwargs=kwargs,
-            reward_range=(FORMAT_ERROR, 1.0),
-            oracle=f"gem.envs.game_env.{module}:Oracle",
+        built_in(
+            f"game:{name}-v0{variant and '-' + variant}",
+            f"game_env.{module}:{name}Env",
+            kwargs,
+            text,
+            oracle=f"game_env.{module}:Oracle",
             oracle_sees=oracle_sees,
-            baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], baseline),
-            stored_scores="gem.envs.game_env.baselines:describe",
-            description=description,
+            baseline=baseline,
+            stored_scores="game_env.baselines:describe",
         )
         for variant, kwargs in variants.items()
     ]
@@ -42,17 +38,16 @@ def _game(
 
 def _table_game(env_id: str, entry: str, text: str, *, baseline: float = BASELINE, **options: Any) -> EnvSpec:
     """Return the spec of a game between players. ``options`` are arguments of its class."""
-    return EnvSpec(
-        id=env_id,
-        entry_point="gem.envs.table.make:table_game",
-        kwargs={"game": f"gem.envs.table.{entry}", "options": options},
-        reward_range=(-1.0, 1.0),
-        oracle="gem.envs.table.players:Oracle",
-        oracle_sees="state",
+    return built_in(
+        env_id,
+        "table.make:table_game",
+        {"game": f"gem.envs.table.{entry}", "options": options},
+        f"{text} One seat against a random player; opponent=None is the game for all players.",
+        oracle="table.players:Oracle",
         oracle_wins=False,
-        baseline_scores=dict.fromkeys(["constant", "echo", "repeat-last"], baseline),
-        stored_scores="gem.envs.table.random_play:describe",
-        description=f"{text} One seat against a random player; opponent=None is the game for all players.",
+        baseline=baseline,
+        lowest=-1.0,
+        stored_scores="table.random_play:describe",
     )
 
 
@@ -68,7 +63,6 @@ GAMES: list[EnvSpec] = [
             "random": {"random_range": True, "max_turns": None},
         },
         "Find a secret integer from the hints 'too low' and 'too high'.",
-        oracle_sees="observation",
     ),
     *_game(
         "Mastermind",
@@ -80,7 +74,6 @@ GAMES: list[EnvSpec] = [
             "random": {"random_size": True},
         },
         "Find a secret code of numbers from black and white pegs.",
-        oracle_sees="observation",
     ),
     *_game(
         "Wordle",
@@ -92,7 +85,6 @@ GAMES: list[EnvSpec] = [
             "random": {"random_length": True, "max_turns": None},
         },
         "Find a secret word; each guess is marked letter by letter.",
-        oracle_sees="observation",
     ),
     *_game(
         "Hangman",
@@ -104,7 +96,6 @@ GAMES: list[EnvSpec] = [
             "random": {"random_length": True},
         },
         "Find a secret word, letter by letter or as a whole.",
-        oracle_sees="observation",
     ),
     *_game(
         "Sudoku",
@@ -117,7 +108,6 @@ GAMES: list[EnvSpec] = [
             "random": {"random_level": True},
         },
         "Fill the grid so that every row, column and box holds each digit once.",
-        oracle_sees="observation",
     ),
     *_game(
         "TowerofHanoi",
@@ -129,7 +119,6 @@ GAMES: list[EnvSpec] = [
             "random": {"random_level": True, "random_start": True},
         },
         "Move every disk to peg C, never a larger one onto a smaller one.",
-        oracle_sees="observation",
     ),
     *_game(
         "Crosswords",
@@ -151,7 +140,6 @@ GAMES: list[EnvSpec] = [
             "random": {"random_level": True},
         },
         "Find the listed words hidden in a grid of letters.",
-        oracle_sees="observation",
     ),
     *_game(
         "Minesweeper",
@@ -164,7 +152,6 @@ GAMES: list[EnvSpec] = [
             "random": {"random_size": True, "max_turns": None},
         },
         "Open every cell that has no mine.",
-        oracle_sees="observation",
     ),
     *_game(
         "FifteenPuzzle",
@@ -176,7 +163,6 @@ GAMES: list[EnvSpec] = [
             "random": {"random_size": True, "max_turns": 50},
         },
         "Slide the tiles of a square board into order.",
-        oracle_sees="observation",
     ),
     *_game(
         "Game2048",
@@ -189,7 +175,6 @@ GAMES: list[EnvSpec] = [
             "random": {"random_target": True, "max_turns": 50},
         },
         "Slide and merge tiles until one shows the target.",
-        oracle_sees="observation",
     ),
     *_game(
         "Sokoban",
@@ -217,7 +202,6 @@ GAMES: list[EnvSpec] = [
         "blackjack",
         {"": {"hands": 3}, "easy": {"hands": 1}, "hard": {"hands": 7}},
         "Win a number of hands before the dealer does.",
-        oracle_sees="observation",
         baseline=0.5,  # to stand on every hand
     ),
     *_game(
@@ -229,7 +213,6 @@ GAMES: list[EnvSpec] = [
             "hard": {"machines": 8, "gap": 0.3, "max_turns": 80},
         },
         "Find the slot machine that pays most often, with a limited number of pulls.",
-        oracle_sees="observation",
     ),
     *_game(
         "FrozenLake",
@@ -240,7 +223,6 @@ GAMES: list[EnvSpec] = [
             "hard": {"size": 8, "holes": 0.2, "slip": 0.5},
         },
         "Cross a lake with holes, on ice that may be slippery.",
-        oracle_sees="observation",
     ),
     *_game(
         "RushHour",
@@ -251,7 +233,6 @@ GAMES: list[EnvSpec] = [
             "hard": {"least_moves": 10, "most_moves": 14, "max_turns": 30},
         },
         "Move cars out of the way of the red one.",
-        oracle_sees="observation",
     ),
     *_game(
         "Rooms",
@@ -282,7 +263,6 @@ GAMES: list[EnvSpec] = [
             "hard": {"objects": 64, "attributes": 5, "slack": 0},
         },
         "Find the secret one of a list of objects by asking about their attributes.",
-        oracle_sees="observation",
     ),
 ]
 

@@ -25,7 +25,7 @@ from gem.datasets import Row
 from gem.envs.answer_format import AnswerFormat, Kind
 from gem.envs.corrupted import corrupt_formula
 from gem.envs.dataset_env import AnswerEnv, answers_in, text_in
-from gem.envs.spec_values import FORMAT_ERROR
+from gem.envs.spec_defaults import FORMAT_ERROR
 from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.gold_audit import gold_error

@@ -19,7 +19,7 @@ from typing import Any
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.answer_format import AnswerFormat, Kind
 from gem.envs.reasoning_gym_source import DataSet, Generator, score_once
-from gem.envs.spec_values import FORMAT_ERROR
+from gem.envs.spec_defaults import FORMAT_ERROR
 from gem.errors import BadValue, EpisodeOver
 from gem.graders.pool import GraderPool
 from gem.seeding import check_seed, derive

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gem.envs.spec_defaults import ANSWERS, built_in
 from gem.registry import EnvSpec
 
 NAMES_FILE = Path(__file__).parent / "data" / "reasoning_gym" / "generators.txt"
@@ -27,23 +28,20 @@ def generator_names() -> list[str]:
     return NAMES_FILE.read_text(encoding="utf-8").split()
 
 
-def reasoning_gym_specs(reward_range: tuple[float, float]) -> list[EnvSpec]:
+def reasoning_gym_specs() -> list[EnvSpec]:
     """Return one spec per generator, sorted by name.
 
     The specs declare no baseline scores, because many scorers give partial credit for any answer of the right form.
     """
-    return [_spec(name, reward_range) for name in generator_names()]
-
-
-def _spec(name: str, reward_range: tuple[float, float]) -> EnvSpec:
-    answered = name not in UNANSWERED
-    return EnvSpec(
-        id=f"rg:{name}",
-        entry_point="gem.envs.reasoning_gym:ReasoningGymEnv",
-        kwargs={"name": name, **KWARGS.get(name, {})},
-        extra="reasoning",
-        reward_range=reward_range,
-        oracle="gem.envs.answer_format:AnswerOracle" if answered else None,
-        oracle_sees="state" if answered else None,
-        description=f"Questions of the reasoning-gym generator {name}.",
-    )
+    return [
+        built_in(
+            f"rg:{name}",
+            "reasoning_gym:ReasoningGymEnv",
+            {"name": name, **KWARGS.get(name, {})},
+            f"Questions of the reasoning-gym generator {name}.",
+            oracle=None if name in UNANSWERED else ANSWERS,
+            baseline=None,
+            extra="reasoning",
+        )
+        for name in generator_names()
+    ]
