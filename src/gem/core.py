@@ -28,16 +28,15 @@ from __future__ import annotations
 import inspect
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import wraps
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_type_hints
 
-from gem._internal.annotations import check_arguments, check_types
-from gem._internal.text import short_repr
-from gem.errors import BadAction, BadValue, CompatibilityWarning, UnknownArgument, did_you_mean
+from gem._internal.annotations import check_arguments
+from gem._internal.construction import InitSignature, by_name, construct, dropping_ignored, rejecting_unknown_arguments
+from gem.errors import BadAction, BadValue
 from gem.messages import Observation
 from gem.seeding import check_seed, fresh_seed, stream
 
@@ -134,31 +133,6 @@ class _Saved:
     state: Any
 
 
-class _InitSignature:
-    def __get__(self, env: object, cls: type) -> inspect.Signature:
-        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-        return signature.replace(parameters=list(signature.parameters.values())[1:])
-
-
-def _rejecting_unknown_arguments(reset: Callable[..., Any]) -> Callable[..., Any]:
-    """Return reset() with an error that says where the settings of an environment go, such as Gymnasium's options."""
-    parameters = dict(list(inspect.signature(reset).parameters.items())[1:])
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return reset
-
-    @wraps(reset)
-    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for name, value in kwargs.items():
-            if name not in parameters:
-                raise UnknownArgument(
-                    f"{type(self).__name__}.reset() takes no {name!r}, got {short_repr(value)}; it takes: "
-                    f"{', '.join(parameters)}. Settings of an environment are arguments of gem.make"
-                )
-        return reset(self, *args, **kwargs)
-
-    return checked
-
-
 class Env:
     """A single-agent environment with text (and image) observations.
 
@@ -185,7 +159,7 @@ class Env:
     state: Any
 
     # inspect.signature(SomeEnv) shows the parameters of __init__, although __new__ accepts anything.
-    __signature__ = _InitSignature()
+    __signature__ = InitSignature()
     _arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
     _first_seed: int | None = None  # from make(seed=…), used by the first reset
     _seed: int | None = None
@@ -205,9 +179,9 @@ class Env:
             if "ignored_kwargs" not in vars(cls):
                 own = inspect.signature(init).parameters
                 cls.ignored_kwargs = {name: why for name, why in cls.ignored_kwargs.items() if name not in own}
-            setattr(cls, "__init__", _dropping_ignored(cls, init))  # noqa: B010  as below
+            setattr(cls, "__init__", dropping_ignored(cls, init))  # noqa: B010  as below
         if inspect.isfunction(reset := vars(cls).get("reset")):
-            setattr(cls, "reset", _rejecting_unknown_arguments(reset))  # noqa: B010  mypy refuses to assign to a method
+            setattr(cls, "reset", rejecting_unknown_arguments(reset))  # noqa: B010  mypy refuses to assign to a method
 
     def __init__(self) -> None:
         super().__init__()  # a mixin class may follow in the MRO
@@ -370,7 +344,7 @@ class Env:
         Raises:
             UnknownArgument: for an override that the constructor does not accept.
         """
-        env: EnvT = construct(type(self), *_by_name(type(self), *self._arguments), overrides)
+        env: EnvT = construct(type(self), *by_name(type(self), *self._arguments), overrides)
         env.env_id, env.entry_point = self.env_id, self.entry_point
         if same_state:
             env.set_state(self.get_state())
@@ -523,91 +497,6 @@ class EndOnTruncation(EnvWrapper):
 
     def _end(self, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
         return Step(observation, reward, terminated or truncated, truncated, info)
-
-
-def construct(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: dict[str, Any]) -> Any:
-    """Call an environment's class or factory with arguments, some of them overridden by name.
-
-    ``seed`` is always a valid override. It is passed to the constructor or, if the constructor has no such parameter,
-    to the first reset.
-
-    Raises:
-        UnknownArgument: for any other override that the entry does not accept; the message names the closest one.
-        BadValue: for a value whose type is not that of the parameter's annotation, and for a missing argument.
-    """
-    overrides = _without_ignored(entry, overrides, stacklevel=5)  # the caller of make()
-    signature = inspect.signature(entry)
-    parameters = signature.parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    first_seed = overrides.get("seed") if "seed" not in parameters else None
-    wanted = {k: v for k, v in overrides.items() if k != "seed" or "seed" in parameters}
-    for name in wanted:
-        if name not in parameters and not takes_any:
-            raise UnknownArgument(
-                f"{getattr(entry, '__name__', entry)} takes no {name!r}{did_you_mean(name, parameters)}  "
-                f"(it takes: {', '.join(parameters) or 'nothing'})"
-            )
-    merged = {**kwargs, **wanted}
-    try:
-        signature.bind(*args, **merged)
-    except TypeError as e:
-        raise BadValue(f"{getattr(entry, '__name__', entry)}: {e}  (it takes: {', '.join(parameters)})") from None
-    if not (isinstance(entry, type) and issubclass(entry, Env)):  # these check their arguments themselves
-        check_types(entry, {name: value for name, value in merged.items() if name != "seed"})
-    env = entry(*args, **merged)
-    if first_seed is not None:
-        env.unwrapped._first_seed = check_seed(first_seed)
-    return env
-
-
-def _dropping_ignored(cls: type[Env], init: Callable[..., None]) -> Callable[..., None]:
-    """Wrap the constructor of a class so that it accepts the ignored_kwargs of the class."""
-
-    @wraps(init)
-    def construct_without_ignored(self: Any, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **_without_ignored(cls, kwargs, stacklevel=4))
-
-    return construct_without_ignored
-
-
-def _without_ignored(entry: Any, kwargs: dict[str, Any], stacklevel: int) -> dict[str, Any]:
-    """Return keyword arguments without those that have no effect on a class, after one warning per process."""
-    ignored = getattr(entry, "ignored_kwargs", {})
-    if (name := next((name for name in kwargs if name in ignored), None)) is not None:
-        warn_without_effect(f"{entry.__name__}: {name}={kwargs[name]!r}", ignored[name], stacklevel)
-    return {name: value for name, value in kwargs.items() if name not in ignored}
-
-
-def warn_without_effect(argument: str, reason: str, stacklevel: int = 3) -> None:
-    """Issue a CompatibilityWarning for an argument of the published package, once per process."""
-    global _warned
-    if not _warned:
-        import warnings  # imported late: `import gem` stays light
-
-        _warned = True
-        text = f"{argument} has no effect: {reason}  (see docs/compatibility.md)"
-        warnings.warn(text, CompatibilityWarning, stacklevel=stacklevel)
-
-
-_warned = False  # whether a CompatibilityWarning was issued in this process
-
-
-def _by_name(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return (args, kwargs) of the same call with all arguments passed by name.
-
-    If the call fills ``*args``, args and kwargs are returned unchanged.
-    """
-    bound = inspect.signature(entry).bind(*args, **kwargs)
-    named: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        kind = bound.signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            return args, kwargs  # the names before *args must stay positional
-        if kind is inspect.Parameter.VAR_KEYWORD:
-            named.update(value)
-        else:
-            named[name] = value
-    return (), named
 
 
 def has_coroutines(env: Any) -> bool:

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 from gem._internal import imports
+from gem._internal.construction import construct
 from gem._internal.text import shorten
-from gem.core import EndOnTruncation, Env, construct
+from gem.core import EndOnTruncation, Env
 from gem.errors import BadValue, DuplicateEnv, MissingDependency, UnknownEnv, did_you_mean, require
 
 _CATALOG = "gem.envs.catalog"  # imported by name, because gem.envs is a layer above this module

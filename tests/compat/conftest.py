@@ -24,4 +24,4 @@ def task(request, stub_data):
 @pytest.fixture(autouse=True)
 def _warned_before(monkeypatch):
     """Published code passes keywords without effect. Their warning is an error only in the tests that are about it."""
-    monkeypatch.setattr("gem.core._warned", True)
+    monkeypatch.setattr("gem._internal.construction._warned", True)

@@ -42,7 +42,7 @@ def test_a_published_command_line_serves_a_corpus(corpus, served):
 
 
 def test_an_option_without_effect_is_named_in_one_warning(corpus, served, monkeypatch):
-    monkeypatch.setattr("gem.core._warned", False)
+    monkeypatch.setattr("gem._internal.construction._warned", False)
     with pytest.warns(
         CompatibilityWarning, match="retrieval_server: --faiss_gpu has no effect: indexes are searched on"
     ):

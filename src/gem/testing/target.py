@@ -10,7 +10,8 @@ from functools import partial, reduce
 from typing import Any, cast
 
 from gem._internal import imports
-from gem.core import Env, EnvWrapper, construct
+from gem._internal.construction import construct
+from gem.core import Env, EnvWrapper
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY, EnvSpec, make
 

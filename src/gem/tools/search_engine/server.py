@@ -38,8 +38,8 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from gem._internal.construction import warn_without_effect
 from gem._internal.http_server import BACKLOG, bind_socket
-from gem.core import warn_without_effect
 from gem.errors import ToolError, require
 from gem.tools.search_engine.corpus import Hit
 from gem.tools.search_engine.index import Retriever
