@@ -1,19 +1,20 @@
 """Score a model on environments, with intervals.
 
-Asks any model behind an OpenAI-compatible endpoint, a model in a folder, the newest checkpoint of a training run, or a
-policy that needs no model: oracle, random, constant:TEXT. A folder and a checkpoint are sampled as in training, and
+Scores any model behind an OpenAI-compatible endpoint, a model in a folder, the newest checkpoint of a training run, or
+a policy that needs no model: oracle, random, constant:TEXT. A folder and a checkpoint are sampled as in training, and
 greedily without --temperature; --checkpoint RUN --seeds run repeats the last evaluation of that run.
 
 --env names environments, or --suite a list of them: offline (the default; needs no download), games, math and qa (those
-of the GEM paper), or a TOML file. Each task is played --rollouts times, each exactly once. Files go to --out:
-trajectories.jsonl, report.md, report.json, report.tex and, with matplotlib, scores.png.
+of the GEM paper), or a TOML file. Each task is played --rollouts times. Files go to --out: trajectories.jsonl,
+report.md, report.json, report.tex and, with matplotlib, scores.png.
 
-A reply cut at its limit, a full context and a refusal are scored outcomes. An outage is not: failed samples are played
-again, and those that remain are in no mean. If more than 2 % of the samples fail, the exit code is 1.
+A reply cut at its limit, a full context and a refusal are scored. Samples that fail because of an outage are not: they
+are played again, and left out of the means if they fail again. If more than 2 % of the samples fail, the exit code is
+1.
 
-A run that was interrupted or killed continues with --resume, which asks only what is missing. `gem eval compare` makes
-the table of several evaluations; `rescore` grades recorded transcripts again, with the graders of today; `export`
-writes logs that inspect-ai or verifiers read, and `import` reads theirs into records for `gem view`.
+--resume continues a run that was interrupted or killed with the samples that are missing. `gem eval compare` makes a
+table of several evaluations; `rescore` grades recorded transcripts again with the installed graders; `export` writes
+logs for inspect-ai or verifiers, and `import` reads theirs into records for `gem view`.
 
   gem eval --model my-model --base-url http://127.0.0.1:8000/v1 --env game:Wordle-v0 qa:Facts --limit 200 --rollouts 4
   gem eval --model my-model --base-url https://api.example.com/v1 --api-key-env MY_KEY --suite math --max-tokens 8192
@@ -97,11 +98,11 @@ class Config(DataFlags):
     temperature: float | None = flag(None, help="sampling temperature [default: the endpoint's; 0 for a folder]")
     max_tokens: int | None = flag(None, help="tokens per reply [default: the endpoint's; 256 for a folder]")
     top_p: float | None = flag(None, help="nucleus sampling [default: the endpoint's]")
-    reasoning_effort: str | None = flag(None, help="sent to the endpoint as it is")
+    reasoning_effort: str | None = flag(None, help="passed on to the endpoint")
     extra_body: dict[str, Any] = flag({}, help="further fields of each request")
     system: str | None = flag(None, help="system message")
     prompt_template: str | None = flag(
-        None, help="words around the task: qwen3_game, qwen3_general, code, no, or a file with {observation}"
+        None, help="instructions around the task: qwen3_game, qwen3_general, code, no, or a file with {observation}"
     )
     mcp: str | None = flag(None, help="JSON file with MCP servers, whose tools the model may call", metavar="FILE")
     native_tools: bool = flag(False, help="call the tools of --wrappers as native tool calls, and not in text")

@@ -1,14 +1,13 @@
 """Train a policy with reinforcement learning.
 
-Collects batches of episodes, updates the policy after each batch and evaluates it periodically. On a
-data set, the evaluation asks rows that are held back from training (--eval-share), or another split (--eval-split);
-elsewhere it plays fresh seeds.
-Without --model, a tiny language model is built first: a short SFT warm-up on random legal actions teaches the output
-format; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, trajectories.jsonl, evaluations.jsonl,
-curve.png, checkpoints/.
+Collects batches of episodes, updates the policy after each batch and evaluates it periodically. On a data set, the
+evaluation uses rows that are held back from training (--eval-share), or another split (--eval-split); elsewhere it
+plays fresh seeds. Without --model, a tiny language model is built first: a short SFT warm-up on random legal actions
+teaches the output format; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, trajectories.jsonl,
+evaluations.jsonl, curve.png, checkpoints/.
 
 Ctrl-C finishes the current update and saves a checkpoint; a second Ctrl-C stops immediately. --resume continues a run
-bit-identically. With --steps, it lengthens a run, also a finished one; the learning rate then decays over the new
+bit-identically. With --steps, it lengthens a run, even a finished one; the learning rate then decays over the new
 number of updates. --until stops a run early.
 
   gem train

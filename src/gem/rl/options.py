@@ -33,7 +33,7 @@ class TrainOptions:
         None, "JSON file with MCP servers, whose tools the model may call; each slot has its own session with them"
     )
     prompt_template: str | None = _option(
-        None, "words around the task: no, qwen3_game, qwen3_general, code, or a text file with {observation}"
+        None, "instructions around the task: no, qwen3_game, qwen3_general, code, or a text file with {observation}"
     )
     curriculum: Literal["learnability"] | None = _option(
         None, "choose what to train on by p(1 - p) of its recent success p; default: by weight, and each row as often"

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.datasets import GEM_DATA
 from gem.envs.containers.images import image_map_of, map_dockerfile, map_image
-from gem.envs.containers.verifier import Verdict
+from gem.envs.containers.verifier import Verdict, VerifierFolders
 from gem.envs.terminal.commands import FINISH, read_command, shown_result
 from gem.errors import BadValue, CallerError, EpisodeOver, SandboxError
 from gem.parsing import first_tagged
@@ -70,6 +70,7 @@ class ContainerEnv(Env, Generic[TaskT]):
     kind: ClassVar[str]  # first part of the id
     marker: ClassVar[str]  # file of a task folder
     state: State
+    _folders: VerifierFolders | None = None  # of a verifier that runs in the agent's container
 
     def __init__(
         self,
@@ -250,12 +251,15 @@ class ContainerEnv(Env, Generic[TaskT]):
         live, self._live = getattr(self, "_live", None), None
         if live is not None:
             live.close()
+        folders, self._folders = self._folders, None
+        if folders is not None:
+            folders.remove()
 
     def _machine_state(self) -> Mapping[str, Any] | None:
         return self._saved if self._live is None else self._live.get_state()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_live": None, "_saved": self._machine_state()}
+        return {**self.__dict__, "_live": None, "_folders": None, "_saved": self._machine_state()}
 
     # ---- folders
 

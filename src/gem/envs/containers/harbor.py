@@ -41,7 +41,6 @@ class HarborEnv(ContainerEnv[HarborTask]):
     __doc__ = ContainerEnv.__doc__
     kind: ClassVar = "harbor"
     marker: ClassVar = "task.toml"
-    _folders: VerifierFolders | None = None
 
     def read(self, folder: Path) -> HarborTask:
         task = read_harbor_task(folder)
@@ -83,15 +82,6 @@ class HarborEnv(ContainerEnv[HarborTask]):
         machine.run(["/bin/sh", "-c", "chmod -R a+rX /solution; chmod a+x /solution/solve.sh"], user="0")
         variables = {"DEBIAN_FRONTEND": "noninteractive", **task.solution_environment}
         return [with_variables("/solution/solve.sh", variables)]
-
-    def close(self) -> None:
-        super().close()
-        folders, self._folders = self._folders, None
-        if folders is not None:
-            folders.remove()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_folders": None}
 
     # ---- the verifier
 

@@ -62,7 +62,6 @@ class TerminalBenchEnv(ContainerEnv[BenchTask]):
     __doc__ = ContainerEnv.__doc__
     kind: ClassVar = "terminalbench"
     marker: ClassVar = MARKER
-    _folders: VerifierFolders | None = None
 
     def read(self, folder: Path) -> BenchTask:
         return read_bench_task(folder)
@@ -83,15 +82,6 @@ class TerminalBenchEnv(ContainerEnv[BenchTask]):
             return commands
         machine.upload(task.folder / "solution.sh", "/oracle/solution.sh")
         return ["bash /oracle/solution.sh"]
-
-    def close(self) -> None:
-        super().close()
-        folders, self._folders = self._folders, None
-        if folders is not None:
-            folders.remove()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_folders": None}
 
     def verify(self, task: BenchTask, machine: ContainerMachine) -> Verdict:
         image, folders = machine.commit(), self._folders
