@@ -9,8 +9,7 @@ of the GEM paper), or a TOML file. Each task is played --rollouts times. Files g
 report.md, report.json, report.tex and, with matplotlib, scores.png.
 
 A reply cut at its limit, a full context and a refusal are scored. Samples that fail because of an outage are not: they
-are played again, and left out of the means if they fail again. If more than 2 % of the samples fail, the exit code is
-1.
+are played again, and left out of the means if they fail again. If more than 2 % fail, the exit code is 1.
 
 --resume continues a run that was interrupted or killed with the samples that are missing. `gem eval compare` makes a
 table of several evaluations; `rescore` grades recorded transcripts again with the installed graders; `export` writes

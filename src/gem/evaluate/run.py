@@ -72,8 +72,8 @@ def evaluate(
         backoff: seconds to wait before failed samples are played again; doubles each time. Retries of single requests
             are those of Endpoint, which honor Retry-After.
         timeout: seconds for one call of an environment; None sets no limit.
-        prompt_template: instructions around the first observation: "qwen3_game", "qwen3_general", "code", "no", or a text
-            file with ``{observation}``. Observations that contain the history are each wrapped.
+        prompt_template: instructions around the first observation: "qwen3_game", "qwen3_general", "code", "no", or a
+            text file with ``{observation}``. Observations that contain the history are each wrapped.
         mcp: JSON file with MCP servers, whose tools are offered in each environment.
         token_limit: maximum number of tokens per episode, of prompts and replies; an episode over it ends as with a
             full context.
