@@ -36,7 +36,7 @@ SUB_ROWS = {
     "_internal": [
         ("event_loop", "framing", "json_codec", "http_server", "imports", "text", "toml_files", "untrusted"),
         ("annotations", "http_client", "worker_process"),
-        ("worker_pool",),
+        ("construction", "worker_pool"),
         ("__init__",),
     ],
     "conversation": [
