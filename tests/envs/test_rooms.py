@@ -165,9 +165,31 @@ def test_rooms_are_connected_and_names_are_unique():
         assert reached == floor
 
 
+def test_rooms_without_a_task_that_is_long_enough_are_refused_and_not_drawn_forever():
+    env = RoomsEnv(1, 2, 3, 2, 0, ("open",), least_moves=20)
+    with pytest.raises(BadValue, match="lower least_moves"):
+        env.reset(seed=0)
+
+
+def test_next_to_is_not_diagonally():
+    ball = replace(START, task=("put", "red ball", "grey box"))
+    placed = [replace(ball.things[1], cell=ball.things[2].cell + step) for step in (-1, -WIDTH, -WIDTH - 1)]
+    done = [is_done(replace(ball, things=(ball.things[0], thing, ball.things[2]))) for thing in placed]
+    assert done == [True, True, False]
+
+
 @pytest.mark.parametrize(
     "bad",
-    [{"rows": 0}, {"columns": 5}, {"size": 2}, {"objects": 1}, {"locked": 4}, {"least_moves": 21}, {"tasks": ("fly",)}],
+    [
+        {"max_turns": 7},
+        {"rows": 0},
+        {"columns": 5},
+        {"size": 2},
+        {"objects": 1},
+        {"locked": 4},
+        {"least_moves": 21},
+        {"tasks": ("fly",)},
+    ],
 )
 def test_wrong_arguments_are_named(bad):
     with pytest.raises(BadValue, match=next(iter(bad))):

@@ -36,6 +36,7 @@ from gem.parsing import last_boxed
 
 COLORS = ("red", "green", "blue", "purple", "yellow", "grey")
 KINDS = {"ball": "o", "box": "x", "key": "k"}  # with their signs on the map
+DRAWS = 2_000  # of which at least a third is playable with the arguments of the ids
 UNSEEN, AGENT, OPEN_DOOR, CLOSED_DOOR = "?", "^", "/", "D"
 VIEW = 7  # rows and columns of what the agent sees; it stands in the middle of the last row
 _AWAY = [(far, side) for far in range(VIEW - 1, -1, -1) for side in range(-(VIEW // 2), VIEW // 2 + 1)]
@@ -89,11 +90,11 @@ class RoomsEnv(GameEnv):
         locked: number of locked doors, 0 to 3, less than the number of rooms.
         tasks: the kinds of tasks, some of "go to", "pick up", "open" and "put".
         least_moves: the plan of a task has at least as many moves.
-        max_turns: number of turns allowed, at least four times least_moves. Plans take at most half of them.
+        max_turns: number of turns allowed, at least 8 and four times least_moves. Plans take at most half of them.
         on_unreadable: see GameEnv.
 
     Raises:
-        BadValue: for values outside these ranges.
+        BadValue: for values outside these ranges; by reset, if no task was found with these arguments.
     """
 
     state: State
@@ -112,6 +113,8 @@ class RoomsEnv(GameEnv):
         *,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
+        if max_turns < 8:
+            raise BadValue(f"max_turns must be at least 8, got {max_turns}")
         rooms = rows * columns
         for name, value, least, most in (
             *(("rows", rows, 1, 4), ("columns", columns, 1, 4), ("size", size, 3, 6), ("objects", objects, 2, 8)),
@@ -128,13 +131,12 @@ class RoomsEnv(GameEnv):
         super().__init__(max_turns=max_turns, on_unreadable=on_unreadable)
 
     def start(self) -> State:
-        while True:
+        for _ in range(DRAWS):
             state = self._drawn(self.rng)
-            if is_done(state):
-                continue
-            moves = plan(state)
+            moves = None if is_done(state) else plan(state)
             if moves is not None and self.least_moves <= len(moves) <= self.max_turns // 2:
                 return state
+        raise BadValue(f"no task of {DRAWS:,} has a plan of {self.least_moves} moves or more; lower least_moves")
 
     def _drawn(self, rng: random.Random) -> State:
         """Draw rooms that are all connected, with objects and a task, which may be impossible."""
@@ -195,7 +197,8 @@ class RoomsEnv(GameEnv):
             "Write each move in a box: \\boxed{left} and \\boxed{right} turn you, \\boxed{forward} takes you one cell "
             "ahead, \\boxed{pick up} and \\boxed{drop} take and put one object in the cell ahead, and \\boxed{toggle} "
             "opens or closes the door ahead. You can carry one object. A locked door needs the key of its color in "
-            "your hands. To go to something means to face it in the next cell. Doing the task earns 1."
+            "your hands. To go to something means to face it in the next cell. Next to something is not diagonally. "
+            "Doing the task earns 1."
         )
 
     def board(self) -> str:
