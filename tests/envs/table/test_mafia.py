@@ -61,6 +61,13 @@ def test_of_two_members_the_first_living_one_decides():
     assert "Also in the mafia: player 3." in game.view(position, 1)
 
 
+def test_the_card_says_who_may_choose_itself():
+    game = MafiaEnv(players=5)
+    own = [f"{number}" in {move[-1] for move in game.moves("mdivv|" + "-" * (number - 1))} for number in range(1, 6)]
+    assert own == [False, True, False, False, False] and "Only the doctor may choose itself." in game.card
+    assert "vote 1" not in game.moves(NIGHT + "....|")
+
+
 def test_a_player_sees_its_own_role_and_what_is_public_only():
     game = MafiaEnv(players=5)
     for seat in range(5):
