@@ -8,11 +8,10 @@ whole numbers.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Literal
 
-from gem.envs.desk.shop import Data, address
+from gem.envs.desk.shop import CustomerFunctions, Data, address
 from gem.envs.web.site import people
 from gem.messages import ToolCall
 
@@ -89,22 +88,8 @@ def add_line(rng: random.Random, data: Data, customer: str, kind: str = "mobile"
     return number
 
 
-class Provider:
+class Provider(CustomerFunctions):
     """The agent's functions, on the database ``data``. Functions that write change it in place."""
-
-    FINDS = ("find_customer_by_email", "find_customer_by_name")
-
-    def __init__(self, data: Data) -> None:
-        self.data = data
-
-    def find_customer_by_email(self, email: str) -> Data:
-        """Find a customer by e-mail address."""
-        return self._found(lambda person: person["email"] == email.strip().lower())
-
-    def find_customer_by_name(self, name: str, zip: str) -> Data:
-        """Find a customer by first and last name and zip code."""
-        wanted = (" ".join(name.split()).lower(), zip.strip())
-        return self._found(lambda person: (person["name"].lower(), person["address"]["zip"]) == wanted)
 
     def get_customer(self, customer_id: str) -> Data:
         """Show the name, e-mail address, address and lines of a customer."""
@@ -170,18 +155,6 @@ class Provider:
         self._entry("customers", customer_id)
         self.data["transfers"].append({"customer": customer_id, "topic": topic})
         return "done"
-
-    def _entry(self, table: str, key: str) -> Data:
-        if key not in self.data[table]:
-            raise ValueError(f"there is no {table.removesuffix('s')} {key!r}")
-        entry: Data = self.data[table][key]
-        return entry
-
-    def _found(self, test: Callable[[Data], bool]) -> Data:
-        for customer_id, person in self.data["customers"].items():
-            if test(person):
-                return {"customer_id": customer_id}
-        raise ValueError("no such customer")
 
 
 class Phone:

@@ -128,8 +128,8 @@ def refund(data: Data, order_id: str, items: list[str]) -> int:
     return int(sum(item(data, i)["price"] for i in items) - (FEE * len(items) if late else 0))
 
 
-class Shop:
-    """The functions of the desk, on the database ``data``. Functions that write change it in place."""
+class CustomerFunctions:
+    """The functions that all desks have, on the database ``data``."""
 
     FINDS = ("find_customer_by_email", "find_customer_by_name")
 
@@ -144,6 +144,22 @@ class Shop:
         """Find a customer by first and last name and zip code."""
         wanted = (" ".join(name.split()).lower(), zip.strip())
         return self._found(lambda person: (person["name"].lower(), person["address"]["zip"]) == wanted)
+
+    def _entry(self, table: str, key: str) -> Data:
+        if key not in self.data[table]:
+            raise ValueError(f"there is no {table.removesuffix('s')} {key!r}")
+        entry: Data = self.data[table][key]
+        return entry
+
+    def _found(self, test: Callable[[Data], bool]) -> Data:
+        for customer_id, person in self.data["customers"].items():
+            if test(person):
+                return {"customer_id": customer_id}
+        raise ValueError("no such customer")
+
+
+class Shop(CustomerFunctions):
+    """The functions of the desk, on the database ``data``. Functions that write change it in place."""
 
     def get_customer(self, customer_id: str) -> Data:
         """Show the name, e-mail address, address, payment methods and orders of a customer."""
@@ -215,26 +231,15 @@ class Shop:
         self.data["transfers"].append({"customer": customer_id, "topic": topic})
         return "done"
 
-    def _entry(self, table: str, key: str) -> Data:
-        if key not in self.data[table]:
-            raise ValueError(f"there is no {table.removesuffix('s')} {key!r}")
-        entry: Data = self.data[table][key]
-        return entry
-
     def _require_items(self, order: Data, item_ids: list[str]) -> None:
         if not item_ids or len(set(item_ids)) < len(item_ids) or not set(item_ids) <= set(order["items"]):
             raise ValueError(f"item_ids must be different items of the order: {', '.join(order['items'])}")
 
-    def _found(self, test: Callable[[Data], bool]) -> Data:
-        for customer_id, person in self.data["customers"].items():
-            if test(person):
-                return {"customer_id": customer_id}
-        raise ValueError("no such customer")
-
 
 def functions(shop: Any) -> dict[str, FunctionTool]:
     """Return the functions of a desk's database as tools, by name."""
-    names = [name for name in vars(type(shop)) if not name.startswith("_") and name.islower()]
+    defined = [name for one in reversed(type(shop).__mro__) for name in vars(one)]  # those of the base class first
+    names = [name for name in defined if not name.startswith("_") and name.islower()]
     return {name: FunctionTool(getattr(shop, name)) for name in names}
 
 
