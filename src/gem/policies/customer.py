@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gem._internal.untrusted import escaped
 from gem.errors import BadValue, EndpointError
+from gem.messages import without_thinking
 from gem.policies.completion import Completion
 from gem.policies.endpoint import Endpoint
 
@@ -32,10 +34,12 @@ class ModelCustomer:
             each request.
 
     Raises:
-        BadValue: ``base_url`` or ``model`` is missing, or a value is out of range.
+        BadValue: ``settings`` is not a dict, ``base_url`` or ``model`` is missing, or a value is out of range.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
+        if not isinstance(settings, Mapping):
+            raise BadValue(f"the settings of a model customer are a dict with base_url and model, got {settings!r}")
         if missing := [name for name in ("base_url", "model") if not settings.get(name)]:
             raise BadValue(
                 f"a model customer needs {' and '.join(missing)}, such as "
@@ -47,7 +51,7 @@ class ModelCustomer:
     def reply(
         self, prompt: str, conversation: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
     ) -> Completion:
-        """Return what the customer says next, or which of its own tools it calls.
+        """Return what the customer says next, without its thinking, or which of its own tools it calls.
 
         Args:
             prompt: the system message, with the hidden goal.
@@ -63,7 +67,8 @@ class ModelCustomer:
         reply = self.endpoint.complete(messages, **options)
         if reply.refusal or reply.finish in ("length", "content_filter"):
             raise EndpointError(f"{self.endpoint!r} did not finish the customer's message: {reply.finish}")
-        if not reply.text.strip() and not reply.tool_calls:
+        reply = replace(reply, text=without_thinking(reply.text))  # which knows the hidden goal
+        if not reply.text and not reply.tool_calls:
             raise EndpointError(f"{self.endpoint!r} returned an empty message of the customer")
         return reply
 
@@ -88,7 +93,7 @@ class ModelCustomer:
         while len(new) < MAX_CALLS:
             reply = self.reply(prompt, seen_by_customer([*events, *new]), tools)
             if not reply.tool_calls:
-                return [*new, {"by": "customer", "say": reply.text.strip()}]
+                return [*new, {"by": "customer", "say": reply.text}]
             for name, arguments in map(_native, reply.tool_calls):
                 if call is None:
                     raise EndpointError(f"{self.endpoint!r} called {name!r}, but the customer has no tools")
