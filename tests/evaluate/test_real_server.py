@@ -35,9 +35,9 @@ def server(tmp_path) -> Iterator[tuple[str, str]]:
         pytest.skip("GEM_TEST_SERVE names no command like 'transformers serve'; see this file")
     pytest.importorskip("torch")
     pytest.importorskip("aiohttp")
+    from gem.rl.build import build_policy
     from gem.rl.config import TrainConfig
     from gem.rl.loading import save_pretrained
-    from gem.rl.policy import build_policy
 
     folder = tmp_path / "model"
     policy = build_policy(TrainConfig(env=GAME))

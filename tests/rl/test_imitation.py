@@ -14,9 +14,10 @@ import torch
 import gem
 from gem.errors import BadValue
 from gem.policies import oracle
+from gem.rl.build import build_policy
 from gem.rl.config import TrainConfig
 from gem.rl.imitation import STEP_TOKENS, imitate_random_play, readable_share
-from gem.rl.policy import CausalLMPolicy, build_policy
+from gem.rl.policy import CausalLMPolicy
 from gem.rl.tiny import build_model, build_tokenizer, collect_corpus
 from gem.rl.trainer import Trainer
 from gem.rollout import collect

@@ -13,9 +13,9 @@ pytest.importorskip("torch")
 
 from gem.errors import BadValue
 from gem.policies import RandomPolicy
-from gem.rl.advantages import EpisodeRewards, Estimator, SeatAverages
+from gem.rl.advantages import EpisodeRewards, Estimator
 from gem.rl.config import TrainConfig
-from gem.rl.self_play import PastPolicies, SelfPlayCollector
+from gem.rl.self_play import PastPolicies, SeatAverages, SelfPlayCollector
 from gem.rl.trainer import Trainer
 
 pytestmark = pytest.mark.train

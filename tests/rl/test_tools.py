@@ -59,7 +59,7 @@ def test_evaluation_sets_have_the_tools_unless_they_say_otherwise(tmp_path: Path
     sets = [{"id": easy, "name": "with"}, {"id": easy, "name": "without", "mcp": ""}]
     config = TrainConfig(out=str(tmp_path), name="sets", mcp=path, eval_env=sets, **FEW | {"imitation_steps": 0})
     with Trainer.start(config) as trainer:
-        shown = [vec_env.reset(seed=1)[0][0] for vec_env in trainer._eval_envs]
+        shown = [vec_env.reset(seed=1)[0][0] for vec_env in trainer.evaluator.envs]
     assert ["count" in text for text in shown] == [True, False]
 
 

@@ -95,7 +95,7 @@ def open_policy(settings: Mapping[str, Any], stack: ExitStack) -> tuple[Policy |
         return str(settings["policy"]), []
     if kind == "an endpoint":
         return _endpoint_policy(settings, stack), []
-    library = require("gem.rl.policy", extra="train")  # imports PyTorch, which takes seconds
+    library = require("gem.rl.build", extra="train")  # imports PyTorch, which takes seconds
     return _checkpoint_policy(settings, library) if kind == "--checkpoint" else (_folder_policy(settings, library), [])
 
 

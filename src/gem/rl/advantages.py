@@ -8,7 +8,7 @@ Axes: P episodes, K turns of one episode, N turns of a whole batch.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -35,7 +35,7 @@ class EpisodeRewards(NamedTuple):
             "gigpo".
         values_K: for each turn, a critic's estimate of the return from it on; required by "gae".
         final_value: estimate of the return after the last turn: 0, unless a limit outside the task cut the episode.
-        baseline: for "seat", what is subtracted from the sum of the rewards; see SeatAverages.
+        baseline: for "seat", what is subtracted from the sum of the rewards; see gem.rl.self_play.SeatAverages.
         start: for "branch", the turn before which a continuation left the episode of its group, whose earlier turns it
             repeats; None for that episode.
     """
@@ -68,7 +68,7 @@ class Estimator:
     - "branch": r_k + gamma V(s_{k+1}) - V(s_k), where V is the mean return of continuations from the state, none of
       which contains the scored turn (arXiv 2410.01679, at turns); see branch_advantages().
     - "seat": R minus the moving average of R of this seat of the game; the same for all turns (role-conditioned
-      advantages, arXiv 2506.24119). The average is EpisodeRewards.baseline; see SeatAverages.
+      advantages, arXiv 2506.24119). The average is EpisodeRewards.baseline; see gem.rl.self_play.SeatAverages.
 
     Args:
         gamma: discount per turn, 0 to 1. None for 0.8, or 1 for "grpo", "rloo" and "seat", which do not discount.
@@ -187,38 +187,6 @@ class Estimator:
         if self.name == "rloo" or self.group_scale == "none":
             return centered_N
         return _divide_by_std(centered_N, values_N, groups_N)
-
-
-class SeatAverages:
-    """Moving averages of the returns of each seat of a game, over batches.
-
-    An average does not contain the batch that it is the baseline of, so that the gradient stays unbiased. It is 0
-    before the first batch.
-
-    Args:
-        decay: weight of the earlier batches when a batch is added.
-    """
-
-    def __init__(self, decay: float = 0.9) -> None:
-        self.decay = decay
-        self._sums: dict[str, tuple[float, float]] = {}  # weight and weighted sum of returns, by seat
-
-    def value(self, seat: str) -> float:
-        weight, total = self._sums.get(seat, (0.0, 0.0))
-        return total / weight if weight else 0.0
-
-    def add(self, seats: Sequence[str], returns: Sequence[float]) -> None:
-        """Add a batch: the return of each episode, and its seat."""
-        for seat in sorted(set(seats)):
-            own = [value for other, value in zip(seats, returns, strict=True) if other == seat]
-            weight, total = self._sums.get(seat, (0.0, 0.0))
-            self._sums[seat] = self.decay * weight + len(own), self.decay * total + sum(own)
-
-    def get_state(self) -> dict[str, list[float]]:
-        return {seat: list(sums) for seat, sums in self._sums.items()}
-
-    def set_state(self, state: Mapping[str, Sequence[float]]) -> None:
-        self._sums = {seat: (weight, total) for seat, (weight, total) in state.items()}
 
 
 def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:

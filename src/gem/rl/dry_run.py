@@ -8,13 +8,14 @@ from itertools import groupby
 from typing import Any
 
 from gem.rl.advantages import UNDISCOUNTED
+from gem.rl.build import build_policy
 from gem.rl.config import TrainConfig
 from gem.rl.config_file import config_to_toml
 from gem.rl.evaluation import plan_evaluation
 from gem.rl.imitation import RandomTextPolicy
 from gem.rl.memory import estimate_memory
 from gem.rl.mixture import Mixture, players
-from gem.rl.policy import CausalLMPolicy, build_policy
+from gem.rl.policy import CausalLMPolicy
 from gem.rl.self_play import PastPolicies
 from gem.trajectory import Trajectory
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gem.errors import InfraError
-from gem.rl.advantages import EpisodeRewards, Floats, SeatAverages, gae
+from gem.rl.advantages import EpisodeRewards, Floats, gae
 from gem.rl.batch import (
     Example,
     Minibatch,
@@ -38,6 +38,7 @@ from gem.rl.losses import ClipRange, kl_penalty, mean_entropy, policy_gradient
 from gem.rl.memory import explained_memory_errors, learning_advice
 from gem.rl.metrics import Metrics
 from gem.rl.policy import CausalLMPolicy
+from gem.rl.self_play import SeatAverages
 from gem.seeding import stream
 from gem.trajectory import Trajectory
 

@@ -1,13 +1,11 @@
-"""A causal language model as a policy: loading, batched sampling with a key-value cache, log-probabilities.
+"""A causal language model as a policy: batched sampling with a key-value cache, and log-probabilities.
 
 Axes: B sequences, T tokens, V vocabulary.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +16,15 @@ from torch import Tensor
 from gem.conversation import ChatFormat
 from gem.errors import BadValue
 from gem.policies import Reply, Request
-from gem.rl.config import TrainConfig
-from gem.rl.environments import tool_wrappers
 from gem.rl.kv_cache import KeptContext, KeptContexts, join, new_cache, stack
-from gem.rl.loading import find_device, load_images, load_pretrained, save_pretrained
-from gem.rl.lora import ALL_LINEAR, add_lora, load_lora, save_merged
+from gem.rl.loading import save_pretrained
+from gem.rl.lora import save_merged
 from gem.rl.memory import explained_memory_errors, sampling_advice
-from gem.rl.scoring import CHUNK, TokenScores, enable_checkpointing, score_tokens
-from gem.rl.tiny import Corpus, build_model, build_tokenizer, collect_corpus, collect_oracle_actions
+from gem.rl.scoring import CHUNK, TokenScores, score_tokens
 from gem.rl.vision import ImageInputs, context_images
 from gem.seeding import derive
 
 KV_CACHE_MIB = 1024
-REPLY_TOKENS = 256  # per reply, for models that are loaded
 
 
 class CausalLMPolicy:
@@ -78,11 +72,8 @@ class CausalLMPolicy:
             raise BadValue(f"top_p must be in (0, 1], got {top_p}")
         if max_new_tokens < 1 or max_batch < 1:
             raise BadValue(f"max_new_tokens and max_batch must be >= 1, got {max_new_tokens} and {max_batch}")
-        self.model, self.tokenizer, self.chat = (
-            model.eval(),
-            tokenizer,
-            ChatFormat(tokenizer, None if images is None else images.text),
-        )
+        self.model, self.tokenizer = model.eval(), tokenizer
+        self.chat = ChatFormat(tokenizer, None if images is None else images.text)
         self.temperature, self.top_p, self.max_new_tokens = temperature, top_p, max_new_tokens
         self.seed, self.max_batch, self.max_context, self.version = seed, max_batch, max_context, 0
         self.bf16 = bf16
@@ -354,69 +345,3 @@ def nucleus(logp_BV: Tensor, top_p: float) -> Tensor:
     mass_before_BV = sorted_BV.exp().cumsum(-1) - sorted_BV.exp()
     keep_BV = torch.zeros_like(logp_BV, dtype=torch.bool).scatter(-1, order_BV, mass_before_BV < top_p)
     return torch.log_softmax(logp_BV.masked_fill(~keep_BV, float("-inf")), dim=-1)
-
-
-def build_policy(config: TrainConfig) -> CausalLMPolicy:
-    """Build the policy to train: load config.model or, if it is None, build the embedded model.
-
-    Raises:
-        BadValue: if the model cannot be loaded, or LoRA does not fit it.
-        MissingDependency: when the extra [train] or, for LoRA, [lora] is not installed.
-    """
-    if config.model is None:
-        corpora = [collect_corpus(env.id, config.seed, env.kwargs, tool_wrappers(env)) for env in config.envs]
-        corpus = Corpus(*(list(chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
-        tokenizer = build_tokenizer([*corpus.observations, *corpus.actions])
-        model = build_model(tokenizer, config.seed)
-        right = chain.from_iterable(collect_oracle_actions(env.id, config.seed, env.kwargs) for env in config.envs)
-        reply_tokens = 2 + max(len(tokenizer.encode(action)) for action in {*corpus.actions, *right})
-    else:
-        model, tokenizer = _load(config, config.model)
-        reply_tokens = REPLY_TOKENS
-    return _policy(config, model, tokenizer, config.max_new_tokens or reply_tokens, config.model)
-
-
-def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, dict[str, Any]]:
-    """Load the policy of a checkpoint, and the state of the run that saved it (``update``, ``max_new_tokens``, …).
-
-    Also sets the number of threads of the run, which decides the order of sums.
-
-    Raises:
-        BadValue: if the model cannot be loaded.
-    """
-    torch.set_num_threads(config.threads)
-    state: dict[str, Any] = json.loads((source / "state.json").read_text())
-    if config.lora_rank is None:
-        model, tokenizer = load_pretrained(source)
-    else:
-        assert config.model is not None
-        model, tokenizer = _load(config, config.model)
-        load_lora(model, source)
-    return _policy(config, model, tokenizer, state["max_new_tokens"], config.model and source), state
-
-
-def _load(config: TrainConfig, name: str) -> tuple[Any, Any]:
-    # Weights that are trained are float32 in any case: bfloat16 would round small updates to nothing.
-    frozen = config.lora_rank is not None and config.dtype == "bf16"
-    dtype = torch.bfloat16 if frozen else torch.float32
-    model, tokenizer = load_pretrained(name, seed=config.seed, dtype=dtype, chat_template=config.chat_template)
-    if config.lora_rank is not None:
-        add_lora(model, config.lora_rank, config.lora_modules or ALL_LINEAR, config.seed)
-    return model, tokenizer
-
-
-def _policy(
-    config: TrainConfig, model: Any, tokenizer: Any, max_new_tokens: int, source: str | Path | None = None
-) -> CausalLMPolicy:
-    if config.gradient_checkpointing:
-        enable_checkpointing(model)
-    return CausalLMPolicy(
-        model.to(find_device(config.device)),
-        tokenizer,
-        temperature=config.temperature,
-        max_new_tokens=max_new_tokens,
-        seed=config.seed,
-        bf16=config.dtype == "bf16",
-        kv_cache_mib=config.kv_cache_mib,
-        images=None if source is None else load_images(source, model, tokenizer),
-    )

@@ -60,6 +60,38 @@ class PastPolicies:
             self.policies[update].model.load_state_dict(state, strict=False)
 
 
+class SeatAverages:
+    """Moving averages of the returns of each seat of a game, over batches.
+
+    An average does not contain the batch that it is the baseline of, so that the gradient stays unbiased. It is 0
+    before the first batch.
+
+    Args:
+        decay: weight of the earlier batches when a batch is added.
+    """
+
+    def __init__(self, decay: float = 0.9) -> None:
+        self.decay = decay
+        self._sums: dict[str, tuple[float, float]] = {}  # weight and weighted sum of returns, by seat
+
+    def value(self, seat: str) -> float:
+        weight, total = self._sums.get(seat, (0.0, 0.0))
+        return total / weight if weight else 0.0
+
+    def add(self, seats: Sequence[str], returns: Sequence[float]) -> None:
+        """Add a batch: the return of each episode, and its seat."""
+        for seat in sorted(set(seats)):
+            own = [value for other, value in zip(seats, returns, strict=True) if other == seat]
+            weight, total = self._sums.get(seat, (0.0, 0.0))
+            self._sums[seat] = self.decay * weight + len(own), self.decay * total + sum(own)
+
+    def get_state(self) -> dict[str, list[float]]:
+        return {seat: list(sums) for seat, sums in self._sums.items()}
+
+    def set_state(self, state: Mapping[str, Sequence[float]]) -> None:
+        self._sums = {seat: (weight, total) for seat, (weight, total) in state.items()}
+
+
 class _Game(NamedTuple):
     """A game of a batch: its match, and who the opponent is, by name and, for a past policy, by its update."""
 

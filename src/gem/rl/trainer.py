@@ -24,27 +24,26 @@ from gem.core import Optimum
 from gem.errors import BadValue, InfraError
 from gem.policies import Policy
 from gem.registry import make
+from gem.rl.build import build_policy, load_checkpoint
 from gem.rl.checks import check_images, check_names, check_trainable
 from gem.rl.config import TrainConfig
-from gem.rl.evaluation import plan_evaluation
+from gem.rl.evaluator import Evaluator
 from gem.rl.imitation import imitate_random_play, readable_share
 from gem.rl.learner import Learner
 from gem.rl.loading import find_device
 from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
 from gem.rl.mirrors import MetricsMirror, open_mirror
-from gem.rl.mixture import Mixture, make_slots, players
+from gem.rl.mixture import Mixture, players
 from gem.rl.monitor import TrainingMonitor
-from gem.rl.policy import CausalLMPolicy, build_policy, load_checkpoint
+from gem.rl.policy import CausalLMPolicy
 from gem.rl.remote import PUSHES, RemoteSampler
 from gem.rl.run_folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint
 from gem.rl.self_play import PastPolicies
-from gem.rollout import play_seeds, sampled_tokens
-from gem.seeding import derive
+from gem.rollout import sampled_tokens
 from gem.trajectory import Trajectory
 
 IMITATION_TOKENS = 400_000  # default for the embedded model: about 30 s of one core
 IMITATION_SLOTS = 32
-EVAL_SLOTS = 512
 PASSES = 2  # evaluations in a row that must reach config.until
 
 
@@ -62,21 +61,9 @@ class Trainer:
         self.config, self.folder, self.policy = config, folder, policy
         self.learner = Learner(config, policy)
         self.monitor = TrainingMonitor(config)
-        self.evaluation = plan_evaluation(config)
+        self.evaluator = Evaluator(config, policy)
         self.past = PastPolicies(config.past_kept) if config.self_play else None
         self.mixture = self._mixture("train", config.slots or config.batch, config.group_size)
-        self._eval_envs = [
-            make_slots(
-                config,
-                part.env,
-                policy.tokenizer,
-                [derive(config.seed, "held-out", i) for i in range(min(len(part.seeds), config.slots or EVAL_SLOTS))],
-                kwargs=part.kwargs,
-                rows=part.rows,
-                autoreset="disabled",
-            )
-            for part in self.evaluation.sets
-        ]
         self.sampler = self._remote_sampler()
         self.update, self.episodes, self.turns = 0, 0, 0
         self.passes = 0  # the newest evaluations in a row that reached config.until
@@ -204,8 +191,7 @@ class Trainer:
         if self.sampler is not None:
             self.sampler.close()
         self.mixture.close()
-        for vec_env in self._eval_envs:
-            vec_env.close()
+        self.evaluator.close()
 
     def __enter__(self) -> Trainer:
         return self
@@ -289,45 +275,19 @@ class Trainer:
         return self.sampler.players
 
     def evaluate(self, *, both: bool) -> Metrics:
-        """Play all sets of self.evaluation. Returns the metrics of all episodes by mode; see summarize().
-
-        The mode is "greedy", or names the temperature of a set. With several sets, "sets" has the metrics of each, by
-        name and mode.
-
-        Appends the outcomes to evaluations.jsonl.
+        """Evaluate the policy, and append the outcomes to evaluations.jsonl. Returns the metrics; see Evaluator.
 
         Args:
             both: also evaluate with the sampling settings of training, as the mode "sampled".
         """
-        played: dict[str, list[Trajectory]] = {}
-        sets: Metrics = {}
-        for number, part in enumerate(self.evaluation.sets):
-            modes: dict[str, float | None] = {part.env.mode: part.env.temperature}
-            if both:
-                modes["sampled"] = None
-            for mode, temperature in modes.items():
-                trajectories = play_seeds(self._eval_envs[number], self._examinee(number, temperature), part.seeds)
-                played[mode] = played.get(mode, []) + trajectories
-                sets.setdefault(part.env.label, {})[mode] = summarize(trajectories)
-        for mode, trajectories in played.items():
-            self.folder.append_evaluation(self.update, mode, trajectories)
-        together = {mode: summarize(trajectories) for mode, trajectories in played.items()}
-        return {**together, "sets": sets} if len(sets) > 1 else together
+        scores, episodes = self.evaluator.evaluate(both=both)
+        for mode, played in episodes.items():
+            self.folder.append_evaluation(self.update, mode, played)
+        return scores
 
     def show_game(self) -> Trajectory:
         """Play the first episode of the evaluation greedily with the current policy."""
-        return play_seeds(self._eval_envs[0], self._examinee(0, 0.0), self.evaluation.sets[0].seeds[:1])[0]
-
-    def _examinee(self, number: int, temperature: float | None) -> CausalLMPolicy:
-        """Return the policy that plays a set of the evaluation."""
-        env = self.evaluation.sets[number].env
-        parts = ("evaluation", number) if number else ("evaluation",)
-        return self.policy.variant(
-            temperature=temperature,
-            seed=derive(self.config.seed, *parts),  # a separate stream, not correlated with training
-            max_new_tokens=env.max_new_tokens,
-            max_context=env.max_context,
-        )
+        return self.evaluator.show_game()
 
     @property
     def seconds(self) -> float:
@@ -344,11 +304,7 @@ class Trainer:
             return
         try:
             save_checkpoint(self.folder.checkpoints, self.update, self._write_checkpoint)
-        except (
-            OSError,
-            RuntimeError,
-            SafetensorError,
-        ) as e:  # RuntimeError and SafetensorError occur when the disk is full
+        except (OSError, RuntimeError, SafetensorError) as e:  # all three occur when the disk is full
             reason = (getattr(e, "strerror", None) or str(e)).splitlines()[0]
             raise InfraError(
                 f"cannot write a checkpoint under {self.folder.checkpoints}: {reason}; the previous one is intact: "
@@ -411,4 +367,4 @@ class Trainer:
     def _mixture(self, purpose: str, slots: int, group_size: int) -> Mixture:
         past = self.past if purpose == "train" else None
         plan = self.config.branch_plan if purpose == "train" and self.config.advantage == "branch" else None
-        return Mixture(self.config, self.evaluation, self.policy.tokenizer, purpose, slots, group_size, plan, past)
+        return Mixture(self.config, self.evaluator.plan, self.policy.tokenizer, purpose, slots, group_size, plan, past)

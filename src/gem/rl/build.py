@@ -1,0 +1,86 @@
+"""Build the policy of a training run, from its configuration or from a checkpoint."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gem.rl.config import TrainConfig
+from gem.rl.environments import tool_wrappers
+from gem.rl.loading import find_device, load_images, load_pretrained
+from gem.rl.lora import ALL_LINEAR, add_lora, load_lora
+from gem.rl.policy import CausalLMPolicy
+from gem.rl.scoring import enable_checkpointing
+from gem.rl.tiny import Corpus, build_model, build_tokenizer, collect_corpus, collect_oracle_actions
+
+REPLY_TOKENS = 256  # per reply, for models that are loaded
+
+
+def build_policy(config: TrainConfig) -> CausalLMPolicy:
+    """Build the policy to train: load config.model or, if it is None, build the embedded model.
+
+    Raises:
+        BadValue: if the model cannot be loaded, or LoRA does not fit it.
+        MissingDependency: when the extra [train] or, for LoRA, [lora] is not installed.
+    """
+    if config.model is None:
+        corpora = [collect_corpus(env.id, config.seed, env.kwargs, tool_wrappers(env)) for env in config.envs]
+        corpus = Corpus(*(list(chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
+        tokenizer = build_tokenizer([*corpus.observations, *corpus.actions])
+        model = build_model(tokenizer, config.seed)
+        right = chain.from_iterable(collect_oracle_actions(env.id, config.seed, env.kwargs) for env in config.envs)
+        reply_tokens = 2 + max(len(tokenizer.encode(action)) for action in {*corpus.actions, *right})
+    else:
+        model, tokenizer = _load(config, config.model)
+        reply_tokens = REPLY_TOKENS
+    return _policy(config, model, tokenizer, config.max_new_tokens or reply_tokens, config.model)
+
+
+def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, dict[str, Any]]:
+    """Load the policy of a checkpoint, and the state of the run that saved it (``update``, ``max_new_tokens``, …).
+
+    Also sets the number of threads of the run, which decides the order of sums.
+
+    Raises:
+        BadValue: if the model cannot be loaded.
+    """
+    torch.set_num_threads(config.threads)
+    state: dict[str, Any] = json.loads((source / "state.json").read_text())
+    if config.lora_rank is None:
+        model, tokenizer = load_pretrained(source)
+    else:
+        assert config.model is not None
+        model, tokenizer = _load(config, config.model)
+        load_lora(model, source)
+    return _policy(config, model, tokenizer, state["max_new_tokens"], config.model and source), state
+
+
+def _load(config: TrainConfig, name: str) -> tuple[Any, Any]:
+    # Weights that are trained are float32 in any case: bfloat16 would round small updates to nothing.
+    frozen = config.lora_rank is not None and config.dtype == "bf16"
+    dtype = torch.bfloat16 if frozen else torch.float32
+    model, tokenizer = load_pretrained(name, seed=config.seed, dtype=dtype, chat_template=config.chat_template)
+    if config.lora_rank is not None:
+        add_lora(model, config.lora_rank, config.lora_modules or ALL_LINEAR, config.seed)
+    return model, tokenizer
+
+
+def _policy(
+    config: TrainConfig, model: Any, tokenizer: Any, max_new_tokens: int, source: str | Path | None = None
+) -> CausalLMPolicy:
+    if config.gradient_checkpointing:
+        enable_checkpointing(model)
+    return CausalLMPolicy(
+        model.to(find_device(config.device)),
+        tokenizer,
+        temperature=config.temperature,
+        max_new_tokens=max_new_tokens,
+        seed=config.seed,
+        bf16=config.dtype == "bf16",
+        kv_cache_mib=config.kv_cache_mib,
+        images=None if source is None else load_images(source, model, tokenizer),
+    )
