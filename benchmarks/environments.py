@@ -97,8 +97,8 @@ def result(trainer: Trainer) -> dict[str, Any]:
     from gem.rollout import play_seeds
 
     seeds = held_out_seeds(EPISODES + LAST_EPISODES)[EPISODES:]
-    sets = trainer.evaluator.plan.sets
-    trainer.evaluator.plan = replace(trainer.evaluator.plan, sets=[replace(part, seeds=seeds) for part in sets])
+    sets = trainer.evaluation.sets
+    trainer.evaluator.plan = replace(trainer.evaluation, sets=[replace(part, seeds=seeds) for part in sets])
     ends = _by_set(trainer, trainer.evaluate(both=True))
     starts = _by_set(trainer, trainer.untrained)
     scores = {}
@@ -124,7 +124,7 @@ def result(trainer: Trainer) -> dict[str, Any]:
 
 def _by_set(trainer: Trainer, scores: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the scores of an evaluation for each of its sets."""
-    sets = trainer.evaluator.plan.sets
+    sets = trainer.evaluation.sets
     return [scores["sets"][part.env.label] for part in sets] if len(sets) > 1 else [scores]
 
 

@@ -141,7 +141,7 @@ def _train(config: Config, settings: TrainConfig, console: Console) -> tuple[int
     with trainer:
         optimum = trainer.optimum
         console.print(
-            f"evaluation: {trainer.evaluator.plan.description}", soft_wrap=not console.is_terminal, highlight=False
+            f"evaluation: {trainer.evaluation.description}", soft_wrap=not console.is_terminal, highlight=False
         )
         with _Display(console, trainer.config.steps, optimum) as display, _StopOnInterrupt(console) as should_stop:
             trainer.run(display.update, display.imitation, display.untrained, should_stop)
@@ -168,7 +168,7 @@ def _record(trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> 
         "reached": trainer.reached if trainer.config.until else None,
         "episodes": trainer.episodes,
         "folder": str(trainer.folder.path),
-        "evaluation": trainer.evaluator.plan.description,
+        "evaluation": trainer.evaluation.description,
         "untrained": {mode: scores for mode, scores in trainer.untrained.items() if mode != "game"},
         "trained": last["eval"],
         "optimum": None if optimum is None else optimum._asdict(),
@@ -179,7 +179,7 @@ def _record(trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> 
 def _report(console: Console, trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> None:
     if trainer.config.until:
         console.print(_outcome(trainer.config.targets, trainer.update, trainer.reached), highlight=False)
-    console.print(_results(trainer.evaluator.plan.description, trainer.untrained, last["eval"], optimum))
+    console.print(_results(trainer.evaluation.description, trainer.untrained, last["eval"], optimum))
     console.print(_side_by_side(Trajectory.from_json(trainer.untrained["game"]), trainer.show_game()))
     time = last["time"]
     console.print(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gem.rl.config import TrainConfig
-from gem.rl.evaluation import plan_evaluation
+from gem.rl.evaluation import Evaluation
 from gem.rl.metrics import Metrics, summarize
 from gem.rl.mixture import make_slots
 from gem.rl.policy import CausalLMPolicy
@@ -32,12 +32,12 @@ class EvalResult(NamedTuple):
 class Evaluator:
     """The environments of the evaluations of a run, in which the current weights of its policy play.
 
-    Attributes:
-        plan: the sets of episodes; see plan_evaluation(), also for the errors.
+    Args:
+        plan: the sets of episodes.
     """
 
-    def __init__(self, config: TrainConfig, policy: CausalLMPolicy) -> None:
-        self.config, self.policy, self.plan = config, policy, plan_evaluation(config)
+    def __init__(self, config: TrainConfig, policy: CausalLMPolicy, plan: Evaluation) -> None:
+        self.config, self.policy, self.plan = config, policy, plan
         slots = config.slots or EVAL_SLOTS
         self.envs = [
             make_slots(
@@ -49,7 +49,7 @@ class Evaluator:
                 rows=part.rows,
                 autoreset="disabled",
             )
-            for part in self.plan.sets
+            for part in plan.sets
         ]
 
     def evaluate(self, *, both: bool) -> EvalResult:

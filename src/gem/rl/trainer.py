@@ -27,6 +27,7 @@ from gem.registry import make
 from gem.rl.build import build_policy, load_checkpoint
 from gem.rl.checks import check_images, check_names, check_trainable
 from gem.rl.config import TrainConfig
+from gem.rl.evaluation import plan_evaluation
 from gem.rl.evaluator import Evaluator
 from gem.rl.imitation import imitate_random_play, readable_share
 from gem.rl.learner import Learner
@@ -61,9 +62,10 @@ class Trainer:
         self.config, self.folder, self.policy = config, folder, policy
         self.learner = Learner(config, policy)
         self.monitor = TrainingMonitor(config)
-        self.evaluator = Evaluator(config, policy)
+        self.evaluation = plan_evaluation(config)
         self.past = PastPolicies(config.past_kept) if config.self_play else None
         self.mixture = self._mixture("train", config.slots or config.batch, config.group_size)
+        self.evaluator = Evaluator(config, policy, self.evaluation)
         self.sampler = self._remote_sampler()
         self.update, self.episodes, self.turns = 0, 0, 0
         self.passes = 0  # the newest evaluations in a row that reached config.until
@@ -367,4 +369,4 @@ class Trainer:
     def _mixture(self, purpose: str, slots: int, group_size: int) -> Mixture:
         past = self.past if purpose == "train" else None
         plan = self.config.branch_plan if purpose == "train" and self.config.advantage == "branch" else None
-        return Mixture(self.config, self.evaluator.plan, self.policy.tokenizer, purpose, slots, group_size, plan, past)
+        return Mixture(self.config, self.evaluation, self.policy.tokenizer, purpose, slots, group_size, plan, past)
