@@ -105,6 +105,7 @@ NEAR = {
         ["REFERENCE", "INSERT INTO monthly_sales SELECT * FROM monthly_sales"],
         ["REFERENCE", "ALTER TABLE monthly_sales ALTER revenue TYPE text"],
         ["REFERENCE", "ALTER TABLE monthly_sales RENAME orders TO number"],
+        ["REFERENCE", "ALTER TABLE products ALTER price TYPE numeric(20,10)"],
         ["REFERENCE", "DELETE FROM monthly_sales WHERE month = (SELECT min(month) FROM monthly_sales)"],
         ["REFERENCE", "UPDATE orders SET status = 'paid' WHERE status = 'shipped'"],
     ],
@@ -236,6 +237,28 @@ def test_tricks_of_the_agent_do_not_help_and_are_no_failures(env, trick):
     assert (step.reward, step.terminated) == (0.0, True) and step.info["verifier"]
 
 
+@pytest.mark.parametrize(
+    "count",
+    ["pg_terminate_backend(pg_backend_pid())::int", "(SELECT 1 FROM pg_sleep(100))", "(1 / 0)"],
+)
+def test_a_view_that_ends_the_connection_or_the_time_of_its_reader_scores_0(env, monkeypatch, count):
+    monkeypatch.setattr(env, "timeout", 2.0)
+    columns = f"''::text city, 1::bigint customers, {count}::bigint orders"
+    step = play(env, "city_view", f"CREATE VIEW city_orders AS SELECT {columns}")
+    assert step.reward == 0.0 and "the database cannot be read" in step.info["verifier"]
+
+
+def test_a_database_that_the_agent_has_made_unreadable_cannot_be_saved(env):
+    play(env, "merge_customers")
+    env.reset(seed=0)
+    run(env.service, "ALTER ROLE CURRENT_USER PASSWORD 'other';")
+    assert env.service.save()
+    run(env.service, "REVOKE ALL ON customers FROM CURRENT_USER;")
+    env.service.before_call({})
+    with pytest.raises(BadValue, match=r"the database cannot be saved: .*permission denied"):
+        env.get_state()
+
+
 def test_settings_of_the_agent_do_not_spoil_a_right_end(env):
     settings = ["ALTER ROLE CURRENT_USER SET search_path = evil", "ALTER ROLE CURRENT_USER SET row_security = off"]
     assert play(env, "city_view", *references("city_view"), *settings).reward == 1.0
@@ -306,6 +329,18 @@ def test_missing_programs_are_named_with_their_package(monkeypatch):
     monkeypatch.delenv(cluster.PROGRAMS, raising=False)
     with pytest.raises(MissingDependency, match="apt-get install postgresql"):
         gem.make("mcpmark:Postgres")
+
+
+def test_a_folder_without_the_programs_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv(cluster.PROGRAMS, str(tmp_path))
+    with pytest.raises(BadValue, match=f"GEM_POSTGRES must name .* but {tmp_path} has no initdb"):
+        gem.make("mcpmark:Postgres")
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])
+def test_a_timeout_is_a_number_of_seconds(timeout):
+    with pytest.raises(BadValue, match="timeout must be"):
+        ShopTaskEnv(timeout=timeout)
 
 
 # ---- the end
@@ -419,6 +454,21 @@ def test_a_checkout_with_a_dump_is_played(tmp_path, env):
             checkout.reset(seed=0)
             run(checkout.service, f"{sql};")
             assert checkout.step("Done.").reward == reward, sql
+
+
+@pytest.mark.parametrize("dump", [b"", b"no dump", b"PGDMP cut"])
+def test_a_dump_that_cannot_be_restored_is_named(tmp_path, dump):
+    pytest.importorskip("psycopg2")
+    (tmp_path / "postgres_state").mkdir()
+    (tmp_path / "postgres_state" / "numbers.backup").write_bytes(dump)
+    write_task(tmp_path)
+    with TaskEnv(str(tmp_path)) as checkout:
+        query = "SELECT count(*) FROM pg_database WHERE datname LIKE 'template\\_%'"
+        before = checkout.service.cluster.sql(query).stdout
+        for _ in range(2):
+            with pytest.raises(BadValue, match=r"numbers\.backup cannot be restored: "):
+                checkout.reset(seed=0)
+        assert checkout.service.cluster.sql(query).stdout == before
 
 
 def test_a_verifier_that_always_fails_is_no_verdict_and_one_that_the_database_breaks_is(tmp_path):

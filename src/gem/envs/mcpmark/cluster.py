@@ -16,7 +16,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from gem.errors import MissingDependency, SandboxError
+from gem.errors import BadValue, MissingDependency, SandboxError
 
 PROGRAMS = "GEM_POSTGRES"  # names the folder of the programs
 PORT = "5432"  # part of the name of the socket
@@ -27,19 +27,32 @@ _NEEDED = ("initdb", "postgres", "psql", "pg_dump", "pg_restore")
 
 
 def programs() -> str:
-    """Return the folder with the programs of PostgreSQL. Raises MissingDependency if they are not installed."""
+    """Return the folder with the programs of PostgreSQL.
+
+    Raises:
+        BadValue: GEM_POSTGRES names a folder without them.
+        MissingDependency: they are not installed.
+    """
+    if named := os.environ.get(PROGRAMS):
+        if missing := _missing(named):
+            raise BadValue(f"{PROGRAMS} must name the folder of initdb and postgres, but {named} has no {missing[0]}")
+        return named
     newest = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: _version(Path(path).parts[-2]))
     initdb, config = shutil.which("initdb"), shutil.which("pg_config")
-    places = [os.environ.get(PROGRAMS), os.path.dirname(initdb or "") or None, *reversed(newest)]
+    places = [os.path.dirname(initdb or ""), *reversed(newest)]
     if config is not None:
         places.append(subprocess.run([config, "--bindir"], capture_output=True, text=True, check=False).stdout.strip())
     for place in places:
-        if place and all(os.access(os.path.join(place, name), os.X_OK) for name in _NEEDED):
+        if place and not _missing(place):
             return place
     raise MissingDependency(
         f"PostgreSQL is not installed; install it with: apt-get install postgresql (or name the folder of "
         f"initdb and postgres in {PROGRAMS})"
     )
+
+
+def _missing(place: str) -> list[str]:
+    return [name for name in _NEEDED if not os.access(os.path.join(place, name), os.X_OK)]
 
 
 def _version(name: str) -> float:

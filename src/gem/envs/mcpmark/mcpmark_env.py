@@ -18,6 +18,7 @@ is created for the episode.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from gem.envs.mcpmark.checkout import ServiceTask, read_tasks
 from gem.envs.mcpmark.filesystem import FolderService
 from gem.envs.mcpmark.postgres import DatabaseService
 from gem.envs.mcpmark.shop import ShopTask, ShopTasks
-from gem.errors import BadValue, EpisodeOver
+from gem.errors import BadValue, EpisodeOver, require
 from gem.messages import ToolCall, ToolResult
 from gem.sandbox.machine import load_archive, save_archive
 from gem.tools.formats import TAGS
@@ -64,14 +65,14 @@ class TaskEnv(Env):
     Raises:
         BadValue: if there are no such tasks, or their service is not supported.
         MissingData: if the checkout or the first files are missing.
-        MissingDependency: if PostgreSQL is needed and not installed.
+        MissingDependency: if PostgreSQL or the extra [postgres] is needed and not installed.
     """
 
     state: State
 
     def __init__(self, path: str = OWN, *, states: str | None = None, timeout: float = 60.0) -> None:
-        if timeout <= 0:
-            raise BadValue(f"timeout must be positive, got {timeout}")
+        if not 0 < timeout < math.inf:
+            raise BadValue(f"timeout must be a number of seconds above 0, got {timeout}")
         self.tasks, self.timeout = self.read(path, states), timeout
         self.service = SERVICES[self.tasks[0].service]()
 
@@ -83,6 +84,8 @@ class TaskEnv(Env):
         services = sorted({task.service for task in tasks})
         if len(services) > 1:
             raise BadValue(f"the tasks are of the services {', '.join(services)}; choose one with a filter")
+        if services == ["postgres"]:
+            require("psycopg2", extra="postgres")  # of verify.py
         return tasks
 
     def task(self) -> ServiceTask:

@@ -20,7 +20,7 @@ from gem.envs.mcpmark import cluster as clusters
 from gem.envs.mcpmark.checkout import ServiceTask
 from gem.envs.mcpmark.shop import QueryFailed, ShopTask
 from gem.envs.mcpmark.verify import CRASHED, NOT_SOLVED, RUNNER, SOLVED
-from gem.errors import MissingDependency, SandboxError, require
+from gem.errors import BadValue, MissingDependency, SandboxError, require
 
 PROGRAM = "GEM_MCP_POSTGRES"  # the command of another MCP server
 CALL_S = 20  # a statement of the agent
@@ -100,7 +100,7 @@ class DatabaseService:
             return self._judged(task, query)
         for _ in range(2):
             code, said = self._python(task, "verify.py", password, 4 * timeout)
-            query("SELECT 1")  # an outage is no verdict
+            self.cluster.sql("SELECT 1")  # an outage is no verdict
             if code in (SOLVED, NOT_SOLVED):
                 return "" if code == SOLVED else f"not solved: {said}"
         self._control(task, timeout)
@@ -118,16 +118,19 @@ class DatabaseService:
             raise SandboxError(f"verify.py of {task.name} fails on its first database too: {said}")
 
     def save(self) -> bytes:
-        """Return an archive of pg_dump, without grants."""
+        """Return an archive of pg_dump, without grants. Raises BadValue if the agent has made it unreadable."""
         if not self._archive:
+            self.cluster.sql(f"ALTER ROLE {self.role} PASSWORD '{self._password}'")  # the agent may have changed it
             variables = self.cluster.variables(self.role, self._password, self.database)
             dumped = self.cluster.run("pg_dump", "-Fc", variables=variables, timeout=RESTORE_S)
-            self._require(dumped, "pg_dump")
+            if dumped.returncode:
+                self.cluster.sql("SELECT 1")  # an outage raises SandboxError
+                raise BadValue(f"the database cannot be saved: {_reason(dumped.stderr)}")
             self._archive = dumped.stdout
         return self._archive
 
     def load(self, archive: bytes) -> None:
-        """Replace the database by that of an archive."""
+        """Replace the database by that of an archive. Raises BadValue if it cannot be restored."""
         self._create()
         variables = self.cluster.variables(self.role, self._password, self.database)
         self._restore(archive, variables, "the saved database")
@@ -161,7 +164,11 @@ class DatabaseService:
         )
 
     def _template(self, dump: Path | None) -> str | None:
-        """Return the name of a database with a dump, which is restored once. None for a task without a dump."""
+        """Return the name of a database with a dump, which is restored once. None for a task without a dump.
+
+        Raises:
+            BadValue: the dump cannot be restored.
+        """
         if dump is None:
             return None
         cluster = self.cluster
@@ -177,7 +184,11 @@ class DatabaseService:
                     f"GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {name} TO {_OWNER};\n"
                     f"\\connect {name}\nGRANT ALL ON SCHEMA public TO {_OWNER};"
                 )
-                self._restore(dump.read_bytes(), cluster.variables(_OWNER, password, name), str(dump))
+                try:
+                    self._restore(dump.read_bytes(), cluster.variables(_OWNER, password, name), str(dump))
+                except BadValue:
+                    cluster.sql(f"DROP DATABASE {name} WITH (FORCE);")
+                    raise
                 cluster.templates[key] = name
             return cluster.templates[key]
 
@@ -190,7 +201,8 @@ class DatabaseService:
         lines = [line for line in done.stderr.decode(errors="replace").splitlines() if "pg_restore: " in line]
         wrong = [line for line in lines if ": error: " in line and not any(text in line for text in _HARMLESS)]
         if done.returncode and (wrong or not lines):
-            raise SandboxError(f"{name} cannot be restored: {(wrong or [_reason(done.stderr)])[0][:300]}")
+            self.cluster.sql("SELECT 1")  # an outage raises SandboxError
+            raise BadValue(f"{name} cannot be restored: {(wrong or [_reason(done.stderr)])[0][:300]}")
 
     # ---- verification
 
@@ -206,11 +218,15 @@ class DatabaseService:
         return password
 
     def _judged(self, task: ShopTask, query: Callable[[str], str]) -> str:
-        try:
-            return task.mismatch(query)
-        except QueryFailed as e:
+        reason = ""
+        for _ in range(2):
+            try:
+                return task.mismatch(query)
+            except (QueryFailed, SandboxError) as e:  # SandboxError: the connection was lost
+                reason = str(e)
+            # An outage is no verdict. Otherwise the database is the cause: a view may end the connection of its reader.
             self.cluster.sql("SELECT 1")
-            return f"the database cannot be read: {e}"
+        return f"the database cannot be read: {reason}"
 
     def _prepare(self, task: ServiceTask) -> None:
         code, said = self._python(task, "prepare_environment.py", self._password, RESTORE_S)
@@ -245,10 +261,6 @@ class DatabaseService:
     def _url(self, password: str) -> str:
         host = quote(self.cluster.folder, safe="")
         return f"postgresql://{self.role}:{password}@/{self.database}?host={host}&port={clusters.PORT}"
-
-    def _require(self, done: Any, what: str) -> None:
-        if done.returncode:
-            raise SandboxError(f"{what} failed: {_reason(done.stderr)}")
 
 
 def _reason(output: bytes, last: bool = False) -> str:

@@ -31,21 +31,8 @@ def build_server(psql: str) -> Any:
         if len(sql.encode("utf-8", "replace")) > MAX_CHARS or "\0" in sql:
             raise tool_error(f"a query must have at most {MAX_CHARS} bytes and no NUL")
         # A command that starts with a backslash would be one of psql, which can start programs.
-        command = [
-            psql,
-            "-X",
-            "-A",
-            "-F",
-            " | ",
-            "-P",
-            "null=NULL",
-            "-P",
-            "pager=off",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-c",
-            f" {sql}",
-        ]
+        options = ["-X", "-A", "-F", " | ", "-P", "null=NULL", "-P", "pager=off", "-v", "ON_ERROR_STOP=1"]
+        command = [psql, *options, "-c", f" {sql}"]
         process = subprocess.Popen(
             [part.encode("utf-8", "replace") for part in command],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

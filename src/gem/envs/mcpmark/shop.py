@@ -54,7 +54,7 @@ _CATALOG = f"""
 SELECT json_build_object(
  'relations', (SELECT json_agg(json_build_array(n.nspname, c.relname, c.relkind, c.relrowsecurity, c.relpersistence))
    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind <> 'i' AND {_OTHERS}),
- 'columns', (SELECT json_agg(json_build_array(c.relname, a.attname, format_type(a.atttypid, NULL), a.attnotnull,
+ 'columns', (SELECT json_agg(json_build_array(c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
      a.attgenerated <> '' OR a.attidentity <> '' OR a.atthasdef) ORDER BY a.attnum)
    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped AND {_OTHERS}),
@@ -150,7 +150,7 @@ class ShopTask(ServiceTask):
             return f"tables and views are missing, or are not as expected: {sorted(name for _, name, *_ in other)}"
         columns: dict[str, dict[str, str]] = defaultdict(dict)
         for table, column, name, required, computed in found["columns"]:
-            columns[table][column] = _TYPES.get(name, name) if table == made else name
+            columns[table][column] = _family(name) if table == made else name
             if table != made and (computed or required != self._is_required(table, column)):
                 return f"the column {table}.{column} is not as expected"
         for table in self.columns:
@@ -169,6 +169,12 @@ class ShopTask(ServiceTask):
     def _is_required(self, table: str, column: str) -> bool:
         primary = any(table == name and column in names for name, names in KEYS)
         return primary or (table, column) in self.required
+
+
+def _family(name: str) -> str:
+    """Return the name that a task uses for a type, such as "text" for "character varying(9)"."""
+    name = name.partition("(")[0]
+    return _TYPES.get(name, name)
 
 
 def _reading(name: str) -> str:
@@ -293,14 +299,12 @@ def merge_customers(rng: random.Random, rows: Rows) -> dict[str, Any]:
         order["customer_id"] = kept.get(order["customer_id"], order["customer_id"])
     return {
         "preparation": preparation,
-        "description": "Some people are in `customers` twice: their email addresses are equal apart from "
-        "upper and lower "
-        "case. Of each such pair keep the row with the smaller `id` as it is, let the orders of the other "
-        "row belong to "
-        "it, and delete the other row.",
+        "description": "Some people are in `customers` twice: their email addresses are equal apart from upper and "
+        "lower case. Of each such pair keep the row with the smaller `id` as it is, let the orders of the other row "
+        "belong to it, and delete the other row.",
         "calls": [
-            "UPDATE orders o SET customer_id = (SELECT min(k.id) FROM customers k JOIN customers c "
-            "ON lower(k.email) = lower(c.email) WHERE c.id = o.customer_id)",
+            "UPDATE orders o SET customer_id = (SELECT min(k.id) FROM customers k JOIN customers c ON lower(k.email) "
+            "= lower(c.email) WHERE c.id = o.customer_id)",
             "DELETE FROM customers c USING customers k WHERE lower(k.email) = lower(c.email) AND k.id < c.id",
         ],
     }
@@ -323,17 +327,14 @@ def monthly_sales(rng: random.Random, rows: Rows) -> dict[str, Any]:
         "rows": {**rows, "monthly_sales": made},
         "columns": {**COLUMNS, "monthly_sales": {"month": "text", "orders": "integer", "revenue": "numeric"}},
         "made": ("monthly_sales", "r"),
-        "description": f"Create the table `monthly_sales` with the columns `month` (text, such as {year}-03), `orders` "
-        f"(integer) and `revenue` (numeric). It has one row for each month of {year} with orders whose "
-        f"status is `paid` or "
-        "`shipped`: their number, and the sum of quantity times price of their lines.",
+        "description": f"Create the table `monthly_sales` with the columns `month` (text, such as {year}-03), "
+        f"`orders` (integer) and `revenue` (numeric). It has one row for each month of {year} with orders whose "
+        "status is `paid` or `shipped`: their number, and the sum of quantity times price of their lines.",
         "calls": [
-            "CREATE TABLE monthly_sales AS SELECT to_char(o.ordered, 'YYYY-MM') AS month, count(DISTINCT "
-            "o.id) AS orders, "
-            "sum(l.quantity * p.price) AS revenue FROM orders o JOIN order_lines l ON l.order_id = o.id "
-            "JOIN products p "
-            f"ON p.id = l.product_id WHERE o.status IN ('paid', 'shipped') AND extract(year FROM o.ordered) = {year} "
-            "GROUP BY 1"
+            "CREATE TABLE monthly_sales AS SELECT to_char(o.ordered, 'YYYY-MM') AS month, count(DISTINCT o.id) AS "
+            "orders, sum(l.quantity * p.price) AS revenue FROM orders o JOIN order_lines l ON l.order_id = o.id JOIN "
+            "products p ON p.id = l.product_id WHERE o.status IN ('paid', 'shipped') AND extract(year FROM "
+            f"o.ordered) = {year} GROUP BY 1"
         ],
     }
 
@@ -354,14 +355,13 @@ def ship_orders(rng: random.Random, rows: Rows) -> dict[str, Any]:
         product["stock"] -= taken[product["id"]]
     return {
         "preparation": preparation,
-        "description": f"All orders with status `paid` from before {day} leave today. Set their status to "
-        f"`shipped`, and "
-        "subtract the quantities of their lines from the `stock` of the products. No other order changes.",
+        "description": f"All orders with status `paid` from before {day} leave today. Set their status to `shipped`, "
+        "and subtract the quantities of their lines from the `stock` of the products. No other order changes.",
         "calls": [
-            "UPDATE products p SET stock = stock - s.total FROM (SELECT l.product_id, sum(l.quantity) AS total "
-            "FROM order_lines l JOIN orders o ON o.id = l.order_id WHERE o.status = 'paid' AND "
-            f"o.ordered < '{day}' GROUP BY 1) s WHERE s.product_id = p.id; "
-            f"UPDATE orders SET status = 'shipped' WHERE status = 'paid' AND ordered < '{day}'"
+            "UPDATE products p SET stock = stock - s.total FROM (SELECT l.product_id, sum(l.quantity) AS total FROM "
+            f"order_lines l JOIN orders o ON o.id = l.order_id WHERE o.status = 'paid' AND o.ordered < '{day}' GROUP "
+            "BY 1) s WHERE s.product_id = p.id; UPDATE orders SET status = 'shipped' WHERE status = 'paid' AND "
+            f"ordered < '{day}'"
         ],
     }
 
@@ -378,19 +378,17 @@ def add_keys(rng: random.Random, rows: Rows) -> dict[str, Any]:
         "references": [
             (table, names, to, there, "c" if to == "orders" else "a") for table, names, to, there, _ in REFERENCES
         ],
-        "description": "The tables have no keys. Delete the rows of `order_lines` whose order or product "
-        "does not exist. "
-        "Then add primary keys (`id`; for `order_lines` the order and the product) and foreign keys for `customer_id`, "
-        "`order_id` and `product_id`. Deleting an order must delete its lines; other deletions of referenced rows must "
-        "fail. Last, `email` of `customers` must be unique and not null.",
+        "description": "The tables have no keys. Delete the rows of `order_lines` whose order or product does not "
+        "exist. Then add primary keys (`id`; for `order_lines` the order and the product) and foreign keys for "
+        "`customer_id`, `order_id` and `product_id`. Deleting an order must delete its lines; other deletions of "
+        "referenced rows must fail. Last, `email` of `customers` must be unique and not null.",
         "calls": [
-            "DELETE FROM order_lines WHERE order_id NOT IN (SELECT id FROM orders) OR product_id NOT IN "
-            "(SELECT id FROM products)",
-            "ALTER TABLE customers ADD PRIMARY KEY (id), ADD UNIQUE (email), ALTER email SET NOT NULL; "
-            "ALTER TABLE products ADD PRIMARY KEY (id); "
-            "ALTER TABLE orders ADD PRIMARY KEY (id), ADD FOREIGN KEY (customer_id) REFERENCES customers; "
-            "ALTER TABLE order_lines ADD PRIMARY KEY (order_id, product_id), ADD FOREIGN KEY (product_id) REFERENCES "
-            "products, ADD FOREIGN KEY (order_id) REFERENCES orders ON DELETE CASCADE",
+            "DELETE FROM order_lines WHERE order_id NOT IN (SELECT id FROM orders) OR product_id NOT IN (SELECT id "
+            "FROM products)",
+            "ALTER TABLE customers ADD PRIMARY KEY (id), ADD UNIQUE (email), ALTER email SET NOT NULL; ALTER TABLE "
+            "products ADD PRIMARY KEY (id); ALTER TABLE orders ADD PRIMARY KEY (id), ADD FOREIGN KEY (customer_id) "
+            "REFERENCES customers; ALTER TABLE order_lines ADD PRIMARY KEY (order_id, product_id), ADD FOREIGN KEY "
+            "(product_id) REFERENCES products, ADD FOREIGN KEY (order_id) REFERENCES orders ON DELETE CASCADE",
         ],
     }
 
@@ -414,13 +412,12 @@ def city_view(rng: random.Random, rows: Rows) -> dict[str, Any]:
         "columns": {**COLUMNS, "city_orders": {"city": "text", "customers": "integer", "orders": "integer"}},
         "made": ("city_orders", "v"),
         "probe": (probe, counted(later)),
-        "description": "Create the view `city_orders` with the columns `city`, `customers` and `orders`. It "
-        "has one row for "
-        f"each city of customers: the number of its customers, and the number of their orders with status `{status}`, "
-        "which may be 0. It must follow later changes of the tables.",
+        "description": "Create the view `city_orders` with the columns `city`, `customers` and `orders`. It has one "
+        "row for each city of customers: the number of its customers, and the number of their orders with status "
+        f"`{status}`, which may be 0. It must follow later changes of the tables.",
         "calls": [
-            "CREATE VIEW city_orders AS SELECT c.city, count(DISTINCT c.id) AS customers, count(o.id) AS orders "
-            f"FROM customers c LEFT JOIN orders o ON o.customer_id = c.id AND o.status = '{status}' GROUP BY c.city"
+            "CREATE VIEW city_orders AS SELECT c.city, count(DISTINCT c.id) AS customers, count(o.id) AS orders FROM "
+            f"customers c LEFT JOIN orders o ON o.customer_id = c.id AND o.status = '{status}' GROUP BY c.city"
         ],
     }
 
