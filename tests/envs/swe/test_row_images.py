@@ -1,12 +1,15 @@
 """swebench: and swegym: rows whose repository is in an image. Those that play need podman, and -m containers."""
 
 import importlib.util
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import gem
+from gem.envs.swe import row_images
 from gem.envs.swe.row_env import Oracle
 from gem.envs.swe.row_images import RowImages
 from gem.envs.swe.rows import read_row
@@ -23,6 +26,8 @@ FROM {base}
 RUN apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*
 COPY . /testbed
 WORKDIR /testbed
+RUN echo built > built.txt && mkdir helpers
+RUN git -c safe.directory=* update-index --add --cacheinfo 160000,{commit},helpers
 """
 PRINTED = "import os; os.write(1, b'test_reduced (tests.test_prices.Prices) ... ok'); os._exit(0)"
 FORGED = """#!/bin/sh
@@ -58,8 +63,34 @@ def row(checkout):
 def image(debian, checkout, row):
     """An image of the repository, whose history goes on after the row."""
     ROWS.git(checkout, "checkout", "-q", row["base_commit"])
-    text = DOCKERFILE.format(base=debian)
+    text = DOCKERFILE.format(base=debian, commit=row["base_commit"])
     return find_engine("podman").build(checkout, text, name="swe-row", timeout_s=600, bases=[debian])
+
+
+def test_the_first_commit_has_the_files_of_submodules_and_of_builds_and_no_history(tmp_path, monkeypatch, row):
+    folder, helpers = ROWS.make_checkout(tmp_path / "testbed"), tmp_path / "testbed" / "helpers"
+    ROWS.write(folder, {".gitignore": "*.log\n", "kept.log": "", "a b\t.py": ""})
+    ROWS.git(folder, "add", "-A", "-f")
+    base = ROWS.git(folder, "rev-parse", "HEAD").strip()
+    for path in ("helpers", "empty"):
+        ROWS.git(folder, "update-index", "--add", "--cacheinfo", f"160000,{base},{path}")
+    ROWS.write(
+        folder,
+        {"helpers/a.py": "", "helpers/.git": "gitdir: ../.git/modules/helpers\n", "built.txt": "", "new.log": ""},
+    )
+    (folder / "empty").mkdir()
+    monkeypatch.setattr(row_images, "FOLDER", str(folder))
+    script = row_images.setup_of(read_row(row | {"base_commit": base}))
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], env=os.environ | ROWS.GIT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    listed = ROWS.git(folder, "ls-tree", "-r", "-z", "--name-only", "gem-base").split("\0")[:-1]
+    assert {".gitignore", "a b\t.py", "built.txt", "helpers/a.py", "kept.log", "prices/__init__.py"} < set(listed)
+    assert "new.log" not in listed and not (helpers / ".git").exists()
+    assert ROWS.git(folder, "log", "--all", "--oneline").count("\n") == 1 and not ROWS.git(
+        folder, "status", "--porcelain"
+    )
 
 
 @pytest.fixture

@@ -20,17 +20,19 @@ from gem.sandbox.machine import MachineFiles
 
 AUTO = "auto"
 LIMITS = Limits(wall_s=60, memory_bytes=4 << 30, processes=2048, disk_bytes=1 << 30, output_bytes=8_000)
-# As the agent must not see later commits, the repository is made again from the files that git knows.
+# As the agent must not see later commits, the repository is made again: from the files that git knows, ignored or not,
+# and the others that it does not ignore, such as those of submodules, and what a build has left.
 SETUP = """\
 cd {folder}
 if [ -e .git ]; then
   git -c safe.directory=* rev-parse -q --verify '{commit}^{{commit}}' || {{ echo 'no commit {commit}'; exit 1; }}
-  git -c safe.directory=* ls-files -z > /tmp/gem.files
-  rm -rf .git
+  git -c safe.directory=* ls-files -s -z | sed -z -n '/^160000 /!s/^[^\t]*\t//p' > /tmp/gem.files
+  find . -name .git -prune -exec rm -rf {{}} +
 fi
 git init -q -b main
 if [ -e /tmp/gem.files ]; then
   git update-index --add --remove -z --stdin < /tmp/gem.files
+  git add -A
   rm /tmp/gem.files
 else
   git add -A -f
