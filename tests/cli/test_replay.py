@@ -1,6 +1,7 @@
 """gem replay."""
 
 import json
+import re
 
 import pytest
 
@@ -53,7 +54,15 @@ def test_json_has_the_differences_of_each_file(folder, capsys):
     results = {result.pop("file"): result for result in json.loads(capsys.readouterr().out)}
     [difference] = results.pop(str(file))["differences"]
     assert difference["line"] == 6 and difference["recorded"].startswith("< Find a secret")
-    assert list(results.values()) == [{"differences": [], "recorded": False}] * 3
+    assert list(results.values()) == [{"differences": [], "recorded": False, "skipped": ""}] * 3
+
+
+def test_an_environment_whose_dependencies_are_missing_is_skipped(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("GEM_MCP_FILESYSTEM", raising=False)
+    (tmp_path / "files.txt").write_text("playthrough of mcpmark:Files\nseed 0\nactions by the oracle\n")
+    assert main(["replay", str(tmp_path)]) == 0
+    assert re.match("skipped    .*files.txt: .*install", capsys.readouterr().out)
 
 
 def test_a_file_that_is_no_playthrough_is_named(usage_error, tmp_path):

@@ -1,7 +1,8 @@
 """Replay recorded episodes and show what changed.
 
 Each file is a playthrough: the seed, the first observation, and the action, observation and reward of every turn.
-Replays the actions and shows every line that differs. Exits with 1 if there is one.
+Replays the actions and shows every line that differs. Exits with 1 if there is one. Environments whose dependencies
+are not installed are skipped, which is shown.
 
   gem replay tests/playthroughs                        all files in the folder
   gem replay tests/playthroughs/game_Wordle-v0.txt     one file
@@ -11,14 +12,14 @@ Replays the actions and shows every line that differs. Exits with 1 if there is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.output import print_json
-from gem.errors import BadValue, UnknownEnv
+from gem.errors import BadValue, MissingDependency, UnknownEnv
 from gem.registry import list_envs, near_id
 from gem.testing.playthroughs import Difference, file_name, header, record, replay
 
@@ -43,13 +44,7 @@ def run(config: Config) -> int:
         raise BadValue(f"no playthroughs in {', '.join(map(str, config.files))}; --update --ids PATTERN records some")
     results = []
     for file in files:
-        text = _read(file)
-        differences = _replayed(file, text)
-        recorded = bool(differences) and config.update
-        if recorded:
-            env_id, seed, _ = header(text)
-            _write(file, record(env_id, seed))
-        results.append(_Result(str(file), differences, recorded))
+        results.append(_result(file, config.update))
         if not config.json:
             _show(results[-1])
     for file, env_id in new.items():
@@ -66,10 +61,26 @@ def run(config: Config) -> int:
 class _Result:
     file: str
     differences: list[Difference]
-    recorded: bool
+    recorded: bool = False
+    skipped: str = ""  # why it was not replayed
 
     def to_json(self) -> dict[str, Any]:
-        return {"file": self.file, "differences": [d._asdict() for d in self.differences], "recorded": self.recorded}
+        return asdict(self) | {"differences": [difference._asdict() for difference in self.differences]}
+
+
+def _result(file: Path, update: bool) -> _Result:
+    """Replay a file, and record it again if it has changed and update is set."""
+    text = _read(file)
+    try:
+        differences = replay(text)
+    except MissingDependency as e:
+        return _Result(str(file), [], skipped=str(e))
+    except BadValue as e:
+        raise BadValue(f"{file}: {e}") from e
+    if differences and update:
+        env_id, seed, _ = header(text)
+        _write(file, record(env_id, seed))
+    return _Result(str(file), differences, recorded=bool(differences) and update)
 
 
 def _missing_files(config: Config) -> dict[Path, str]:
@@ -85,14 +96,10 @@ def _missing_files(config: Config) -> dict[Path, str]:
     return {file: env_id for file, env_id in files.items() if not file.exists()}
 
 
-def _replayed(file: Path, text: str) -> list[Difference]:
-    try:
-        return replay(text)
-    except BadValue as e:
-        raise BadValue(f"{file}: {e}") from e
-
-
 def _show(result: _Result) -> None:
+    if result.skipped:
+        print(f"skipped    {result.file}: {result.skipped}")
+        return
     if not result.differences:
         print(f"unchanged  {result.file}")
         return
