@@ -245,12 +245,14 @@ def soak_machines(args: argparse.Namespace) -> int:
             alive += report["alive"]
         seconds = time.monotonic() - start
         groups_left = _groups_after(before)
+        if args.image:
+            _remove_orphans(args.image, folder)
         if left := _children_after(LEFT_S):
             violations.append(f"processes left: {left}")
         if left := os.listdir(folder):
             violations.append(f"files left: {left}")
     if args.image:
-        violations += _containers_left(args.image, pids)
+        violations += _containers_left(pids)
     left = (*mounts(containers=bool(args.image)), *groups_left)
     violations += [f"left: {what}" for what in left if what not in before]
     where = f"in containers of {args.image}" if args.image else "at level ns"
@@ -291,9 +293,14 @@ def _children_after(seconds: float) -> list[str]:
     return []
 
 
-def _containers_left(image: str, owners: set[int]) -> list[str]:
+def _remove_orphans(image: str, folder: str) -> None:
+    """Start a container in another process, which removes what killed owners have left."""
+    program = f"from gem.sandbox.container_engine import find_engine; find_engine('podman').flags({image!r})"
+    subprocess.run([sys.executable, "-c", program], env=os.environ | {"TMPDIR": folder}, check=True)
+
+
+def _containers_left(owners: set[int]) -> list[str]:
     engine = find_engine("podman")
-    engine.flags(image)  # its start removes the containers of killed owners
     names = engine.ask("ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}").decode().split()
     return [f"container left: {name}" for name in names if int(name.split("-")[2]) in owners]
 

@@ -1,7 +1,9 @@
 """Machines in containers of podman. Only with -m containers."""
 
+import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -113,15 +115,21 @@ def test_closing_leaves_no_container(sandbox):
         machine.exec("true")
 
 
-def test_the_container_of_a_killed_process_is_removed_by_the_next_engine(debian, machine):
+def test_the_container_and_folders_of_a_killed_process_are_removed_by_the_next_engine(
+    debian, machine, tmp_path, monkeypatch
+):
     program = (
         f"import os; from gem.sandbox import make_sandbox as f; machine = f('podman', image={debian!r}).machine(); "
         "print(machine.name, flush=True); os.kill(os.getpid(), 9)"
     )
-    name = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True).stdout.strip()
+    call, own = [sys.executable, "-c", program], os.environ | {"TMPDIR": str(tmp_path)}
+    name = subprocess.run(call, stdout=subprocess.PIPE, text=True, env=own).stdout.strip()
+    assert list(tmp_path.glob("gem-*"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     engine = ContainerEngine("podman")
     listing = ("ps", "--all", "--format", "{{.Names}}", "--filter", f"label={LABEL}")
     assert name in engine.ask(*listing).decode().split()
     engine.flags(debian)
     names = engine.ask(*listing).decode().split()
     assert name not in names and machine.name in names
+    assert [str(path) for path in tmp_path.glob("gem-*")] == [engine.folder]

@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import uuid
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from typing import Any
 from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Report
 from gem.sandbox.command_sandbox import INTERPRETER_FLAGS, CommandSandbox, environment
-from gem.sandbox.container_engine import find_engine
+from gem.sandbox.container_engine import client_folder, find_engine
 from gem.sandbox.container_machine import ContainerMachine
 from gem.sandbox.machine import Machine, MachineFiles
 from gem.sandbox.process import CommandProcess, ProcessExit, exit_from_client
@@ -67,9 +66,7 @@ class _ContainerSandbox(CommandSandbox):
             self._ask("image", "inspect", self.image)
         except SandboxError as e:
             raise SandboxError(f"{self.engine} has no image {self.image}; run `{self.engine} pull {self.image}`") from e
-        self._folder = tempfile.mkdtemp(
-            prefix="gem-"
-        )  # working directory of the client processes, because podman leaves files in it
+        self._folder = client_folder()
         self._remove_folder = weakref.finalize(self, _remove, self._folder, self._owner)
 
     def machine(

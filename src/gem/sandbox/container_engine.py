@@ -62,7 +62,7 @@ class ContainerEngine:
         if shutil.which(name) is None:
             raise SandboxError(f"{name} is not installed; install podman or docker")
         self._flags: _Flags | None = None
-        self.folder = tempfile.mkdtemp(prefix="gem-engine-")  # of the client, which leaves files where it runs
+        self.folder = client_folder()
         weakref.finalize(self, _remove, self.folder, os.getpid())
         self.storage: tuple[str, ...] = ()
         try:
@@ -132,7 +132,10 @@ class ContainerEngine:
         raise SandboxError(f"{self.name} cannot start a container of {image}: {trouble}")
 
     def _remove_orphans(self) -> None:
-        """Remove the containers of machines whose process was killed."""
+        """Remove the containers of machines, and the folders of clients, whose process was killed."""
+        for folder in Path(tempfile.gettempdir()).glob("gem-*"):
+            if _is_orphan(folder.name):
+                shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(SandboxError):
             names = self.ask("ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}").decode().split()
             if orphans := [name for name in names if _is_orphan(name)]:
@@ -191,6 +194,11 @@ class ContainerEngine:
 def machine_name() -> str:
     """Return a name for the container of a machine, from which other processes can see whether its process lives."""
     return f"gem-{_pid_namespace()}-{os.getpid()}-{uuid.uuid4().hex}"
+
+
+def client_folder() -> str:
+    """Make a temporary folder in which clients run, because podman leaves files there. See machine_name()."""
+    return tempfile.mkdtemp(prefix=f"gem-{_pid_namespace()}-{os.getpid()}-")
 
 
 def _is_orphan(name: str) -> bool:
