@@ -103,6 +103,23 @@ def test_a_state_is_restored_in_another_container(sandbox):
         sandbox.machine(state={**state, "image": "localhost/none:1"})
 
 
+def test_a_machine_in_which_no_process_can_be_started_has_ended(sandbox, monkeypatch):
+    def fail(*_):
+        raise SandboxError("runc: Resource temporarily unavailable")  # as after a bomb
+
+    with sandbox.machine() as machine:
+        assert machine.exec("true").ok and machine.exec("exit").state_lost
+        monkeypatch.setattr(machine, "_start_shell", fail)
+        result = machine.exec("true")
+        assert (result.status, result.state_lost) == (Status.KILLED, True)
+        assert machine.ended == "no shell can be started in it"
+    with sandbox.machine() as machine:
+        monkeypatch.setattr(machine, "_processes", fail)
+        with pytest.raises(SandboxError, match="this machine has ended: its processes cannot be killed"):
+            machine.stop()
+        assert machine.ended == "its processes cannot be killed"
+
+
 def test_closing_leaves_no_container(sandbox):
     machine = sandbox.machine()
     machine.exec("sleep 1000 &")

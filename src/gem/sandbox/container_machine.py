@@ -77,11 +77,12 @@ class ContainerMachine(Machine):
         self.engine, self.limits, self.user = engine, limits, user
         self.environment, self._exports = dict(environment or {}), ""
         self._shell: ContainerShell | None = None
+        self._had_shell = False  # whether a shell could be started
         if state is not None:
             image, folder, self._exports = state["image"], state["folder"], state["exports"]
             if not engine.has(image):
                 raise BadValue(f"the image of this state is gone ({image}); set {STATES} to keep images of states")
-        self.name = machine_name()
+        self.name, self._image = machine_name(), image
         call = engine.run_arguments(image, limits, cpus=cpus)
         call += ["--detach", "--name", self.name, "--label", LABEL]
         for name, value in self.environment.items():
@@ -104,17 +105,22 @@ class ContainerMachine(Machine):
 
     def exec(self, command: str, *, wall_s: float | None = None) -> Result:
         self._check()
-        if self._shell is None:
-            self._shell = self._start_shell()
-        shell, start = self._shell, time.monotonic()
+        start = time.monotonic()
+        try:
+            shell = self._shell = self._shell or self._start_shell()
+        except SandboxError:
+            if not self._had_shell:
+                raise
+            self._give_up("no shell can be started in it")  # such as after a bomb
+            return Result(status=Status.KILLED, exit_code=None, state_lost=True, wall_s=time.monotonic() - start)
+        start = time.monotonic()
         why = shell.run(command, self.limits.wall_s if wall_s is None else wall_s)
         elapsed_s = time.monotonic() - start
         if why is not None:
             try:
                 self._kill(keep={shell.pid, *shell.before})
             except SandboxError:  # such as a container that can start no process
-                self.engine.ask("version")
-                self.ended = "its processes cannot be killed"
+                self._give_up("its processes cannot be killed")
             else:
                 shell.serve(_SETTLE_S)
         out = shell.output
@@ -134,12 +140,20 @@ class ContainerMachine(Machine):
     def _start_shell(self) -> ContainerShell:
         client = self.engine.command("exec", "--interactive", *self._options(self.user, self.folder), self.name)
         try:
-            return ContainerShell(
+            shell = ContainerShell(
                 client, self._exports, self.limits.output_bytes, self.limits.wall_s, self.engine.folder
             )
         except SandboxError:
             self._check(running=True)
             raise
+        self._had_shell = True
+        return shell
+
+    def _give_up(self, why: str) -> None:
+        """Record that this machine is of no use. Raises SandboxError if no other container starts either."""
+        call = self.engine.run_arguments(self._image, self.limits)
+        self.engine.ask(*call, "--rm", "--entrypoint", "/bin/sh", self._image, "-c", ":")
+        self.ended = self.ended or why
 
     def run(
         self,
@@ -178,7 +192,11 @@ class ContainerMachine(Machine):
     def stop(self, *, keep: Iterable[int] = ()) -> None:
         self._check()
         self._close_shell()
-        self._kill(keep=keep, and_children=True)
+        try:
+            self._kill(keep=keep, and_children=True)
+        except SandboxError:
+            self._give_up("its processes cannot be killed")
+            self._check()
 
     def sleep(self, seconds: float) -> None:
         time.sleep(min(seconds, 10.0))

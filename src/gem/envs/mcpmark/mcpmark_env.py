@@ -28,9 +28,9 @@ from typing import Any
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.mcpmark.checkout import ServiceTask, read_tasks
 from gem.envs.mcpmark.filesystem import FolderService
-from gem.envs.mcpmark.postgres import DatabaseService
+from gem.envs.mcpmark.postgres import DatabaseService, require_driver
 from gem.envs.mcpmark.shop import ShopTask, ShopTasks
-from gem.errors import BadValue, EpisodeOver, require
+from gem.errors import BadValue, EpisodeOver
 from gem.messages import ToolCall, ToolResult
 from gem.sandbox.machine import load_archive, save_archive
 from gem.tools.formats import TAGS
@@ -85,7 +85,7 @@ class TaskEnv(Env):
         if len(services) > 1:
             raise BadValue(f"the tasks are of the services {', '.join(services)}; choose one with a filter")
         if services == ["postgres"]:
-            require("psycopg2", extra="postgres")  # of verify.py
+            require_driver()
         return tasks
 
     def task(self) -> ServiceTask:

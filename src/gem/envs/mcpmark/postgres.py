@@ -31,6 +31,11 @@ _HARMLESS = ('schema "public" already exists', "must be owner of extension", "er
 _TRUSTED = "-c search_path=pg_catalog -c row_security=off -c standard_conforming_strings=on -c statement_timeout={}"
 
 
+def require_driver() -> None:
+    """Raise MissingDependency if the library is missing with which verify.py connects to the server."""
+    require("psycopg2", extra="postgres")
+
+
 class DatabaseService:
     """A database that is created for each episode. close() drops it; another start() creates it again."""
 
@@ -245,7 +250,6 @@ class DatabaseService:
     def _program(self, path: Path, variables: dict[str, str], timeout: float) -> tuple[int, str]:
         import subprocess
 
-        require("psycopg2", extra="postgres")
         if not path.is_file():
             raise SandboxError(f"a program of the task is gone: {path}")
         try:
