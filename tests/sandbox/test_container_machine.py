@@ -120,6 +120,13 @@ def test_a_machine_in_which_no_process_can_be_started_has_ended(sandbox, monkeyp
         assert machine.ended == "its processes cannot be killed"
 
 
+def test_writing_files_leaves_no_copy_of_them_on_the_host(machine, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    machine.write({"/work/copied": b"x"})
+    assert machine.read("/work/copied") == b"x"
+    assert not list(tmp_path.iterdir()) and not os.listdir(machine.engine.folder)
+
+
 def test_closing_leaves_no_container(sandbox):
     machine = sandbox.machine()
     machine.exec("sleep 1000 &")

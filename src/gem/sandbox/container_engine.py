@@ -77,16 +77,25 @@ class ContainerEngine:
         """Return the command line of a call."""
         return [self.name, *self.storage, *(self._flags.options if self._flags else ()), *arguments]
 
-    def ask(self, *arguments: str, stdin: bytes = b"", timeout_s: float = ENGINE_TIMEOUT_S) -> bytes:
+    def ask(
+        self, *arguments: str, stdin: bytes = b"", timeout_s: float = ENGINE_TIMEOUT_S, temporary: str | None = None
+    ) -> bytes:
         """Run a command of the engine and return its stdout.
+
+        Args:
+            arguments, stdin: of the client.
+            timeout_s: wall-clock seconds.
+            temporary: folder for its temporary files. None means that of this process.
 
         Raises:
             SandboxError: it failed or timed out; the message has the end of its stderr.
         """
+        variables = None if temporary is None else os.environ | {"TMPDIR": temporary}
         try:
             done = subprocess.run(
-                self.command(*arguments), capture_output=True, timeout=timeout_s, input=stdin, cwd=self.folder
-            )
+                self.command(*arguments), capture_output=True, timeout=timeout_s, input=stdin, cwd=self.folder,
+                env=variables,
+            )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as e:
             raise SandboxError(f"{self.name} {arguments[0]} did not respond: {e}") from e
         if done.returncode:

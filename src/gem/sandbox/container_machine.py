@@ -16,6 +16,7 @@ import os
 import posixpath
 import subprocess
 import tarfile
+import tempfile
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -238,7 +239,8 @@ class ContainerMachine(Machine):
                     tar.addfile(item, io.BytesIO(entry.content))
             end = tar.offset + 2 * tarfile.BLOCKSIZE  # podman 4 may fail with "closed pipe" if more padding follows
         try:
-            self.engine.ask("cp", "-", f"{self.name}:/", stdin=data.getvalue()[:end])
+            with tempfile.TemporaryDirectory(dir=self.engine.folder) as place:  # podman 4 leaves a copy of the archive
+                self.engine.ask("cp", "-", f"{self.name}:/", stdin=data.getvalue()[:end], temporary=place)
         except SandboxError as e:
             self._check()
             raise OSError(errno.EIO, str(e)) from e
