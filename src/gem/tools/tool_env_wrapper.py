@@ -362,11 +362,15 @@ class ToolEnvWrapper(EnvWrapper):
         return counters
 
     def _runs_inline(self) -> bool:
-        """Return whether the registered spec says to run the environment inline. Inline steps need no thread."""
+        """Return whether the registered spec says to run the environment inline. Inline steps need no thread.
+
+        An environment whose arguments make it wait, such as a model that plays a customer, has ``waits_for_io``.
+        """
         if self._inline is None:
             env_id = getattr(self.env, "env_id", None)
             spec = ENV_REGISTRY.get(env_id) if env_id else None
-            self._inline = spec is not None and spec.runs == "inline"
+            inline = spec is not None and spec.runs == "inline"
+            self._inline = inline and not getattr(self.unwrapped, "waits_for_io", False)
         return self._inline
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 from desk_play import RETAIL, SUPPORT, failed, moves, written
@@ -110,6 +111,21 @@ def test_in_a_vector_environment_an_outage_is_a_failed_episode(fakes):
             envs.reset()
             _, rewards, terminated, truncated, _ = envs.step(["Hello."])
     assert rewards[0] != rewards[0] and truncated[0] and not terminated[0]
+
+
+def test_the_customers_of_a_vector_environment_are_asked_at_the_same_time(fakes):
+    asked = threading.Barrier(3, timeout=30)
+
+    def reply(request):
+        asked.wait()  # until all three were asked
+        return "Hello."
+
+    with fakes.FakeEndpoint(reply) as fake:
+        user = {"base_url": fake.url, "model": "m", "retries": 0}
+        with gem.make_vec("desk:Retail", num_envs=3, seed=0, async_mode=True, user=user) as envs:
+            envs.reset()
+            observations, *_ = envs.step(["Hello."] * 3)
+    assert list(observations) == ["Customer: Hello."] * 3
 
 
 def calling(fakes, name, **arguments):

@@ -114,6 +114,7 @@ class DeskEnv(Env):
             raise BadValue(f"max_turns must be at least 1, got {max_turns}")
         self.split, self.max_turns = split, max_turns
         self.customer = None if user is None else ModelCustomer(user)
+        self.waits_for_io = self.customer is not None  # ToolEnvWrapper then steps on a thread
         self._made: tuple[int, DeskTask] | None = None
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
