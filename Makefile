@@ -45,7 +45,7 @@ test-container-hacks: $(VENV)/.dev  ## every reward hack in containers of podman
 
 test-tau:  ## compare with the evaluators of TAU-bench and tau2-bench; needs Python 3.12 and both checkouts in $$GEM_DATA
 	@test -d "$(GEM_DATA)/tau-bench" -a -d "$(GEM_DATA)/tau2-bench" || { echo "test-tau needs checkouts of tau-bench and tau2-bench in \$$GEM_DATA"; exit 2; }
-	@command -v $(PYTHON12) >/dev/null || { echo "test-tau needs Python 3.12, as tau2 does: PYTHON12=/path/to/python3.12"; exit 2; }
+	@$(PYTHON12) -c "" 2>/dev/null || { echo "test-tau needs Python 3.12, as tau2 does: PYTHON12=/path/to/python3.12"; exit 2; }
 	test -x build/tau/bin/python || $(PYTHON12) -m venv build/tau
 	PIP_CONSTRAINT= build/tau/bin/python -m pip install --quiet --disable-pip-version-check -e '$(GEM_DATA)/tau2-bench' -e '.[eval]' pytest hypothesis cloudpickle
 	GEM_TEST_TAU=1 build/tau/bin/python -m pytest -rs -s tests/envs/tau
