@@ -233,38 +233,42 @@ def parallel_build(rng: random.Random, level: int) -> TerminalTask:
         + "sum.txt:\n\tcat build/* | awk '{ n += $$1 } END { print n }' > $@\n\nclean:\n\trm -rf build sum.txt\n"
     )
     files = {f"{name}.txt": f"{number + 5}\n{number}\n" for name, number in numbers.items()}
-    hidden = {f"{names[0]}.txt": "7\n3\n"}
     total = sum(numbers.values())
+    later = [total - sum(numbers[name] - 3 for name in names[: count + 1]) for count in range(len(names))]
+    # Which files depend on an input shows when it alone is new; what runs first when jobs race depends on the load.
+    change_each = (
+        f"make -s -j8; for name in {' '.join(names)}; do touch -d '3 days ago' *.txt; touch -d '2 days ago' build/*; "
+        "touch -d yesterday sum.txt; printf '7\\n3\\n' > $name.txt; make -s -j8 > /dev/null; cat sum.txt; done"
+    )
     right = {"sum.txt": f"{total}\n"}
     checks = (
         HiddenCheck(name="make -j8", arguments=(*_SHELL, "rm -rf build sum.txt; make -s -j8"), expected=right),
         HiddenCheck(name="make", arguments=(*_SHELL, "rm -rf build sum.txt; make -s"), expected=right),
         HiddenCheck(
             name="make -j8 after a change",
-            arguments=(*_SHELL, f"make -s -j8; touch -d tomorrow {names[0]}.txt; make -s -j8"),
-            files=hidden,
-            expected={"sum.txt": f"{total - numbers[names[0]] + 3}\n"},
+            arguments=(*_SHELL, change_each),
+            stdout="".join(f"{number}\n" for number in later),
         ),
         HiddenCheck(
             name="make clean", arguments=(*_SHELL, "make -s; make -s clean"), expected={**dict.fromkeys(right), **files}
         ),
     )
-    order = f"sed -i 's,^build/.*:,& | prepare,; s,^sum.txt:,sum.txt: {outs},' Makefile"
+    order = f"sed -i 's,^build/.*:.*,& | prepare,; s,^sum.txt:,sum.txt: {outs},' Makefile"
     return TerminalTask(
         instruction="make works in a fresh folder, but make -j8 fails or gives a wrong sum.txt, because the Makefile "
-        "does "
-        "not say what depends on what; sum.txt is not updated when an input changes either. Repair the Makefile so "
-        "that "
-        "both work with make and with make -j8, and make clean too.",
+        "does not say what depends on what; sum.txt is not updated when an input changes either. Repair the Makefile "
+        "so that both work with make and with make -j8, and make clean too.",
         files={"Makefile": makefile, **files},
         expected=files,
         checks=checks,
         solution=(order,),
         near_misses=(
-            order.replace("s,^build/.*:,& | prepare,; ", ""),
+            order.replace("s,^build/.*:.*,& | prepare,; ", ""),
+            order.replace("build/.*:.*", "build/.*:"),  # the inputs are order-only prerequisites
             order.partition("; s,^sum")[0] + "' Makefile",
             f"{order}; sed -i 's/^clean:/tidy:/' Makefile",
             order.replace(outs, f"build/{names[0]}"),
+            order.replace(outs, f"build/{names[-1]}"),
             "mkdir build; make",
             f"{order}; sed -i 's/head -n 1/head -n 2/' Makefile",
             "sed -i 's/sleep 0.3; //' Makefile",
