@@ -33,7 +33,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "turn": {},
     "grpo": {"group_size": 4},
     "rloo": {"group_size": 4, "batch_scale": "std"},
-    "gigpo": {"group_size": 4},
+    "gigpo": {"group_size": 4, "steps": 300},
     "gae": {"batch_scale": "std", "critic_warmup": 5},
     "branch": {"batch": 64, "branch_width": 2, "branch_turns": 2, "branch_train": True, "batch_scale": "std"},
 }

@@ -17,7 +17,7 @@ from typing import Any
 
 from training_runs import TrainingRuns, flags, table
 
-CPU_SECONDS = {"nim": 240.0, "tic-tac-toe": 150.0, "kuhn": 150.0}  # limits, with imports, warm-up and evaluations
+CPU_SECONDS = {"nim": 240.0, "tic-tac-toe": 240.0, "kuhn": 150.0}  # limits, with imports, warm-up and evaluations
 RESERVED = 25.0  # CPU seconds for the evaluation at the end
 EPISODES = 400  # of an evaluation, against each opponent and in each mode
 COMMON: dict[str, Any] = {"self_play": True, "eval_every": 10_000, "eval_episodes": EPISODES}
@@ -26,16 +26,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "env": "board:Nim-v0",
         "env_kwargs": {"options": {"heaps": [1, 2, 3]}},
         "opponents": {"latest": 0.5, "random": 0.5},
-        "epochs": 2,
         "kl": 0.1,
         "steps": 120,
     },
     "tic-tac-toe": {
         "env": "board:TicTacToe-v0",
+        "env_kwargs": {"show_legal": True},
         "opponents": {"latest": 0.5, "random": 0.5},
-        "epochs": 2,
-        "kl": 0.1,
-        "steps": 80,
+        "steps": 120,
     },
     "kuhn": {
         "env": "cards:KuhnPoker-v0",

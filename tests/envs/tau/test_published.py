@@ -86,6 +86,7 @@ def test_taubench_gives_the_published_rewards(tau_bench, monkeypatch, domain, na
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="tau2 needs Python >= 3.12")
+@pytest.mark.filterwarnings("ignore:'audioop' is deprecated")  # tau2 imports it for voices
 @pytest.mark.parametrize("domain", ["retail", "airline"])
 def test_tau2_gives_the_published_rewards(monkeypatch, domain):
     pytest.importorskip("litellm")
