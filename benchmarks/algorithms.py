@@ -74,10 +74,12 @@ def page(rows: list[dict[str, Any]]) -> list[str]:
         "# All advantages on game:GuessTheNumber-v0-easy",
         "",
         f"One torch thread, embedded model; at most {CPU_SECONDS:g} CPU seconds per run, with imports, warm-up and",
-        f"evaluations. All runs have the defaults of `gem train` and `{flags(COMMON)}`, where nothing else is named. A",
-        "run ends when two evaluations in a row win 95 %. Greedy and sampled are success rates over 100 seeds at the end; there are",
-        "ten different episodes. Other work ran on the machine, which makes CPU seconds longer.",
-        f"{len(rows)} of {planned} runs are finished. The flags were chosen with seed 0; the other seeds test them.",
+        f"evaluations. Runs have the defaults of `gem train` and `{flags(COMMON)}`,",
+        "where nothing else is named. A run ends when two evaluations in a row win 95 %. Greedy and sampled are",
+        "success rates over 100 seeds at the end; there are ten different episodes. Other work ran on the machine,",
+        f"which makes CPU seconds longer. {len(rows)} of {planned} runs are finished. The flags were chosen with seed",
+        "0, and the other seeds test them, but for the updates of gigpo: in 200 of them, seed 2 got to .850 greedily,",
+        "still learning.",
         "",
     ]
     cells = []
