@@ -50,9 +50,10 @@ SUB_ROWS = {
     "sandbox": [
         ("admission", "base", "machine_protocol", "output"),
         ("usual_imports",),
-        ("process", "interpreter_session", "command_sandbox", "remote_protocol", "inside", "inside_relay"),
+        ("process", "interpreter_session", "command_sandbox", "inside", "inside_relay"),
         ("machine", "screen", "container_engine", "container_shell"),
-        ("container_machine",),
+        ("container_machine", "remote_protocol"),
+        ("remote_machine",),
         ("subprocess_", "bubblewrap", "container", "remote", "remote_server", "zygote"),
         ("factory",),
         ("__init__",),

@@ -11,6 +11,8 @@ from gem._internal.http_client import HttpClient, HttpRequest, RequestError, bea
 from gem.errors import BadValue, SandboxError, require
 from gem.sandbox import remote_protocol as protocol
 from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session
+from gem.sandbox.machine import HOME, Machine, MachineFiles, entries_of
+from gem.sandbox.remote_machine import RemoteMachine
 
 GRACE_S = 60.0  # seconds added to the time limit of a run, for starting the run and transferring the result
 CONNECT_S = 10.0  # seconds to open a connection
@@ -77,7 +79,7 @@ class RemoteSandbox(Sandbox):
         for batch in ([case] for case in cases) if stop is not None else [list(cases)]:
             body = {"program": protocol.packed(program), "cases": protocol.packed_cases(batch), "function": function}
             answer = self._send("POST", "/tests", body, limits, limits.wall_s * len(batch))
-            results += [_decoded(protocol.unpacked_result, result) for result in answer.get("results", ())]
+            results += [protocol.decoded(protocol.unpacked_result, result) for result in answer.get("results", ())]
             if stop is not None and results[-1] is not None and stop(len(results) - 1, results[-1]):
                 break
         return results + [None] * (len(cases) - len(results))
@@ -86,9 +88,29 @@ class RemoteSandbox(Sandbox):
         limits = limits or self.limits
         return RemoteSession(self, str(self._send("POST", "/sessions", {}, limits, 0).get("id")), limits)
 
+    def machine(
+        self,
+        *,
+        files: MachineFiles = (),
+        folder: str = HOME,
+        limits: Limits | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> Machine:
+        """Start a machine on the server; see ZygoteSandbox.machine() for the arguments.
+
+        Raises:
+            SandboxError: if the sandbox fails, or that of the server has no machines.
+            BadValue: if a path is invalid, or the server does not have the state.
+        """
+        start = {"files": protocol.packed_entries(entries_of(files)), "folder": folder, "state": state}
+
+        def send(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
+            return {} if method == "DELETE" and self.closed else self._send(method, path, body, None, seconds)
+
+        return RemoteMachine(send, limits or self.limits, start)
+
     def report(self) -> Report:
-        report: Report = _decoded(protocol.unpacked_report, self._send("GET", "/report", None, None, 0))
-        return report
+        return protocol.decoded(protocol.unpacked_report, self._send("GET", "/report", None, None, 0))
 
     def close(self) -> None:
         self.closed = True
@@ -99,8 +121,7 @@ class RemoteSandbox(Sandbox):
     ) -> Result:
         limits = limits or self.limits
         body |= {"stdin": protocol.packed(stdin), "files": protocol.packed_files(files)}
-        result: Result = _decoded(protocol.unpacked_result, self._send("POST", path, body, limits, limits.wall_s))
-        return result
+        return protocol.decoded(protocol.unpacked_result, self._send("POST", path, body, limits, limits.wall_s))
 
     def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None, limits: Limits | None, wall_s: float
@@ -129,8 +150,7 @@ class RemoteSession(Session):
         body = {"code": code, "wall_s": wall_s}
         limit_s = self._limits.wall_s if wall_s is None else wall_s
         answer = self._sandbox._send("POST", f"{self._path}/cells", body, None, limit_s)
-        result: Result = _decoded(protocol.unpacked_result, answer)
-        return result
+        return protocol.decoded(protocol.unpacked_result, answer)
 
     def close(self) -> None:
         if not self._closed and not self._sandbox.closed:
@@ -172,15 +192,3 @@ def _error_message(error: RequestError) -> str:
         return str(json.loads(error.body)["error"])
     except (ValueError, KeyError, TypeError):
         return str(error)
-
-
-def _decoded(decode: Callable[[Any], Any], data: Any) -> Any:
-    """Return ``decode(data)`` for a part of a response.
-
-    Raises:
-        SandboxError: if the data does not follow the protocol.
-    """
-    try:
-        return decode(data)
-    except (KeyError, TypeError, ValueError) as e:
-        raise SandboxError(f"invalid response from the server: {type(e).__name__}: {e}") from e

@@ -7,25 +7,29 @@ access to the server.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import json
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from gem._internal.http_server import bind_socket
 from gem.errors import BadValue, CallerError, InfraError, SandboxError, require
 from gem.sandbox import remote_protocol as protocol
 from gem.sandbox.base import Sandbox, Session
+from gem.sandbox.machine import Machine
 
 MAX_BODY_BYTES = 256 << 20
 MAX_THREADS = 512  # requests served at the same time
 KEEP_ALIVE_S = 300  # seconds before an idle connection is closed
 SHUTDOWN_S = 5  # seconds for requests in flight to finish at shutdown
-SESSION_IDLE_S = 3600.0  # seconds before an idle session may be closed
+SESSION_IDLE_S = 3600.0  # seconds before an idle session or machine may be closed
+
+Opened = TypeVar("Opened")
 
 
 class SandboxServer:
@@ -77,7 +81,7 @@ class SandboxServer:
         return self
 
     def shut_down(self) -> None:
-        """Stop serving and close all sessions."""
+        """Stop serving, and close all sessions and machines."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join()
@@ -98,11 +102,13 @@ class _Api:
         self.sandbox, self.authorization = sandbox, f"Bearer {token}".encode()
         self.threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="gem-sandbox-server")
         self.sessions: dict[str, Session] = {}
-        self.last_used: dict[str, float] = {}  # session id → time.monotonic()
+        self.machines: dict[str, Machine] = {}
+        self.states: dict[str, dict[str, Any]] = {}  # hash → state of a machine
+        self.last_used: dict[str, float] = {}  # id of a session or machine → time.monotonic()
 
     def close(self) -> None:
-        for session in list(self.sessions.values()):
-            session.close()
+        for name in list(self.last_used):
+            self.close_session({}, name)
         self.threads.shutdown(wait=False)
 
     def run(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -131,15 +137,73 @@ class _Api:
         return {"id": session_id}
 
     def run_cell(self, body: dict[str, Any], session_id: str) -> dict[str, Any]:
-        if session_id not in self.sessions:
-            raise SandboxError(f"no session {session_id}; idle sessions are closed after {SESSION_IDLE_S:g} s")
-        self.last_used[session_id] = time.monotonic()
-        return protocol.packed_result(self.sessions[session_id].run(body["code"], wall_s=body.get("wall_s")))
+        session = self._find(self.sessions, "session", session_id)
+        return protocol.packed_result(session.run(body["code"], wall_s=body.get("wall_s")))
+
+    def open_machine(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._close_idle_sessions()
+        state = body.get("state")
+        if state is not None and (state := self.states.get(str(state["hash"]))) is None:
+            raise BadValue("the server does not have this state; it keeps states until it shuts down")
+        if not hasattr(self.sandbox, "machine"):
+            name = type(self.sandbox).__name__
+            raise SandboxError(f"{name} has no machines; serve the local sandbox, docker or podman")
+        machine = self.sandbox.machine(
+            files=protocol.unpacked_entries(body["files"]),
+            folder=body["folder"],
+            limits=protocol.unpacked_limits(body.get("limits")),
+            state=state,
+        )
+        machine_id = uuid.uuid4().hex
+        self.last_used[machine_id], self.machines[machine_id] = time.monotonic(), machine
+        return {"id": machine_id, "folder": machine.folder}
+
+    def use_machine(self, body: dict[str, Any], session_id: str, operation: str) -> dict[str, Any]:
+        machine = self._find(self.machines, "machine", session_id)
+        answer: dict[str, Any] = {}
+        try:
+            answer["value"] = self._operate(machine, operation, body)
+        except OSError as e:
+            answer["os_error"] = protocol.packed_os_error(e)
+        return {**answer, "folder": machine.folder, "ended": machine.ended}
+
+    def _operate(self, machine: Machine, operation: str, body: dict[str, Any]) -> Any:
+        """Call a method of a machine, and return its encoded value. Raises BadValue if there is no such method."""
+        if operation == "exec":
+            return protocol.packed_result(machine.exec(body["command"], wall_s=body.get("wall_s")))
+        if operation == "run":
+            stdin, wall_s = protocol.unpacked(body["stdin"]), body.get("wall_s")
+            return protocol.packed_result(machine.run(body["arguments"], stdin=stdin, wall_s=wall_s))
+        if operation == "type_keys":
+            return protocol.packed_typed(machine.type_keys(**{**body, "keys": protocol.unpacked(body["keys"])}))
+        if operation == "read":
+            return protocol.packed(machine.read(body["path"]))
+        if operation == "entries":
+            return protocol.packed_entries(machine.entries(body["folder"]))
+        if operation == "write":
+            return machine.write(protocol.unpacked_entries(body["files"]))
+        if operation == "stop":
+            return machine.stop(keep=body["keep"])
+        if operation == "sleep":
+            return machine.sleep(body["seconds"])
+        if operation == "get_state":
+            state = machine.get_state()
+            digest = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+            self.states[digest] = state
+            return {"hash": digest}
+        raise BadValue(f"a machine has no operation {operation!r}")
+
+    def _find(self, opened: Mapping[str, Opened], kind: str, name: str) -> Opened:
+        if name not in opened:
+            raise SandboxError(f"no {kind} {name}; idle ones are closed after {SESSION_IDLE_S:g} s")
+        self.last_used[name] = time.monotonic()
+        return opened[name]
 
     def close_session(self, body: dict[str, Any], session_id: str) -> dict[str, Any]:
         self.last_used.pop(session_id, None)
-        if (session := self.sessions.pop(session_id, None)) is not None:
-            session.close()
+        for opened in (self.sessions.pop(session_id, None), self.machines.pop(session_id, None)):
+            if opened is not None:
+                opened.close()
         return {}
 
     def _close_idle_sessions(self) -> None:
@@ -171,6 +235,9 @@ def _app(api: _Api) -> Any:
         ("POST", "/sessions", api.open_session),
         ("POST", "/sessions/{session_id}/cells", api.run_cell),
         ("DELETE", "/sessions/{session_id}", api.close_session),
+        ("POST", "/machines", api.open_machine),
+        ("POST", "/machines/{session_id}/{operation}", api.use_machine),
+        ("DELETE", "/machines/{session_id}", api.close_session),
         ("GET", "/report", api.report),
     ]
     routes = [routing.Route(path, endpoint(operation), methods=[method]) for method, path, operation in operations]
