@@ -178,6 +178,7 @@ def endless(machine: Machine, rng: random.Random) -> str:
 
 def bomb(machine: Machine, rng: random.Random) -> str:
     machine.exec("f() { f | f & }; f 2>/dev/null; sleep 0.2", wall_s=1.0)
+    machine.stop()  # or later commands may fail, because there can be no more processes
     return ""
 
 

@@ -125,7 +125,7 @@ def test_a_usage_error_is_one_line(argv, said, usage_error, typed, monkeypatch):
 def test_an_infra_error_is_one_line_and_exits_with_1(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["sandbox", "report", "--backend", "docker"]) == 1
-    assert capsys.readouterr().err == "gem: error: docker is not installed; install it or use another sandbox\n"
+    assert capsys.readouterr().err == "gem: error: docker is not installed; install podman or docker\n"
 
 
 def test_serve_serves_the_sandbox_until_it_is_interrupted():

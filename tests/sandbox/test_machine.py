@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -336,6 +338,32 @@ def test_another_level_is_refused_with_the_way_out(sandbox):
 
 def test_the_report_names_machines(sandbox):
     assert sandbox.report().machines.startswith("a private root")
+
+
+REPLACES_A_FILE = """
+import os, shutil
+from gem.sandbox import make_sandbox
+from gem.sandbox.zygote import linux
+linux.unshare(linux.NEW_MOUNTS)
+linux.mount("", "/", flags=linux.RECURSIVE | linux.PRIVATE)
+linux.mount("tmpfs", "/mnt", "tmpfs", 0, "mode=755")
+for name in ("ld.so.cache", "passwd", "group"):
+    shutil.copy(f"/etc/{name}", "/mnt")
+linux.mount("/mnt", "/etc", flags=linux.BIND)
+with make_sandbox("zygote", level="ns") as sandbox:
+    for _ in range(2):
+        with sandbox.machine() as machine:
+            print(machine.exec("test -s /etc/ld.so.cache && echo found").stdout, end="")
+        shutil.copy("/etc/ld.so.cache", "/etc/new")
+        os.replace("/etc/new", "/etc/ld.so.cache")
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can replace files of /etc, here in a mount namespace")
+def test_machines_start_after_the_system_has_replaced_a_configuration_file(machines):
+    """Each installation of a package writes /etc/ld.so.cache anew."""
+    done = subprocess.run([sys.executable, "-c", REPLACES_A_FILE], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("found\nfound\n", "")
 
 
 # ---- programs outside the shell

@@ -76,9 +76,17 @@ def test_files_are_written_read_and_listed(machine, tmp_path):
 def test_a_missing_file_raises_what_open_would(machine):
     with pytest.raises(FileNotFoundError) as caught:
         machine.read("nowhere")
-    assert "nowhere" in str(caught.value)
+    assert str(caught.value) == "[Errno 2] No such file or directory: '/home/user/nowhere'"
     with pytest.raises(IsADirectoryError):
         machine.read("/home")
+
+
+def test_names_of_files_need_not_be_utf_8(machine):
+    assert machine.exec("mkdir $'a\\xff'; cd $'a\\xff'; echo x > b").ok and machine.folder == "/home/user/a\udcff"
+    assert "/home/user/a\udcff/b" in [entry.path for entry in machine.entries("/home/user")]
+    assert machine.read("b") == b"x\n"
+    with pytest.raises(FileNotFoundError):
+        machine.read("c")
 
 
 def test_a_program_outside_the_shell_gets_its_input_and_nothing_of_the_shell(machine):
@@ -112,6 +120,17 @@ def test_a_machine_that_exceeds_its_memory_ends_and_says_so(remote):
         assert machine.exec(fill).status is Status.MEMORY and machine.ended == "memory"
         with pytest.raises(SandboxError):
             machine.exec("true")
+
+
+def test_a_machine_that_ends_between_commands_says_why(remote):
+    with remote.machine() as machine:
+        if "cgroup" not in remote.report().guarantees["memory"]:
+            pytest.skip("memory of many processes is only limited exactly by a cgroup")
+        fill = "python3 -c 'import time; time.sleep(.3); x = bytearray(90 << 20); time.sleep(60)' &"
+        assert machine.exec(fill * 6).ok and machine.ended == ""
+        with pytest.raises(SandboxError, match="the machine has ended: memory"):
+            machine.sleep(10)
+        assert machine.ended == "memory"
 
 
 def test_a_closed_machine_is_gone_from_the_server(server, remote):

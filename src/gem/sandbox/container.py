@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import uuid
 import weakref
@@ -22,7 +20,7 @@ from typing import Any
 from gem.errors import SandboxError
 from gem.sandbox.base import Limits, Report
 from gem.sandbox.command_sandbox import INTERPRETER_FLAGS, CommandSandbox, environment
-from gem.sandbox.container_engine import client_folder, find_engine
+from gem.sandbox.container_engine import ContainerEngine, client_folder, find_engine, limit_flags
 from gem.sandbox.container_machine import ContainerMachine
 from gem.sandbox.machine import Machine, MachineFiles
 from gem.sandbox.process import CommandProcess, ProcessExit, exit_from_client
@@ -34,7 +32,6 @@ NOBODY = "65534:65534"
 WORK = "/tmp"  # working directory inside the container
 SHARED_MEMORY = 8  # /dev/shm gets 1/8 of the disk limit, /tmp the rest
 ENGINE_FAILED = 125  # exit code of the client if the engine failed to start the container
-ENGINE_TIMEOUT_S = 60.0  # seconds for the engine to answer a query or to remove a container
 
 
 class _ContainerSandbox(CommandSandbox):
@@ -59,13 +56,10 @@ class _ContainerSandbox(CommandSandbox):
         self.image, self.runtime = image or IMAGE, runtime
         self._owner = os.getpid()
         self.label = f"{LABEL}={uuid.uuid4().hex}"
-        if shutil.which(self.engine) is None:
-            raise SandboxError(f"{self.engine} is not installed; install it or use another sandbox")
-        self._ask("version")
-        try:
-            self._ask("image", "inspect", self.image)
-        except SandboxError as e:
-            raise SandboxError(f"{self.engine} has no image {self.image}; run `{self.engine} pull {self.image}`") from e
+        self.client = find_engine(self.engine)
+        self.client.ask("version")
+        if not self.client.has(self.image):
+            raise SandboxError(f"{self.engine} has no image {self.image}; run `{self.engine} pull {self.image}`")
         self._folder = client_folder()
         self._remove_folder = weakref.finalize(self, _remove, self._folder, self._owner)
 
@@ -90,19 +84,14 @@ class _ContainerSandbox(CommandSandbox):
             BadValue: if a path is invalid, or the image of the state is gone.
         """
         limits = limits or self.limits
-        return ContainerMachine(
-            find_engine(self.engine), self.image, limits=limits, files=files, folder=folder, state=state
-        )
-
-    def _machines(self) -> tuple[str | None, list[str]]:
-        """Return how machines are isolated, or None and why there are none."""
-        try:
-            return find_engine(self.engine).isolation(self.image), []
-        except SandboxError as e:
-            return None, [f"No machines: {e}"]
+        return ContainerMachine(self.client, self.image, limits=limits, files=files, folder=folder, state=state)
 
     def report(self) -> Report:
-        machines, notes = self._machines()
+        machines, notes, limited = None, [], True
+        try:
+            machines, limited = self.client.isolation(self.image), self.client.flags(self.image).limited
+        except SandboxError as e:
+            notes = [f"No machines: {e}"]
         return Report(
             self.engine,
             "",
@@ -111,8 +100,8 @@ class _ContainerSandbox(CommandSandbox):
                 "files": f"the image {self.image}, read-only",
                 "processes": "a pid namespace that ends with the run",
                 "kernel": "no capabilities, no new privileges, the engine's seccomp profile",
-                "process_limit": "--pids-limit",
-                "memory": "--memory, without swap",
+                "process_limit": "--pids-limit" if limited else None,
+                "memory": "--memory, without swap" if limited else None,
                 "disk": "tmpfs of limited size; everything else is read-only",
                 "cpu": "RLIMIT_CPU per process",
                 "wall": "timeout inside the container, and the host's clock",
@@ -133,20 +122,22 @@ class _ContainerSandbox(CommandSandbox):
         if started and not was_closed and self._owner == os.getpid():
             self._remove_folder()
             with contextlib.suppress(SandboxError):
-                if left := self._ask("ps", "--all", "--quiet", "--filter", f"label={self.label}").split():
-                    self._ask("rm", "--force", *left)
+                call = ("ps", "--all", "--quiet", "--filter", f"label={self.label}")
+                if left := self.client.ask(*call).decode().split():
+                    self.client.remove(left)
 
     def _start(self, limits: Limits, *, for_session: bool) -> CommandProcess:
         name = f"gem-{uuid.uuid4().hex}"
         arguments = [*self._arguments(name, limits), *self._command(limits, for_session)]
-        return _ContainerClient(self, name, arguments, self._folder)
+        return _ContainerClient(self.client, name, arguments, self._folder)
 
     def _arguments(self, name: str, limits: Limits) -> Iterator[str]:
-        shared = limits.disk_bytes // SHARED_MEMORY
+        shared, flags = limits.disk_bytes // SHARED_MEMORY, self.client.flags(self.image)
         yield from ("run", "--rm", "--interactive", "--init", "--name", name, "--label", self.label, "--pull", "never")
         yield from ("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", NOBODY, "--read-only")
-        yield from ("--memory", f"{limits.memory_bytes}b", "--memory-swap", f"{limits.memory_bytes}b")
-        yield from ("--pids-limit", str(limits.processes), "--shm-size", f"{max(shared, 4096)}b")
+        yield from flags.ulimits
+        yield from limit_flags(limits) if flags.limited else ()
+        yield from ("--shm-size", f"{max(shared, 4096)}b")
         yield from ("--tmpfs", f"/tmp:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes - shared}")
         yield from ("--workdir", WORK, "--log-driver", "none")
         if not limits.network:
@@ -170,26 +161,6 @@ class _ContainerSandbox(CommandSandbox):
             "RLIMIT_CORE": (0, 0),
         }
 
-    def _ask(self, *arguments: str) -> str:
-        """Run a command of the engine and return its stdout.
-
-        Raises:
-            SandboxError: if the command fails or times out.
-        """
-        try:
-            done = subprocess.run(
-                [self.engine, *arguments],
-                capture_output=True,
-                text=True,
-                timeout=ENGINE_TIMEOUT_S,
-                stdin=subprocess.DEVNULL,
-            )
-        except (OSError, subprocess.TimeoutExpired) as e:
-            raise SandboxError(f"{self.engine} {arguments[0]} did not respond: {e}") from e
-        if done.returncode:
-            raise SandboxError(f"{self.engine} {arguments[0]} failed: {done.stderr.strip()}")
-        return done.stdout
-
 
 class DockerSandbox(_ContainerSandbox):
     __doc__ = _ContainerSandbox.__doc__
@@ -204,9 +175,9 @@ class PodmanSandbox(_ContainerSandbox):
 class _ContainerClient(CommandProcess):
     """The client process of the engine for one container. The client exits when the container exits."""
 
-    def __init__(self, sandbox: _ContainerSandbox, name: str, arguments: Sequence[str], folder: str) -> None:
-        self.sandbox, self.container = sandbox, name
-        super().__init__([sandbox.engine, *arguments], folder=folder)
+    def __init__(self, client: ContainerEngine, name: str, arguments: Sequence[str], folder: str) -> None:
+        self.client, self.container = client, name
+        super().__init__(client.command(*arguments), folder=folder)
 
     def kill(self) -> None:
         if self.owner == os.getpid() and not self.finished and not self.exited():
@@ -223,13 +194,13 @@ class _ContainerClient(CommandProcess):
         if ended.signal is not None:  # a client that was killed may leave its container running
             self._remove()
         if ended.exit_code == ENGINE_FAILED:
-            self.sandbox._ask("version")
+            self.client.ask("version")
         ended = exit_from_client(ended)
         return replace(ended, out_of_memory=ended.signal == signal.SIGKILL)
 
     def _remove(self) -> None:
         with contextlib.suppress(SandboxError):  # raised if the container is already removed, as it usually is
-            self.sandbox._ask("rm", "--force", self.container)
+            self.client.remove([self.container])
 
 
 def _remove(folder: str, owner: int) -> None:

@@ -11,9 +11,9 @@ import atexit
 import contextlib
 import errno
 import io
-import json
 import os
 import posixpath
+import re
 import subprocess
 import tarfile
 import tempfile
@@ -34,6 +34,7 @@ _WAIT = ("/bin/sh", "-c", "exec sleep 1000000000")  # process 1, unless the imag
 _LIST = (  # a line per process, then the id of this shell
     'for d in /proc/[0-9]*; do if read -r s < $d/stat; then echo "${d#/proc/} $s"; fi; done 2>/dev/null; echo $$'
 )
+_MOUNTED = "/etc/hostname"  # a file in every container, which its root cannot remove
 _KILL_ROUNDS = 5
 _SETTLE_S = 5.0  # for a shell to report after the processes of its command were killed
 _images: list[tuple[int, ContainerEngine, str]] = []  # states, each with the id of the process that made it
@@ -139,10 +140,11 @@ class ContainerMachine(Machine):
         return Result(status=status, exit_code=None if lost else code, state_lost=lost, **found)
 
     def _start_shell(self) -> ContainerShell:
-        client = self.engine.command("exec", "--interactive", *self._options(self.user, self.folder), self.name)
+        client = self.engine.command("exec", "--interactive", *self._options(self.user, "/"), self.name)
+        limits = self.limits
         try:
             shell = ContainerShell(
-                client, self._exports, self.limits.output_bytes, self.limits.wall_s, self.engine.folder
+                client, self.folder, self._exports, limits.output_bytes, limits.wall_s, self.engine.folder
             )
         except SandboxError:
             self._check(running=True)
@@ -250,8 +252,7 @@ class ContainerMachine(Machine):
         self._check()
         top = posixpath.join(self.folder, folder).rstrip("/")
         if not top:
-            changes = json.loads(self.engine.ask("diff", "--format", "json", self.name))
-            changed = {path.lstrip("/") for kind in ("added", "changed") for path in changes.get(kind) or ()}
+            changed = _changed(self.engine.ask("diff", self.name))
             with self._tar("", changed) as tar:
                 return sorted(self._unpacked(tar, "/", changed))
         with self._tar(top) as tar:
@@ -259,11 +260,12 @@ class ContainerMachine(Machine):
 
     def _unpacked(self, tar: tarfile.TarFile, top: str, names: set[str] | None) -> Iterator[FileEntry]:
         total = 0
+        contents: dict[str, bytes] = {}  # by path, for hard links that follow
         for item in tar:
             name = item.name.strip("/")
             if names is not None and name not in names:
                 continue
-            total += item.size
+            total += len(contents.get(item.linkname, b"")) if item.islnk() else item.size
             if total > self._most_bytes():
                 raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), item.name)
             path, rest = posixpath.join(top, name), (item.mode & 0o7777, int(item.mtime))
@@ -271,12 +273,15 @@ class ContainerMachine(Machine):
                 yield FileEntry(path, b"", FOLDER, *rest)
             elif item.issym():
                 yield FileEntry(path, os.fsencode(item.linkname), LINK, *rest)
-            elif (file := tar.extractfile(item)) is not None:
-                yield FileEntry(path, file.read(), FILE, *rest)
+            elif item.islnk() and item.linkname in contents:
+                yield FileEntry(path, contents[item.linkname], FILE, *rest)
+            elif item.isreg() and (file := tar.extractfile(item)) is not None:
+                contents[item.name] = file.read()
+                yield FileEntry(path, contents[item.name], FILE, *rest)
 
     @contextlib.contextmanager
     def _tar(self, path: str, names: set[str] | None = None) -> Iterator[tarfile.TarFile]:
-        """Open an archive of a file or folder, or of everything. Raises FileNotFoundError."""
+        """Open an archive of a file or folder, or of everything. Raises FileNotFoundError or SandboxError."""
         call = ("cp", f"{self.name}:{path}", "-") if names is None else ("export", self.name)
         with subprocess.Popen(
             self.engine.command(*call),
@@ -290,7 +295,9 @@ class ContainerMachine(Machine):
                 with tarfile.open(fileobj=client.stdout, mode="r|") as tar:
                     yield tar
             except (tarfile.TarError, EOFError) as e:
+                client.kill()  # it may hold a lock of the engine until all is read
                 self._check(running=True)
+                self.engine.ask("cp", f"{self.name}:{_MOUNTED}", "-")  # fails if it is the engine that fails
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from e
             finally:
                 client.kill()
@@ -311,7 +318,7 @@ class ContainerMachine(Machine):
     def commit(self) -> str:
         """Return the id of an image of the files. It is removed when this process exits; see get_state()."""
         self._check()
-        image = self.engine.ask("commit", "--quiet", self.name).decode().strip().splitlines()[-1]
+        image = self.engine.ask("commit", self.name).decode().strip().splitlines()[-1]
         if not os.environ.get(STATES):
             _images.append((os.getpid(), self.engine, image))
         return image
@@ -383,10 +390,19 @@ def _parsed(line: str) -> tuple[int, int] | None:
     return int(pid), int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
 
 
+def _changed(diff: bytes) -> set[str]:
+    """Return the paths that were added or changed, from the output of ``diff``: lines such as "C /etc".
+
+    What follows a line break in a name is the rest of a path, or another path that has changed as little as the image.
+    """
+    text = diff.decode("utf-8", "surrogateescape").removesuffix("\n")
+    return {path for kind, path in re.findall(r"^([ACD]) /(.*(?:\n(?![ACD] /).*)*)", text, re.MULTILINE) if kind != "D"}
+
+
 def _remove(engine: ContainerEngine, name: str, owner: int) -> None:
     if owner == os.getpid():
         with contextlib.suppress(SandboxError):
-            engine.ask("rm", "--force", *(["--time", "0"] if engine.name == "podman" else []), name)
+            engine.remove([name])
 
 
 @atexit.register

@@ -17,7 +17,10 @@ from gem.sandbox.base import Status
 from gem.sandbox.output import FLOOD_FACTOR, Capture
 from gem.sandbox.process import CommandProcess, ProcessStreams
 
-_START = "exec 9>&1; printf x; if command -v bash >/dev/null; then exec bash --norc --noprofile; fi; exec sh"
+_START = (
+    'cd "$1" 2>/dev/null; exec 9>&1; printf x; '
+    "if command -v bash >/dev/null; then exec bash --norc --noprofile; fi; exec sh"
+)
 _STATE_BYTES = 1 << 20  # of the exported variables that a shell reports
 
 
@@ -69,6 +72,7 @@ class ContainerShell:
 
     Args:
         client: call of the engine that runs a program in the container.
+        place: its first working directory there. If that is gone, it starts where the client does.
         exports: bash source that sets its first variables.
         limit: bytes of output to keep of each command.
         wall_s: time for the shell to start, in seconds.
@@ -80,14 +84,15 @@ class ContainerShell:
         output: of the last command.
     """
 
-    def __init__(self, client: Sequence[str], exports: str, limit: int, wall_s: float, folder: str) -> None:
+    def __init__(self, client: Sequence[str], place: str, exports: str, limit: int, wall_s: float, folder: str) -> None:
         self.limit, self.pid, self.before = limit, 0, set[int]()
-        self.process = CommandProcess([*client, "/bin/sh", "-c", _START], folder=folder)
+        self.process = CommandProcess([*client, "/bin/sh", "-c", _START, "sh", place], folder=folder)
         self.output = ShellOutput(limit, secrets.token_hex(16))
         self.streams = ProcessStreams(self.process, self.output, Capture(limit))
         try:
             self.streams.wait_until_started()
-            if self.run(f"{exports}\necho $$", wall_s) is not None or self.output.report is None:
+            here = '[ . -ef "$PWD" ] || cd -P .'  # the exports set PWD to a folder that may be gone
+            if self.run(f"{exports}\n{here}\necho $$", wall_s) is not None or self.output.report is None:
                 raise SandboxError("the shell of a container did not start")
             self.pid, self.before = int(self.output.kept.text().split()[-1]), self.output.report[2]
         except BaseException:

@@ -86,6 +86,8 @@ class RemoteMachine(Machine):
             raise SandboxError("this machine is closed")
         answer = self._send("POST", f"{self._path}/{operation}", arguments, seconds)
         self.folder, self.ended = str(answer.get("folder")), str(answer.get("ended") or "")
+        if (failure := answer.get("failure")) is not None:
+            raise SandboxError(str(failure))
         if (error := answer.get("os_error")) is not None:
             raise OSError(*protocol.decoded(protocol.unpacked_os_error, error))
         return protocol.decoded(decode, answer.get("value"))

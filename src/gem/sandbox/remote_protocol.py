@@ -14,10 +14,11 @@
 Every request has the header ``Authorization: Bearer <token>``. Results, reports and limits are JSON objects with the
 fields of the dataclasses in base.py; omitted fields have their default values. Programs, stdin and file contents are
 base64, so that they can contain any bytes; files of machines are a base64 archive (machine_protocol.pack). If a method
-of a machine raises OSError, the response has {"os_error": [number, text, path]} instead of a value. The state of a
-machine is {"hash"}; the server keeps what it stands for. The body of an error response is ``{"error": text}``. Its
-status is 400 for an invalid request (BadValue), 401 for a wrong token, 404 for an unknown path or method, and 503 for a
-failure of the sandbox (SandboxError). A run whose program fails has status 200; its result describes the failure.
+of a machine raises OSError, the response has {"os_error": [number, text, path]} instead of a value; if the machine has
+ended, it has {"failure": text}. The state of a machine is {"hash"}; the server keeps what it stands for. The body of an
+error response is ``{"error": text}``. Its status is 400 for an invalid request (BadValue), 401 for a wrong token, 404
+for an unknown path or method, and 503 for a failure of the sandbox (SandboxError). A run whose program fails has status
+200; its result describes the failure.
 """
 
 from __future__ import annotations

@@ -165,6 +165,10 @@ class _Api:
             answer["value"] = self._operate(machine, operation, body)
         except OSError as e:
             answer["os_error"] = protocol.packed_os_error(e)
+        except SandboxError as e:
+            if not machine.ended:
+                raise
+            answer["failure"] = str(e)
         return {**answer, "folder": machine.folder, "ended": machine.ended}
 
     def _operate(self, machine: Machine, operation: str, body: dict[str, Any]) -> Any:
@@ -216,7 +220,11 @@ def _app(api: _Api) -> Any:
     applications = require("starlette.applications", extra="serve")
     routing = require("starlette.routing", extra="serve")
     exceptions = require("starlette.exceptions", extra="serve")
-    response = require("starlette.responses", extra="serve").JSONResponse
+    plain = require("starlette.responses", extra="serve").Response
+
+    def response(answer: Mapping[str, Any], status: int) -> Any:
+        # JSONResponse cannot encode names of files that are not UTF-8
+        return plain(json.dumps(answer), status, media_type="application/json")
 
     def endpoint(operation: Callable[..., dict[str, Any]]) -> Callable[[Any], Any]:
         async def handle(request: Any) -> Any:

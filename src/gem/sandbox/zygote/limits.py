@@ -63,7 +63,7 @@ def enforced_by(level: str) -> dict[str, str]:
     by_proc = {name: f"a monitor of /proc; not enforced: {what}" for name, what in monitor.NOT_HELD.items()}
     own_user = level == "ns" or (os.getuid() == 0 and linux.has_capability(linux.CAP_SETUID))
     sees_files = os.getuid() != 0 or linux.has_capability(linux.CAP_SYS_PTRACE)
-    hidden = "" if sees_files else "; not enforced: deleted files that are still open"
+    unseen = "that are only mapped, in a run that forks all the time" if sees_files else "that are still open"
     return {
         "memory": "cgroup" if "memory" in groups else f"RLIMIT_AS per process; in total {by_proc['memory']}",
         "process_limit": "cgroup"
@@ -73,7 +73,9 @@ def enforced_by(level: str) -> dict[str, str]:
         else "RLIMIT_NPROC of all runs; for each run a monitor of /proc; not enforced: processes started between two "
         "checks, because of which other runs of the user may fail to start any",
         "cpu": "a monitor of the cgroup" if "cpu" in groups else f"RLIMIT_CPU per process; in total {by_proc['cpu']}",
-        "disk": "the size of a tmpfs" if level == "ns" else f"RLIMIT_FSIZE per file; a monitor of the folder{hidden}",
+        "disk": "the size of a tmpfs"
+        if level == "ns"
+        else f"RLIMIT_FSIZE per file; a monitor of the folder; not enforced: deleted files {unseen}",
     }
 
 

@@ -114,7 +114,7 @@ class ZygoteMachine(Machine):
             if answer is None:
                 return Result(status=self._lost(), state_lost=True, wall_s=seconds)
             if "errno" in answer[0]:
-                raise OSError(answer[0]["errno"], answer[0]["reason"])
+                raise OSError(answer[0]["errno"], answer[0]["reason"], answer[0].get("path"))
             code, over = answer[0]["exit_code"], answer[0]["over"]
             status = why or (Status.OUTPUT_LIMIT if over else Status.OK if code == 0 else Status.ERROR)
             text = answer[1].decode("utf-8", "replace")
@@ -174,7 +174,7 @@ class ZygoteMachine(Machine):
             if answer is None:
                 raise SandboxError(f"the machine has ended: {self._lost()}")
             if "errno" in answer[0]:
-                raise OSError(answer[0]["errno"], answer[0]["reason"])
+                raise OSError(answer[0]["errno"], answer[0]["reason"], answer[0].get("path"))
             return answer
 
     def _limited(

@@ -104,7 +104,8 @@ class Init:
             try:
                 operation(body, **head)
             except OSError as e:
-                self._send({"errno": e.errno or errno.EIO, "reason": str(e)})
+                path = e.filename if isinstance(e.filename, str) else None
+                self._send({"errno": e.errno or errno.EIO, "reason": e.strerror or str(e), "path": path})
             except ValueError as e:  # a path with a zero byte, or that is no UTF-8
                 self._send({"errno": errno.EINVAL, "reason": str(e)})
 
@@ -190,7 +191,11 @@ class Init:
         self._send({})
 
     def do_stop(self, body: bytes, keep: list[int]) -> None:
-        """Kill every other process of the machine, except those in ``keep`` and their descendants."""
+        """Kill every other process of the machine, except those in ``keep`` and their descendants.
+
+        The shell is always killed; what it has started stays only if it is in ``keep`` itself.
+        """
+        keep = [pid for pid in keep if pid != self.shell]
         deadline = time.monotonic() + STOP_S
         while victims := _processes() - _with_descendants(keep) - {os.getpid()}:
             for pid in victims if keep else {-1}:

@@ -16,6 +16,7 @@ import contextlib
 import errno
 import math
 import os
+import random
 import stat
 import time
 from collections.abc import Iterable
@@ -41,7 +42,7 @@ NOT_HELD = {
     "cpu": "children that end within 50 ms without being waited for",
 }
 TICK_S, QUICK_S = 0.05, 0.004  # longest and shortest interval between checks of a run
-# Maximum fraction of time spent on checks: for all runs together, and for a run near its memory limit.
+# Maximum share of a processor for checks of all runs, and of the time for those of a run near its memory limit.
 CHECK_SHARE, URGENT_CHECK_SHARE = 0.1, 0.25
 FILLED_PER_S = 4 << 30  # bytes of memory that one processor can fill per second
 CALM = 0.25  # below this fraction of its memory limit, a run is not near the limit
@@ -49,11 +50,15 @@ MAX_FILES = 20_000  # in a run's folder
 # Characters of a path. Reading a folder takes time in proportion to its depth: a chain of 2,000 folders took .4 s, in
 # which a program wrote 400 MiB.
 MAX_PATH = 1024
+# For the mappings of a run, in one check. Those of a process that forks all the time cannot be read at once. Without
+# this limit, a check of 40 such processes took 7 s, in which no run could be ended.
+MAPPINGS_S = 0.1
 MAX_CHECKS_IN_FLIGHT = 3  # consecutive checks that may find descriptors in the buffer of a socket
 # More switches between tasks per second than programs with queues and pools reach. Linux 6.18 gave a run with 200,000
 # switches per second nearly all processors, beside others of equal weight; with 30,000 it got only its share.
 MOST_SWITCHES_PER_S = 20_000
 _PROCESSORS = os.cpu_count() or 1
+_RANDOM = random.SystemRandom()  # keeps the state that programs inherit
 _REFUSED = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
 TESTS = "tests"  # the entry of test runners, whose process group is trusted and may not be looked at
 
@@ -118,7 +123,7 @@ class RunMonitor:
         Raises:
             OSError: if the run could not be checked, for example because no descriptors are left.
         """
-        start = time.monotonic()
+        start, cpu_start = time.monotonic(), time.thread_time()
         if self.group and self.group.holds >= {"memory", "tasks", "cpu"}:
             why = self._check_group(self.group)
             pause = self._until_cpu_limit()
@@ -129,8 +134,8 @@ class RunMonitor:
                 used = measured(self.roots)
             why = self._check_processes(processes, used)
             pause = self._until_memory_limit(time.monotonic() - start, used, sum(p.tasks for p in processes))
-        spent = time.monotonic() - start
-        self.due = start + spent + (pause if pause < TICK_S else max(pause, spent * runs / CHECK_SHARE))
+        spent, cpu_s = time.monotonic() - start, time.thread_time() - cpu_start
+        self.due = start + spent + (pause if pause < TICK_S else max(pause, spent, cpu_s * runs / CHECK_SHARE))
         return why
 
     def _check_group(self, group: Cgroup) -> str | None:
@@ -191,9 +196,12 @@ class RunMonitor:
             return None
         try:
             hidden = HiddenFiles(self.folder, self.own_socket)
-            for found in processes if self.sees_files else ():
+            until = time.monotonic() + MAPPINGS_S
+            # Those that sleep are read without waiting. The others take turns by chance.
+            in_turn = sorted(processes, key=lambda p: (p.running, _RANDOM.random()))
+            for found in in_turn if self.sees_files else ():
                 if found.group != self.pid or self.request.entry != TESTS:
-                    hidden.add(found)
+                    hidden.add(found, mappings=time.monotonic() < until)
             used = files(self.folder, self.request.disk_bytes) + hidden.total()
         except OSError as e:
             if e.errno not in _REFUSED:
@@ -269,13 +277,17 @@ class HiddenFiles:
         """Return their bytes."""
         return sum(self._found.values())
 
-    def add(self, found: ProcessInfo) -> None:
-        """Add the files of a process. Raises PermissionError if the process may not be looked at."""
+    def add(self, found: ProcessInfo, *, mappings: bool = True) -> None:
+        """Add the files of a process, also those that it has only mapped if ``mappings`` is true.
+
+        Raises:
+            PermissionError: if the process may not be looked at.
+        """
         for task in tasks_of(found.pid):  # a thread can have descriptors of its own
             try:
                 with contextlib.suppress(*GONE):
                     self._add_descriptors(f"/proc/{found.pid}/task/{task}")
-                    if task == found.task:
+                    if mappings and task == found.task:
                         self._add_mappings(f"/proc/{task}")
             except PermissionError:
                 if not is_ending(found.pid, task):

@@ -15,7 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gem.sandbox.machine_protocol import EPOCH_S
 from gem.sandbox.zygote import file_locks, limits, linux
-from gem.sandbox.zygote.lockdown import DEVICES, Users, readable_paths, reserve_users
+from gem.sandbox.zygote.lockdown import (
+    CONFIGURATION,
+    DEVICES,
+    NETWORK_CONFIGURATION,
+    Users,
+    readable_paths,
+    reserve_users,
+)
 from gem.sandbox.zygote.monitor import MAX_FILES
 from gem.sandbox.zygote.protocol import RunRequest, ServerSettings
 from gem.sandbox.zygote.seccomp import Filter
@@ -59,8 +66,10 @@ class NamespaceLevel:
         self.visible = visible = readable_paths(self.settings)
         root = _first_unused(filter(os.path.isdir, ROOT_CANDIDATES), visible)
         self.home = _first_unused(HOME_CANDIDATES, visible)
-        linux.mount("tmpfs", root, "tmpfs", SAFE_MOUNT, "size=1m,mode=755")
-        _populate_root(root, visible, hidden=self.settings.hidden, home=self.home)
+        linux.mount("tmpfs", root, "tmpfs", SAFE_MOUNT, "size=16m,mode=755")
+        # The system may replace these files at any time, and a file that was replaced cannot be mounted again.
+        copied = (*CONFIGURATION, *NETWORK_CONFIGURATION)
+        _populate_root(root, visible, copied, hidden=self.settings.hidden, home=self.home)
         os.mkdir(root + BOX)
         linux.mount("proc", f"{root}/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
         linux.change_root(root)
@@ -222,13 +231,20 @@ def _write(path: str, text: str) -> None:
         os.close(fd)
 
 
-def _populate_root(root: str, visible: list[str], *, hidden: str, home: str) -> None:
-    """Mount the readable paths of the host read-only in a new root, and create files that programs expect."""
+def _populate_root(root: str, visible: list[str], copied: tuple[str, ...] = (), *, hidden: str, home: str) -> None:
+    """Mount the readable paths of the host read-only in a new root, and create files that programs expect.
+
+    Args:
+        copied: paths whose files are copied instead.
+    """
     os.mkdir(f"{root}/etc")
     done: list[str] = []
     for path in visible:
         if os.path.exists(path) and not any(_within(path, other) for other in done):
-            _bind_read_only(path, root)
+            if path in copied and os.path.isfile(path) and os.access(path, os.R_OK):
+                _copy(path, root)
+            else:
+                _bind_read_only(path, root)
             done.append(path)
     if os.path.isdir(root + hidden):
         linux.mount("tmpfs", root + hidden, "tmpfs", SAFE_MOUNT | linux.READ_ONLY, "size=4k,mode=755")
@@ -246,6 +262,12 @@ def _populate_root(root: str, visible: list[str], *, hidden: str, home: str) -> 
         if not os.path.exists(f"{root}/etc/{name}"):
             with open(f"{root}/etc/{name}", "w") as file:
                 file.write(text)
+
+
+def _copy(path: str, root: str) -> None:
+    os.makedirs(os.path.dirname(root + path), exist_ok=True)
+    with open(path, "rb") as source, open(root + path, "wb") as target:
+        target.write(source.read())
 
 
 def _bind_read_only(path: str, root: str) -> None:
