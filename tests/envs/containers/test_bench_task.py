@@ -113,6 +113,14 @@ def test_what_is_not_supported_is_refused_by_name(folder, name, old, new, words)
         read_bench_task(folder)
 
 
+def test_a_folder_without_dockerfile_needs_an_image(folder):
+    (folder / "Dockerfile").unlink()
+    with pytest.raises(BadValue, match="Dockerfile is missing"):
+        read_bench_task(folder)
+    (folder / "docker-compose.yaml").write_text("services: {client: {image: 'ubuntu:24.04'}}")
+    assert read_bench_task(folder).image == "ubuntu:24.04"
+
+
 @pytest.mark.parametrize(
     ("compose", "words"),
     [

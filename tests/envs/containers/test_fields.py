@@ -113,6 +113,8 @@ def harbor(tmp_path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test.sh").write_text("#!/bin/sh\n")
     (tmp_path / "instruction.md").write_text("Do it.\n")
+    (tmp_path / "environment").mkdir()
+    (tmp_path / "environment" / "Dockerfile").write_text("FROM debian:12\n")
 
     def read(text):
         (tmp_path / "task.toml").write_text(text)
@@ -194,8 +196,11 @@ def bench(tmp_path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_outputs.py").write_text("def test_one(): ...\n")
     (tmp_path / "run-tests.sh").write_text("")
+    (tmp_path / "Dockerfile").write_text("FROM debian:12\n")
 
     def read(text=PLAIN, client="{}"):
+        if "image:" in client:  # a folder with a Dockerfile is built
+            Path(tmp_path, "Dockerfile").unlink()
         Path(tmp_path, "task.yaml").write_text(text)
         Path(tmp_path, "docker-compose.yaml").write_text(f"services: {{ client: {client} }}\n")
         return read_bench_task(tmp_path)

@@ -1,4 +1,4 @@
-"""The reward hacks of terminal tasks, played on exported tasks under podman. Only with -m containers.
+"""The reward hacks of terminal tasks, played on exported tasks in containers. Only with -m containers.
 
 Some run with it; all run with -m 'containers or exhaustive'.
 """
@@ -36,15 +36,15 @@ def folder(tmp_path_factory):
         if not task.startswith(SERVICES)
     ],
 )
-def test_a_hack_scores_0_in_a_container(task, script, folder, debian):
+def test_a_hack_scores_0_in_a_container(task, script, folder, debian, engine):
     family, template = task.split(":")
     place = folder / template.replace("_", "-")
     if not place.exists():
         made = next(t for t in resolve(f"gem.envs.terminal.{family.lower()}:TEMPLATES") if t.__name__ == template)
         programs = resolve(f"gem.envs.terminal.{family.lower()}:PROGRAMS")
         write_harbor(made(random.Random(1), 1), place, name=place.name, programs=programs, seconds=600.0)
-    image_map = {"debian:bookworm": debian}
-    with gem.make(f"harbor:{place}", image_map=image_map, timeout=10.0, limits=LIMITS) as env:
+    options = {"image_map": {"debian:bookworm": debian}, "engine": engine, "timeout": 10.0, "limits": LIMITS}
+    with gem.make(f"harbor:{place}", **options) as env:
         env.reset(seed=0)
         step = env.step(f"<bash>{script}</bash>")
         if not (step.terminated or step.truncated):

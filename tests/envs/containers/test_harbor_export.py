@@ -66,11 +66,14 @@ def test_the_verifier_compares_files_and_links(tmp_path):
     (tmp_path / "link").symlink_to("a")
     assert first_wrong_file({"a": "text\n", "b": None}, tmp_path) == ""
     assert first_wrong_file({"a": "other\n"}, tmp_path) == "the content of a is wrong"
+    (tmp_path / "cut").write_text("text")
+    assert first_wrong_file({"cut": "text\n"}, tmp_path) == ""
+    assert first_wrong_file({"cut": "text\n"}, tmp_path, ["cut"]) == "the content of cut is wrong"
     assert first_wrong_file({"a": None}, tmp_path) == "a still exists"
     assert "regular file" in first_wrong_file({"link": "text\n"}, tmp_path)
     assert "regular file" in first_wrong_file({"inside": ""}, tmp_path)
     assert wrong_link({"link": "a"}, tmp_path) == "" and "wrong place" in wrong_link({"link": "b"}, tmp_path)
-    task = {"expected": {"inside/x": "1"}, "links": {}, "complete": ["inside"]}
+    task = {"expected": {"inside/x": "1"}, "exact": [], "links": {}, "complete": ["inside"]}
     assert extra_file(task, tmp_path) == ""
     (tmp_path / "inside" / "y").touch()
     assert extra_file(task, tmp_path) == "inside/y should not exist"
@@ -112,7 +115,7 @@ def test_a_pipe_or_a_file_in_place_of_a_folder_is_a_reason(make_wrong, tmp_path,
         folder.mkdir()
     make_wrong(home / "place")
     check = {"name": "check", "only": (), "files": {"place/x": ""}}
-    task = {"expected": {}, "links": {}, "complete": [], "checks": [check]}
+    task = {"expected": {}, "exact": [], "links": {}, "complete": [], "checks": [check]}
     (tests / "task.json").write_text(json.dumps(task))
     monkeypatch.setattr(exported_verifier, "HOME", home)
     monkeypatch.setattr(exported_verifier, "Path", lambda path, *more: Path(str(path).replace("/tests", str(tests))

@@ -15,7 +15,8 @@ TASKS = Path(__file__).parent / "tasks" / "harbor"
 
 
 def folder_with(tmp_path, toml, **files):
-    found = {"task.toml": toml, "instruction.md": "Do it.\n", "tests/test.sh": "#!/bin/sh\n", **files}
+    found = {"task.toml": toml, "instruction.md": "Do it.\n", "tests/test.sh": "#!/bin/sh\n"}
+    found |= {"environment/Dockerfile": "FROM ubuntu:24.04\n", **files}
     for name, text in found.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -88,6 +89,7 @@ def test_a_separate_verifier_has_an_image_of_its_own_or_a_copy():
         ("[environment.healthcheck]\ncommand = 'x'\ninterval_sec = '5'", "healthcheck.interval_sec"),
         ("[environment.healthcheck]\ncommand = 'x'\ninterval_sec = -1", "healthcheck.interval_sec"),
         ("[verifier]\ncollect = [5]", "verifier.collect"),
+        ('[environment]\nworkdir = "app"', "environment.workdir"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(tmp_path, toml, words):
@@ -110,8 +112,15 @@ def test_an_instruction_that_is_not_utf8_is_refused_by_name(tmp_path):
         read_harbor_task(folder)
 
 
-def test_a_task_without_tests_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["tests/test.sh", "instruction.md", "environment/Dockerfile"])
+def test_a_task_without_one_of_its_files_is_refused(tmp_path, name):
     folder = folder_with(tmp_path, "")
-    (folder / "tests" / "test.sh").unlink()
-    with pytest.raises(BadValue, match=r"test\.sh is missing"):
+    (folder / name).unlink()
+    with pytest.raises(BadValue, match=f"{name} is missing"):
         read_harbor_task(folder)
+
+
+def test_a_finished_image_needs_no_dockerfile(tmp_path):
+    folder = folder_with(tmp_path, '[environment]\ndocker_image = "ubuntu:24.04"')
+    (folder / "environment" / "Dockerfile").unlink()
+    assert read_harbor_task(folder).container.image == "ubuntu:24.04"

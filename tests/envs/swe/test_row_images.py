@@ -1,4 +1,4 @@
-"""swebench: and swegym: rows whose repository is in an image. Those that play need podman, and -m containers."""
+"""swebench: and swegym: rows whose repository is in an image. Playing needs podman or docker, and -m containers."""
 
 import importlib.util
 import os
@@ -60,11 +60,11 @@ def row(checkout):
 
 
 @pytest.fixture(scope="module")
-def image(debian, checkout, row):
+def image(debian, engine, checkout, row):
     """An image of the repository, whose history goes on after the row."""
     ROWS.git(checkout, "checkout", "-q", row["base_commit"])
     text = DOCKERFILE.format(base=debian, commit=row["base_commit"])
-    return find_engine("podman").build(checkout, text, name="swe-row", timeout_s=600, bases=[debian])
+    return find_engine(engine).build(checkout, text, name="swe-row", timeout_s=600, bases=[debian])
 
 
 def test_the_first_commit_has_the_files_of_submodules_and_of_builds_and_no_history(tmp_path, monkeypatch, row):
@@ -94,10 +94,10 @@ def test_the_first_commit_has_the_files_of_submodules_and_of_builds_and_no_histo
 
 
 @pytest.fixture
-def make(image, row):
+def make(image, engine, row):
     def made(**kwargs):
         options = {"dataset": [row], "image": "auto", "image_map": {"swebench/*": image}, "test_timeout": 60.0}
-        return gem.make("swebench:rows", **options | {"engine": "podman"} | kwargs)
+        return gem.make("swebench:rows", **options | {"engine": engine} | kwargs)
 
     return made
 

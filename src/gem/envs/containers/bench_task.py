@@ -66,6 +66,9 @@ def read_bench_task(folder: Path) -> BenchTask:
     service = _service(folder)
     if not (folder / "run-tests.sh").is_file():
         raise BadValue(f"{folder / 'run-tests.sh'} is missing")
+    has_dockerfile = (folder / "Dockerfile").is_file()
+    if not has_dockerfile and ("build" in service or not service.get("image")):
+        raise BadValue(f"{folder / 'Dockerfile'} is missing")
     tests = {name: count for path in sorted((folder / "tests").glob("test_*.py")) for name, count in collected(path)}
     if not tests:
         raise BadValue(f"{folder / 'tests'} has no test_*.py with tests")
@@ -73,7 +76,7 @@ def read_bench_task(folder: Path) -> BenchTask:
         folder=folder,
         instruction=instruction,
         tests=tests,
-        image=service.get("image") if "build" not in service and not (folder / "Dockerfile").is_file() else None,
+        image=None if has_dockerfile else service["image"],
         workdir=service.get("working_dir"),
         environment=_environment(folder, service.get("environment")),
         agent_timeout_s=_seconds(file, data, "max_agent_timeout_sec", 360.0),

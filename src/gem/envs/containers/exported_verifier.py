@@ -13,6 +13,7 @@ import resource
 import shutil
 import signal
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,11 @@ SECONDS = 60
 def main() -> None:
     task = json.loads(Path("/tests/task.json").read_text())
     given = HOME.rename("/tests/given")  # readable only for root
-    why = first_wrong_file(task["expected"], given) or wrong_link(task["links"], given) or extra_file(task, given)
+    why = (
+        first_wrong_file(task["expected"], given, task["exact"])
+        or wrong_link(task["links"], given)
+        or extra_file(task, given)
+    )
     for check in task["checks"]:
         try:
             why = why or run_check(check, given)
@@ -35,7 +40,8 @@ def main() -> None:
     Path("/logs/verifier/reward.txt").write_text("0\n" if why else "1\n")
 
 
-def first_wrong_file(expected: dict[str, str | None], top: Path) -> str:
+def first_wrong_file(expected: dict[str, str | None], top: Path, exact: Collection[str] = ()) -> str:
+    """Return what is wrong with the first file, or "". The last newline may be missing where the path is not exact."""
     for name, text in expected.items():
         path = top / name
         if text is None:
@@ -43,7 +49,10 @@ def first_wrong_file(expected: dict[str, str | None], top: Path) -> str:
                 return f"{name} still exists"
         elif is_outside(path, top) or not path.is_file():
             return f"{name} is missing or not a regular file"
-        elif path.stat().st_size > MAX_BYTES or path.read_text(errors="replace") not in (text, text.removesuffix("\n")):
+        elif path.stat().st_size > MAX_BYTES or path.read_bytes() not in (
+            text.encode(),
+            (text if name in exact else text.removesuffix("\n")).encode(),
+        ):
             return f"the content of {name} is wrong"
     return ""
 
@@ -74,7 +83,7 @@ def extra_file(task: dict[str, Any], top: Path) -> str:
             links = [name for name in folders if os.path.islink(os.path.join(place, name))]
             for name in [*names, *links]:
                 path = str(Path(place, name).relative_to(top))
-                if path not in wanted:
+                if path not in wanted and not path.startswith(f"{folder}/.git/"):
                     return f"{path} should not exist"
     return ""
 

@@ -114,16 +114,26 @@ class HarborEnv(ContainerEnv[HarborTask]):
         return run_twice(separately, separately, lambda: self.control(task))
 
     def control(self, task: HarborTask) -> None:
-        """Run a verifier that works unless the engine fails. Raises SandboxError if it does not."""
-        task = replace(task, verifier_timeout_s=60.0, verifier_user=None)
+        """Read and save a fresh container, and run a verifier there that works unless the engine fails.
+
+        Raises:
+            SandboxError: one of these does not work.
+        """
+        task = replace(task, verifier_timeout_s=60.0)
         with verifier_folders() as folders, tempfile.TemporaryDirectory() as place:
             Path(place, "test.sh").write_text("#!/bin/sh\necho 1 > /logs/verifier/reward.txt\n", encoding="utf-8")
             mounts = folders.mounts(tests=True)
             with contextlib.closing(self._container(task, task.verifier or task.container, False, mounts)) as machine:
                 try:
+                    machine.write([FileEntry("/gem-control", b"")])
+                    machine.read("/gem-control")
+                    discard_image(machine.engine, machine.commit())
                     verdict = self._in_machine(task, machine, folders, Path(place))
+                except OSError as e:
+                    raise SandboxError(f"the files of a fresh container cannot be read: {e}") from e
                 except RewardMissing as e:
-                    raise SandboxError(f"the control verifier fails: {e}") from e
+                    who = f" as user {task.verifier_user!r}" if task.verifier_user else ""
+                    raise SandboxError(f"the control verifier fails{who}: {e}") from e
         if verdict.reward != 1:
             raise SandboxError(f"the control verifier fails: {verdict}")
 

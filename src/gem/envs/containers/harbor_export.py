@@ -89,6 +89,7 @@ def _checks(task: TerminalTask) -> dict[str, object]:
     return {
         "canary": CANARY,
         "expected": dict(task.expected),
+        "exact": sorted(task.exact()),
         "links": dict(task.links),
         "complete": task.complete,
         "checks": [

@@ -96,9 +96,10 @@ def read_harbor_task(folder: Path) -> HarborTask:
     """Read a task folder.
 
     Raises:
-        BadValue: a field has a wrong value, or needs what is not supported here; the message names it.
+        BadValue: a field has a wrong value, or needs what is not supported here, or a file is missing; the message
+            names it.
         UnknownArgument: the format has no such field.
-        OSError: a file is missing.
+        OSError: a file cannot be read.
     """
     file = folder / "task.toml"
     top = _Table(str(file), "", read_toml(file, extra="containers"))
@@ -116,6 +117,9 @@ def read_harbor_task(folder: Path) -> HarborTask:
     verifier.only("timeout_sec env user environment_mode environment collect network_mode allowed_hosts")
     solution.only("env")
     container = _container(top.table("environment"), folder / "environment")
+    _need(folder / "instruction.md")
+    if container.image is None:
+        _need(container.folder / "Dockerfile")
     separate, bundled = _separate(verifier, folder, container)
     network = container.network
     return HarborTask(
@@ -234,7 +238,9 @@ def _container(table: _Table, folder: Path) -> ContainerSettings:
         raise BadValue(f"{table.at('os')}: only linux is supported, got {table.data['os']!r}")
     if (folder / "docker-compose.yaml").exists():
         raise BadValue(f"{folder / 'docker-compose.yaml'}: tasks of several containers are not supported")
-    image = table.get("docker_image", str, None)
+    image, workdir = table.get("docker_image", str, None), table.get("workdir", str, None)
+    if workdir and not workdir.startswith("/"):
+        raise BadValue(f"{table.at('workdir')} must be an absolute path, got {workdir!r}")
     memory = table.get("memory_mb", int, None)
     if memory is None and (size := table.get("memory", str, None)):
         if not re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMG]", size.strip().upper()):
@@ -249,7 +255,7 @@ def _container(table: _Table, folder: Path) -> ContainerSettings:
         image=image,
         build_timeout_s=table.number("build_timeout_sec", 600.0) or 600.0,
         environment=table.variables("env"),
-        workdir=table.get("workdir", str, None),
+        workdir=workdir,
         cpus=table.number("cpus", None),
         memory_mb=memory,
         network=table.network("public"),

@@ -65,6 +65,7 @@ class VerifierFolders:
             raise RewardMissing(f"{LOGS} cannot be emptied: {e.strerror}") from e
         if tests is not None:
             shutil.copytree(tests, self.tests, dirs_exist_ok=True, symlinks=True)
+            self.tests.chmod(0o755)  # it got the mode of the source
             if (script := self.tests / "test.sh").is_file():
                 script.chmod(0o755)
 
