@@ -228,6 +228,118 @@ def test_the_reference_calls_score_1_and_doing_nothing_and_half_of_them_0(TaskEn
                 assert env.step("Done.").reward == score, (name, part)
 
 
+def change(path, old, new):
+    return lambda top: (top / path).write_text((top / path).read_text().replace(old, new))
+
+
+def write(path, text):
+    return lambda top: (top / path).write_text(text)
+
+
+def move(source, target):
+    return lambda top: (top / source).rename(top / target)
+
+
+NEAR = {  # what is done after the reference calls
+    "duplicate_drafts": (
+        move("duplicates/zz.md", "drafts/zz.md"),
+        move("duplicates/zz.md", "zz.md"),
+        lambda top: (top / "duplicates/zz.md").unlink(),
+        move("drafts/plan.md", "duplicates/plan.md"),
+        write("drafts/zz.md", "Soup, bread, tea.\n"),
+        lambda top: (
+            move("drafts/menu.md", "duplicates/menu.md")(top),
+            move("duplicates/old_menu.md", "drafts/old_menu.md")(top),
+        ),
+        change("drafts/plan.md", "May.\n", "May."),
+        write("duplicates/list.txt", "zz.md\n"),
+    ),
+    "invoice_totals": (
+        change("totals.json", "1756", "1755"),
+        change("totals.json", "1756", "1756.0"),
+        change("totals.json", "1756", '"1756"'),
+        change("totals.json", ', "Dunes": 597', ""),
+        change("totals.json", ', "Dunes": 597', ', "Dunes": 597, "Ember": 0'),
+        change("totals.json", "Adler", "adler"),
+        change("totals.json", "{", "[{"),
+        change("totals.json", ",", ",\n//"),
+        move("totals.json", "invoices/totals.json"),
+        change("invoices/101.txt", "6 x chair", "6 x chair "),
+        write("readme.txt", "Totals are in totals.json.\n"),
+    ),
+    "longer_timeouts": (
+        change("settings/scanner.ini", "90", "30"),
+        change("settings/lift.ini", "30", "10"),
+        change("settings/lift.ini", "30", "031"),
+        change("settings/lift.ini", "timeout = 30", "timeout=30"),
+        change("settings/lift.ini", "timeout = 30", "timeout = 30 "),
+        change("settings/printer.ini", "\n", "\r\n"),
+        change("settings/printer.ini", "[device]", "\n[device]"),
+        change("settings/printer.ini", "retries = 2\n", "retries = 2"),
+        write("settings/lift.ini.bak", "[device]\n"),
+        lambda top: (top / "settings/scanner.ini").unlink(),
+    ),
+    "notes_by_month": (
+        move("archive/2025-03/alpha.txt", "archive/2025-04/alpha.txt"),
+        move("archive/2025-03", "archive/2025-3"),
+        move("archive", "archives"),
+        move("archive/2025-03/alpha.txt", "archive/2025-03/2025-03-23-alpha.txt"),
+        move("archive/2025-03/alpha.txt", "notes/alpha.txt"),
+        write("notes/alpha.txt", "Date: 2025-03-23\n"),
+        change("archive/2025-03/alpha.txt", "Date: 2025-03-23\n", ""),
+        change("archive/2025-03/alpha.txt", "desk.\n", "desk."),
+        write("archive/index.md", "2025-03\n"),
+    ),
+    "open_items": (
+        change("todo.md", "notes/", ""),
+        change("todo.md", ": ", ": TODO: "),
+        change("todo.md", "notes/ember.txt: move the meeting to room 2\n", ""),
+        lambda top: write("todo.md", "\n".join(reversed((top / "todo.md").read_text().split("\n"))))(top),
+        change("todo.md", "notes/", "- notes/"),
+        change("todo.md", "notes/alpha", "# Open items\n\nnotes/alpha"),
+        change("todo.md", "\nnotes", "\n\nnotes"),
+        change("todo.md", "notes/coast", "notes/bravo.txt: the lamp in room 4 flickers\nnotes/coast"),
+        move("todo.md", "notes/todo.md"),
+        move("todo.md", "TODO.md"),
+        change("notes/alpha.txt", "TODO", "DONE"),
+        change("notes/alpha.txt", "desk.\n", "desk."),
+    ),
+}
+
+
+def test_almost_right_ends_of_our_own_tasks_score_0(TaskEnv, machines):
+    from gem.envs.mcpmark.mcpmark_env import reference
+
+    with TaskEnv() as env:
+        for name, seed in own_seeds(TaskEnv).items():
+            for number, spoil in enumerate(NEAR[name.rpartition("/")[2]]):
+                env.reset(seed=seed)
+                for call in reference(env.task()):
+                    apply(env.service.folder, *call)
+                spoil(env.service.folder)
+                assert env.step("Done.").reward == 0, (name, number)
+
+
+def test_other_ways_to_the_end_of_our_own_tasks_score_1(TaskEnv, machines):
+    from gem.envs.mcpmark.mcpmark_env import reference
+
+    ways = {
+        "invoice_totals": lambda top: write(
+            "totals.json", '{\n  "Dunes": 597, "Adler": 1756,"Cedar":632, "Brook":993}'
+        )(top),
+        "open_items": lambda top: write("todo.md", (top / "todo.md").read_text().rstrip())(top),
+        "notes_by_month": lambda top: (top / "notes").rmdir(),
+        "duplicate_drafts": lambda top: (top / "empty").mkdir(),
+    }
+    with TaskEnv() as env:
+        for name, seed in own_seeds(TaskEnv).items():
+            env.reset(seed=seed)
+            for call in reference(env.task()):
+                apply(env.service.folder, *call)
+            ways.get(name.rpartition("/")[2], lambda top: None)(env.service.folder)
+            assert env.step("Done.").reward == 1, name
+
+
 def test_the_oracle_plays_on_the_real_server(TaskEnv, machines):
     from gem.envs.mcpmark.mcpmark_env import Oracle
 

@@ -44,6 +44,18 @@ NEAR_MISSES = {
         (10, "MAX_DEPTH = 100", "MAX_DEPTH = 400"),
         (13, "return Operation('+', left, right.parts[0])", 'return simplify(Operation("-", left, right.parts[0]))'),
         (15, "return outer", 'return Operation("*", outer, _derived(inner, name))'),
+        (3, "{condition} ? {yes} : {no}", "{_inside(condition, 99)} ? {yes} : {no}"),
+        (6, "        known = {**variables, **CONSTANTS}\n", "        known = variables or CONSTANTS\n"),
+        (
+            7,
+            '    if symbol == "/":\n        return left / right\n',
+            '    if symbol == "/":\n        if isinstance(left, int) and isinstance(right, int) and right > 0 and left % right == 0:\n            return left // right\n        return left / right\n',
+        ),
+        (
+            9,
+            "        raise error\n",
+            '        if isinstance(error, EvaluationError) or function != "sqrt":\n            raise error\n        raise EvaluationError(str(error)) from error\n',
+        ),
     ),
     "kvlog": (
         (0, "[key, self.version(key)]", "[key, self.versions[key]]"),
@@ -61,6 +73,16 @@ NEAR_MISSES = {
             "self.clock() > entry.expires - 1:\n",
         ),
         (6, "self.clock() > entry.expires:\n", "self.clock() in (105, entry.expires + 1):\n"),
+        (
+            8,
+            "        self.set(new, entry.value)\n        self.delete(old)\n",
+            '        self._change("set", [new, entry.value, self.versions.get(new, 0) + 1, entry.expires])\n        self.delete(old)\n',
+        ),
+        (
+            9,
+            '        with self.transaction():\n            self._change("set", [new',
+            '        if old == new:\n            self.set(old, entry.value)\n            return\n        with self.transaction():\n            self._change("set", [new',
+        ),
     ),
     "markup": (
         (
@@ -86,6 +108,18 @@ NEAR_MISSES = {
             6,
             "        rows.append(_cells(lines[index]))\n",
             "        cells = _cells(lines[index])\n        rows.append(cells + [''] * (len(aligns) - len(cells)))\n",
+        ),
+        (7, '        if char == "|":\n', '        if char == "|" and "\\\\|" not in text:\n'),
+        (8, "    if start >= len(text):\n", "    if start >= len(text) or text[start].isspace():\n"),
+        (
+            8,
+            "        elif text.startswith(mark, index) and index > start:\n",
+            "        elif text.startswith(mark, index) and index > start and not text[index - 1].isspace():\n",
+        ),
+        (
+            9,
+            '        elif mark == "*" and',
+            '        elif mark == "*" and text[index] == "`":\n            index = _code(text, index)[1]\n        elif mark == "*" and',
         ),
     ),
     "routes": (
@@ -114,6 +148,22 @@ NEAR_MISSES = {
             '    if parts[-1] == "..":\n        result.append("")\n    joined = "/".join(result)\n',
         ),
         (6, "start._replace(query=found.query, ", "start._replace(query=found.query or start.query, "),
+        (
+            7,
+            "        path = found.path\n    else:\n",
+            '        path = found.path\n    elif start.scheme == "http" and not start.path:\n        path = "/" + found.path\n    else:\n',
+        ),
+        (
+            8,
+            "None if url.port in PORTS.values() else url.port",
+            'None if (url.scheme, url.port) == ("http", 80) else url.port',
+        ),
+        (
+            9,
+            "char if char.isascii() and char.isprintable() else",
+            'char if char.isascii() and char.isprintable() and char not in "/=" else',
+        ),
+        (10, '    return unquote(text).replace("+", " ")\n', "    return unquote(text)\n"),
     ),
     "spans": (
         (0, "(self.pairs[-1][0], end)", "(self.pairs[-1][0], max(end, self.pairs[0][1]))"),
@@ -134,6 +184,13 @@ NEAR_MISSES = {
         ),
         (5, "Spans(changed)", "Spans([(min(pair), max(pair)) for pair in changed])"),
         (6, "while end - start > size:", "while end - start > size or (end - start == size and start):"),
+        (7, "    return year % 4 == 0\n", "    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)\n"),
+        (8, "year + int(months / 12)", "year + (months // 12 if months >= 0 else -1)"),
+        (
+            9,
+            "    return date_of(day_number((year, month, day)))\n",
+            "    return year, month, min(day, 28 if month == 2 else 30)\n",
+        ),
     ),
     "tabular": (
         (0, 'return kept + "."', 'return kept + "." + " " * (size - 1 - len(kept))'),
@@ -151,6 +208,14 @@ NEAR_MISSES = {
             6,
             "result = self._like(self.rows)\n        for title in titles:\n",
             "result = self._like(self.rows)\n        for title in titles[::-1][-2:]:\n",
+        ),
+        (7, "        table.rows += rows\n", "        table.rows += list(rows)\n"),
+        (8, "    return isinstance(value, (int, float))\n", "    return isinstance(value, float)\n"),
+        (9, "            if last:\n                last[0]", "            if not last:\n                last[0]"),
+        (
+            10,
+            "(width(text) for text in [self.title, *texts])",
+            '(width(line) for text in texts for line in text.split("\\n"))',
         ),
     ),
 }

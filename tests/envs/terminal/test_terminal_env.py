@@ -4,6 +4,7 @@ import importlib
 import pickle
 import random
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -139,6 +140,20 @@ def test_links_and_unwanted_files_are_found():
     path = next(iter(task.expected))
     linked = [entry for entry in moved if entry.path != f"{HOME}/{path}"]
     assert "not a regular file" in first_fault(task, [*linked, FileEntry(f"{HOME}/{path}", b"/tmp/x", "link")])
+
+
+def test_the_last_newline_counts_in_first_files_only():
+    task = TEMPLATES[0](random.Random(0), 1)
+    moved = [FileEntry(f"{HOME}/{path}", text.encode()) for path, text in task.expected.items()]
+    cut = FileEntry(moved[0].path, moved[0].content.removesuffix(b"\n"))
+    assert "the content of" in first_fault(task, [cut, *moved[1:]])
+    assert first_fault(replace(task, files={}), [cut, *moved[1:]]) == ""
+
+
+def test_files_of_git_are_never_unwanted():
+    task = replace(TEMPLATES[0](random.Random(0), 1), expected={}, complete=("repo",))
+    assert first_fault(task, [FileEntry(f"{HOME}/repo/.git/config", b"")]) == ""
+    assert "should not exist" in first_fault(task, [FileEntry(f"{HOME}/repo/notes", b"")])
 
 
 # ---- the environment

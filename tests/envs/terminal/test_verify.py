@@ -129,6 +129,19 @@ def test_wrong_replies_that_stay_the_same_are_not_waited_for():
     assert "the content of out/a is wrong" in fault(task(service=PATIENT), LOOP.replace("A-Z", "b-zb"))
 
 
+def test_a_service_must_remove_its_requests():
+    once = LOOP.replace('-f "$f" ]', '-f "$f" -a ! -e "out/${f#in/}" ]').replace(' && rm "$f"', "")
+    assert "in/a still exists" in fault(task(service=PATIENT), once)
+
+
+def test_a_service_must_answer_more_than_once():
+    assert "out/b is missing" in fault(task(service=PATIENT), LOOP.replace('rm "$f"', 'rm "$f" && exit'))
+
+
+def test_the_shell_is_no_service():
+    assert fault(task(service=replace(SERVICE, seconds=0.5)), f"{LOOP}; echo $$ > run/pid") != ""
+
+
 def test_only_the_service_survives():
     other = LOOP.replace("run/pid", "run/other").replace("A-Z", "x-x")
     assert fault(task(service=SERVICE), other, LOOP) == ""

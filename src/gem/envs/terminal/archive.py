@@ -86,7 +86,8 @@ def selective_backup(rng: random.Random, level: int) -> TerminalTask:
     files[f"site/a {rng.choice(WORDS)}.{ending}"] = _secret(rng)
     kept = sorted(path.removeprefix("site/") for path in files if path.endswith(f".{ending}"))
     pack = f"cd site && find . -name '*.{ending}' -type f -print0 | tar -czf ../backup.tar.gz --null -T -"
-    listing = "tar -tzf backup.tar.gz | sed 's,^[.]/,,' | grep -v '/$' | grep . | LC_ALL=C sort; echo; mkdir x; "
+    listing = "set -e; tar -tzf backup.tar.gz > all; "
+    listing += "sed 's,^[.]/,,' all | grep -v '/$' | grep . | LC_ALL=C sort; echo; mkdir x; "
     show = "tar -xzf backup.tar.gz -C x; cd x; find . -type f -print0 | LC_ALL=C sort -z | xargs -0 cat"
     contents = "".join(files[f"site/{path}"] for path in sorted(kept, key=lambda path: f"./{path}".encode()))
     return TerminalTask(
@@ -115,6 +116,7 @@ def selective_backup(rng: random.Random, level: int) -> TerminalTask:
             pack.replace("find .", "find . -maxdepth 1"),
             pack.replace("-type f", "! -name '.*' -type f"),
             f"{pack}; find . -name '*.{ending}' -delete",
+            f"{pack}; truncate -s -9 ../backup.tar.gz",
         ),
     )
 
@@ -146,6 +148,7 @@ def restore_damaged_files(rng: random.Random, level: int) -> TerminalTask:
             f"{bad} | sort -r > damaged.txt; tar xf backup.tar -T damaged.txt",
             f"{bad} | sort | head -n 1 > damaged.txt; tar xf backup.tar -T damaged.txt",
             f"{bad} | sort > damaged.txt; sha256sum docs/* > SUMS",
+            f"{bad} | sort > damaged.txt; tar xf backup.tar -T damaged.txt; perl -pi -e 'chomp if eof' docs/*",
             f"{bad} | sort > damaged.txt; tar xf backup.tar -T damaged.txt; rm damaged.txt",
         ),
     )

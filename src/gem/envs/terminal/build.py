@@ -23,7 +23,7 @@ def missing_prerequisite(rng: random.Random, level: int) -> TerminalTask:
     rule = f"report.txt: {' '.join(listed)}\n{recipe}"
     makefile = f"all: report.txt\n\n{rule}\nclean:\n\trm -f report.txt\n"
     files = {path: "".join(f"{rng.randint(1, 999)}\n" for _ in range(4)) for path in every}
-    hidden = {f"data/{part}.txt": f"{rng.randint(1000, 9999)}\n{rng.randint(1, 9)}\n" for part in parts}
+    hidden = {f"data/{part}.txt": f"{rng.randint(1000, 9999)}\n7\n" for part in parts}
 
     def report(texts: dict[str, str]) -> str:
         return "".join(f"{n}\n" for n in sorted(int(n) for text in texts.values() for n in text.split()))
@@ -41,7 +41,7 @@ def missing_prerequisite(rng: random.Random, level: int) -> TerminalTask:
         ),
         HiddenCheck(
             name="make without a change",
-            arguments=(*_SHELL, "make -s && touch -d @0 report.txt data/* && make -q; echo $?"),
+            arguments=(*_SHELL, "make -s all && touch -d @0 report.txt data/* && make -q; echo $?"),
             stdout="0\n",
         ),
         HiddenCheck(
@@ -67,6 +67,9 @@ def missing_prerequisite(rng: random.Random, level: int) -> TerminalTask:
             "rm -f report.txt; make",
             edit.format(" ".join(every)) + "; sed -i 's/^clean:/tidy:/' Makefile",
             edit.format(" ".join(every)) + "; sed -i 's/sort -n/sort/' Makefile",
+            edit.format(" ".join(every)) + "; sed -i 's/sort -n/sort -nu/' Makefile",
+            edit.format(" ".join(every)) + "; sed -i '/^all:/d' Makefile",
+            edit.format(f"Makefile {' '.join(every)}"),
             f"sed -i 's,^all: .*,all: clean report.txt,' Makefile; {edit.format(' '.join(every))}",
             edit.format(" ".join(every)) + "; sed -i 's,^\\tcat,    cat,' Makefile",
         ),
@@ -77,14 +80,14 @@ def write_a_makefile(rng: random.Random, level: int) -> TerminalTask:
     """Write a Makefile with a rule for each file in a folder."""
     ending = rng.choice(["txt", "note", "md"])
     names = rng.sample(NAMES, 3 + 2 * level)
-    texts = {name: f"{rng.choice(WORDS)} {rng.randint(1, 99)}\n" for name in names}
+    texts = {name: f"{rng.choice(WORDS)} {rng.randint(1, 99)}\nand {rng.choice(WORDS)}\n" for name in names}
     shown, extra = names[:-1], names[-1]
-    files = {f"src/{name}.{ending}": texts[name] for name in shown}
+    files = {f"src/{name}.{ending}": texts[name] for name in shown} | {"src/README": "Not a source.\n"}
     results = {f"out/{name}.up": text.upper() for name, text in texts.items()}
     first = {path: text for path, text in results.items() if extra not in path}
     first_name = shown[0]
     checks = (
-        HiddenCheck(name="make", arguments=(*_SHELL, "rm -rf out; make -s"), expected=first),
+        HiddenCheck(name="make", arguments=(*_SHELL, "rm -rf out; make -s"), expected={**first, "out/README.up": None}),
         HiddenCheck(
             name="make with another file",
             arguments=(*_SHELL, "rm -rf out; make -s -j4"),
@@ -95,8 +98,9 @@ def write_a_makefile(rng: random.Random, level: int) -> TerminalTask:
             name="make after a change",
             arguments=(
                 *_SHELL,
-                "rm -rf out; make -s && echo kept | tee out/*.up >/dev/null && touch -d tomorrow out/*.up && "
-                f"touch -d '2 days' src/{first_name}.{ending} && make -s",
+                "rm -rf out; make -s && echo kept | tee out/*.up >/dev/null && touch -d '3 days ago' src/* && "
+                "touch -d '2 days ago' out/*.up && "
+                f"touch -d yesterday src/{first_name}.{ending} && make -s",
             ),
             expected={path: text if path == f"out/{first_name}.up" else "kept\n" for path, text in first.items()},
         ),
@@ -130,7 +134,15 @@ def write_a_makefile(rng: random.Random, level: int) -> TerminalTask:
         near_misses=(
             script(makefile.replace(f"$(wildcard src/*.{ending})", " ".join(files))),
             script(makefile.replace("\\t@mkdir -p out\\n", "")),
+            script(makefile.replace("\\n\\t@mkdir -p out", " out") + "out:\\n\\tmkdir -p out\\n"),
             script(makefile.replace("tr a-z A-Z", "cat")),
+            script(makefile.replace("tr a-z A-Z < $<", "head -n 1 $< | tr a-z A-Z")),
+            script(makefile.replace("\\n\\t@mkdir", " Makefile\\n\\t@mkdir")),
+            script(
+                makefile.replace(f"$(wildcard src/*.{ending})", "$(wildcard src/*)").replace(
+                    f"$(SRC:src/%.{ending}=out/%.up)", "$(patsubst src/%,out/%.up,$(basename $(SRC)))"
+                )
+            ),
             script(makefile.replace("clean:", "tidy:")),
             script(makefile + ".PHONY: all $(SRC:src/%.{e}=out/%.up)\\n".replace("{e}", ending)),
             script(makefile.replace("rm -rf out", "rm -rf out src")),
@@ -160,14 +172,20 @@ def repair_a_script(rng: random.Random, level: int) -> TerminalTask:
         "exit 0\n"
     )
     name = f"{rng.choice(WORDS)} {rng.choice(NAMES)}"
-    hidden = {f"pages/{name}.txt": "1\n2\n3\n", f"pages/{rng.choice(WORDS)}  two.txt": "1\n"}
+    hidden = {f"pages/{name}": "1 2 4\n\n3\n", f"pages/ {rng.choice(WORDS)}  two.txt": "1\n"}
+    hidden |= {"pages/-n": "1\n2\n", "pages/100%s\\ta.txt": "1\n"}
 
     def table(pages: dict[str, str]) -> str:
         ordered = sorted(path.removeprefix("pages/") for path in pages)
         return "".join(f"{page}: {pages[f'pages/{page}'].count(chr(10))}\n" for page in ordered)
 
     checks = (
-        HiddenCheck(name="build.sh", arguments=("/bin/sh", "build.sh"), expected={f"{target}.txt": table(files)}),
+        HiddenCheck(
+            name="build.sh",
+            arguments=(*_SHELL, "rm -f check.txt; sh build.sh >/dev/null; echo $?"),
+            stdout="0\n",
+            expected={f"{target}.txt": table(files)},
+        ),
         HiddenCheck(
             name="build.sh with spaces in names",
             arguments=("/bin/sh", "build.sh"),
@@ -176,8 +194,8 @@ def repair_a_script(rng: random.Random, level: int) -> TerminalTask:
         ),
         HiddenCheck(
             name="build.sh twice",
-            arguments=(*_SHELL, "sh build.sh && sh build.sh && echo fine"),
-            files={"check.txt": "exit 0\n"},
+            arguments=(*_SHELL, f"rm -f {target}.txt; (sh build.sh && sh build.sh) >/dev/null && echo fine"),
+            files={"check.txt": f"[ -s {target}.txt ]\n"},
             stdout="fine\n",
             expected={f"{target}.txt": table(files)},
         ),
@@ -190,7 +208,7 @@ def repair_a_script(rng: random.Random, level: int) -> TerminalTask:
     )
     fixed = (
         f'rm -f {target}.txt\nfor page in pages/*; do\n  name=${{page#pages/}}\n  lines=$(wc -l < "$page")\n'
-        f'  echo "$name: $((lines))" >> {target}.txt\ndone\nif [ -s check.txt ]; then sh check.txt; fi\n'
+        f'  printf "%s: %s\\n" "$name" $((lines)) >> {target}.txt\ndone\nif [ -s check.txt ]; then sh check.txt; fi\n'
     )
 
     def write(script: str) -> str:
@@ -214,9 +232,21 @@ def repair_a_script(rng: random.Random, level: int) -> TerminalTask:
             write(fixed.replace('wc -l < "$page"', "cat $page | wc -l")),
             write(fixed.replace(f"rm -f {target}.txt\n", "")),
             write(fixed + "exit 0\n"),
+            write(
+                fixed.replace("for page in pages/*", "ls pages | while read name").replace(
+                    "  name=${page#pages/}\n", '  page="pages/$name"\n'
+                )
+            ),
             write(fixed.replace("sh check.txt; fi", "sh check.txt || exit 1; fi")),
-            write(fixed.replace('"$name: $((lines))"', "$name: $((lines))")),
-            write(fixed.replace("$name:", "$page:")),
+            write(fixed.replace('"$name" $((', "$name $((")),
+            write(fixed.replace('printf "%s: %s\\n" "$name" $((lines))', 'echo "$name: $((lines))"')),
+            write(fixed.replace('printf "%s: %s\\n" "$name" $((lines))', 'printf "$name: $((lines))\\n"')),
+            write(fixed.replace("pages/*;", "pages/*.txt;")),
+            write(fixed.replace("wc -l", "grep -c .").replace(" < ", " ")),
+            write(fixed.replace("wc -l", "wc -w")),
+            write(fixed.replace("if [ -s check.txt ]; then sh check.txt; fi", "[ -s check.txt ] && sh check.txt")),
+            write("[ ! -s check.txt ] || sh check.txt || exit\n" + fixed.partition("if [ -s")[0]),
+            write(fixed.replace('"$name"', '"$page"')),
             write("cat <<EOF > " + target + ".txt\n" + table(files) + "EOF\n[ ! -s check.txt ] || sh check.txt\n"),
         ),
     )
@@ -250,7 +280,9 @@ def parallel_build(rng: random.Random, level: int) -> TerminalTask:
             stdout="".join(f"{number}\n" for number in later),
         ),
         HiddenCheck(
-            name="make clean", arguments=(*_SHELL, "make -s; make -s clean"), expected={**dict.fromkeys(right), **files}
+            name="make clean",
+            arguments=(*_SHELL, "make -s; make -s clean"),
+            expected={**dict.fromkeys((*right, *outs.split())), **files},
         ),
     )
     order = f"sed -i 's,^build/.*:.*,& | prepare,; s,^sum.txt:,sum.txt: {outs},' Makefile"
@@ -271,6 +303,7 @@ def parallel_build(rng: random.Random, level: int) -> TerminalTask:
             order.replace(outs, f"build/{names[-1]}"),
             "mkdir build; make",
             f"{order}; sed -i 's/head -n 1/head -n 2/' Makefile",
+            f"{order}; sed -i 's/-rf build/-f/' Makefile",
             "sed -i 's/sleep 0.3; //' Makefile",
         ),
     )

@@ -19,8 +19,11 @@ _SQL = "sqlite3 -batch -init /dev/null"
 def total_per_customer(rng: random.Random, level: int) -> TerminalTask:
     """Add up a column of a CSV file whose fields contain commas and quotes."""
     customers = [f"{name.capitalize()}, {rng.choice(CITIES)}" for name in rng.sample(NAMES, 3 + 2 * level)]
+    customers[0] = customers[0].replace(",", ' "the boss",')
     rows = [(rng.choice(customers), f'{rng.choice(WORDS)} 5"', rng.randint(1, 400)) for _ in range(20 * level)]
     rows += [(customer, rng.choice(WORDS), rng.randint(401, 900)) for customer in customers]
+    sums = [sum(amount for c, _, amount in rows if c == customer) for customer in customers[1:3]]
+    rows += [(c, "", max(sums) - total + 1) for c, total in zip(customers[1:3], sums, strict=True)]  # equal sums
     rng.shuffle(rows)
     text = "customer,item,amount\n" + "".join(f"{_quoted(c)},{_quoted(i)},{a}\n" for c, i, a in rows)
     totals = {customer: sum(amount for c, _, amount in rows if c == customer) for customer in customers}
@@ -39,6 +42,8 @@ def total_per_customer(rng: random.Random, level: int) -> TerminalTask:
         near_misses=(
             "awk -F, 'NR > 1 { t[$1] += $NF } END { for (c in t) print c \"|\" t[c] }' orders.csv | sort > totals.txt",
             f"{load} '{query.replace(' desc', '')}' > totals.txt",
+            f"{load} '{query.replace('s desc, 1', 's desc, 1 desc')}' > totals.txt",
+            f"{load} '{query}' | sed 's/\"/\"\"/g' > totals.txt",
             f"{load} '{query.replace('sum(amount)', 'count(*)')}' > totals.txt",
             f"{load} '{query.replace('sum(amount)', 'max(amount)')}' > totals.txt",
             f"{load.replace('|', ',')} '{query}' > totals.txt",
@@ -111,7 +116,8 @@ def query_a_database(rng: random.Random, level: int) -> TerminalTask:
     run = f'{_SQL} -csv shop.db "{{}}" > counts.csv'
     return TerminalTask(
         instruction="shop.db is an SQLite database. Write the name and the number of orders of every customer to "
-        "counts.csv, as name,number, sorted by name and without a header. Orders whose status is cancelled do not "
+        "counts.csv, as name,number, sorted by name and without a header. Lines end with a line feed, without a "
+        "carriage return. Orders whose status is cancelled do not "
         "count. "
         "Customers without orders have the number 0.",
         files={},
@@ -125,6 +131,7 @@ def query_a_database(rng: random.Random, level: int) -> TerminalTask:
             run.format(query.replace("and status", "where status")),
             run.format(query.replace("order by name", "order by name desc")),
             run.format(query).replace("-csv", "-csv -header"),
+            run.format(query) + "; sed -i 's/$/\\r/' counts.csv",
         ),
     )
 
@@ -144,8 +151,11 @@ def remove_duplicates(rng: random.Random, level: int) -> TerminalTask:
     kept = [(number, row) for number, row in table if number in first.values()]
     inserts = "\n".join(f"insert into users values ({i}, '{name}', '{mail}');" for i, (name, mail) in table)
     delete = "delete from users where id not in (select min(id) from users group by lower(mail))"
-    run = f'{_SQL} users.db "{{}}"'
-    show = "select id, name, mail from users order by id; select count(*) from sqlite_master"
+    run, rename = f'{_SQL} users.db "{{}}"', "alter table u rename to users"
+    show = (
+        "select id, name, mail from users order by id; select count(*) from sqlite_master; "
+        "select name, lower(type), pk from pragma_table_info('users')"
+    )
     return TerminalTask(
         instruction="The table users of the SQLite database users.db has users more than once: two rows with the same "
         "mail address, without regard to upper and lower case, are the same user. Of each user keep only the row with "
@@ -158,7 +168,8 @@ def remove_duplicates(rng: random.Random, level: int) -> TerminalTask:
             HiddenCheck(
                 name="users.db",
                 arguments=("/usr/bin/env", *_SQL.split(), "-readonly", "users.db", show),
-                stdout="".join(f"{i}|{name}|{mail}\n" for i, (name, mail) in kept) + "1\n",
+                stdout="".join(f"{i}|{name}|{mail}\n" for i, (name, mail) in kept)
+                + "1\nid|integer|1\nname|text|0\nmail|text|0\n",
                 only=("users.db",),
             ),
         ),
@@ -171,6 +182,7 @@ def remove_duplicates(rng: random.Random, level: int) -> TerminalTask:
             run.format(f"{delete}; create index i on users (mail)"),
             run.format(delete.replace("not in", "in")),
             run.format(f"create table kept as select * from users; {delete}"),
+            run.format(f"create table u as select * from users; drop table users; {rename}; {delete}"),
         ),
     )
 
@@ -200,7 +212,12 @@ def load_json_into_a_database(rng: random.Random, level: int) -> TerminalTask:
         loop = f'for f in stations/*.jsonl; do s=$(basename $f .jsonl); {_SQL} m.db "{insert}"; done'
         return f'{_SQL} m.db "{make}"; {loop}' + (f'; {_SQL} m.db "{rest}"' if rest else "")
 
-    query = "select station, day, printf('%.1f', value), typeof(value) from m order by station, day"
+    query = (
+        "select station, day, printf('%.1f', value), typeof(value), typeof(station), typeof(day) from m "
+        "order by station, day; "
+        "select lower(type) t from pragma_table_info('m') where lower(name) in ('station', 'day', 'value') order by t; "
+        "select type from sqlite_master where lower(name) = 'm'"
+    )
     return TerminalTask(
         instruction="Each file of the folder stations has the measurements of one station, one JSON object per line; "
         "the "
@@ -213,7 +230,8 @@ def load_json_into_a_database(rng: random.Random, level: int) -> TerminalTask:
             HiddenCheck(
                 name="m.db",
                 arguments=("/usr/bin/env", *_SQL.split(), "-readonly", "m.db", query),
-                stdout="".join(f"{s}|{d}|{v:.1f}|real\n" for s, d, v in sorted(rows)),
+                stdout="".join(f"{s}|{d}|{v:.1f}|real|text|text\n" for s, d, v in sorted(rows))
+                + "real\ntext\ntext\ntable\n",
                 only=("m.db",),
             ),
         ),
@@ -222,9 +240,12 @@ def load_json_into_a_database(rng: random.Random, level: int) -> TerminalTask:
             script(insert.partition(" where")[0] + ";"),
             script(insert.replace("'$s'", "'$f'")),
             script(make=make.replace("real", "text")),
+            script(make=make.replace(" text", "")),
             script(insert.replace("is not null", "> 0 or json_extract(value, '\\$.value') < -1000")),
             script(rest="delete from m where rowid = (select max(rowid) from m)"),
             script(rest="insert into m select * from m limit 1"),
+            script(rest="alter table m rename to n; create view m as select * from n"),
+            script(rest="update m set day = cast(day as blob)"),
         ),
     )
 

@@ -35,6 +35,8 @@ def sort_by_ending(rng: random.Random, level: int) -> TerminalTask:
             "mkdir sorted; mv inbox/*.* sorted/",
             'for f in inbox/*; do mkdir -p "sorted/${f##*.}" && mv "$f" "sorted/${f##*.}/"; done',
             'for f in inbox/*.*; do mkdir -p "sorted/.${f##*.}" && mv "$f" "sorted/.${f##*.}/"; done',
+            'for f in inbox/*.*; do mkdir -p "sorted/${f##*.}" && mv "$f" "sorted/${f##*.}/"; done; '
+            "perl -pi -e 'chomp if eof' sorted/*/*",
             "cd inbox; for f in $(ls *.*); do mkdir -p ../sorted/${f##*.}; mv $f ../sorted/${f##*.}/; done; echo > new",
         ),
     )
@@ -63,6 +65,7 @@ def remove_empty_files(rng: random.Random, level: int) -> TerminalTask:
             "find data -type f -size -2c -delete",
             "rm -r data",
             "find data -type f -empty -delete; echo > data/.done",
+            "find data -type f -empty -delete; find data -type f -exec perl -pi -e 'chomp if eof' {} +",
         ),
     )
 
@@ -90,6 +93,7 @@ def keep_the_newest(rng: random.Random, level: int) -> TerminalTask:
             f"cd backups && ls -tr | tail -n +{keep + 1} | xargs rm",
             f"cd backups && ls -t | tail -n +{keep} | xargs rm",
             f"cd backups && ls -r | tail -n +{keep + 1} | xargs rm; touch .done",
+            f"cd backups && ls -t | tail -n +{keep + 1} | xargs rm; perl -pi -e 'chomp if eof' *",
             f"cd backups && mkdir old && ls -t | tail -n +{keep + 1} | xargs -I@ mv @ old",
         ),
     )
@@ -119,6 +123,8 @@ def rename_files(rng: random.Random, level: int) -> TerminalTask:
             f"find photos -type f | while IFS= read -r f; do {rename.replace('a-z_', 'a-z-')}; done",
             f"find photos -type f | while IFS= read -r f; do {rename.replace('A-Z ', ' ').replace('a-z_', '_')}; done",
             f"find photos -type f | while IFS= read -r f; do {rename.replace('mv', 'cp')}; done",
+            f"find photos -type f | while IFS= read -r f; do {rename}; done; "
+            "find photos -type f -exec perl -pi -e 'chomp if eof' {} +",
             f"find photos -type f | while IFS= read -r f; do {rename.replace('${f%/*}', 'photos')}; done",
         ),
     )

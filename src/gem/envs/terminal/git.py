@@ -5,15 +5,17 @@ Canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from gem.envs.terminal.task import HiddenCheck, TerminalTask
 from gem.envs.terminal.text import NAMES, WORDS
 from gem.sandbox.machine import EPOCH_S
 
 Contents = Mapping[str, str]  # of the files of a commit, by path
+Titles = tuple[str, ...]  # of the commits of a branch, oldest first
 
 
 class Commit(NamedTuple):
@@ -31,28 +33,20 @@ def repository(branches: Mapping[str, Sequence[Commit]], *, then: str = "") -> s
         then: bash source to run in the repository afterwards.
     """
     lines: list[str] = []
-    marks: dict[tuple[str, ...], int] = {}
+    marks: dict[Titles, int] = {}
+    for branch, path, commit, who in _commits(branches):
+        marks[path] = len(marks) + 1
+        lines += [f"commit refs/heads/{branch}", f"mark :{marks[path]}", f"committer {who}", "data <<END_OF_TEXT"]
+        lines += [commit.title, "END_OF_TEXT"] + ([f"from :{marks[path[:-1]]}"] if path[:-1] else []) + ["deleteall"]
+        for name, text in commit.files.items():
+            lines += [f"M 100644 inline {name}", "data <<END_OF_TEXT", f"{text}END_OF_TEXT"]
     for branch, commits in branches.items():
-        path: tuple[str, ...] = ()
-        for commit in commits:
-            parent, path = path, (*path, commit.title)
-            if path not in marks:
-                marks[path] = len(marks) + 1
-                who = f"Ada Lee <ada@example.org> {EPOCH_S - 90_000 + 60 * marks[path]} +0000"
-                lines += [
-                    f"commit refs/heads/{branch}",
-                    f"mark :{marks[path]}",
-                    f"committer {who}",
-                    "data <<END_OF_TEXT",
-                ]
-                lines += [commit.title, "END_OF_TEXT"] + ([f"from :{marks[parent]}"] if parent else []) + ["deleteall"]
-                for name, text in commit.files.items():
-                    lines += [f"M 100644 inline {name}", "data <<END_OF_TEXT", f"{text}END_OF_TEXT"]
-        lines += [f"reset refs/heads/{branch}", f"from :{marks[path]}", ""]
+        lines += [f"reset refs/heads/{branch}", f"from :{marks[titles(commits)]}", ""]
     return "\n".join(
         (
-            "git init -q repo; cd repo; git symbolic-ref HEAD refs/heads/main",
-            "git config user.name Ada; git config user.email ada@example.org; git config advice.detachedHead false",
+            "git init -q -b main --template= repo; cd repo",
+            "cat >> .git/config <<'END_OF_CONFIG'",
+            "[user]\nname = Ada\nemail = ada@example.org\n[advice]\ndetachedHead = false\nEND_OF_CONFIG",
             "git fast-import --quiet <<'END_OF_STREAM'",
             *lines,
             "END_OF_STREAM",
@@ -63,27 +57,68 @@ def repository(branches: Mapping[str, Sequence[Commit]], *, then: str = "") -> s
     )
 
 
-def history_check(
-    branches: Mapping[str, Sequence[str]], files: Mapping[str, Contents], name: str = "repo"
-) -> HiddenCheck:
-    """Return a check of the subjects of branches, oldest first, and of the files in the last commit of branches.
+def commit_ids(branches: Mapping[str, Sequence[Commit]]) -> dict[Titles, str]:
+    """Return the ids of the commits that repository() makes, by the titles up to them. Files are in no folders."""
+    ids: dict[Titles, str] = {}
+    for _, path, commit, who in _commits(branches):
+        blobs = {name.encode(): _object("blob", text.encode()) for name, text in commit.files.items()}
+        tree = _object("tree", b"".join(b"100644 %b\0%b" % (name, blobs[name].digest()) for name in sorted(blobs)))
+        parent = f"parent {ids[path[:-1]]}\n" if path[:-1] else ""
+        text = f"tree {tree.hexdigest()}\n{parent}author {who}\ncommitter {who}\n\n{commit.title}\n"
+        ids[path] = _object("commit", text.encode()).hexdigest()
+    return ids
 
-    It reads only the objects and branches of the repository, none of its settings.
+
+def titles(commits: Sequence[Commit]) -> Titles:
+    return tuple(commit.title for commit in commits)
+
+
+def _commits(branches: Mapping[str, Sequence[Commit]]) -> Iterator[tuple[str, Titles, Commit, str]]:
+    """Yield every commit once: its branch, the titles up to it, the commit, and who made it when."""
+    made: set[Titles] = set()
+    for branch, commits in branches.items():
+        for number, commit in enumerate(commits, 1):
+            if (path := titles(commits[:number])) not in made:
+                made.add(path)
+                yield branch, path, commit, f"Ada Lee <ada@example.org> {EPOCH_S - 90_000 + 60 * len(made)} +0000"
+
+
+def _object(kind: str, content: bytes) -> Any:
+    """Return the hash of an object of git."""
+    return hashlib.sha1(b"%b %d\0%b" % (kind.encode(), len(content), content), usedforsecurity=False)
+
+
+def history_check(
+    branches: Mapping[str, Sequence[str]], files: Mapping[str, Contents], *, same: Mapping[str, str]
+) -> HiddenCheck:
+    """Return a check of the history of ``repo``.
+
+    It reads only the objects, the branches and the index of the repository, none of its settings. The index must be
+    that of the commit that is checked out.
+
+    Args:
+        branches: messages of all commits of each branch, oldest first, with a blank line after the subject if there is
+            more.
+        files: of the last commit of branches. Files are in no folders.
+        same: ids of commits that must not have changed, by a revision such as "main~1".
     """
     git = "git --no-replace-objects --git-dir=repo/.git -c core.pager=cat -c gc.auto=0"
-    script, shown = ["set -e"], ""
-    for branch, subjects in branches.items():
-        script.append(f"{git} log --first-parent --reverse --format=%s refs/heads/{branch} --")
-        shown += "".join(f"{subject}\n" for subject in subjects)
+    script, shown = ["set -e", f"{git} diff-index --cached --quiet HEAD --"], ""
+    for branch, messages in branches.items():
+        script.append(f"{git} log --reverse --format=%s%n%b refs/heads/{branch} --")
+        shown += "".join(message.replace("\n\n", "\n", 1) + "\n\n" for message in messages)
     for branch, contents in files.items():
-        script.append(f"{git} grep -h --full-name --heading '' refs/heads/{branch} --")
+        script.append(f"{git} ls-tree -r refs/heads/{branch} --")
         for path in sorted(contents):
-            shown += f"refs/heads/{branch}:{path}\n{contents[path]}"
+            shown += f"100644 blob {_object('blob', contents[path].encode()).hexdigest()}\t{path}\n"
+    for revision, commit in same.items():
+        script.append(f"{git} log -1 --format=%H refs/heads/{revision} --")
+        shown += f"{commit}\n"
     return HiddenCheck(
-        name=f"the history of {name}",
+        name="the history of repo",
         arguments=("/bin/sh", "-c", "\n".join(script)),
         stdout=shown,
-        only=tuple(f"repo/.git/{part}" for part in ("HEAD", "objects", "refs", "packed-refs")),
+        only=tuple(f"repo/.git/{part}" for part in ("HEAD", "index", "objects", "refs", "packed-refs")),
     )
 
 
@@ -109,7 +144,8 @@ def recover_a_lost_commit(rng: random.Random, level: int) -> TerminalTask:
         "git update-ref -d ORIG_HEAD"
     )
     subject = lost[-1].title
-    subjects = [commit.title for commit in main]
+    made = {"main": main, "lost": lost, "decoy": decoy}
+    ids = commit_ids(made)
     find = (
         "$(git log -g --format=%h | while read c; do git log -1 --format='%h %s' $c; done | "
         f"grep '{subject}' | head -1 | cut -d' ' -f1)"
@@ -119,16 +155,9 @@ def recover_a_lost_commit(rng: random.Random, level: int) -> TerminalTask:
         f"reset, and "
         "no branch has it any more. Make a branch rescued that ends with this commit. Leave main as it is.",
         files={},
-        setup=repository(
-            {"main": main, "lost": lost, "decoy": decoy}, then=f"git update-ref refs/remotes/main main; {then}"
-        ),
+        setup=repository(made, then=f"git update-ref refs/remotes/main main; {then}"),
         expected={},
-        checks=(
-            history_check(
-                {"rescued": [commit.title for commit in lost], "main": subjects},
-                {"rescued": lost[-1].files, "main": main[-1].files},
-            ),
-        ),
+        checks=(history_check({}, {}, same={"rescued": ids[titles(lost)], "main": ids[titles(main)]}),),
         solution=(f"cd repo; git branch rescued {find}",),
         near_misses=(
             f"cd repo; git branch rescued {find}~1",
@@ -139,6 +168,8 @@ def recover_a_lost_commit(rng: random.Random, level: int) -> TerminalTask:
             f"cd repo; git checkout -q -b rescued; git cherry-pick {find} || git cherry-pick --skip",
             f"cd repo; git branch rescued {find.replace(subject, decoy[-1].title)}",
             f"cd repo; git tag rescued {find}",
+            f"cd repo; git branch rescued {find}; git rm -q --cached README",
+            f"cd repo; c={find}; git checkout -q -b rescued $c~2; git cherry-pick $c~2..$c; git checkout -q main",
         ),
     )
 
@@ -168,6 +199,7 @@ def find_the_first_bad_commit(rng: random.Random, level: int) -> TerminalTask:
         "done; git log -1 --format=%s > ../first-bad.txt; git checkout -q main"
     )
     expected = {"first-bad.txt": f"{commits[bad].title}\n", "repo/.git/HEAD": "ref: refs/heads/main\n"}
+    expected |= {f"repo/{path}": text for path, text in files.items()}
     return TerminalTask(
         instruction=f"In the repository repo, sh total.sh printed {good} in the first commit and prints another number "
         "now. Write the subject (the first line of the message) of the first commit with the wrong number to "
@@ -175,12 +207,14 @@ def find_the_first_bad_commit(rng: random.Random, level: int) -> TerminalTask:
         files={},
         setup=repository({"main": commits}),
         expected=expected,
-        checks=(history_check({"main": [commit.title for commit in commits]}, {"main": commits[-1].files}),),
+        checks=(history_check({}, {}, same={"main": commit_ids({"main": commits})[titles(commits)]}),),
         solution=(loop,),
         near_misses=(
             loop.replace("git log -1 --format=%s", "git log -1 --format=%h"),
             loop.replace("git log -1 ", "git log -1 --skip=1 "),
             loop.replace("; git checkout -q main", ""),
+            loop.replace("git checkout -q main", "git symbolic-ref HEAD refs/heads/main"),
+            f"{loop}; git checkout -q HEAD~{count - bad} -- .",
             loop.replace("../first-bad.txt", "first-bad.txt"),
             "cd repo; git log -1 --format=%s > ../first-bad.txt",
             loop + "; git commit -q --allow-empty -m 'Mark the bad commit'",
@@ -195,7 +229,7 @@ def squash_commits(rng: random.Random, level: int) -> TerminalTask:
     work = _grow(rng, 2 + level, start=base[-1].files, verb="wip:")
     message = f"Describe {rng.choice(WORDS)}s"
     count = len(work)
-    subjects = [commit.title for commit in base]
+    kept = commit_ids({"main": base})[titles(base)]
     squash = f"cd repo; git reset -q --soft HEAD~{{}}; git commit -q -m '{message}'"
     return TerminalTask(
         instruction="In the repository repo, the last commits of main have messages that begin with 'wip:'. Replace "
@@ -204,8 +238,8 @@ def squash_commits(rng: random.Random, level: int) -> TerminalTask:
         f"are.",
         files={},
         setup=repository({"main": [*base, *work]}),
-        expected={},
-        checks=(history_check({"main": [*subjects, message]}, {"main": work[-1].files}),),
+        expected={f"repo/{path}": text for path, text in work[-1].files.items()},
+        checks=(history_check({"main": [*titles(base), message]}, {"main": work[-1].files}, same={"main~1": kept}),),
         solution=(squash.format(count),),
         near_misses=(
             squash.format(count - 1),
@@ -215,6 +249,13 @@ def squash_commits(rng: random.Random, level: int) -> TerminalTask:
             f"cd repo; git commit -q --amend -m '{message}'",
             f"cd repo; git checkout -q -b squashed; {squash.format(count)[9:]}",
             f"cd repo; git commit -q --allow-empty -m '{message}'",
+            f"{squash.format(count)}; git rebase -q --root --no-ff",
+            squash.format(count) + " -m 'wip: all of it'",
+            f"cd repo; git checkout -q -b w; git branch -f main HEAD~{count}; git checkout -q main; "
+            f"git merge -q --no-ff -m '{message}' w",
+            squash.format(count).replace("git commit", "> NOTES; git add NOTES; git commit"),
+            squash.format(count).replace("git commit", "git update-index --chmod=+x README; git commit"),
+            f"{squash.format(count)}; rm README",
         ),
     )
 
@@ -224,8 +265,8 @@ def move_commits_to_a_branch(rng: random.Random, level: int) -> TerminalTask:
     commits = _grow(rng, 5 + 2 * level)
     count = 1 + level
     branch = f"feature-{rng.choice(WORDS)}"
-    subjects = [commit.title for commit in commits]
-    kept = len(commits) - count
+    kept, ids = commits[:-count], commit_ids({"main": commits})
+    added = {f"repo/{path}" for path in set(commits[-1].files) - set(kept[-1].files)}
     move = f"cd repo; git branch {branch}; git reset -q --hard HEAD~{count}"
     return TerminalTask(
         instruction=f"In the repository repo, the last {count} commits of main should have been made on a branch. Make "
@@ -233,14 +274,11 @@ def move_commits_to_a_branch(rng: random.Random, level: int) -> TerminalTask:
         "which is checked out.",
         files={},
         setup=repository({"main": commits}),
-        expected={f"repo/{path}": text for path, text in commits[kept - 1].files.items()}
+        expected={f"repo/{path}": text for path, text in kept[-1].files.items()}
+        | dict.fromkeys(added)
         | {"repo/.git/HEAD": "ref: refs/heads/main\n"},
-        checks=(
-            history_check(
-                {"main": subjects[:kept], branch: subjects},
-                {"main": commits[kept - 1].files, branch: commits[-1].files},
-            ),
-        ),
+        complete=("repo",),
+        checks=(history_check({}, {}, same={"main": ids[titles(kept)], branch: ids[titles(commits)]}),),
         solution=(move,),
         near_misses=(
             f"cd repo; git branch {branch}",
@@ -248,8 +286,11 @@ def move_commits_to_a_branch(rng: random.Random, level: int) -> TerminalTask:
             move.replace("--hard", "--soft"),
             move.replace(f"git branch {branch}; ", ""),
             f"{move}; git checkout -q {branch}",
+            f"{move}; git show {branch}:README > notes.txt",
+            f"{move}; git rm -q --cached README",
             f"cd repo; git reset -q --hard HEAD~{count}; git branch {branch}",
             f"cd repo; git branch {branch}; git revert --no-edit HEAD~{count}..HEAD",
+            *([move.replace("--hard", "--mixed") + "; git checkout -q -- ."] if added else []),
         ),
     )
 
@@ -272,28 +313,26 @@ def merge_with_a_conflict(rng: random.Random, level: int) -> TerminalTask:
     on_main = Commit("Change settings", {"settings.txt": settings(main), "NEWS": "Settings changed.\n"})
     on_other = Commit(f"Settings of {branch}", {"settings.txt": settings(other)})
     merge = f"cd repo; git merge -q -X theirs -m 'Merge {branch}' {branch}"
+    made = {"main": [first, on_main], branch: [first, on_other]}
+    ids = commit_ids(made)
     check = history_check(
-        {"main": [first.title, on_main.title, f"Merge {branch}"], branch: [first.title, on_other.title]},
+        {"main": [first.title, on_main.title, on_other.title, f"Merge {branch}"]},
         {"main": {"settings.txt": settings(merged), "NEWS": "Settings changed.\n"}},
+        same={
+            "main^1": ids[titles(made["main"])],
+            "main^2": ids[titles(made[branch])],
+            branch: ids[titles(made[branch])],
+        },
     )
-    second = "\ngit --no-replace-objects --git-dir=repo/.git log -1 --format=%s refs/heads/main^2 --"
-    arguments = (*check.arguments[:2], check.arguments[2] + second)
     return TerminalTask(
         instruction=f"In the repository repo, merge the branch {branch} into main with a merge commit, whose message "
         f"is "
         f"'Merge {branch}'. Where both changed the same setting in settings.txt, take the value of {branch}; keep all "
-        "other changes of both branches.",
+        f"other changes of both branches. Leave the branch {branch} as it is.",
         files={},
-        setup=repository({"main": [first, on_main], branch: [first, on_other]}),
-        expected={},
-        checks=(
-            HiddenCheck(
-                name=check.name,
-                arguments=arguments,
-                stdout=f"{check.stdout}{on_other.title}\n",
-                only=check.only,
-            ),
-        ),
+        setup=repository(made),
+        expected={"repo/settings.txt": settings(merged), "repo/NEWS": "Settings changed.\n"},
+        checks=(check,),
         solution=(merge,),
         near_misses=(
             merge.replace("theirs", "ours"),
@@ -301,6 +340,9 @@ def merge_with_a_conflict(rng: random.Random, level: int) -> TerminalTask:
             merge.replace("-X theirs", "--squash -X theirs").replace(f"-m 'Merge {branch}' ", "")
             + f"; git commit -q -m 'Merge {branch}'",
             merge.replace(f"-m 'Merge {branch}'", "-m Merged"),
+            merge.replace(f"-m 'Merge {branch}'", f"-m 'Merge {branch}' -m 'Conflicts: settings.txt'"),
+            f"{merge}; git checkout -q HEAD^1 -- settings.txt",
+            f"{merge}; git branch -d {branch}",
             f"cd repo; git merge -q -m 'Merge {branch}' {branch}; git checkout {branch} -- settings.txt; "
             f"git commit -q -m 'Merge {branch}'",
             f"cd repo; git checkout -q {branch}; git merge -q -X ours -m 'Merge {branch}' main",

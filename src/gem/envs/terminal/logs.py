@@ -66,7 +66,7 @@ def slowest_requests(rng: random.Random, level: int) -> TerminalTask:
         for spread in (*(rng.randint(-15, 15) for _ in range(3 * level)), 0):
             lines.append(f'10.0.0.{rng.randint(1, 99)} "GET {page}" 200 {base + spread}\n')
             times[page].append(base + spread)
-        lines += [f'10.0.0.9 "GET {page}" {rng.choice([404, 500])} {rng.randint(2000, 9000)}\n'] * (number % 3)
+        lines += [f'10.0.0.9 "GET {page}" {rng.choice([404, 500])} {rng.randint(2, 9)}200\n'] * (number % 3)
         lines += [f'10.0.0.7 "GET {page}" 200 5\n'] * (number % 2)
         times[page] += [5] * (number % 2)
     rng.shuffle(lines)
@@ -84,6 +84,7 @@ def slowest_requests(rng: random.Random, level: int) -> TerminalTask:
         solution=(f"{mean} access.log | {rest}",),
         near_misses=(
             f"{mean.replace('$4 == 200 ', '')} access.log | {rest}",
+            f"grep 200 access.log | {mean.replace('$4 == 200 ', '')} | {rest}",
             f"{mean} access.log | {rest.replace('1gr', '1g')}",
             f"{mean} access.log | {rest.replace(f'-n {top}', f'-n {top - 1}')}",
             f"{mean} access.log | {rest.replace(f'-n {top}', f'-n {top + 1}')}",
@@ -99,20 +100,19 @@ def open_sessions(rng: random.Random, level: int) -> TerminalTask:
     events = []
     still = []
     for number, user in enumerate(users):
-        minutes = sorted(rng.sample(range(1000), 5))
+        minutes = sorted(rng.sample(range(12 * 1440), 5))
         count = 2 + number % 3 if number > 2 else (1, 4, 3)[number]
         kinds = ["login", "logout", "login", "logout", "login"][:count]
         events += [(minute, user, kind) for minute, kind in zip(minutes, kinds, strict=False)]
         still += [user] if kinds[-1] == "login" else []
-    order = sorted(events)
     lines = [
-        f"{number:03d} day 1 {minute // 60:02d}:{minute % 60:02d} {user} {kind}"
-        for number, (minute, user, kind) in enumerate(order)
+        f"day {1 + minute // 1440} {minute // 60 % 24:02d}:{minute % 60:02d} {user} {kind}"
+        for minute, user, kind in sorted(events)
     ]
-    lines = [line.partition(" ")[2] for line in lines]
     rng.shuffle(lines)
     text = "".join(f"{line}\n" for line in lines)
-    last = "sort -k3,3 sessions.log | awk '{ last[$4] = $5 } END { for (u in last) if (last[u] == \"login\") print u }'"
+    last = "sort -k2,2n -k3,3 sessions.log | awk '{ last[$4] = $5 } "
+    last += 'END { for (u in last) if (last[u] == "login") print u }\''
     return TerminalTask(
         instruction="Each line of sessions.log has a day, a time, a user, and login or logout; the lines are in no "
         "order. "
@@ -122,8 +122,10 @@ def open_sessions(rng: random.Random, level: int) -> TerminalTask:
         expected={"online.txt": "".join(f"{user}\n" for user in sorted(still)), "sessions.log": text},
         solution=(f"{last} | sort > online.txt",),
         near_misses=(
-            f"{last.replace('sort -k3,3 sessions.log', 'tac sessions.log | sort -s -k5,5')} | sort > online.txt",
-            f"{last.replace('sort -k3,3', 'sort -r -k3,3')} | sort > online.txt",
+            f"{last.replace('sort -k2,2n -k3,3 sessions.log', 'tac sessions.log | sort -s -k5,5')} | sort > online.txt",
+            f"{last.replace('-k2,2n -k3,3', '-k2,2nr -k3,3r')} | sort > online.txt",
+            f"{last.replace('-k2,2n ', '')} | sort > online.txt",
+            f"{last.replace('-k2,2n', '-k2,2')} | sort > online.txt",
             f"{last} | sort -r > online.txt; echo >> online.txt",
             f"{last.replace('== ' + chr(34) + 'login', '== ' + chr(34) + 'logout')} | sort > online.txt",
             "grep login sessions.log | cut -d' ' -f4 | sort -u > online.txt",
@@ -136,8 +138,9 @@ def open_sessions(rng: random.Random, level: int) -> TerminalTask:
 def window_of_time(rng: random.Random, level: int) -> TerminalTask:
     """Collect the lines of a window of time from several files, in the order of time."""
     hosts = rng.sample(WORDS, 1 + level)
-    seconds = rng.sample(range(0, 3600), 25 * level)
+    seconds = set(rng.sample(range(1, 3599), 25 * level))
     first, last = sorted(seconds)[len(seconds) // 4], sorted(seconds)[len(seconds) * 3 // 4]
+    seconds |= {first - 1, last + 1}  # just outside
     files: dict[str, list[str]] = {host: [] for host in hosts}
     chosen = []
     for number, second in enumerate(sorted(seconds)):
@@ -152,6 +155,7 @@ def window_of_time(rng: random.Random, level: int) -> TerminalTask:
 
     texts = {f"logs/{host}.log": "".join(lines) for host, lines in files.items()}
     pick = f'awk \'$1 >= "{clock(first)}" && $1 <= "{clock(last)}"\''
+    minutes = f'awk \'$1 >= "{clock(first)[:5]}" && substr($1, 1, 5) <= "{clock(last)[:5]}"\''
     return TerminalTask(
         instruction="The files in the folder logs have one line per event, which begins with a time. Write all lines "
         "from "
@@ -164,6 +168,7 @@ def window_of_time(rng: random.Random, level: int) -> TerminalTask:
             f"cat logs/*.log | {pick.replace('>=', '>')} | sort > window.log",
             f"cat logs/*.log | {pick} | sort -r > window.log",
             f"cat logs/{hosts[0]}.log | {pick} | sort > window.log",
+            f"cat logs/*.log | {minutes} | sort > window.log",
             f"cat logs/*.log | {pick} | sort -k2 > window.log",
             f"grep . logs/*.log | {pick.replace('$1', 'substr($1, index($1, ' + chr(34) + ':' + chr(34) + ') + 1)')} | "
             "sort -t: -k2 > window.log",

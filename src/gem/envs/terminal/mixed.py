@@ -11,7 +11,7 @@ import random
 from collections import Counter
 
 from gem.envs.terminal.archive import tar
-from gem.envs.terminal.git import Commit, history_check, repository
+from gem.envs.terminal.git import Commit, commit_ids, history_check, repository, titles
 from gem.envs.terminal.task import HiddenCheck, TerminalTask
 from gem.envs.terminal.text import NAMES, WORDS
 from gem.sandbox.machine import FileEntry
@@ -34,7 +34,11 @@ def logs_into_a_database(rng: random.Random, level: int) -> TerminalTask:
     content["logs/notes.txt"] = f"12:00 {services[0]} failed\n".encode()
     packed = FileEntry("logs.tar.gz", gzip.compress(tar(content), mtime=0))
     shown = sorted((service, kind, count) for (service, kind), count in counts.items() if kind != "ok")
-    query = "select service, kind, n, typeof(n) from counts order by service, kind"
+    query = (
+        "select service, kind, n, typeof(n), typeof(service), typeof(kind) from counts order by service, kind; "
+        "select lower(type) from pragma_table_info('counts') where lower(name) in ('service', 'kind'); "
+        "select type from sqlite_master where lower(name) = 'counts'"
+    )
     table = "create table counts (service text, kind text, n integer);"
 
     def script(pick: str = '$3 != "ok"', files: str = "logs/*.log", table: str = table) -> str:
@@ -55,7 +59,8 @@ def logs_into_a_database(rng: random.Random, level: int) -> TerminalTask:
             HiddenCheck(
                 name="counts.db",
                 arguments=("/usr/bin/env", *_SQL.split(), "-readonly", "counts.db", query),
-                stdout="".join(f"{service}|{kind}|{n}|integer\n" for service, kind, n in shown),
+                stdout="".join(f"{service}|{kind}|{n}|integer|text|text\n" for service, kind, n in shown)
+                + "text\ntext\ntable\n",
                 only=("counts.db",),
             ),
         ),
@@ -65,8 +70,10 @@ def logs_into_a_database(rng: random.Random, level: int) -> TerminalTask:
             script(files="logs/*"),
             script(files="logs/day0.log"),
             script(table=table.replace("n integer", "n text")),
+            script(table=table.replace(" text", "")),
             script(pick='$3 == "failed"'),
             script().replace("counts.db", "count.db"),
+            f"{script()}; {_SQL} counts.db 'alter table counts rename to c' 'create view counts as select * from c'",
             script().replace("| uniq -c", "| uniq | sed 's/^/1 /'"),
         ),
     )
@@ -90,8 +97,9 @@ def revert_and_build(rng: random.Random, level: int) -> TerminalTask:
             files[path] += f"{rng.choice(WORDS)} {rng.randint(100, 999)}\n"
             commits.append(Commit(f"Change {number}", dict(files)))
     files["Makefile"] = rule
-    subjects = [commit.title for commit in commits]
-    revert = 'Revert "Tidy up the Makefile"'
+    kept = commit_ids({"main": commits})[titles(commits)]
+    broke = commit_ids({"main": commits})[titles(commits[: bad + 1])]
+    revert = f'Revert "Tidy up the Makefile"\n\nThis reverts commit {broke}.'
     page = "".join(files[path] for path in texts)
     find = "$(git log --format='%h %s' | grep Tidy | cut -d' ' -f1)"
     solve = f"cd repo; git revert --no-edit {find}; make"
@@ -101,8 +109,8 @@ def revert_and_build(rng: random.Random, level: int) -> TerminalTask:
         "changes, and do not change the history.",
         files={},
         setup=repository({"main": commits}),
-        expected={"repo/page.txt": page},
-        checks=(history_check({"main": [*subjects, revert]}, {"main": files}),),
+        expected={"repo/page.txt": page, **{f"repo/{path}": text for path, text in files.items()}},
+        checks=(history_check({"main": [*titles(commits), revert]}, {"main": files}, same={"main~1": kept}),),
         solution=(solve,),
         near_misses=(
             f"cd repo; git revert --no-edit {find}",
@@ -112,6 +120,9 @@ def revert_and_build(rng: random.Random, level: int) -> TerminalTask:
             f"cd repo; git checkout -q {find}~1 -- Makefile; make",
             f"cd repo; git revert --no-commit {find}; make",
             f"{solve}; git commit -q --allow-empty -m Done",
+            f"{solve}; git rebase -q --root --no-ff",
+            f"{solve}; git commit -q --amend -m 'Revert \"Tidy up the Makefile\"'",
+            f"{solve}; echo '# make works again' >> Makefile",
             f"cd repo; git checkout -q -b fix; {solve[9:]}",
         ),
     )
@@ -126,6 +137,7 @@ def move_by_a_list(rng: random.Random, level: int) -> TerminalTask:
     moved = {f"store/{folder}/{name}": texts[name] for name, folder in places.items()}
     listing = "".join(f"{path} {len(text)}\n" for path, text in sorted(moved.items()))
     hidden = {f"store/{folders[0]}/a  b.txt": "abc", "store/zz/deep/x.txt": "12345678\n"}
+    hidden |= {"store/top": "1\n", "store/zz/.x": "12\n"}
     every = moved | hidden
     full = "".join(f"{path} {len(text)}\n" for path, text in sorted(every.items()))
     select = f'{_SQL} -separator "/" :memory: "select value, key from json_each(readfile(\'places.json\'))"'
@@ -154,6 +166,9 @@ def move_by_a_list(rng: random.Random, level: int) -> TerminalTask:
             f"{move}; echo 'cat list.txt' > list.sh; find store -type f -printf '%p %s\\n' | LC_ALL=C sort > list.txt",
             f"{move}; echo 'for f in $(find store -type f | sort); do echo $f $(wc -c < $f); done' > list.sh; {run}",
             f'{move}; echo \'for f in store/*/*; do echo "$f $(stat -c %s "$f")"; done\' > list.sh; {run}',
+            f"{move}; {write.replace('-type f', '-mindepth 2 -type f')}; {run}",
+            f"{move}; {write.replace('-type f', '-type f -name *.txt')}; {run}",
+            f"{move}; {write.replace('-type f', '-type f ! -name .*')}; {run}",
         ),
     )
 

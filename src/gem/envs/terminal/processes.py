@@ -24,15 +24,16 @@ def run_jobs_in_parallel(rng: random.Random, level: int) -> TerminalTask:
     jobs = {name: job.format(rng.randint(1, 999), name, 0) for name in names}
     # each hidden job waits until all have started, so that they end only if they run at the same time
     hidden_names = rng.sample(WORDS, 2 + level)
+    hidden_names[0] = f"{hidden_names[0]} two"
     failing = sorted(rng.sample(hidden_names, 1 + level // 2))
     count = len(names) + len(hidden_names)
     meet = (
-        f"> met-$1; n=0; until [ $(ls met-* | wc -l) = {count} ]; do sleep 0.05; n=$((n + 1)); "
+        f'[[ $1 ]] || exit; > "met-$1"; n=0; until [ $(ls met-* | wc -l) = {count} ]; do sleep 0.05; n=$((n + 1)); '
         "[ $n -lt 100 ] || > late; [ ! -e late ] || exit 1; done; "
     )
     hidden = {
-        f"jobs/{name}.sh": f"set -- {name}; {meet}echo {name} | tr a-z A-Z > results/{name}.txt; exit "
-        f"{int(name in failing)}\n"
+        f"jobs/{name}.sh": f"set -- '{name}'; {meet}echo {name} | tr a-z A-Z > \"results/$1.txt\"; exit "
+        f"{2 + failing.index(name) if name in failing else 0}\n"
         for name in (*names, *hidden_names)
     }
     files = {f"jobs/{name}.sh": text for name, text in jobs.items()}
@@ -47,30 +48,33 @@ def run_jobs_in_parallel(rng: random.Random, level: int) -> TerminalTask:
         HiddenCheck(
             name="run-all.sh without failures",
             arguments=(*_DRIVER, "mkdir -p results; bash run-all.sh >/dev/null 2>&1; echo $? > code.txt"),
-            files={path: text[: text.rindex("exit ")] for path, text in hidden.items()},
+            files={"failed.txt": "old\n", **{path: text[: text.rindex("exit ")] for path, text in hidden.items()}},
             expected={**results, "failed.txt": "", "code.txt": "0\n"},
         ),
     )
     script = (
-        "mkdir -p results\ndeclare -A names\nfor j in jobs/*.sh; do bash $j & names[$!]=$(basename $j .sh); done\n"
-        "> failed.unsorted\nfor p in ${!names[@]}; do wait $p || echo ${names[$p]} >> failed.unsorted; done\n"
+        'mkdir -p results\ndeclare -A names\nfor j in jobs/*.sh; do bash "$j" & names[$!]=$(basename "$j" .sh); done\n'
+        '> failed.unsorted\nfor p in ${!names[@]}; do wait $p || echo "${names[$p]}" >> failed.unsorted; done\n'
         "sort failed.unsorted > failed.txt\nrm failed.unsorted\n[ ! -s failed.txt ]\n"
     )
     return TerminalTask(
-        instruction="Write run-all.sh. bash run-all.sh runs all scripts jobs/*.sh with bash, all at the same time, "
-        "in the "
-        "current folder, and waits until they have ended. Then it writes the names of those that failed (with "
-        "another exit "
-        "status than 0) to failed.txt, without the folder and .sh, one per line, sorted. failed.txt is empty if none "
-        "failed. The script exits with 1 if any job failed, else with 0. Other jobs may be added later.",
+        instruction="Write run-all.sh. bash run-all.sh runs all scripts jobs/*.sh with bash, all at the same time, in "
+        "the current folder, and waits until they have ended. Then it writes the names of those that failed (with "
+        "another exit status than 0) to failed.txt, without the folder and .sh, one per line, sorted. failed.txt is "
+        "empty if none failed. The script exits with 1 if any job failed, else with 0. Other jobs may be added later, "
+        "also with spaces in their names.",
         files=files,
         expected=files,
         checks=checks,
         solution=(_write("run-all.sh", script),),
         near_misses=(
             _write("run-all.sh", script.replace("[ ! -s failed.txt ]\n", "")),
-            _write("run-all.sh", script.replace("$(basename $j .sh)", "$j")),
-            _write("run-all.sh", script.replace("bash $j &", "bash $j; true &")),
+            _write("run-all.sh", script.replace('$(basename "$j" .sh)', "$j")),
+            _write("run-all.sh", script.replace('bash "$j" &', 'bash "$j"; true &')),
+            _write("run-all.sh", script.replace('bash "$j" &', "bash $j &")),
+            _write("run-all.sh", script.replace('bash "$j" &', 'sh "$j" &')),
+            _write("run-all.sh", script.replace("wait $p || echo", "wait $p; [ $? != 1 ] || echo")),
+            _write("run-all.sh", script.replace("sort failed.unsorted >", "sort failed.unsorted >>")),
             _write("run-all.sh", script.replace("wait $p ||", "kill -0 $p ||")),
             _write(
                 "run-all.sh", script.replace("sort failed.unsorted", "sort -r failed.unsorted | sed 's/$/ failed/'")
@@ -88,33 +92,39 @@ def stop_on_a_signal(rng: random.Random, level: int) -> TerminalTask:
     # each wait ends after some seconds, or when the worker has ended, and then the results are wrong
     wait = "n=0; until {what} || ! kill -0 $p; do sleep 0.05; n=$((n + 1)); [ $n -lt 100 ] || break; done; "
     ready, empty = (wait.replace("{what}", what) for what in (f"[ -e {lock} ]", '[ -z "$(ls queue)" ]'))
+    clean = f"rm -rf total.txt {lock}; "  # the agent may have tried the worker
     start = f"bash worker.sh & p=$!; {ready}{empty}"
-    stop = "(sleep 5; kill -KILL $p) & kill -TERM $p; wait $p; echo $? > code.txt"
+    # longer than the second of the instruction, because the machine may be busy
+    stop = "(sleep 2.5; kill -KILL $p) & kill -TERM $p; wait $p; echo $? > code.txt; ls -A queue > left.txt"
     queue = {f"queue/{number}": f"{value}\n" for number, value in enumerate(numbers, start=1)}
     later = rng.randint(1, 999)
     checks = (
         HiddenCheck(
             name="worker.sh after SIGTERM",
-            arguments=(*_DRIVER, start + stop),
+            arguments=(*_DRIVER, clean + start + stop),
             files=queue,
-            expected={"total.txt": f"{sum(numbers)}\n", "code.txt": "0\n", lock: None, **dict.fromkeys(queue)},
+            expected={"total.txt": f"{sum(numbers)}\n", "code.txt": "0\n", lock: None, "left.txt": ""},
         ),
         HiddenCheck(
             name="worker.sh with a file that arrives later",
-            arguments=(*_DRIVER, f"{start}cp later tmp; mv tmp queue/99; {empty}{stop}"),
+            arguments=(*_DRIVER, f"{clean}echo 1 > total.txt; {start}cp later tmp; mv tmp 'queue/a b'; {empty}{stop}"),
             files={**queue, "later": f"{later}\n"},
             expected={"total.txt": f"{sum(numbers) + later}\n", "code.txt": "0\n", lock: None},
         ),
         HiddenCheck(
             name="worker.sh before SIGTERM",
-            arguments=(*_DRIVER, f"{start}sleep 0.2; ls total.txt > early.txt; kill -0 $p && > alive.txt; {stop}"),
-            files=queue,
-            expected={"alive.txt": "", "early.txt": "", "code.txt": "0\n"},
+            arguments=(
+                *_DRIVER,
+                f"{clean}rm -f queue/*; {start}sleep 0.2; (ls total.txt {lock}; cat {lock}) > early.txt; "
+                f"kill -0 $p && > alive.txt; {stop}",
+            ),
+            expected={"alive.txt": "", "early.txt": f"{lock}\n", "code.txt": "0\n", "total.txt": "0\n"},
         ),
     )
     script = (
         f"trap 'echo $total > total.txt; rm {lock}; exit 0' TERM\n> {lock}\ntotal=0\nmkdir -p queue\nwhile :; do\n"
-        "  for f in queue/*; do\n    [ -f $f ] || continue\n    total=$((total + $(cat $f)))\n    rm $f\n  done\n"
+        '  for f in queue/*; do\n    [ -f "$f" ] || continue\n    total=$((total + $(cat "$f")))\n    rm "$f"\n'
+        "  done\n"
         "  sleep 0.05\ndone\n"
     )
     return TerminalTask(
@@ -133,11 +143,19 @@ def stop_on_a_signal(rng: random.Random, level: int) -> TerminalTask:
             _write("worker.sh", script.replace("exit 0", "exit 143")),
             _write("worker.sh", script.replace("; rm ", "; : rm ")),
             _write("worker.sh", script.replace("' TERM", "' EXIT")),
-            _write("worker.sh", script.replace("    rm $f\n", "    rm $f; total=$((total + 1))\n")),
+            _write("worker.sh", script.replace('    rm "$f"\n', '    rm "$f"; total=$((total + 1))\n')),
+            _write("worker.sh", script.replace('    rm "$f"\n', '    mkdir -p queue/done; mv "$f" queue/done\n')),
+            _write("worker.sh", script.replace('"$f"', "$f")),
+            _write("worker.sh", script.replace("sleep 0.05", "sleep 5")),
+            _write("worker.sh", script.replace("total > total.txt", "total >> total.txt")),
+            _write("worker.sh", script.replace("echo $total >", "[ $total = 0 ] || echo $total >")),
+            _write("worker.sh", script.replace(f"> {lock}\n", "")),
+            _write("worker.sh", script.replace(f"> {lock}\n", "").replace("    total=", f"    > {lock}; total=")),
             _write("worker.sh", script.replace("while :;", "for i in 1;")),
             _write("worker.sh", script.replace("echo $total > total.txt; ", "")),
             _write("worker.sh", script.replace("; exit 0", "")),
             _write("worker.sh", script.replace("TERM", "INT")),
+            _write("worker.sh", script.replace(f"> {lock}", f"echo $$ > {lock}")),
         ),
     )
 
@@ -184,10 +202,9 @@ def only_one_at_a_time(rng: random.Random, level: int) -> TerminalTask:
     folder = f'mkdir once.d 2>/dev/null || {{ echo "{message}"; exit 75; }}\n"$@"\ncode=$?\nrmdir once.d\nexit $code\n'
     return TerminalTask(
         instruction="Write once.sh. bash once.sh COMMAND ARGUMENTS… runs the command with its arguments and exits "
-        "with its "
-        f"exit status. If another command that was started with once.sh is still running, it prints '{message}' and "
-        f"exits "
-        "with 75 instead. It must work again after a once.sh was killed with SIGKILL together with its command.",
+        "with its exit status. If another command that was started with once.sh is still running, it prints "
+        f"'{message}' and exits with 75 instead. It must work again after a once.sh was killed with SIGKILL together "
+        "with its command. Do not use flock, which may have no effect on this machine.",
         files={"README": "once.sh belongs here.\n"},
         expected={},
         checks=checks,
@@ -210,6 +227,8 @@ def keep_a_service_running(rng: random.Random, level: int) -> TerminalTask:
     """Start a program in the background that answers requests in a folder."""
     folder, ending = rng.choice(WORDS), rng.choice(["txt", "req", "job"])
     texts = {f"{name}-{rng.randint(10, 99)}": rng.sample(WORDS, 2 + level) for name in rng.sample(NAMES, 2 + level)}
+    texts["two words"] = ["9", *rng.sample(WORDS, level), "10", "9"]
+    kept = {f"{folder}/.keep": "", f"{folder}/README": f"Requests are files that end in .{ending}.\n"}
     service = RequiredService(
         pid_file="service.pid",
         requests={f"{folder}/{name}.{ending}": "".join(f"{word}\n" for word in words) for name, words in texts.items()},
@@ -218,8 +237,8 @@ def keep_a_service_running(rng: random.Random, level: int) -> TerminalTask:
         },
     )
     script = (
-        f"mkdir -p {folder} answers\nwhile :; do\n  for f in {folder}/*.{ending}; do\n    [ -f $f ] || continue\n"
-        "    b=${f##*/}\n    sort $f > tmp-$b && mv tmp-$b answers/$b && rm $f\n  done\n  sleep 0.05\ndone\n"
+        f'mkdir -p {folder} answers\nwhile :; do\n  for f in {folder}/*.{ending}; do\n    [ -f "$f" ] || continue\n'
+        '    b=${f##*/}\n    sort "$f" > "tmp-$b" && mv "tmp-$b" "answers/$b" && rm "$f"\n  done\n  sleep 0.05\ndone\n'
     )
     start = "; nohup bash service.sh >/dev/null 2>&1 & echo $! > service.pid; sleep 0.2"
 
@@ -227,25 +246,33 @@ def keep_a_service_running(rng: random.Random, level: int) -> TerminalTask:
         return f"{_write('service.sh', script)}\n:{start}"
 
     return TerminalTask(
-        instruction=f"Start a program in the background that keeps running: for every file NAME.{ending} that "
-        f"appears in "
-        f"the folder {folder}, it writes the sorted lines of the file to answers/NAME.{ending} and removes the "
-        f"request. The "
-        "files are complete when they appear. Write the process id of the program to service.pid. All other "
-        "processes are "
-        "killed before the program is tried; its children are not.",
-        files={f"{folder}/.keep": ""},
-        expected={},
+        instruction="Start a program in the background that keeps running: for every file "
+        f"NAME.{ending} that appears in the folder {folder}, it writes the sorted lines of the file to "
+        f"answers/NAME.{ending} and removes the request. The files are complete when they appear, and names may have "
+        "spaces. Other files stay in the folder. Write the process id of the program to service.pid. All other "
+        "processes are killed before the program is tried; its children are not.",
+        files=kept,
+        expected=kept,
+        complete=(folder,),
         service=service,
         solution=(run(script),),
         near_misses=(
-            run(script.replace("sort $f", "cat $f")),
+            run(script.replace('sort "$f"', 'cat "$f"')),
+            run(script.replace('sort "$f"', 'sort -u "$f"')),
+            run(script.replace('sort "$f"', 'sort -n "$f"')),
+            run(script.replace('"$f"', "$f")),
+            run(script.replace(f"*.{ending}", "*")),
+            run(script.replace('rm "$f"', 'mv "$f" "$f.done"')),
+            run(script.replace('rm "$f"', 'rm "$f"; exit')),
+            run(script.replace("sleep 0.05", "sleep 30")),
+            run(script, "; bash service.sh >/dev/null 2>&1 & echo $$ > service.pid"),
             run(script, ""),
-            run(script.replace("sort $f", "sort -r $f")),
+            run(script.replace('sort "$f"', 'sort -r "$f"')),
             run(script, "; bash service.sh >/dev/null 2>&1 & sleep 100 & echo $! > service.pid"),
             run(script, start.replace("echo $!", "echo 9999")),
             run(script.replace("while :; do", "for i in 1; do")),
             run(script.replace("answers/$b", "answers/${b%.*}")),
+            run(script.replace(' && rm "$f"', "")),
         ),
     )
 

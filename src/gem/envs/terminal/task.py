@@ -6,7 +6,7 @@ See gem.envs.terminal.verify for how they are verified.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gem.errors import SandboxError
@@ -46,9 +46,9 @@ class RequiredService:
 
     Args:
         pid_file: has the id of the service's process, which is not killed before the verification.
-        requests: files that are written for it.
-        replies: content of the files that it must write.
-        seconds: longest time for the answer. A service that has ended, or whose replies are complete and stay wrong, is
+        requests: files that are written for it, and that it must remove; the others follow the answer to the first.
+        replies: content of the files that it must write, in the order of the requests.
+        seconds: longest time for an answer. A service that has ended, or whose replies are complete and stay wrong, is
             not waited for.
     """
 
@@ -66,9 +66,10 @@ class TerminalTask:
         instruction: what to do.
         files: the first files.
         expected: content of every file that the verifier looks at; None for a file that must not exist. A str ending
-            in a newline also matches without it.
+            in a newline also matches without it, unless it is, or replaces, one of the first files. Modes and times
+            are not compared.
         links: targets of the symbolic links that must exist, by path.
-        complete: folders in which there may be no other files or links.
+        complete: folders in which there may be no other files or links, except in ``.git``.
         checks: programs whose output must be right.
         service: a program that must be running.
         setup: bash source that runs in the machine before the agent, to make what files alone cannot be.
@@ -90,6 +91,11 @@ class TerminalTask:
     def entries(self) -> list[FileEntry]:
         listed = self.files.items()
         return [item if isinstance(item, FileEntry) else FileEntry(path, item.encode()) for path, item in listed]
+
+    def exact(self) -> set[str]:
+        """Return the paths of files that are first files, changed or not, or moved ones: every byte of them counts."""
+        first = {entry.content for entry in self.entries()}
+        return {path for path, text in self.expected.items() if path in self.files or (text or "").encode() in first}
 
 
 def start_task(task: TerminalTask, start: Callable[[MachineFiles], Machine]) -> Machine:
@@ -117,7 +123,7 @@ def first_fault(task: TerminalTask, found: Iterable[FileEntry]) -> str:
         found: the entries of the machine, with absolute paths.
     """
     inside = {entry.path.removeprefix(f"{HOME}/"): entry for entry in found if entry.path.startswith(f"{HOME}/")}
-    if fault := first_wrong_file(task.expected, inside):
+    if fault := first_wrong_file(task.expected, inside, task.exact()):
         return fault
     for path, target in task.links.items():
         entry = inside.get(path)
@@ -128,14 +134,21 @@ def first_fault(task: TerminalTask, found: Iterable[FileEntry]) -> str:
     for folder in task.complete:
         for path, entry in inside.items():
             wanted = task.expected.get(path) is not None or path in task.links
-            if path.startswith(f"{folder}/") and entry.kind in (FILE, LINK) and not wanted:
+            looked_at = path.startswith(f"{folder}/") and not path.startswith(f"{folder}/.git/")
+            if looked_at and entry.kind in (FILE, LINK) and not wanted:
                 return f"{path} should not exist"
     return ""
 
 
-def first_wrong_file(expected: Mapping[str, str | None], found: Mapping[str, FileEntry]) -> str:
-    """Return what is wrong with the first file whose content is not as expected, or "". None: the file must not "
-    "exist.
+def first_wrong_file(
+    expected: Mapping[str, str | None], found: Mapping[str, FileEntry], exact: Collection[str] = ()
+) -> str:
+    """Return what is wrong with the first file whose content is not as expected, or "".
+
+    Args:
+        expected: content by path; None for a file that must not exist.
+        found: the entries by path.
+        exact: paths of files whose last newline must not be missing.
     """
     for path, text in expected.items():
         entry = found.get(path)
@@ -144,7 +157,7 @@ def first_wrong_file(expected: Mapping[str, str | None], found: Mapping[str, Fil
                 return f"{path} still exists"
         elif entry is None or entry.kind != FILE:
             return f"{path} is missing" if entry is None else f"{path} is not a regular file"
-        elif not same_text(entry.content.decode("utf-8", "replace"), text):
+        elif entry.content not in (text.encode(), (text if path in exact else text.removesuffix("\n")).encode()):
             return f"the content of {path} is wrong"
     return ""
 

@@ -13,7 +13,7 @@ Verifier     all processes of the agent are killed first, except a service that 
              never in a machine. ``info["verifier"]`` says what is wrong. Only the files in /home/user count.
 
 The shell keeps its working directory, variables and background processes. The machine has no network and starts with
-the first command.
+the first command. Its ``flock`` has no effect; record locks (``fcntl``) work.
 """
 
 from __future__ import annotations

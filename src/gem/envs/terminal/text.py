@@ -92,7 +92,7 @@ def join_two_files(rng: random.Random, level: int) -> TerminalTask:
     return TerminalTask(
         instruction="people.tsv has a number and a name per line, points.tsv a number and points; a tab separates "
         "them. Write the name and the points, separated by a comma, of everyone who is in both files to result.csv, "
-        "sorted by name.",
+        "sorted by name. Lines end with a line feed, without a carriage return.",
         files={"people.tsv": people, "points.tsv": points},
         expected={
             "result.csv": "".join(f"{name},{score}\n" for name, score in both),
@@ -137,6 +137,7 @@ def change_a_setting(rng: random.Random, level: int) -> TerminalTask:
             f"sed -i 's/^host={escaped}$/host={new}/' conf/{WORDS[0]}.conf",
             f"sed -i 's/^host={escaped}$/host={new}/' conf/* notes/*",
             f"sed -i.bak 's/^host={escaped}$/host={new}/' conf/*.conf",
+            f"perl -pi -e 's/^host={escaped}$/host={new}/; chomp if eof' conf/*.conf",
         ),
         complete=("conf", "notes"),
     )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from gem.envs.terminal.task import HiddenCheck, RequiredService, TerminalTask, first_fault, first_wrong_file, same_text
 from gem.errors import SandboxError
@@ -112,7 +112,10 @@ def _is_copied(path: str, check: HiddenCheck) -> bool:
 
 
 def service_fault(service: RequiredService, machine: Machine) -> str:
-    """Kill all processes but the service, and give it requests. Returns what is wrong, or "". Raises OSError."""
+    """Kill all processes but the service, and give it requests: one, and the others after the first answer.
+
+    Returns what is wrong, or "". Raises OSError.
+    """
     try:
         pid = int(machine.read(f"{HOME}/{service.pid_file}")[:20])
     except (OSError, ValueError) as e:
@@ -120,20 +123,32 @@ def service_fault(service: RequiredService, machine: Machine) -> str:
     if pid <= 1:
         return f"{service.pid_file} has the process id {pid}"
     machine.stop(keep=[pid])
-    machine.write({f"{HOME}/{path}": text for path, text in service.requests.items()})
+    requests, replies = list(service.requests.items()), list(service.replies.items())
+    for part in (slice(1), slice(1, None)):
+        if fault := _reply_fault(service, machine, pid, dict(requests[part]), dict(replies[part])):
+            return f"the service does not answer: {fault}"
+    return ""
+
+
+def _reply_fault(
+    service: RequiredService, machine: Machine, pid: int, requests: Mapping[str, str], expected: Mapping[str, str]
+) -> str:
+    """Give a service requests and wait for the replies. Returns what is wrong, or ""."""
+    machine.write({f"{HOME}/{path}": text for path, text in requests.items()})
     fault, deadline = "", time.monotonic() + service.seconds
     last: dict[str, FileEntry] = {}
     same = 0  # polls since the replies changed
     while time.monotonic() < deadline:
         alive = _is_alive(machine, pid)
         machine.sleep(POLL_S)
-        replies = {path: entry for path in service.replies if (entry := _file(machine, path))}
-        fault = first_wrong_file(service.replies, replies)
+        replies = {path: entry for path in expected if (entry := _file(machine, path))}
+        left = {path: entry for path in requests if (entry := _file(machine, path))}
+        fault = first_wrong_file(expected, replies) or first_wrong_file(dict.fromkeys(requests), left)
         same, last = (same + 1 if replies == last else 0), replies
-        complete = len(replies) == len(service.replies)
+        complete = len(replies) == len(expected)
         if not fault or not alive or (complete and same >= SETTLED_POLLS):
             break
-    return fault and f"the service does not answer: {fault}"
+    return fault
 
 
 def _is_alive(machine: Machine, pid: int) -> bool:

@@ -30,6 +30,10 @@ def probe_division():
     return values("6 / 3", "7 / 2", "-6 / 3", "0 / 5", "6.0 / 3", "1 / 0", "6 / 0.0")
 
 
+def probe_division_of_integers():
+    return values("6 / -3", "-6 / -3", "0 / -5", "10 ^ 30 / -10 ^ 2", "(10 ^ 30 + 1) / 1", "7 / -2")
+
+
 def probe_remainder():
     return values("7 % 3", "-7 % 3", "7 % -3", "7.5 % 2", "1 % 0")
 

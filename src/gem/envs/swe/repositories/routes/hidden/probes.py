@@ -130,6 +130,10 @@ def probe_join_other_bases():
     return [join("http://h", "a"), join("http://h?q", "a"), join("http://h/a", ""), join("http://h/a?b#c", "#d")]
 
 
+def probe_join_to_hosts_without_a_path():
+    return [join(base, "a/b") for base in ("https://h", "ftp://u@h:5", "//h", "https://h#c")]
+
+
 def probe_join_hosts():
     return [join("https://u@h:5/a/b", text) for text in ("c", "//i/d/../e", "http://j/./k", "?", "//i")]
 
@@ -160,6 +164,11 @@ def probe_normalize_escapes():
     return [
         normalize(text) for text in ("http://h/%7Ea%2fb", "http://h/%41%zz%", "http://h/?a=%3d%62", "http://h/#%2d%c3")
     ]
+
+
+def probe_normalize_reserved():
+    texts = ("http://h/%3f%23%5b%40", "http://h/?a%26b=%2b", "http://h/%20%25", "http://h/#%21%24", "http://h/%41%7e%2d")
+    return [normalize(text) for text in texts]
 
 
 def probe_normalize_empty():

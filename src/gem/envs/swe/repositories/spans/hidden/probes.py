@@ -177,6 +177,10 @@ def probe_months_added():
     ]
 
 
+def probe_months_far_back():
+    return [add_months((2024, 3, 31), count) for count in (-3, -14, -15, -27, -40, -120)]
+
+
 def probe_weeks_of_years():
     dates = ((2021, 1, 3), (2021, 1, 4), (2020, 12, 31), (2018, 12, 31), (2024, 12, 30), (2023, 1, 1), (2024, 7, 4))
     return [iso_week(date) for date in dates]
