@@ -94,9 +94,9 @@ def moves(env):
     return Oracle(env.env)._plan(env.env.task())
 
 
-def written(name, **arguments):
+def written(function, /, **arguments):
     """Return a call as the agent writes it."""
-    return TAGS.write(ToolCall(name, arguments), ())
+    return TAGS.write(ToolCall(function, arguments), ())
 
 
 def failed(step):

@@ -123,6 +123,7 @@ def test_the_customers_of_a_vector_environment_are_asked_at_the_same_time(fakes)
     with fakes.FakeEndpoint(reply) as fake:
         user = {"base_url": fake.url, "model": "m", "retries": 0}
         with gem.make_vec("desk:Retail", num_envs=3, seed=0, async_mode=True, user=user) as envs:
+            assert not envs.is_inline
             envs.reset()
             observations, *_ = envs.step(["Hello."] * 3)
     assert list(observations) == ["Customer: Hello."] * 3

@@ -12,6 +12,7 @@ from desk_play import IDENTIFY, RETAIL, failed, moves, written
 
 import gem
 from gem.envs.desk.retail import DeskEnv, DeskTool, retail
+from gem.envs.desk.shop import CONFIRM
 from gem.envs.desk.templates import make_task
 from gem.envs.desk.user import answer, first_message
 from gem.errors import BadValue, EpisodeOver
@@ -83,6 +84,15 @@ def test_a_look_up_of_any_word_does_not_allow_a_refusal():
     assert failed(env.step("Goodbye.")) == {"statements", "authentication"}
 
 
+def test_a_look_up_of_another_name_does_not_allow_a_refusal():
+    env, _ = RETAIL.begin("train", RETAIL.numbered("train", "unknown_customer", 1)[0])
+    env.step(IDENTIFY)
+    word, goal = env.env.state.said[0].split()[0].strip(",."), env.env.task().goal
+    for move in (written("find_customer_by_name", name=word, zip=goal.zip), "Rule 1."):
+        env.step(move)
+    assert failed(env.step("Goodbye.")) == {"statements", "authentication"}
+
+
 def test_a_yes_to_other_values_is_no_confirmation():
     number = RETAIL.numbered("train", "return_one", 1)[0]
 
@@ -132,6 +142,13 @@ def test_a_very_long_message_is_not_read():
     assert step.info["invalid"] == "too_long" and not step.terminated
 
 
+def test_goodbye_inside_a_message_does_not_end_the_conversation():
+    env, _ = RETAIL.begin("train", RETAIL.numbered("train", "cancel", 1)[0])
+    assert not env.step("Before we say goodbye, is there anything else?").terminated
+    assert env.spawn(same_state=True).step("Goodbye, and thank you.").terminated
+    assert env.step("Thank you and good-bye!").terminated
+
+
 # ---- the customer
 
 
@@ -145,20 +162,22 @@ def test_the_customer_has_several_wordings_and_is_sometimes_vague():
 def test_the_customer_agrees_to_no_other_change_of_the_same_order():
     goal = make_task(RETAIL.numbered("test", "pay_back", 1)[0], "test").goal
     (want,) = goal.wishes[0].wants
-    mood = first_message(goal).mood
-    assert not answer(goal, mood, f"I would cancel {want.values[0]}. Do you confirm?").agrees
-    assert answer(goal, mood, f"I would pay back the fee of {want.values[0]}. Do you confirm?").agrees
+    mood, order = first_message(goal).mood, want.values[0]
+    assert not answer(goal, mood, CONFIRM.format("cancel_order", order)).agrees
+    assert not answer(goal, mood, CONFIRM.format(want.function, f"{order}, express")).agrees
+    assert answer(goal, mood, CONFIRM.format(want.function, f"{order}, $5")).agrees
 
 
 def test_a_customer_with_a_question_agrees_to_no_change():
     goal = make_task(RETAIL.numbered("train", "total", 1)[0], "train").goal
-    reply = answer(goal, first_message(goal).mood, "I would cancel #W10000. Do you confirm?")
+    reply = answer(goal, first_message(goal).mood, CONFIRM.format("cancel_order", "#W10000"))
     assert not reply.agrees and "do not want to change" in reply.text
 
 
 # ---- the environment
 
 
+@pytest.mark.slow
 def test_check_env_passes():
     report = check_env("desk:Retail", episodes=2, seeds=2)
     assert report.ok, str(report)
@@ -192,6 +211,11 @@ def test_a_fork_and_a_pickle_continue_with_a_database_of_their_own():
         assert twin.step(change).observation.strip().endswith("done")
         assert env.env.state.data == env.env.task().data != twin.env.state.data
         assert twin.step(end).reward == 1.0
+
+
+def test_the_desk_needs_no_threads():
+    with gem.make_vec("desk:Retail", async_mode=True) as vec_env:
+        assert vec_env.is_inline
 
 
 def test_an_unknown_split_and_a_tool_of_another_environment_are_refused():

@@ -12,6 +12,7 @@ import pytest
 from desk_play import SUPPORT, failed, play
 
 from gem.envs.desk.phone_requests import phone_requests
+from gem.envs.desk.shop import CONFIRM
 from gem.envs.desk.support_players import SupportReader
 from gem.envs.desk.tasks import values
 from gem.messages import ToolCall
@@ -32,7 +33,7 @@ class Wrong(SupportReader):
         return {i: person for i, person in self.task.data["customers"].items() if i != getattr(self, "customer", None)}
 
     def proposal(self, name, arguments):
-        return f"I would do this: {name}, {', '.join(values(ToolCall(name, arguments)))}. Do you confirm this?"
+        return CONFIRM.format(name, ", ".join(values(ToolCall(name, arguments))))
 
 
 def other(message):
@@ -108,7 +109,7 @@ class AsksAfterwards(Wrong):
 
 class AnswersItself(Wrong):
     def change(self, name, /, **arguments):
-        yield f"I would do this: {name}. Do you confirm this?\n\nCustomer: Yes, please."
+        yield f"{self.proposal(name, arguments)}\n\nCustomer: Yes, please."
         yield self.fault(self.call(name, **arguments))
 
 
@@ -313,7 +314,7 @@ def told(split, number):
     """Return the answers and refusals of the reader that solves the task."""
     env, observation = SUPPORT.begin(split, number)
     _, moves = play(env, SupportReader(), observation)
-    return [move for move in moves if move.startswith(("It is", "I am sorry"))]
+    return [move for move in moves if move.startswith(("It is", "I cannot do this"))]
 
 
 @pytest.mark.parametrize(("agent", "check"), AGENTS.items(), ids=[agent.__name__ for agent in AGENTS])

@@ -7,12 +7,12 @@ import random
 import re
 
 import pytest
-from desk_play import DESKS, EVERY, IDENTIFY, failed, play, written
+from desk_play import DESKS, EVERY, IDENTIFY, RETAIL, SUPPORT, failed, play, written
 
 from gem.core import StopReason
 from gem.envs.desk.provider import PHONE_FUNCTIONS, PLANS
 from gem.envs.desk.retail import CHECKS, Oracle
-from gem.envs.desk.shop import COLOURS, PRODUCTS
+from gem.envs.desk.shop import COLOURS, CONFIRM, PRODUCTS
 from gem.envs.desk.tasks import values
 from gem.envs.desk.user import answer, first_message, mentions
 from gem.messages import ToolCall
@@ -103,6 +103,58 @@ def tell_of_another_customer(move, task):
     return [f"Others use {other['email']}.", move] if move == "Goodbye." else [move]
 
 
+def tell_of_another_customer_in_other_spelling(move, task):
+    other = next(p for i, p in task.data["customers"].items() if i != task.customer)
+    number = (other.get("orders") or other.get("lines"))[0]
+    spelled = [f"Another customer is {other['name'].replace(' ', '  ')}.", f"Others have {re.sub('[#-]', '', number)}."]
+    return [spelled[len(task.template) % 2], move] if move == "Goodbye." else [move]
+
+
+def look_at_the_offers_first(move, task):
+    offers = "list_products" if "products" in task.data else "list_plans"
+    return [written(offers), move] if move == IDENTIFY + " And how can I help you?" else [move]
+
+
+def tell_where_another_customer_lives(move, task):
+    own = task.data["customers"].get(task.customer, {"address": {"city": ""}})["address"]["city"]
+    homes = [p["address"] for i, p in task.data["customers"].items() if i != task.customer]
+    home = next((h for h in homes if h["city"] != own), homes[0])
+    part = ("street", "zip", "city")[len(task.template) % (2 if home["city"] == own else 3)]
+    return [f"Another customer lives here: {home[part]}.", move] if move == "Goodbye." else [move]
+
+
+def deny_the_statement(move, task):
+    return [move.replace("It is", "It is not").replace("cannot do this:", "can do this, in spite of")]
+
+
+def claim_that_it_is_done(move, task):
+    return [f"I have done what you asked for. {move}"] if move.startswith(("I cannot do", "It is")) else [move]
+
+
+def add_to_the_statement(move, task):
+    return [f"{move} Or a little more."] if move.startswith(("I cannot do", "It is")) else [move]
+
+
+def refuse_what_is_done(move, task):
+    return ["I cannot do this: rule 3.", move] if "Do you confirm" in move else [move]
+
+
+def ask_for_the_opposite(move, task):
+    return [move.replace("would call", "would not call")]
+
+
+def ask_for_a_choice(move, task):
+    return [move.replace(". Do you confirm", ", or $500. Do you confirm")]
+
+
+def ask_for_another_change_as_well(move, task):
+    return [move.replace(". Do you confirm", ", and something else. Do you confirm")]
+
+
+def ask_in_a_free_form(move, task):
+    return [move.replace("I would call", "Shall I call").replace(". Do you confirm this?", "?")]
+
+
 def never_act(move, task):
     return [] if any(f"<tool_name>{call.name}" in move for call in task.gold) else [move]
 
@@ -111,6 +163,8 @@ def refuse_everything_at_once(move, task):
     return ["I cannot do that: rule 3.", move] if move == "Goodbye." else []
 
 
+OF_OTHERS = ("other_customer", "line_of_another")  # the customer names what belongs to another one
+
 WRONG = [
     ("authentication", skip_authentication, lambda task: task.customer),
     ("confirmation", skip_confirmation, own),
@@ -118,6 +172,17 @@ WRONG = [
     ("undone", write_and_undo, lambda task: task.customer),
     ("other_customers", read_another_customer, lambda task: task.customer),
     ("other_customers", tell_of_another_customer, lambda task: True),
+    ("other_customers", tell_of_another_customer_in_other_spelling, lambda task: task.template not in OF_OTHERS),
+    ("other_customers", tell_where_another_customer_lives, lambda task: True),
+    ("statements", deny_the_statement, lambda task: task.statements),
+    ("statements", claim_that_it_is_done, lambda task: task.statements),
+    ("statements", add_to_the_statement, lambda task: task.statements),
+    ("statements", refuse_what_is_done, own),
+    ("confirmation", ask_for_the_opposite, own),
+    ("confirmation", ask_for_a_choice, own),
+    ("confirmation", ask_for_another_change_as_well, own),
+    ("confirmation", ask_in_a_free_form, own),
+    ("authentication", look_at_the_offers_first, lambda task: True),
     ("database", never_act, own),
     ("statements", refuse_everything_at_once, lambda task: task.statements),
 ]
@@ -216,7 +281,7 @@ def check_dialogue(desk, split, number):
             words = list(named.values) if named else [rng.choice(some), rng.choice(others)]
             words += rng.sample(others, rng.choice([0, 0, 1]))
             action = named.function if named and rng.random() < 0.7 else rng.choice(actions)
-            message = f"I would {action} {', '.join(words)}. Do you confirm this?"
+            message = CONFIRM.format(action, ", ".join(words))
         before = reply.mood
         reply = answer(goal, reply.mood, message)
         wish = goal.wishes[reply.mood.wish]
@@ -230,6 +295,100 @@ def check_dialogue(desk, split, number):
             assert before.wish == reply.mood.wish and right
             assert set(re.findall(r"#W\d+|\bP\d{4}\b|\bL-\d{4}\b", message)) <= wanted
         assert reply.mood.wish >= before.wish
+
+
+# Other wordings of questions of the reader: the first, the last, and others by what it asks; {0} is an order or a line.
+IDENTITIES = ("I can help with {0}. May I have your e-mail address, or your name and zip code?",)
+IDENTITIES += ("You wrote about {0}. To verify who you are, could you confirm your e-mail, or your name and zip code?",)
+CLOSINGS = ("Your request about {0} is confirmed. Would you like help with anything else?",)
+CLOSINGS += ("Done with {0}. May I do anything else for you?", "{0} is done. Is that all for today?")
+DETAILS = {
+    "What is the reason?": "May I ask why you want to cancel {0}?",
+    "What is the new address?": "May I have the new address for {0}?",
+    "Which shipping method would you like?": "Which shipping would you like for {0}?",
+    "Which payment method would you like?": "Would you like another payment method for {0}, and which?",
+    "Which plan would you like?": "Which plan would you like for {0}?",
+    "How many gigabytes would you like?": "How many gigabytes would you like on {0}?",
+    "Until which date?": "Until which date would you like to pause {0}?",
+    "Which order is it? Please give me the order number.": "Which of your orders is it?",
+    "Which line is it? Please give me the line number.": "Which of your lines is it?",
+}
+
+
+def reworded(move, said, rng):
+    """Return a move of the reader in other words, which name the order or line that the customer has named."""
+    named = (re.findall(r"#W\d+|L-\d{4}", said) or ["your account"])[-1]
+    if move.startswith("Could you tell me your e-mail"):
+        return rng.choice(IDENTITIES).format(named)
+    if move == "Is there anything else?":
+        return rng.choice(CLOSINGS).format(named)
+    return DETAILS[move].format(named) if move in DETAILS else move
+
+
+@every_template
+def test_other_wordings_solve_every_template(desk, split, name):
+    for number in desk.numbered(split, name):
+        (env, observation), player, rng = desk.begin(split, number), desk.reader(), random.Random(number)
+        said, step = "", None
+        while step is None or not step.terminated:
+            said += "".join(re.findall("Customer: .*", observation))
+            step = env.step(reworded(player.act(observation), said, rng))
+            observation = step.observation
+        assert step.reward == 1.0, step.info
+
+
+def talkative(move):
+    """Return a move of the reader with talk around it, and with the fixed forms in other spellings."""
+    if match := re.fullmatch(r"I would call (\w+) with (.*)\. Do you confirm this\?", move):
+        values = ", ".join(reversed(match[2].split(", ")))
+        return [
+            "I have looked at this, and it is possible.",
+            f"I would call {match[1]} with {values}.\nDo you confirm this?",
+        ]
+    if move.startswith("I cannot do"):
+        return ["I am sorry, but there is a rule for this.", move, "I cannot make an exception.", move.upper()]
+    if move.startswith("It is"):
+        return ["Here is what I found.", move, "I hope that this helps."]
+    if move == "Is there anything else?":
+        return ["Before we say goodbye to each other: is there anything else?"]
+    return ["Goodbye, and have a nice day!"] if move == "Goodbye." else [move]
+
+
+@every_template
+def test_talk_around_the_fixed_forms_solves_every_template(desk, split, name):
+    for number in desk.numbered(split, name, 2):
+        (env, observation), player, step = desk.begin(split, number), desk.reader(), None
+        while step is None or not step.terminated:
+            for move in talkative(player.act(observation)):
+                step = env.step(move)
+            observation = step.observation
+        assert step.reward == 1.0, (number, step.info)
+
+
+@pytest.mark.parametrize(
+    ("desk", "split", "name"), [(RETAIL, "test", "customer_address"), (SUPPORT, "train", "account_address")]
+)
+def test_the_former_address_of_the_customer_may_be_told(desk, split, name):
+    def change(move, task):
+        home = task.data["customers"][task.customer]["address"]
+        return [f"You have moved from {home['street']}, {home['city']}.", move] if move == "Goodbye." else [move]
+
+    for number in desk.numbered(split, name, 10):
+        step = desk.wrong_end(split, number, change)
+        assert step.reward == 1.0, (number, step.info)
+
+
+def test_a_question_that_names_an_order_is_no_proposal():
+    """The customer agrees to nothing when it is asked who it is, or for anything else."""
+    task = RETAIL.make_task(RETAIL.numbered("train", "cancel_and_price", 1)[0], "train")
+    order, reason = values(task.gold[0])
+    mood = first_message(task.goal).mood
+    for message in (
+        f"I can cancel order {order} ({reason}). May I have your e-mail address, or your name and zip code?",
+        f"The cancellation of order {order} ({reason}) is confirmed. Would you like help with anything else?",
+    ):
+        reply = answer(task.goal, mood, message)
+        assert not reply.agrees and re.search(r"@|zip code|How much is", reply.text), reply.text
 
 
 @every_desk

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 import gem
 from gem.datasets import MissingData
-from gem.envs.tau.tau2 import needs_judge, transcript
+from gem.envs.tau.tau2 import _worlds, needs_judge, transcript
 from gem.errors import BadValue, MissingDependency
 from gem.messages import ToolCall
 from gem.tools.formats import TAGS
@@ -35,6 +36,11 @@ def test_an_older_python_is_refused_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("GEM_DATA", str(tmp_path))
     with pytest.raises(MissingDependency, match=r"tau2 needs Python >= 3\.12; this is 3\.1"):
         gem.make("tau2:retail", user="instructions")
+
+
+def test_a_checkout_without_a_database_is_refused_with_the_path(tmp_path):
+    with pytest.raises(MissingData, match=r"the checkout of tau2-bench has no .*/db\.json; fetch it whole"):
+        _worlds(SimpleNamespace(FlightDB=dict), tmp_path / "db.json")
 
 
 def test_only_assertions_in_the_reward_basis_need_a_judge():

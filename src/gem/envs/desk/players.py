@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 from datetime import date
 from typing import Any, ClassVar
 
-from gem.envs.desk.shop import COLOURS, FEE, FREE_DAYS, LAST_DAY, Data
+from gem.envs.desk.shop import COLOURS, CONFIRM, FEE, FREE_DAYS, LAST_DAY, REFUSE, Data
 from gem.envs.desk.tasks import values
 from gem.messages import ToolCall
 from gem.tools.formats import TAGS
@@ -96,11 +96,11 @@ class DeskReader:
         return TAGS.write(ToolCall(function, arguments), ())
 
     def refusal(self, rule: int) -> str:
-        return f"I am sorry, I cannot do that: rule {rule}."
+        return REFUSE.format(rule)
 
     def change(self, name: str, /, **arguments: Any) -> Moves:
         """Ask the customer to confirm a call, and make it after a yes. Follow the customer if it changes its mind."""
-        yield f"I would do this: {name}, {', '.join(values(ToolCall(name, arguments)))}. Do you confirm this?"
+        yield CONFIRM.format(name, ", ".join(values(ToolCall(name, arguments))))
         if self.said.startswith("Yes"):
             yield self.call(name, **arguments)
         elif self.said.startswith("Actually"):

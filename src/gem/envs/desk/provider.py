@@ -11,7 +11,7 @@ import random
 from datetime import date, timedelta
 from typing import Literal
 
-from gem.envs.desk.shop import CustomerFunctions, Data, address
+from gem.envs.desk.shop import CONFIRM, REFUSE, CustomerFunctions, Data, address, new_number
 from gem.envs.web.site import people
 from gem.messages import ToolCall
 
@@ -23,18 +23,21 @@ SUPPORT_POLICY = f"""Policy of the provider
 - First identify the customer: find the customer with an e-mail address, or with a name and a zip code, that you were
   told in this conversation. Before this, look up nothing, change nothing and refuse nothing.
 - Read and tell only what belongs to this customer: nothing about other customers or their lines.
-- Before each change with a function, name all values of the call in one message (line, plan, 3 GB, roaming on, amounts
-  as $12, and so on) and ask the customer to confirm. Make the change only if the customer says yes. A transfer needs no
-  confirmation.
+- Before each change with a function ask the customer to confirm it. Such a message names the function and all values of
+  the call but the customer's id (amounts as $12, data as 3 GB, roaming as on or off), separated by commas, and has this
+  form and nothing else:
+  {CONFIRM.format("add_data", "L-1000, 3 GB")}
+  Make the change only if the customer says yes. A transfer needs no confirmation.
 - Make only changes that the customer wants, and each of them once: do not try something and change it back.
 - You cannot see or change the phone. Ask the customer to check the status of the phone, and then only for steps that
   the status shows to be needed: "please turn airplane mode off", "please turn mobile data on", "please turn roaming on"
   (only abroad), "please seat the SIM", "please reset the access point". These steps need no other confirmation.
 - After a line was resumed or its SIM was replaced, ask the customer once to restart the phone, and never otherwise.
 - A customer abroad needs roaming on the line (set_roaming) and on the phone.
-- Answer a question with one value. A message that has several amounts, dates or numbers of gigabytes (as in 3 GB) is
-  not an answer, and the last message that has one counts.
-- If a request is not allowed, refuse it and name the one rule that forbids it, such as "rule 9":
+- Answer a question with its amount, date or data in a message of this form and nothing else: It is $12. Or: It is 3 GB.
+  The last message that has such a value counts.
+- If a request is not allowed, refuse it with the one rule that forbids it, in a message of this form and nothing else:
+  {REFUSE.format(9)} The last message that names a rule counts.
   rule 1: the customer cannot be identified, because no account matches what the customer says.
   rule 2: the line belongs to another customer.
   rule 3: a line that is suspended can be resumed only when its balance is 0.
@@ -44,8 +47,8 @@ SUPPORT_POLICY = f"""Policy of the provider
   rule 7: a SIM can be replaced only if it is at least {SIM_DAYS} days old.
   rule 8: a technician is sent only to lines at home, not to mobile lines.
 - Requests about porting a number, a contract of a company or a complaint are transferred to a human, and nothing else.
-- At the end ask whether there is anything else, and do that too. Then say goodbye: a message with the word goodbye ends
-  the conversation."""
+- At the end ask whether there is anything else, and do that too. Then say goodbye: a message that begins or ends with
+  the word goodbye ends the conversation."""
 
 
 def generate_provider(rng: random.Random) -> Data:
@@ -65,7 +68,7 @@ def generate_provider(rng: random.Random) -> Data:
 
 def add_line(rng: random.Random, data: Data, customer: str, kind: str = "mobile") -> str:
     """Add a line in good order, with a phone if it is mobile, and return its number."""
-    number = f"L-{rng.choice([n for n in range(1000, 10_000) if f'L-{n}' not in data['lines']])}"
+    number = f"L-{new_number(rng, range(1000, 10_000), data['lines'])}"
     today = date.fromisoformat(data["today"])
     data["lines"][number] = {
         "customer": customer,

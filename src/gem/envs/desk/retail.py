@@ -9,7 +9,8 @@ Reward       1.0 on goodbye if all checks pass, else 0.0: the database equals th
              the required statements were made (``statements``), and the policy was followed (``authentication``,
              ``confirmation``, ``other_customers``, ``undone``). ``info["checks"]`` has each check, and
              ``info["verifier"]`` says what is wrong.
-Ends         terminated by a message with the word goodbye; truncated after ``max_turns`` messages, without a reward.
+Ends         terminated by a message that begins or ends with the word goodbye; truncated after ``max_turns`` messages,
+             without a reward.
 
 >>> env = retail(split="train")
 >>> observation, info = env.reset(seed=1)
@@ -30,8 +31,8 @@ from typing import Any, ClassVar
 from gem._internal.untrusted import indented
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.desk.model_customer import agrees, customer_prompt
-from gem.envs.desk.shop import POLICY, Data, Shop, functions, leaves
-from gem.envs.desk.statements import stated, values_in
+from gem.envs.desk.shop import CONFIRM, POLICY, Data, Shop, functions, leaves
+from gem.envs.desk.statements import FORMS, Proposal, has_value, proposed, refuses, stated
 from gem.envs.desk.tasks import DeskTask, values
 from gem.envs.desk.templates import TEMPLATES, Split, make_task
 from gem.envs.desk.user import CustomerReply, Mood, answer, first_message, mentions
@@ -45,8 +46,8 @@ from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 CHECKS = ("database", "statements", "authentication", "confirmation", "other_customers", "undone")
 MAX_MESSAGE = 4_000  # characters of a message to the customer
-_GOODBYE = re.compile(r"\bgood-?bye\b", re.IGNORECASE)
-OPEN_READS = (*Shop.FINDS, "list_products", "get_product")  # for these, the customer need not be identified
+_GOODBYE = re.compile(r"^\W*good-?bye\b|\bgood-?bye\W*$", re.IGNORECASE)
+OPEN_READS = (*Shop.FINDS, "list_products", "get_product")  # for these, the customer need not have been found
 READS = (*OPEN_READS, "get_customer", "get_order")
 _SAMPLES = ("May I have your e-mail address, or your name and zip code?", "How can I help you?", "Anything else?")
 
@@ -199,6 +200,8 @@ class DeskEnv(Env):
             self._look_up(call, result)
         elif call.name not in self.open_reads:
             self._check_access(call)
+        elif not self.state.looked_up:
+            self._break("authentication", f"{call.name} before looking up the customer")
         changed = changes(before, shop.data) if result.ok and call.name not in self.reads else []
         free = (*self.reads, "transfer_to_human")
         if result.ok and call.name not in free and not self._agreed(call):
@@ -221,7 +224,7 @@ class DeskEnv(Env):
         if not all(mentions(said, value) for value in given):
             return self._break("authentication", f"{call.name} with values that the customer has not said")
         found = json.loads(result.text)["customer_id"] if result.ok else self.state.identified
-        tried = goal.email in given or goal.zip in given  # and not any word that the customer has said
+        tried = goal.email in given or {goal.name.lower(), goal.zip} <= set(given)  # not any words that it has said
         self.state = replace(self.state, looked_up=self.state.looked_up or tried, identified=found)
 
     def _check_access(self, call: ToolCall) -> None:
@@ -237,26 +240,30 @@ class DeskEnv(Env):
         found: str | None = arguments.get("customer_id") or order.get("customer")
         return found
 
-    def private(self, mine: str | None) -> list[str]:
-        """Return the values of other customers' entries that the agent must not say."""
-        orders = [(number, o) for number, o in self.state.data["orders"].items() if o["customer"] != mine]
-        return [value for number, o in orders for value in (number, o["tracking"]) if value]
-
     def _agreed(self, call: ToolCall) -> bool:
-        return any(all(mentions(message, value) for value in values(call)) for message in self.state.agreed)
+        return Proposal.of(call.name, values(call)) in map(proposed, self.state.agreed)
 
     def _check_message(self, message: str) -> None:
-        data, mine, said = self.state.data, self.task().customer, "\n".join(self.state.said)
-        others = [v for i, p in data["customers"].items() if i != mine for v in (i, p["name"], p["email"])]
-        for value in [*others, *self.private(mine)]:
-            if value.lower() in message.lower() and value not in said:
+        # What the customer says, or would say if asked.
+        answers = [text for wish in self.task().goal.wishes for text in wish.details.values()]
+        told, known = _plain(message), _plain("\n".join([*self.state.said, *answers]))
+        for value in sorted(self._of_others()):
+            if mentions(told, _plain(value)) and not mentions(known, _plain(value)):
                 self._break("other_customers", f"the agent said {value}")
-        homes = {i: person["address"]["street"] for i, person in data["customers"].items()}
-        for street in {street for i, street in homes.items() if i != mine} - {homes.get(mine)}:
-            if mentions(message, street) and street not in said:
-                self._break("other_customers", f"the agent said {street}")
-        if not self.state.looked_up and values_in(message, "rule"):
+        if not self.state.looked_up and has_value(message, "rule"):
             self._break("authentication", "the agent named a rule before looking up the customer")
+
+    def _of_others(self) -> set[str]:
+        """Return names, addresses and numbers of other customers and what they have, but for this customer's own."""
+        data, own, others = self.task().data, set[str](), set[str]()
+        for number, person in data["customers"].items():
+            found = own if number == self.task().customer else others
+            found |= {number, person["name"], person["email"], *person["address"].values()}
+            found |= {*person.get("orders", ()), *person.get("lines", ()), *person.get("payments", ())}
+        for order in data.get("orders", {}).values():
+            found = own if order["customer"] == self.task().customer else others
+            found |= {*order["address"].values(), *filter(None, [order["tracking"]])}
+        return others - own
 
     def _break(self, check: str, what: str) -> None:
         self.state = replace(self.state, broken={check: what, **self.state.broken})
@@ -281,9 +288,11 @@ class DeskEnv(Env):
         task, wrong = self.task(), dict(self.state.broken)
         if difference := first_difference(self.state.data, task.goal_data()):
             wrong["database"] = difference
+        if "rule" not in dict(task.statements) and any(map(refuses, self.state.told)):
+            wrong["statements"] = "a request that is allowed was refused"
         for name, value in task.statements:
             if not stated(self.state.told, name, value):
-                wrong["statements"] = f"the {name} {value} was not said, or other values after it or beside it"
+                wrong["statements"] = f"the {name} {value} was not said last, in the form of the policy"
         return wrong
 
     def sample_random_action(self) -> str:
@@ -292,6 +301,15 @@ class DeskEnv(Env):
     def close(self) -> None:
         if self.customer is not None:
             self.customer.close()
+
+
+def _plain(text: str) -> str:
+    """Return a text without what numbers and names may be written with or without.
+
+    >>> _plain("Order #W10000 of Ann  Lee, line L-1234")
+    'order w10000 of ann lee, line l1234'
+    """
+    return " ".join(re.sub(r"[#-]", "", text.lower()).split())
 
 
 def changes(before: Data, after: Data) -> list[str]:
@@ -317,6 +335,7 @@ class DeskTool(BaseTool):
         self._env = getattr(env, "unwrapped", env)
         if not isinstance(self._env, self.env_class):
             raise BadValue(f"{type(self).__name__} needs a {self.env_class.__name__}, got {env!r}")
+        self.inline = not self._env.waits_for_io
 
     def functions(self) -> list[Function]:
         return [function for tool in self._tools.values() for function in tool.functions()]
@@ -363,13 +382,12 @@ class Oracle:
         for wish in goal.wishes if task.gold else ():  # a customer that changes its mind does so at a proposal
             if wish.wants and goal.wishes[-1].after == "proposal":
                 name, named = wish.wants[0]
-                yield f"I would call {name} with {', '.join(named)}. Do you confirm this?"
+                yield CONFIRM.format(name, ", ".join(named))
         for call in task.gold:
             if call.name != "transfer_to_human" and self.env.asked_of_customer(call) is None:
-                yield f"I would call {call.name} with {', '.join(values(call))}. Do you confirm this?"
+                yield CONFIRM.format(call.name, ", ".join(values(call)))
             yield self.env.asked_of_customer(call) or TAGS.write(call, ())
-        forms = {"rule": "I cannot do this: rule {}.", "money": "It is ${}.", "gigabytes": "It is {} GB."}
-        statements = [forms.get(name, "It is {}.").format(value) for name, value in task.statements]
+        statements = [FORMS[name].format(value) for name, value in task.statements]
         last = ["Is there anything else?"]
         yield from (*last, *statements) if goal.wishes[-1].after == "more" else (*statements, *last)
         yield "Goodbye."

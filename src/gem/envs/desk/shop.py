@@ -7,7 +7,7 @@ are ISO dates.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import date, timedelta
 from typing import Any, Literal
 
@@ -21,17 +21,23 @@ CITIES = ("Estow", "Marlow", "Tarn", "Ulby", "Wick")
 STREETS = ("Oak Street", "Mill Lane", "Park Road", "Hill Row")
 FEE = 5  # dollars per item that is returned late
 FREE_DAYS, LAST_DAY = 14, 30  # days after delivery: returns are free, returns are possible
+# Forms of messages: a call to confirm with its values, and a refusal with the number of a rule.
+CONFIRM = "I would call {} with {}. Do you confirm this?"
+REFUSE = "I cannot do this: rule {}."
 
 POLICY = f"""Policy of the shop
 - First identify the customer: find the customer with an e-mail address, or with a name and a zip code, that you were
   told in this conversation. Before this, look up nothing, change nothing and refuse nothing.
 - Read and tell only what belongs to this customer: nothing about other customers, their orders or addresses.
-- Before each change, name all values of the call in one message (order, items, amount as $12, and so on) and ask the
-  customer to confirm. Make the change only if the customer says yes. A transfer needs no confirmation.
+- Before each change ask the customer to confirm it. Such a message names the function and all values of the call but
+  the customer's id, separated by commas, and has this form and nothing else:
+  {CONFIRM.format("cancel_order", "#W10000, no longer needed")}
+  Make the change only if the customer says yes. A transfer needs no confirmation.
 - Make only changes that the customer wants, and each of them once: do not try something and change it back.
-- Answer a question with one value. A message that has several amounts, dates or tracking numbers is not an answer, and
-  the last message that has one counts.
-- If a request is not allowed, refuse it and name the one rule that forbids it, such as "rule 9":
+- Answer a question with its amount, date or tracking number in a message of this form and nothing else: It is $12.
+  The last message that has such a value counts.
+- If a request is not allowed, refuse it with the one rule that forbids it, in a message of this form and nothing else:
+  {REFUSE.format(9)} The last message that names a rule counts.
   rule 1: the customer cannot be identified, because no account matches what the customer says.
   rule 2: the order belongs to another customer.
   rule 3: an order can be cancelled, or get another address, shipping or payment, only while its status is pending.
@@ -42,8 +48,8 @@ POLICY = f"""Policy of the shop
   rule 8: the shipping fee is paid back only if the order was delivered after the promised date.
 - The refund of a return is the sum of the prices, less ${FEE} per item if it was delivered over {FREE_DAYS} days ago.
 - Requests about a warranty, an invoice or a complaint are transferred to a human, and nothing else is.
-- At the end ask whether there is anything else, and do that too. Then say goodbye: a message with the word goodbye ends
-  the conversation."""
+- At the end ask whether there is anything else, and do that too. Then say goodbye: a message that begins or ends with
+  the word goodbye ends the conversation."""
 
 
 def generate(rng: random.Random) -> Data:
@@ -79,13 +85,21 @@ def address(rng: random.Random) -> Data:
     return {"street": street, "city": rng.choice(CITIES), "zip": str(rng.randint(10_000, 99_999))}
 
 
+def new_number(rng: random.Random, numbers: range, names: Collection[str]) -> int:
+    """Draw one of the numbers that no name has. Names are two characters and a number."""
+    number = rng.choice(numbers[: -len(names)] if names else numbers)
+    for taken in sorted(int(name[2:]) for name in names):
+        number += taken <= number  # it counts the numbers that are not taken
+    return number
+
+
 def add_order(rng: random.Random, data: Data, customer: str, items: list[str], status: str, days: int) -> str:
     """Add an order to the database and return its number.
 
     Args:
         days: since the delivery, or since the order if it is not delivered.
     """
-    number = f"#W{rng.choice([n for n in range(10_000, 11_000) if f'#W{n}' not in data['orders']])}"
+    number = f"#W{new_number(rng, range(10_000, 11_000), data['orders'])}"
     today = date.fromisoformat(data["today"])
     delivered = today - timedelta(days=days) if status == "delivered" else None
     promised = (delivered or today) + timedelta(days=rng.randint(1, 5))

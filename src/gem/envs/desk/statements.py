@@ -1,73 +1,85 @@
-"""What a message of the agent states: rules, amounts, dates, gigabytes and tracking numbers."""
+"""Messages whose form the policy fixes, so that checks need not understand them: proposals, answers and refusals."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-_DIGITS = {word: str(n) for n, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight"), 1)}
-_WORDS = "|".join(_DIGITS)
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = rf"({'|'.join(_MONTHS)})[a-z]*\.?"
-_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
-# A list of numbers after "rules" is several values. A word counts only next to "rule": rule 3, "one of the items".
-_RULES = re.compile(
-    rf"\brules?\b((?:[\s,;:/&#*()-]|\b(?:and|or|to|number|rules?)\b|\bn[or]\b\.?|(?<=rule )(?:{_WORDS})\b|\d)+)"
-)
-_RULE = re.compile(rf"\d+|\b(?:{_WORDS})\b")
-_MONEY = re.compile(r"\$ ?(\d[\d,]*(?:\.\d+)?)|\b(\d[\d,]*(?:\.\d+)?) ?(?:dollars?|usd)\b|\busd ?(\d[\d,]*(?:\.\d+)?)")
-_GIGABYTES = re.compile(r"\b(\d+) ?(?:gbs?|gigs?|gigabytes?)\b")
-_TRACKING = re.compile(r"\b(trk\d+)\b")
-_DATES = (
-    (re.compile(r"\b(\d{4}-\d\d-\d\d)\b"), lambda iso: iso),
-    (re.compile(rf"\b{_MONTH} {_DAY},? (\d{{4}})\b"), lambda month, day, year: _iso(day, month, year)),
-    (re.compile(rf"\b{_DAY} (?:of )?{_MONTH},? (\d{{4}})\b"), lambda day, month, year: _iso(day, month, year)),
-)
+from gem.envs.desk.shop import CONFIRM, REFUSE
+
+# The message that states a value, by field.
+FORMS = {
+    "rule": REFUSE,
+    "money": "It is ${}.",
+    "gigabytes": "It is {} GB.",
+    "date": "It is {}.",
+    "tracking": "It is {}.",
+}
+_PROPOSAL = re.compile(re.escape(CONFIRM.lower()).replace(r"\{\}", "(.+)"))
+_WORDS = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred"
+).replace(" ", "|")
+_NUMBER = rf"(?:\d|\b(?:{_WORDS})\b)"
+_CURRENCY = r"(?:dollars?|usd|bucks?|euros?|eur|pounds?|€|£)"
+_MONTH = r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+# What a value of a field looks like in any message: in the policy's spelling and in others.
+_VALUES = {
+    "rule": re.compile(rf"\brules?\b\W*(?:no\b|number\b)?\W*{_NUMBER}"),
+    "money": re.compile(rf"[$€£] ?\d|{_NUMBER}[ -]?{_CURRENCY}(?!\w)|\b(?:usd|eur) ?\d"),
+    "gigabytes": re.compile(rf"{_NUMBER}[ -]?(?:gbs?|gigs?|gigabytes?)\b"),
+    "date": re.compile(rf"\d{{4}}[-/.]\d\d|\d[-/.]\d\d?[-/.]\d{{4}}|{_MONTH} \d|\d(?:st|nd|rd|th)? (?:of )?{_MONTH}"),
+    "tracking": re.compile(r"\btrk\W?\d"),
+}
+
+
+class Proposal(NamedTuple):
+    """A call that the agent asks the customer to confirm, in lower case. ``values``: as tasks.values() writes them."""
+
+    function: str
+    values: frozenset[str]
+
+    @classmethod
+    def of(cls, function: str, values: Iterable[str]) -> Proposal:
+        return cls(function, frozenset(value.lower() for value in values))
+
+
+def proposed(message: str) -> Proposal | None:
+    """Return what a message proposes; None if it has another form.
+
+    >>> proposed("I would call resume_line with L-1234. Do you confirm this?")
+    Proposal(function='resume_line', values=frozenset({'l-1234'}))
+    >>> proposed("I would not call resume_line with L-1234. Do you confirm this?")
+    """
+    match = _PROPOSAL.fullmatch(_plain(message))
+    return match and Proposal.of(match[1], match[2].split(", "))
 
 
 def stated(messages: Sequence[str], field: str, value: str) -> bool:
-    """Whether the last of the messages with values of a field has this one and no other.
-
-    >>> stated(("It is $5.", "It is $7.00."), "money", "7"), stated(("Rules 3, 4 or 5.",), "rule", "4")
-    (True, False)
-    """
-    found = [values for message in messages if (values := values_in(message, field))]
-    return bool(found) and found[-1] == {value.upper()}
-
-
-def values_in(message: str, field: str) -> set[str]:
-    """Return the values of a field in a message.
+    """Whether the last of the messages with values of a field is the form with this one.
 
     Args:
-        message: of the agent.
-        field: "rule", "money", "gigabytes", "date" or "tracking".
+        messages: of the agent.
+        field: of FORMS.
+        value: that has to be stated.
 
-    >>> sorted(values_in("Rule 3 or rule no. 4; it ended on May 4, 2026, not 2026-05-05.", "date"))
-    ['2026-05-04', '2026-05-05']
+    >>> stated(("It is $5.", "It is $7."), "money", "7"), stated(("Rules 3, 4 or 5.",), "rule", "4")
+    (True, False)
     """
-    return _FIELDS[field](message.lower())
+    found = [message for message in messages if has_value(message, field)]
+    return bool(found) and _plain(found[-1]) == _plain(FORMS[field].format(value))
 
 
-def _rules(text: str) -> set[str]:
-    return {_DIGITS.get(found, found) for numbers in _RULES.findall(text) for found in _RULE.findall(numbers)}
+def refuses(message: str) -> bool:
+    """Whether a message refuses a request, in the form of the policy."""
+    return any(stated([message], "rule", str(rule)) for rule in range(1, 9))
 
 
-def _money(text: str) -> set[str]:
-    return {f"{float(''.join(found).replace(',', '')):g}" for found in _MONEY.findall(text)}
+def has_value(message: str, field: str) -> bool:
+    """Whether a message has a value of a field, in any spelling."""
+    return _VALUES[field].search(message.lower()) is not None
 
 
-def _dates(text: str) -> set[str]:
-    return {write(*match.groups()) for pattern, write in _DATES for match in pattern.finditer(text)}
-
-
-def _iso(day: str, month: str, year: str) -> str:
-    return f"{year}-{_MONTHS.index(month) + 1:02}-{int(day):02}"
-
-
-_FIELDS: dict[str, Callable[[str], set[str]]] = {
-    "rule": _rules,
-    "money": _money,
-    "gigabytes": lambda text: set(_GIGABYTES.findall(text)),
-    "date": _dates,
-    "tracking": lambda text: {found.upper() for found in _TRACKING.findall(text)},
-}
+def _plain(message: str) -> str:
+    return " ".join(message.lower().split()).removesuffix(".")

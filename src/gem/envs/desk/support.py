@@ -114,9 +114,6 @@ class SupportEnv(DeskEnv):
         found: str | None = arguments.get("customer_id") or line.get("customer")
         return found
 
-    def private(self, mine: str | None) -> list[str]:
-        return [number for number, line in self.state.data["lines"].items() if line["customer"] != mine]
-
     def asked_of_customer(self, call: ToolCall) -> str | None:
         return request_of(call) if call.name in PHONE_FUNCTIONS else None
 

@@ -1,7 +1,7 @@
 """A simulated customer, scripted from a hidden goal: answers what it is asked, is vague, and changes its mind.
 
-It reads messages with patterns, so any wording works that asks for things by their usual names. It agrees to a change
-only if the message names all values of one that it wants, and no other order or item.
+It reads questions with patterns, so any wording works that asks for things by their usual names. It agrees only to
+proposals in the policy's form, of a call that it wants; it does not mind about amounts.
 """
 
 from __future__ import annotations
@@ -11,56 +11,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-_PROPOSES = re.compile(
-    r"\b(confirm|proceed|go ahead|shall i|should i|may i|do you want|would you like|ok(ay)? to|do you agree|yes or no)"
-)
+from gem.envs.desk.statements import Proposal, proposed
+
+_PROPOSES = re.compile(r"\b(confirm\b|proceed|go ahead|(shall|should) i)\b")
 _ASKS = re.compile(r"\?|\b(please|tell me|need|provide|give me|let me know)\b")
-_ELSE = re.compile(r"\b(anything|something) else\b|\belse (can|may) i\b|\bfurther (help|questions?)\b")
+_ELSE = re.compile(
+    r"\b(anything|something) (else|further|more)\b|\belse (can|may) i\b|\bfurther (help|questions?)\b"
+    r"|\b(is|will) that (be )?(all|everything)\b"
+)
 _IDENTITY = re.compile(r"\be-?mail|\bzip\b|\b(your|full|last) name\b|\bidentif|\bverif|\bwho you are\b")
 _MAIL = re.compile(r"\be-?mail address")
 _HELP = re.compile(r"\bhow (can|may) i (help|assist)|\bwhat (can|may) i do\b|\bwhat (would|do) you (like|want|need)\b")
 _REFUSES = re.compile(r"\brule \d|\b(cannot|can't|unable|not possible|not allowed)\b")
 _SLOTS = {
-    "order": re.compile(r"\b(which|what) order\b|\border (number|id)\b|\bnumber of (the|your) order\b"),
+    "order": re.compile(
+        r"\b(which|what) (of (the|your) )?orders?\b|\border (number|id)\b|\bnumber of (the|your) order\b"
+    ),
     "item": re.compile(r"\b(which|what) (item|product|one|thing)s?\b|\bitems?\b.*\?"),
     "variant": re.compile(r"\bcolou?r|\bvariant|\binstead\b|\bexchange\b.*\bfor\b"),
     "reason": re.compile(r"\breason\b|\bwhy\b"),
     "address": re.compile(r"\baddress\b|\bstreet\b"),
     "payment": re.compile(r"\bpayment\b|\bpay with\b|\bcard\b"),
     "shipping": re.compile(r"\bshipping\b|\bshipped\b"),
-    "line": re.compile(r"\b(which|what) line\b|\bline number\b|\bnumber of (the|your) line\b"),
+    "line": re.compile(r"\b(which|what) (of (the|your) )?lines?\b|\bline number\b|\bnumber of (the|your) line\b"),
     "plan": re.compile(r"\b(which|what) plan\b"),
     "gigabytes": re.compile(r"\bhow (much|many)\b|\bgigabytes\b"),
     "date": re.compile(r"\buntil\b|\b(which|what) date\b|\bhow long\b"),
 }
-# How a message names a change, by function. The customer agrees only if the message names the change that it wants.
-_ACTIONS = {
-    "cancel_order": r"cancel",
-    "return_items": r"return|send(ing)? back|refund",
-    "exchange_item": r"exchang|swap|replac",
-    "change_order_address": r"address|deliver|send",
-    "change_shipping": r"ship",
-    "change_payment": r"pay(?![ _]back|ing back)",
-    "change_customer_address": r"address",
-    "pay_back_shipping": r"pay(ing)?[ _]back|refund|reimburs|fee",
-    "transfer_to_human": r"transfer",
-    "change_plan": r"plan",
-    "add_data": r"data",
-    "set_roaming": r"roaming",
-    "resume_line": r"resum",
-    "pause_line": r"paus",
-    "replace_sim": r"replac|new sim",
-    "pay_credit": r"credit",
-    "send_technician": r"technician",
-}
-_NAMED = re.compile(r"#W\d+|\bP\d{4}\b|\bL-\d{4}\b")
+_SENTENCE = re.compile(r"(?<=[.?!])\s+|\n+")
 _YES = ("Yes, please.", "Yes, go ahead.", "Yes, that is right.")
 _FINE = ("All right.", "Okay.", "I see.")
 _DONE = ("No, that is all. Thank you.", "No, thanks, that was all.", "Nothing else, thank you.")
 
 
 class Want(NamedTuple):
-    """A change that the customer wants: the function, and the values that a message must name before it agrees."""
+    """A change that the customer wants: the function, and the values of the call but amounts."""
 
     function: str
     values: tuple[str, ...]
@@ -135,52 +120,51 @@ def first_message(goal: CustomerGoal) -> CustomerReply:
 def mentions(message: str, value: str) -> bool:
     """Whether a message has a value, not as part of a longer word or number.
 
-    >>> mentions("Order #W10000?", "#w10000"), mentions("Order #W100001", "#W10000"), mentions("It is $5.00.", "$5")
-    (True, False, True)
+    >>> mentions("Order #W10000?", "#w10000"), mentions("Order #W100001", "#W10000")
+    (True, False)
     """
-    cents = r"(?:\.00)?" if value.startswith("$") else ""
-    pattern = rf"(?<![\w#$-]){re.escape(value)}{cents}(?![\w-]|[.,]\d)"
-    return re.search(pattern, message, re.IGNORECASE) is not None
+    return re.search(rf"(?<![\w#$-]){re.escape(value)}(?![\w-]|[.,]\d)", message, re.IGNORECASE) is not None
 
 
 def answer(goal: CustomerGoal, mood: Mood, message: str) -> CustomerReply:
     """Return the reply of the customer to a message of the agent."""
     wish, text = goal.wishes[mood.wish], message.lower()
     later = goal.wishes[mood.wish + 1] if mood.wish + 1 < len(goal.wishes) else None
-    named = set(_NAMED.findall(message))
-    if _PROPOSES.search(text) and (named or any(_covers(message, want) for want in wish.wants)):
-        return _judged(goal, mood, wish, later, message, named)
+    if proposal := proposed(message):
+        return _judged(goal, mood, wish, later, proposal)
     if _ELSE.search(text):
         if later is not None and later.after == "more":
             return CustomerReply(later.said, replace(mood, wish=mood.wish + 1, told=True))
         return CustomerReply(_DONE[goal.style % 3] if mood.told else wish.request, replace(mood, told=True))
     parts = []
     if _ASKS.search(text):
-        if _IDENTITY.search(text):
+        if any(map(_asks_identity, _SENTENCE.split(text))):
             parts.append(_identity(goal, text))
         parts += [wish.details[slot] for slot in _asked(text) if slot in wish.details]
+        if not parts and _IDENTITY.search(text) and not _HELP.search(text):  # in two sentences
+            parts.append(_identity(goal, text))
     if _HELP.search(text) or (not mood.told and not parts):
         parts.append(wish.request)
         mood = replace(mood, told=True)
     if not parts and _REFUSES.search(text):
         parts = [_FINE[goal.style % 3] if mood.insisted else "That is a pity. Can you not make an exception?"]
         mood = replace(mood, insisted=True)
+    if not parts and _PROPOSES.search(text):
+        parts = ["I cannot say yes to that: please name the call and all its values, and nothing else."]
     if not parts:
         parts = [f"I am not sure what you mean. {wish.request}" if "?" in text else _FINE[goal.style % 3]]
     return CustomerReply(" ".join(parts), mood)
 
 
 def _judged(
-    goal: CustomerGoal, mood: Mood, wish: CustomerWish, later: CustomerWish | None, message: str, named: set[str]
+    goal: CustomerGoal, mood: Mood, wish: CustomerWish, later: CustomerWish | None, proposal: Proposal
 ) -> CustomerReply:
     """Return the reply to a proposal."""
     if not wish.wants:
         return CustomerReply(f"I do not want to change anything. {wish.request}", replace(mood, told=True))
-    known = {value for want in wish.wants for value in want.values}
-    if not named <= known:
+    named = proposal._replace(values=frozenset(value for value in proposal.values if not value.startswith("$")))
+    if named not in [Proposal.of(*want) for want in wish.wants]:
         return CustomerReply(f"No, that is not what I asked for. {wish.request}", replace(mood, told=True))
-    if not any(_covers(message, want) for want in wish.wants):
-        return CustomerReply("I cannot say yes yet: please name all that you would change, with all values.", mood)
     if later is not None and later.after == "proposal":
         return CustomerReply(later.said, replace(mood, wish=mood.wish + 1, told=True))
     return CustomerReply(_YES[goal.style % 3], mood, agrees=True)
@@ -192,10 +176,8 @@ def _asked(text: str) -> list[str]:
     return [slot for slot, pattern in _SLOTS.items() if pattern.search(text)]
 
 
-def _covers(message: str, want: Want) -> bool:
-    """Whether a message names a change with all its values."""
-    named = re.search(_ACTIONS[want.function], message, re.IGNORECASE)
-    return named is not None and all(mentions(message, value) for value in want.values)
+def _asks_identity(sentence: str) -> bool:
+    return _ASKS.search(sentence) is not None and _IDENTITY.search(sentence) is not None
 
 
 def _identity(goal: CustomerGoal, text: str) -> str:

@@ -182,29 +182,33 @@ def _source(name: str, folder: str) -> SimpleNamespace:
             source = load(["tau2.data_model.message", "tau2.data_model.tasks", f"{base}.environment"])
     except ImportError as e:
         raise MissingDependency(f"tau2 needs {e.name}: pip install -e {root}") from e
-    source.new_world = _worlds(source.environment, data / "db.json")
+    source.new_world = _worlds(source.environment, None if name == "telecom" else data / "db.json")
     tasks = {str(task["id"]): task for task in _json(data / "tasks.json")}
     splits = _json(data / "split_tasks.json")
     source.rows = {split: [tasks[task_id] for task_id in ids if task_id in tasks] for split, ids in splits.items()}
     source.missing = {split: len(ids) - len(source.rows[split]) for split, ids in splits.items()}
     guides = root / "data" / "tau2" / "user_simulator"
     names = ("simulation_guidelines.md", "simulation_guidelines_tools.md")
-    source.guidelines = [(guides / file).read_text() for file in names]
+    source.guidelines = [_read(guides / file).decode() for file in names]
     return source
 
 
-def _worlds(environment: Any, database: Path) -> Any:
-    """Return a function that builds a new environment of tau2, from a database that is parsed once."""
-    if not database.exists():  # telecom has two small ones, in TOML
+def _worlds(environment: Any, database: Path | None) -> Any:
+    """Return a function that builds a new environment of tau2, from a database that is read once."""
+    if database is None:  # telecom has two small ones, in TOML
         return environment.get_environment
     kind: Any = next(value for key, value in vars(environment).items() if key.endswith("DB"))
-    text = database.read_bytes()
+    text = _read(database)
     return lambda: environment.get_environment(db=kind.model_validate_json(text))
 
 
 def _json(path: Path) -> Any:
+    return json.loads(_read(path))
+
+
+def _read(path: Path) -> bytes:
     try:
-        return json.loads(path.read_bytes())
+        return path.read_bytes()
     except FileNotFoundError as e:
         raise MissingData(f"the checkout of tau2-bench has no {path}; fetch it whole") from e
 
