@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from gem.errors import BadAction, BadValue, EpisodeOver
-from gem.multiagent import AgentSelector, MultiAgentEnv
+from gem.errors import BadAction, BadValue, EpisodeOver, InfraError
+from gem.multiagent import AgentSelector, MultiAgentEnv, PlayerPool, as_single_agent
 
 
 class Bidding(MultiAgentEnv):
@@ -175,3 +175,115 @@ def test_a_selector_of_no_agents_is_empty():
     assert selector.next() == selector.get_active_agents() == []
     selector.add_agent("a")
     assert selector.get_active_agents() == ["a"] and selector.is_first() and selector.is_last()
+
+
+class HigherBids:
+    """Bids one more each time, from a first bid that is drawn in each episode."""
+
+    def start_episode(self, env, agent, rng):
+        return Bids(rng.randint(1, 10**6))
+
+
+class Bids:
+    def __init__(self, bid):
+        self.bid = bid
+
+    def act(self, env, agent, rng):
+        self.bid += 1
+        return self.bid / 10**6
+
+    def get_state(self):
+        return self.bid
+
+    def set_state(self, state):
+        self.bid = state
+
+
+class Same:
+    def __init__(self, action):
+        self.action = action
+
+    def act(self, env, agent, rng):
+        if isinstance(self.action, Exception):
+            raise self.action
+        return self.action
+
+
+def bids(env, steps=3):
+    """Return what bob bids after each step of cat."""
+    return [env.step(1) and env.infos["bob"]["bid"] for _ in range(steps)]
+
+
+def test_a_player_of_an_episode_remembers_it_and_no_other_episode():
+    player = HigherBids()
+    env, other = (as_single_agent(Bidding(), "cat", {"ann": Same(1), "bob": player}) for _ in range(2))
+    env.reset(seed=1)
+    expected = bids(env)
+    assert expected == sorted(set(expected))
+    other.reset(seed=1)
+    env.reset(seed=2)
+    assert bids(env) != expected and bids(other) == expected
+    env.reset(seed=1)
+    assert bids(env) == expected
+
+
+def test_the_state_of_an_episode_has_that_of_the_players():
+    env = as_single_agent(Bidding(), "cat", {"ann": Same(1), "bob": HigherBids()})
+    env.reset(seed=1)
+    env.step(1)
+    saved = json.loads(json.dumps(env.get_state()))
+    fork = env.spawn(same_state=True)
+    expected = bids(env)
+    assert bids(fork) == expected
+    env.set_state(saved)
+    assert json.loads(json.dumps(env.get_state())) == saved
+    assert bids(env) == expected
+    with pytest.raises(BadValue, match="invalid state"):
+        env.set_state({**saved, "wrapper": {**saved["wrapper"], "players": 3}})
+
+
+def test_a_pool_draws_a_player_for_each_episode_from_its_seed():
+    def drawn(seeds):
+        env = as_single_agent(Bidding(), "cat", {"ann": Same(1), "bob": PlayerPool([Same(2), Same(3), HigherBids()])})
+        found = []
+        for seed in seeds:
+            env.reset(seed=seed)
+            found.append(bids(env, 2))
+        return found
+
+    found = drawn(range(40))
+    assert drawn(range(20, 40)) == found[20:]
+    assert [2, 2] in found and [3, 3] in found and any(first < second for first, second in found)
+    with pytest.raises(BadValue, match="at least one player"):
+        PlayerPool([])
+    with pytest.raises(BadValue, match=r"player 1 of the pool needs act\(env, agent, rng\)"):
+        PlayerPool([Same(1), "best"])
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "message"),
+    [
+        (KeyError("lost"), InfraError, "KeyError: 'lost'"),
+        (InfraError("lost"), InfraError, "lost"),
+        (EpisodeOver("lost"), BadValue, "EpisodeOver: lost"),
+    ],
+)
+def test_an_exception_of_a_player_names_its_agent(error, raised, message):
+    env = as_single_agent(Bidding(), "ann", {"bob": Same(error), "cat": Same(1)})
+    env.reset(seed=1)
+    with pytest.raises(raised, match=f"^the player of bob failed: {message}$"):
+        env.step(1)
+
+
+def test_an_action_of_the_wrong_type_names_its_agent():
+    class Strict(Bidding):
+        def _process_actions(self, actions):
+            for action in actions.values():
+                if not isinstance(action, int):
+                    raise BadAction(f"a bid must be an integer, got {action!r}")
+            super()._process_actions(actions)
+
+    env = as_single_agent(Strict(), "ann", {"bob": Same(None), "cat": Same(1)})
+    env.reset(seed=1)
+    with pytest.raises(BadAction, match=r"^bob: a bid must be an integer, got None$"):
+        env.step(1)

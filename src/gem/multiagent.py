@@ -1,5 +1,7 @@
 """Environments with several agents, which observe and act through dicts from agent to value.
 
+One module holds the contract: the environment, the order of play, and the view of one seat with players for the others.
+
 >>> class Count(MultiAgentEnv):
 ...     possible_agents = ["ann", "bob"]
 ...     def observe(self, agent):
@@ -20,11 +22,13 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol, cast, get_args
 
+from gem._internal.text import short_repr
 from gem.core import Env, EnvWrapper, Info, Step
-from gem.errors import BadAction, BadValue, EpisodeOver, GemError, InfraError, did_you_mean
+from gem.errors import BadAction, BadValue, CallerError, EpisodeOver, InfraError, did_you_mean
 
 Mode = Literal["sequential", "parallel"]
 # Values per agent that a step returns beside the observations, in the order of the five.
@@ -153,13 +157,16 @@ class MultiAgentEnv(Env):
 
         Raises:
             EpisodeOver: no agent is playing.
-            BadAction: actions is not a dict.
+            BadAction: actions is not a dict, or an action has the wrong type. The message names the agents that acted.
             BadValue: an agent is unknown or not active, or an active agent has no action.
         """
         selector = self._check_actions(actions)
         players = list(self.agents)
         self._fill(players)
-        observations = self._store(self._process_actions(actions))
+        try:
+            observations = self._store(self._process_actions(actions))
+        except BadAction as e:
+            raise BadAction(f"{', '.join(actions)}: {e}") from e
         for agent in players:
             self._cumulative_rewards[agent] += self.rewards[agent]
         selector.next()
@@ -206,6 +213,14 @@ class MultiAgentEnv(Env):
     def stream_of(self, purpose: str) -> random.Random:
         """Return a random stream of the running episode that depends on its seed and the purpose alone."""
         return self._stream(purpose)
+
+    def sample_action(self, rng: random.Random) -> str:
+        """Return a random legal action drawn from rng, which leaves ``self.action_rng`` as it is."""
+        own, self._action_rng = self._action_rng, rng
+        try:
+            return self.sample_random_action()
+        finally:
+            self._action_rng = own
 
     def get_active_states(self) -> dict[str, Step]:
         """Return get_state(agent) of each agent that acts next."""
@@ -276,11 +291,73 @@ class MultiAgentEnv(Env):
 
 
 class Player(Protocol):
-    """Plays an agent of an environment with several agents."""
+    """Plays an agent of an environment with several agents. It keeps nothing from one action to the next."""
 
     def act(self, env: Any, agent: str, rng: random.Random) -> Any:
         """Return the agent's action. ``env.observe(agent)`` is what it sees; rng is the only source of chance."""
         ...
+
+
+class EpisodicPlayer(Protocol):
+    """Gives each episode a player of its own, which may keep what happened in the episode.
+
+    That player may have get_state() and set_state(state), with data that ``json.dumps`` accepts. Saved and forked
+    environments then continue with what it has kept.
+    """
+
+    def start_episode(self, env: Any, agent: str, rng: random.Random) -> Player:
+        """Return the player of an agent in the running episode. Called before the agent's first action."""
+        ...
+
+
+class PlayerPool:
+    """Draws one of several players for each episode. The draw depends on the seed of the episode and on the agent.
+
+    Args:
+        players: at least one; one that is listed twice is drawn twice as often.
+
+    Raises:
+        BadValue: players is empty, or an item is not a player.
+    """
+
+    def __init__(self, players: Sequence[Player | EpisodicPlayer]) -> None:
+        if not players:
+            raise BadValue("a pool needs at least one player, got none")
+        for number, player in enumerate(players):
+            _check_player(player, f"player {number} of the pool")
+        self.players = list(players)
+
+    def start_episode(self, env: Any, agent: str, rng: random.Random) -> Player:
+        return _start(rng.choice(self.players), env, agent, rng)
+
+
+def start_episode(player: Player | EpisodicPlayer, env: Any, agent: str) -> Player:
+    """Return the player of an agent in the running episode."""
+    return _start(player, env, agent, env.stream_of(f"{agent} player"))
+
+
+def _start(player: Any, env: Any, agent: str, rng: random.Random) -> Player:
+    started = player.start_episode(env, agent, rng) if hasattr(player, "start_episode") else player
+    return cast(Player, started)
+
+
+@contextmanager
+def failures_of(agent: str) -> Iterator[None]:
+    """Raise exceptions of an agent's player as InfraError, and a CallerError as BadValue, that name the agent."""
+    try:
+        yield
+    except Exception as e:
+        kind = BadValue if isinstance(e, CallerError) else InfraError
+        cause = str(e) if type(e) is kind else f"{type(e).__name__}: {e}"
+        raise kind(f"the player of {agent} failed: {cause}") from e
+
+
+def _check_player(player: Any, name: str) -> None:
+    if hasattr(player, "max_prompt_tokens"):  # of policies only
+        kind = type(player).__name__
+        raise BadValue(f"{name} is a policy, {kind}; gem.rollout.PolicyPlayer(policy) makes a player of it")
+    if not (hasattr(player, "act") or hasattr(player, "start_episode")):
+        raise BadValue(f"{name} needs act(env, agent, rng), see gem.multiagent.Player; got {short_repr(player)}")
 
 
 class OneSeat(EnvWrapper):
@@ -288,21 +365,26 @@ class OneSeat(EnvWrapper):
 
     The other agents are played whenever they are to act. Their random choices depend on the seed and on how many
     actions they have taken, so an episode is determined by the seed and the actions. A reward that comes while others
-    act belongs to the step before.
+    act belongs to the step before. A player that raises makes step() or reset() raise InfraError, or BadValue if it
+    raised CallerError.
 
     Args:
         env: the environment.
         agent: the agent that reset() and step() are for; None stands for the first possible agent.
-        others: a player for each other agent.
+        others: a player for each other agent. Several environments may share them, also on threads.
 
     Raises:
-        BadValue: the agent is unknown, or others does not have a player for each of the other agents.
+        BadValue: the agent is unknown, others does not have a player for each of the other agents, or one is a policy,
+            which gem.rollout.PolicyPlayer makes a player.
     """
 
     env: MultiAgentEnv
 
     def __init__(
-        self, env: MultiAgentEnv, agent: str | None = None, others: Mapping[str, Player] | None = None
+        self,
+        env: MultiAgentEnv,
+        agent: str | None = None,
+        others: Mapping[str, Player | EpisodicPlayer] | None = None,
     ) -> None:
         super().__init__(env)
         agents, others = list(env.possible_agents), dict(others or {})
@@ -311,12 +393,17 @@ class OneSeat(EnvWrapper):
             raise BadValue(f"no agent {self.agent!r}{did_you_mean(self.agent, agents)}")
         if set(others) != (needed := set(agents) - {self.agent}):
             raise BadValue(f"others must have a player for each of {sorted(needed)}, got {sorted(others)}")
+        for other, player in others.items():
+            _check_player(player, f"the player of {other}")
         self.others = others
         self._actions, self._before, self._over = 0, 0.0, True
+        self._playing: dict[str, Player] = {}  # by agent, in the running episode
+        self._saved: dict[str, Any] = {}  # states of players that have not acted since set_state()
 
     def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
         self.env.reset(seed=seed, **kwargs)
         self._actions, self._over = 0, False
+        self._playing, self._saved = {}, {}
         self._before, info = self._continue({})
         return self.env.observe(self.agent), info
 
@@ -329,11 +416,18 @@ class OneSeat(EnvWrapper):
         self._over = over or cut
         return Step(self.env.observe(self.agent), reward, over, cut, info)
 
+    def sample_random_action(self) -> str:
+        """Return a random legal action; "" if the others have ended the game before the agent's first action."""
+        return super().sample_random_action() if self._over or self.agent in self.env.agents else ""
+
     def own_state(self) -> Any:
-        return {"actions": self._actions, "before": self._before, "over": self._over}
+        saved = {other: player.get_state() for other, player in self._playing.items() if hasattr(player, "get_state")}
+        players = {**self._saved, **saved}
+        return {"actions": self._actions, "before": self._before, "over": self._over, "players": players}
 
     def set_own_state(self, state: Any) -> None:
         self._actions, self._before, self._over = int(state["actions"]), float(state["before"]), bool(state["over"])
+        self._playing, self._saved = {}, {other: state["players"][other] for other in state["players"]}
 
     def _continue(self, own: dict[str, Any]) -> tuple[float, Info]:
         """Play on with the agent's action, if any, until the agent is to act or has left. Returns its reward and info.
@@ -355,16 +449,24 @@ class OneSeat(EnvWrapper):
     def _act(self, other: str) -> Any:
         rng = self.env.stream_of(f"{other} {self._actions}")
         self._actions += 1
-        try:
-            return self.others[other].act(self.env, other, rng)
-        except GemError:
-            raise
-        except Exception as e:
-            raise InfraError(f"the player of {other} failed: {type(e).__name__}: {e}") from e
+        with failures_of(other):
+            return self._player(other).act(self.env, other, rng)
+
+    def _player(self, other: str) -> Player:
+        """Return the player of an agent in the running episode, with the state that set_state() left for it."""
+        if (player := self._playing.get(other)) is None:
+            player = start_episode(self.others[other], self.env, other)
+            if other in self._saved:
+                if not hasattr(player, "set_state"):
+                    raise BadValue("the state of the environment is from an episode with another player")
+                player.set_state(self._saved[other])
+                del self._saved[other]
+            self._playing[other] = player
+        return player
 
 
 def as_single_agent(
-    env: MultiAgentEnv, agent: str | None = None, others: Mapping[str, Player] | None = None
+    env: MultiAgentEnv, agent: str | None = None, others: Mapping[str, Player | EpisodicPlayer] | None = None
 ) -> OneSeat:
     """Return one agent's view of an environment with several agents as an ordinary Env. See OneSeat."""
     return OneSeat(env, agent, others)

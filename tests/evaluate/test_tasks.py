@@ -7,6 +7,7 @@ import pytest
 import gem
 from gem import datasets
 from gem.datasets import Rows
+from gem.errors import BadValue
 from gem.evaluate import evaluate
 from gem.evaluate.tasks import EvalEnv, held_out_seeds, plan_tasks
 from gem.registry import ENV_REGISTRY
@@ -34,6 +35,11 @@ def test_equal_rows_are_different_tasks_and_the_content_makes_the_id():
     tasks = plan_tasks(EvalEnv(id="qa:Facts", kwargs={"dataset": rows}), 9).tasks
     other = plan_tasks(EvalEnv(id="qa:Facts", kwargs={"dataset": [{"question": "same", "answer": "no"}]}), 9).tasks
     assert len({task.id for task in [*tasks, *other]}) == 4
+
+
+def test_an_argument_that_json_does_not_have_is_refused():
+    with pytest.raises(BadValue, match=r"'opponent' of board:Nim-v0 must be a value of JSON: .*gem\.register"):
+        EvalEnv(id="board:Nim-v0", kwargs={"opponent": object()})
 
 
 def test_the_test_split_is_asked_instead_of_the_training_split():

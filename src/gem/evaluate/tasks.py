@@ -40,6 +40,9 @@ class EvalEnv:
         limit: maximum number of tasks; None for the limit of the evaluation.
         wrappers: comma-separated names of WRAPPER_FACTORY, innermost first.
         kwargs: constructor arguments, as JSON has them.
+
+    Raises:
+        BadValue: JSON does not have one of the arguments.
     """
 
     id: str
@@ -47,6 +50,14 @@ class EvalEnv:
     limit: int | None = None
     wrappers: str = ""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in self.kwargs.items():
+            try:
+                json.dumps(value)
+            except TypeError as e:
+                way = "gem.register() gives an id to an environment with such arguments"
+                raise BadValue(f"the argument {name!r} of {self.id} must be a value of JSON: {e}; {way}") from e
 
     @property
     def label(self) -> str:

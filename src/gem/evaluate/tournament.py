@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 from gem.core import Env
 from gem.errors import BadValue, InfraError
@@ -22,7 +22,7 @@ from gem.evaluate.metrics import Estimate
 from gem.evaluate.ratings import rate
 from gem.evaluate.records import EvalFolder
 from gem.evaluate.versions import versions_of
-from gem.multiagent import MultiAgentEnv, OneSeat, Player
+from gem.multiagent import EpisodicPlayer, MultiAgentEnv, OneSeat, Player
 from gem.policies import Policy
 from gem.registry import ENV_REGISTRY, describe_parameters, make
 from gem.rollout import Match, PlayedGame, play_games
@@ -165,11 +165,11 @@ def sparring_player(env_id: str, opponent: str | float, env_kwargs: Mapping[str,
     env = _with_opponent(env_id, opponent, env_kwargs or {})
     if not isinstance(env, OneSeat):
         raise BadValue(f"{env_id} is not a game between players; `gem list` shows them: board:… and cards:…")
-    return next(iter(env.others.values()))
+    return cast(Player, next(iter(env.others.values())))
 
 
 def play_tournament(
-    players: Mapping[str, Policy | Player],
+    players: Mapping[str, Policy | Player | EpisodicPlayer],
     env_id: str,
     *,
     games: int = 40,
@@ -260,7 +260,7 @@ class _Table:
     def missing(self) -> Iterator[int]:
         return (number for number in range(self.planned) if number not in self.scores)
 
-    def match(self, number: int, players: Mapping[str, Policy | Player], seed: int) -> Match:
+    def match(self, number: int, players: Mapping[str, Policy | Player | EpisodicPlayer], seed: int) -> Match:
         pair, game = divmod(number, self.games)
         by_agent = dict(zip(_AGENTS, (players[self.names[i]] for i in self.seats(number)), strict=True))
         return Match(number, derive(seed, "tournament", pair, game // 2), by_agent)

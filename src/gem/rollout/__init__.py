@@ -5,6 +5,7 @@ from gem.rollout.collector import Collector, collect
 from gem.rollout.games import Match, PlayedGame, play_games
 from gem.rollout.groups import GroupBatch, GroupCollector
 from gem.rollout.play import play_each, play_seeds
+from gem.rollout.policy_player import PolicyPlayer
 from gem.rollout.stepwise import StepwiseEpisode, play_episode
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "GroupCollector",
     "Match",
     "PlayedGame",
+    "PolicyPlayer",
     "StepwiseEpisode",
     "check_forkable",
     "collect",

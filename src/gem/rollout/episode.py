@@ -11,6 +11,7 @@ from gem.conversation.observations import role_of, text_messages, with_prefix_an
 from gem.core import Info, StopReason
 from gem.messages import Message, Observation, Role
 from gem.policies import Policy, Reply, Request
+from gem.registry import ENV_REGISTRY
 from gem.seeding import derive
 from gem.token_ids import NO_TOKENS, TokenIds
 from gem.trajectory import Trajectory, Turn
@@ -216,6 +217,7 @@ class ActiveEpisode:
         record.final_observation, record.terminated, record.truncated = observation, terminated, truncated
         reason = info.get("stop_reason")
         record.stop_reason = None if reason is None else str(reason)
+        record.outside_limit = _is_outside_limit(record.env_id, info)
         record.failure = info.get("failure")
         record.tools = list(self.tools)
         return record
@@ -223,7 +225,17 @@ class ActiveEpisode:
     def truncate(self, reason: StopReason, failure: str | None = None) -> Trajectory:
         """End the episode as truncated after its latest observation, without stepping the environment."""
         info: Info = {"stop_reason": reason} if failure is None else {"stop_reason": reason, "failure": failure}
+        info["outside_limit"] = reason is StopReason.MAX_TURNS  # that of a History
         return self.finish(self.observation, info, False, True)
+
+
+def _is_outside_limit(env_id: str | None, info: Info) -> bool:
+    """Return whether a limit outside the task ended an episode, from the info of its last step."""
+    reason = info.get("stop_reason")
+    if info.get("outside_limit") or reason == StopReason.MAX_TOKENS:
+        return True
+    spec = ENV_REGISTRY.get(env_id) if env_id and reason == StopReason.MAX_TURNS else None
+    return spec is not None and spec.turn_limit == "outside"
 
 
 def _recorded_calls(calls: Any) -> list[dict[str, Any]]:

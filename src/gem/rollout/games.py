@@ -16,8 +16,8 @@ from typing import NamedTuple, cast
 
 from gem.conversation.history import FULL_HISTORY
 from gem.core import StopReason
-from gem.errors import CallerError, InfraError
-from gem.multiagent import MultiAgentEnv, Player
+from gem.errors import InfraError
+from gem.multiagent import EpisodicPlayer, MultiAgentEnv, Player, failures_of, start_episode
 from gem.policies import Policy, Reply, Request, is_async
 from gem.rollout.episode import ActiveEpisode
 from gem.rollout.scheduler import BATCH_WAIT, ENDINGS
@@ -31,12 +31,12 @@ class Match:
     Args:
         number: identifies the game. The sampling streams of policies are derived from it and the seat.
         seed: seed of the reset.
-        players: by agent, who plays it: a policy, or a gem.multiagent.Player.
+        players: by agent, who plays it: a policy, or a player of gem.multiagent, for which all other games wait.
     """
 
     number: int
     seed: int
-    players: Mapping[str, Policy | Player]
+    players: Mapping[str, Policy | Player | EpisodicPlayer]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ def play_games(
         concurrency: maximum number of games at once.
 
     Raises:
-        Exception: any exception of a policy, and CallerError of a player.
+        BadValue: a player raised CallerError.
+        Exception: any exception of a policy.
     """
     waiting, free, running = iter(matches), list[MultiAgentEnv](), list[_RunningGame]()
     arrivals, asking, ended = _Arrivals(), list[_RunningGame](), list[_RunningGame]()
@@ -117,6 +118,7 @@ class _RunningGame:
         self.replies: dict[str, Reply] = {}
         self.awaited: dict[str, _Sent] = {}  # requests in flight, by agent
         self.seconds: dict[str, float] = {}  # of the policy, by agent
+        self.playing: dict[str, Player] = {}  # by agent, those that are no policies
         self.episodes: dict[str, ActiveEpisode] = {}
         for seat, agent in enumerate(self.order):  # two seats of one policy sample from different streams
             number = match.number * len(self.order) + seat
@@ -129,25 +131,19 @@ class _RunningGame:
 
     def request(self, policy: Policy, agent: str) -> Request | None:
         """Return the next request of an agent; None if its context is over the limit of the policy."""
-        episode = self.episodes[agent]
-        episode.observe(self.env.observe(agent), self.env.infos[agent])
-        if not episode.turns:
-            trajectory = episode.trajectory
-            trajectory.model, trajectory.sampling = getattr(policy, "model_name", None), getattr(policy, "settings", {})
-        episode.prepare(policy, FULL_HISTORY, is_prompt=False, is_history=False)
-        return None if episode.exceeded else episode.request(self.env.sample_random_action, False)
+        return next_request(policy, self.episodes[agent], self.env, self.env.sample_random_action)
 
-    def ask_player(self, player: Player, agent: str) -> None:
+    def ask_player(self, player: Player | EpisodicPlayer, agent: str) -> None:
         episode = self.episodes[agent]
         episode.observe(self.env.observe(agent), self.env.infos[agent])
         rng = self.env.stream_of(f"{agent} {len(episode.turns)}")
         try:
-            self.replies[agent] = Reply(player.act(self.env, agent, rng))
-        except CallerError:
-            raise
-        except Exception as e:
-            kind = type(e).__name__
-            self.replies[agent] = Reply("", failure=f"InfraError: the player of {agent} failed: {kind}: {e}")
+            with failures_of(agent):
+                if agent not in self.playing:
+                    self.playing[agent] = start_episode(player, self.env, agent)
+                self.replies[agent] = Reply(self.playing[agent].act(self.env, agent, rng))
+        except InfraError as e:
+            self.replies[agent] = Reply("", failure=f"InfraError: {e}")
 
     def step(self) -> None:
         replies, self.replies = self.replies, {}
@@ -156,7 +152,7 @@ class _RunningGame:
             if failed:
                 self.failure = failed[0]
                 return
-            actions = {agent: "" if reply.finish in ENDINGS else reply.text for agent, reply in replies.items()}
+            actions = {agent: action_of(reply) for agent, reply in replies.items()}
             observations, rewards, terminations, truncations, infos = self.env.step(actions)
         except InfraError as e:
             self.failure = f"{type(e).__name__}: {e}"
@@ -179,6 +175,27 @@ class _RunningGame:
                 episode.truncate(StopReason.FAILED, self.failure)
         trajectories = {agent: episode.trajectory for agent, episode in self.episodes.items()}
         return PlayedGame(self.match, self.order, self.scores, trajectories, self.failure)
+
+
+def next_request(
+    policy: Policy, episode: ActiveEpisode, env: MultiAgentEnv, sample_random_action: Callable[[], str]
+) -> Request | None:
+    """Return the request for the next action of the agent of an episode, with all that it has seen.
+
+    Returns None if the context is over the limit of the policy.
+    """
+    trajectory = episode.trajectory
+    assert trajectory.agent is not None
+    episode.observe(env.observe(trajectory.agent), env.infos[trajectory.agent])
+    if not episode.turns:
+        trajectory.model, trajectory.sampling = getattr(policy, "model_name", None), getattr(policy, "settings", {})
+    episode.prepare(policy, FULL_HISTORY, is_prompt=False, is_history=False)
+    return None if episode.exceeded else episode.request(sample_random_action, False)
+
+
+def action_of(reply: Reply) -> str:
+    """Return the action of a reply: empty after a refusal or an overflow, which a game takes for an unreadable one."""
+    return "" if reply.finish in ENDINGS else reply.text
 
 
 class _Arrivals:

@@ -117,6 +117,7 @@ def test_a_turn_limit_is_a_draw():
     totals, infos = play(game, dict.fromkeys(game.possible_agents, at_random), 0)
     assert totals == {"player_0": 0.0, "player_1": 0.0}
     assert {info["stop_reason"] for info in infos.values()} == {"max_turns"}
+    assert all(info["outside_limit"] for info in infos.values()), "the rules do not state it"
 
 
 def test_legal_moves_are_shown_on_request():

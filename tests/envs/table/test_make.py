@@ -9,6 +9,7 @@ from gem.envs.table.players import TablePlayer
 from gem.envs.table.tic_tac_toe import TicTacToeEnv
 from gem.errors import BadValue, EpisodeOver, InfraError, UnknownArgument
 from gem.multiagent import as_single_agent
+from gem.policies import RandomPolicy
 
 IDS = [env_id for env_id in gem.ENV_REGISTRY if env_id.startswith(("board:", "cards:", "talk:"))]
 
@@ -74,6 +75,24 @@ def test_a_seat_needs_a_player_for_each_other_agent():
         as_single_agent(TicTacToeEnv())
     with pytest.raises(BadValue, match="no agent 'player_2'"):
         as_single_agent(TicTacToeEnv(), "player_2", others={})
+    with pytest.raises(BadValue, match=r"player_1 is a policy, RandomPolicy; gem\.rollout\.PolicyPlayer\(policy\)"):
+        as_single_agent(TicTacToeEnv(), others={"player_1": RandomPolicy()})
+    with pytest.raises(BadValue, match=r"player_1 needs act\(env, agent, rng\).*'best'"):
+        as_single_agent(TicTacToeEnv(), others={"player_1": "best"})
+
+
+def test_a_player_can_be_the_opponent_of_an_id():
+    class First:
+        def act(self, env, agent, rng):
+            return rf"\boxed{{{env.legal_moves()[0]}}}"
+
+    env = gem.make("talk:SealedAuction-v0", opponent=First())
+    assert [type(player) for player in env.others.values()] == [First, First]
+    env.reset(seed=0)
+    env.step(env.sample_random_action())
+    for wrong in ([1], True, RandomPolicy()):
+        with pytest.raises(BadValue, match="the player of player_1"):
+            gem.make("board:Nim-v0", opponent=wrong)
 
 
 def test_an_opponent_that_loses_before_the_first_action_ends_the_episode_with_it():
@@ -84,9 +103,10 @@ def test_an_opponent_that_loses_before_the_first_action_ends_the_episode_with_it
     env = as_single_agent(TicTacToeEnv(), others={"player_1": Resigns()})
     seed = next(seed for seed in range(20) if "You are O" in env.reset(seed=seed)[0])
     env.reset(seed=seed)
-    assert env.step(r"\boxed{1}")[1:3] == (1.0, True)
-    with pytest.raises(EpisodeOver):
-        env.step(r"\boxed{1}")
+    assert env.step(env.sample_random_action())[1:3] == (1.0, True)
+    for call in (env.sample_random_action, lambda: env.step(r"\boxed{1}")):
+        with pytest.raises(EpisodeOver):
+            call()
 
 
 def test_vectors_play_seats():

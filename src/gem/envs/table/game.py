@@ -229,7 +229,7 @@ class TableGame(MultiAgentEnv, ABC):
         elif self.max_turns is not None and len(self.state.log) >= self.max_turns:
             for other in self.agents:
                 self.truncations[other] = True
-                self.infos[other]["stop_reason"] = StopReason.MAX_TURNS
+                self.infos[other] |= {"stop_reason": StopReason.MAX_TURNS, "outside_limit": True}  # no rule states it
         else:
             self._pass_on()
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, Literal
 
 from gem.core import Env
 from gem.envs.table.game import OnIllegal, TableGame
 from gem.envs.table.players import TablePlayer
 from gem.errors import BadValue, UnknownArgument, did_you_mean
-from gem.multiagent import OneSeat
+from gem.multiagent import EpisodicPlayer, OneSeat, Player
 from gem.registry import resolve
 
 Opponent = Literal["random", "best"]
@@ -18,7 +19,7 @@ Opponent = Literal["random", "best"]
 
 def table_game(
     game: str | Callable[..., TableGame],
-    opponent: Opponent | float | None = "random",
+    opponent: Opponent | float | Player | EpisodicPlayer | None = "random",
     *,
     on_illegal: OnIllegal = "lose",
     show_legal: bool = False,
@@ -29,8 +30,9 @@ def table_game(
 
     Args:
         game: the class of the game, or its "module:class".
-        opponent: who plays the other seat: "random", "best", or the strength of a TablePlayer, between 0 and 1. None
-            returns the game itself, a gem.multiagent.MultiAgentEnv for all players.
+        opponent: who plays the other seats: "random", "best", the strength of a TablePlayer, between 0 and 1, or a
+            player such as gem.rollout.PolicyPlayer. None returns the game itself, a gem.multiagent.MultiAgentEnv for
+            all players.
         on_illegal, show_legal, max_turns: see TableGame.
         options: further arguments of the game's class.
 
@@ -52,9 +54,13 @@ def table_game(
     if opponent is None:
         return env
     if isinstance(opponent, str) and opponent not in _STRENGTHS:
-        raise BadValue(f"opponent must be 'random', 'best', a strength between 0 and 1, or None, got {opponent!r}")
-    strength = _STRENGTHS[opponent] if isinstance(opponent, str) else float(opponent)
-    return OneSeat(env, others={agent: TablePlayer(strength) for agent in env.possible_agents[1:]})
+        near = did_you_mean(opponent, _STRENGTHS)
+        choices = "one of 'random', 'best', a strength between 0 and 1, a player, or None"
+        raise BadValue(f"opponent must be {choices}, got {opponent!r}{near}")
+    player: Any = opponent
+    if isinstance(opponent, str | Real) and not isinstance(opponent, bool):
+        player = TablePlayer(_STRENGTHS[opponent] if isinstance(opponent, str) else float(opponent))
+    return OneSeat(env, others=dict.fromkeys(env.possible_agents[1:], player))
 
 
 _GENERAL = ("on_illegal", "show_legal", "max_turns")
